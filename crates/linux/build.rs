@@ -38,7 +38,10 @@ fn compile(clang: &str, include: &str, sources: &Path, name: &str, out: &Path) {
         .output();
     match done {
         Ok(done) if done.status.success() => {}
-        Ok(done) => panic!("{clang} could not compile {name}.bpf.c:\n{}", String::from_utf8_lossy(&done.stderr)),
+        Ok(done) => panic!(
+            "{clang} could not compile {name}.bpf.c:\n{}",
+            String::from_utf8_lossy(&done.stderr)
+        ),
         Err(error) => panic!(
             "the eBPF programs need clang, and {clang:?} does not run ({error}): install clang 14 or later \
              (Debian: apt-get install clang libelf-dev zlib1g-dev pkg-config), or name it in CLANG"

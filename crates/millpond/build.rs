@@ -36,7 +36,10 @@ fn revision(root: &Path) -> Option<String> {
         return None;
     }
     let commit = git(root, &["rev-parse", "--short=12", "HEAD"])?;
-    let paths = sources(root).into_iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    let paths = sources(root)
+        .into_iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect::<Vec<_>>();
     let mut status = vec!["--no-optional-locks", "status", "--porcelain", "--"];
     status.extend(paths.iter().map(String::as_str));
     let dirty = if git(root, &status)?.is_empty() { "" } else { DIRTY };
@@ -45,7 +48,9 @@ fn revision(root: &Path) -> Option<String> {
 
 /// Where git writes when HEAD moves.
 fn head(root: &Path) -> impl Iterator<Item = PathBuf> {
-    let paths = ["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(root, &["rev-parse", "--git-path", name]));
+    let paths = ["HEAD", "logs/HEAD"]
+        .into_iter()
+        .filter_map(|name| git(root, &["rev-parse", "--git-path", name]));
     paths.map(|path| root.join(path))
 }
 
@@ -57,8 +62,12 @@ fn sources(root: &Path) -> Vec<PathBuf> {
         let path = root.join(name);
         match std::fs::read_dir(&path) {
             Ok(entries) if name == "crates" => {
-                let crates = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|dir| !dir.ends_with(APART));
-                let parts = |dir: PathBuf| ["src", "bpf", "build.rs", "Cargo.toml"].map(|part| dir.join(part));
+                let crates = entries
+                    .filter_map(|entry| Some(entry.ok()?.path()))
+                    .filter(|dir| !dir.ends_with(APART));
+                let parts = |dir: PathBuf| {
+                    ["src", "bpf", "build.rs", "Cargo.toml"].map(|part| dir.join(part))
+                };
                 sources.extend(crates.flat_map(parts));
             }
             _ => sources.push(path),

@@ -1,4 +1,5 @@
-//! Any text: a distribution that only rises and whose samples lie within it, or an error with its line; never a panic.
+//! Any text: a distribution that only rises and whose samples lie within it, or an error with its
+//! line; never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any text: a list of flows in the order of time that the network can carry, or an error with its line; never a panic.
+//! Any text: a list of flows in the order of time that the network can carry, or an error with its
+//! line; never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Any bytes as a frame with its virtio header: they are understood or not, never a panic; what is cut from a
-//! super-segment is whole, right, and all of it; and a VLAN's tag comes and goes without a trace.
+//! Any bytes as a frame with its virtio header: they are understood or not, never a panic; what is
+//! cut from a super-segment is whole, right, and all of it; and a VLAN's tag comes and goes without
+//! a trace.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +15,8 @@ fn tag_and_untag(frame: &[u8], offload: &Offload) {
     assert_eq!(vlan::around(&tagged).expect("it has a tag").concat(), frame);
     assert_eq!(moved.untagged().map(|back| Offload { header: 0, ..back }), Ok(Offload { header: 0, ..*offload }));
     let (plain, view) = (parse(frame).expect("it was"), parse(&tagged).expect("it has an Ethernet header"));
-    // A frame that ends with its EtherType has none behind the tag; no deeper tag, nor a longer header, is looked behind.
+    // A frame that ends with its EtherType has none behind the tag; no deeper tag, nor a longer
+    // header, is looked behind.
     if let (Some(10), Inner::Transport(_)) = (view.vlan, view.inner) {
         let back = view.untagged();
         assert_eq!((back.inner, back.ethernet, back.tag), (plain.inner, plain.ethernet, plain.tag));

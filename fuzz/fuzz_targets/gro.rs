@@ -1,6 +1,7 @@
-//! Any packets, polls and waits: what receive offload gives up is, byte for byte, what it was given. Each packet once;
-//! segments contiguous, their packets with equal headers and, but for the last, of equal length; the kernel's rules never
-//! reorder a flow; Presto's never wait longer than they may; and drained, nothing is left.
+//! Any packets, polls and waits: what receive offload gives up is, byte for byte, what it was
+//! given. Each packet once; segments contiguous, their packets with equal headers and, but for the
+//! last, of equal length; the kernel's rules never reorder a flow; Presto's never wait longer than
+//! they may; and drained, nothing is left.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

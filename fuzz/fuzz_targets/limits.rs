@@ -1,5 +1,5 @@
-//! Any text as the file of `millpond limit`: limits with a plan or errors; never a panic. What is installed is kept as text, so what was
-//! read must be read back as the same.
+//! Any text as the file of `millpond limit`: limits with a plan or errors; never a panic. What is
+//! installed is kept as text, so what was read must be read back as the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any datagram at the port of notifications: a flow that somebody with the secret has named, or a reason why not; never a panic. And a flow that is
-//! named arrives as it was.
+//! Any datagram at the port of notifications: a flow that somebody with the secret has named, or a
+//! reason why not; never a panic. And a flow that is named arrives as it was.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any text: a scenario with a plan for every variant, or errors; never a panic. A plan's resolved text gives the plan
-//! again, and its arrivals come in the order of time.
+//! Any text: a scenario with a plan for every variant, or errors; never a panic. A plan's resolved
+//! text gives the plan again, and its arrivals come in the order of time.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,7 @@
-//! Anything written anywhere into the memory that an application shares with the switch, between any
-//! of the switch's calls: they end, and what they give is a frame of a buffer that there is and that
-//! the switch has not got, or an error. An honest application at another port gets all its frames.
+//! Anything written anywhere into the memory that an application shares with the switch, between
+//! any of the switch's calls: they end, and what they give is a frame of a buffer that there is and
+//! that the switch has not got, or an error. An honest application at another port gets all its
+//! frames.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

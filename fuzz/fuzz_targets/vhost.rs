@@ -1,6 +1,7 @@
-//! A virtual machine that means harm, at a port of its own. Either it says any bytes where its front end
-//! speaks; or it attaches as it should, and writes whatever it likes into its rings between the switch's
-//! calls. These end, what they give is a frame that fits, and the next guest finds the port free.
+//! A virtual machine that means harm, at a port of its own. Either it says any bytes where its
+//! front end speaks; or it attaches as it should, and writes whatever it likes into its rings
+//! between the switch's calls. These end, what they give is a frame that fits, and the next guest
+//! finds the port free.
 #![no_main]
 
 #[allow(dead_code)]

@@ -1,9 +1,9 @@
 //! Judging a claim with its mechanism off.
 //!
-//! A claim that also holds without the mechanism that it is about says nothing of the mechanism. So a
-//! paper names, for each variant, the variant in which its mechanism is off. A claim is then judged a
-//! second time: the runs of that variant stand in the place of the claim's own. Both are in the same
-//! experiment, so the second judgement costs no run.
+//! A claim that also holds without the mechanism that it is about says nothing of the mechanism. So
+//! a paper names, for each variant, the variant in which its mechanism is off. A claim is then
+//! judged a second time: the runs of that variant stand in the place of the claim's own. Both are
+//! in the same experiment, so the second judgement costs no run.
 //!
 //! Invariant: a claim has a baseline or a stated reason why it has none; a test of the crate fails
 //! otherwise.
@@ -62,7 +62,8 @@ impl Baselines {
         }
         let has = |variant: &str| experiment.schemes.iter().any(|(name, _)| *name == variant);
         let subjects = claim.measure.subjects(experiment);
-        let pair = |subject: &&str| self.off.iter().find(|(on, off)| on == subject && has(off)).copied();
+        let pair =
+            |subject: &&str| self.off.iter().find(|(on, off)| on == subject && has(off)).copied();
         let mut pairs: Vec<Off> = subjects.iter().filter_map(pair).collect();
         pairs.dedup();
         if claim.measure.is_order() {
@@ -71,7 +72,9 @@ impl Baselines {
         let is_off = |subject: &&str| self.off.iter().any(|(_, off)| off == subject);
         match pairs.is_empty() {
             false => Baseline::Variants(pairs),
-            true if !subjects.is_empty() && subjects.iter().all(is_off) => Baseline::None(OF_THE_BASELINE),
+            true if !subjects.is_empty() && subjects.iter().all(is_off) => {
+                Baseline::None(OF_THE_BASELINE)
+            }
             true => Baseline::Missing,
         }
     }
@@ -81,9 +84,16 @@ impl Found {
     /// With the runs of the second variant of each pair in the place of the first one's.
     pub fn without(&self, pairs: &[Off]) -> Found {
         let stand_in = |arm: &Arm| {
-            let Some((_, off)) = pairs.iter().find(|(on, _)| *on == arm.variant) else { return arm.clone() };
-            let other = self.arms.iter().find(|other| other.variant == *off && other.load == arm.load);
-            Arm { variant: arm.variant.clone(), load: arm.load, ..other.cloned().unwrap_or_default() }
+            let Some((_, off)) = pairs.iter().find(|(on, _)| *on == arm.variant) else {
+                return arm.clone();
+            };
+            let other =
+                self.arms.iter().find(|other| other.variant == *off && other.load == arm.load);
+            Arm {
+                variant: arm.variant.clone(),
+                load: arm.load,
+                ..other.cloned().unwrap_or_default()
+            }
         };
         Found { arms: self.arms.iter().map(stand_in).collect(), ..self.clone() }
     }
@@ -99,13 +109,25 @@ mod tests {
 
     const fn claim(id: &'static str, measure: Measure) -> Claim {
         let accept = [None, Some(-40.0)];
-        Claim { id, source: "x", statement: "y", paper: Value::Shape, accept, measure, quick: None, note: "" }
+        Claim {
+            id,
+            source: "x",
+            statement: "y",
+            paper: Value::Shape,
+            accept,
+            measure,
+            quick: None,
+            note: "",
+        }
     }
     const fn plain(of: &'static str) -> Measure {
         Measure::Plain { experiment: "x", load: 90.0, statistic: Statistic::Mean, of }
     }
-    const TABLE: Baselines =
-        Baselines { off: &[("a", "b"), ("b", "elsewhere")], of: &[("S2", &[("b", "a")])], none: &[("S3", "a reason")] };
+    const TABLE: Baselines = Baselines {
+        off: &[("a", "b"), ("b", "elsewhere")],
+        of: &[("S2", &[("b", "a")])],
+        none: &[("S3", "a reason")],
+    };
 
     #[test]
     fn a_claims_own_entry_decides_before_the_papers() {
@@ -113,13 +135,21 @@ mod tests {
         assert_eq!(of("S1", less(Statistic::Mean)), Baseline::Variants(vec![("a", "b")]));
         assert_eq!(of("S2a", less(Statistic::Mean)), Baseline::Variants(vec![("b", "a")]));
         assert_eq!(of("S3", less(Statistic::Mean)), Baseline::None("a reason"));
-        assert_eq!(of("S31", less(Statistic::Mean)), Baseline::Variants(vec![("a", "b")]), "another number");
+        assert_eq!(
+            of("S31", less(Statistic::Mean)),
+            Baseline::Variants(vec![("a", "b")]),
+            "another number"
+        );
     }
 
     #[test]
     fn a_baselines_own_claim_has_none_and_an_unknown_variant_is_missing() {
         let of = |table: Baselines, variant| table.of(&EXPERIMENT, &claim("S1", plain(variant)));
-        assert_eq!(of(TABLE, "b"), Baseline::None(OF_THE_BASELINE), "`elsewhere` is not in the experiment");
+        assert_eq!(
+            of(TABLE, "b"),
+            Baseline::None(OF_THE_BASELINE),
+            "`elsewhere` is not in the experiment"
+        );
         assert_eq!(of(Baselines::default(), "a"), Baseline::Missing);
     }
 
@@ -128,8 +158,15 @@ mod tests {
         let all = found(vec![arm("a", 90.0, &[(1.0, 3.0)]), arm("b", 90.0, &[(2.0, 8.0)])]);
         let off = all.without(&[("a", "b")]);
         assert_eq!(plain("a").of(&EXPERIMENT, &off).unwrap().0, 2e6);
-        assert_eq!(less(Statistic::Mean).of(&EXPERIMENT, &off).unwrap().0, 0.0, "no change without the mechanism");
+        assert_eq!(
+            less(Statistic::Mean).of(&EXPERIMENT, &off).unwrap().0,
+            0.0,
+            "no change without the mechanism"
+        );
         let lost = all.without(&[("a", "c")]);
-        assert!(plain("a").of(&EXPERIMENT, &lost).is_err(), "a baseline that was not run decides nothing");
+        assert!(
+            plain("a").of(&EXPERIMENT, &lost).is_err(),
+            "a baseline that was not run decides nothing"
+        );
     }
 }

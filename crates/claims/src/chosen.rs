@@ -25,7 +25,10 @@ impl Chosen {
     pub fn of(paper: &'static Paper, only: &[String]) -> Result<Chosen, Error> {
         let mut chosen = Chosen { experiments: Vec::new(), claims: Vec::new() };
         for word in only.iter().map(|word| word.trim()) {
-            let plain = word.strip_prefix(paper.name).and_then(|rest| rest.strip_prefix('-')).unwrap_or(word);
+            let plain = word
+                .strip_prefix(paper.name)
+                .and_then(|rest| rest.strip_prefix('-'))
+                .unwrap_or(word);
             let named = |claim: &&Claim| is_of_group(plain, claim.id);
             if plain == emulated::ALL && !paper.emulated.is_empty() {
                 chosen.claims.extend(emulated_claims(paper).map(|(id, _)| id));
@@ -38,26 +41,39 @@ impl Chosen {
                 continue;
             }
             let is_experiment = paper.experiments.iter().any(|experiment| experiment.name == word);
-            let claims = paper.claims.iter().filter(|c| if is_experiment { c.experiment() == word } else { named(c) });
+            let claims = paper
+                .claims
+                .iter()
+                .filter(|c| if is_experiment { c.experiment() == word } else { named(c) });
             for claim in claims {
                 chosen.claims.push(claim.id.to_string());
-                chosen.claims.extend(of_linux().filter(|id| id.strip_suffix(emulated::SUFFIX) == Some(claim.id)));
+                chosen.claims.extend(
+                    of_linux().filter(|id| id.strip_suffix(emulated::SUFFIX) == Some(claim.id)),
+                );
                 chosen.experiments.push(claim.experiment());
             }
             if is_experiment {
-                chosen.experiments.extend(paper.experiments.iter().map(|e| e.name).filter(|name| *name == word));
+                chosen
+                    .experiments
+                    .extend(paper.experiments.iter().map(|e| e.name).filter(|name| *name == word));
             } else if chosen.claims.len() == before {
                 let claims = paper.claims.iter().map(|claim| claim.id);
-                let all: Vec<&str> = paper.experiments.iter().map(|e| e.name).chain(claims).collect();
+                let all: Vec<&str> =
+                    paper.experiments.iter().map(|e| e.name).chain(claims).collect();
                 let meant = nearest(plain, all.iter().copied());
-                let help =
-                    meant.map_or(format!("there are: {}", all.join(", ")), |best| format!("did you mean `{best}`?"));
-                let text = format!("--only {word}: {} has no such experiment or claim; {help}", paper.name);
+                let help = meant.map_or(format!("there are: {}", all.join(", ")), |best| {
+                    format!("did you mean `{best}`?")
+                });
+                let text = format!(
+                    "--only {word}: {} has no such experiment or claim; {help}",
+                    paper.name
+                );
                 return Err(Error::Usage(text));
             }
         }
         if only.is_empty() {
-            chosen.experiments = paper.experiments.iter().map(|experiment| experiment.name).collect();
+            chosen.experiments =
+                paper.experiments.iter().map(|experiment| experiment.name).collect();
             chosen.claims = all_claims(paper).map(|(id, _)| id).collect();
         }
         Ok(chosen)
@@ -86,7 +102,11 @@ pub fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = (String, C
 
 /// All of them.
 pub fn all_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
-    paper.claims.iter().map(|claim| (claim.id.to_string(), claim.kind())).chain(emulated_claims(paper))
+    paper
+        .claims
+        .iter()
+        .map(|claim| (claim.id.to_string(), claim.kind()))
+        .chain(emulated_claims(paper))
 }
 
 #[cfg(test)]
@@ -95,7 +115,8 @@ mod tests {
 
     #[test]
     fn a_group_has_all_of_its_claims_and_no_other_numbers() {
-        for (group, rest) in [("s1", ""), ("s1", "a"), ("t1", "a1"), ("t1a", "1"), ("v55", "-ecmp")] {
+        for (group, rest) in [("s1", ""), ("s1", "a"), ("t1", "a1"), ("t1a", "1"), ("v55", "-ecmp")]
+        {
             assert!(is_member(group, rest), "{group} {rest}");
         }
         for (group, rest) in [("r1", "0"), ("s", "1a"), ("", "s1"), ("m", "12b")] {

@@ -56,9 +56,10 @@ impl Value {
     /// The number, if there is one.
     pub fn number(&self) -> Option<f64> {
         match *self {
-            Value::Published(value) | Value::Released(value) | Value::Derived(value, _) | Value::Fitted(value, _) => {
-                Some(value)
-            }
+            Value::Published(value)
+            | Value::Released(value)
+            | Value::Derived(value, _)
+            | Value::Fitted(value, _) => Some(value),
             Value::Shape | Value::Arithmetic | Value::Remembered | Value::Ours => None,
         }
     }
@@ -79,9 +80,9 @@ impl Value {
     fn how(&self) -> Option<String> {
         match *self {
             Value::Derived(_, how) => Some(format!("the paper's number is derived: {how}")),
-            Value::Fitted(_, what) => {
-                Some(format!("{what} was fitted to this number: the claim asks whether the model gives it back"))
-            }
+            Value::Fitted(_, what) => Some(format!(
+                "{what} was fitted to this number: the claim asks whether the model gives it back"
+            )),
             Value::Published(_)
             | Value::Released(_)
             | Value::Shape
@@ -104,16 +105,31 @@ impl Claim {
     }
 
     /// Decides it by what its experiment found, and once more with its mechanism off.
-    pub fn judge(&self, paper: &Paper, experiment: &Experiment, found: &Found, effort: Effort) -> Judged {
+    pub fn judge(
+        &self,
+        paper: &Paper,
+        experiment: &Experiment,
+        found: &Found,
+        effort: Effort,
+    ) -> Judged {
         let undecided = match effort {
             Effort::Full => None,
-            Effort::Quick => self.quick.or(found.left_out).map(|why| format!("--quick does not decide this: {why}")),
+            Effort::Quick => self
+                .quick
+                .or(found.left_out)
+                .map(|why| format!("--quick does not decide this: {why}")),
         };
         let decidable = undecided.map_or_else(|| has_seeds(experiment, found, effort), Err);
         let measured = decidable.clone().and_then(|()| self.measure.of(experiment, found));
-        let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
+        let absolute =
+            measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
         let id = format!("{}-{}", paper.name, self.id);
-        let judged = Judged { id, scenario: experiment.scenario.to_string(), absolute, ..self.rows(experiment) };
+        let judged = Judged {
+            id,
+            scenario: experiment.scenario.to_string(),
+            absolute,
+            ..self.rows(experiment)
+        };
         let mut judged = self.judged(judged, measured, self.note);
         if judged.measured.is_some() {
             judged.spread(spread(&self.measure, experiment, found));
@@ -135,19 +151,26 @@ impl Claim {
             Baseline::Variants(pairs) => pairs,
             Baseline::None(why) => return Judged { baseline_note: why.to_string(), ..judged },
             Baseline::Missing => {
-                return Judged { baseline_note: "its paper names no baseline for it".to_string(), ..judged };
+                return Judged {
+                    baseline_note: "its paper names no baseline for it".to_string(),
+                    ..judged
+                };
             }
         };
-        let place =
-            |(on, off): &(&str, &str)| format!("{} in the place of {}", experiment.label(off), experiment.label(on));
+        let place = |(on, off): &(&str, &str)| {
+            format!("{} in the place of {}", experiment.label(off), experiment.label(on))
+        };
         let words = pairs.iter().map(place).collect::<Vec<_>>().join(", ");
         if !is_decidable {
             return Judged { baseline_note: words, ..judged };
         }
         match self.measure.of(experiment, &found.without(&pairs)) {
             Ok((measured, _)) => Judged {
-                baseline: match self.measure.compares_itself(&pairs) && self.accept.contains(&Some(0.0)) {
-                    // An interval that ends at 0 asks for a direction, and a comparison with itself has none.
+                baseline: match self.measure.compares_itself(&pairs)
+                    && self.accept.contains(&Some(0.0))
+                {
+                    // An interval that ends at 0 asks for a direction, and a comparison with itself
+                    // has none.
                     true => Verdict::Fails,
                     false => Verdict::of(self.accept, measured),
                 },
@@ -162,23 +185,32 @@ impl Claim {
     /// Which rows of its experiment it is about.
     fn rows(&self, experiment: &Experiment) -> Judged {
         let (variants, load) = self.measure.needs();
-        let schemes = variants.iter().map(|variant| experiment.label(variant).to_string()).collect();
+        let schemes =
+            variants.iter().map(|variant| experiment.label(variant).to_string()).collect();
         Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
     }
 
     /// Decides it by what emulated Linux did. What the note says is the simulator's.
-    pub fn judge_emulated(&self, paper: &Paper, experiment: &Experiment, emulated: &Emulated) -> Judged {
+    pub fn judge_emulated(
+        &self,
+        paper: &Paper,
+        experiment: &Experiment,
+        emulated: &Emulated,
+    ) -> Judged {
         let found = emulated.found(paper.emulated, experiment.name);
         let measured = emulated.conditions(paper, self).and_then(|conditions| {
             match self.measure.of(experiment, &found) {
                 Ok((measured, _)) => Ok((measured, conditions)),
                 // There are no seeds there: the same case gives the same bytes.
-                Err(why) => Err(format!("{} ({conditions})", why.trim_end_matches(" in the run of seed 0"))),
+                Err(why) => {
+                    Err(format!("{} ({conditions})", why.trim_end_matches(" in the run of seed 0")))
+                }
             }
         });
         let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
         let scenario = emulated::RIG.to_string();
-        let absolute = measured.as_ref().ok().and_then(|_| self.measure.absolute(&found, self.paper.number()));
+        let absolute =
+            measured.as_ref().ok().and_then(|_| self.measure.absolute(&found, self.paper.number()));
         let is_decidable = measured.is_ok();
         // The rows of its experiment are the simulator's.
         let judged = Judged { id, scenario, absolute, world: World::LinuxVm, ..Judged::default() };
@@ -242,25 +274,57 @@ mod tests {
         let found = found(vec![arm("a", 90.0, &a), arm("b", 90.0, &b)]);
         let judged = |claim: Claim, effort| claim.judge(&PAPER, &EXPERIMENT, &found, effort);
         let held = judged(claim([None, Some(-40.0)], Value::Published(-58.0), None), Effort::Full);
-        assert_eq!((held.status, held.measured, held.paper), (Verdict::Holds, Some(-50.0), Some(-58.0)));
+        assert_eq!(
+            (held.status, held.measured, held.paper),
+            (Verdict::Holds, Some(-50.0), Some(-58.0))
+        );
         assert_eq!((held.id.as_str(), held.scenario.as_str()), ("p-S1", "x.toml"));
         assert!(held.note.ends_with("; n"), "{}", held.note);
-        assert_eq!((held.experiment.as_str(), held.schemes.join("+").as_str(), held.load), ("x", "A+B", Some(90.0)));
+        assert_eq!(
+            (held.experiment.as_str(), held.schemes.join("+").as_str(), held.load),
+            ("x", "A+B", Some(90.0))
+        );
         let absolute = held.absolute.unwrap();
-        assert_eq!((absolute.measured, absolute.against, absolute.unit.as_str()), (1e6, Some(2e6), "us"));
-        let failed = judged(claim([None, Some(-60.0)], Value::Derived(-70.0, "by hand"), None), Effort::Full);
+        assert_eq!(
+            (absolute.measured, absolute.against, absolute.unit.as_str()),
+            (1e6, Some(2e6), "us")
+        );
+        let failed = judged(
+            claim([None, Some(-60.0)], Value::Derived(-70.0, "by hand"), None),
+            Effort::Full,
+        );
         assert_eq!(failed.status, Verdict::Fails);
         assert!(failed.note.contains("the paper's number is derived: by hand"), "{}", failed.note);
         assert_eq!(judged(claim([None, None], Value::Shape, None), Effort::Full).paper, None);
-        let quick = judged(claim([None, Some(-40.0)], Value::Shape, Some("too short")), Effort::Quick);
-        assert_eq!((quick.status, quick.measured, quick.absolute), (Verdict::NotEvaluated, None, None));
-        assert!(quick.note.starts_with("--quick does not decide this: too short"), "{}", quick.note);
-        assert_eq!(judged(claim([None, Some(-40.0)], Value::Shape, None), Effort::Quick).status, Verdict::Holds);
+        let quick =
+            judged(claim([None, Some(-40.0)], Value::Shape, Some("too short")), Effort::Quick);
+        assert_eq!(
+            (quick.status, quick.measured, quick.absolute),
+            (Verdict::NotEvaluated, None, None)
+        );
+        assert!(
+            quick.note.starts_with("--quick does not decide this: too short"),
+            "{}",
+            quick.note
+        );
+        assert_eq!(
+            judged(claim([None, Some(-40.0)], Value::Shape, None), Effort::Quick).status,
+            Verdict::Holds
+        );
     }
 
     const fn of(paper: Value) -> Claim {
         let (accept, measure) = ([None, Some(-40.0)], less(Statistic::Mean));
-        Claim { id: "S1", source: "x", statement: "y", paper, accept, measure, quick: None, note: "" }
+        Claim {
+            id: "S1",
+            source: "x",
+            statement: "y",
+            paper,
+            accept,
+            measure,
+            quick: None,
+            note: "",
+        }
     }
 
     #[test]
@@ -294,24 +358,36 @@ mod tests {
         assert_eq!((agreed.interval, agreed.noise), (Some([-75.0, -50.0]), Noise::Agreed));
         let within = judged(&[1.0, 1.0], &[1.5, 4.0]);
         assert_eq!((within.status, within.noise), (Verdict::Holds, Noise::Within), "{within:?}");
-        let many = judged(&[1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.05], &[4.0, 4.1, 3.9, 4.0, 4.2, 3.8, 4.0]);
-        assert_eq!((many.noise, many.interval_kind), (Noise::Beyond, Some(IntervalKind::Bootstrap95)));
+        let many =
+            judged(&[1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.05], &[4.0, 4.1, 3.9, 4.0, 4.2, 3.8, 4.0]);
+        assert_eq!(
+            (many.noise, many.interval_kind),
+            (Noise::Beyond, Some(IntervalKind::Bootstrap95))
+        );
     }
 
     #[test]
     fn a_claim_that_holds_without_its_mechanism_is_flagged() {
         let both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
-        let judged = |accept| Claim { accept, ..of(Value::Shape) }.judge(&PAPER, &EXPERIMENT, &both, Effort::Full);
+        let judged = |accept| {
+            Claim { accept, ..of(Value::Shape) }.judge(&PAPER, &EXPERIMENT, &both, Effort::Full)
+        };
         let strict = judged([None, Some(-40.0)]);
         assert_eq!(
             (strict.status, strict.baseline, strict.baseline_measured),
             (Verdict::Holds, Verdict::Fails, Some(0.0))
         );
-        assert_eq!((strict.baseline_note.as_str(), strict.holds_anyway()), ("B in the place of A", false));
+        assert_eq!(
+            (strict.baseline_note.as_str(), strict.holds_anyway()),
+            ("B in the place of A", false)
+        );
         let direction = judged([None, Some(0.0)]);
         assert_eq!((direction.baseline, direction.holds_anyway()), (Verdict::Fails, false));
         let weak = judged([None, Some(5.0)]);
-        assert_eq!((weak.status, weak.baseline, weak.holds_anyway()), (Verdict::Holds, Verdict::Holds, true));
+        assert_eq!(
+            (weak.status, weak.baseline, weak.holds_anyway()),
+            (Verdict::Holds, Verdict::Holds, true)
+        );
         let open = Claim { quick: Some("too short"), ..of(Value::Shape) };
         let open = open.judge(&PAPER, &EXPERIMENT, &both, Effort::Quick);
         assert_eq!((open.baseline, open.holds_anyway()), (Verdict::NotEvaluated, false));

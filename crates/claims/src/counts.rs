@@ -34,7 +34,8 @@ impl Kinds {
 
 impl fmt::Display for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<String> = self.iter().map(|(kind, n)| format!("{} {n}", kind.name())).collect();
+        let parts: Vec<String> =
+            self.iter().map(|(kind, n)| format!("{} {n}", kind.name())).collect();
         f.write_str(&parts.join(", "))
     }
 }
@@ -55,7 +56,8 @@ pub struct Counts {
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Counts { claims, experiments, runs, finished } = *self;
-        let of = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+        let of =
+            |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
         f.write_str(&of(claims.all(), "claim"))?;
         if claims.all() > 0 {
             write!(f, " ({claims})")?;

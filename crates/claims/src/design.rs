@@ -1,4 +1,5 @@
-//! The points of a sweep: the cartesian product of `--grid` (and of the scenario's variants), and what they may cost.
+//! The points of a sweep: the cartesian product of `--grid` (and of the scenario's variants), and
+//! what they may cost.
 
 use crate::VERSION;
 use crate::error::Error;
@@ -76,35 +77,51 @@ impl Design {
 /// Plans every point once, so that a wrong value is told before anything runs.
 pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Error> {
     let grid = axes(request)?;
-    let (mut recipes, mut points, mut hops, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::<String>::new());
+    let (mut recipes, mut points, mut hops, mut warnings) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::<String>::new());
     let mut first: Option<(Plan, Recipe)> = None;
     for values in product(&grid) {
         let recipe = recipe(&grid, &values, &request.set);
-        // The hash of a point is that of its scenario with seed 0, so that it does not depend on the seeds asked for.
+        // The hash of a point is that of its scenario with seed 0, so that it does not depend on
+        // the seeds asked for.
         match scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(0)) {
             Ok(plan) => {
-                let new: Vec<String> = plan.warnings.iter().filter(|w| !warnings.contains(w)).cloned().collect();
+                let new: Vec<String> =
+                    plan.warnings.iter().filter(|w| !warnings.contains(w)).cloned().collect();
                 warnings.extend(new);
                 hops.push(if request.estimate { packet_hops(&plan) } else { None });
                 points.push((values, Ok(plan.resolved.clone())));
                 first.get_or_insert_with(|| (plan, recipe.clone()));
             }
             Err(errors) if request.skip_invalid => {
-                let reason = errors.errors.iter().map(|error| error.problem.to_string()).collect::<Vec<_>>().join("; ");
+                let reason = errors
+                    .errors
+                    .iter()
+                    .map(|error| error.problem.to_string())
+                    .collect::<Vec<_>>()
+                    .join("; ");
                 hops.push(None);
                 points.push((values, Err(reason)));
             }
             Err(errors) => {
-                let at: Vec<String> = grid.iter().zip(&values).map(|(a, v)| format!("{}={v}", a.key)).collect();
-                return Err(Error::Scenario { at: at.join(" "), errors: errors.given_by("--grid", request.set.len()) });
+                let at: Vec<String> =
+                    grid.iter().zip(&values).map(|(a, v)| format!("{}={v}", a.key)).collect();
+                return Err(Error::Scenario {
+                    at: at.join(" "),
+                    errors: errors.given_by("--grid", request.set.len()),
+                });
             }
         }
         recipes.push(recipe);
     }
-    let Some((plan, recipe)) = first else { return Err(Error::Usage("no point of the grid can be run".to_string())) };
+    let Some((plan, recipe)) = first else {
+        return Err(Error::Usage("no point of the grid can be run".to_string()));
+    };
     let (from, to) = match request.seeds {
         Some(seeds) => seeds,
-        None => scenario.plan(recipe.variant.as_deref(), &recipe.overrides, None).map(|plan| (plan.seed, plan.seed))?,
+        None => scenario
+            .plan(recipe.variant.as_deref(), &recipe.overrides, None)
+            .map(|plan| (plan.seed, plan.seed))?,
     };
     let shows = plan.shows.clone();
     let mut sweep = Sweep::new(&plan.name, VERSION, grid, (from..=to).collect(), points);
@@ -130,14 +147,18 @@ pub fn check_runs(points: usize, seeds: Option<(u64, u64)>) -> Result<(), Error>
     if points as u128 * seeds <= RUNS_MAX {
         return Ok(());
     }
-    Err(Error::Usage("more than a million runs; take a part of the grid or of the seeds at a time".to_string()))
+    Err(Error::Usage(
+        "more than a million runs; take a part of the grid or of the seeds at a time".to_string(),
+    ))
 }
 
 /// All combinations; the last key varies fastest.
 fn product(grid: &[Axis]) -> Vec<Vec<String>> {
     let longer = |points: Vec<Vec<String>>, axis: &Axis| {
         let with = |point: Vec<String>| {
-            axis.values.iter().map(move |value| point.iter().cloned().chain([value.clone()]).collect::<Vec<_>>())
+            axis.values
+                .iter()
+                .map(move |value| point.iter().cloned().chain([value.clone()]).collect::<Vec<_>>())
         };
         points.into_iter().flat_map(with).collect::<Vec<_>>()
     };
@@ -169,7 +190,10 @@ pub fn packet_hops(plan: &Plan) -> Option<Hops> {
     let (mut last, mut cut) = (Time::ZERO, false);
     let mut arrivals = plan.traffic.arrivals();
     for looked_at in 0.. {
-        let Some(arrival) = arrivals.next_arrival().filter(|arrival| arrival.at < plan.horizon) else { break };
+        let Some(arrival) = arrivals.next_arrival().filter(|arrival| arrival.at < plan.horizon)
+        else {
+            break;
+        };
         asked.add(arrival.src, arrival.dst, packets(arrival.bytes));
         asked.add(arrival.dst, arrival.src, packets(arrival.response));
         last = arrival.at;
@@ -211,7 +235,9 @@ pub fn packet_hops(plan: &Plan) -> Option<Hops> {
         let bits = f64::from(plan.host.mtu + plan.host.frame_overhead) * 8.0;
         asked.min(plan.topology.links[host].rate.bps() as f64 * horizon / bits)
     };
-    let bound = |asked: &[f64]| asked.iter().enumerate().map(|(host, asked)| fits(host, *asked)).sum::<f64>();
+    let bound = |asked: &[f64]| {
+        asked.iter().enumerate().map(|(host, asked)| fits(host, *asked)).sum::<f64>()
+    };
     let carried = bound(&asked.sent).min(bound(&asked.received));
     let is_bound = asked.sent.iter().sum::<f64>() > 1.2 * carried;
     let span = if plan.horizon == Time::MAX { last } else { plan.horizon };
@@ -238,7 +264,10 @@ mod tests {
     #[test]
     fn runs_are_counted_without_wrapping() {
         assert!(check_runs(1_000, Some((1, 1_000))).is_ok() && check_runs(1_000_000, None).is_ok());
-        assert!(check_runs(1, Some((0, u64::MAX))).is_err() && check_runs(usize::MAX, Some((0, u64::MAX))).is_err());
+        assert!(
+            check_runs(1, Some((0, u64::MAX))).is_err()
+                && check_runs(usize::MAX, Some((0, u64::MAX))).is_err()
+        );
         assert!(check_runs(1_000, Some((1, 1_001))).is_err());
     }
 
@@ -254,6 +283,9 @@ mod tests {
         assert_eq!(product(&[]), [Vec::<String>::new()]);
         let recipe = recipe(&grid, &points[1], &[("c".into(), "d".into())]);
         assert_eq!(recipe.variant.as_deref(), Some("x"));
-        assert_eq!(recipe.overrides, [("c".to_string(), "d".to_string()), ("a.b".into(), "2".into())]);
+        assert_eq!(
+            recipe.overrides,
+            [("c".to_string(), "d".to_string()), ("a.b".into(), "2".into())]
+        );
     }
 }

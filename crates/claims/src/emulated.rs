@@ -1,7 +1,8 @@
-//! Claims on emulated Linux (world `linux-vm`): decided by what `make bench-limit-vm` has measured, in the place of the simulator's runs.
+//! Claims on emulated Linux (world `linux-vm`): decided by what `make bench-limit-vm` has measured,
+//! in the place of the simulator's runs.
 //!
-//! The rig's cases are laid beside a paper's experiments by name, and what it measured is brought into the form of a run's summary; so a
-//! claim is measured by the same function in both worlds.
+//! The rig's cases are laid beside a paper's experiments by name, and what it measured is brought
+//! into the form of a run's summary; so a claim is measured by the same function in both worlds.
 //!
 //! Invariant: a case that was not measured leaves its claims undecided, with the reason.
 
@@ -80,7 +81,8 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// Takes `given` into a results folder, in the place of what was there; without any, what is there.
+    /// Takes `given` into a results folder, in the place of what was there; without any, what is
+    /// there.
     pub fn open(given: &[PathBuf], out: &Path) -> Result<Emulated, Error> {
         let kept = out.join(KEPT);
         let mut all = File { world: World::LinuxVm, results: Vec::new() };
@@ -96,13 +98,17 @@ impl Emulated {
             all.results.extend(file.results);
         }
         let text = serde_json::to_string_pretty(&all).map_err(|e| Error::Runs(e.to_string()))?;
-        std::fs::write(&kept, text + "\n").map_err(|e| Error::Runs(format!("cannot write {}: {e}", kept.display())))?;
+        std::fs::write(&kept, text + "\n")
+            .map_err(|e| Error::Runs(format!("cannot write {}: {e}", kept.display())))?;
         Emulated::of(&all, &kept)
     }
 
-    /// What a case was measured to be is kept; cases that were skipped or failed are as if they were not there.
+    /// What a case was measured to be is kept; cases that were skipped or failed are as if they
+    /// were not there.
     fn of(file: &File, path: &Path) -> Result<Emulated, Error> {
-        let wrong = |e: serde_json::Error| Error::Usage(format!("{}: no result of {RIG}: {e}", path.display()));
+        let wrong = |e: serde_json::Error| {
+            Error::Usage(format!("{}: no result of {RIG}: {e}", path.display()))
+        };
         let is_measured = |result: &&serde_json::Value| result.get("mbps").is_some();
         let results = file.results.iter().filter(is_measured).map(Measured::deserialize);
         Ok(Emulated { results: results.collect::<Result<_, _>>().map_err(wrong)? })
@@ -117,8 +123,15 @@ impl Emulated {
     /// What there is of an experiment.
     pub fn found(&self, cases: &[Case], experiment: &'static str) -> Found {
         let arm = |case: &Case| {
-            let run = self.measured(case.name).map(|m| Run { summary: Arc::new(m.summary()), ..Run::default() });
-            Arm { variant: case.variant.into(), load: case.load, planned: vec![0], runs: run.into_iter().collect() }
+            let run = self
+                .measured(case.name)
+                .map(|m| Run { summary: Arc::new(m.summary()), ..Run::default() });
+            Arm {
+                variant: case.variant.into(),
+                load: case.load,
+                planned: vec![0],
+                runs: run.into_iter().collect(),
+            }
         };
         let arms = cases.iter().filter(|case| case.experiment == experiment).map(arm).collect();
         Found { name: experiment, left_out: None, arms }
@@ -146,8 +159,11 @@ impl Emulated {
 pub fn needed<'a>(paper: &'a Paper, claim: &Claim) -> Vec<&'a Case> {
     let (variants, load) = claim.measure.needs();
     let case = |variant: &&str| {
-        let is_it =
-            |case: &&Case| case.experiment == claim.experiment() && case.variant == *variant && Some(case.load) == load;
+        let is_it = |case: &&Case| {
+            case.experiment == claim.experiment()
+                && case.variant == *variant
+                && Some(case.load) == load
+        };
         paper.emulated.iter().find(is_it)
     };
     variants.iter().map(case).collect::<Option<_>>().unwrap_or_default()
@@ -156,7 +172,8 @@ pub fn needed<'a>(paper: &'a Paper, claim: &Claim) -> Vec<&'a Case> {
 fn read(path: &Path) -> Result<File, Error> {
     let wrong = |what: String| Error::Usage(format!("{}: {what}", path.display()));
     let text = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
-    let file: File = serde_json::from_slice(&text).map_err(|e| wrong(format!("no results of {RIG}: {e}")))?;
+    let file: File =
+        serde_json::from_slice(&text).map_err(|e| wrong(format!("no results of {RIG}: {e}")))?;
     match file.world {
         World::LinuxVm => Ok(file),
         _ => Err(wrong(format!("its world is not linux-vm: claims take what {RIG} measured"))),
@@ -171,7 +188,8 @@ impl Measured {
         let us = |ms: Option<f64>| ms.map(|ms| ms * 1e3);
         for class in &self.classes {
             let calls = Latency {
-                // Numbers of calls are compared between runs of several lengths: those of a thousand seconds.
+                // Numbers of calls are compared between runs of several lengths: those of a
+                // thousand seconds.
                 count: (class.count as f64 * 1e3 / self.case.duration_s).round() as u64,
                 p50: us(class.p50_ms),
                 p99: us(class.p99_ms),

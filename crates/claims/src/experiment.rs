@@ -1,6 +1,8 @@
-//! What a paper is made of: experiments, each a scenario under several schemes, loads and seeds; and what they found.
+//! What a paper is made of: experiments, each a scenario under several schemes, loads and seeds;
+//! and what they found.
 //!
-//! Invariant: an experiment is a sweep like any other. Its folder can be read, exported and gone on with as one.
+//! Invariant: an experiment is a sweep like any other. Its folder can be read, exported and gone on
+//! with as one.
 
 use crate::baseline::Baselines;
 use crate::claim::Claim;
@@ -10,8 +12,9 @@ use crate::error::Error;
 use crate::file::{list, settings};
 use crate::statistic::Statistic;
 use millpond_results::{
-    Axis, Experiment as Shown, Keep, LinkFailure, LoadPoint, Manifest, Ordered, Published as ShownCurve,
-    PublishedNumber, Scheme, Summary, Sweep, acknowledged_times, query_times,
+    Axis, Experiment as Shown, Keep, LinkFailure, LoadPoint, Manifest, Ordered,
+    Published as ShownCurve, PublishedNumber, Scheme, Summary, Sweep, acknowledged_times,
+    query_times,
 };
 use millpond_scenario::Scenario;
 use serde::Deserialize;
@@ -149,18 +152,29 @@ impl Experiment {
     /// Whether so many seeds decide its claims, or why not: it takes as many as this effort has of
     /// its own.
     pub fn enough(&self, seeds: usize, effort: Effort) -> Result<(), String> {
-        let needed = self.runs(effort).map_or(0, |Runs { seeds: (first, last), .. }| (last - first + 1) as usize);
+        let needed = self
+            .runs(effort)
+            .map_or(0, |Runs { seeds: (first, last), .. }| (last - first + 1) as usize);
         let s = if seeds == 1 { "" } else { "s" };
         let why = || format!("{seeds} seed{s} of the {needed} that experiment {} needs", self.name);
         if seeds < needed { Err(why()) } else { Ok(()) }
     }
 
     /// Plans every run; `seeds` replaces the table's.
-    pub fn prepare(&'static self, runs: Runs, seeds: Option<(u64, u64)>, estimate: bool) -> Result<Prepared, Error> {
+    pub fn prepare(
+        &'static self,
+        runs: Runs,
+        seeds: Option<(u64, u64)>,
+        estimate: bool,
+    ) -> Result<Prepared, Error> {
         let scenario = Scenario::parse(self.scenario, self.text)?;
         let values = runs.loads.iter().map(|(_, value)| value.to_string()).collect();
         let request = Request {
-            grid: self.load_key.map(|key| Axis { key: key.to_string(), values }).into_iter().collect(),
+            grid: self
+                .load_key
+                .map(|key| Axis { key: key.to_string(), values })
+                .into_iter()
+                .collect(),
             seeds: Some(seeds.unwrap_or(runs.seeds)),
             variants: self.schemes.iter().map(|(variant, _)| variant.to_string()).collect(),
             set: runs.set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
@@ -225,25 +239,35 @@ impl Prepared {
         for point in &self.design.sweep.points {
             let value = |key: &str| point.values.get(key).map(String::as_str);
             let of_load = self.of.load_key.and_then(value);
-            let load = self.runs.loads.iter().find(|(_, value)| of_load.is_none_or(|of| of == *value));
+            let load =
+                self.runs.loads.iter().find(|(_, value)| of_load.is_none_or(|of| of == *value));
             let variant = value(VARIANT).unwrap_or_default().to_string();
             let points = old.iter().flat_map(|old| &old.points);
-            let mut there = points.filter(|other| other.values == point.values && other.identity == point.identity);
+            let mut there = points
+                .filter(|other| other.values == point.values && other.identity == point.identity);
             let listed = there.next().map_or(&point.runs, |other| &other.runs);
-            let mut arm = Arm { variant, load: load.map_or(0.0, |(load, _)| *load), ..Arm::default() };
+            let mut arm =
+                Arm { variant, load: load.map_or(0.0, |(load, _)| *load), ..Arm::default() };
             arm.planned = listed.iter().map(|run| run.seed).collect();
             for run in listed {
                 if old.is_some()
                     && let Some(summary) = run.finished(folder)
                 {
                     let folder = folder.join(&run.folder);
-                    let (queries, acknowledged) = (query_times(&folder)?, acknowledged_times(&folder)?.map(Arc::new));
-                    arm.runs.push(Run { seed: run.seed, summary: Arc::new(summary), queries, acknowledged });
+                    let (queries, acknowledged) =
+                        (query_times(&folder)?, acknowledged_times(&folder)?.map(Arc::new));
+                    arm.runs.push(Run {
+                        seed: run.seed,
+                        summary: Arc::new(summary),
+                        queries,
+                        acknowledged,
+                    });
                 }
             }
             arms.push(arm);
         }
-        // A sweep that grew and was stopped has seeds of some points only; schemes are compared over the same seeds.
+        // A sweep that grew and was stopped has seeds of some points only; schemes are compared
+        // over the same seeds.
         let planned: Vec<Vec<u64>> = arms.iter().map(|arm| arm.planned.clone()).collect();
         let is_shared = |seed: u64| planned.iter().all(|planned| planned.contains(&seed));
         for arm in &mut arms {
@@ -256,7 +280,8 @@ impl Prepared {
     /// The links that fail, as the first finished run in the folder has them.
     pub fn failures(&self, folder: &Path) -> Vec<LinkFailure> {
         let mut runs = self.design.sweep.runs();
-        runs.find_map(|(_, run)| Manifest::read(&folder.join(&run.folder)).ok()).map_or(Vec::new(), |run| run.failures)
+        runs.find_map(|(_, run)| Manifest::read(&folder.join(&run.folder)).ok())
+            .map_or(Vec::new(), |run| run.failures)
     }
 }
 
@@ -266,7 +291,12 @@ impl Experiment {
         let scheme = |&(variant, label): &(&str, &str)| Scheme {
             variant: variant.to_string(),
             label: label.to_string(),
-            points: found.arms.iter().filter(|arm| arm.variant == variant).map(|arm| self.point(arm)).collect(),
+            points: found
+                .arms
+                .iter()
+                .filter(|arm| arm.variant == variant)
+                .map(|arm| self.point(arm))
+                .collect(),
         };
         let us = |seconds: &[f64]| seconds.iter().map(|s| s * 1e6).collect();
         let curve = |p: &Published| ShownCurve {
@@ -284,15 +314,23 @@ impl Experiment {
             note: note.to_string(),
             schemes: self.schemes.iter().map(scheme).collect(),
             published: self.published.iter().map(curve).collect(),
-            published_numbers: claims.iter().filter_map(|claim| self.published_number(claim)).collect(),
+            published_numbers: claims
+                .iter()
+                .filter_map(|claim| self.published_number(claim))
+                .collect(),
             failures: Vec::new(),
         }
     }
 
     /// The number that a claim of this experiment gives, if the experiment shows it.
     fn published_number(&self, claim: &Claim) -> Option<PublishedNumber> {
-        let (statistic, variant, load, whole) = claim.measure.of_whole().filter(|_| claim.experiment() == self.name)?;
-        let own = self.shows.iter().find(|(_, shown)| *shown == statistic).map(|(name, _)| name.to_string());
+        let (statistic, variant, load, whole) =
+            claim.measure.of_whole().filter(|_| claim.experiment() == self.name)?;
+        let own = self
+            .shows
+            .iter()
+            .find(|(_, shown)| *shown == statistic)
+            .map(|(name, _)| name.to_string());
         Some(PublishedNumber {
             variant: variant.to_string(),
             load,

@@ -38,9 +38,12 @@ pub fn papers() -> &'static [&'static Paper] {
     READ.get_or_init(|| {
         let read = |dir: &'static Dir<'static>| {
             let folder = format!("papers/{}", dir.path().display());
-            let text = |name: &str| dir.get_file(dir.path().join(name)).and_then(|file| file.contents_utf8());
+            let text = |name: &str| {
+                dir.get_file(dir.path().join(name)).and_then(|file| file.contents_utf8())
+            };
             let paper = text(PAPER)?;
-            let scenario = |name: &str| text(name).map(String::from).ok_or_else(|| "is not there".to_string());
+            let scenario =
+                |name: &str| text(name).map(String::from).ok_or_else(|| "is not there".to_string());
             Some(read(&folder, paper, scenario).unwrap_or_else(|error| panic!("{error}")))
         };
         let mut all: Vec<&'static Paper> = BUILT.dirs().filter_map(read).collect();
@@ -180,18 +183,24 @@ pub(crate) fn settings<'de: 'static, D: Deserializer<'de>>(from: D) -> Result<Se
     Ok(texts.into_iter().map(pair).collect::<Result<Vec<_>, _>>()?.leak())
 }
 
-fn some_settings<'de: 'static, D: Deserializer<'de>>(from: D) -> Result<Option<Settings>, D::Error> {
+fn some_settings<'de: 'static, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Settings>, D::Error> {
     settings(from).map(Some)
 }
 
 /// Groups of claims, each with pairs of variants.
-pub(crate) fn pairs_of_groups<'de: 'static, D: Deserializer<'de>>(from: D) -> Result<&'static [OffOf], D::Error> {
+pub(crate) fn pairs_of_groups<'de: 'static, D: Deserializer<'de>>(
+    from: D,
+) -> Result<&'static [OffOf], D::Error> {
     let groups = Vec::<(&'static str, Vec<Off>)>::deserialize(from)?;
     Ok(groups.into_iter().map(|(group, pairs)| (group, &*pairs.leak())).collect::<Vec<_>>().leak())
 }
 
 /// A list that lives as long as the process.
-pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<&'static [T], D::Error> {
+pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<&'static [T], D::Error> {
     Vec::<T>::deserialize(from).map(|list| &*list.leak())
 }
 
@@ -204,17 +213,24 @@ pub(crate) fn lists<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 /// Reads a paper; `scenario` gives the text of a file beside it.
-fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, String>) -> Result<&'static Paper, Error> {
+fn read(
+    folder: &str,
+    text: &str,
+    scenario: impl Fn(&str) -> Result<String, String>,
+) -> Result<&'static Paper, Error> {
     let file = format!("{folder}/{PAPER}");
     let at = |offset: usize, what: &dyn std::fmt::Display| {
         let line = text.get(..offset).unwrap_or_default().matches('\n').count() + 1;
         Error::Usage(format!("{file}:{line}: {what}"))
     };
-    let tree = DeTable::parse(text).map_err(|e| at(e.span().map_or(0, |span| span.start), &e.message()))?;
+    let tree = DeTable::parse(text)
+        .map_err(|e| at(e.span().map_or(0, |span| span.start), &e.message()))?;
     // Where each experiment and each claim begins, for errors.
     let starts = |key: &str| -> Vec<usize> {
         let tables = tree.get_ref().get(key).map(Spanned::get_ref);
-        let DeValue::Array(tables) = tables.unwrap_or(&DeValue::Boolean(false)) else { return Vec::new() };
+        let DeValue::Array(tables) = tables.unwrap_or(&DeValue::Boolean(false)) else {
+            return Vec::new();
+        };
         tables.iter().map(|table| table.span().start).collect()
     };
     let whole: &'static Json = Box::leak(Box::new(json_of_table(tree.get_ref())));
@@ -225,8 +241,10 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
         let name = value["name"].as_str().unwrap_or("an experiment");
         let read = ExperimentFile::deserialize(value).map_err(|e| at(start, &hinted(name, &e)))?;
         let file = read.scenario;
-        let text = scenario(file).map_err(|e| at(start, &format!("{name}: scenario \"{file}\" in {folder}: {e}")))?;
-        let experiment = read.experiment(folder, text, &value["quick"]).map_err(|e| at(start, &e))?;
+        let text = scenario(file)
+            .map_err(|e| at(start, &format!("{name}: scenario \"{file}\" in {folder}: {e}")))?;
+        let experiment =
+            read.experiment(folder, text, &value["quick"]).map_err(|e| at(start, &e))?;
         is_sound(&experiment, &experiments).map_err(|e| at(start, &e))?;
         experiments.push(experiment);
     }
@@ -242,9 +260,14 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
     named(of.name).map_err(|e| at(place("name"), &e))?;
     baselines_fit(&of.baselines, &experiments, &claims).map_err(|e| at(place("baselines"), &e))?;
     for case in &of.emulated {
-        let has = |e: &Experiment| e.name == case.experiment && e.schemes.iter().any(|(v, _)| *v == case.variant);
+        let has = |e: &Experiment| {
+            e.name == case.experiment && e.schemes.iter().any(|(v, _)| *v == case.variant)
+        };
         if !experiments.iter().any(has) {
-            let error = format!("case \"{}\": no experiment {} has {}", case.name, case.experiment, case.variant);
+            let error = format!(
+                "case \"{}\": no experiment {} has {}",
+                case.name, case.experiment, case.variant
+            );
             return Err(at(place("emulated"), &error));
         }
     }
@@ -260,13 +283,18 @@ fn read(folder: &str, text: &str, scenario: impl Fn(&str) -> Result<String, Stri
 }
 
 impl ExperimentFile {
-    fn experiment(self, folder: &str, text: String, quick: &'static Json) -> Result<Experiment, String> {
+    fn experiment(
+        self,
+        folder: &str,
+        text: String,
+        quick: &'static Json,
+    ) -> Result<Experiment, String> {
         let full = self.full;
         let quick = match quick {
             Json::String(why) => Err(why.as_str()),
-            table => {
-                Ok(QuickFile::deserialize(table).map_err(|e| hinted(&format!("{}: quick", self.name), &e))?.runs(full))
-            }
+            table => Ok(QuickFile::deserialize(table)
+                .map_err(|e| hinted(&format!("{}: quick", self.name), &e))?
+                .runs(full)),
         };
         Ok(Experiment {
             name: self.name,
@@ -299,11 +327,15 @@ impl ClaimFile {
             (ClaimKind::Published, Some(value)) => Value::Published(value),
             (ClaimKind::Published, None) => Value::Shape,
             (ClaimKind::Released, Some(value)) => Value::Released(value),
-            (ClaimKind::Released, None) => return Err("a released claim needs the number `paper`".into()),
+            (ClaimKind::Released, None) => {
+                return Err("a released claim needs the number `paper`".into());
+            }
             (ClaimKind::Derived, Some(value)) => Value::Derived(value, how("derived")?),
             (ClaimKind::Derived, None) => Value::Arithmetic,
             (ClaimKind::Fitted, Some(value)) => Value::Fitted(value, how("fitted")?),
-            (ClaimKind::Fitted, None) => return Err("a fitted claim needs the number `paper`".into()),
+            (ClaimKind::Fitted, None) => {
+                return Err("a fitted claim needs the number `paper`".into());
+            }
             (ClaimKind::Remembered, None) => Value::Remembered,
             (ClaimKind::Ours, None) => Value::Ours,
             (ClaimKind::Remembered | ClaimKind::Ours, Some(_)) => {
@@ -339,7 +371,9 @@ fn hinted(name: &str, error: &serde_json::Error) -> String {
 fn json_of(value: &DeValue<'_>) -> Json {
     match value {
         DeValue::String(text) => Json::String(text.to_string()),
-        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).map_or(Json::Null, Json::from),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map_or(Json::Null, Json::from)
+        }
         DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Json::Null, Json::from),
         DeValue::Boolean(value) => Json::Bool(*value),
         DeValue::Datetime(time) => Json::String(time.to_string()),
@@ -384,7 +418,9 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
 "#;
 
     fn read_text(text: &str) -> Result<&'static Paper, String> {
-        let scenario = |name: &str| if name == "two.toml" { Ok(String::new()) } else { Err("is not there".into()) };
+        let scenario = |name: &str| {
+            if name == "two.toml" { Ok(String::new()) } else { Err("is not there".into()) }
+        };
         read("mine", text, scenario).map_err(|e| e.to_string())
     }
 
@@ -394,7 +430,10 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
         let experiment = &paper.experiments[0];
         assert_eq!((paper.name, experiment.scenario), ("mine", "mine/two.toml"));
         let quick = experiment.quick.unwrap();
-        assert_eq!((quick.set, quick.loads, quick.seeds), (&[("duration", "1ms")][..], &[(100.0, "")][..], (1, 1)));
+        assert_eq!(
+            (quick.set, quick.loads, quick.seeds),
+            (&[("duration", "1ms")][..], &[(100.0, "")][..], (1, 1))
+        );
         assert_eq!(paper.claims[0].accept, [None, Some(0.0)]);
     }
 
@@ -406,10 +445,26 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
                 "titel = \"two flows\"",
                 "mine/paper.toml:6: two: is `titel` meant to be `title`? unknown field `titel`",
             ),
-            ("two.toml", "three.toml", "mine/paper.toml:6: two: scenario \"three.toml\" in mine: is not there"),
-            ("set = [\"duration=1ms\"]", "set = [\"duration\"]", "mine/paper.toml:6: two: `set` has KEY=VALUE pairs"),
-            ("than = \"plain\"", "than = \"plian\"", "mine/paper.toml:15: A1: there is no scheme plian; is it plain?"),
-            ("experiment = \"two\",", "experiment = \"tow\",", "mine/paper.toml:15: A1: there is no experiment tow"),
+            (
+                "two.toml",
+                "three.toml",
+                "mine/paper.toml:6: two: scenario \"three.toml\" in mine: is not there",
+            ),
+            (
+                "set = [\"duration=1ms\"]",
+                "set = [\"duration\"]",
+                "mine/paper.toml:6: two: `set` has KEY=VALUE pairs",
+            ),
+            (
+                "than = \"plain\"",
+                "than = \"plian\"",
+                "mine/paper.toml:15: A1: there is no scheme plian; is it plain?",
+            ),
+            (
+                "experiment = \"two\",",
+                "experiment = \"tow\",",
+                "mine/paper.toml:15: A1: there is no experiment tow",
+            ),
             ("load = 100,", "load = 50,", "mine/paper.toml:15: A1: experiment two has no load 50"),
             ("at-most = 0\n", "", "mine/paper.toml:15: A1 cannot fail"),
             (
@@ -417,18 +472,42 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
                 "kind = \"fitted\"",
                 "mine/paper.toml:15: A1: a fitted claim needs the number `paper`",
             ),
-            ("kind = \"change\"", "kind = \"chance\"", "mine/paper.toml:15: A1: is `chance` meant to be `change`?"),
-            ("than = \"plain\"", "than = \"fast\"", "mine/paper.toml:15: A1 compares fast with itself"),
-            ("[\"fast\", \"Fast\"]", "[\"plain\", \"Fast\"]", "mine/paper.toml:6: two has the scheme plain twice"),
+            (
+                "kind = \"change\"",
+                "kind = \"chance\"",
+                "mine/paper.toml:15: A1: is `chance` meant to be `change`?",
+            ),
+            (
+                "than = \"plain\"",
+                "than = \"fast\"",
+                "mine/paper.toml:15: A1 compares fast with itself",
+            ),
+            (
+                "[\"fast\", \"Fast\"]",
+                "[\"plain\", \"Fast\"]",
+                "mine/paper.toml:6: two has the scheme plain twice",
+            ),
             ("year = 2026", "year = ", "mine/paper.toml:4:"),
-            ("name = \"mine\"", "name = \"../mine\"", "mine/paper.toml:2: a name has letters, digits and hyphens"),
+            (
+                "name = \"mine\"",
+                "name = \"../mine\"",
+                "mine/paper.toml:2: a name has letters, digits and hyphens",
+            ),
             (
                 "seeds = [1, 1]",
                 "seeds = [2, 1]",
                 "mine/paper.toml:6: two: `seeds` are the first and the last (got 2, 1)",
             ),
-            ("seeds = [1, 1]", "sets = [1, 1]", "mine/paper.toml:6: two: quick: is `sets` meant to be `set`?"),
-            ("loads = [[100, \"\"]]", "loads = []", "mine/paper.toml:6: two: without `load-key` there is one load"),
+            (
+                "seeds = [1, 1]",
+                "sets = [1, 1]",
+                "mine/paper.toml:6: two: quick: is `sets` meant to be `set`?",
+            ),
+            (
+                "loads = [[100, \"\"]]",
+                "loads = []",
+                "mine/paper.toml:6: two: without `load-key` there is one load",
+            ),
             ("at-most = 0", "at-most = 0\nat-least = 5", "mine/paper.toml:15: A1 cannot hold"),
             (
                 "[[experiment]]",
@@ -442,8 +521,11 @@ measure = { kind = "change", experiment = "two", load = 100, statistic = { flows
         }
         let twice = format!("{PAPER_TEXT}{}", &PAPER_TEXT[PAPER_TEXT.find("[[claim]]").unwrap()..]);
         assert!(read_text(&twice).map(|_| ()).unwrap_err().contains("there are two claims A1"));
-        let (experiment, claim) = (PAPER_TEXT.find("[[experiment]]").unwrap(), PAPER_TEXT.find("[[claim]]").unwrap());
+        let (experiment, claim) =
+            (PAPER_TEXT.find("[[experiment]]").unwrap(), PAPER_TEXT.find("[[claim]]").unwrap());
         let twice = format!("{}{}", &PAPER_TEXT[..claim], &PAPER_TEXT[experiment..]);
-        assert!(read_text(&twice).map(|_| ()).unwrap_err().contains("there are two experiments two"));
+        assert!(
+            read_text(&twice).map(|_| ()).unwrap_err().contains("there are two experiments two")
+        );
     }
 }

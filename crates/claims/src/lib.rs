@@ -1,9 +1,9 @@
 //! Papers as experiments and claims: what is run, what is measured, what holds.
 //!
 //! A paper ([`Paper`]) is a table of experiments and a table of claims: a `paper.toml` in a folder,
-//! with the scenarios of its experiments. An experiment is a sweep ([`design()`]) in a subfolder of the results, so runs that
-//! were made are never made again. [`Reproducing`] has runs made by a [`Runner`], and decides the
-//! claims anew from whatever is there.
+//! with the scenarios of its experiments. An experiment is a sweep ([`design()`]) in a subfolder of
+//! the results, so runs that were made are never made again. [`Reproducing`] has runs made by a
+//! [`Runner`], and decides the claims anew from whatever is there.
 //!
 //! Invariant: this crate runs no simulation and prints nothing. What it decides follows from the
 //! summaries in the results folder.

@@ -17,12 +17,30 @@ use serde::{Deserialize, Serialize};
 pub enum Measure {
     /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40
     /// is 40 % less.
-    Change { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    Change {
+        experiment: &'static str,
+        load: f64,
+        statistic: Statistic,
+        of: &'static str,
+        than: &'static str,
+    },
     /// The same of each seed; of these changes, the median.
-    Paired { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    Paired {
+        experiment: &'static str,
+        load: f64,
+        statistic: Statistic,
+        of: &'static str,
+        than: &'static str,
+    },
     /// The same of means over seeds at the load where it is lowest; what it costs in another
     /// statistic there is told beside.
-    Best { experiment: &'static str, statistic: Statistic, beside: Statistic, of: &'static str, than: &'static str },
+    Best {
+        experiment: &'static str,
+        statistic: Statistic,
+        beside: Statistic,
+        of: &'static str,
+        than: &'static str,
+    },
     /// The lowest of several such changes, each of one scheme against another.
     BestOf {
         experiment: &'static str,
@@ -36,13 +54,31 @@ pub enum Measure {
     /// One scheme's statistic as it is, of the mean over seeds.
     Plain { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str },
     /// One scheme's statistic as a part of a number, of the median over seeds.
-    Median { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
+    Median {
+        experiment: &'static str,
+        load: f64,
+        statistic: Statistic,
+        of: &'static str,
+        whole: f64,
+    },
     /// One statistic of a scheme as a part of another, of the means over seeds.
-    Ratio { experiment: &'static str, load: f64, statistic: Statistic, over: Statistic, of: &'static str },
+    Ratio {
+        experiment: &'static str,
+        load: f64,
+        statistic: Statistic,
+        over: Statistic,
+        of: &'static str,
+    },
     /// One scheme's statistic at one load as a part of that at another, of the means over seeds.
     Growth { experiment: &'static str, statistic: Statistic, of: &'static str, from: f64, to: f64 },
     /// How many microseconds one scheme's statistic is above another's, of the means over seeds.
-    Beyond { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, than: &'static str },
+    Beyond {
+        experiment: &'static str,
+        load: f64,
+        statistic: Statistic,
+        of: &'static str,
+        than: &'static str,
+    },
     /// The share of seeds in which the schemes of each group are below those of the next one.
     /// `slack` gives, for each step, the factor that the next one is multiplied with before.
     Order {
@@ -58,7 +94,12 @@ pub enum Measure {
     /// factor of.
     Cells { experiment: &'static str, factor: f64 },
     /// The largest difference over all loads between two schemes' means over seeds.
-    Furthest { experiment: &'static str, statistic: Statistic, of: &'static str, than: &'static str },
+    Furthest {
+        experiment: &'static str,
+        statistic: Statistic,
+        of: &'static str,
+        than: &'static str,
+    },
 }
 
 /// A measured number and how it came about, or why there is none.
@@ -94,11 +135,17 @@ impl Measure {
             | Measure::Plain { of, load, .. }
             | Measure::Median { of, load, .. }
             | Measure::Ratio { of, load, .. } => (vec![of], Some(load)),
-            Measure::Order { groups, load, .. } => (groups.iter().copied().flatten().copied().collect(), Some(load)),
+            Measure::Order { groups, load, .. } => {
+                (groups.iter().copied().flatten().copied().collect(), Some(load))
+            }
             Measure::Cells { .. } => (Vec::new(), None),
             Measure::Growth { of, .. } => (vec![of], None),
-            Measure::Best { of, than, .. } | Measure::Furthest { of, than, .. } => (vec![of, than], None),
-            Measure::BestOf { pairs, .. } => (pairs.iter().flat_map(|&(of, than)| [of, than]).collect(), None),
+            Measure::Best { of, than, .. } | Measure::Furthest { of, than, .. } => {
+                (vec![of, than], None)
+            }
+            Measure::BestOf { pairs, .. } => {
+                (pairs.iter().flat_map(|&(of, than)| [of, than]).collect(), None)
+            }
         }
     }
 
@@ -117,16 +164,19 @@ impl Measure {
             | Measure::Furthest { of, .. } => vec![of],
             Measure::BestOf { pairs, .. } => pairs.iter().map(|(of, _)| *of).collect(),
             Measure::Order { groups, .. } => groups.iter().copied().flatten().copied().collect(),
-            Measure::Cells { .. } => experiment.published.iter().map(|curve| curve.variant).collect(),
+            Measure::Cells { .. } => {
+                experiment.published.iter().map(|curve| curve.variant).collect()
+            }
         }
     }
 
-    /// Points of a sweep of which it takes the best, without those that are left out; `None` where it
-    /// is of one point.
+    /// Points of a sweep of which it takes the best, without those that are left out; `None` where
+    /// it is of one point.
     pub fn points(&self, found: &Found) -> Option<u32> {
         let counted = |statistic: Statistic, of: &str, than: &str| {
             let loads = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load);
-            loads.filter(|load| is_thin(found, statistic, *load, of, than) == Ok(false)).count() as u32
+            loads.filter(|load| is_thin(found, statistic, *load, of, than) == Ok(false)).count()
+                as u32
         };
         match *self {
             Measure::Best { statistic, of, than, .. } => Some(counted(statistic, of, than)),
@@ -140,7 +190,8 @@ impl Measure {
     /// Whether it compares a scheme with itself if the second of a pair stands in the place of the
     /// first: then it is exactly 0.
     pub fn compares_itself(&self, pairs: &[(&str, &str)]) -> bool {
-        let stands_for = |of: &str, than: &str| pairs.iter().any(|(on, off)| *on == of && *off == than);
+        let stands_for =
+            |of: &str, than: &str| pairs.iter().any(|(on, off)| *on == of && *off == than);
         match *self {
             Measure::Change { of, than, .. }
             | Measure::Paired { of, than, .. }
@@ -170,7 +221,8 @@ impl Measure {
     /// number.
     pub fn of_whole(&self) -> Option<(Statistic, &'static str, f64, f64)> {
         match *self {
-            Measure::Part { load, statistic, of, whole, .. } | Measure::Median { load, statistic, of, whole, .. } => {
+            Measure::Part { load, statistic, of, whole, .. }
+            | Measure::Median { load, statistic, of, whole, .. } => {
                 Some((statistic, of, load, whole))
             }
             _ => None,
@@ -193,12 +245,14 @@ impl Measure {
             Some(median(values.into_iter().map(|(_, value)| value).collect()))
         };
         let of_whole = |statistic: Statistic, measured: f64, whole: f64| {
-            Some(Absolute { paper: paper.map(|percent| percent / 100.0 * whole), ..with(statistic, measured, None)? })
+            Some(Absolute {
+                paper: paper.map(|percent| percent / 100.0 * whole),
+                ..with(statistic, measured, None)?
+            })
         };
         match *self {
-            Measure::Change { load, statistic, of, than, .. } | Measure::Beyond { load, statistic, of, than, .. } => {
-                means(statistic, load, of, than)
-            }
+            Measure::Change { load, statistic, of, than, .. }
+            | Measure::Beyond { load, statistic, of, than, .. } => means(statistic, load, of, than),
             Measure::Best { statistic, of, than, .. } => {
                 let (_, load, _) = lowest(found, statistic, of, than).ok()?;
                 means(statistic, load, of, than)
@@ -210,9 +264,11 @@ impl Measure {
             Measure::Paired { load, statistic, of, than, .. } => {
                 with(statistic, middle(statistic, load, of)?, Some(middle(statistic, load, than)?))
             }
-            Measure::Part { load, statistic, of, whole, .. } => {
-                of_whole(statistic, mean_of(statistic, runs(found, of, load).ok()?, of).ok()?, whole)
-            }
+            Measure::Part { load, statistic, of, whole, .. } => of_whole(
+                statistic,
+                mean_of(statistic, runs(found, of, load).ok()?, of).ok()?,
+                whole,
+            ),
             Measure::Median { load, statistic, of, whole, .. } => {
                 of_whole(statistic, middle(statistic, load, of)?, whole)
             }
@@ -224,24 +280,45 @@ impl Measure {
                 let mean = |load| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
                 with(statistic, mean(to)?, Some(mean(from)?))
             }
-            Measure::Plain { .. } | Measure::Order { .. } | Measure::Cells { .. } | Measure::Furthest { .. } => None,
+            Measure::Plain { .. }
+            | Measure::Order { .. }
+            | Measure::Cells { .. }
+            | Measure::Furthest { .. } => None,
         }
     }
 
     /// Finds it.
     pub fn of(&self, experiment: &Experiment, found: &Found) -> Measured {
         match *self {
-            Measure::Change { load, statistic, of, than, .. } => change(found, load, statistic, of, than),
-            Measure::Paired { load, statistic, of, than, .. } => paired(found, load, statistic, of, than),
-            Measure::Best { statistic, beside, of, than, .. } => best(found, statistic, beside, of, than),
+            Measure::Change { load, statistic, of, than, .. } => {
+                change(found, load, statistic, of, than)
+            }
+            Measure::Paired { load, statistic, of, than, .. } => {
+                paired(found, load, statistic, of, than)
+            }
+            Measure::Best { statistic, beside, of, than, .. } => {
+                best(found, statistic, beside, of, than)
+            }
             Measure::BestOf { statistic, pairs, .. } => best_of(found, statistic, pairs),
-            Measure::Part { load, statistic, of, whole, .. } => part(found, load, statistic, of, whole),
+            Measure::Part { load, statistic, of, whole, .. } => {
+                part(found, load, statistic, of, whole)
+            }
             Measure::Plain { load, statistic, of, .. } => plain(found, load, statistic, of),
-            Measure::Median { load, statistic, of, whole, .. } => median_part(found, load, statistic, of, whole),
-            Measure::Ratio { load, statistic, over, of, .. } => ratio(found, load, statistic, over, of),
-            Measure::Growth { statistic, of, from, to, .. } => growth(found, statistic, of, from, to),
-            Measure::Beyond { load, statistic, of, than, .. } => beyond(found, load, statistic, of, than),
-            Measure::Order { load, statistic, groups, slack, .. } => order(found, load, statistic, groups, slack),
+            Measure::Median { load, statistic, of, whole, .. } => {
+                median_part(found, load, statistic, of, whole)
+            }
+            Measure::Ratio { load, statistic, over, of, .. } => {
+                ratio(found, load, statistic, over, of)
+            }
+            Measure::Growth { statistic, of, from, to, .. } => {
+                growth(found, statistic, of, from, to)
+            }
+            Measure::Beyond { load, statistic, of, than, .. } => {
+                beyond(found, load, statistic, of, than)
+            }
+            Measure::Order { load, statistic, groups, slack, .. } => {
+                order(found, load, statistic, groups, slack)
+            }
             Measure::Cells { factor, .. } => cells(experiment, found, factor),
             Measure::Furthest { statistic, of, than, .. } => furthest(found, statistic, of, than),
         }
@@ -257,22 +334,41 @@ fn runs<'a>(found: &'a Found, variant: &str, load: f64) -> Result<&'a [Run], Str
 
 fn whole<'a>(found: &Found, arm: &'a Arm) -> Result<&'a [Run], String> {
     if arm.runs.is_empty() {
-        return Err(format!("experiment {} has no complete run of {} at {} %", found.name, arm.variant, arm.load));
+        return Err(format!(
+            "experiment {} has no complete run of {} at {} %",
+            found.name, arm.variant, arm.load
+        ));
     }
-    let missing: Vec<String> =
-        arm.planned.iter().filter(|seed| arm.runs.iter().all(|run| run.seed != **seed)).map(u64::to_string).collect();
+    let missing: Vec<String> = arm
+        .planned
+        .iter()
+        .filter(|seed| arm.runs.iter().all(|run| run.seed != **seed))
+        .map(u64::to_string)
+        .collect();
     if !missing.is_empty() {
-        return Err(format!("{} at {} % has no complete run of seed {}", arm.variant, arm.load, missing.join(", ")));
+        return Err(format!(
+            "{} at {} % has no complete run of seed {}",
+            arm.variant,
+            arm.load,
+            missing.join(", ")
+        ));
     }
     // A run that stalled has flows that can never end: its statistics are of those that did.
     match arm.runs.iter().find(|run| run.summary.status == Status::Stalled) {
-        Some(run) => Err(format!("{} at {} % stalled with seed {}", arm.variant, arm.load, run.seed)),
+        Some(run) => {
+            Err(format!("{} at {} % stalled with seed {}", arm.variant, arm.load, run.seed))
+        }
         None => Ok(&arm.runs),
     }
 }
 
 /// A number's mean over the seeds; each of them must have it, and `absent` says why one has not.
-fn mean(runs: &[Run], variant: &str, absent: &str, number: impl Fn(&Run) -> Option<f64>) -> Result<f64, String> {
+fn mean(
+    runs: &[Run],
+    variant: &str,
+    absent: &str,
+    number: impl Fn(&Run) -> Option<f64>,
+) -> Result<f64, String> {
     let mut sum = 0.0;
     for run in runs {
         let missing = || format!("with {variant} {absent} in the run of seed {}", run.seed);
@@ -308,7 +404,11 @@ fn enough(statistic: Statistic, runs: &[Run], variant: &str) -> Result<(), Strin
 }
 
 fn relative(of: f64, than: f64) -> Result<f64, String> {
-    if than > 0.0 { Ok((of / than - 1.0) * 100.0) } else { Err("there is nothing to compare with: it is 0".into()) }
+    if than > 0.0 {
+        Ok((of / than - 1.0) * 100.0)
+    } else {
+        Err("there is nothing to compare with: it is 0".into())
+    }
 }
 
 fn seeds(n: usize) -> String {
@@ -326,7 +426,8 @@ fn change(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
         };
         how.push_str(&format!("; queries completed: {}, {}", done(a, of), done(b, than)));
     }
-    let restricted = |runs: &[Run], name: &str| mean(runs, name, "", |run| run.summary.qct_us.mean_restricted);
+    let restricted =
+        |runs: &[Run], name: &str| mean(runs, name, "", |run| run.summary.qct_us.mean_restricted);
     if statistic == Statistic::Mean
         && let (Ok(a), Ok(b)) = (restricted(a, of), restricted(b, than))
         && let Ok(restricted) = relative(a, b)
@@ -349,7 +450,8 @@ fn plain(found: &Found, load: f64, statistic: Statistic, of: &str) -> Measured {
 /// A statistic's value with each seed.
 fn each(statistic: Statistic, runs: &[Run], variant: &str) -> Result<Vec<(u64, f64)>, String> {
     let value = |run: &Run| {
-        let missing = || format!("with {variant} {} in the run of seed {}", statistic.absent(), run.seed);
+        let missing =
+            || format!("with {variant} {} in the run of seed {}", statistic.absent(), run.seed);
         statistic.of_run(run).map(|value| (run.seed, value)).ok_or_else(missing)
     };
     let values = runs.iter().map(value).collect::<Result<_, String>>()?;
@@ -375,7 +477,10 @@ fn paired(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
     let a = each(statistic, runs(found, of, load)?, of)?;
     let b = each(statistic, runs(found, than, load)?, than)?;
     let change = |(seed, of): &(u64, f64)| {
-        let (_, than) = b.iter().find(|(other, _)| other == seed).ok_or_else(|| format!("no run of seed {seed}"))?;
+        let (_, than) = b
+            .iter()
+            .find(|(other, _)| other == seed)
+            .ok_or_else(|| format!("no run of seed {seed}"))?;
         relative(*of, *than)
     };
     let changes: Vec<f64> = a.iter().map(change).collect::<Result<_, _>>()?;
@@ -384,12 +489,19 @@ fn paired(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) 
 }
 
 /// The lowest change over the loads, its load, and the changes at all of them.
-fn lowest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Result<(f64, f64, Vec<String>), String> {
+fn lowest(
+    found: &Found,
+    statistic: Statistic,
+    of: &str,
+    than: &str,
+) -> Result<(f64, f64, Vec<String>), String> {
     let loads = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load);
     let (mut lowest, mut all): (Option<(f64, f64)>, _) = (None, Vec::new());
     for load in loads {
         if is_thin(found, statistic, load, of, than)? {
-            all.push(format!("left out at {load}, where fewer than ten samples exceed the percentile"));
+            all.push(format!(
+                "left out at {load}, where fewer than ten samples exceed the percentile"
+            ));
             continue;
         }
         let (measured, _) = change(found, load, statistic, of, than)?;
@@ -407,15 +519,25 @@ fn lowest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Result<(
 }
 
 /// Whether a percentile of one of two schemes has too few samples beyond it.
-fn is_thin(found: &Found, statistic: Statistic, load: f64, of: &str, than: &str) -> Result<bool, String> {
-    let thin = |variant: &str| Ok::<_, String>(thin(statistic, runs(found, variant, load)?).is_some());
+fn is_thin(
+    found: &Found,
+    statistic: Statistic,
+    load: f64,
+    of: &str,
+    than: &str,
+) -> Result<bool, String> {
+    let thin =
+        |variant: &str| Ok::<_, String>(thin(statistic, runs(found, variant, load)?).is_some());
     Ok(thin(of)? || thin(than)?)
 }
 
 fn best(found: &Found, statistic: Statistic, beside: Statistic, of: &str, than: &str) -> Measured {
     let (measured, load, all) = lowest(found, statistic, of, than)?;
     let (cost, _) = change(found, load, beside, of, than)?;
-    Ok((measured, format!("at {load}, where {} changes by {cost:+.1} %; {}", beside.name(), all.join(", "))))
+    Ok((
+        measured,
+        format!("at {load}, where {} changes by {cost:+.1} %; {}", beside.name(), all.join(", ")),
+    ))
 }
 
 /// The lowest change of these pairs over the loads, its load, which pair, and what each pair has at
@@ -438,7 +560,11 @@ fn best_pair(
     Ok((measured, load, pair, all))
 }
 
-fn best_of(found: &Found, statistic: Statistic, pairs: &'static [(&'static str, &'static str)]) -> Measured {
+fn best_of(
+    found: &Found,
+    statistic: Statistic,
+    pairs: &'static [(&'static str, &'static str)],
+) -> Measured {
     let (measured, load, (of, _), all) = best_pair(found, statistic, pairs)?;
     Ok((measured, format!("{of} at {load}; {}", all.join("; "))))
 }
@@ -463,17 +589,27 @@ fn growth(found: &Found, statistic: Statistic, of: &str, from: f64, to: f64) -> 
     let (a, b) = (runs(found, of, from)?, runs(found, of, to)?);
     let (first, last) = (mean_of(statistic, a, of)?, mean_of(statistic, b, of)?);
     let percent = relative(last, first)? + 100.0;
-    Ok((percent, format!("{}: {last:.1} at {to} over {first:.1} at {from}", seeds(a.len().min(b.len())))))
+    Ok((
+        percent,
+        format!("{}: {last:.1} at {to} over {first:.1} at {from}", seeds(a.len().min(b.len()))),
+    ))
 }
 
 fn beyond(found: &Found, load: f64, statistic: Statistic, of: &str, than: &str) -> Measured {
     let (a, b) = (runs(found, of, load)?, runs(found, than, load)?);
     let (mean_a, mean_b) = (mean_of(statistic, a, of)?, mean_of(statistic, b, than)?);
-    let how = format!("{}; {of} {mean_a:.0} us, {than} {mean_b:.0} us", seeds(a.len().min(b.len())));
+    let how =
+        format!("{}; {of} {mean_a:.0} us, {than} {mean_b:.0} us", seeds(a.len().min(b.len())));
     Ok((mean_a - mean_b, how))
 }
 
-fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], slack: &[f64]) -> Measured {
+fn order(
+    found: &Found,
+    load: f64,
+    statistic: Statistic,
+    groups: &[&[&str]],
+    slack: &[f64],
+) -> Measured {
     let first = runs(found, groups[0][0], load)?;
     for variant in groups.iter().copied().flatten() {
         enough(statistic, runs(found, variant, load)?, variant)?;
@@ -488,7 +624,9 @@ fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], sla
     for run in first {
         let mut fits = true;
         for (step, pair) in groups.windows(2).enumerate() {
-            for (low, high) in pair[0].iter().flat_map(|low| pair[1].iter().map(move |high| (low, high))) {
+            for (low, high) in
+                pair[0].iter().flat_map(|low| pair[1].iter().map(move |high| (low, high)))
+            {
                 let allowed = value(high, run.seed)? * slack.get(step).copied().unwrap_or(1.0);
                 if value(low, run.seed)? >= allowed {
                     fits = false;
@@ -509,14 +647,18 @@ fn order(found: &Found, load: f64, statistic: Statistic, groups: &[&[&str]], sla
 }
 
 fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
-    let (mut within, mut all, mut left_out, mut worst) = (0usize, 0usize, 0usize, (1.0, String::new()));
+    let (mut within, mut all, mut left_out, mut worst) =
+        (0usize, 0usize, 0usize, (1.0, String::new()));
     for curve in experiment.published {
         let arms = found.arms.iter().filter(|arm| arm.variant == curve.variant);
-        for (at, arm) in arms.filter_map(|arm| Some((curve.loads.iter().position(|load| *load == arm.load)?, arm))) {
+        for (at, arm) in arms
+            .filter_map(|arm| Some((curve.loads.iter().position(|load| *load == arm.load)?, arm)))
+        {
             let runs = whole(found, arm)?;
-            for (statistic, name, theirs) in
-                [(Statistic::Mean, "mean", curve.mean_s[at]), (Statistic::P99, "p99", curve.p99_s[at])]
-            {
+            for (statistic, name, theirs) in [
+                (Statistic::Mean, "mean", curve.mean_s[at]),
+                (Statistic::P99, "p99", curve.p99_s[at]),
+            ] {
                 if thin(statistic, runs).is_some() {
                     left_out += 1;
                     continue;
@@ -526,7 +668,15 @@ fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
                 all += 1;
                 within += usize::from(off <= factor);
                 if off > worst.0 {
-                    worst = (off, format!("{} {name} at {} %: ours {:.1} ms", arm.variant, arm.load, ours * 1e3));
+                    worst = (
+                        off,
+                        format!(
+                            "{} {name} at {} %: ours {:.1} ms",
+                            arm.variant,
+                            arm.load,
+                            ours * 1e3
+                        ),
+                    );
                 }
             }
         }
@@ -538,7 +688,9 @@ fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
     let of = if all < published { format!(" (of {published} published)") } else { String::new() };
     let mut how = format!("{within} of {all} cells{of}");
     if left_out > 0 {
-        how.push_str(&format!("; {left_out} left out, where fewer than ten samples exceed the percentile"));
+        how.push_str(&format!(
+            "; {left_out} left out, where fewer than ten samples exceed the percentile"
+        ));
     }
     if worst.0 > 1.0 {
         how.push_str(&format!("; furthest, by a factor of {:.2}: {}", worst.0, worst.1));
@@ -557,7 +709,8 @@ fn furthest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Measur
             worst = Some((off, arm.load));
         }
     }
-    let (off, load) = worst.ok_or_else(|| format!("experiment {} has no run of {of}", found.name))?;
+    let (off, load) =
+        worst.ok_or_else(|| format!("experiment {} has no run of {of}", found.name))?;
     Ok((off, format!("furthest of {loads} loads: at {load} %")))
 }
 
@@ -570,7 +723,13 @@ pub(crate) mod tests {
     use std::sync::Arc;
 
     const CURVE: [Published; 2] = [
-        Published { variant: "a", source: "x", loads: &[50.0, 90.0], mean_s: &[1.0, 2.0], p99_s: &[3.0, 4.0] },
+        Published {
+            variant: "a",
+            source: "x",
+            loads: &[50.0, 90.0],
+            mean_s: &[1.0, 2.0],
+            p99_s: &[3.0, 4.0],
+        },
         Published { variant: "b", source: "x", loads: &[90.0], mean_s: &[4.0], p99_s: &[8.0] },
     ];
     pub const EXPERIMENT: Experiment = Experiment {
@@ -605,7 +764,8 @@ pub(crate) mod tests {
             summary.qct_us.mean = (mean > 0.0).then_some(mean * 1e6);
             summary.qct_us.p99 = Some(p99 * 1e6);
             summary.qct_us.mean_restricted = Some(mean * 2e6);
-            (summary.qct_us.completed, summary.packets.dropped) = ((mean * 1e4) as u64, (p99 * 100.0) as u64);
+            (summary.qct_us.completed, summary.packets.dropped) =
+                ((mean * 1e4) as u64, (p99 * 100.0) as u64);
             Run { seed: at as u64 + 1, summary: Arc::new(summary), ..Run::default() }
         };
         let runs: Vec<Run> = of.iter().enumerate().map(run).collect();
@@ -630,7 +790,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_run_that_stalled_decides_nothing() {
-        let mut both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
+        let mut both =
+            found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
         assert!(less(Statistic::Mean).of(&EXPERIMENT, &both).is_ok());
         std::sync::Arc::make_mut(&mut both.arms[1].runs[1].summary).status = Status::Stalled;
         let why = less(Statistic::Mean).of(&EXPERIMENT, &both).unwrap_err();
@@ -639,7 +800,10 @@ pub(crate) mod tests {
 
     #[test]
     fn a_change_is_of_means_over_seeds_and_says_what_is_open() {
-        let found = found(vec![arm("a", 90.0, &[(1.0, 3.0), (2.0, 5.0)]), arm("b", 90.0, &[(2.0, 8.0), (4.0, 8.0)])]);
+        let found = found(vec![
+            arm("a", 90.0, &[(1.0, 3.0), (2.0, 5.0)]),
+            arm("b", 90.0, &[(2.0, 8.0), (4.0, 8.0)]),
+        ]);
         assert_eq!(measured(less(Statistic::Mean), &found), Ok(-50.0));
         assert_eq!(measured(less(Statistic::P99), &found), Ok(-50.0));
         assert_eq!(measured(less(Statistic::Completed), &found), Ok(-50.0));
@@ -650,10 +814,16 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_missing_decides_nothing() {
-        let mut found =
-            found(vec![arm("a", 90.0, &[(1.0, 3.0), (2.0, 5.0)]), arm("b", 90.0, &[(2.0, 8.0), (0.0, 8.0)])]);
+        let mut found = found(vec![
+            arm("a", 90.0, &[(1.0, 3.0), (2.0, 5.0)]),
+            arm("b", 90.0, &[(2.0, 8.0), (0.0, 8.0)]),
+        ]);
         let why = |found: &Found| measured(less(Statistic::Mean), found).unwrap_err();
-        assert!(why(&found).contains("with b no query completed in the run of seed 2"), "{}", why(&found));
+        assert!(
+            why(&found).contains("with b no query completed in the run of seed 2"),
+            "{}",
+            why(&found)
+        );
         found.arms[0].runs.pop();
         assert!(why(&found).contains("a at 90 % has no complete run of seed 2"), "{}", why(&found));
         found.arms[0].runs.clear();
@@ -664,7 +834,12 @@ pub(crate) mod tests {
 
     #[test]
     fn an_order_is_counted_by_seed() {
-        let all = || found(vec![arm("a", 90.0, &[(1.0, 0.0), (2.1, 0.0)]), arm("b", 90.0, &[(2.0, 0.0), (2.0, 0.0)])]);
+        let all = || {
+            found(vec![
+                arm("a", 90.0, &[(1.0, 0.0), (2.1, 0.0)]),
+                arm("b", 90.0, &[(2.0, 0.0), (2.0, 0.0)]),
+            ])
+        };
         assert_eq!(measured(sorted(&[&["a"], &["b"]], &[]), &all()), Ok(50.0));
         assert_eq!(measured(sorted(&[&["a"], &["b"]], &[1.1]), &all()), Ok(100.0));
         let (_, how) = sorted(&[&["a"], &["b"]], &[]).of(&EXPERIMENT, &all()).unwrap();
@@ -680,12 +855,18 @@ pub(crate) mod tests {
     #[test]
     fn cells_are_within_a_factor_on_either_side() {
         // Of a: 1 and 3 s published at 50 %, 2 and 4 at 90 %; of b: 4 and 8 at 90 %.
-        let mut found =
-            found(vec![arm("a", 50.0, &[(1.4, 1.9)]), arm("a", 90.0, &[(2.0, 4.0)]), arm("b", 90.0, &[(3.0, 8.0)])]);
+        let mut found = found(vec![
+            arm("a", 50.0, &[(1.4, 1.9)]),
+            arm("a", 90.0, &[(2.0, 4.0)]),
+            arm("b", 90.0, &[(3.0, 8.0)]),
+        ]);
         let cells = || Measure::Cells { experiment: "x", factor: 1.5 };
         assert_eq!(measured(cells(), &found), Ok(83.333333));
         let (_, how) = cells().of(&EXPERIMENT, &found).unwrap();
-        assert!(how.contains("5 of 6 cells; furthest, by a factor of 1.58: a p99 at 50 %"), "{how}");
+        assert!(
+            how.contains("5 of 6 cells; furthest, by a factor of 1.58: a p99 at 50 %"),
+            "{how}"
+        );
         found.arms.remove(0);
         let (_, how) = cells().of(&EXPERIMENT, &found).unwrap();
         assert!(how.contains("4 of 4 cells (of 6 published)"), "{how}");
@@ -701,7 +882,8 @@ pub(crate) mod tests {
             arm("a", 90.0, &[(1.5, 0.0)]),
             arm("b", 90.0, &[(2.0, 0.0)]),
         ]);
-        let furthest = Measure::Furthest { experiment: "x", statistic: Statistic::Mean, of: "a", than: "b" };
+        let furthest =
+            Measure::Furthest { experiment: "x", statistic: Statistic::Mean, of: "a", than: "b" };
         assert_eq!(measured(furthest, &found), Ok(25.0));
     }
 
@@ -722,10 +904,19 @@ pub(crate) mod tests {
         assert_eq!(measured(median(2e6), &all), Ok(50.0));
         let two = found(vec![arm("a", 90.0, &[(1.0, 1.0), (2.0, 1.0)])]);
         assert_eq!(measured(median(1e6), &two), Ok(150.0), "between the two in the middle");
-        let ratio = Measure::Ratio { experiment: "x", load, statistic: Statistic::P99, over: Statistic::Mean, of: "a" };
+        let ratio = Measure::Ratio {
+            experiment: "x",
+            load,
+            statistic: Statistic::P99,
+            over: Statistic::Mean,
+            of: "a",
+        };
         assert_eq!(measured(ratio, &all), Ok(200.0));
         let plain = || Measure::Plain { experiment: "x", load, statistic: Statistic::P99, of: "a" };
-        assert_eq!((measured(plain(), &all).map(f64::round), plain().unit()), (Ok(3_333_333.0), "us"));
+        assert_eq!(
+            (measured(plain(), &all).map(f64::round), plain().unit()),
+            (Ok(3_333_333.0), "us")
+        );
         let mut lost = three([1.0, 3.0, 1.0], [2.0, 2.0, 4.0]);
         lost.arms[1].runs.remove(1);
         assert!(measured(pair(), &lost).unwrap_err().contains("no complete run of seed 2"));
@@ -750,10 +941,19 @@ pub(crate) mod tests {
         let run = |seed: u64| {
             let of = Fct { count: 3_000, p999: Some(p999), ..Fct::default() };
             let fct_us = Ordered::from(vec![("all".to_string(), of)]);
-            Run { seed, summary: Arc::new(Summary { fct_us, ..Summary::default() }), ..Run::default() }
+            Run {
+                seed,
+                summary: Arc::new(Summary { fct_us, ..Summary::default() }),
+                ..Run::default()
+            }
         };
         let planned: Vec<u64> = (1..=seeds).collect();
-        Arm { variant: variant.into(), load, runs: planned.iter().map(|seed| run(*seed)).collect(), planned }
+        Arm {
+            variant: variant.into(),
+            load,
+            runs: planned.iter().map(|seed| run(*seed)).collect(),
+            planned,
+        }
     }
 
     #[test]
@@ -763,9 +963,18 @@ pub(crate) mod tests {
         let pair = |seeds| found(vec![flows("a", 90.0, 2.0, seeds), flows("b", 90.0, 4.0, seeds)]);
         let change = || Measure::Change { experiment, load, statistic, of: "a", than: "b" };
         let why = measured(change(), &pair(3)).unwrap_err();
-        assert_eq!(why, "with a 9.0 samples of 3 seeds exceed the percentile, of the ten that it takes");
+        assert_eq!(
+            why,
+            "with a 9.0 samples of 3 seeds exceed the percentile, of the ten that it takes"
+        );
         assert_eq!(measured(change(), &pair(4)), Ok(-50.0));
-        let order = || Measure::Order { experiment, load, statistic, groups: &[&["a"], &["b"]], slack: &[] };
+        let order = || Measure::Order {
+            experiment,
+            load,
+            statistic,
+            groups: &[&["a"], &["b"]],
+            slack: &[],
+        };
         assert!(measured(order(), &pair(3)).is_err());
         assert_eq!(measured(order(), &pair(4)), Ok(100.0));
         let paired = || Measure::Paired { experiment, load, statistic, of: "a", than: "b" };
@@ -780,9 +989,21 @@ pub(crate) mod tests {
 
     #[test]
     fn growth_is_of_one_load_to_another() {
-        let found = found(vec![arm("a", 50.0, &[(1.0, 3.0), (3.0, 3.0)]), arm("a", 90.0, &[(5.0, 3.0), (3.0, 3.0)])]);
-        let growth = |from, to| Measure::Growth { experiment: "x", statistic: Statistic::Mean, of: "a", from, to };
-        assert_eq!((measured(growth(50.0, 90.0), &found), measured(growth(90.0, 50.0), &found)), (Ok(200.0), Ok(50.0)));
+        let found = found(vec![
+            arm("a", 50.0, &[(1.0, 3.0), (3.0, 3.0)]),
+            arm("a", 90.0, &[(5.0, 3.0), (3.0, 3.0)]),
+        ]);
+        let growth = |from, to| Measure::Growth {
+            experiment: "x",
+            statistic: Statistic::Mean,
+            of: "a",
+            from,
+            to,
+        };
+        assert_eq!(
+            (measured(growth(50.0, 90.0), &found), measured(growth(90.0, 50.0), &found)),
+            (Ok(200.0), Ok(50.0))
+        );
         let absolute = growth(50.0, 90.0).absolute(&found, None).unwrap();
         assert_eq!((absolute.measured, absolute.against), (4e6, Some(2e6)));
         assert!(measured(growth(50.0, 70.0), &found).unwrap_err().contains("a at 70 % is not run"));
@@ -799,7 +1020,10 @@ pub(crate) mod tests {
         let best = || Measure::BestOf { experiment, statistic, pairs };
         assert_eq!(measured(best(), &all(0.5, 1.25)), Ok(-50.0));
         let (_, how) = best().of(&EXPERIMENT, &all(2.0, 4.0)).unwrap();
-        assert_eq!(how, "b at 90; a against b: +100 % at 50, +300 % at 90; b against a: -50 % at 50, -75 % at 90");
+        assert_eq!(
+            how,
+            "b at 90; a against b: +100 % at 50, +300 % at 90; b against a: -50 % at 50, -75 % at 90"
+        );
         let absolute = best().absolute(&all(2.0, 4.0), None).unwrap();
         assert_eq!((absolute.measured, absolute.against), (1e6, Some(4e6)));
         assert_eq!(best().needs(), (vec!["a", "b", "b", "a"], None));
@@ -825,16 +1049,34 @@ pub(crate) mod tests {
             of(Measure::Median { experiment: name, load, statistic, of: ours, whole }),
             (Some(12_400.0), 1e6, None)
         );
-        assert_eq!(of(Measure::Part { experiment: name, load, statistic, of: theirs, whole }).1, 3e6);
+        assert_eq!(
+            of(Measure::Part { experiment: name, load, statistic, of: theirs, whole }).1,
+            3e6
+        );
         assert_eq!(of(less(statistic)), (None, 1_666_667.0, Some(3e6)));
         let pair = Measure::Paired { experiment: name, load, statistic, of: ours, than: theirs };
         assert_eq!(of(pair), (None, 1e6, Some(2e6)));
-        let best = Measure::Best { experiment: name, statistic, beside: Statistic::P99, of: ours, than: theirs };
+        let best = Measure::Best {
+            experiment: name,
+            statistic,
+            beside: Statistic::P99,
+            of: ours,
+            than: theirs,
+        };
         assert_eq!(of(best), (None, 1_666_667.0, Some(3e6)));
-        let ratio = Measure::Ratio { experiment: name, load, statistic: Statistic::P99, over: statistic, of: theirs };
+        let ratio = Measure::Ratio {
+            experiment: name,
+            load,
+            statistic: Statistic::P99,
+            over: statistic,
+            of: theirs,
+        };
         assert_eq!(of(ratio), (None, 1e6, Some(3e6)));
         assert!(sorted(&[&["a"], &["b"]], &[]).absolute(&all, None).is_none());
         let missing = found(vec![arm("a", 90.0, &[])]);
-        assert!(less(statistic).absolute(&missing, None).is_none(), "what was not run stands for nothing");
+        assert!(
+            less(statistic).absolute(&missing, None).is_none(),
+            "what was not run stands for nothing"
+        );
     }
 }

@@ -57,15 +57,26 @@ impl Recorded {
     ///
     /// # Errors
     ///
-    /// If the folder has another paper; if it has a full run, this one is quick, and `force` is off.
-    pub fn may_replace(paper: &Paper, effort: Effort, folder: &Path, force: bool) -> Result<(), Error> {
+    /// If the folder has another paper; if it has a full run, this one is quick, and `force` is
+    /// off.
+    pub fn may_replace(
+        paper: &Paper,
+        effort: Effort,
+        folder: &Path,
+        force: bool,
+    ) -> Result<(), Error> {
         let at = folder.display();
         if folder.join(PAPER).is_file() && read_paper(folder)?.name != paper.name {
-            return Err(Error::Usage(format!("{at} is the folder of another paper than {}", paper.name)));
+            return Err(Error::Usage(format!(
+                "{at} is the folder of another paper than {}",
+                paper.name
+            )));
         }
         let has_full = Recorded::read(folder).is_ok_and(|old| old.effort == Effort::Full.name());
         if effort == Effort::Quick && has_full && !force {
-            let text = format!("{at} has the results of a full run; --force replaces them by those of --quick");
+            let text = format!(
+                "{at} has the results of a full run; --force replaces them by those of --quick"
+            );
             return Err(Error::Usage(text));
         }
         Ok(())
@@ -80,7 +91,8 @@ impl Recorded {
         let text = serde_json::to_string_pretty(self).map_err(|e| Error::Runs(e.to_string()))?;
         for (name, text) in [(RESULTS, text + "\n"), (PAGE, page(paper, self))] {
             let path = folder.join(name);
-            std::fs::write(&path, text).map_err(|e| Error::Runs(format!("cannot write {}: {e}", path.display())))?;
+            std::fs::write(&path, text)
+                .map_err(|e| Error::Runs(format!("cannot write {}: {e}", path.display())))?;
         }
         Ok(())
     }
@@ -125,9 +137,16 @@ pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     table(&mut page, paper, "Claims that hold", &holding);
     let open: Vec<&Claim> = of(Verdict::NotEvaluated).collect();
     if !open.is_empty() {
-        page += "\n## Claims that are not evaluated\n\n| claim | statement | reason |\n|---|---|---|\n";
+        page +=
+            "\n## Claims that are not evaluated\n\n| claim | statement | reason |\n|---|---|---|\n";
         for claim in open {
-            let _ = writeln!(page, "| {} | {} | {} |", short(paper, claim), cell(&claim.statement), cell(&claim.note));
+            let _ = writeln!(
+                page,
+                "| {} | {} | {} |",
+                short(paper, claim),
+                cell(&claim.statement),
+                cell(&claim.note)
+            );
         }
     }
     page
@@ -153,14 +172,16 @@ fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
             remarks.push("holds without the mechanism, too");
         }
         let own = unit(&claim.unit);
-        let published = claim
-            .paper
-            .map_or("–".to_string(), |value| format!("{}{own}{}", plain(value), absolute(claim, |a| a.paper)));
+        let published = claim.paper.map_or("–".to_string(), |value| {
+            format!("{}{own}{}", plain(value), absolute(claim, |a| a.paper))
+        });
         let measured = claim.measured.map_or("–".to_string(), |value| {
             let spread = claim
                 .interval
                 .filter(|[low, high]| low != high)
-                .map_or(String::new(), |[low, high]| format!(" ({} to {})", plain(low), plain(high)));
+                .map_or(String::new(), |[low, high]| {
+                    format!(" ({} to {})", plain(low), plain(high))
+                });
             format!("{}{own}{spread}{}", plain(value), absolute(claim, |a| Some(a.measured)))
         });
         let _ = writeln!(
@@ -222,7 +243,8 @@ fn plain(value: f64) -> String {
         _ => 2,
     };
     let text = format!("{value:.digits$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     if text == "-0" { "0".to_string() } else { text.replacen('-', "−", 1) }
 }
 
@@ -238,7 +260,8 @@ mod tests {
     #[test]
     fn pages_are_what_their_data_give() {
         for paper in papers() {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
+            let folder =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
             let recorded = Recorded::read(&folder).unwrap_or_else(|e| panic!("{e}"));
             let text = std::fs::read_to_string(folder.join(PAGE)).unwrap_or_default();
             assert!(
@@ -253,14 +276,18 @@ mod tests {
     #[test]
     fn recorded_claims_are_the_papers() {
         for paper in papers() {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
+            let folder =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
             let recorded = Recorded::read(&folder).unwrap_or_else(|e| panic!("{e}"));
-            let known: Vec<String> = crate::all_claims(paper).map(|(id, _)| format!("{}-{id}", paper.name)).collect();
+            let known: Vec<String> =
+                crate::all_claims(paper).map(|(id, _)| format!("{}-{id}", paper.name)).collect();
             let there: Vec<&str> = recorded.claims.iter().map(|claim| claim.id.as_str()).collect();
             assert_eq!(there, known, "{}", paper.name);
             for claim in paper.claims {
                 let id = format!("{}-{}", paper.name, claim.id);
-                let Some(of) = recorded.claims.iter().find(|of| of.id == id) else { panic!("{id}") };
+                let Some(of) = recorded.claims.iter().find(|of| of.id == id) else {
+                    panic!("{id}")
+                };
                 assert_eq!((of.accept, of.paper), (claim.accept, claim.paper.number()), "{id}");
             }
         }
@@ -270,14 +297,21 @@ mod tests {
     fn a_page_is_not_written_into_another_papers_folder() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers/hpcc");
         let other = papers().iter().find(|paper| paper.name != "hpcc").unwrap();
-        let error = Recorded::may_replace(other, Effort::Full, &folder, true).unwrap_err().to_string();
+        let error =
+            Recorded::may_replace(other, Effort::Full, &folder, true).unwrap_err().to_string();
         assert!(error.contains("is the folder of another paper"), "{error}");
     }
 
     #[test]
     fn numbers_have_three_digits() {
-        for (value, text) in [(0.0, "0"), (-0.001, "0"), (-73.51, "−73.5"), (1425.2, "1425"), (2.0, "2"), (9.996, "10")]
-        {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.001, "0"),
+            (-73.51, "−73.5"),
+            (1425.2, "1425"),
+            (2.0, "2"),
+            (9.996, "10"),
+        ] {
             assert_eq!(plain(value), text);
         }
         assert_eq!([time(12_333.0), time(431.0), time(2.5e6)], ["12.3 ms", "431 µs", "2.5 s"]);

@@ -11,8 +11,8 @@ use crate::emulated::{self, Emulated};
 use crate::error::Error;
 use crate::experiment::{Effort, Experiment, Found, Paper, Prepared};
 use millpond_results::{
-    Claim as Judged, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status, Sweep, SweepFolder,
-    SweepRun, finish_sweep, not_a_result,
+    Claim as Judged, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status,
+    Sweep, SweepFolder, SweepRun, finish_sweep, not_a_result,
 };
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,12 @@ pub trait Runner {
 
     /// Runs what the folder has no finished run of. Gives the failures: number of the run, and why;
     /// [`Error::Stopped`] where the user has enough.
-    fn run(&self, prepared: &Prepared, design: &Design, folder: &SweepFolder) -> Result<Vec<(u32, String)>, Error>;
+    fn run(
+        &self,
+        prepared: &Prepared,
+        design: &Design,
+        folder: &SweepFolder,
+    ) -> Result<Vec<(u32, String)>, Error>;
 }
 
 /// A paper to reproduce.
@@ -81,7 +86,8 @@ impl Reproducing {
         let emulated = Emulated::open(&self.vm, &self.out)?;
         let manifest = runner.manifest("");
         let of = Reproduction::new(self.paper.name, self.paper.title, VERSION, self.effort.name());
-        let mut ended = Ended { reproduction: of, claims: Vec::new(), failed: 0, stalled: 0, runs: 0 };
+        let mut ended =
+            Ended { reproduction: of, claims: Vec::new(), failed: 0, stalled: 0, runs: 0 };
         let (mut all_found, mut stopped) = (Vec::new(), None);
         let prepared = self.prepare(false)?;
         runner.tell(&format!("{}: {}", self.paper.name, self.counts(&prepared)));
@@ -96,11 +102,16 @@ impl Reproducing {
                                     sweep.runs().filter(move |(_, run)| run.status.is_some_and(of))
                                 };
                                 ended.runs += sweep.runs().count();
-                                ended.failed += sweep.runs().count() - with(Status::is_final).count();
+                                ended.failed +=
+                                    sweep.runs().count() - with(Status::is_final).count();
                                 ended.stalled += with(|status| status == Status::Stalled).count();
                             }
                             Err(Error::Stopped(text)) => {
-                                note = [note.as_str(), "interrupted"].join(if note.is_empty() { "" } else { "; " });
+                                note = [note.as_str(), "interrupted"].join(if note.is_empty() {
+                                    ""
+                                } else {
+                                    "; "
+                                });
                                 stopped = Some(text);
                             }
                             Err(other) => return Err(other),
@@ -110,7 +121,8 @@ impl Reproducing {
                     (prepared.found(&folder)?, prepared.failures(&folder), note)
                 }
                 Err(why) => {
-                    let found = Found { name: experiment.name, left_out: Some(why), arms: Vec::new() };
+                    let found =
+                        Found { name: experiment.name, left_out: Some(why), arms: Vec::new() };
                     (found, Vec::new(), format!("left out by --quick: {why}"))
                 }
             };
@@ -127,21 +139,32 @@ impl Reproducing {
         ended.reproduction.write(&self.out, Manifest { status, ..manifest })?;
         if let Some(text) = stopped {
             let page = self.out.join("report.html");
-            return Err(Error::Stopped(format!("{text}; report of what there is: {}", page.display())));
+            return Err(Error::Stopped(format!(
+                "{text}; report of what there is: {}",
+                page.display()
+            )));
         }
-        ended.claims = ended.reproduction.claims.iter().filter(|claim| self.shows(claim)).cloned().collect();
+        ended.claims =
+            ended.reproduction.claims.iter().filter(|claim| self.shows(claim)).cloned().collect();
         Ok(ended)
     }
 
     /// All claims, those of emulated Linux last.
     fn judge(&self, all: &[(&'static Experiment, Found)], emulated: &Emulated) -> Vec<Judged> {
-        let of = |claim: &Claim| all.iter().find(|(experiment, _)| experiment.name == claim.experiment());
+        let of = |claim: &Claim| {
+            all.iter().find(|(experiment, _)| experiment.name == claim.experiment())
+        };
         let simulated = self.paper.claims.iter().filter_map(|claim| {
             let (experiment, found) = of(claim)?;
             Some(claim.judge(self.paper, experiment, found, self.effort))
         });
-        let claims = self.paper.claims.iter().filter(|claim| !emulated::needed(self.paper, claim).is_empty());
-        let of_linux = claims.filter_map(|claim| Some(claim.judge_emulated(self.paper, of(claim)?.0, emulated)));
+        let claims = self
+            .paper
+            .claims
+            .iter()
+            .filter(|claim| !emulated::needed(self.paper, claim).is_empty());
+        let of_linux = claims
+            .filter_map(|claim| Some(claim.judge_emulated(self.paper, of(claim)?.0, emulated)));
         simulated.chain(of_linux).collect()
     }
 
@@ -173,13 +196,19 @@ impl Reproducing {
         let claims = Kinds::of(claims.map(|(_, kind)| kind));
         let mut counts = Counts { claims, ..Counts::default() };
         let chosen = prepared.iter().filter(|(experiment, _)| self.is_chosen(experiment));
-        for (experiment, prepared) in chosen.filter_map(|(e, prepared)| Some((e, prepared.as_ref().ok()?))) {
+        for (experiment, prepared) in
+            chosen.filter_map(|(e, prepared)| Some((e, prepared.as_ref().ok()?)))
+        {
             let out = self.folder_of(experiment);
             let design = prepared.design.grown(&out);
             let goes_on = is_of(&design.sweep, &out);
             counts.experiments += 1;
             counts.runs += design.sweep.runs().count();
-            counts.finished += design.sweep.runs().filter(|(_, run)| goes_on && run.finished(&out).is_some()).count();
+            counts.finished += design
+                .sweep
+                .runs()
+                .filter(|(_, run)| goes_on && run.finished(&out).is_some())
+                .count();
         }
         counts
     }
@@ -192,7 +221,8 @@ impl Reproducing {
     /// Makes the results folder, or goes on in it; refuses what is none of this command's.
     fn take_folder(&self) -> Result<(), Error> {
         let out = &self.out;
-        let cannot = |e: std::io::Error| Error::Runs(format!("cannot create {}: {e}", out.display()));
+        let cannot =
+            |e: std::io::Error| Error::Runs(format!("cannot create {}: {e}", out.display()));
         let is_ours = out.join(MARK).is_file();
         let is_empty = std::fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
         if !is_ours && !is_empty && !self.force {
@@ -200,7 +230,8 @@ impl Reproducing {
         }
         if out.join(REPRODUCTION).is_file() && !self.force {
             let old = Reproduction::read(out)?;
-            let (was, is) = ((old.paper.as_str(), old.effort.as_str()), (self.paper.name, self.effort.name()));
+            let (was, is) =
+                ((old.paper.as_str(), old.effort.as_str()), (self.paper.name, self.effort.name()));
             if was != is {
                 let text = format!(
                     "{} holds {} ({}); choose another --out, or replace it with --force",
@@ -215,7 +246,8 @@ impl Reproducing {
         std::fs::create_dir_all(&scenarios).map_err(cannot)?;
         std::fs::write(out.join(MARK), "").map_err(cannot)?;
         for experiment in self.paper.experiments {
-            std::fs::write(scenarios.join(format!("{}.toml", experiment.name)), experiment.text).map_err(cannot)?;
+            std::fs::write(scenarios.join(format!("{}.toml", experiment.name)), experiment.text)
+                .map_err(cannot)?;
         }
         Ok(())
     }
@@ -253,7 +285,10 @@ impl Reproducing {
             old.version == sweep.version
                 && sweep.runs().any(|(p, r)| p.identity == point.identity && r.folder == run.folder)
         };
-        let lost = old.runs().filter(|(point, run)| !stays(point, run) && run.finished(out).is_some()).count();
+        let lost = old
+            .runs()
+            .filter(|(point, run)| !stays(point, run) && run.finished(out).is_some())
+            .count();
         if lost == 0 || self.force {
             return Ok(());
         }
@@ -270,7 +305,10 @@ impl Reproducing {
 pub fn is_of(sweep: &Sweep, out: &Path) -> bool {
     let Ok(old) = Sweep::read(out) else { return false };
     let same = |point: &Point| {
-        old.points.iter().filter(|other| other.values == point.values).all(|other| other.identity == point.identity)
+        old.points
+            .iter()
+            .filter(|other| other.values == point.values)
+            .all(|other| other.identity == point.identity)
     };
     old.version == sweep.version && sweep.points.iter().all(same)
 }

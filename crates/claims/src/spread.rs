@@ -1,20 +1,23 @@
 //! How far a claim's number strays with the seeds.
 //!
-//! A measure is worked out anew from seeds drawn with replacement, the same draws for all its schemes:
-//! they see the same arrivals. So every measure has a spread, a median and an order as well as a change
-//! of means.
+//! A measure is worked out anew from seeds drawn with replacement, the same draws for all its
+//! schemes: they see the same arrivals. So every measure has a spread, a median and an order as
+//! well as a change of means.
 //!
-//! Invariant: the spread depends on what was found alone; the draws come from a stream of a fixed name.
+//! Invariant: the spread depends on what was found alone; the draws come from a stream of a fixed
+//! name.
 
 use crate::experiment::{Arm, Experiment, Found, Run};
 use crate::measure::Measure;
 use millpond_results::{Interval, of_resamples};
 
-/// The spread of a measure over the seeds; `None` for one seed, or where schemes have different seeds.
+/// The spread of a measure over the seeds; `None` for one seed, or where schemes have different
+/// seeds.
 pub fn spread(measure: &Measure, experiment: &Experiment, found: &Found) -> Option<Interval> {
     let (variants, load) = measure.needs();
     let is_needed = |arm: &&Arm| {
-        (variants.is_empty() || variants.contains(&arm.variant.as_str())) && load.is_none_or(|load| load == arm.load)
+        (variants.is_empty() || variants.contains(&arm.variant.as_str()))
+            && load.is_none_or(|load| load == arm.load)
     };
     let arms: Vec<&Arm> = found.arms.iter().filter(is_needed).collect();
     let seeds = arms.first()?.runs.len();
@@ -32,5 +35,10 @@ pub fn spread(measure: &Measure, experiment: &Experiment, found: &Found) -> Opti
 fn resample(arm: &Arm, drawn: &[usize]) -> Arm {
     let run = |(seed, &at): (usize, &usize)| Run { seed: seed as u64, ..arm.runs[at].shared() };
     let runs: Vec<Run> = drawn.iter().enumerate().map(run).collect();
-    Arm { variant: arm.variant.clone(), load: arm.load, planned: (0..drawn.len() as u64).collect(), runs }
+    Arm {
+        variant: arm.variant.clone(),
+        load: arm.load,
+        planned: (0..drawn.len() as u64).collect(),
+        runs,
+    }
 }

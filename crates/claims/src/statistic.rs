@@ -155,20 +155,28 @@ impl Statistic {
     /// Its value in a run, if the run has it.
     pub fn of_run(self, run: &Run) -> Option<f64> {
         match self {
-            Statistic::Acknowledged(class, of) => of.of_sorted(run.acknowledged.as_ref()?.get(class)?),
+            Statistic::Acknowledged(class, of) => {
+                of.of_sorted(run.acknowledged.as_ref()?.get(class)?)
+            }
             _ => self.of(&run.summary),
         }
     }
 
-    /// How many samples of a run are beyond it, if it is a percentile; calls have their own rule, in
-    /// each run.
+    /// How many samples of a run are beyond it, if it is a percentile; calls have their own rule,
+    /// in each run.
     pub fn beyond(self, run: &Run) -> Option<f64> {
         let flows = |class: &str| run.summary.fct_us.get(class).map(|flows| flows.count);
         let (count, share) = match self {
             Statistic::P99 => (run.summary.qct_us.completed, 0.01),
-            Statistic::Flows(class, of) | Statistic::Slowdown(class, of) => (flows(class)?, of.beyond()?),
-            Statistic::Acknowledged(class, of) => (run.acknowledged.as_ref()?.get(class)?.len() as u64, of.beyond()?),
-            Statistic::SlowdownOfSizes(sizes, of) => (run.summary.slowdown_by_size.get(sizes)?.completed, of.beyond()?),
+            Statistic::Flows(class, of) | Statistic::Slowdown(class, of) => {
+                (flows(class)?, of.beyond()?)
+            }
+            Statistic::Acknowledged(class, of) => {
+                (run.acknowledged.as_ref()?.get(class)?.len() as u64, of.beyond()?)
+            }
+            Statistic::SlowdownOfSizes(sizes, of) => {
+                (run.summary.slowdown_by_size.get(sizes)?.completed, of.beyond()?)
+            }
             Statistic::ProbeP50 => (run.summary.rtt_us.count, 0.5),
             Statistic::ProbeP999 => (run.summary.rtt_us.count, 0.001),
             _ => return None,
@@ -189,7 +197,8 @@ impl Statistic {
                 Some(summary.packets.dropped.saturating_sub(named) as f64)
             }
             Statistic::DroppedFor(reasons) => {
-                let of = |reason: &&str| summary.packets.dropped_by.get(reason).copied().unwrap_or(0);
+                let of =
+                    |reason: &&str| summary.packets.dropped_by.get(reason).copied().unwrap_or(0);
                 Some(reasons.iter().map(of).sum::<u64>() as f64)
             }
             Statistic::Lost => {
@@ -248,7 +257,8 @@ impl Statistic {
             }
             Statistic::Timeouts => Some(summary.timeouts as f64),
             Statistic::TimeoutsPerThousand(class) => {
-                let flows = Statistic::Flows(class, Of::Count).of(summary).filter(|flows| *flows > 0.0)?;
+                let flows =
+                    Statistic::Flows(class, Of::Count).of(summary).filter(|flows| *flows > 0.0)?;
                 Some(summary.timeouts as f64 / flows * 1000.0)
             }
             Statistic::Pauses => Some(summary.pause_frames as f64),
@@ -259,7 +269,9 @@ impl Statistic {
             Statistic::Counter(mechanism, counter) => {
                 Some(summary.mechanisms.get(mechanism)?.get(counter).copied().unwrap_or(0) as f64)
             }
-            Statistic::Busy => Statistic::Counter("receive-cpu", "busy-ppm-mean").of(summary).map(|ppm| ppm / 1e4),
+            Statistic::Busy => {
+                Statistic::Counter("receive-cpu", "busy-ppm-mean").of(summary).map(|ppm| ppm / 1e4)
+            }
             Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
             Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
             Statistic::Important => {
@@ -323,7 +335,9 @@ impl Statistic {
     pub fn absent(self) -> &'static str {
         match self {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
-            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => "no query completed",
+            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => {
+                "no query completed"
+            }
             Statistic::Acknowledged(..) => "no flow of a kept table was acknowledged",
             Statistic::Flows(..)
             | Statistic::TimeoutsPerThousand(_)
@@ -359,7 +373,10 @@ mod tests {
     #[test]
     fn what_is_sent_again_is_counted_and_none_is_a_number() {
         let mut summary = Summary::default();
-        assert_eq!((Statistic::Retransmitted.of(&summary), Statistic::Retransmitted.unit()), (Some(0.0), "count"));
+        assert_eq!(
+            (Statistic::Retransmitted.of(&summary), Statistic::Retransmitted.unit()),
+            (Some(0.0), "count")
+        );
         summary.packets.retransmitted = 597;
         assert_eq!(Statistic::Retransmitted.of(&summary), Some(597.0));
     }
@@ -370,15 +387,20 @@ mod tests {
         let timeouts = Statistic::TimeoutsPerThousand("foreground");
         assert_eq!((timeouts.of(&summary), timeouts.unit()), (None, "count"));
         let flows = |count: u64| Fct { count, ..Fct::default() };
-        summary.fct_us = Ordered::from(vec![("all".to_string(), flows(700)), ("foreground".into(), flows(500))]);
+        summary.fct_us =
+            Ordered::from(vec![("all".to_string(), flows(700)), ("foreground".into(), flows(500))]);
         summary.timeouts = 20;
         assert_eq!(timeouts.of(&summary), Some(40.0));
         summary.fct_us = Ordered::from(vec![("foreground".to_string(), flows(0))]);
         assert_eq!(timeouts.of(&summary), None);
         summary.packets.dropped = 9;
-        summary.packets.dropped_by = Ordered::from(vec![("color".to_string(), 7), ("shared-buffer".into(), 2)]);
+        summary.packets.dropped_by =
+            Ordered::from(vec![("color".to_string(), 7), ("shared-buffer".into(), 2)]);
         let of = |reason| Statistic::DroppedBut(reason).of(&summary);
-        assert_eq!((of("color"), of("shared-buffer"), of("ttl")), (Some(2.0), Some(7.0), Some(9.0)));
+        assert_eq!(
+            (of("color"), of("shared-buffer"), of("ttl")),
+            (Some(2.0), Some(7.0), Some(9.0))
+        );
         let of = |reasons| Statistic::DroppedFor(reasons).of(&summary);
         assert_eq!((of(&["color", "shared-buffer"]), of(&["ttl"])), (Some(9.0), Some(0.0)));
     }
@@ -406,13 +428,17 @@ mod tests {
     #[test]
     fn slowdowns_are_of_a_class_or_of_sizes() {
         let mut summary = Summary::default();
-        let (mice, small) = (|of| Statistic::Slowdown("mice", of), |of| Statistic::SlowdownOfSizes("0-10000", of));
+        let (mice, small) =
+            (|of| Statistic::Slowdown("mice", of), |of| Statistic::SlowdownOfSizes("0-10000", of));
         assert_eq!((mice(Of::P95).of(&summary), small(Of::P95).of(&summary)), (None, None));
         let of = Slowdown { p50: Some(1.5), p95: Some(4.0), ..Slowdown::default() };
         summary.slowdown = Ordered::from(vec![("mice".to_string(), of)]);
         let bin = SizeBin { completed: 7, mean: Some(2.0), p99: Some(9.0), ..SizeBin::default() };
         summary.slowdown_by_size = Ordered::from(vec![("0-10000".to_string(), bin)]);
-        assert_eq!((mice(Of::P50).of(&summary), mice(Of::P95).of(&summary)), (Some(1.5), Some(4.0)));
+        assert_eq!(
+            (mice(Of::P50).of(&summary), mice(Of::P95).of(&summary)),
+            (Some(1.5), Some(4.0))
+        );
         assert_eq!((mice(Of::Mean).of(&summary), mice(Of::P95).unit()), (None, ""));
         assert_eq!((small(Of::Count).of(&summary), small(Of::Count).unit()), (Some(7.0), "count"));
         assert_eq!((small(Of::P99).of(&summary), small(Of::P99).unit()), (Some(9.0), ""));
@@ -426,7 +452,11 @@ mod tests {
         assert_eq!((of(Of::P50), of(Of::Mean), of(Of::Count)), (Some(3.0), Some(4.0), Some(5.0)));
         assert!((of(Of::P95).unwrap() - 8.2).abs() < 1e-9, "interpolated between 5 and 9");
         assert_eq!(Statistic::Acknowledged("background", Of::P50).of_run(&run), None);
-        assert_eq!(Statistic::Acknowledged("foreground", Of::P50).of_run(&Run::default()), None, "no flows were kept");
+        assert_eq!(
+            Statistic::Acknowledged("foreground", Of::P50).of_run(&Run::default()),
+            None,
+            "no flows were kept"
+        );
         assert_eq!(Statistic::Acknowledged("foreground", Of::P99).beyond(&run), Some(0.05));
     }
 

@@ -13,8 +13,9 @@ fn the_tables_of_papers_fit_their_scenarios() {
         for experiment in paper.experiments {
             for effort in [Effort::Full, Effort::Quick] {
                 if let Ok(runs) = experiment.runs(effort) {
-                    let prepared =
-                        experiment.prepare(runs, None, false).unwrap_or_else(|e| panic!("{}: {e:?}", experiment.name));
+                    let prepared = experiment
+                        .prepare(runs, None, false)
+                        .unwrap_or_else(|e| panic!("{}: {e:?}", experiment.name));
                     let points = experiment.schemes.len() * runs.loads.len();
                     assert_eq!(prepared.design.sweep.points.len(), points, "{}", experiment.name);
                 }
@@ -22,17 +23,33 @@ fn the_tables_of_papers_fit_their_scenarios() {
             let has = |variant: &str| experiment.schemes.iter().any(|(name, _)| *name == variant);
             for curve in experiment.published {
                 assert!(has(curve.variant), "{}: {}", experiment.name, curve.variant);
-                assert_eq!((curve.loads.len(), curve.loads.len()), (curve.mean_s.len(), curve.p99_s.len()));
+                assert_eq!(
+                    (curve.loads.len(), curve.loads.len()),
+                    (curve.mean_s.len(), curve.p99_s.len())
+                );
             }
-            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
+            let file =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
             assert_eq!(fs::read_to_string(file).unwrap(), experiment.text);
         }
         for case in paper.emulated {
-            let experiment =
-                paper.experiments.iter().find(|e| e.name == case.experiment).unwrap_or_else(|| panic!("{}", case.name));
-            assert!(experiment.schemes.iter().any(|(name, _)| *name == case.variant), "{}", case.name);
-            assert!(experiment.full.loads.iter().any(|(load, _)| *load == case.load), "{}", case.name);
-            let is_used = |claim: &Claim| needed(paper, claim).iter().any(|other| std::ptr::eq(*other, case));
+            let experiment = paper
+                .experiments
+                .iter()
+                .find(|e| e.name == case.experiment)
+                .unwrap_or_else(|| panic!("{}", case.name));
+            assert!(
+                experiment.schemes.iter().any(|(name, _)| *name == case.variant),
+                "{}",
+                case.name
+            );
+            assert!(
+                experiment.full.loads.iter().any(|(load, _)| *load == case.load),
+                "{}",
+                case.name
+            );
+            let is_used =
+                |claim: &Claim| needed(paper, claim).iter().any(|other| std::ptr::eq(*other, case));
             assert!(paper.claims.iter().any(is_used), "no claim needs {}", case.name);
         }
         let mut ids: Vec<&str> = paper.claims.iter().map(|claim| claim.id).collect();
@@ -41,15 +58,28 @@ fn the_tables_of_papers_fit_their_scenarios() {
         assert_eq!(ids.len(), paper.claims.len(), "two claims of {} have one name", paper.name);
         for claim in paper.claims {
             let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment());
-            let experiment = experiment.unwrap_or_else(|| panic!("{} is of no experiment", claim.id));
+            let experiment =
+                experiment.unwrap_or_else(|| panic!("{} is of no experiment", claim.id));
             let (schemes, load) = claim.measure.needs();
             for scheme in schemes {
-                assert!(experiment.schemes.iter().any(|(name, _)| *name == scheme), "{}: {scheme}", claim.id);
+                assert!(
+                    experiment.schemes.iter().any(|(name, _)| *name == scheme),
+                    "{}: {scheme}",
+                    claim.id
+                );
             }
             if let Some(load) = load {
-                assert!(experiment.full.loads.iter().any(|(of, _)| *of == load), "{}: {load} %", claim.id);
+                assert!(
+                    experiment.full.loads.iter().any(|(of, _)| *of == load),
+                    "{}: {load} %",
+                    claim.id
+                );
             }
-            assert!(claim.accept[0].is_some() || claim.accept[1].is_some(), "{} cannot fail", claim.id);
+            assert!(
+                claim.accept[0].is_some() || claim.accept[1].is_some(),
+                "{} cannot fail",
+                claim.id
+            );
         }
     }
 }
@@ -60,31 +90,47 @@ fn every_claim_has_a_baseline_or_says_why_not() {
     for paper in papers() {
         let ids = || paper.claims.iter().map(|claim| claim.id);
         for claim in paper.claims {
-            let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment()).unwrap();
+            let experiment =
+                paper.experiments.iter().find(|e| e.name == claim.experiment()).unwrap();
             let has = |variant: &str| experiment.schemes.iter().any(|(name, _)| *name == variant);
             match paper.baselines.of(experiment, claim) {
                 Baseline::Variants(pairs) => {
                     let (of, id) = (claim.measure.subjects(experiment), claim.id);
                     for (on, off) in pairs {
-                        assert!(of.contains(&on) && has(off) && on != off, "{}-{id}: {on}, {off}", paper.name);
+                        assert!(
+                            of.contains(&on) && has(off) && on != off,
+                            "{}-{id}: {on}, {off}",
+                            paper.name
+                        );
                     }
                 }
                 Baseline::None(why) => assert!(!why.is_empty()),
-                Baseline::Missing => panic!("{}-{}: neither a baseline nor a reason", paper.name, claim.id),
+                Baseline::Missing => {
+                    panic!("{}-{}: neither a baseline nor a reason", paper.name, claim.id)
+                }
             }
         }
-        for group in paper.baselines.of.iter().map(|of| of.0).chain(paper.baselines.none.iter().map(|none| none.0)) {
+        for group in paper
+            .baselines
+            .of
+            .iter()
+            .map(|of| of.0)
+            .chain(paper.baselines.none.iter().map(|none| none.0))
+        {
             assert!(ids().any(|id| is_of_group(group, id)), "{}: {group} is no claim", paper.name);
         }
     }
 }
 
-/// Titles, each with what may stand before the colon in front of it: the last of its authors, or the
-/// first with *et al.*
+/// Titles, each with what may stand before the colon in front of it: the last of its authors, or
+/// the first with *et al.*
 const AUTHORS: &[(&str, &[&str])] = &[
     ("backdraft: a lossless virtual switch", &["Sanaee, Shahinfar, Antichi, Stephens"]),
     ("burst-tolerant datacenter networks", &["Abdous, Sharafzadeh, Ghorbani", "Abdous et al."]),
-    ("presto: edge-based load balancing", &["He et al.", "He, Rozner, Agarwal, Felter, Carter, Akella"]),
+    (
+        "presto: edge-based load balancing",
+        &["He et al.", "He, Rozner, Agarwal, Felter, Carter, Akella"],
+    ),
     ("towards timeout-less transport", &["Lim, Bai, Zhu, Jung, Han", "Lim et al."]),
     ("hpcc: high precision congestion control", &["Li et al."]),
     ("backpressure flow control", &["Goyal et al.", "Goyal and others"]),
@@ -97,7 +143,10 @@ const AUTHORS: &[(&str, &[&str])] = &[
     ("harnessing tcp's burstiness", &["Sinha, Kandula, Katabi"]),
     ("let it flow", &["Vanini, Pan, Alizadeh, Taheri, Edsall"]),
     ("on the impact of packet spraying", &["Dixit, Prakash, Hu, Kompella"]),
-    ("hedera: dynamic flow scheduling", &["Al-Fares, Radhakrishnan, Raghavan, Huang, Vahdat", "Al-Fares and others"]),
+    (
+        "hedera: dynamic flow scheduling",
+        &["Al-Fares, Radhakrishnan, Raghavan, Huang, Vahdat", "Al-Fares and others"],
+    ),
     ("drill: micro load balancing", &["Ghorbani, Yang, Godfrey, Ganjali, Firoozshahian"]),
     ("picnic: predictable", &["Kumar and others"]),
     ("efficient fair queuing", &["Shreedhar, Varghese"]),
@@ -129,7 +178,8 @@ fn papers_are_cited_with_their_authors() {
     let mut cited = 0;
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
-        let words = text.split_whitespace().filter(|word| !["//!", "///", "//", "#", "\\"].contains(word));
+        let words =
+            text.split_whitespace().filter(|word| !["//!", "///", "//", "#", "\\"].contains(word));
         let text = words.collect::<Vec<_>>().join(" ");
         // Of the same length, so that places are the same in both.
         let small = text.to_ascii_lowercase();
@@ -154,12 +204,16 @@ fn papers_are_cited_with_their_authors() {
 
 #[test]
 fn counts_read_well() {
-    let kinds = |of: &[(ClaimKind, usize)]| Kinds::of(of.iter().flat_map(|&(kind, n)| std::iter::repeat_n(kind, n)));
+    let kinds = |of: &[(ClaimKind, usize)]| {
+        Kinds::of(of.iter().flat_map(|&(kind, n)| std::iter::repeat_n(kind, n)))
+    };
     let claims = kinds(&[(ClaimKind::Fitted, 4), (ClaimKind::Published, 21)]);
     let of = Counts { claims, experiments: 6, runs: 350, finished: 12 };
-    let text = "25 claims (published 21, fitted 4), 6 experiments, 350 runs, of which 12 are finished";
+    let text =
+        "25 claims (published 21, fitted 4), 6 experiments, 350 runs, of which 12 are finished";
     assert_eq!(of.to_string(), text);
-    let one = Counts { claims: kinds(&[(ClaimKind::Derived, 1)]), experiments: 1, runs: 1, finished: 0 };
+    let one =
+        Counts { claims: kinds(&[(ClaimKind::Derived, 1)]), experiments: 1, runs: 1, finished: 0 };
     assert_eq!(one.to_string(), "1 claim (derived 1), 1 experiment, 1 run");
     assert_eq!(Counts::default().to_string(), "0 claims, 0 experiments, 0 runs");
 }
@@ -167,14 +221,16 @@ fn counts_read_well() {
 /// What is remembered, fitted or ours is never told as published.
 #[test]
 fn a_claims_kind_fits_its_source() {
-    let all = papers().iter().flat_map(|paper| paper.claims.iter().map(move |claim| (paper.name, claim)));
+    let all =
+        papers().iter().flat_map(|paper| paper.claims.iter().map(move |claim| (paper.name, claim)));
     for (paper, claim) in all {
         let says = |word: &str| claim.source.contains(word) || claim.statement.contains(word);
         let id = format!("{paper}-{}", claim.id);
         assert_eq!(claim.kind() == ClaimKind::Remembered, says("as remembered"), "{id}");
         assert_eq!(claim.kind() == ClaimKind::Fitted, says("fitted"), "{id}");
         assert_eq!(claim.kind() == ClaimKind::Ours, says("bound is ours"), "{id}");
-        let is_measured = claim.source.contains("run unmodified") && claim.kind() != ClaimKind::Derived;
+        let is_measured =
+            claim.source.contains("run unmodified") && claim.kind() != ClaimKind::Derived;
         assert_eq!(claim.kind() == ClaimKind::Released, is_measured, "{id}");
     }
     let presto = papers().iter().find(|paper| paper.name == "presto").unwrap();
@@ -197,17 +253,25 @@ fn the_number_of_a_claim_stands_in_the_chart_of_its_experiment() {
     let found = Found { name: "released", ..Found::default() };
     let shown = released.shown(tlt.claims, &found, "");
     let of = |variant: &str, number: &str| {
-        shown.published_numbers.iter().find(|p| p.variant == variant && p.number == number).map(|p| p.value)
+        shown
+            .published_numbers
+            .iter()
+            .find(|p| p.variant == variant && p.number == number)
+            .map(|p| p.value)
     };
     assert_eq!(of("baseline", "ACKed p99.9"), Some(12_400.0));
     assert_eq!(of("tlt-released", "timeouts"), Some(0.0));
     let nrm = papers().iter().find(|paper| paper.name == "nrm").unwrap();
     let t5 = nrm.experiments.iter().find(|experiment| experiment.name == "t5").unwrap();
     let shown = t5.shown(nrm.claims, &Found { name: "t5", ..Found::default() }, "");
-    let mut numbers: Vec<(&str, f64)> = shown.published_numbers.iter().map(|p| (p.number.as_str(), p.value)).collect();
+    let mut numbers: Vec<(&str, f64)> =
+        shown.published_numbers.iter().map(|p| (p.number.as_str(), p.value)).collect();
     numbers.sort_by(|a, b| a.1.total_cmp(&b.1));
     assert_eq!(numbers.len(), 26, "two rates, six tails and six medians of each class");
-    assert_eq!(numbers[..3], [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("small p50_us", 200.0)]);
+    assert_eq!(
+        numbers[..3],
+        [("goodput_gbps", 0.945), ("goodput_gbps", 4.63), ("small p50_us", 200.0)]
+    );
     assert!(numbers.contains(&("large p999_us", 18_500.0)));
 }
 
@@ -218,7 +282,13 @@ fn the_fat_tree_of_hpcc_has_the_released_links() {
     let example = &hpcc.experiments[0];
     let scenario = millpond_scenario::Scenario::parse(example.scenario, example.text).unwrap();
     let topology = scenario.plan(Some("hpcc"), &[], None).unwrap().topology;
-    let links = |rate| topology.links.iter().filter(|link| link.rate == millpond_core::Rate::from_gbps(rate)).count();
+    let links = |rate| {
+        topology
+            .links
+            .iter()
+            .filter(|link| link.rate == millpond_core::Rate::from_gbps(rate))
+            .count()
+    };
     assert_eq!((topology.hosts, topology.switches.len()), (320, 56));
     assert_eq!((links(100), links(400), topology.links.len()), (320, 160, 480));
 }
@@ -240,7 +310,9 @@ fn page(name: &str) -> String {
 /// The cells of the one table in a page with this header.
 fn table(page: &str, header: &str) -> Vec<Vec<String>> {
     assert_eq!(page.matches(&format!("\n{header}\n")).count(), 1, "{header}");
-    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_string()).collect();
+    let cells = |line: &str| {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().to_string()).collect()
+    };
     let rows = page.lines().skip_while(|line| *line != header).skip(2);
     rows.take_while(|line| line.starts_with('|')).map(cells).collect()
 }
@@ -251,13 +323,22 @@ fn the_pages_table_of_kinds_counts_as_the_claims_do() {
     for paper in papers() {
         let title = paper.title.split(':').next().unwrap();
         for (world, kinds) in worlds(paper) {
-            let of =
-                |kind| kinds.iter().find(|(other, _)| *other == kind).map_or(String::new(), |(_, n)| n.to_string());
-            counted.push([format!("{title}{world}")].into_iter().chain(ClaimKind::ALL.map(of)).collect());
+            let of = |kind| {
+                kinds
+                    .iter()
+                    .find(|(other, _)| *other == kind)
+                    .map_or(String::new(), |(_, n)| n.to_string())
+            };
+            counted.push(
+                [format!("{title}{world}")].into_iter().chain(ClaimKind::ALL.map(of)).collect(),
+            );
         }
     }
     assert_eq!(
-        table(&page("reproduce.md"), "| | published | released | derived | fitted | remembered | ours |"),
+        table(
+            &page("reproduce.md"),
+            "| | published | released | derived | fitted | remembered | ours |"
+        ),
         counted
     );
 }
@@ -266,18 +347,21 @@ fn the_pages_table_of_kinds_counts_as_the_claims_do() {
 /// full and with `--quick`.
 #[test]
 fn the_pages_tables_of_outcomes_count_as_the_claims_do() {
-    const OUTCOMES: &str =
-        "| kind | claims | in full: hold | fail | not evaluated | `--quick`: hold | fail | not evaluated |";
+    const OUTCOMES: &str = "| kind | claims | in full: hold | fail | not evaluated | `--quick`: hold | fail | not evaluated |";
     for paper in papers() {
         let file = format!("reproduce-{}.md", paper.name);
         let (rows, worlds) = (table(&page(&file), OUTCOMES), worlds(paper));
-        let kinds = worlds.iter().flat_map(|(world, kinds)| kinds.iter().map(move |(kind, n)| (kind, n, *world)));
+        let kinds = worlds
+            .iter()
+            .flat_map(|(world, kinds)| kinds.iter().map(move |(kind, n)| (kind, n, *world)));
         let counted: Vec<(String, usize)> =
             kinds.map(|(kind, n, world)| (format!("{}{world}", kind.name()), n)).collect();
         let told = |row: &Vec<String>| (row[0].clone(), row[1].parse().unwrap());
         assert_eq!(rows.iter().map(told).collect::<Vec<(String, usize)>>(), counted, "{file}");
         for row in &rows {
-            let sum = |cells: &[String]| cells.iter().map(|cell| cell.parse::<usize>().unwrap_or(0)).sum::<usize>();
+            let sum = |cells: &[String]| {
+                cells.iter().map(|cell| cell.parse::<usize>().unwrap_or(0)).sum::<usize>()
+            };
             assert_eq!([sum(&row[2..5]), sum(&row[5..8])], [sum(&row[1..2]); 2], "{file}: {row:?}");
         }
     }

@@ -12,7 +12,8 @@ use millpond_results::{compare_table, sizes_table};
 /// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
-    let vary: Vec<(&str, &str)> = args.vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
+    let vary: Vec<(&str, &str)> =
+        args.vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
     let comparison = Comparison::new(&scenario, &vary, args.seeds.inclusive())?;
     if !args.output.quiet {
         comparison.warnings().iter().for_each(|warning| tell(format_args!("warning: {warning}")));
@@ -20,12 +21,17 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let out = default_out(&args.output.out, comparison.name(), Some("compare"));
     let terminal = Terminal::new(args.output.quiet, "");
     catch_interrupts();
-    let options =
-        Options { threads: args.threads.given, force: args.output.force, control: &terminal, ..Options::default() };
+    let options = Options {
+        threads: args.threads.given,
+        force: args.output.force,
+        control: &terminal,
+        ..Options::default()
+    };
     let compared = millpond::compare(&comparison, &out, &options)?;
     let results = &compared.results;
     if args.output.json {
-        let text = serde_json::to_string_pretty(results).map_err(|e| Failure::Usage(e.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(results).map_err(|e| Failure::Usage(e.to_string()))?;
         say(&text);
     } else if !args.output.quiet {
         say(&compare_table(results));
@@ -33,7 +39,11 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
             say(&sizes_table(results));
         }
         let folder = &compared.folder;
-        say(&format!("results: {}\nreport:  {}", folder.display(), folder.join("report.html").display()));
+        say(&format!(
+            "results: {}\nreport:  {}",
+            folder.display(),
+            folder.join("report.html").display()
+        ));
     }
     match compared.failed {
         Some(failed) => Err(Failure::Audit(format!("{:?}", failed.audit))),

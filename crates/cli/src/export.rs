@@ -38,7 +38,8 @@ impl Content<'_> {
 /// Writes a table, or `fct.txt`.
 pub fn export(args: &ExportArgs) -> Result<(), Failure> {
     let file = args.file.as_ref().unwrap_or(&args.csv);
-    let is_fct = args.file.is_some() && file.extension().is_some_and(|extension| extension == "txt");
+    let is_fct =
+        args.file.is_some() && file.extension().is_some_and(|extension| extension == "txt");
     if is_fct && args.table.is_some() {
         return Err(Failure::Usage("--table is of CSV; fct.txt is made of the flows".into()));
     }
@@ -64,7 +65,12 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
 }
 
 /// Writes to a stream. A reader that has gone away (`| head`) is no error.
-fn stream(dir: &Path, content: &Content<'_>, out: &mut dyn Write, name: &Path) -> Result<(), Failure> {
+fn stream(
+    dir: &Path,
+    content: &Content<'_>,
+    out: &mut dyn Write,
+    name: &Path,
+) -> Result<(), Failure> {
     let written = content.write(dir, out, name);
     let flushed = out.flush().map_err(|e| io_error("write", name, e));
     match written.and_then(|rows| flushed.map(|()| rows)) {
@@ -104,7 +110,8 @@ struct InPlace<'a> {
 impl Write for InPlace<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.file.is_none() {
-            self.file = Some(OpenOptions::new().write(true).create(true).truncate(true).open(self.path)?);
+            self.file =
+                Some(OpenOptions::new().write(true).create(true).truncate(true).open(self.path)?);
         }
         self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
     }
@@ -127,7 +134,11 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let dir = &args.out;
     std::fs::create_dir_all(dir).map_err(|e| io_error("create", dir, e))?;
     clap_mangen::generate_to(Cli::command(), dir).map_err(|e| io_error("write", dir, e))?;
-    tell(format_args!("manual pages: {} (man -l {})", dir.display(), dir.join("millpond.1").display()));
+    tell(format_args!(
+        "manual pages: {} (man -l {})",
+        dir.display(),
+        dir.join("millpond.1").display()
+    ));
     Ok(())
 }
 

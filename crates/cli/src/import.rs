@@ -25,7 +25,12 @@ struct FateKind {
     always: bool,
 }
 
-const fn kind(is: fn(&Fate) -> bool, name: &'static str, title: &'static str, always: bool) -> FateKind {
+const fn kind(
+    is: fn(&Fate) -> bool,
+    name: &'static str,
+    title: &'static str,
+    always: bool,
+) -> FateKind {
     FateKind { is, name, title, always }
 }
 
@@ -38,7 +43,12 @@ const FATES: [FateKind; 6] = [
         "about what is written there; millpond writes its own results:",
         false,
     ),
-    kind(|fate| matches!(fate, Fate::Unused(_)), "without effect there, too", "without effect there, too:", false),
+    kind(
+        |fate| matches!(fate, Fate::Unused(_)),
+        "without effect there, too",
+        "without effect there, too:",
+        false,
+    ),
     kind(|fate| matches!(fate, Fate::LeftOut(_)), "left out", "left out:", true),
     kind(
         |fate| matches!(fate, Fate::Unknown(_)),
@@ -58,7 +68,8 @@ const FATES: [FateKind; 6] = [
 pub fn import(args: &ImportArgs) -> Result<(), Failure> {
     let (imported, source, output) = match &args.from {
         ImportFrom::Hpcc { config, topology, flows, output } => {
-            let imported = millpond_import::hpcc::import(config, topology.as_deref(), flows.as_deref())?;
+            let imported =
+                millpond_import::hpcc::import(config, topology.as_deref(), flows.as_deref())?;
             (imported, config, output)
         }
         ImportFrom::Htsim { matrix, topology, output } => {
@@ -99,7 +110,11 @@ fn report(imported: &Imported, all: bool) -> String {
 /// How many there are of each of these kinds: "3 honoured, 1 unknown".
 fn counts(imported: &Imported, counted: impl Fn(&FateKind) -> bool) -> String {
     let of = |kind: &FateKind| imported.told.iter().filter(|told| (kind.is)(&told.fate)).count();
-    let parts = FATES.iter().filter(|kind| counted(kind)).map(|kind| (of(kind), kind.name)).filter(|(n, _)| *n > 0);
+    let parts = FATES
+        .iter()
+        .filter(|kind| counted(kind))
+        .map(|kind| (of(kind), kind.name))
+        .filter(|(n, _)| *n > 0);
     parts.map(|(n, name)| format!("{n} {name}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -120,8 +135,12 @@ fn grouped(all: &[&Told]) -> Vec<String> {
     let mut lines = Vec::new();
     for (text, keys) in groups {
         for told in keys {
-            let name = Path::new(&told.place).file_name().map(|name| name.to_string_lossy().into_owned());
-            lines.extend(wrapped("  ", &format!("{}  {}", name.unwrap_or_else(|| told.place.clone()), told.text)));
+            let name =
+                Path::new(&told.place).file_name().map(|name| name.to_string_lossy().into_owned());
+            lines.extend(wrapped(
+                "  ",
+                &format!("{}  {}", name.unwrap_or_else(|| told.place.clone()), told.text),
+            ));
         }
         if !text.is_empty() {
             lines.extend(wrapped("      ", &text));
@@ -155,7 +174,8 @@ fn refused(imported: &Imported, source: &Path, partial: &Path, errors: &Errors) 
     let scenario: Vec<&str> = imported.files[0].1.lines().collect();
     let mut lines: Vec<String> = Vec::new();
     for error in &errors.errors {
-        let written = scenario.get(error.line.wrapping_sub(1)).and_then(|line| line.split_once(" = "));
+        let written =
+            scenario.get(error.line.wrapping_sub(1)).and_then(|line| line.split_once(" = "));
         let key = match &error.problem {
             Problem::Value { key, .. } => key.rsplit('.').next().unwrap_or(key),
             _ => written.map_or("", |(key, _)| key),
@@ -165,23 +185,40 @@ fn refused(imported: &Imported, source: &Path, partial: &Path, errors: &Errors) 
             _ => false,
         });
         let problem = error.problem.to_string().replace(&folder, "");
-        let help = error.help.as_ref().map(|help| format!(" ({})", help.replace(&folder, ""))).unwrap_or_default();
+        let help = error
+            .help
+            .as_ref()
+            .map(|help| format!(" ({})", help.replace(&folder, "")))
+            .unwrap_or_default();
         lines.push(match origin {
             Some(told) => format!("{}: {} has become {problem}{help}", told.place, told.text),
-            None => format!("{}: the scenario made of it is refused: {problem}{help}", source.display()),
+            None => {
+                format!("{}: the scenario made of it is refused: {problem}{help}", source.display())
+            }
         });
     }
     Failure::Usage(lines.join("\n"))
 }
 
 /// Writes the files, all or none. Returns where they are, the scenario first.
-fn write(imported: &Imported, source: &Path, output: &ImportOutput) -> Result<Vec<PathBuf>, Failure> {
-    let places: Vec<PathBuf> = imported.files.iter().map(|(name, _)| output.out.join(name)).collect();
+fn write(
+    imported: &Imported,
+    source: &Path,
+    output: &ImportOutput,
+) -> Result<Vec<PathBuf>, Failure> {
+    let places: Vec<PathBuf> =
+        imported.files.iter().map(|(name, _)| output.out.join(name)).collect();
     if let Some(place) = places.iter().find(|place| !output.force && place.exists()) {
-        return Err(Failure::Usage(format!("{} is there already; --force replaces it", place.display())));
+        return Err(Failure::Usage(format!(
+            "{} is there already; --force replaces it",
+            place.display()
+        )));
     }
-    let at =
-        |doing: &'static str, path: &Path, source: io::Error| Error::Io { doing, path: path.to_path_buf(), source };
+    let at = |doing: &'static str, path: &Path, source: io::Error| Error::Io {
+        doing,
+        path: path.to_path_buf(),
+        source,
+    };
     fs::create_dir_all(&output.out).map_err(|e| at("create", &output.out, e))?;
     let partial = output.out.join(format!(".import-{}", std::process::id()));
     fs::create_dir(&partial).map_err(|e| at("create", &partial, e))?;

@@ -20,7 +20,9 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.overrides)?;
     let variants: Vec<Option<String>> = match &args.variant {
         Some(name) => vec![Some(name.clone())],
-        None => std::iter::once(None).chain(scenario.variants().into_iter().map(|v| Some(v.to_string()))).collect(),
+        None => std::iter::once(None)
+            .chain(scenario.variants().into_iter().map(|v| Some(v.to_string())))
+            .collect(),
     };
     // What is told of a plan is kept, not the plan: there may be thousands, and all are made before
     // any is told.
@@ -61,8 +63,10 @@ fn describe(plan: &Plan) -> String {
     let t = &plan.topology;
     let ports = if millpond_sim::build::fast_ports(plan) { "fast" } else { "general" };
     let layout = Layout::new(t, PARTITIONS_MAX, plan.engine.one_partition);
-    let others: String = others(plan).iter().map(|(place, kind)| format!(" · {} {kind}", last(place))).collect();
-    let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let others: String =
+        others(plan).iter().map(|(place, kind)| format!(" · {} {kind}", last(place))).collect();
+    let count =
+        |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     format!(
         "{} hosts, {}, {}; {} · {} · {} · {}{others}; {}, windows of {}, {ports} ports",
         t.hosts,
@@ -80,7 +84,8 @@ fn describe(plan: &Plan) -> String {
 /// Places of which every plan tells, and one that is told of nowhere: hosts jitter in nearly all.
 const TOLD: [&str; 4] = ["switch.path", "switch.buffer", "switch.marking", "host.jitter"];
 
-/// Of the places that a scenario seldom chooses at, those where it has, along the packet's path: ("switch.queue", "srpt").
+/// Of the places that a scenario seldom chooses at, those where it has, along the packet's path:
+/// ("switch.queue", "srpt").
 fn others(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     struct Others(Vec<(&'static str, &'static str)>);
     impl Visit for Others {
@@ -162,7 +167,9 @@ fn place_json(info: &PlaceInfo) -> serde_json::Value {
         .mechanisms
         .iter()
         .map(|m| {
-            let names = |properties: &[PathProperty]| properties.iter().map(|p| p.name()).collect::<Vec<_>>();
+            let names = |properties: &[PathProperty]| {
+                properties.iter().map(|p| p.name()).collect::<Vec<_>>()
+            };
             serde_json::json!({
                 "kind": m.kind,
                 "summary": m.about.summary,
@@ -189,7 +196,8 @@ pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
 
 /// Prints the JSON schema.
 pub fn schema() -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(&schema::schema()).map_err(|e| Failure::Usage(e.to_string()))?;
+    let text = serde_json::to_string_pretty(&schema::schema())
+        .map_err(|e| Failure::Usage(e.to_string()))?;
     say(&text);
     Ok(())
 }

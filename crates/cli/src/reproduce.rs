@@ -11,7 +11,8 @@ use crate::watch::{Terminal, catch_interrupts};
 use millpond::Options;
 use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
 use millpond_claims::{
-    Chosen, Effort, Ended, Kinds, Paper, Recorded, Reproducing, all_claims, emulated_claims, find_paper, is_of, papers,
+    Chosen, Effort, Ended, Kinds, Paper, Recorded, Reproducing, all_claims, emulated_claims,
+    find_paper, is_of, papers,
 };
 use millpond_results::{Claim, Verdict, claims_json, reproduction_table};
 use std::path::{Path, PathBuf};
@@ -50,7 +51,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         if !args.quiet && !args.json {
             say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
             say(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
-            say(&format!("results: {}\nreport:  {}", job.out.display(), job.out.join("report.html").display()));
+            say(&format!(
+                "results: {}\nreport:  {}",
+                job.out.display(),
+                job.out.join("report.html").display()
+            ));
         }
         total.add(ended);
     }
@@ -80,7 +85,12 @@ fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Repr
 
 /// How runs are made.
 fn options<'a>(args: &ReproduceArgs, terminal: &'a Terminal) -> Options<'a> {
-    Options { threads: args.threads.given, force: args.force, control: terminal, ..Options::default() }
+    Options {
+        threads: args.threads.given,
+        force: args.force,
+        control: terminal,
+        ..Options::default()
+    }
 }
 
 /// Where a paper's results go.
@@ -107,7 +117,10 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--force", args.force),
     ];
     let Some((option, _)) = options.into_iter().find(|(_, given)| *given) else { return Ok(()) };
-    Err(Failure::Usage(format!("reproduce {option}: of which paper? There is: {}", built().join(", "))))
+    Err(Failure::Usage(format!(
+        "reproduce {option}: of which paper? There is: {}",
+        built().join(", ")
+    )))
 }
 
 /// All claims of a paper, by kind.
@@ -174,14 +187,23 @@ impl Total {
             return Err(Failure::Runs(format!("{} of {} runs failed", self.failed, self.runs)));
         }
         if self.stalled > 0 {
-            let text = format!("{} of {} runs stalled, so they decide no claim", self.stalled, self.runs);
+            let text =
+                format!("{} of {} runs stalled, so they decide no claim", self.stalled, self.runs);
             return Err(Failure::Stalled(text));
         }
-        let failing: Vec<&str> =
-            self.claims.iter().filter(|claim| claim.status == Verdict::Fails).map(|claim| claim.id.as_str()).collect();
+        let failing: Vec<&str> = self
+            .claims
+            .iter()
+            .filter(|claim| claim.status == Verdict::Fails)
+            .map(|claim| claim.id.as_str())
+            .collect();
         if strict && !failing.is_empty() {
             let s = if failing.len() == 1 { "claim fails" } else { "claims fail" };
-            return Err(Failure::Runs(format!("--strict: {} {s}: {}", failing.len(), failing.join(", "))));
+            return Err(Failure::Runs(format!(
+                "--strict: {} {s}: {}",
+                failing.len(),
+                failing.join(", ")
+            )));
         }
         Ok(())
     }
@@ -203,7 +225,9 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
         if !args.json {
             say(&format!("{}: {counts}", job.paper.name));
         }
-        for (experiment, prepared) in prepared.iter().filter(|(experiment, _)| job.is_chosen(experiment)) {
+        for (experiment, prepared) in
+            prepared.iter().filter(|(experiment, _)| job.is_chosen(experiment))
+        {
             let prepared = match prepared {
                 Ok(prepared) => prepared,
                 Err(why) => {
@@ -217,7 +241,8 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
             let design = prepared.design.grown(&out);
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
             let resumes = is_of(&design.sweep, &out).then_some(out.as_path());
-            let estimate = estimate(&prepared.scenario, &design, resumes, &options(args, &terminal))?;
+            let estimate =
+                estimate(&prepared.scenario, &design, resumes, &options(args, &terminal))?;
             total = total.zip(estimate.seconds).map(|(a, b)| a + b);
             if !args.json {
                 let time = estimate.seconds.map_or("unknown".to_string(), span);

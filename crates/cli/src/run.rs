@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 /// changes it.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Failure> {
     let scenario = if path == Path::new("-") {
-        let text = std::io::read_to_string(std::io::stdin())
-            .map_err(|e| Failure::Usage(format!("the scenario on standard input cannot be read: {e}")))?;
+        let text = std::io::read_to_string(std::io::stdin()).map_err(|e| {
+            Failure::Usage(format!("the scenario on standard input cannot be read: {e}"))
+        })?;
         Scenario::parse("stdin", &text)?
     } else {
         Scenario::open(path)?
@@ -45,8 +46,12 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let out = default_out(&args.output.out, plan.name(), plan.variant());
     let terminal = Terminal::new(quiet, plan.name());
     catch_interrupts();
-    let options =
-        Options { threads: args.threads.given, force: args.output.force, control: &terminal, ..Options::default() };
+    let options = Options {
+        threads: args.threads.given,
+        force: args.output.force,
+        control: &terminal,
+        ..Options::default()
+    };
     let done = run_into(&plan, &out, &options);
     terminal.close();
     let written = done?;
@@ -58,9 +63,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     match written.summary.status {
         Status::Complete => Ok(()),
-        Status::Stalled => {
-            Err(Failure::Stalled("stalled: no open flow can end any more; the results are written".into()))
-        }
+        Status::Stalled => Err(Failure::Stalled(
+            "stalled: no open flow can end any more; the results are written".into(),
+        )),
         Status::Interrupted if written.kept_older => Err(Failure::Stopped(format!(
             "what there was is in {}; {} still holds the complete result of before",
             written.folder.display(),

@@ -24,8 +24,12 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let planned = Sweep::new(&scenario, &grid)?;
     let out = default_out(&args.output.out, planned.name(), Some("sweep"));
     let terminal = Terminal::new(args.output.quiet, "");
-    let options =
-        Options { threads: args.threads.given, force: args.output.force, control: &terminal, ..Options::default() };
+    let options = Options {
+        threads: args.threads.given,
+        force: args.output.force,
+        control: &terminal,
+        ..Options::default()
+    };
     catch_interrupts();
     if args.dry_run {
         return dry_run(args, &planned, &out, &options);
@@ -35,7 +39,8 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     }
     let sweep = millpond::sweep(&planned, &out, args.keep.into(), &options)?;
     let has_none = |run: &SweepRun| {
-        run.status.is_some_and(Status::is_final) && !out.join(&run.folder).join("flows.parquet").exists()
+        run.status.is_some_and(Status::is_final)
+            && !out.join(&run.folder).join("flows.parquet").exists()
     };
     if args.keep == Keep::All && !args.output.quiet && sweep.runs().any(|(_, run)| has_none(run)) {
         tell(format_args!(
@@ -43,7 +48,8 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         ));
     }
     if args.output.json {
-        let text = serde_json::to_string_pretty(&sweep).map_err(|e| Failure::Usage(e.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&sweep).map_err(|e| Failure::Usage(e.to_string()))?;
         say(&text);
     } else if !args.output.quiet {
         say(&sweep_table(&sweep));
@@ -62,7 +68,12 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
 }
 
 /// Says what would be run, and how long it may take.
-fn dry_run(args: &SweepArgs, planned: &Sweep, out: &Path, options: &Options<'_>) -> Result<(), Failure> {
+fn dry_run(
+    args: &SweepArgs,
+    planned: &Sweep,
+    out: &Path,
+    options: &Options<'_>,
+) -> Result<(), Failure> {
     let sweep = planned.plan();
     let Estimate { left, cores, seconds, basis } = planned.estimate(out, options)?;
     if args.output.json {
@@ -81,7 +92,8 @@ fn dry_run(args: &SweepArgs, planned: &Sweep, out: &Path, options: &Options<'_>)
         let reason = point.skipped.as_deref().unwrap_or_default();
         say(&format!("left out: {}: {reason}", values_text(point, "  ")));
     }
-    let (points, all) = (sweep.points.iter().filter(|p| p.skipped.is_none()).count(), sweep.runs().count());
+    let (points, all) =
+        (sweep.points.iter().filter(|p| p.skipped.is_none()).count(), sweep.runs().count());
     say(&format!(
         "{points} points × {} seeds = {all} runs, {} to do, {cores} at a time",
         sweep.seeds.len(),
@@ -94,6 +106,7 @@ fn dry_run(args: &SweepArgs, planned: &Sweep, out: &Path, options: &Options<'_>)
 
 /// The values of a point: `KEY=VALUE KEY=VALUE`.
 fn values_text(point: &Point, between: &str) -> String {
-    let values: Vec<String> = point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let values: Vec<String> =
+        point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
     values.join(between)
 }

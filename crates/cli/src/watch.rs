@@ -8,11 +8,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From here on Ctrl-C (or SIGTERM) asks runs to end at their next edge; a second one ends the program.
+/// From here on Ctrl-C (or SIGTERM) asks runs to end at their next edge; a second one ends the
+/// program.
 pub fn catch_interrupts() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
-        // Where no handler can be set, Ctrl-C just ends the program, and the partial folder shows that it did.
+        // Where no handler can be set, Ctrl-C just ends the program, and the partial folder shows
+        // that it did.
         let _ = ctrlc::set_handler(|| {
             if INTERRUPTED.swap(true, Ordering::SeqCst) {
                 std::process::exit(130);
@@ -181,7 +183,10 @@ mod tests {
             flows_completed: 98_765_432,
             ..Progress::default()
         };
-        for name in ["x", "a scenario whose name is longer than a line of any terminal that there is, by far"] {
+        for name in [
+            "x",
+            "a scenario whose name is longer than a line of any terminal that there is, by far",
+        ] {
             let screen = Screen(80, Arc::default());
             let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen.clone()), 255);
             let bar = styled(ProgressBar::with_draw_target(Some(STEPS), target));
@@ -191,11 +196,23 @@ mod tests {
             bar.force_draw();
             let text = screen.1.lock().unwrap().clone();
             let longest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
-            assert!(text.contains(" 33%  eta ") && text.contains("1234.567 ms 12.3 Mhop/s"), "{text:?}");
+            assert!(
+                text.contains(" 33%  eta ") && text.contains("1234.567 ms 12.3 Mhop/s"),
+                "{text:?}"
+            );
             assert!(longest <= 80, "{longest}: {text:?}");
             bar.abandon();
         }
-        let usual = Progress { flows_started: 5_678, flows_completed: 1_234, simulated_s: 0.0123, ..standing };
-        assert!(message(&usual).chars().count() <= 80 - 43, "nothing is cut as a rule: {}", message(&usual));
+        let usual = Progress {
+            flows_started: 5_678,
+            flows_completed: 1_234,
+            simulated_s: 0.0123,
+            ..standing
+        };
+        assert!(
+            message(&usual).chars().count() <= 80 - 43,
+            "nothing is cut as a rule: {}",
+            message(&usual)
+        );
     }
 }

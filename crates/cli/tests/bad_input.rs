@@ -1,5 +1,6 @@
-//! Bad input, bad places to write to, and runs that are cut short: a clear message that names the place, the exit code of
-//! `docs/results.md` (2 bad usage or scenario, 1 failed, 130 interrupted), and nothing left behind that looks whole.
+//! Bad input, bad places to write to, and runs that are cut short: a clear message that names the
+//! place, the exit code of `docs/results.md` (2 bad usage or scenario, 1 failed, 130 interrupted),
+//! and nothing left behind that looks whole.
 
 mod common;
 
@@ -24,11 +25,16 @@ name = "cubic"
 set = { "transport.kind" = "cubic" }
 "#;
 
-/// Runs this scenario in a fresh folder; whatever is wrong with it, nothing may be left that a reader takes for a result.
+/// Runs this scenario in a fresh folder; whatever is wrong with it, nothing may be left that a
+/// reader takes for a result.
 fn run_text(scenario: &str, words: &[&str]) -> Output {
     let dir = Dir::new("bad");
     dir.write("s.toml", scenario);
-    let output = millpond(["run", "s.toml", "--out", "result"]).args(words).current_dir(dir.path()).output().unwrap();
+    let output = millpond(["run", "s.toml", "--out", "result"])
+        .args(words)
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
     if !output.status.success() {
         assert_eq!(dir.names(), ["s.toml"], "something is left of {words:?} on\n{scenario}");
     }
@@ -79,8 +85,16 @@ fn malformed_toml_is_found_where_it_is() {
 
 #[test]
 fn an_unknown_key_is_told_with_its_nearest_name() {
-    wrong("name = \"x\"\nduration = \"1ms\"\nsede = 3\n", "3:1", &["unknown key `sede`", "did you mean `seed`?"]);
-    wrong(&RIGHT.replace("hosts = 4", "host = 4"), "6:1", &["unknown key `host`", "did you mean `hosts`?"]);
+    wrong(
+        "name = \"x\"\nduration = \"1ms\"\nsede = 3\n",
+        "3:1",
+        &["unknown key `sede`", "did you mean `seed`?"],
+    );
+    wrong(
+        &RIGHT.replace("hosts = 4", "host = 4"),
+        "6:1",
+        &["unknown key `host`", "did you mean `hosts`?"],
+    );
     wrong(&RIGHT.replace("kind = \"flows\"", "kind = \"flow\""), "8:8", &["did you mean `flows`?"]);
 }
 
@@ -93,9 +107,16 @@ fn a_key_that_nothing_uses_is_an_error() {
 #[test]
 fn units_rates_and_times_must_make_sense() {
     let link = |rate: &str, delay: &str| {
-        RIGHT.replace("hosts = 4", &format!("hosts = 4\nhost-link = {{ rate = {rate}, delay = {delay} }}"))
+        RIGHT.replace(
+            "hosts = 4",
+            &format!("hosts = 4\nhost-link = {{ rate = {rate}, delay = {delay} }}"),
+        )
     };
-    wrong(&link("\"10 furlongs\"", "\"1us\""), "7:22", &["\"furlongs\" is not a unit of rate", "Gbps"]);
+    wrong(
+        &link("\"10 furlongs\"", "\"1us\""),
+        "7:22",
+        &["\"furlongs\" is not a unit of rate", "Gbps"],
+    );
     wrong(&link("\"0Gbps\"", "\"1us\""), "7:22", &["too slow to send a packet"]);
     wrong(&link("\"10Gbps\"", "\"-1us\""), "7:40", &["negative"]);
     wrong(&RIGHT.replace("\"1ms\"", "\"1 fortnight\""), "3:12", &["not a unit of time"]);
@@ -123,7 +144,11 @@ fn numbers_of_hosts_must_exist() {
 
 #[test]
 fn variants_are_found_by_name() {
-    says(&run_text(RIGHT, &["--variant", "cubik"]), 2, &["no variant \"cubik\"", "did you mean `cubic`?"]);
+    says(
+        &run_text(RIGHT, &["--variant", "cubik"]),
+        2,
+        &["no variant \"cubik\"", "did you mean `cubic`?"],
+    );
     let output = run_text(&RIGHT.replace("\"transport.kind\"", "\"transport.knid\""), &[]);
     says(&output, 2, &["s.toml:12:9", "did you mean `kind`?"]);
 }
@@ -140,13 +165,24 @@ fn a_distribution_that_does_not_rise_is_found_by_its_line() {
         let dir = Dir::new("cdf");
         dir.write("s.toml", &poisson);
         sizes.map(|sizes| dir.write("sizes.txt", sizes));
-        let output = millpond(["run", "s.toml", "--out", "result"]).current_dir(dir.path()).output().unwrap();
+        let output = millpond(["run", "s.toml", "--out", "result"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
         assert!(!dir.at("result").exists() && !dir.at("result.partial").exists());
         output
     };
-    says(&with(Some("0 0\n100 0.7\n200 0.6\n300 1\n")), 2, &["sizes.txt:3", "must not decrease", "[s.toml:10:"]);
+    says(
+        &with(Some("0 0\n100 0.7\n200 0.6\n300 1\n")),
+        2,
+        &["sizes.txt:3", "must not decrease", "[s.toml:10:"],
+    );
     says(&with(Some("100 0.5\n50 1\n")), 2, &["sizes.txt:2", "sizes must not decrease"]);
-    says(&with(Some("# comment\n100 0.5\nmany 1\n")), 2, &["sizes.txt:3", "\"many\" is not a number"]);
+    says(
+        &with(Some("# comment\n100 0.5\nmany 1\n")),
+        2,
+        &["sizes.txt:3", "\"many\" is not a number"],
+    );
     says(&with(Some("100 0.5\n200 0.9\n")), 2, &["sizes.txt:2", "must be 1"]);
     says(&with(Some("100 0.5 3 1\n")), 2, &["sizes.txt:1", "two columns"]);
     says(&with(Some("")), 2, &["sizes.txt:1", "no points"]);
@@ -160,14 +196,25 @@ fn a_list_of_flows_is_checked_line_by_line() {
         let dir = Dir::new("csv");
         dir.write("s.toml", &flows);
         csv.map(|csv| dir.write("flows.csv", csv));
-        let output = millpond(["run", "s.toml", "--out", "result"]).current_dir(dir.path()).output().unwrap();
+        let output = millpond(["run", "s.toml", "--out", "result"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
         assert!(!dir.at("result").exists() && !dir.at("result.partial").exists());
         output
     };
     let head = "start_us,src,dst,bytes";
-    says(&with(Some("start,src,dst,bytes\n0,0,1,5\n")), 2, &["flows.csv:1", "unknown column \"start\""]);
+    says(
+        &with(Some("start,src,dst,bytes\n0,0,1,5\n")),
+        2,
+        &["flows.csv:1", "unknown column \"start\""],
+    );
     says(&with(Some("start_us,src,dst\n0,0,1\n")), 2, &["flows.csv:1", "no column \"bytes\""]);
-    says(&with(Some(&format!("{head}\n0,0,1,5\n0,0,1\n"))), 2, &["flows.csv:3", "expected 4 columns, found 3"]);
+    says(
+        &with(Some(&format!("{head}\n0,0,1,5\n0,0,1\n"))),
+        2,
+        &["flows.csv:3", "expected 4 columns, found 3"],
+    );
     says(&with(Some(&format!("{head}\n0,0,4,5\n"))), 2, &["flows.csv:2", "dst 4 is no host"]);
     says(&with(Some(&format!("{head}\n0,2,2,5\n"))), 2, &["flows.csv:2", "host 2 sends to itself"]);
     says(&with(Some(&format!("{head}\n-1,0,1,5\n"))), 2, &["flows.csv:2", "start_us"]);
@@ -209,7 +256,8 @@ fn numbers_on_the_command_line() {
     let compare = |words: &[&str]| {
         let dir = Dir::new("compare");
         dir.write("s.toml", RIGHT);
-        let output = millpond(["compare", "s.toml"]).args(words).current_dir(dir.path()).output().unwrap();
+        let output =
+            millpond(["compare", "s.toml"]).args(words).current_dir(dir.path()).output().unwrap();
         assert_eq!(dir.names(), ["s.toml"]);
         output
     };
@@ -218,23 +266,47 @@ fn numbers_on_the_command_line() {
     says(&compare(&["--threads", "0"]), 2, &["at least one thread"]);
     says(&compare(&["--vary", "transport.kind="]), 2, &["transport.kind", "empty value"]);
     says(&compare(&["--vary", "transport.kind=cubic,tahoe"]), 2, &["tahoe", "[--vary:1:16]"]);
-    says(&compare(&["--vary", "seed=1,2", "--vary", "topolgy.hosts=3"]), 2, &["did you mean", "[--vary:1:1]"]);
-    says(&compare(&["--set", "topolgy.hosts=3", "--vary", "seed=1,2"]), 2, &["did you mean", "[--set:1:1]"]);
-    says(&compare(&["--vary", "seed=1,2", "--vary", "seed=3"]), 2, &["--vary seed", "the key is there twice"]);
+    says(
+        &compare(&["--vary", "seed=1,2", "--vary", "topolgy.hosts=3"]),
+        2,
+        &["did you mean", "[--vary:1:1]"],
+    );
+    says(
+        &compare(&["--set", "topolgy.hosts=3", "--vary", "seed=1,2"]),
+        2,
+        &["did you mean", "[--set:1:1]"],
+    );
+    says(
+        &compare(&["--vary", "seed=1,2", "--vary", "seed=3"]),
+        2,
+        &["--vary seed", "the key is there twice"],
+    );
     says(&compare(&["--vary", "transport.kind=dctcp,dctcp"]), 2, &["dctcp", "twice"]);
     let dir = Dir::new("sweep");
     dir.write("s.toml", RIGHT);
-    let mut sweep = millpond(["sweep", "s.toml", "--set", "seed=2", "--grid", "transport.kind=tahoe"]);
+    let mut sweep =
+        millpond(["sweep", "s.toml", "--set", "seed=2", "--grid", "transport.kind=tahoe"]);
     says(&sweep.current_dir(dir.path()).output().unwrap(), 2, &["tahoe", "[--grid:1:16]"]);
     for seconds in ["nan", "-1", "inf", "soon"] {
-        let daemons: &[&str] =
-            if cfg!(all(feature = "linux", target_os = "linux")) { &["limit", "switch"] } else { &[] };
+        let daemons: &[&str] = if cfg!(all(feature = "linux", target_os = "linux")) {
+            &["limit", "switch"]
+        } else {
+            &[]
+        };
         for what in daemons {
             let interval = format!("--interval={seconds}");
-            says(&millpond([what, "show", &interval]).output().unwrap(), 2, &["--interval", "0 to 3600"]);
+            says(
+                &millpond([what, "show", &interval]).output().unwrap(),
+                2,
+                &["--interval", "0 to 3600"],
+            );
         }
     }
-    says(&millpond(["check", "s.toml", "--resolved", "--json"]).output().unwrap(), 2, &["--resolved", "--json"]);
+    says(
+        &millpond(["check", "s.toml", "--resolved", "--json"]).output().unwrap(),
+        2,
+        &["--resolved", "--json"],
+    );
     says(&millpond(["frobnicate"]).output().unwrap(), 2, &["frobnicate"]);
     says(&millpond(["run"]).output().unwrap(), 2, &["<SCENARIO>"]);
 }
@@ -245,8 +317,14 @@ fn only_a_runs_folder_can_be_run_again() {
     let dir = Dir::new("again");
     dir.write("s.toml", RIGHT);
     let at = |words: &[&str]| millpond(words).current_dir(dir.path()).output().unwrap();
-    assert!(at(&["compare", "s.toml", "--vary", "seed=5,6", "--out", "cmp", "--quiet"]).status.success());
-    assert!(at(&["sweep", "s.toml", "--seeds", "1..2", "--out", "swp", "--quiet"]).status.success());
+    assert!(
+        at(&["compare", "s.toml", "--vary", "seed=5,6", "--out", "cmp", "--quiet"])
+            .status
+            .success()
+    );
+    assert!(
+        at(&["sweep", "s.toml", "--seeds", "1..2", "--out", "swp", "--quiet"]).status.success()
+    );
     says(&at(&["run", "cmp"]), 2, &["holds a compare", "one of the runs below"]);
     says(&at(&["run", "swp/manifest.json"]), 2, &["holds a sweep"]);
     assert!(at(&["run", "cmp/cubic%20seed=6", "--out", "again", "--quiet"]).status.success());
@@ -275,11 +353,16 @@ fn a_folder_without_a_manifest_is_told() {
 fn values_may_be_long() {
     let dir = Dir::new("long");
     dir.write("s.toml", RIGHT);
-    let rows = |bytes: u32| (0..40).map(|i| format!("[\"{i}us\", 0, 1, {bytes}]")).collect::<Vec<_>>().join(", ");
+    let rows = |bytes: u32| {
+        (0..40).map(|i| format!("[\"{i}us\", 0, 1, {bytes}]")).collect::<Vec<_>>().join(", ")
+    };
     let vary = format!("traffic.flows.rows=[{}],[{}]", rows(1_000), rows(2_000));
     let words = ["compare", "s.toml", "--vary", &vary, "--out", "cmp", "--quiet"];
     succeed(millpond(words).current_dir(dir.path()));
-    assert_eq!(names(&dir.at("cmp")).iter().filter(|name| dir.at("cmp").join(name).is_dir()).count(), 2);
+    assert_eq!(
+        names(&dir.at("cmp")).iter().filter(|name| dir.at("cmp").join(name).is_dir()).count(),
+        2
+    );
 }
 
 // Where results go.
@@ -287,7 +370,11 @@ fn values_may_be_long() {
 /// Runs the right scenario from its folder, to this place.
 fn run_to(dir: &Dir, out: &str, words: &[&str]) -> Output {
     dir.write("s.toml", RIGHT);
-    millpond(["run", "s.toml", "--quiet", "--out", out]).args(words).current_dir(dir.path()).output().unwrap()
+    millpond(["run", "s.toml", "--quiet", "--out", out])
+        .args(words)
+        .current_dir(dir.path())
+        .output()
+        .unwrap()
 }
 
 #[test]
@@ -316,7 +403,11 @@ fn an_older_result_is_replaced_whole_and_only_by_a_run_that_ends() {
     let before = files(&dir.at("result"));
     says(&run_to(&dir, "result", &["--variant", "nobody"]), 2, &["nobody"]);
     assert_eq!(files(&dir.at("result")), before);
-    says(&run_to(&dir, "result", &["--variant", "cubic"]), 1, &["result holds a run of", "--force"]);
+    says(
+        &run_to(&dir, "result", &["--variant", "cubic"]),
+        1,
+        &["result holds a run of", "--force"],
+    );
     assert_eq!(files(&dir.at("result")), before);
     assert!(run_to(&dir, "result", &["--seed", "77"]).status.success());
     assert_eq!(summary(&dir.at("result"))["seed"], 77);
@@ -357,7 +448,9 @@ fn a_folder_that_must_not_be_written_to() {
         fs::copy(MILLPOND, dir.at("millpond")).unwrap();
         let mut nobody = Command::new("setpriv");
         nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(dir.at("millpond"));
-        let can = Command::new("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups", "true"]).status();
+        let can = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "true"])
+            .status();
         if !can.is_ok_and(|status| status.success()) {
             return skip("root cannot become nobody here (setpriv)");
         }
@@ -379,10 +472,13 @@ const OLDER: &str = r#"{"millpond":"0","schema":1,"kind":"run","name":"incast","
     "scenario":"","overrides":[],"machine":{"os":"","arch":"","cpus":1},"started_at":"","finished_at":"",
     "status":"complete","warnings":[],"files":[]}"#;
 
-/// On disks of every size up to enough there is a whole result or none, and an older one stays as it was.
+/// On disks of every size up to enough there is a whole result or none, and an older one stays as
+/// it was.
 #[test]
 fn a_disk_that_fills_up() {
-    let can = || Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
+    let can = || {
+        Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success())
+    };
     if !is_root() || !can() {
         return skip("mounting a small disk needs root and unshare");
     }
@@ -419,7 +515,10 @@ fn a_disk_that_fills_up() {
                 Some(1) => {
                     failed += 1;
                     let message = flat(&output.stderr);
-                    assert!(message.contains("No space left") && message.contains("result.partial"), "{message}");
+                    assert!(
+                        message.contains("No space left") && message.contains("result.partial"),
+                        "{message}"
+                    );
                     let expected: &[&str] = if older { &["result", "manifest.json"] } else { &[] };
                     assert_eq!(left, expected, "{kib} KiB: the older result or nothing");
                 }
@@ -427,14 +526,24 @@ fn a_disk_that_fills_up() {
             }
         }
     }
-    assert!(failed >= 8 && succeeded >= 8, "{failed} disks were too small and {succeeded} large enough");
+    assert!(
+        failed >= 8 && succeeded >= 8,
+        "{failed} disks were too small and {succeeded} large enough"
+    );
 }
 
 // Runs that are cut short.
 
 /// A run that would take minutes.
 fn start_long_run(dir: &Dir) -> Child {
-    let mut command = millpond(["run", "--quiet", "--set", "duration=100s", "--set", "traffic.queries.rate=20000"]);
+    let mut command = millpond([
+        "run",
+        "--quiet",
+        "--set",
+        "duration=100s",
+        "--set",
+        "traffic.queries.rate=20000",
+    ]);
     command.arg(scenario("microburst")).arg("--out").arg(dir.at("result"));
     let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
@@ -446,7 +555,8 @@ fn start_long_run(dir: &Dir) -> Child {
 }
 
 fn signal(child: &Child, name: &str) {
-    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
+    let sent =
+        Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
     assert!(sent.success());
 }
 
@@ -483,7 +593,14 @@ fn an_interrupted_run_keeps_what_there_was_and_says_so() {
         assert_eq!(manifest["status"], "interrupted");
         assert_eq!(
             names(&dir.at("result")),
-            ["flows.parquet", "manifest.json", "queries.parquet", "report.html", "sizes.parquet", "summary.json"]
+            [
+                "flows.parquet",
+                "manifest.json",
+                "queries.parquet",
+                "report.html",
+                "sizes.parquet",
+                "summary.json"
+            ]
         );
         let report = text(&fs::read(dir.at("result/report.html")).unwrap());
         assert!(report.contains("not complete"), "the page says so, too");
@@ -542,7 +659,8 @@ fn a_failure_that_nobody_is_told_keeps_its_exit_code() {
     let ends = |words: &str, code: i32| {
         for stderr in ["2>/dev/full", "2>&-"] {
             let script = format!("{MILLPOND} {words} {stderr}");
-            let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+            let output =
+                Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
             assert_eq!(output.status.code(), Some(code), "{script}");
         }
     };
@@ -554,7 +672,8 @@ fn a_failure_that_nobody_is_told_keeps_its_exit_code() {
     ends("export result flows.csv", 0);
     for words in ["check s.toml", "--help", "--version"] {
         let script = format!("{MILLPOND} {words} >/dev/full");
-        let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+        let output =
+            Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
         says(&output, 1, &["cannot write to stdout", "No space left"]);
     }
 }

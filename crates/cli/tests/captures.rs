@@ -60,12 +60,16 @@ impl Drop for Run {
 
 impl Run {
     fn new(name: &str, extra: &[&str]) -> Run {
-        let folder = std::env::temp_dir().join(format!("millpond-captures-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("millpond-captures-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let run = Run(folder);
         std::fs::write(run.0.join("captures.toml"), SCENARIO).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-        command.args(["run", "captures.toml", "--out", "out", "--quiet", "--json"]).args(extra).current_dir(&run.0);
+        command
+            .args(["run", "captures.toml", "--out", "out", "--quiet", "--json"])
+            .args(extra)
+            .current_dir(&run.0);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         run
@@ -112,38 +116,54 @@ fn every_file_is_the_same_however_it_is_run() {
         assert_eq!(summary(&one), summary(&other));
         assert!(summary(&one)["rtt_us"]["count"].as_u64().unwrap() > 500);
         assert!(summary(&one)["packets"]["dropped_by"]["link-down"].as_u64().unwrap() > 10);
-        let names = std::fs::read_dir(one.file("")).unwrap().map(|entry| entry.unwrap().file_name());
-        assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with('.')), "nothing is left over");
+        let names =
+            std::fs::read_dir(one.file("")).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(
+            names.into_iter().all(|name| !name.to_string_lossy().starts_with('.')),
+            "nothing is left over"
+        );
     }
 }
 
-/// The trace event format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
+/// The trace event format:
+/// <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 #[test]
 fn the_trace_keeps_to_its_format() {
     let run = Run::new("trace", &[]);
     let trace: Value = serde_json::from_slice(&run.bytes("trace.json")).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
-    let (mut open, mut counters, mut named, mut used) =
-        (std::collections::BTreeMap::new(), 0, std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+    let (mut open, mut counters, mut named, mut used) = (
+        std::collections::BTreeMap::new(),
+        0,
+        std::collections::BTreeSet::new(),
+        std::collections::BTreeSet::new(),
+    );
     for e in events {
         let pid = e["pid"].as_u64().unwrap();
-        let text = |key: &str| e[key].as_str().unwrap_or_else(|| panic!("{key} of {e}")).to_string();
+        let text =
+            |key: &str| e[key].as_str().unwrap_or_else(|| panic!("{key} of {e}")).to_string();
         let ts = || e["ts"].as_f64().unwrap_or_else(|| panic!("ts of {e}"));
         match e["ph"].as_str().unwrap() {
-            "M" if e["name"] == "process_name" => assert!(named.insert(pid) && e["args"]["name"].is_string()),
+            "M" if e["name"] == "process_name" => {
+                assert!(named.insert(pid) && e["args"]["name"].is_string())
+            }
             "M" => {}
             "b" => {
                 used.insert(pid);
                 assert!(open.insert((text("cat"), text("id"), pid), ts()).is_none(), "{e}");
             }
             "e" => {
-                let began = open.remove(&(text("cat"), text("id"), pid)).unwrap_or_else(|| panic!("no begin for {e}"));
+                let began = open
+                    .remove(&(text("cat"), text("id"), pid))
+                    .unwrap_or_else(|| panic!("no begin for {e}"));
                 assert!(began <= ts());
             }
             "C" => {
                 used.insert(pid);
                 counters += 1;
-                assert!(ts() >= 0.0 && e["args"].as_object().unwrap().values().all(Value::is_number));
+                assert!(
+                    ts() >= 0.0 && e["args"].as_object().unwrap().values().all(Value::is_number)
+                );
             }
             other => panic!("{other}"),
         }
@@ -207,9 +227,10 @@ fn tshark_reads_what_was_written() {
         "-e",
         "ip.len",
     ];
-    let Some(text) =
-        tshark(&run.file("host3.pcapng"), &[&["-o", "tcp.relative_sequence_numbers:FALSE"][..], &fields].concat())
-    else {
+    let Some(text) = tshark(
+        &run.file("host3.pcapng"),
+        &[&["-o", "tcp.relative_sequence_numbers:FALSE"][..], &fields].concat(),
+    ) else {
         return;
     };
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
@@ -241,7 +262,8 @@ fn sampled_connections_are_exported_and_drawn() {
     let run = Run::new("connections", &[]);
     let export = |table: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-        let output = command.args(["export", "out", "--table", table]).current_dir(&run.0).output().unwrap();
+        let output =
+            command.args(["export", "out", "--table", table]).current_dir(&run.0).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
@@ -251,17 +273,30 @@ fn sampled_connections_are_exported_and_drawn() {
                 retransmitted,timeouts,alpha";
     assert_eq!(lines.next(), Some(head));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
-    assert!(rows.len() > 30 && rows.iter().all(|row| row[2] == "incast" && row[4] == "3"), "{} rows", rows.len());
+    assert!(
+        rows.len() > 30 && rows.iter().all(|row| row[2] == "incast" && row[4] == "3"),
+        "{} rows",
+        rows.len()
+    );
     let flows: std::collections::BTreeSet<&str> = rows.iter().map(|row| row[1]).collect();
     assert_eq!(flows.len(), 5);
     let ended: Vec<Vec<String>> =
         export("flows").lines().map(|line| line.split(',').map(str::to_string).collect()).collect();
-    assert!(flows.iter().all(|flow| ended.iter().any(|row| row[0] == **flow && row[1] == "incast" && row[3] == "3")));
+    assert!(flows.iter().all(|flow| {
+        ended.iter().any(|row| row[0] == **flow && row[1] == "incast" && row[3] == "3")
+    }));
     let alpha = |row: &Vec<&str>| row[14].parse::<f64>().unwrap();
-    assert!(rows.iter().all(|row| (0.0..=1.0).contains(&alpha(row))) && rows.iter().any(|row| alpha(row) < 1.0));
+    assert!(
+        rows.iter().all(|row| (0.0..=1.0).contains(&alpha(row)))
+            && rows.iter().any(|row| alpha(row) < 1.0)
+    );
     let page = String::from_utf8(run.bytes("report.html")).unwrap();
-    for what in ["Connections over time", "<b>Congestion window</b>", "<b>Smoothed round-trip time</b>", "<b>alpha</b>"]
-    {
+    for what in [
+        "Connections over time",
+        "<b>Congestion window</b>",
+        "<b>Smoothed round-trip time</b>",
+        "<b>alpha</b>",
+    ] {
         assert!(page.contains(what), "{what}");
     }
     let warnings = |run: &Run| {
@@ -269,9 +304,18 @@ fn sampled_connections_are_exported_and_drawn() {
         summary["warnings"].to_string()
     };
     assert!(!warnings(&run).contains("capture.connections"), "{}", warnings(&run));
-    let flows = ["--set", "capture.connections.flows=4000000", "--set", "capture.connections.dst=off"];
+    let flows =
+        ["--set", "capture.connections.flows=4000000", "--set", "capture.connections.dst=off"];
     let none = Run::new("no-connections", &flows);
-    assert!(warnings(&none).contains("not open at any sample, every 20us: flow 4000000"), "{}", warnings(&none));
+    assert!(
+        warnings(&none).contains("not open at any sample, every 20us: flow 4000000"),
+        "{}",
+        warnings(&none)
+    );
     let none = Run::new("other-connections", &["--set", "capture.connections.src=3"]);
-    assert!(warnings(&none).contains("no connection that it means was open"), "{}", warnings(&none));
+    assert!(
+        warnings(&none).contains("no connection that it means was open"),
+        "{}",
+        warnings(&none)
+    );
 }

@@ -12,24 +12,38 @@ fn differences_have_intervals_and_what_is_beyond_the_noise_is_marked() {
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
     // Without marks at switches, marks are gone for certain.
     let marks = ran.out.lines().filter(|line| line.starts_with("cubic")).nth(1).unwrap();
-    assert!(marks.contains("-100%*") && ran.out.contains("beyond the noise: the 95 % interval"), "{}", ran.out);
-    let json: serde_json::Value = serde_json::from_slice(&fs::read(dir.at("x/compare.json")).unwrap()).unwrap();
+    assert!(
+        marks.contains("-100%*") && ran.out.contains("beyond the noise: the 95 % interval"),
+        "{}",
+        ran.out
+    );
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.at("x/compare.json")).unwrap()).unwrap();
     assert_eq!(json[0]["differences"], serde_json::Value::Null);
     let mean = &json[1]["statistics"]["packets"]["ecn_marked"];
     assert_eq!((&mean["mean"], &mean["interval"]), (&0.0.into(), &serde_json::json!([0.0, 0.0])));
     let difference = &json[1]["differences"]["packets"]["ecn_marked"];
     assert!(difference["interval"][1].as_f64().unwrap() < 0.0 && difference["n"] == 6);
-    assert_eq!((&difference["interval_kind"], &difference["noise"]), (&"bootstrap-95".into(), &"beyond".into()));
+    assert_eq!(
+        (&difference["interval_kind"], &difference["noise"]),
+        (&"bootstrap-95".into(), &"beyond".into())
+    );
     assert_eq!(
         (&mean["interval_kind"], json[1]["statistics"]["fct_us"]["all"]["p95"]["n"].as_u64()),
         (&"identical".into(), Some(6))
     );
 
     let csv = dir.run(&["export", "x"]).ends(0).out;
-    assert!(csv.lines().any(|line| line.starts_with("cubic,packets.ecn_marked,0,0,0,identical,6,-")), "{csv}");
+    assert!(
+        csv.lines().any(|line| line.starts_with("cubic,packets.ecn_marked,0,0,0,identical,6,-")),
+        "{csv}"
+    );
     // Again, on one thread: the same bytes.
-    dir.run(&["compare", "small.toml", "--seeds", "1..6", "--out", "y", "--threads=1", "-q"]).ends(0);
-    assert!(fs::read(dir.at("x/compare.json")).unwrap() == fs::read(dir.at("y/compare.json")).unwrap());
+    dir.run(&["compare", "small.toml", "--seeds", "1..6", "--out", "y", "--threads=1", "-q"])
+        .ends(0);
+    assert!(
+        fs::read(dir.at("x/compare.json")).unwrap() == fs::read(dir.at("y/compare.json")).unwrap()
+    );
 }
 
 #[test]
@@ -37,11 +51,13 @@ fn one_seed_has_no_interval_and_few_are_told_apart() {
     let dir = Dir::small("few");
     let one = dir.run(&["compare", "small.toml", "--out", "x"]).ends(0);
     assert!(
-        one.out.contains("one seed: nothing tells a difference from noise") && !one.out.contains('*'),
+        one.out.contains("one seed: nothing tells a difference from noise")
+            && !one.out.contains('*'),
         "{}",
         one.out
     );
-    let json: serde_json::Value = serde_json::from_slice(&fs::read(dir.at("x/compare.json")).unwrap()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.at("x/compare.json")).unwrap()).unwrap();
     assert_eq!(json[1]["statistics"]["fct_us"]["all"]["mean"]["interval"], serde_json::Value::Null);
     let three = dir.run(&["compare", "small.toml", "--out", "x", "--seeds", "1..3"]).ends(0);
     assert!(three.out.contains("-100%~") && three.out.contains("one time in 4"), "{}", three.out);
@@ -61,13 +77,19 @@ fn tables_become_csv() {
     assert!(ran.out.is_empty() && ran.err.contains("rows of flows"), "{}", ran.err);
     let csv = fs::read_to_string(dir.at("flows.csv")).unwrap();
     assert!(csv.starts_with("flow,class,src,dst,bytes,start_us,fct_us,"));
-    let summary: serde_json::Value = serde_json::from_slice(&fs::read(dir.at("x/summary.json")).unwrap()).unwrap();
+    let summary: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.at("x/summary.json")).unwrap()).unwrap();
     assert_eq!(csv.lines().count() as u64 - 1, summary["flows"]["started"].as_u64().unwrap());
     // Unfinished flows have an empty field, and the largest FCT is the summary's to the last digit.
     let fct: Vec<&str> = csv.lines().skip(1).map(|line| line.split(',').nth(6).unwrap()).collect();
     let largest = fct.iter().filter_map(|text| text.parse::<f64>().ok()).fold(0.0, f64::max);
     assert_eq!(Some(largest), summary["fct_us"]["all"]["max"].as_f64());
-    assert!(dir.run(&["export", "x", "--table", "queries"]).ends(0).out.starts_with("query,class,client,"));
+    assert!(
+        dir.run(&["export", "x", "--table", "queries"])
+            .ends(0)
+            .out
+            .starts_with("query,class,client,")
+    );
     let none = dir.run(&["export", "x", "--table", "sweep", "--csv", "s.csv"]).ends(1);
     assert!(none.err.contains("no table \"sweep\": it has flows, queries"), "{}", none.err);
     assert!(find(dir.path(), "s.csv").is_empty() && find(dir.path(), "s.csv.partial").is_empty());
@@ -97,12 +119,17 @@ fn slowdown_is_told_by_size() {
         .collect();
     for out in ["x", "z"] {
         let csv = dir.run(&["export", out, "--table", "sizes"]).ends(0).out;
-        assert!(csv.starts_with("sizes,above_bytes,to_bytes,completed,unfinished,mean,p50,p95,p99\n"), "{csv}");
-        let summary: serde_json::Value = serde_json::from_slice(&bytes(&format!("{out}/summary.json"))).unwrap();
+        assert!(
+            csv.starts_with("sizes,above_bytes,to_bytes,completed,unfinished,mean,p50,p95,p99\n"),
+            "{csv}"
+        );
+        let summary: serde_json::Value =
+            serde_json::from_slice(&bytes(&format!("{out}/summary.json"))).unwrap();
         let bins = summary["slowdown_by_size"].as_object().unwrap();
         assert!(bins.len() == csv.lines().count() - 1 && bins.len() > 1, "{csv}");
         for (name, bin) in bins {
-            let (above, to) = (bin["above_bytes"].as_u64().unwrap(), bin["to_bytes"].as_u64().unwrap());
+            let (above, to) =
+                (bin["above_bytes"].as_u64().unwrap(), bin["to_bytes"].as_u64().unwrap());
             let own = || flows.iter().filter(|flow| flow.0 > above && flow.0 <= to);
             let done = own().filter(|flow| flow.1.is_some()).count() as u64;
             assert_eq!(
@@ -118,19 +145,24 @@ fn slowdown_is_told_by_size() {
     let page = fs::read_to_string(dir.at("x/report.html")).unwrap();
     assert!(page.contains("Slowdown p95 by flow size"));
 
-    let ran = dir.run(&["compare", "small.toml", "--seeds", "2", "--out", "c", "--by-size"]).ends(0);
+    let ran =
+        dir.run(&["compare", "small.toml", "--seeds", "2", "--out", "c", "--by-size"]).ends(0);
     assert!(
-        ran.out.contains("slowdown by flow size") && ran.out.lines().all(|line| line.chars().count() <= 100),
+        ran.out.contains("slowdown by flow size")
+            && ran.out.lines().all(|line| line.chars().count() <= 100),
         "{}",
         ran.out
     );
     let pooled = dir.run(&["export", "c", "--table", "sizes"]).ends(0).out;
     assert!(pooled.starts_with("variant,seed,sizes,above_bytes,"), "{pooled}");
     assert!(dir.run(&["export", "c"]).ends(0).out.contains(",slowdown_by_size."));
-    dir.run(&["sweep", "small.toml", "--variants", "--grid", "mice=50KB,60KB", "--out", "s", "-q"]).ends(0);
+    dir.run(&["sweep", "small.toml", "--variants", "--grid", "mice=50KB,60KB", "--out", "s", "-q"])
+        .ends(0);
     let page = fs::read_to_string(dir.at("s/report.html")).unwrap();
     assert!(page.contains("Slowdown p99 by flow size") && page.contains("mice = 60KB"));
-    let wrong = dir.run(&["run", "small.toml", "--set", "size-bins=[\"50KB\",\"5KB\"]", "--out", "w"]).ends(2);
+    let wrong = dir
+        .run(&["run", "small.toml", "--set", "size-bins=[\"50KB\",\"5KB\"]", "--out", "w"])
+        .ends(2);
     assert!(wrong.err.contains("sizes that ascend"), "{}", wrong.err);
 }
 
@@ -150,15 +182,24 @@ fn flows_become_the_hpcc_familys_fct_txt() {
         let of: Vec<&str> = line.split(' ').collect();
         let row: Vec<&str> = row.split(',').collect();
         let host = |address: &str| (u32::from_str_radix(address, 16).unwrap() - 0x0b000001) / 256;
-        assert_eq!([host(of[0]).to_string(), host(of[1]).to_string(), of[4].into()], [row[2], row[3], row[4]]);
+        assert_eq!(
+            [host(of[0]).to_string(), host(of[1]).to_string(), of[4].into()],
+            [row[2], row[3], row[4]]
+        );
         let number = |text: &str| text.parse::<f64>().unwrap();
         assert!(
-            (number(of[5]) - number(row[5]) * 1e3).abs() <= 0.5 && (number(of[6]) - number(row[6]) * 1e3).abs() <= 0.5
+            (number(of[5]) - number(row[5]) * 1e3).abs() <= 0.5
+                && (number(of[6]) - number(row[6]) * 1e3).abs() <= 0.5
         );
         assert!((number(of[6]) / number(of[7]) / number(row[8]) - 1.0).abs() < 1e-3, "{line}");
         assert!(seen.insert((of[0].to_string(), of[2].to_string())), "a port twice: {line}");
     }
-    assert!(dir.run(&["export", "x", "t.csv", "--table", "sizes"]).ends(0).err.contains("rows of sizes"));
+    assert!(
+        dir.run(&["export", "x", "t.csv", "--table", "sizes"])
+            .ends(0)
+            .err
+            .contains("rows of sizes")
+    );
     dir.run(&["compare", "small.toml", "--out", "c", "-q"]).ends(0);
     assert!(dir.run(&["export", "c", "fct.txt"]).ends(1).err.contains("the folder of a run"));
     dir.run(&["export", "x", "fct.txt", "--table", "flows"]).ends(2);

@@ -46,7 +46,14 @@ fn files_of(dir: &Path) -> Vec<PathBuf> {
 fn sweep_names_a_damaged_run_and_runs_it_again() {
     let dir = dir("damaged");
     sweep(&dir).ends(0);
-    let pooled = ["flows.parquet", "queries.parquet", "sizes.parquet", "sweep.parquet", "sweep.json", "report.html"];
+    let pooled = [
+        "flows.parquet",
+        "queries.parquet",
+        "sizes.parquet",
+        "sweep.parquet",
+        "sweep.json",
+        "report.html",
+    ];
     let read = |name: &str| fs::read(dir.at("s").join(name)).unwrap();
     let good: Vec<Vec<u8>> = pooled.iter().map(|name| read(name)).collect();
     let again = |what: &str| {
@@ -63,7 +70,11 @@ fn sweep_names_a_damaged_run_and_runs_it_again() {
         for at in [0, 13, 258, 967, 1_258, 5_003] {
             flip(&path, at);
             let told = again(&path.display().to_string());
-            assert!(told.contains("seed-2") && told.contains("is damaged"), "{}, byte {at}: {told}", path.display());
+            assert!(
+                told.contains("seed-2") && told.contains("is damaged"),
+                "{}, byte {at}: {told}",
+                path.display()
+            );
         }
         fs::write(&path, "").unwrap();
         assert!(again("empty").contains("is damaged"), "{}", path.display());
@@ -76,19 +87,33 @@ fn sweep_names_a_damaged_run_and_runs_it_again() {
             flip(&dir.at("s").join(name), at);
             let told = again(name);
             assert!(!told.contains("seed-"), "{name}: {told}");
-            assert_eq!(told.contains("sweep.json: is damaged"), *name == "sweep.json", "{name}: {told}");
+            assert_eq!(
+                told.contains("sweep.json: is damaged"),
+                *name == "sweep.json",
+                "{name}: {told}"
+            );
         }
     }
     assert_eq!(again("nothing"), "");
 }
 
-/// Every command that reads a folder, on a run, a compare and a sweep of which one file after the other is damaged.
+/// Every command that reads a folder, on a run, a compare and a sweep of which one file after the
+/// other is damaged.
 #[test]
 fn commands_refuse_damaged_files_by_name() {
     let dir = dir("readers");
     sweep(&dir).ends(0);
     dir.run(&["run", "damaged.toml", "--out", "r", "-q"]).ends(0);
-    dir.run(&["compare", "damaged.toml", "--vary", "traffic.incast.degree=2,3", "--out", "c", "-q"]).ends(0);
+    dir.run(&[
+        "compare",
+        "damaged.toml",
+        "--vary",
+        "traffic.incast.degree=2,3",
+        "--out",
+        "c",
+        "-q",
+    ])
+    .ends(0);
     for out in ["r", "c", "s"] {
         for path in files_of(&dir.at(out)).into_iter().filter(|path| path.extension().is_some()) {
             let good = fs::read(&path).unwrap();
@@ -100,7 +125,10 @@ fn commands_refuse_damaged_files_by_name() {
                 for words in [&["report", out][..], &["export", out], &["check", out]] {
                     let ran = dir.run(words);
                     let what = format!("{words:?} with {} damaged: {}", path.display(), ran.err);
-                    assert!(!ran.err.contains("panicked") && ran.code.is_some_and(|code| code < 3), "{what}");
+                    assert!(
+                        !ran.err.contains("panicked") && ran.code.is_some_and(|code| code < 3),
+                        "{what}"
+                    );
                     let names_a_file = ran.err.contains(".json") || ran.err.contains(".parquet");
                     assert!(ran.code == Some(0) || names_a_file || words[0] == "check", "{what}");
                 }
@@ -142,7 +170,8 @@ response = "1KB"
     let dir = Dir::new("open");
     dir.write("open.toml", text);
     let csv = |threads: &str, set: &str| {
-        let words = ["run", "open.toml", "--threads", threads, "--set", set, "--out", "x", "--force", "-q"];
+        let words =
+            ["run", "open.toml", "--threads", threads, "--set", set, "--out", "x", "--force", "-q"];
         dir.run(&words).ends(0);
         dir.run(&["export", "x"]).ends(0).out
     };

@@ -1,5 +1,5 @@
-//! Holds the book in `docs/` to the program: every mechanism has its page, the reference is what the program prints, and
-//! every command of the tutorial works.
+//! Holds the book in `docs/` to the program: every mechanism has its page, the reference is what
+//! the program prints, and every command of the tutorial works.
 
 use millpond_core::registry::Mechanism;
 use millpond_scenario::catalogue::{page_name, places};
@@ -28,7 +28,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("millpond-docs-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("millpond-docs-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Scratch(path)
     }
@@ -42,7 +43,10 @@ impl Drop for Scratch {
 
 /// What is built; "none" is no mechanism.
 fn mechanisms() -> Vec<Mechanism> {
-    let kinds = places().into_iter().filter(|p| !IN_SCENARIO_PAGE.contains(&p.place.path)).flat_map(|p| p.kinds);
+    let kinds = places()
+        .into_iter()
+        .filter(|p| !IN_SCENARIO_PAGE.contains(&p.place.path))
+        .flat_map(|p| p.kinds);
     kinds.map(|k| k.mechanism).filter(|mechanism| mechanism.kind != "none").collect()
 }
 
@@ -52,9 +56,15 @@ fn every_mechanism_has_its_page() {
         let (Mechanism { place, kind, .. }, name) = (mechanism, page_name(&mechanism));
         let file = format!("mechanisms/{name}.md");
         let text = fs::read_to_string(repository().join("docs").join(&file)).unwrap_or_else(|e| {
-            panic!("{place} \"{kind}\" has no page docs/{file} ({e}): write one, see CONTRIBUTING.md")
+            panic!(
+                "{place} \"{kind}\" has no page docs/{file} ({e}): write one, see CONTRIBUTING.md"
+            )
         });
-        assert_eq!(text.lines().next(), Some(format!("# {name}").as_str()), "the title of docs/{file}");
+        assert_eq!(
+            text.lines().next(),
+            Some(format!("# {name}").as_str()),
+            "the title of docs/{file}"
+        );
         let says = format!("`{place} = {{ kind = \"{kind}\" }}`");
         assert!(name == kind || text.contains(&says), "docs/{file} does not say {says}");
     }
@@ -72,7 +82,9 @@ fn the_summary_lists_every_page_once() {
     let file = |path: PathBuf| path.strip_prefix(&folder).unwrap().display().to_string();
     let mut pages: Vec<String> = files.map(file).filter(|name| name != "SUMMARY.md").collect();
     let text = page("SUMMARY.md");
-    let links = text.lines().filter_map(|line| Some(line.split_once("](")?.1.split_once(')')?.0.to_string()));
+    let links = text
+        .lines()
+        .filter_map(|line| Some(line.split_once("](")?.1.split_once(')')?.0.to_string()));
     let mut listed: Vec<String> = links.collect();
     pages.sort();
     listed.sort();
@@ -82,7 +94,8 @@ fn the_summary_lists_every_page_once() {
 /// A kind that two places have is found by both together.
 #[test]
 fn a_kind_of_two_places_has_a_page_at_each() {
-    let pages: Vec<String> = mechanisms().iter().filter(|m| m.kind == "red").map(page_name).collect();
+    let pages: Vec<String> =
+        mechanisms().iter().filter(|m| m.kind == "red").map(page_name).collect();
     assert_eq!(pages, ["switch.marking.red", "switch.admission.red"]);
     assert!(mechanisms().iter().any(|m| page_name(m) == "wred"));
 }
@@ -90,7 +103,9 @@ fn a_kind_of_two_places_has_a_page_at_each() {
 #[test]
 fn every_key_of_a_mechanism_is_on_its_page() {
     let places = places();
-    for kind in places.iter().filter(|p| !IN_SCENARIO_PAGE.contains(&p.place.path)).flat_map(|p| &p.kinds) {
+    for kind in
+        places.iter().filter(|p| !IN_SCENARIO_PAGE.contains(&p.place.path)).flat_map(|p| &p.kinds)
+    {
         if kind.mechanism.kind != "none" {
             let name = page_name(&kind.mechanism);
             let text = page(&format!("mechanisms/{name}.md"));
@@ -118,7 +133,11 @@ fn the_scenario_page_tells_of_every_topology_and_traffic() {
     for place in places().into_iter().filter(|p| IN_SCENARIO_PAGE.contains(&p.place.path)) {
         for kind in place.kinds {
             let name = format!("`{}`", kind.mechanism.kind);
-            assert!(text.contains(&name), "docs/scenario.md does not tell of {} {name}", place.place.path);
+            assert!(
+                text.contains(&name),
+                "docs/scenario.md does not tell of {} {name}",
+                place.place.path
+            );
         }
     }
 }
@@ -150,7 +169,11 @@ fn links_between_pages_lead_somewhere() {
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let target = link.split('#').next().unwrap_or("");
             if !target.is_empty() && !target.contains("://") {
-                assert!(path.with_file_name(target).exists(), "{}: broken link {link}", path.display());
+                assert!(
+                    path.with_file_name(target).exists(),
+                    "{}: broken link {link}",
+                    path.display()
+                );
             }
         }
     }
@@ -176,8 +199,9 @@ fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// Follows the tutorial in a folder of its own: writes the files that it says to save (`toml file=NAME` beside the
-/// fence), and runs the commands (`$ …` in a `console` block) one after the other.
+/// Follows the tutorial in a folder of its own: writes the files that it says to save (`toml
+/// file=NAME` beside the fence), and runs the commands (`$ …` in a `console` block) one after the
+/// other.
 #[cfg(unix)]
 #[test]
 fn every_command_of_the_tutorial_works() {
@@ -191,9 +215,17 @@ fn every_command_of_the_tutorial_works() {
         if info == "console" {
             for command in lines.iter().filter_map(|line| line.strip_prefix("$ ")) {
                 let of_test = command.replace(IN_TUTORIAL, &format!("'{MILLPOND}'"));
-                let done = Command::new("sh").args(["-c", &of_test]).current_dir(&scratch.0).output().unwrap();
+                let done = Command::new("sh")
+                    .args(["-c", &of_test])
+                    .current_dir(&scratch.0)
+                    .output()
+                    .unwrap();
                 let said = String::from_utf8_lossy(&done.stderr);
-                assert!(done.status.success(), "docs/tutorial.md: `{command}` failed ({}): {said}", done.status);
+                assert!(
+                    done.status.success(),
+                    "docs/tutorial.md: `{command}` failed ({}): {said}",
+                    done.status
+                );
                 commands += 1;
             }
         }

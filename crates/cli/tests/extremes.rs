@@ -13,7 +13,11 @@ const ONE_FLOW: &str = "[[traffic]]\nkind = \"flows\"\nrows = [[\"1us\", 0, 1, 1
 
 fn run(dir: &Dir, scenario: &str, words: &[&str]) -> Output {
     dir.write("s.toml", scenario);
-    millpond(["run", "s.toml", "--out", "result", "--quiet"]).args(words).current_dir(dir.path()).output().unwrap()
+    millpond(["run", "s.toml", "--out", "result", "--quiet"])
+        .args(words)
+        .current_dir(dir.path())
+        .output()
+        .unwrap()
 }
 
 /// Refused with exit code 2 and these words, and nothing is left.
@@ -39,33 +43,52 @@ fn runs(scenario: &str) -> serde_json::Value {
 
 #[test]
 fn sizes_times_and_rates_have_an_end() {
-    let pools = |keys: &str| format!("{NETWORK}[switch]\nbuffer = {{ kind = \"pools\", {keys} }}\n{ONE_FLOW}");
-    refused(&pools("headroom = \"4611686018427387904B\""), &["[s.toml:6:39]", "1000TB is the largest size"]);
+    let pools = |keys: &str| {
+        format!("{NETWORK}[switch]\nbuffer = {{ kind = \"pools\", {keys} }}\n{ONE_FLOW}")
+    };
+    refused(
+        &pools("headroom = \"4611686018427387904B\""),
+        &["[s.toml:6:39]", "1000TB is the largest size"],
+    );
     refused(&pools("group-min = 18446744073709551615"), &["1000000000000000 are the most"]);
     refused(&pools("headroom = \"1000TB\""), &["not enough for switch0", "take 4000"]);
     refused(&NETWORK.replace("1ms", "18446744s"), &["1000000s is the longest time"]);
-    let rows = |start: &str| format!("{NETWORK}[[traffic]]\nkind = \"flows\"\nrows = [[{start}, 0, 1, 1]]\n");
+    let rows = |start: &str| {
+        format!("{NETWORK}[[traffic]]\nkind = \"flows\"\nrows = [[{start}, 0, 1, 1]]\n")
+    };
     refused(&rows("\"18446743s\""), &["expected [start, src, dst, bytes]"]);
     refused(&rows("1e13"), &["expected [start, src, dst, bytes]"]);
-    let link = NETWORK.to_string() + "host-link = { rate = \"18446744073709551615bps\" }\n" + ONE_FLOW;
+    let link =
+        NETWORK.to_string() + "host-link = { rate = \"18446744073709551615bps\" }\n" + ONE_FLOW;
     refused(&link, &["1000Tbps is the highest rate"]);
     runs(&(NETWORK.replace("1ms", "1000000s") + ONE_FLOW));
 }
 
 #[test]
 fn counts_that_no_machine_holds() {
-    let incast = |keys: &str| format!("{NETWORK}[[traffic]]\nkind = \"incast\"\ndegree = 3\n{keys}\n");
+    let incast =
+        |keys: &str| format!("{NETWORK}[[traffic]]\nkind = \"incast\"\ndegree = 3\n{keys}\n");
     let at_once = "flows at once; 16000000 is the most";
-    refused(&incast("rate = 1.0\nflows-per-server = 400_000_000"), &["[s.toml:9:", "1200000000", at_once]);
+    refused(
+        &incast("rate = 1.0\nflows-per-server = 400_000_000"),
+        &["[s.toml:9:", "1200000000", at_once],
+    );
     refused(&incast("count = 18446744073709551615"), &["[s.toml:8:", at_once]);
     refused(&incast("flows-per-server = 4294967295"), &[at_once]);
     // A query in the mean of a thousand runs is still a query, whose flows must have numbers: both
     // together have none.
-    let rare = |name: &str| incast(&format!("name = {name:?}\nrate = 1e-9\nflows-per-server = 5_000_000"));
-    let many: String = (0..290).map(|i| rare(&format!("t{i}"))[NETWORK.len()..].to_string()).collect();
+    let rare =
+        |name: &str| incast(&format!("name = {name:?}\nrate = 1e-9\nflows-per-server = 5_000_000"));
+    let many: String =
+        (0..290).map(|i| rare(&format!("t{i}"))[NETWORK.len()..].to_string()).collect();
     refused(&format!("{NETWORK}{many}"), &["more flows than 32 bits can number"]);
-    refused(&format!("{NETWORK}[[traffic]]\nkind = \"shuffle\"\nconcurrency = 0\n"), &["1 or more"]);
-    let wide = format!("{NETWORK}[[traffic]]\nkind = \"shuffle\"\nsize = 1000\nconcurrency = 4294967295\n");
+    refused(
+        &format!("{NETWORK}[[traffic]]\nkind = \"shuffle\"\nconcurrency = 0\n"),
+        &["1 or more"],
+    );
+    let wide = format!(
+        "{NETWORK}[[traffic]]\nkind = \"shuffle\"\nsize = 1000\nconcurrency = 4294967295\n"
+    );
     assert_eq!(runs(&wide)["flows"]["completed"], 12);
 }
 
@@ -76,9 +99,12 @@ fn what_would_let_nothing_through() {
     refused(&admission("kind = \"red\", min-threshold = 0, max-threshold = 0"), &["1B or more"]);
     // A chain of switches as long as a packet's life, and one that is a switch longer.
     let chain = |switches: usize| {
-        let link = |a: &str, b: &str| format!("{{ a = {a:?}, b = {b:?}, rate = \"10Gbps\", delay = \"1us\" }}, ");
+        let link = |a: &str, b: &str| {
+            format!("{{ a = {a:?}, b = {b:?}, rate = \"10Gbps\", delay = \"1us\" }}, ")
+        };
         let last = format!("s{}", switches - 1);
-        let links: String = (1..switches).map(|i| link(&format!("s{}", i - 1), &format!("s{i}"))).collect();
+        let links: String =
+            (1..switches).map(|i| link(&format!("s{}", i - 1), &format!("s{i}"))).collect();
         let names: String = (0..switches).map(|i| format!("{{ name = \"s{i}\" }}, ")).collect();
         format!(
             "duration = \"10ms\"\n[topology]\nkind = \"file\"\n[topology.graph]\nhosts = 2\nswitches = [{names}]\n\
@@ -88,7 +114,10 @@ fn what_would_let_nothing_through() {
         )
     };
     assert_eq!(runs(&chain(249))["flows"]["completed"], 1);
-    refused(&chain(250), &["from s0 to s249 a packet meets 250 switches; its TTL lets it pass 249"]);
+    refused(
+        &chain(250),
+        &["from s0 to s249 a packet meets 250 switches; its TTL lets it pass 249"],
+    );
 }
 
 #[test]
@@ -104,7 +133,10 @@ fn load_is_of_the_host_links_where_there_is_no_fabric() {
 #[test]
 fn a_mistake_far_to_the_right_is_shown() {
     let far = " ".repeat(70_000);
-    let message = refused(&format!("{NETWORK}x = [{far}\"1\", {far}]\n"), &["[s.toml:5:1]", "unknown key `x`"]);
+    let message = refused(
+        &format!("{NETWORK}x = [{far}\"1\", {far}]\n"),
+        &["[s.toml:5:1]", "unknown key `x`"],
+    );
     assert!(message.len() < 2_000, "{} bytes", message.len());
     refused(&format!("duration = \"1ms\"{far} x\n"), &["[s.toml:1:700"]);
     let long = "a".repeat(200_000);
@@ -114,8 +146,9 @@ fn a_mistake_far_to_the_right_is_shown() {
 
 #[test]
 fn one_missing_brace_is_one_mistake() {
-    let scenario =
-        NETWORK.to_string() + "host-link = { rate = \"10Gbps\", delay = \"1us\"\n[host]\nmtu = 1500\n" + ONE_FLOW;
+    let scenario = NETWORK.to_string()
+        + "host-link = { rate = \"10Gbps\", delay = \"1us\"\n[host]\nmtu = 1500\n"
+        + ONE_FLOW;
     let message = refused(&scenario, &["unclosed inline table", "[s.toml:6:1]", "left open"]);
     assert_eq!(message.matches("[s.toml:").count(), 1, "{message}");
 }
@@ -141,13 +174,23 @@ fn a_damaged_table_is_an_error() {
         let mut bent = whole.clone();
         bent[at] ^= 0xff;
         fs::write(&path, bent).unwrap();
-        let output = millpond(["export", "result", "--csv", "-"]).current_dir(dir.path()).output().unwrap();
+        let output =
+            millpond(["export", "result", "--csv", "-"]).current_dir(dir.path()).output().unwrap();
         let message = flat(&output.stderr);
-        assert!(!message.contains("panicked") && !message.contains("RUST_BACKTRACE"), "byte {at}: {message}");
-        assert!(output.status.success() || message.contains("flows.parquet"), "byte {at}: {message}");
+        assert!(
+            !message.contains("panicked") && !message.contains("RUST_BACKTRACE"),
+            "byte {at}: {message}"
+        );
+        assert!(
+            output.status.success() || message.contains("flows.parquet"),
+            "byte {at}: {message}"
+        );
         codes.push(output.status.code());
     }
-    assert!(codes.iter().all(|code| [Some(0), Some(1)].contains(code)) && codes.contains(&Some(1)), "{codes:?}");
+    assert!(
+        codes.iter().all(|code| [Some(0), Some(1)].contains(code)) && codes.contains(&Some(1)),
+        "{codes:?}"
+    );
 }
 
 #[test]
@@ -156,7 +199,10 @@ fn an_out_that_ends_in_a_dot_can_be_replaced() {
     dir.write("s.toml", &format!("{NETWORK}{ONE_FLOW}"));
     for _ in 0..2 {
         succeed(millpond(["run", "s.toml", "--quiet", "--out", "t/."]).current_dir(dir.path()));
-        succeed(millpond(["sweep", "s.toml", "--quiet", "--seeds", "1..2", "--out", "w/."]).current_dir(dir.path()));
+        succeed(
+            millpond(["sweep", "s.toml", "--quiet", "--seeds", "1..2", "--out", "w/."])
+                .current_dir(dir.path()),
+        );
     }
     assert_eq!(dir.names(), ["s.toml", "t", "w"]);
 }
@@ -166,10 +212,16 @@ fn seeds_at_the_end_of_their_range() {
     let dir = Dir::new("seeds");
     dir.write("s.toml", &format!("{NETWORK}{ONE_FLOW}"));
     let last = "18446744073709551613..18446744073709551615";
-    succeed(millpond(["sweep", "s.toml", "--quiet", "--seeds", last, "--out", "w"]).current_dir(dir.path()));
+    succeed(
+        millpond(["sweep", "s.toml", "--quiet", "--seeds", last, "--out", "w"])
+            .current_dir(dir.path()),
+    );
     let csv = succeed(millpond(["export", "w", "--csv", "-"]).current_dir(dir.path()));
-    let seeds: Vec<String> =
-        text(&csv.stdout).lines().skip(1).map(|row| row.split(',').nth(2).unwrap().into()).collect();
+    let seeds: Vec<String> = text(&csv.stdout)
+        .lines()
+        .skip(1)
+        .map(|row| row.split(',').nth(2).unwrap().into())
+        .collect();
     assert_eq!(seeds, ["18446744073709551613", "18446744073709551614", "18446744073709551615"]);
     for command in ["compare", "sweep"] {
         let all = [command, "s.toml", "--seeds", "0..18446744073709551615"];
@@ -188,7 +240,8 @@ fn a_comparisons_memory_is_that_of_the_runs_under_way() {
     dir.write("flows.csv", &format!("start_us,src,dst,bytes\n{rows}"));
     dir.write("s.toml", &format!("{NETWORK}[[traffic]]\nkind = \"flows\"\nfile = \"flows.csv\"\n"));
     let peak = |seeds: &str, out: &str| {
-        let words = ["compare", "s.toml", "--quiet", "--threads", "1", "--seeds", seeds, "--out", out];
+        let words =
+            ["compare", "s.toml", "--quiet", "--threads", "1", "--seeds", seeds, "--out", out];
         succeed(millpond(words).current_dir(dir.path()));
         let peaks = common::find(&dir.at(out), "summary.json").into_iter().map(|path| {
             let summary = common::json(&fs::read(path).unwrap());

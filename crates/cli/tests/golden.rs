@@ -1,8 +1,8 @@
 //! What every shipped scenario gives, as readable tables that are compared with `tests/golden/`.
 //!
-//! A table that changes is a result that changes: `MILLPOND_BLESS=1 cargo test -p millpond-cli --test golden` writes the
-//! new ones, and the difference in version control says what the change did. Numbers are rounded to four digits; results
-//! are the same on every machine.
+//! A table that changes is a result that changes: `MILLPOND_BLESS=1 cargo test -p millpond-cli
+//! --test golden` writes the new ones, and the difference in version control says what the change
+//! did. Numbers are rounded to four digits; results are the same on every machine.
 
 mod common;
 
@@ -30,8 +30,18 @@ fn table(title: &str, s: &Value) -> String {
     let mut out = String::new();
     let flows = &s["flows"];
     let _ = writeln!(out, "== {title}");
-    let _ = writeln!(out, "flows        {} of {} done", count(&flows["completed"]), count(&flows["started"]));
-    let _ = writeln!(out, "goodput      {} Gb/s, Jain {}", four(&flows["goodput_gbps"]), four(&s["fairness_jain"]));
+    let _ = writeln!(
+        out,
+        "flows        {} of {} done",
+        count(&flows["completed"]),
+        count(&flows["started"])
+    );
+    let _ = writeln!(
+        out,
+        "goodput      {} Gb/s, Jain {}",
+        four(&flows["goodput_gbps"]),
+        four(&s["fairness_jain"])
+    );
     for (class, fct) in s["fct_us"].as_object().expect("fct_us is by class") {
         let slow = &s["slowdown"][class];
         let _ = writeln!(
@@ -57,16 +67,25 @@ fn table(title: &str, s: &Value) -> String {
     );
     let packets = &s["packets"];
     let keys = ["sent", "delivered", "dropped", "ecn_marked", "retransmitted", "out_of_order"];
-    let line: Vec<String> = keys.iter().map(|key| format!("{key} {}", count(&packets[*key]))).collect();
+    let line: Vec<String> =
+        keys.iter().map(|key| format!("{key} {}", count(&packets[*key]))).collect();
     let _ = writeln!(out, "packets      {}", line.join(", "));
     let drops = packets["dropped_by"].as_object().expect("dropped_by is by reason");
-    let line: Vec<String> =
-        drops.iter().filter(|(_, n)| n.as_u64() != Some(0)).map(|(reason, n)| format!("{reason} {n}")).collect();
-    let _ = writeln!(out, "drops        {}", if line.is_empty() { "none".to_string() } else { line.join(", ") });
+    let line: Vec<String> = drops
+        .iter()
+        .filter(|(_, n)| n.as_u64() != Some(0))
+        .map(|(reason, n)| format!("{reason} {n}"))
+        .collect();
+    let _ = writeln!(
+        out,
+        "drops        {}",
+        if line.is_empty() { "none".to_string() } else { line.join(", ") }
+    );
     let _ = writeln!(out, "timeouts     {}", count(&s["timeouts"]));
     for (name, counters) in s["mechanisms"].as_object().into_iter().flatten() {
         let counters = counters.as_object().expect("counters are by name");
-        let line: Vec<String> = counters.iter().map(|(key, n)| format!("{key} {}", count(n))).collect();
+        let line: Vec<String> =
+            counters.iter().map(|(key, n)| format!("{key} {}", count(n))).collect();
         let _ = writeln!(out, "{name:12} {}", line.join(", "));
     }
     if s["pause_frames"].as_u64() != Some(0) {
@@ -74,8 +93,10 @@ fn table(title: &str, s: &Value) -> String {
     }
     for limit in s["limits"].as_array().into_iter().flatten() {
         let keys = ["packets", "marked", "reduced", "local_drops", "dropped", "bypassed"];
-        let line: Vec<String> = keys.iter().map(|key| format!("{key} {}", count(&limit[*key]))).collect();
-        let name = format!("{} {} {}", limit["name"], limit["kind"], limit["direction"]).replace('"', "");
+        let line: Vec<String> =
+            keys.iter().map(|key| format!("{key} {}", count(&limit[*key]))).collect();
+        let name =
+            format!("{} {} {}", limit["name"], limit["kind"], limit["direction"]).replace('"', "");
         let _ = writeln!(
             out,
             "limit        {name}: {} Gb/s, credit {} B, rtt {} us, wait {} us; {}",
@@ -107,7 +128,8 @@ fn tables(shipped: &Shipped) -> String {
     out
 }
 
-/// How a scenario's tables differ from its golden ones, or `None`; writes those where that is asked for.
+/// How a scenario's tables differ from its golden ones, or `None`; writes those where that is asked
+/// for.
 fn difference(shipped: &Shipped) -> Option<String> {
     let (name, found) = (&shipped.name, tables(shipped));
     let path = root().join("tests/golden").join(format!("{name}.txt"));
@@ -117,15 +139,19 @@ fn difference(shipped: &Shipped) -> Option<String> {
     }
     let golden = fs::read_to_string(&path).unwrap_or_default();
     let lines: Vec<String> = differing(&golden, &found);
-    (!lines.is_empty())
-        .then(|| format!("{name} is not as in {} (- golden, + found):\n{}", path.display(), lines.join("\n")))
+    (!lines.is_empty()).then(|| {
+        format!("{name} is not as in {} (- golden, + found):\n{}", path.display(), lines.join("\n"))
+    })
 }
 
 /// The lines that differ, in place.
 fn differing(golden: &str, found: &str) -> Vec<String> {
     let (a, b): (Vec<&str>, Vec<&str>) = (golden.lines().collect(), found.lines().collect());
     let pairs = (0..a.len().max(b.len())).map(|i| (a.get(i), b.get(i))).filter(|(a, b)| a != b);
-    pairs.flat_map(|(a, b)| [a.map(|line| format!("- {line}")), b.map(|line| format!("+ {line}"))]).flatten().collect()
+    pairs
+        .flat_map(|(a, b)| [a.map(|line| format!("- {line}")), b.map(|line| format!("+ {line}"))])
+        .flatten()
+        .collect()
 }
 
 /// All of them, as many at a time as there are cores.
@@ -151,7 +177,8 @@ fn every_shipped_scenario_gives_its_table() {
     );
 }
 
-/// A golden table is of a scenario that ships. (That a scenario has one is seen where they are listed.)
+/// A golden table is of a scenario that ships. (That a scenario has one is seen where they are
+/// listed.)
 #[test]
 fn no_table_is_left_over() {
     assert_eq!(stems("tests/golden", ".txt"), stems("scenarios", ".toml"));

@@ -1,6 +1,7 @@
-//! Determinism is law: for one scenario and seed every file of a results folder is the same byte for byte at any number of
-//! threads, except `manifest.json` and the object `run` of `summary.json`. The result's own manifest gives it again, and
-//! how the engine runs a plan (kind of ports, partitions) changes no result.
+//! Determinism is law: for one scenario and seed every file of a results folder is the same byte
+//! for byte at any number of threads, except `manifest.json` and the object `run` of
+//! `summary.json`. The result's own manifest gives it again, and how the engine runs a plan (kind
+//! of ports, partitions) changes no result.
 
 mod common;
 
@@ -38,8 +39,12 @@ fn identical(shipped: &Shipped) {
         same(&what("from its manifest"), &one, &contents(&again));
 
         for (key, value) in [("engine.ports", "general"), ("engine.partitions", "one")] {
-            let set =
-                |value: &str| run(&format!("{key}-{value}"), &["--threads", "2", "--set", &format!("{key}={value}")]);
+            let set = |value: &str| {
+                run(
+                    &format!("{key}-{value}"),
+                    &["--threads", "2", "--set", &format!("{key}={value}")],
+                )
+            };
             same(&what(key), &set("auto"), &with_default(&set(value), key, value, "auto"));
         }
         same(
@@ -51,7 +56,11 @@ fn identical(shipped: &Shipped) {
 }
 
 fn without_report(contents: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
-    contents.iter().filter(|(name, _)| *name != "report.html").map(|(n, b)| (n.clone(), b.clone())).collect()
+    contents
+        .iter()
+        .filter(|(name, _)| *name != "report.html")
+        .map(|(n, b)| (n.clone(), b.clone()))
+        .collect()
 }
 
 #[test]
@@ -101,7 +110,13 @@ fn comparisons_do_not_depend_on_how_many_run_at_a_time() {
     let run = |threads: &str| {
         let out = dir.at(threads);
         let mut command = millpond(["compare"]);
-        command.arg(common::scenario("incast")).args(["--set", "duration=50ms", "--seeds", "1..2", "--quiet"]);
+        command.arg(common::scenario("incast")).args([
+            "--set",
+            "duration=50ms",
+            "--seeds",
+            "1..2",
+            "--quiet",
+        ]);
         succeed(command.args(["--threads", threads]).arg("--out").arg(&out));
         let mut all = BTreeMap::new();
         for name in ["compare.json", "report.html"] {
@@ -138,14 +153,17 @@ fn another_seed_is_another_result() {
     assert_ne!(one["flows.parquet"], two["flows.parquet"]);
 }
 
-/// What a flow is before the network has touched it, by its number: class, source, destination, bytes, start.
+/// What a flow is before the network has touched it, by its number: class, source, destination,
+/// bytes, start.
 fn arrivals(dir: &Path, timed: impl Fn(&str) -> bool) -> BTreeMap<u32, Vec<String>> {
     let reader = SerializedFileReader::new(File::open(dir.join("flows.parquet")).unwrap()).unwrap();
     let mut flows = BTreeMap::new();
     for row in reader.get_row_iter(None).unwrap() {
         let columns: BTreeMap<String, Field> = row.unwrap().into_columns().into_iter().collect();
         let Field::UInt(flow) = columns["flow"] else { panic!("flow is {:?}", columns["flow"]) };
-        let Field::Str(class) = &columns["class"] else { panic!("class is {:?}", columns["class"]) };
+        let Field::Str(class) = &columns["class"] else {
+            panic!("class is {:?}", columns["class"])
+        };
         let keys = ["class", "src", "dst", "bytes", "start_us"];
         let keys = &keys[..if timed(class) { 5 } else { 4 }];
         let before = flows.insert(flow, keys.iter().map(|key| columns[*key].to_string()).collect());
@@ -161,7 +179,8 @@ fn variants_see_the_same_arrivals() {
     for name in ["dumbbell", "fat-tree-permutation", "microburst"] {
         same_arrivals(name, |_| true);
     }
-    // An asked server starts when the request has arrived, which is up to the network; what it sends is not.
+    // An asked server starts when the request has arrived, which is up to the network; what it
+    // sends is not.
     same_arrivals("incast", |_| false);
 }
 

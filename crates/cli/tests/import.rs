@@ -5,8 +5,7 @@ mod common;
 use common::Dir;
 use std::fs;
 
-const TOPOLOGY: &str =
-    "6 2 5\n4 5\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 5 25Gbps 1us 0\n";
+const TOPOLOGY: &str = "6 2 5\n4 5\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 5 25Gbps 1us 0\n";
 const CONFIG: &str = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\nCC_MODE 12\nFCT_OUTPUT_FILE mix/fct.txt\nLINK_DELAY 1us\n\
     KMAX_MAP 1 25000000000 400\nKMIN_MAP 1 25000000000 100\nPMAX_MAP 1 25000000000 0.2\nSIMULATOR_STOP_TIME 3.0\n";
 
@@ -19,25 +18,46 @@ fn hpccs_files_become_a_scenario_that_runs() {
     dir.write("config.txt", CONFIG);
     // A congestion control that nobody has is not modelled, and so --strict writes nothing.
     let strict = dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--strict"]).ends(2);
-    assert!(strict.err.contains("1 not modelled), and --strict is given") && !dir.at("x").exists(), "{}", strict.err);
+    assert!(
+        strict.err.contains("1 not modelled), and --strict is given") && !dir.at("x").exists(),
+        "{}",
+        strict.err
+    );
     let ran = dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--all"]).ends(0);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
-    assert!(ran.out.contains("9 keys and lines: ") && ran.out.contains("config.txt:3  CC_MODE 12"), "{}", ran.out);
+    assert!(
+        ran.out.contains("9 keys and lines: ") && ran.out.contains("config.txt:3  CC_MODE 12"),
+        "{}",
+        ran.out
+    );
     assert!(ran.out.contains("run it:  millpond run x/config.toml"), "{}", ran.out);
-    assert_eq!(common::names(&dir.at("x")), ["config-flows.csv", "config-topology.json", "config.toml"]);
+    assert_eq!(
+        common::names(&dir.at("x")),
+        ["config-flows.csv", "config-topology.json", "config.toml"]
+    );
     dir.run(&["run", "x/config.toml", "--out", "r", "-q"]).ends(0);
     dir.run(&["export", "r", "fct.txt"]).ends(0);
     let fct = fs::read_to_string(dir.at("fct.txt")).unwrap();
     let flows: Vec<Vec<&str>> = fct.lines().map(|line| line.split(' ').collect()).collect();
-    assert!(flows.iter().any(|of| of[..6] == ["0b000001", "0b000201", "10000", "100", "200000", "0"]), "{fct}");
-    assert!(flows.iter().any(|of| of[..6] == ["0b000101", "0b000301", "10000", "100", "5000", "10000"]), "{fct}");
+    assert!(
+        flows.iter().any(|of| of[..6] == ["0b000001", "0b000201", "10000", "100", "200000", "0"]),
+        "{fct}"
+    );
+    assert!(
+        flows.iter().any(|of| of[..6] == ["0b000101", "0b000301", "10000", "100", "5000", "10000"]),
+        "{fct}"
+    );
     let again = dir.run(&["import", "hpcc", "config.txt", "--out", "x"]).ends(2);
     assert!(again.err.contains("is there already; --force"), "{}", again.err);
     dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--force"]).ends(0);
     // What is wrong is told with its place, and nothing is written.
     dir.write("mix/flow.txt", "2\n0 2 3 100 200000 2\n4 3 3 100 5000 2.00001\n");
     let wrong = dir.run(&["import", "hpcc", "config.txt", "--out", "y"]).ends(2);
-    assert!(wrong.err.contains("mix/flow.txt:3: node 4 is a switch") && !dir.at("y").exists(), "{}", wrong.err);
+    assert!(
+        wrong.err.contains("mix/flow.txt:3: node 4 is a switch") && !dir.at("y").exists(),
+        "{}",
+        wrong.err
+    );
     dir.run(&["import", "hpcc", "nowhere.txt"]).ends(2);
 }
 
@@ -46,15 +66,21 @@ fn hpccs_files_become_a_scenario_that_runs() {
 #[test]
 fn scenarios_of_three_forks_run_with_the_values_asked_for() {
     let base = CONFIG.replace("CC_MODE 12\n", "") + "PACKET_PAYLOAD_SIZE 1000\nRANDOM_SEED 1\n";
-    let hpcc = format!("{base}CC_MODE 3\nU_TARGET 0.9\nMI_THRESH 3\nHAS_WIN 1\nVAR_WIN 1\nBUFFER_SIZE 32\n");
+    let hpcc = format!(
+        "{base}CC_MODE 3\nU_TARGET 0.9\nMI_THRESH 3\nHAS_WIN 1\nVAR_WIN 1\nBUFFER_SIZE 32\n"
+    );
     let tlt = format!(
         "{base}CC_MODE 1\nHPCC_WORKLOAD mix/sizes.txt\nLOAD 0.4\nFOREGROUND_RATIO 0.1\nNUM_BG_FLOWS 8\n\
          INCAST_FLOW_SIZE 8000\nFOREGROUND_INCAST_FLOW_PER_HOST 2\nENABLE_IRN 1\nENABLE_PFC 0\nENABLE_TLT 1\n\
          TLT_MAXBYTES_UIP 200000\nRP_TIMER 900\n"
     );
-    let conweave =
-        format!("{base}CC_MODE 1\nLB_MODE 3\nFLOWGEN_START_TIME 2.0\nENABLE_IRN 0\nENABLE_PFC 1\nHAS_WIN 0\n");
-    let (five, four) = ("2\n0 2 3 100 200000 2\n1 3 3 100 5000 2.00001\n", "2\n0 2 3 200000 2\n1 3 3 5000 2.00001\n");
+    let conweave = format!(
+        "{base}CC_MODE 1\nLB_MODE 3\nFLOWGEN_START_TIME 2.0\nENABLE_IRN 0\nENABLE_PFC 1\nHAS_WIN 0\n"
+    );
+    let (five, four) = (
+        "2\n0 2 3 100 200000 2\n1 3 3 100 5000 2.00001\n",
+        "2\n0 2 3 200000 2\n1 3 3 5000 2.00001\n",
+    );
     let cases: [(&str, &str, &str, &[&str]); 3] = [
         (
             "hpcc",
@@ -125,8 +151,11 @@ fn htsims_triggers_are_flows_that_wait() {
     dir.run(&["import", "htsim", "ring.cm", "--strict"]).ends(0);
     dir.run(&["run", "ring.toml", "--out", "r", "-q"]).ends(0);
     let csv = dir.run(&["export", "r"]).ends(0).out;
-    let rows: Vec<Vec<f64>> =
-        csv.lines().skip(1).map(|line| line.split(',').map(|field| field.parse().unwrap_or(0.0)).collect()).collect();
+    let rows: Vec<Vec<f64>> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(|field| field.parse().unwrap_or(0.0)).collect())
+        .collect();
     assert_eq!(rows.len(), 3);
     for pair in rows.windows(2) {
         let (end, next) = (pair[0][5] + pair[0][6], pair[1][5]);
@@ -144,23 +173,32 @@ fn htsims_triggers_are_flows_that_wait() {
 #[test]
 fn cycles_and_strangers_are_refused_with_their_place() {
     let dir = Dir::small("after");
-    dir.write("list.csv", "start_us,src,dst,bytes,id,after\n0,0,1,5,a,c\n0,1,2,5,b,a\n0,2,3,5,c,b\n");
+    dir.write(
+        "list.csv",
+        "start_us,src,dst,bytes,id,after\n0,0,1,5,a,c\n0,1,2,5,b,a\n0,2,3,5,c,b\n",
+    );
     let own = "name = \"x\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[[traffic]]\nname = \"list\"\n\
         kind = \"flows\"\nfile = \"list.csv\"\n";
     dir.write("x.toml", own);
     let wrong = dir.run(&["check", "x.toml"]).ends(2);
     assert!(
-        wrong.err.contains("list.csv:2") && wrong.err.contains("waits for itself: a after c after b after a"),
+        wrong.err.contains("list.csv:2")
+            && wrong.err.contains("waits for itself: a after c after b after a"),
         "{}",
         wrong.err
     );
     let list = fs::read_to_string(dir.at("list.csv")).unwrap();
     dir.write("list.csv", &list.replace("a,c", "a,"));
     dir.run(&["run", "x.toml", "--out", "r", "-q"]).ends(0);
-    let traffic = "[[traffic]]\nname = \"a\"\nkind = \"permutation\"\nsize = \"1KB\"\nafter = [\"lst\"]\n";
+    let traffic =
+        "[[traffic]]\nname = \"a\"\nkind = \"permutation\"\nsize = \"1KB\"\nafter = [\"lst\"]\n";
     dir.write("x.toml", &format!("{own}{traffic}"));
     let wrong = dir.run(&["check", "x.toml"]).ends(2);
-    assert!(wrong.err.contains("there is no traffic \"lst\"; did you mean \"list\"?"), "{}", wrong.err);
+    assert!(
+        wrong.err.contains("there is no traffic \"lst\"; did you mean \"list\"?"),
+        "{}",
+        wrong.err
+    );
     dir.write("x.toml", &format!("{own}after = [\"a\"]\n{}", traffic.replace("lst", "list")));
     let wrong = dir.run(&["check", "x.toml"]).ends(2);
     assert!(wrong.err.contains("it waits for itself: list after a after list"), "{}", wrong.err);

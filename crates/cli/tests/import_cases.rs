@@ -9,7 +9,8 @@ use std::fs;
 
 const CONFIG: &str = "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nSIMULATOR_STOP_TIME 4\nPACKET_PAYLOAD_SIZE 1000\n\
     CC_MODE 1\nKMAX_MAP 1 100000000000 1600\nKMIN_MAP 1 100000000000 400\nPMAX_MAP 1 100000000000 0.2\nBUFFER_SIZE 32\n";
-const TOPOLOGY: &str = "5 2 4\n3 4\n0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 100Gbps 1us 0\n3 4 100Gbps 1us 0\n";
+const TOPOLOGY: &str =
+    "5 2 4\n3 4\n0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 100Gbps 1us 0\n3 4 100Gbps 1us 0\n";
 const FLOWS: &str = "1\n0 2 3 100 100000 2\n";
 
 /// A folder with the three files of a case.
@@ -44,12 +45,20 @@ impl Case {
     /// The same, of a case whose flows all have to be complete.
     fn completes(&self) -> (String, Value) {
         let (report, summary) = self.runs();
-        assert_eq!(summary["flows"]["completed"], summary["flows"]["started"], "{report}\n{summary}");
+        assert_eq!(
+            summary["flows"]["completed"], summary["flows"]["started"],
+            "{report}\n{summary}"
+        );
         (report, summary)
     }
     fn strict_refuses(&self) {
-        let refused = self.dir.run(&["import", "hpcc", "config.txt", "--out", "never", "--strict"]).ends(2);
-        assert!(refused.err.contains("--strict is given") && !self.dir.at("never").exists(), "{}", refused.err);
+        let refused =
+            self.dir.run(&["import", "hpcc", "config.txt", "--out", "never", "--strict"]).ends(2);
+        assert!(
+            refused.err.contains("--strict is given") && !self.dir.at("never").exists(),
+            "{}",
+            refused.err
+        );
     }
     fn file(&self, name: &str) -> String {
         fs::read_to_string(self.dir.at(name)).unwrap()
@@ -59,7 +68,10 @@ impl Case {
         let csv = self.dir.run(&["export", "r"]).ends(0).out;
         let mut lines = csv.lines();
         let header: Vec<&str> = lines.next().unwrap().split(',').collect();
-        let at = header.iter().position(|column| *column == name).unwrap_or_else(|| panic!("{name} in {header:?}"));
+        let at = header
+            .iter()
+            .position(|column| *column == name)
+            .unwrap_or_else(|| panic!("{name} in {header:?}"));
         // Rows are in the order in which flows ended.
         let row = |line: &str| -> (u64, u64) {
             let fields: Vec<&str> = line.split(',').collect();
@@ -95,10 +107,14 @@ fn a_lossy_link_of_a_bundle_loses_alone() {
             .with("flow.txt", &across());
         let (report, _) = case.completes();
         assert_eq!(case.file("imp/config.toml").matches("[[failure]]").count(), 1, "{report}");
-        // Flows over the other links lose nothing. Data and answers cross the lossy one each by a hash.
+        // Flows over the other links lose nothing. Data and answers cross the lossy one each by a
+        // hash.
         let again = case.column("retransmitted");
         let whole = again.iter().filter(|packets| **packets == 0).count();
-        assert!((8..16).contains(&whole), "about a quarter of the flows and of the answers: {again:?}");
+        assert!(
+            (8..16).contains(&whole),
+            "about a quarter of the flows and of the answers: {again:?}"
+        );
         let manifest = common::json(&fs::read(case.dir.at("r/manifest.json")).unwrap());
         assert_eq!(
             (&manifest["failures"][0]["number"], manifest["failures"].as_array().unwrap().len()),
@@ -107,29 +123,39 @@ fn a_lossy_link_of_a_bundle_loses_alone() {
     }
 }
 
-/// The same pair written either way round: two links, each with its own loss, and not one with both.
+/// The same pair written either way round: two links, each with its own loss, and not one with
+/// both.
 #[test]
 fn losses_of_two_parallel_links_do_not_add_up() {
     let topology = bundle(["8 9 100Gbps 1us 0.03", "9 8 100Gbps 1us 0.03", WHOLE, WHOLE]);
     let case = Case::new("twice").with("topology.txt", &topology).with("flow.txt", &across());
     let report = case.import(&[]).ends(0).out;
     let scenario = case.file("imp/config.toml");
-    assert!(scenario.contains("number = 0\n") && scenario.contains("number = 1\n"), "{report}\n{scenario}");
-    assert!(!case.dir.run(&["check", "imp/config.toml"]).ends(0).out.contains("both together lose"));
+    assert!(
+        scenario.contains("number = 0\n") && scenario.contains("number = 1\n"),
+        "{report}\n{scenario}"
+    );
+    assert!(
+        !case.dir.run(&["check", "imp/config.toml"]).ends(0).out.contains("both together lose")
+    );
 }
 
 #[test]
 fn one_link_of_a_bundle_goes_down_and_the_others_carry_on() {
-    let case = Case::new("pardown").and("LINK_DOWN 2 8 9").with("topology.txt", &bundle([WHOLE; 4]));
+    let case =
+        Case::new("pardown").and("LINK_DOWN 2 8 9").with("topology.txt", &bundle([WHOLE; 4]));
     let case = case.with("flow.txt", &across());
     let (report, summary) = case.completes();
     assert_eq!(summary["flows"]["completed"], 16);
     let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("4 links between them: the last one goes down, the only one that the program uses"),
+        words.contains(
+            "4 links between them: the last one goes down, the only one that the program uses"
+        ),
         "{report}"
     );
-    let failure = "link = [\"switch8\", \"switch9\"]\nnumber = 3\nat = \"2us\"\nconverge = \"0us\"\n";
+    let failure =
+        "link = [\"switch8\", \"switch9\"]\nnumber = 3\nat = \"2us\"\nconverge = \"0us\"\n";
     assert!(case.file("imp/config.toml").contains(failure), "{}", case.file("imp/config.toml"));
 }
 
@@ -157,12 +183,16 @@ fn no_additive_increase_is_a_rate() {
     let case = Case::new("ai0").and("RATE_AI 0Mb/s\nRATE_HAI 0Mb/s");
     case.completes();
     let scenario = case.file("imp/config.toml");
-    assert!(scenario.contains("dcqcn-additive-increase = \"0bps\"\ndcqcn-hyper-increase = \"0bps\"\n"), "{scenario}");
+    assert!(
+        scenario.contains("dcqcn-additive-increase = \"0bps\"\ndcqcn-hyper-increase = \"0bps\"\n"),
+        "{scenario}"
+    );
 }
 
 #[test]
 fn starts_have_exponents() {
-    let case = Case::new("sci").with("flow.txt", "2\n0 2 3 100 100000 2\n1 2 3 100 100000 2.00001e+00\n");
+    let case =
+        Case::new("sci").with("flow.txt", "2\n0 2 3 100 100000 2\n1 2 3 100 100000 2.00001e+00\n");
     case.completes();
     assert!(case.file("imp/config-flows.csv").ends_with("\n10,1,2,100000\n"));
 }
@@ -175,8 +205,13 @@ fn keys_that_nobody_knows_are_reported_at_once() {
     for (line, key) in (10..).zip(keys.lines()) {
         assert!(report.contains(&format!("config.txt:{line}  {key}")), "{report}");
     }
-    assert!(report.contains("4 unknown") && !report.contains("is read: is that meant?"), "{report}");
-    for guess in ["a file that it writes", "a threshold of its switches", "when or how often it records"] {
+    assert!(
+        report.contains("4 unknown") && !report.contains("is read: is that meant?"),
+        "{report}"
+    );
+    for guess in
+        ["a file that it writes", "a threshold of its switches", "when or how often it records"]
+    {
         assert!(report.contains(guess), "{guess} in\n{report}");
     }
     case.strict_refuses();
@@ -202,7 +237,11 @@ fn the_stand_in_timer_is_longer_than_a_long_round_trip() {
         .with("topology.txt", &TOPOLOGY.replace("3 4 100Gbps 1us", "3 4 100Gbps 10ms"))
         .with("flow.txt", "1\n0 2 3 100 20000000 2\n");
     let (report, summary) = case.completes();
-    assert_eq!((&summary["timeouts"], &summary["packets"]["retransmitted"]), (&0.into(), &0.into()), "{report}");
+    assert_eq!(
+        (&summary["timeouts"], &summary["packets"]["retransmitted"]),
+        (&0.into(), &0.into()),
+        "{report}"
+    );
 }
 
 #[test]
@@ -227,7 +266,10 @@ fn flows_that_send_nothing_are_left_out() {
         let case = Case::new(name).with("flow.txt", &format!("2\n{line}\n1 2 3 100 100000 2\n"));
         let (report, _) = case.completes();
         assert_eq!(case.column("bytes"), [100_000]);
-        assert!(report.contains("1 left out") && report.contains(&format!("flow.txt:2  {line}")), "{report}");
+        assert!(
+            report.contains("1 left out") && report.contains(&format!("flow.txt:2  {line}")),
+            "{report}"
+        );
         case.strict_refuses();
     }
 }
@@ -253,7 +295,9 @@ fn each_port_marks_by_the_thresholds_of_its_rate() {
     case.completes();
     let resolved = case.dir.run(&["check", "imp/config.toml", "--resolved"]).ends(0).out;
     assert!(
-        resolved.contains("min-threshold = { 50Gbps = \"10KB\", 100Gbps = \"400KB\", others = \"10KB\" }"),
+        resolved.contains(
+            "min-threshold = { 50Gbps = \"10KB\", 100Gbps = \"400KB\", others = \"10KB\" }"
+        ),
         "{resolved}"
     );
     case.import(&["--strict"]).ends(0);
@@ -261,19 +305,28 @@ fn each_port_marks_by_the_thresholds_of_its_rate() {
 
 #[test]
 fn a_stop_before_the_first_start_is_not_honoured() {
-    let case = Case::new("early").with("config.txt", &CONFIG.replace("STOP_TIME 4", "STOP_TIME 1.5"));
+    let case =
+        Case::new("early").with("config.txt", &CONFIG.replace("STOP_TIME 4", "STOP_TIME 1.5"));
     let (report, _) = case.completes();
-    assert!(report.contains("8 honoured, 1 not modelled") && report.contains("there nothing starts"), "{report}");
+    assert!(
+        report.contains("8 honoured, 1 not modelled") && report.contains("there nothing starts"),
+        "{report}"
+    );
     case.strict_refuses();
 }
 
 #[test]
 fn servers_as_switches_are_refused_in_plain_words() {
-    let ring = "4 0 4\n0 1 100Gbps 1us 0\n1 2 100Gbps 1us 0\n2 3 100Gbps 1us 0\n3 0 100Gbps 1us 0\n";
+    let ring =
+        "4 0 4\n0 1 100Gbps 1us 0\n1 2 100Gbps 1us 0\n2 3 100Gbps 1us 0\n3 0 100Gbps 1us 0\n";
     let dual = "6 3 6\n3 4 5\n0 3 100Gbps 1us 0\n0 4 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 100Gbps 1us 0\n\
         3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
     for (name, topology, expected) in [
-        ("ring", ring, "topology.txt:2: nodes 0 and 1 are hosts with a link between them; hosts do not forward"),
+        (
+            "ring",
+            ring,
+            "topology.txt:2: nodes 0 and 1 are hosts with a link between them; hosts do not forward",
+        ),
         (
             "dualtor",
             dual,
@@ -285,7 +338,9 @@ fn servers_as_switches_are_refused_in_plain_words() {
     }
     let dir = Dir::new("dualtor-native");
     let link = |host: u32, tor: u32| {
-        format!("{{ \"a\": \"host{host}\", \"b\": \"tor{tor}\", \"rate\": \"100Gbps\", \"delay\": \"1us\" }}")
+        format!(
+            "{{ \"a\": \"host{host}\", \"b\": \"tor{tor}\", \"rate\": \"100Gbps\", \"delay\": \"1us\" }}"
+        )
     };
     let links = [link(0, 0), link(0, 1), link(1, 0), link(1, 1)].join(", ");
     dir.write(
@@ -302,12 +357,14 @@ fn servers_as_switches_are_refused_in_plain_words() {
     assert!(words.contains("hosts with several links are not built yet"), "{words}");
 }
 
-/// A value that the scenario refuses is an error of the user's line, not of a file that nobody sees.
+/// A value that the scenario refuses is an error of the user's line, not of a file that nobody
+/// sees.
 #[test]
 fn what_the_scenario_refuses_has_the_users_line() {
     let refused = Case::new("refused").and("EWMA_GAIN 7").import(&[]).ends(2);
     assert!(
-        refused.err.contains("config.txt:10: EWMA_GAIN 7 has become") && !refused.err.contains(".import-"),
+        refused.err.contains("config.txt:10: EWMA_GAIN 7 has become")
+            && !refused.err.contains(".import-"),
         "{}",
         refused.err
     );
@@ -319,7 +376,9 @@ fn what_the_scenario_refuses_has_the_users_line() {
 #[test]
 fn htsims_messages_queues_and_failures_are_taken() {
     let matrix = |failures: &str, connection: &str, rest: &str| {
-        format!("Nodes 16\nConnections 1\n{failures}0->1 id 1 {connection} start 0 size 40860\n{rest}")
+        format!(
+            "Nodes 16\nConnections 1\n{failures}0->1 id 1 {connection} start 0 size 40860\n{rest}"
+        )
     };
     let dir = Dir::new("htsim");
     dir.write("msg.cm", &matrix("Triggers 0\n", "msg", ""));
@@ -333,7 +392,9 @@ fn htsims_messages_queues_and_failures_are_taken() {
          Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down 4\nQueue_Down 100\n\
          Downlink_Latency_ns 1000\n",
     );
-    for (name, more) in [("msg", &[][..]), ("msgn", &[]), ("one", &["--topology", "q.topo"]), ("fail", &[])] {
+    for (name, more) in
+        [("msg", &[][..]), ("msgn", &[]), ("one", &["--topology", "q.topo"]), ("fail", &[])]
+    {
         let matrix = format!("{name}.cm");
         let words = [&["import", "htsim", &matrix, "--out", "imp", "--strict"], more].concat();
         dir.run(&words).ends(0);
@@ -344,7 +405,10 @@ fn htsims_messages_queues_and_failures_are_taken() {
     let manifest = common::json(&fs::read(dir.at("r-fail/manifest.json")).unwrap());
     assert_eq!(manifest["failures"][0]["link"], serde_json::json!(["agg2", "core0"]));
     let resolved = dir.run(&["check", "imp/one.toml", "--resolved"]).ends(0).out;
-    assert!(resolved.contains("packets = { tier-0 = 100, tier-1 = 100, others = \"off\" }"), "{resolved}");
+    assert!(
+        resolved.contains("packets = { tier-0 = 100, tier-1 = 100, others = \"off\" }"),
+        "{resolved}"
+    );
 }
 
 /// Distributions of ns-2, in three columns, and of Homa, below their mean.

@@ -19,15 +19,25 @@ fn a_scenario_comes_from_standard_input() {
     let dir = Dir::new("stdin");
     let ran = piped(&dir, &["check", "-"], SMALL).ends(0);
     assert!(ran.out.contains("small (ecmp): 16 hosts"), "{}", ran.out);
-    assert!(ran.out.contains("  leaf ports of 10Gbps: up to 300KB, CE from 65 packets on"), "{}", ran.out);
+    assert!(
+        ran.out.contains("  leaf ports of 10Gbps: up to 300KB, CE from 65 packets on"),
+        "{}",
+        ran.out
+    );
     let ran = piped(&dir, &["check", "-"], "duration = \"1ms\"\nsede = 2\n").ends(2);
-    assert!(ran.err.contains("stdin:2:1") && ran.err.contains("did you mean `seed`?"), "{}", ran.err);
+    assert!(
+        ran.err.contains("stdin:2:1") && ran.err.contains("did you mean `seed`?"),
+        "{}",
+        ran.err
+    );
     // A run keeps the text, so that it can be made again.
     piped(&dir, &["run", "-", "--set", "duration=1ms", "--out", "x", "-q"], SMALL).ends(0);
     dir.run(&["run", "x/manifest.json", "--out", "y", "-q"]).ends(0);
     let read = |name: &str| std::fs::read(dir.at(name)).unwrap();
     assert_eq!(read("x/flows.parquet"), read("y/flows.parquet"));
-    let ran = piped(&dir, &["compare", "-", "--set", "duration=1ms", "--out", "z", "--json"], SMALL).ends(0);
+    let ran =
+        piped(&dir, &["compare", "-", "--set", "duration=1ms", "--out", "z", "--json"], SMALL)
+            .ends(0);
     assert!(serde_json::from_str::<Value>(&ran.out).is_ok(), "{}", ran.out);
     // Without a name it has that of its source.
     let ran = piped(&dir, &["check", "-"], &SMALL.replace("name = \"small\"", "")).ends(0);
@@ -51,17 +61,24 @@ fn a_scenario_from_a_pipe_is_read_once() {
 fn seeds_are_counted_and_ranges_are_exact() {
     let dir = Dir::small("seeds");
     let grid = "traffic.background.load=0.2..0.6/0.2";
-    let ran = dir.run(&["sweep", "small.toml", "--grid", grid, "--seeds", "5", "--dry-run", "--json"]).ends(0);
+    let ran = dir
+        .run(&["sweep", "small.toml", "--grid", grid, "--seeds", "5", "--dry-run", "--json"])
+        .ends(0);
     let value: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(value["sweep"]["seeds"], serde_json::json!([1, 2, 3, 4, 5]));
     assert_eq!(value["sweep"]["grid"][0]["values"], serde_json::json!(["0.2", "0.4", "0.6"]));
     assert_eq!(value["runs"], 15);
     let ran = dir.run(&["sweep", "small.toml", "--seeds", "3..3", "--dry-run"]).ends(0);
     assert!(ran.out.contains("1 points × 1 seeds = 1 runs"), "{}", ran.out);
-    let refused = dir.run(&["sweep", "small.toml", "--grid", "traffic.background.load=0.2..0.8"]).ends(2);
+    let refused =
+        dir.run(&["sweep", "small.toml", "--grid", "traffic.background.load=0.2..0.8"]).ends(2);
     assert!(refused.err.contains("no step; write FROM..TO/STEP"), "{}", refused.err);
     let refused = dir.run(&["compare", "small.toml", "--vary", "seed=1us..2ms/1us"]).ends(2);
-    assert!(refused.err.contains("--vary seed: ") && refused.err.contains("mixes units"), "{}", refused.err);
+    assert!(
+        refused.err.contains("--vary seed: ") && refused.err.contains("mixes units"),
+        "{}",
+        refused.err
+    );
 }
 
 #[test]
@@ -78,7 +95,11 @@ fn names_of_the_field_are_found() {
         assert!(ran.out.contains(says), "{name}: {}", ran.out);
     }
     let ran = dir.run(&["explain", "transport.min-rtt"]).ends(2);
-    assert!(ran.out.is_empty() && ran.err.contains("did you mean transport.min-rto"), "{}", ran.err);
+    assert!(
+        ran.out.is_empty() && ran.err.contains("did you mean transport.min-rto"),
+        "{}",
+        ran.err
+    );
     let ran = dir.run(&["schema"]).ends(0);
     let schema: Value = serde_json::from_str(&ran.out).unwrap();
     assert!(!ran.out.contains("oneOf") && schema["properties"]["switch"].is_object());

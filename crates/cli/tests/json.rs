@@ -1,4 +1,5 @@
-//! `--json`: stdout holds one JSON document and nothing else, so that it can be piped without a thought.
+//! `--json`: stdout holds one JSON document and nothing else, so that it can be piped without a
+//! thought.
 
 mod common;
 
@@ -12,21 +13,68 @@ fn stdout_json(words: &[&str]) -> Value {
 
 /// Every key of `summary.json`; of `fct_us` and `slowdown`, those of one class.
 const SUMMARY: &[(&str, &[&str])] = &[
-    ("", &["schema", "name", "world", "seed", "variant", "status", "warnings", "run", "flows", "fct_us", "slowdown"]),
-    ("", &["qct_us", "rtt_us", "packets", "timeouts", "pause_frames", "overlay_pauses", "fairness_jain"]),
+    (
+        "",
+        &[
+            "schema", "name", "world", "seed", "variant", "status", "warnings", "run", "flows",
+            "fct_us", "slowdown",
+        ],
+    ),
+    (
+        "",
+        &[
+            "qct_us",
+            "rtt_us",
+            "packets",
+            "timeouts",
+            "pause_frames",
+            "overlay_pauses",
+            "fairness_jain",
+        ],
+    ),
     ("", &["mechanisms", "audit"]),
-    ("/run", &["wall_s", "simulated_s", "events", "packet_hops", "packet_hops_per_s", "peak_rss_bytes", "threads"]),
+    (
+        "/run",
+        &[
+            "wall_s",
+            "simulated_s",
+            "events",
+            "packet_hops",
+            "packet_hops_per_s",
+            "peak_rss_bytes",
+            "threads",
+        ],
+    ),
     ("/flows", &["started", "completed", "bytes_delivered", "goodput_gbps"]),
     ("/fct_us/all", &["count", "mean", "mean_restricted", "p50", "p90", "p99", "p999", "max"]),
     ("/slowdown/all", &["p50", "p99", "p999"]),
     (
         "/qct_us",
-        &["started", "completed", "completed_fraction", "mean", "mean_restricted", "p50", "p99", "p999", "max"],
+        &[
+            "started",
+            "completed",
+            "completed_fraction",
+            "mean",
+            "mean_restricted",
+            "p50",
+            "p99",
+            "p999",
+            "max",
+        ],
     ),
     ("/rtt_us", &["count", "p50", "p99", "p999"]),
     (
         "/packets",
-        &["sent", "delivered", "dropped", "dropped_by", "dropped_kinds", "ecn_marked", "deflected", "retransmitted"],
+        &[
+            "sent",
+            "delivered",
+            "dropped",
+            "dropped_by",
+            "dropped_kinds",
+            "ecn_marked",
+            "deflected",
+            "retransmitted",
+        ],
     ),
     (
         "/packets/dropped_by",
@@ -44,7 +92,10 @@ const SUMMARY: &[(&str, &[&str])] = &[
         ],
     ),
     ("/packets/dropped_by", &["link-down", "injected"]),
-    ("/packets/dropped_kinds", &["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant"]),
+    (
+        "/packets/dropped_kinds",
+        &["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant"],
+    ),
     ("/packets", &["out_of_order"]),
     ("/audit", &["conserved"]),
 ];
@@ -54,7 +105,11 @@ fn has_all_keys(summary: &Value) {
         let object = summary.pointer(place).and_then(Value::as_object);
         let object = object.unwrap_or_else(|| panic!("{place} is no object"));
         for key in *keys {
-            assert!(object.contains_key(*key), "{place}/{key} is missing; there are {:?}", object.keys());
+            assert!(
+                object.contains_key(*key),
+                "{place}/{key} is missing; there are {:?}",
+                object.keys()
+            );
         }
     }
 }
@@ -68,19 +123,32 @@ fn run_prints_its_summary() {
     assert_eq!(printed, summary(&dir.at("out")), "what is printed is what is written");
     has_all_keys(&printed);
     assert_eq!((printed["schema"].as_u64(), printed["world"].as_str()), (Some(1), Some("sim")));
-    assert_eq!((printed["status"].as_str(), printed["variant"].as_str()), (Some("complete"), Some("dctcp")));
-    assert_eq!(printed["fct_us"].as_object().map(Map::len), Some(4), "all, mice, elephants and the traffic's name");
+    assert_eq!(
+        (printed["status"].as_str(), printed["variant"].as_str()),
+        (Some("complete"), Some("dctcp"))
+    );
+    assert_eq!(
+        printed["fct_us"].as_object().map(Map::len),
+        Some(4),
+        "all, mice, elephants and the traffic's name"
+    );
 }
 
 /// Warnings and progress go to stderr, where they do not spoil the document.
 #[test]
 fn warnings_do_not_mix_with_the_document() {
     let dir = Dir::new("warnings");
-    let mut command = millpond(["run", "--json", "--variant", "spray", "--set", "traffic.permutation.size=20KB"]);
-    let output = succeed(command.arg(scenario("fat-tree-permutation")).arg("--out").arg(dir.at("out")));
+    let mut command =
+        millpond(["run", "--json", "--variant", "spray", "--set", "traffic.permutation.size=20KB"]);
+    let output =
+        succeed(command.arg(scenario("fat-tree-permutation")).arg("--out").arg(dir.at("out")));
     let printed = json(&output.stdout);
     assert!(text(&output.stderr).contains("warning: "), "{}", text(&output.stderr));
-    assert!(printed["warnings"][0].as_str().is_some_and(|w| w.contains("spray")), "{}", printed["warnings"]);
+    assert!(
+        printed["warnings"][0].as_str().is_some_and(|w| w.contains("spray")),
+        "{}",
+        printed["warnings"]
+    );
 }
 
 #[test]
@@ -90,7 +158,8 @@ fn compare_prints_its_comparison() {
     let output = succeed(command.arg(scenario("incast")).arg("--out").arg(dir.at("out")));
     let printed = json(&output.stdout);
     assert_eq!(printed, json(&std::fs::read(dir.at("out/compare.json")).unwrap()));
-    let variants: Vec<&str> = printed.as_array().unwrap().iter().map(|v| v["variant"].as_str().unwrap()).collect();
+    let variants: Vec<&str> =
+        printed.as_array().unwrap().iter().map(|v| v["variant"].as_str().unwrap()).collect();
     assert_eq!(variants, shipped("incast").variants);
     for entry in printed.as_array().unwrap() {
         assert_eq!(entry["seeds"], serde_json::json!([3, 4]));
@@ -102,7 +171,8 @@ fn check_tells_of_every_variant() {
     for s in SHIPPED.iter() {
         let path = scenario(&s.name);
         let printed = stdout_json(&["check", path.to_str().unwrap(), "--json"]);
-        let variants: Vec<Option<&str>> = printed.as_array().unwrap().iter().map(|v| v["variant"].as_str()).collect();
+        let variants: Vec<Option<&str>> =
+            printed.as_array().unwrap().iter().map(|v| v["variant"].as_str()).collect();
         let expected: Vec<Option<&str>> =
             std::iter::once(None).chain(s.variants.iter().map(|v| Some(v.as_str()))).collect();
         assert_eq!(variants, expected, "{}: as it stands, then its variants", s.name);
@@ -111,8 +181,13 @@ fn check_tells_of_every_variant() {
 
 #[test]
 fn check_names_the_mechanisms_that_are_chosen() {
-    let printed =
-        stdout_json(&["check", scenario("deflection").to_str().unwrap(), "--json", "--variant", "canary-stale"]);
+    let printed = stdout_json(&[
+        "check",
+        scenario("deflection").to_str().unwrap(),
+        "--json",
+        "--variant",
+        "canary-stale",
+    ]);
     let expected = serde_json::json!({
         "transport": "dctcp", "transport.rank": "remaining-bytes", "transport.ordering": "timeout",
         "switch.buffer": "per-port", "switch.marking": "ecn", "switch.path": "power-of-n", "switch.admission": "aifo",
@@ -124,10 +199,15 @@ fn check_names_the_mechanisms_that_are_chosen() {
         let words = ["check", path.to_str().unwrap(), "--variant", variant];
         text(&succeed(&mut millpond(words)).stdout).lines().next().unwrap().to_string()
     };
-    let has = |variant: &str, what: &str| assert!(line(variant).contains(what), "{what} not in {}", line(variant));
+    let has = |variant: &str, what: &str| {
+        assert!(line(variant).contains(what), "{what} not in {}", line(variant))
+    };
     has("ecmp", "32 hosts, 8 switches, 48 links; ");
     has("ecmp", "; dctcp · ecmp · per-port · ecn; ");
-    has("vertigo", " · rank remaining-bytes · ordering timeout · queue srpt · deflection vertigo; ");
+    has(
+        "vertigo",
+        " · rank remaining-bytes · ordering timeout · queue srpt · deflection vertigo; ",
+    );
     let one = text(&succeed(&mut millpond(["check", scenario("incast").to_str().unwrap()])).stdout);
     assert!(one.contains(" hosts, 1 switch, ") && one.contains("; 1 partition, "), "{one}");
     has("canary-stale", " · admission aifo · deflection canary · occupancy refreshed; ");
@@ -138,11 +218,23 @@ fn list_names_the_places_and_their_kinds() {
     let printed = stdout_json(&["list", "--json"]);
     let kinds = |place: &str| -> Vec<&str> {
         let places = printed["places"].as_array().unwrap();
-        let place = places.iter().find(|p| p["place"] == place).unwrap_or_else(|| panic!("no place {place}"));
-        place["kinds"].as_array().unwrap().iter().map(|kind| kind["kind"].as_str().unwrap()).collect()
+        let place = places
+            .iter()
+            .find(|p| p["place"] == place)
+            .unwrap_or_else(|| panic!("no place {place}"));
+        place["kinds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|kind| kind["kind"].as_str().unwrap())
+            .collect()
     };
     assert!(["newreno", "cubic", "dctcp"].iter().all(|kind| kinds("transport").contains(kind)));
-    assert!(["leaf-spine", "fat-tree", "single-switch", "dumbbell"].iter().all(|k| kinds("topology").contains(k)));
+    assert!(
+        ["leaf-spine", "fat-tree", "single-switch", "dumbbell"]
+            .iter()
+            .all(|k| kinds("topology").contains(k))
+    );
     assert!(["ecmp", "balanced", "spray"].iter().all(|kind| kinds("switch.path").contains(kind)));
     assert!(printed["sizes"].as_array().unwrap().iter().any(|size| size == "web-search"));
 }
@@ -156,7 +248,8 @@ fn explain_tells_what_a_name_means() {
     }
 }
 
-/// The schema is JSON, and knows every table that the shipped scenarios have (`variant` of `[variant.set]`).
+/// The schema is JSON, and knows every table that the shipped scenarios have (`variant` of
+/// `[variant.set]`).
 #[test]
 fn the_schema_knows_the_shipped_scenarios() {
     let schema = stdout_json(&["schema"]);
@@ -165,7 +258,9 @@ fn the_schema_knows_the_shipped_scenarios() {
     for s in SHIPPED.iter() {
         let written = std::fs::read_to_string(scenario(&s.name)).unwrap();
         for line in written.lines() {
-            let table = line.strip_prefix('[').map(|l| l.trim_start_matches('[').split([']', '.']).next().unwrap());
+            let table = line
+                .strip_prefix('[')
+                .map(|l| l.trim_start_matches('[').split([']', '.']).next().unwrap());
             if let Some(table) = table.filter(|_| !line.starts_with("  ")) {
                 assert!(known.contains_key(table), "{}: {table} is not in the schema", s.name);
             }

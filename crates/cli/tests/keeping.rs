@@ -31,9 +31,14 @@ fn wait_for(child: &mut Child, what: &str, is_so: impl Fn() -> bool) {
 
 /// When each finished run below a folder was written.
 fn finished(out: &Path) -> BTreeMap<PathBuf, SystemTime> {
-    let runs = find(out, "summary.json").into_iter().map(|path| path.with_file_name("manifest.json"));
-    let written =
-        |path: PathBuf| Some((path.strip_prefix(out).ok()?.to_path_buf(), fs::metadata(&path).ok()?.modified().ok()?));
+    let runs =
+        find(out, "summary.json").into_iter().map(|path| path.with_file_name("manifest.json"));
+    let written = |path: PathBuf| {
+        Some((
+            path.strip_prefix(out).ok()?.to_path_buf(),
+            fs::metadata(&path).ok()?.modified().ok()?,
+        ))
+    };
     runs.filter_map(written).collect()
 }
 
@@ -52,9 +57,12 @@ fn defaults_of_commands_do_not_collide() {
         }
     }
     assert_eq!(names(&dir.at("out")), ["small", "small-compare", "small-cubic", "small-sweep"]);
-    for (folder, kind) in
-        [("small", "run"), ("small-compare", "compare"), ("small-cubic", "run"), ("small-sweep", "sweep")]
-    {
+    for (folder, kind) in [
+        ("small", "run"),
+        ("small-compare", "compare"),
+        ("small-cubic", "run"),
+        ("small-sweep", "sweep"),
+    ] {
         let manifest = json(&fs::read(dir.at("out").join(folder).join("manifest.json")).unwrap());
         assert_eq!(manifest["kind"], kind, "{folder}");
     }
@@ -83,7 +91,11 @@ fn a_result_makes_way_for_its_own_command_and_scenario_alone() {
                 continue;
             }
             let refused = dir.run(words).ends(1);
-            assert!(refused.err.contains(holds) && refused.err.contains("--force"), "{words:?}: {}", refused.err);
+            assert!(
+                refused.err.contains(holds) && refused.err.contains("--force"),
+                "{words:?}: {}",
+                refused.err
+            );
             assert_eq!(finished(&dir.at("x")), before);
         }
         dir.run(holder).ends(0);
@@ -100,7 +112,9 @@ fn a_result_makes_way_for_its_own_command_and_scenario_alone() {
 #[test]
 fn files_that_no_run_has_made_are_told_by_name_and_stay() {
     let dir = Dir::small("notes");
-    for words in [["run", "small.toml", "--out", "x", "-q"], ["compare", "small.toml", "--out", "x", "-q"]] {
+    for words in
+        [["run", "small.toml", "--out", "x", "-q"], ["compare", "small.toml", "--out", "x", "-q"]]
+    {
         dir.run(&words).ends(0);
         fs::write(dir.at("x/notes.md"), "of mine").unwrap();
         let refused = dir.run(&words).ends(1);
@@ -123,7 +137,8 @@ fn files_that_no_run_has_made_are_told_by_name_and_stay() {
 }
 
 /// Sixteen runs of some tenths of a second.
-const COMPARE: [&str; 7] = ["compare", "small.toml", "--set", "duration=40ms", "--seeds", "1..8", "--threads=1"];
+const COMPARE: [&str; 7] =
+    ["compare", "small.toml", "--set", "duration=40ms", "--seeds", "1..8", "--threads=1"];
 
 fn compare_to(out: &str) -> Vec<&str> {
     [&COMPARE[..], &["--out", out]].concat()
@@ -148,14 +163,25 @@ fn a_compare_that_was_killed_and_interrupted_goes_on() {
     wait_for(&mut child, "another finished run", || finished(&partial).len() >= killed.len() + 2);
     signal(&child, "-INT");
     let stopped = Ran::from(child.wait_with_output().unwrap()).ends(130);
-    assert!(stopped.err.contains("of 16 runs are finished; the same command goes on"), "{}", stopped.err);
+    assert!(
+        stopped.err.contains("of 16 runs are finished; the same command goes on"),
+        "{}",
+        stopped.err
+    );
     let interrupted = finished(&partial);
     assert!((killed.len() + 2..16).contains(&interrupted.len()), "{interrupted:?}");
-    assert!(killed.iter().all(|(path, at)| interrupted.get(path) == Some(at)), "a run was lost or repeated");
+    assert!(
+        killed.iter().all(|(path, at)| interrupted.get(path) == Some(at)),
+        "a run was lost or repeated"
+    );
     // There is a page of what there is.
     let page = fs::read_to_string(partial.join("report.html")).unwrap();
     let told = format!("interrupted: {} of 16 runs are finished", interrupted.len());
-    assert!(page.contains(&told) && stopped.err.contains("x.partial/report.html"), "{told}: {}", stopped.err);
+    assert!(
+        page.contains(&told) && stopped.err.contains("x.partial/report.html"),
+        "{told}: {}",
+        stopped.err
+    );
     assert_eq!(json(&fs::read(partial.join("manifest.json")).unwrap())["status"], "interrupted");
 
     // Nobody else takes them away.
@@ -171,13 +197,27 @@ fn a_compare_that_was_killed_and_interrupted_goes_on() {
     }
 
     let ended = dir.run(&compare_to("x")).ends(0);
-    assert!(ended.err.contains(&format!("{} of 16 runs are finished already", interrupted.len())), "{}", ended.err);
+    assert!(
+        ended.err.contains(&format!("{} of 16 runs are finished already", interrupted.len())),
+        "{}",
+        ended.err
+    );
     assert!(!partial.exists());
     let all = finished(&dir.at("x"));
     assert_eq!(all.len(), 16);
-    assert!(interrupted.iter().all(|(path, at)| all.get(path) == Some(at)), "a run was lost or repeated");
-    for name in ["compare.json", "flows.parquet", "queries.parquet", "report.html", "cubic/seed-3/flows.parquet"] {
-        let same = fs::read(dir.at("x").join(name)).unwrap() == fs::read(dir.at("whole").join(name)).unwrap();
+    assert!(
+        interrupted.iter().all(|(path, at)| all.get(path) == Some(at)),
+        "a run was lost or repeated"
+    );
+    for name in [
+        "compare.json",
+        "flows.parquet",
+        "queries.parquet",
+        "report.html",
+        "cubic/seed-3/flows.parquet",
+    ] {
+        let same = fs::read(dir.at("x").join(name)).unwrap()
+            == fs::read(dir.at("whole").join(name)).unwrap();
         assert!(same, "{name} differs");
     }
 }
@@ -187,12 +227,19 @@ fn an_interrupted_run_does_not_replace_a_whole_one() {
     let dir = Dir::small("run-interrupted");
     dir.run(&["run", "small.toml", "--out", "x", "-q"]).ends(0);
     let before = finished(&dir.at("x"));
-    let mut child = dir.command(&["run", "small.toml", "--out", "x", "--set", "duration=600s"]).spawn().unwrap();
+    let mut child = dir
+        .command(&["run", "small.toml", "--out", "x", "--set", "duration=600s"])
+        .spawn()
+        .unwrap();
     let progress = dir.at("x.partial/progress.json");
     wait_for(&mut child, "progress", || progress.exists());
     signal(&child, "-INT");
     let stopped = Ran::from(child.wait_with_output().unwrap()).ends(130);
-    assert!(stopped.err.contains("x.partial; x still holds the complete result"), "{}", stopped.err);
+    assert!(
+        stopped.err.contains("x.partial; x still holds the complete result"),
+        "{}",
+        stopped.err
+    );
     assert_eq!(finished(&dir.at("x")), before);
     let part = json(&fs::read(dir.at("x.partial/summary.json")).unwrap());
     assert_eq!(part["status"], "interrupted");
@@ -223,7 +270,8 @@ load = 0.9
 load-base = "host-links"
 "#,
     );
-    let mut child = dir.command(&["run", "slow.toml", "--out", "x", "--threads", "1"]).spawn().unwrap();
+    let mut child =
+        dir.command(&["run", "slow.toml", "--out", "x", "--threads", "1"]).spawn().unwrap();
     let progress = dir.at("x.partial/progress.json");
     let read = || fs::read(&progress).ok().map(|text| json(&text)["packet_hops"].as_u64().unwrap());
     wait_for(&mut child, "progress", || read().is_some());
@@ -236,7 +284,10 @@ load-base = "host-links"
     let stopped = Ran::from(child.wait_with_output().unwrap()).ends(130);
     assert!(asked.elapsed() < Duration::from_secs(15), "{:?}: {}", asked.elapsed(), stopped.err);
     let summary = json(&fs::read(dir.at("x/summary.json")).unwrap());
-    assert_eq!((&summary["status"], &summary["audit"]["conserved"]), (&"interrupted".into(), &true.into()));
+    assert_eq!(
+        (&summary["status"], &summary["audit"]["conserved"]),
+        (&"interrupted".into(), &true.into())
+    );
 }
 
 #[test]
@@ -251,7 +302,10 @@ fn a_table_goes_where_a_pipe_a_device_or_a_link_leads() {
         // A table that is not there empties nothing.
         dir.run(&["export", "x", "--table", "sweep", "--csv", link]).ends(1);
         dir.run(&["export", "x", "--csv", link]).ends(0);
-        assert!(fs::symlink_metadata(dir.at(link)).unwrap().is_symlink(), "{link} is no link any more");
+        assert!(
+            fs::symlink_metadata(dir.at(link)).unwrap().is_symlink(),
+            "{link} is no link any more"
+        );
         assert_eq!(fs::read_to_string(dir.at(target)).unwrap(), csv, "{link}");
     }
     fs::write(dir.at("target.csv"), "older").unwrap();
@@ -295,7 +349,11 @@ fn lost_output_is_a_failure_and_a_closed_pipe_is_not() {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = dir.command(words).stdout(full).output().unwrap();
         let ran = Ran::from(output).ends(1);
-        assert!(ran.err.contains("stdout") && ran.err.contains("No space left"), "{words:?}: {}", ran.err);
+        assert!(
+            ran.err.contains("stdout") && ran.err.contains("No space left"),
+            "{words:?}: {}",
+            ran.err
+        );
         let mut child = dir.command(words).stdout(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let ran = Ran::from(child.wait_with_output().unwrap()).ends(0);
@@ -314,7 +372,8 @@ fn the_revision_is_in_the_manifest_alone() {
     let plain = revision.strip_suffix("-dirty").unwrap_or(&revision);
     assert!(plain == "unknown" || is_commit(plain), "{version}");
     dir.run(&["compare", "small.toml", "--out", "c", "-q"]).ends(0);
-    dir.run(&["sweep", "small.toml", "--seeds", "1..2", "--keep", "all", "--out", "s", "-q"]).ends(0);
+    dir.run(&["sweep", "small.toml", "--seeds", "1..2", "--keep", "all", "--out", "s", "-q"])
+        .ends(0);
     for out in ["c", "s"] {
         let manifests = find(&dir.at(out), "manifest.json");
         assert_eq!(manifests.len(), 3);
@@ -325,7 +384,11 @@ fn the_revision_is_in_the_manifest_alone() {
         let others = ["summary.json", "compare.json", "sweep.json", "report.html"];
         for path in others.iter().flat_map(|name| find(&dir.at(out), name)) {
             let text = fs::read_to_string(&path).unwrap();
-            assert!(plain == "unknown" || !text.contains(plain), "{} tells of the revision", path.display());
+            assert!(
+                plain == "unknown" || !text.contains(plain),
+                "{} tells of the revision",
+                path.display()
+            );
         }
     }
 }
@@ -351,20 +414,35 @@ fn flows_and_queries_of_all_runs_are_pooled() {
                 expected.extend(own.lines().skip(1).map(|row| format!("{variant},{seed},{row}")));
             }
         }
-        assert!(expected.len() > 10 && pooled.lines().skip(1).eq(expected.iter().map(String::as_str)), "{table}");
+        assert!(
+            expected.len() > 10 && pooled.lines().skip(1).eq(expected.iter().map(String::as_str)),
+            "{table}"
+        );
     }
     // The same bytes on any number of threads.
-    dir.run(&["compare", "small.toml", "--seeds", "1..2", "--out", "d", "-q", "--threads=1"]).ends(0);
+    dir.run(&["compare", "small.toml", "--seeds", "1..2", "--out", "d", "-q", "--threads=1"])
+        .ends(0);
     for name in ["flows.parquet", "queries.parquet", "sizes.parquet"] {
-        assert!(fs::read(dir.at("c").join(name)).unwrap() == fs::read(dir.at("d").join(name)).unwrap(), "{name}");
+        assert!(
+            fs::read(dir.at("c").join(name)).unwrap() == fs::read(dir.at("d").join(name)).unwrap(),
+            "{name}"
+        );
     }
-    assert!(dir.run(&["export", "c"]).ends(0).out.starts_with("variant,statistic,"), "the default stays");
+    assert!(
+        dir.run(&["export", "c"]).ends(0).out.starts_with("variant,statistic,"),
+        "the default stays"
+    );
 
     // A sweep pools what its runs have kept, behind the grid's keys.
-    let sweep = ["sweep", "small.toml", "--grid", "traffic.queries.degree=4,8", "--seeds", "1..2", "-q"];
+    let sweep =
+        ["sweep", "small.toml", "--grid", "traffic.queries.degree=4,8", "--seeds", "1..2", "-q"];
     dir.run(&[&sweep[..], &["--out", "s", "--keep=all", "--threads=1"]].concat()).ends(0);
     let pooled = export("s", "flows");
-    assert!(pooled.starts_with("variant,traffic.queries.degree,seed,flow,class,"), "{}", &pooled[..80]);
+    assert!(
+        pooled.starts_with("variant,traffic.queries.degree,seed,flow,class,"),
+        "{}",
+        &pooled[..80]
+    );
     let all = rows(&pooled);
     let own = rows(&export("s/runs/traffic.queries.degree=8/seed-2", "flows")).len();
     assert_eq!(all.iter().filter(|row| row[..3] == ["base", "8", "2"]).count(), own);
@@ -374,6 +452,7 @@ fn flows_and_queries_of_all_runs_are_pooled() {
     // Of runs that have kept less there is none, and it is said.
     dir.run(&[&sweep[..], &["--out", "t"]].concat()).ends(0);
     assert!(!dir.at("t/queries.parquet").exists());
-    let later = dir.run(&[&sweep[..sweep.len() - 1], &["--out", "t", "--keep=all"]].concat()).ends(0);
+    let later =
+        dir.run(&[&sweep[..sweep.len() - 1], &["--out", "t", "--keep=all"]].concat()).ends(0);
     assert!(later.err.contains("no pooled flows.parquet"), "{}", later.err);
 }

@@ -15,7 +15,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("millpond-limit-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("millpond-limit-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Scratch(path)
     }
@@ -73,7 +74,10 @@ fn errors_have_their_place() {
 fn nothing_is_installed() {
     let scratch = Scratch::new("nothing");
     let shown = scratch.limit(&["show", "--json"]);
-    assert_eq!((shown.status.code(), shown.stdout.as_slice()), (Some(0), b"{\"limits\": []}\n".as_slice()));
+    assert_eq!(
+        (shown.status.code(), shown.stdout.as_slice()),
+        (Some(0), b"{\"limits\": []}\n".as_slice())
+    );
     assert_eq!(scratch.limit(&["show"]).status.code(), Some(1));
     assert_eq!(scratch.limit(&["remove", "--all"]).status.code(), Some(0));
     assert_eq!(scratch.limit(&["remove"]).status.code(), Some(2));
@@ -92,7 +96,10 @@ fn what_only_changes_or_reads_mounts_nothing() {
         assert_eq!(out.status.code(), Some(1), "{args:?}: {said}");
         assert!(said.contains("no limits are installed"), "{args:?}: {said}");
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        assert!(!mounts.contains(scratch.0.to_str().unwrap()), "{args:?} has mounted a file system");
+        assert!(
+            !mounts.contains(scratch.0.to_str().unwrap()),
+            "{args:?} has mounted a file system"
+        );
     }
 }
 
@@ -119,7 +126,8 @@ fn a_dry_run_exits_as_apply_would() {
     }
     let scratch = Scratch::new("dry");
     let file = scratch.0.join("limits.toml");
-    fs::write(&file, format!("{SCOPE}[[limit]]\nname = \"b\"\ncgroup = \"no-such-cgroup\"\n")).unwrap();
+    fs::write(&file, format!("{SCOPE}[[limit]]\nname = \"b\"\ncgroup = \"no-such-cgroup\"\n"))
+        .unwrap();
     let file = file.to_str().unwrap();
     let dry = scratch.limit(&["apply", "--dry-run", file]);
     let said = String::from_utf8_lossy(&dry.stderr);
@@ -152,7 +160,9 @@ fn a_file_may_be_exchanged_by_a_link() {
         let shown = scratch.limit(&["show", "--json"]);
         let all: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
         let limits = all["limits"].as_array().unwrap().iter();
-        let of = |q: &serde_json::Value| (q["limit_bps"].as_u64().unwrap(), q["file"].as_str().unwrap().to_string());
+        let of = |q: &serde_json::Value| {
+            (q["limit_bps"].as_u64().unwrap(), q["file"].as_str().unwrap().to_string())
+        };
         limits.map(of).collect::<Vec<_>>()
     };
     let known = at("l.toml").display().to_string();
@@ -215,7 +225,8 @@ fn serve_answers_again_when_files_had_run_out() {
         env!("CARGO_BIN_EXE_millpond"),
         scratch.0.display()
     );
-    let mut server = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
+    let mut server =
+        Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
     let mut comes = |what: &str| {
         let start = Instant::now();
         while metrics(address).is_none() {
@@ -239,7 +250,8 @@ fn packaging(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(path)
 }
 
-/// A node's pods as the recipe looks at them, again and again: `kubectl` is a script that prints a file.
+/// A node's pods as the recipe looks at them, again and again: `kubectl` is a script that prints a
+/// file.
 #[test]
 fn the_recipe_for_pods_follows_their_list() {
     let Some((scratch, files)) = installed("recipe") else { return };
@@ -255,7 +267,11 @@ fn the_recipe_for_pods_follows_their_list() {
         fs::write(&list, pods).unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let mut recipe = Command::new("sh");
-        recipe.arg(packaging("kubernetes/pods.sh")).env("PATH", path).env("LIST", &list).env("NODE", "here");
+        recipe
+            .arg(packaging("kubernetes/pods.sh"))
+            .env("PATH", path)
+            .env("LIST", &list)
+            .env("NODE", "here");
         recipe.env("EVERY", "0").env("FILE", files.0.join("pods.toml")).env("BPFFS", &scratch.0);
         let out = recipe.output().unwrap();
         let shown = scratch.limit(&["show", "--json"]);
@@ -272,7 +288,10 @@ fn the_recipe_for_pods_follows_their_list() {
         )
     };
     let (done, rates, said) = look(&pod("10M"));
-    assert!(done && rates == [10_000_000] && said.contains("waits for its cgroup"), "{rates:?} {said}");
+    assert!(
+        done && rates == [10_000_000] && said.contains("waits for its cgroup"),
+        "{rates:?} {said}"
+    );
     assert_eq!(look(&pod("10M")), (true, vec![10_000_000], String::new()), "nothing has changed");
     assert_eq!(look(&pod("20M")).1, [20_000_000]);
     let (done, rates, said) = look("no list");

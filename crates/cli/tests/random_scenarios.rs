@@ -1,7 +1,8 @@
-//! Random scenarios: kinds for every place of the packet path, drawn from the registries, with every output turned on.
-//! Whatever is drawn, a run ends within its time, conserves packets and does not panic, and every file of its folder but
-//! `manifest.json` and the object `run` of `summary.json` is the same at 1, 2 and 3 threads, in one partition and with
-//! general ports. A new kind takes part as soon as it is registered.
+//! Random scenarios: kinds for every place of the packet path, drawn from the registries, with
+//! every output turned on. Whatever is drawn, a run ends within its time, conserves packets and
+//! does not panic, and every file of its folder but `manifest.json` and the object `run` of
+//! `summary.json` is the same at 1, 2 and 3 threads, in one partition and with general ports. A new
+//! kind takes part as soon as it is registered.
 
 mod common;
 
@@ -77,15 +78,25 @@ fn value(key: &Key, dice: &mut Dice) -> Option<String> {
 }
 
 /// Keys that decide how large a run is, or what is written of it: drawn elsewhere, or left alone.
-const LEFT_ALONE: [&str; 7] = ["duration", "until", "warm-up", "kind", "name", "connections", "start"];
+const LEFT_ALONE: [&str; 7] =
+    ["duration", "until", "warm-up", "kind", "name", "connections", "start"];
 
 /// A network of a few hosts.
 fn network(dice: &mut Dice) -> String {
-    let kinds = places().into_iter().find(|info| info.place.path == "topology").expect("there are networks").kinds;
+    let kinds = places()
+        .into_iter()
+        .find(|info| info.place.path == "topology")
+        .expect("there are networks")
+        .kinds;
     let kind = kinds[dice.below(kinds.len())].mechanism.kind;
     let n = |dice: &mut Dice| dice.pick(&[1, 2, 3]);
     let size = match kind {
-        "leaf-spine" => format!("leaves = {}\nspines = {}\nhosts-per-leaf = {}\n", 1 + n(dice), n(dice), 1 + n(dice)),
+        "leaf-spine" => format!(
+            "leaves = {}\nspines = {}\nhosts-per-leaf = {}\n",
+            1 + n(dice),
+            n(dice),
+            1 + n(dice)
+        ),
         "fat-tree" if dice.one_in(4) => "k = 4\n".into(),
         "fat-tree" => "k = 2\n".into(),
         "single-switch" => format!("hosts = {}\n", 2 + n(dice)),
@@ -102,18 +113,28 @@ fn file(dice: &mut Dice) -> String {
     let names: String = (0..switches).map(|i| format!("{{ name = \"s{i}\" }}, ")).collect();
     let mut links = String::new();
     let mut link = |a: String, b: String, rate: &str, delay: &str| {
-        links += &format!("{{ a = \"{a}\", b = \"{b}\", rate = \"{rate}\", delay = \"{delay}\" }}, ");
+        links +=
+            &format!("{{ a = \"{a}\", b = \"{b}\", rate = \"{rate}\", delay = \"{delay}\" }}, ");
     };
     for host in 0..switches * each {
-        link(format!("host{host}"), format!("s{}", host / each), dice.pick(&["1Gbps", "10Gbps"]), "1us");
+        link(
+            format!("host{host}"),
+            format!("s{}", host / each),
+            dice.pick(&["1Gbps", "10Gbps"]),
+            "1us",
+        );
     }
     for switch in 0..switches {
         for _ in 0..1 + dice.below(2) {
-            let (rate, delay) = (dice.pick(&["1Gbps", "10Gbps"]), dice.pick(&["500ns", "2us", "7us"]));
+            let (rate, delay) =
+                (dice.pick(&["1Gbps", "10Gbps"]), dice.pick(&["500ns", "2us", "7us"]));
             link(format!("s{switch}"), format!("s{}", (switch + 1) % switches), rate, delay);
         }
     }
-    format!("[topology.graph]\nhosts = {}\nswitches = [{names}]\nlinks = [{links}]\n", switches * each)
+    format!(
+        "[topology.graph]\nhosts = {}\nswitches = [{names}]\nlinks = [{links}]\n",
+        switches * each
+    )
 }
 
 /// One traffic of a kind, short enough to end.
@@ -128,17 +149,30 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
         }
         "incast" => {
             let often = dice.pick(&["period = \"40us\"", "rate = 9000.0", "count = 2"]);
-            let more =
-                dice.pick(&["", "request = 50\n", "request = 50\nthink-time = \"5us\"\nthink-deviation = \"2us\"\n"]);
-            format!("degree = {}\nresponse = {size}\n{often}\n{more}", 1 + dice.below(hosts as usize - 1))
+            let more = dice.pick(&[
+                "",
+                "request = 50\n",
+                "request = 50\nthink-time = \"5us\"\nthink-deviation = \"2us\"\n",
+            ]);
+            format!(
+                "degree = {}\nresponse = {size}\n{often}\n{more}",
+                1 + dice.below(hosts as usize - 1)
+            )
         }
-        "rpc" => format!("clients = 1\nservers = 1\nconnections = {}\nresponse = {size}\n", 1 + dice.below(3)),
+        "rpc" => format!(
+            "clients = 1\nservers = 1\nconnections = {}\nresponse = {size}\n",
+            1 + dice.below(3)
+        ),
         "probe" => dice.pick(&["period = \"20us\"\n", "period = \"70us\"\nsize = 2000\n"]).into(),
         "flows" => {
             let row = |dice: &mut Dice| {
                 let (src, other) = (host(dice), 1 + dice.below(hosts as usize - 1));
                 let dst = (src + other) % hosts as usize;
-                format!("[{}.5, {src}, {dst}, {}], ", dice.below(120), dice.pick(&[1, 1500, 40_000, 200_000]))
+                format!(
+                    "[{}.5, {src}, {dst}, {}], ",
+                    dice.below(120),
+                    dice.pick(&[1, 1500, 40_000, 200_000])
+                )
             };
             format!("rows = [{}]\n", (0..1 + dice.below(9)).map(|_| row(dice)).collect::<String>())
         }
@@ -183,7 +217,10 @@ fn failure(plan: &Plan, dice: &mut Dice) -> String {
         "converge = \"50us\"\n",
         "converge = \"never\"\ndetect = \"5us\"\n",
     ]);
-    format!("[[failure]]\nlink = [\"{a}\", \"{b}\"]\nat = \"{}us\"\nuntil = \"{until}\"\n{more}", dice.below(90))
+    format!(
+        "[[failure]]\nlink = [\"{a}\", \"{b}\"]\nat = \"{}us\"\nuntil = \"{until}\"\n{more}",
+        dice.below(90)
+    )
 }
 
 /// A kind and some of its keys, or some keys of a table, at this path.
@@ -193,7 +230,8 @@ fn keys_of(path: &str, keys: &[KeyInfo], often: usize, dice: &mut Dice) -> Vec<(
         if dice.one_in(often)
             && let Some(value) = value(&key.key, dice)
         {
-            let whole = if path.is_empty() { key.name.clone() } else { format!("{path}.{}", key.name) };
+            let whole =
+                if path.is_empty() { key.name.clone() } else { format!("{path}.{}", key.name) };
             set.push((whole, value));
         }
     }
@@ -209,7 +247,11 @@ fn overrides(traffics: &[(String, &'static str)], dice: &mut Dice) -> Vec<Vec<(S
             "topology" | "limit" => {}
             "traffic" => {
                 for (name, own) in traffics {
-                    let kind = info.kinds.iter().find(|kind| kind.mechanism.kind == *own).expect("it was drawn");
+                    let kind = info
+                        .kinds
+                        .iter()
+                        .find(|kind| kind.mechanism.kind == *own)
+                        .expect("it was drawn");
                     let keys = keys_of(&format!("traffic.{name}"), &kind.keys, 12, dice);
                     groups.extend(keys.into_iter().map(|one| vec![one]));
                 }
@@ -223,8 +265,12 @@ fn overrides(traffics: &[(String, &'static str)], dice: &mut Dice) -> Vec<Vec<(S
         }
     }
     for table in tables() {
-        if !["engine", "capture", "failure", "application", "limit", "traffic"].contains(&table.path) {
-            groups.extend(keys_of(table.path, &table.keys, 25, dice).into_iter().map(|one| vec![one]));
+        if !["engine", "capture", "failure", "application", "limit", "traffic"]
+            .contains(&table.path)
+        {
+            groups.extend(
+                keys_of(table.path, &table.keys, 25, dice).into_iter().map(|one| vec![one]),
+            );
         }
     }
     dice.shuffle(&mut groups);
@@ -235,7 +281,8 @@ fn overrides(traffics: &[(String, &'static str)], dice: &mut Dice) -> Vec<Vec<(S
 
 /// Limits, by name.
 fn limits(dice: &mut Dice) -> String {
-    let info = places().into_iter().find(|info| info.place.path == "limit").expect("there are limits");
+    let info =
+        places().into_iter().find(|info| info.place.path == "limit").expect("there are limits");
     let mut text = String::new();
     for n in 0..dice.below(3) {
         let kind = info.kinds[dice.below(info.kinds.len())].mechanism.kind;
@@ -261,10 +308,15 @@ fn draw(seed: u64) -> (Drawn, Plan) {
         seed % 1000,
         network(&mut dice)
     );
-    let kinds = places().into_iter().find(|info| info.place.path == "traffic").expect("there are traffics").kinds;
+    let kinds = places()
+        .into_iter()
+        .find(|info| info.place.path == "traffic")
+        .expect("there are traffics")
+        .kinds;
     let one = "[[traffic]]\nname = \"t\"\nkind = \"flows\"\nrows = [[1, 0, 1, 1000]]\n";
-    let bare =
-        Drawn { text: format!("{head}{one}"), set: Vec::new() }.plan().expect("the least of each network is one");
+    let bare = Drawn { text: format!("{head}{one}"), set: Vec::new() }
+        .plan()
+        .expect("the least of each network is one");
     let mut traffics: Vec<(String, &'static str)> = Vec::new();
     let mut drawn = Drawn { text: head, set: Vec::new() };
     for n in 0..1 + dice.below(3) {
@@ -334,7 +386,10 @@ fn run(dir: &Dir, drawn: &Drawn, out: &Path, how: &[&str]) -> Result<(), String>
     // A run in which nothing can happen any more keeps its results, and says so by its exit code.
     match status.code() {
         Some(0 | 3) => Ok(()),
-        code => Err(format!("{how:?}: exit code {code:?}: {}", text(&std::fs::read(&errors).unwrap_or_default()))),
+        code => Err(format!(
+            "{how:?}: exit code {code:?}: {}",
+            text(&std::fs::read(&errors).unwrap_or_default())
+        )),
     }
 }
 
@@ -342,8 +397,9 @@ fn run(dir: &Dir, drawn: &Drawn, out: &Path, how: &[&str]) -> Result<(), String>
 fn examine(drawn: &Drawn, horizon: f64) -> Result<(), String> {
     let dir = Dir::new("random");
     dir.write("s.toml", &drawn.text);
-    let engine =
-        |partitions: &str, ports: &str| [format!("engine.partitions={partitions}"), format!("engine.ports={ports}")];
+    let engine = |partitions: &str, ports: &str| {
+        [format!("engine.partitions={partitions}"), format!("engine.ports={ports}")]
+    };
     let ways = [
         ("1", "auto", "auto"),
         ("2", "auto", "auto"),
@@ -408,7 +464,11 @@ fn table(text: &str, number: usize) -> Option<(usize, usize)> {
 /// The first of the scenarios' numbers, printed for those who look for a failure again.
 fn first_seed(anew: bool) -> u64 {
     let given = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok());
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |since| since.as_secs());
+    let now = || {
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(1, |since| since.as_secs())
+    };
     let seed: u64 = given.unwrap_or_else(|| if anew { now() } else { 1 });
     println!("random scenarios from PROPTEST_RNG_SEED={seed} on");
     seed
@@ -433,7 +493,8 @@ impl Found {
         self.slowest = self.slowest.max((start.elapsed(), seed));
         if let Err(what) = examined {
             let least = if self.wrong.len() < 3 { shrink(drawn, horizon) } else { drawn };
-            let set: String = least.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
+            let set: String =
+                least.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
             println!("PROPTEST_RNG_SEED={seed}: {what}\n{}\n{set}\n", least.text);
             self.wrong.push(seed);
         }
@@ -463,10 +524,15 @@ fn all(first: u64, count: u64) -> BTreeSet<String> {
     let mut found = Found::default();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().for_each(|worker| found.merge(worker.join().expect("a worker's panic is the test's")));
+        workers
+            .into_iter()
+            .for_each(|worker| found.merge(worker.join().expect("a worker's panic is the test's")));
     });
     let Found { wrong, kinds, slowest: (slowest, seed) } = found;
-    println!("{count} scenarios, {} kinds; the slowest took {slowest:?} (PROPTEST_RNG_SEED={seed})", kinds.len());
+    println!(
+        "{count} scenarios, {} kinds; the slowest took {slowest:?} (PROPTEST_RNG_SEED={seed})",
+        kinds.len()
+    );
     assert!(
         wrong.is_empty(),
         "{} of {count} scenarios go wrong, first {:?}",
@@ -480,7 +546,9 @@ fn all(first: u64, count: u64) -> BTreeSet<String> {
 fn taken(plan: &Plan) -> Vec<String> {
     let resolved: Vec<&str> = plan.resolved.split_whitespace().collect();
     let has = |kind: &str| {
-        resolved.windows(3).any(|three| three[0].ends_with("kind") && three[2].trim_matches(['"', ',']) == kind)
+        resolved
+            .windows(3)
+            .any(|three| three[0].ends_with("kind") && three[2].trim_matches(['"', ',']) == kind)
     };
     let mut all = Vec::new();
     for info in places() {

@@ -1,5 +1,6 @@
-//! The page in a browser: it renders, its script runs, nothing lands on the console, nothing is asked of the network, a
-//! phone does not scroll sideways and can be read, and its charts can be taken away. Skipped, with a message, where there is no Chromium.
+//! The page in a browser: it renders, its script runs, nothing lands on the console, nothing is
+//! asked of the network, a phone does not scroll sideways and can be read, and its charts can be
+//! taken away. Skipped, with a message, where there is no Chromium.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,11 @@ impl Dir {
 
     /// Runs millpond here.
     fn millpond(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_millpond")).args(arguments).current_dir(&self.0).output().unwrap()
+        Command::new(env!("CARGO_BIN_EXE_millpond"))
+            .args(arguments)
+            .current_dir(&self.0)
+            .output()
+            .unwrap()
     }
 
     #[track_caller]
@@ -93,37 +98,64 @@ struct Seen {
 }
 
 fn browser() -> Option<&'static str> {
-    let there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    let there = |name: &&str| {
+        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(there);
     if found.is_none() {
-        eprintln!("SKIPPED: no Chromium (Debian: apt-get install chromium); the page was not opened");
+        eprintln!(
+            "SKIPPED: no Chromium (Debian: apt-get install chromium); the page was not opened"
+        );
     }
     found
 }
 
 /// Opens a page of text in a window of this width. Whatever it asks for, no name resolves.
 fn open(browser: &str, dir: &Dir, page: &str, width: u32) -> Seen {
-    let (file, profile, log) = (dir.0.join("page.html"), dir.0.join("profile"), dir.0.join("net.json"));
+    let (file, profile, log) =
+        (dir.0.join("page.html"), dir.0.join("profile"), dir.0.join("net.json"));
     let _ = fs::remove_dir_all(&profile);
     fs::write(&file, page).unwrap();
     let with = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
     let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"])
-        .args(["--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--v=0", "--dump-dom"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-sync",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-dev-shm-usage",
+        ])
+        .args([
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--enable-logging=stderr",
+            "--v=0",
+            "--dump-dom",
+        ])
         .arg(format!("--window-size={width},844"))
-        .args([with("user-data-dir", &profile), with("log-net-log", &log), with("crash-dumps-dir", &profile)])
+        .args([
+            with("user-data-dir", &profile),
+            with("log-net-log", &log),
+            with("crash-dumps-dir", &profile),
+        ])
         .arg(format!("file://{}", file.display()))
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let complaints = errors.lines().filter(|line| line.contains(":CONSOLE")).map(String::from).collect();
+    let complaints =
+        errors.lines().filter(|line| line.contains(":CONSOLE")).map(String::from).collect();
     let net: serde_json::Value = serde_json::from_slice(&fs::read(&log).unwrap()).unwrap();
     let events = net["events"].as_array().unwrap();
     // The browser's own requests have no page behind them.
-    let of_a_page =
-        |event: &&serde_json::Value| event["params"]["initiator"].as_str().is_some_and(|by| by != "not an origin");
+    let of_a_page = |event: &&serde_json::Value| {
+        event["params"]["initiator"].as_str().is_some_and(|by| by != "not an origin")
+    };
     let urls = events.iter().filter(of_a_page).filter_map(|event| event["params"]["url"].as_str());
     let requests = urls.filter(|url| !url.starts_with("data:")).map(String::from).collect();
     Seen { dom: String::from_utf8_lossy(&output.stdout).into_owned(), complaints, requests }
@@ -163,7 +195,10 @@ fn the_pages_render_quietly() {
         // A window is never as narrow as a phone, but a frame is.
         let narrow = open(browser, &dir, &in_a_frame(&page, 390), 1280);
         assert_eq!(narrow.complaints, Vec::<String>::new());
-        assert!(narrow.dom.contains("data-widths=\"390 390\""), "{folder}: the page scrolls sideways on a phone");
+        assert!(
+            narrow.dom.contains("data-widths=\"390 390\""),
+            "{folder}: the page scrolls sideways on a phone"
+        );
     }
 }
 
@@ -214,22 +249,38 @@ fn charts_can_be_taken_away_and_drawn_on_the_other_scale() {
     let csv: Vec<&str> = taken["text/csv"].as_str().unwrap().lines().collect();
     assert_eq!(csv[0], "series,seed,time since the start (us),waiting bytes (bytes),low,high");
     // The first sample is taken after one period; each variant has its points under its own name.
-    assert!(csv[1].starts_with("small & old,,10,") && csv.iter().any(|line| line.starts_with("large,,")), "{csv:?}");
-    let values = csv[1..].iter().map(|line| line.split(',').nth(3).unwrap().parse::<f64>().unwrap());
-    assert!(values.clone().fold(0.0, f64::max) > 50_000.0 && values.fold(f64::INFINITY, f64::min) == 0.0);
+    assert!(
+        csv[1].starts_with("small & old,,10,")
+            && csv.iter().any(|line| line.starts_with("large,,")),
+        "{csv:?}"
+    );
+    let values =
+        csv[1..].iter().map(|line| line.split(',').nth(3).unwrap().parse::<f64>().unwrap());
+    assert!(
+        values.clone().fold(0.0, f64::max) > 50_000.0
+            && values.fold(f64::INFINITY, f64::min) == 0.0
+    );
     assert_eq!(taken["sound"], true);
     assert_eq!(taken["name"], "page-more-queues-over-time-the-fullest-queue-anywhere.csv");
     assert_eq!(taken["scales"], serde_json::json!(["linear", "log", "linear"]));
     let svg = taken["image/svg+xml"].as_str().unwrap();
     // By itself: its colours are resolved, and its series have names.
-    assert!(!svg.contains("var(") && !svg.contains("data-p") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""));
-    assert!(svg.contains(">small &amp; old</text>") && svg.contains("The fullest queue anywhere"), "{svg}");
+    assert!(
+        !svg.contains("var(")
+            && !svg.contains("data-p")
+            && svg.contains("xmlns=\"http://www.w3.org/2000/svg\"")
+    );
+    assert!(
+        svg.contains(">small &amp; old</text>") && svg.contains("The fullest queue anywhere"),
+        "{svg}"
+    );
 }
 
 #[test]
 fn a_sweep_of_two_keys_has_heat_maps_that_a_phone_shows() {
     let dir = Dir::new("heat");
-    let grid = ["--grid", "traffic.answers.degree=4,8", "--grid", "switch.buffer.size=50KB,100KB,300KB"];
+    let grid =
+        ["--grid", "traffic.answers.degree=4,8", "--grid", "switch.buffer.size=50KB,100KB,300KB"];
     let common = ["sweep", "scenario.toml", "--seeds", "1..2", "--out", "grid", "--quiet"];
     dir.done(&[&common[..], &grid[..]].concat());
     let page = dir.page("grid");
@@ -249,12 +300,14 @@ fn what_is_wrong_would_be_seen() {
     dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
     let Some(browser) = browser() else { return };
     let page = dir.page("one");
-    let with = |what: &str| open(browser, &dir, &page.replace("</body>", &format!("{what}</body>")), 1280);
+    let with =
+        |what: &str| open(browser, &dir, &page.replace("</body>", &format!("{what}</body>")), 1280);
     assert_eq!(with("<script>throw new Error('x')</script>").complaints.len(), 1);
     let image = "<img src=\"http://localhost:1/x.png\">";
     assert!(!with(image).complaints.is_empty(), "the page's policy lets a request through");
     let policy = "http-equiv=\"Content-Security-Policy\"";
-    let page = page.replace(policy, "name=\"nothing\"").replace("</body>", &format!("{image}</body>"));
+    let page =
+        page.replace(policy, "name=\"nothing\"").replace("</body>", &format!("{image}</body>"));
     assert!(!open(browser, &dir, &page, 1280).requests.is_empty(), "a request would go unseen");
 }
 
@@ -263,7 +316,9 @@ fn the_page_is_made_again_byte_for_byte() {
     let dir = Dir::new("again");
     dir.done(&["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"]);
     let page = dir.page("both");
-    assert!(page.contains("small &amp; old") && !page.contains("small & old") && !page.contains("://"));
+    assert!(
+        page.contains("small &amp; old") && !page.contains("small & old") && !page.contains("://")
+    );
     assert!(page.contains("default-src 'none'"));
     fs::remove_file(dir.0.join("both/report.html")).unwrap();
     dir.done(&["report", "both"]);

@@ -1,5 +1,5 @@
-//! `millpond reproduce` as a user meets it: what is told before anything is run. That papers are run, decided and gone on
-//! with is tested on a tiny paper beside the code.
+//! `millpond reproduce` as a user meets it: what is told before anything is run. That papers are
+//! run, decided and gone on with is tested on a tiny paper beside the code.
 
 mod common;
 
@@ -10,7 +10,9 @@ use millpond_claims::{Kinds, Paper, all_claims, papers};
 fn kinds(paper: &'static Paper, experiment: Option<&str>) -> Kinds {
     match experiment {
         None => Kinds::of(all_claims(paper).map(|(_, kind)| kind)),
-        Some(of) => Kinds::of(paper.claims.iter().filter(|claim| claim.experiment() == of).map(|claim| claim.kind())),
+        Some(of) => Kinds::of(
+            paper.claims.iter().filter(|claim| claim.experiment() == of).map(|claim| claim.kind()),
+        ),
     }
 }
 
@@ -27,17 +29,29 @@ fn json(kinds: Kinds) -> serde_json::Value {
 fn what_there_is_is_listed() {
     let dir = Dir::small("list");
     let ran = dir.run(&["reproduce"]).ends(0);
-    let listed: serde_json::Value = serde_json::from_str(&dir.run(&["reproduce", "--json"]).ends(0).out).unwrap();
+    let listed: serde_json::Value =
+        serde_json::from_str(&dir.run(&["reproduce", "--json"]).ends(0).out).unwrap();
     for paper in papers() {
-        let of = listed.as_array().unwrap().iter().find(|listed| listed["paper"] == paper.name).unwrap();
+        let of =
+            listed.as_array().unwrap().iter().find(|listed| listed["paper"] == paper.name).unwrap();
         let of_kinds = kinds(paper, None);
         assert_eq!(of["kinds"], json(of_kinds));
         let n = |key: &str| of[key].as_array().unwrap().len();
-        assert_eq!(of_kinds.all(), n("claims") + n("emulated"), "{}: a claim has one kind", paper.name);
-        assert!(ran.out.contains(&format!("{}: {} claims", paper.title, of_kinds.all())), "{}", ran.out);
+        assert_eq!(
+            of_kinds.all(),
+            n("claims") + n("emulated"),
+            "{}: a claim has one kind",
+            paper.name
+        );
+        assert!(
+            ran.out.contains(&format!("{}: {} claims", paper.title, of_kinds.all())),
+            "{}",
+            ran.out
+        );
         assert!(ran.out.contains(&format!("claims: {of_kinds}\n")), "{}", ran.out);
     }
-    let canary = listed.as_array().unwrap().iter().find(|paper| paper["paper"] == "canary").unwrap();
+    let canary =
+        listed.as_array().unwrap().iter().find(|paper| paper["paper"] == "canary").unwrap();
     assert!(canary["claims"].as_array().unwrap().contains(&"canary-S1a".into()), "{canary}");
 }
 
@@ -83,7 +97,11 @@ measure = { kind = "change", experiment = "cut", load = 30, statistic = { flows 
     let out = dir.at("out").display().to_string();
     let ran = dir.run(&["reproduce", &folder, "--quick", "--out", &out]).ends(3);
     assert!(ran.err.contains("2 of 2 runs stalled, so they decide no claim"), "{}", ran.err);
-    assert!(ran.out.contains("not-evaluated") && ran.out.contains("stalled with seed 1"), "{}", ran.out);
+    assert!(
+        ran.out.contains("not-evaluated") && ran.out.contains("stalled with seed 1"),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]
@@ -91,7 +109,11 @@ fn a_quick_run_replaces_no_page_of_a_full_one() {
     let dir = Dir::small("pages");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/tlt");
     let ran = dir.run(&["reproduce", "tlt", "--quick", "--page", folder]).ends(2);
-    assert!(ran.err.contains("has the results of a full run; --force replaces them"), "{}", ran.err);
+    assert!(
+        ran.err.contains("has the results of a full run; --force replaces them"),
+        "{}",
+        ran.err
+    );
     let ran = dir.run(&["reproduce", "all", "--quick", "--page", folder]).ends(2);
     assert!(ran.err.contains("a page is of one paper"), "{}", ran.err);
 }
@@ -102,7 +124,11 @@ fn a_wrong_name_is_told_with_the_nearest() {
     let ran = dir.run(&["reproduce", "canray"]).ends(2);
     assert!(ran.err.contains("Is it canary?"), "{}", ran.err);
     let ran = dir.run(&["reproduce", "canary", "--only", "S9"]).ends(2);
-    assert!(ran.err.contains("no such experiment or claim") && ran.err.contains("S1a"), "{}", ran.err);
+    assert!(
+        ran.err.contains("no such experiment or claim") && ran.err.contains("S1a"),
+        "{}",
+        ran.err
+    );
     dir.run(&["reproduce", "canary", "--seeds", "3..1"]).ends(2);
     let ran = dir.run(&["reproduce", "canary", "--only", "one-gog"]).ends(2);
     assert!(ran.err.contains("did you mean `one-gig`?"), "{}", ran.err);
@@ -119,7 +145,9 @@ fn a_wrong_name_is_told_with_the_nearest() {
     for option in ["--quick", "--dry-run", "--only=S1", "--seeds=1..2", "--out=x"] {
         let ran = dir.run(&["reproduce", option]).ends(2);
         assert!(
-            ran.err.contains("of which paper? There is: presto, nrm, hpcc, tlt, backdraft, canary, all"),
+            ran.err.contains(
+                "of which paper? There is: presto, nrm, hpcc, tlt, backdraft, canary, all"
+            ),
             "{option}: {}",
             ran.err
         );
@@ -130,17 +158,44 @@ fn a_wrong_name_is_told_with_the_nearest() {
 #[test]
 fn a_dry_run_estimates_and_touches_nothing() {
     let dir = Dir::small("dry");
-    let ran = dir.run(&["reproduce", "canary", "--quick", "--only", "one-gig", "--seeds", "1..4", "--dry-run"]).ends(0);
-    assert!(ran.out.contains("6 schemes × 3 loads × 4 seeds = 72 runs, 72 to do: about"), "{}", ran.out);
+    let ran = dir
+        .run(&[
+            "reproduce",
+            "canary",
+            "--quick",
+            "--only",
+            "one-gig",
+            "--seeds",
+            "1..4",
+            "--dry-run",
+        ])
+        .ends(0);
+    assert!(
+        ran.out.contains("6 schemes × 3 loads × 4 seeds = 72 runs, 72 to do: about"),
+        "{}",
+        ran.out
+    );
     let of_one = kinds(named("canary"), Some("one-gig"));
     let first = format!("canary: {} claims ({of_one}), 1 experiment, 72 runs\n", of_one.all());
     assert!(ran.out.starts_with(&first), "{}", ran.out);
-    let few = dir.run(&["reproduce", "canary", "--only", "one-gig", "--seeds", "1..4", "--dry-run"]).ends(0).out;
-    assert!(few.contains("4 seeds of the 5 that experiment one-gig needs: its claims would not be decided"), "{few}");
-    let told = dir.run(&["reproduce", "canary", "--only", "one-gig", "--dry-run", "--json"]).ends(0).out;
+    let few = dir
+        .run(&["reproduce", "canary", "--only", "one-gig", "--seeds", "1..4", "--dry-run"])
+        .ends(0)
+        .out;
+    assert!(
+        few.contains(
+            "4 seeds of the 5 that experiment one-gig needs: its claims would not be decided"
+        ),
+        "{few}"
+    );
+    let told =
+        dir.run(&["reproduce", "canary", "--only", "one-gig", "--dry-run", "--json"]).ends(0).out;
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["papers"][0]["kinds"], json(of_one));
-    assert_eq!((&told["experiments"][0]["runs"], &told["experiments"][0]["left"]), (&150.into(), &150.into()));
+    assert_eq!(
+        (&told["experiments"][0]["runs"], &told["experiments"][0]["left"]),
+        (&150.into(), &150.into())
+    );
     assert!(!dir.at("out").exists());
 }
 
@@ -164,16 +219,37 @@ fn interrupted_it_says_how_to_go_on_and_reports_on_what_there_is() {
     let running = dir.at("out/reproduce-canary/headline/.running/1");
     let deadline = Instant::now() + Duration::from_secs(120);
     while !running.exists() {
-        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "it has not begun a run");
+        assert!(
+            Instant::now() < deadline && child.try_wait().unwrap().is_none(),
+            "it has not begun a run"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     let stopped = common::Ran::from(child.wait_with_output().unwrap()).ends(130);
-    assert!(stopped.err.contains("headline: 0 of 18 runs are finished; the same command goes on"), "{}", stopped.err);
-    assert!(stopped.out.is_empty() && stopped.err.contains("report of what there is"), "{}", stopped.err);
+    assert!(
+        stopped.err.contains("headline: 0 of 18 runs are finished; the same command goes on"),
+        "{}",
+        stopped.err
+    );
+    assert!(
+        stopped.out.is_empty() && stopped.err.contains("report of what there is"),
+        "{}",
+        stopped.err
+    );
     let out = dir.at("out/reproduce-canary");
-    let claims: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("claims.json")).unwrap()).unwrap();
-    assert!(claims.as_array().unwrap().iter().all(|claim| claim["status"] == "not-evaluated"), "{claims}");
+    let claims: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(out.join("claims.json")).unwrap()).unwrap();
+    assert!(
+        claims.as_array().unwrap().iter().all(|claim| claim["status"] == "not-evaluated"),
+        "{claims}"
+    );
     let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"status\": \"interrupted\""), "{manifest}");
     assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("interrupted"));

@@ -1,5 +1,6 @@
-//! Size: a network of ten thousand hosts, ten million connections, and the barrier's model. Minutes each, so they run in
-//! `make test-full` only, and they build what they measure with the release profile.
+//! Size: a network of ten thousand hosts, ten million connections, and the barrier's model. Minutes
+//! each, so they run in `make test-full` only, and they build what they measure with the release
+//! profile.
 
 mod common;
 
@@ -16,7 +17,9 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn release() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
     let mut build = Command::new(env!("CARGO"));
-    succeed(build.args(["build", "--release", "--locked", "-p", "millpond-cli"]).current_dir(root()));
+    succeed(
+        build.args(["build", "--release", "--locked", "-p", "millpond-cli"]).current_dir(root()),
+    );
     root().join(target).join("release/millpond")
 }
 
@@ -24,9 +27,18 @@ fn run(text: &str, words: &[&str]) -> Value {
     let dir = Dir::new("scale");
     let scenario = dir.write("scale.toml", text);
     let mut command = Command::new(release());
-    command.arg("run").arg(scenario).args(["--json", "--quiet"]).args(words).arg("--out").arg(dir.at("out"));
+    command
+        .arg("run")
+        .arg(scenario)
+        .args(["--json", "--quiet"])
+        .args(words)
+        .arg("--out")
+        .arg(dir.at("out"));
     let summary = json(&succeed(&mut command).stdout);
-    assert_eq!((&summary["status"], &summary["audit"]["conserved"]), (&"complete".into(), &true.into()));
+    assert_eq!(
+        (&summary["status"], &summary["audit"]["conserved"]),
+        (&"complete".into(), &true.into())
+    );
     summary
 }
 
@@ -98,14 +110,17 @@ fn ten_million_connections_take_the_memory_of_one_million() {
     assert!(ten as f64 <= 1.2 * million as f64, "{million} bytes for a million, {ten} for ten");
 }
 
-/// loom runs the barrier's model through every interleaving. It needs a build of its own (`--cfg loom`).
+/// loom runs the barrier's model through every interleaving. It needs a build of its own (`--cfg
+/// loom`).
 #[test]
 #[ignore = "a minute: builds the simulator with --cfg loom"]
 fn every_interleaving_of_the_barrier() {
     let _alone = ALONE.lock();
     let target = root().join("target/loom");
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "-p", "millpond-sim", "--lib", "--release", "--locked", "barrier"]).current_dir(root());
+    command
+        .args(["test", "-p", "millpond-sim", "--lib", "--release", "--locked", "barrier"])
+        .current_dir(root());
     command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target);
     let output = succeed(&mut command);
     let said = common::text(&output.stdout);

@@ -87,11 +87,13 @@ fn runs_of_a_comparison_share_their_bins() {
     let dir = Dir::new("bins");
     dir.write("bins.toml", BINS);
     let ran = dir.run(&["compare", "bins.toml", "--seeds", "4", "--by-size", "--out", "c"]).ends(0);
-    let rows = |end: &str| ran.out.lines().filter(|line| line.contains('%') && line.contains(end)).count();
+    let rows =
+        |end: &str| ran.out.lines().filter(|line| line.contains('%') && line.contains(end)).count();
     assert_eq!((rows(" 1.00 KB "), rows(" 100 KB ")), (1, 1), "{}", ran.out);
     let csv = dir.run(&["export", "c", "--table", "flows"]).ends(0).out;
     let sizes = csv.lines().skip(1).map(|line| line.split(',').nth(6).unwrap());
-    let (small, all) = sizes.fold((0.0, 0.0), |(small, all), size| (small + f64::from(size == "1000"), all + 1.0));
+    let (small, all) =
+        sizes.fold((0.0, 0.0), |(small, all), size| (small + f64::from(size == "1000"), all + 1.0));
     let check = |statistics: &Value| {
         let bins = bins(statistics);
         let of: Vec<_> = bins.iter().map(|(_, _, to, completed)| (*to, completed * 4.0)).collect();
@@ -99,7 +101,18 @@ fn runs_of_a_comparison_share_their_bins() {
     };
     check(&read(&dir, "c/compare.json")[0]["statistics"]);
     for keep in ["summary", "all"] {
-        let grid = ["sweep", "bins.toml", "--grid", "host.mtu=1500", "--seeds", "4", "--keep", keep, "--out", keep];
+        let grid = [
+            "sweep",
+            "bins.toml",
+            "--grid",
+            "host.mtu=1500",
+            "--seeds",
+            "4",
+            "--keep",
+            keep,
+            "--out",
+            keep,
+        ];
         dir.run(&grid).ends(0);
         check(&read(&dir, &format!("{keep}/sweep.json"))["points"][0]["statistics"]);
     }
@@ -135,18 +148,33 @@ fn bins_of_many_sizes_are_of_all_seeds() {
 #[test]
 fn named_numbers_are_in_the_table_in_json_and_on_the_page() {
     let dir = Dir::new("shows");
-    dir.write("mixed.toml", &format!("shows = [\"queries.qct.p99\", \"calls.latency.p50\", \"timeouts\"]\n{MIXED}"));
+    dir.write(
+        "mixed.toml",
+        &format!("shows = [\"queries.qct.p99\", \"calls.latency.p50\", \"timeouts\"]\n{MIXED}"),
+    );
     let ran = dir.run(&["compare", "mixed.toml", "--seeds", "2", "--out", "c"]).ends(0);
-    let heads: Vec<String> =
-        ran.out.lines().take(2).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!(heads, ["flows queries calls time-", "variant done QCT p99 lat. p50 outs"], "{}", ran.out);
+    let heads: Vec<String> = ran
+        .out
+        .lines()
+        .take(2)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(
+        heads,
+        ["flows queries calls time-", "variant done QCT p99 lat. p50 outs"],
+        "{}",
+        ran.out
+    );
     let results = read(&dir, "c/compare.json");
     for (at, variant) in results.as_array().unwrap().iter().enumerate() {
         let shows = variant["shows"].as_object().unwrap();
         let names: BTreeSet<&str> = shows.keys().map(String::as_str).collect();
         assert_eq!(names, BTreeSet::from(["calls.latency.p50", "queries.qct.p99", "timeouts"]));
         let statistics = &variant["statistics"];
-        assert_eq!(shows["calls.latency.p50"]["mean"], statistics["latency_us"]["calls"]["p50"]["mean"]);
+        assert_eq!(
+            shows["calls.latency.p50"]["mean"],
+            statistics["latency_us"]["calls"]["p50"]["mean"]
+        );
         assert!(shows["queries.qct.p99"]["mean"].as_f64().unwrap() > 0.0);
         assert_eq!(shows["timeouts"]["difference"].is_object(), at > 0, "{variant}");
     }
@@ -156,7 +184,9 @@ fn named_numbers_are_in_the_table_in_json_and_on_the_page() {
     dir.run(&["report", "c"]).ends(0);
     assert!(fs::read_to_string(dir.at("c/report.html")).unwrap() == page);
 
-    let run = dir.run(&["run", "mixed.toml", "--shows", "all.slowdown.p99,web.fct.mean", "--out", "r"]).ends(0);
+    let run = dir
+        .run(&["run", "mixed.toml", "--shows", "all.slowdown.p99,web.fct.mean", "--out", "r"])
+        .ends(0);
     assert!(run.out.contains("shows     all.slowdown.p99 "), "{}", run.out);
     let summary = read(&dir, "r/summary.json");
     assert_eq!(summary["shows"]["web.fct.mean"], summary["fct_us"]["web"]["mean"]);
@@ -174,7 +204,8 @@ fn columns_follow_the_traffic_unless_they_are_named() {
         assert!(ran.out.lines().take(2).any(|line| line.contains(head)), "{head}: {}", ran.out);
     }
     let times = ["mean", "p50", "p90", "p95", "p99", "p999", "max", "completed"];
-    let mut names: Vec<String> = millpond_scenario::NETWORK.iter().map(|name| name.to_string()).collect();
+    let mut names: Vec<String> =
+        millpond_scenario::NETWORK.iter().map(|name| name.to_string()).collect();
     for (of, stats) in [
         ("all.fct", &times[..]),
         ("queries.qct", &times[..]),
@@ -184,9 +215,12 @@ fn columns_follow_the_traffic_unless_they_are_named() {
     ] {
         names.extend(stats.iter().map(|stat| format!("{of}.{stat}")));
     }
-    let ran = dir.run(&["compare", "mixed.toml", "--shows", &names.join(","), "--out", "c", "--json"]).ends(0);
+    let ran = dir
+        .run(&["compare", "mixed.toml", "--shows", &names.join(","), "--out", "c", "--json"])
+        .ends(0);
     let results: Value = serde_json::from_str(&ran.out).unwrap();
-    let shown: BTreeMap<String, Value> = serde_json::from_value(results[0]["shows"].clone()).unwrap();
+    let shown: BTreeMap<String, Value> =
+        serde_json::from_value(results[0]["shows"].clone()).unwrap();
     let missing: Vec<&String> = names.iter().filter(|name| !shown.contains_key(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     // There are no probes, and calls are too few for their last percentile.
@@ -194,7 +228,8 @@ fn columns_follow_the_traffic_unless_they_are_named() {
     let empty = |name: &&String| is_known(name) && shown[*name]["mean"].is_null();
     assert_eq!(names.iter().filter(empty).collect::<Vec<_>>(), Vec::<&String>::new());
     // Tables of many columns go on below each other.
-    let ran = dir.run(&["compare", "mixed.toml", "--shows", &names.join(","), "--out", "c"]).ends(0);
+    let ran =
+        dir.run(&["compare", "mixed.toml", "--shows", &names.join(","), "--out", "c"]).ends(0);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
     assert!(ran.out.matches("variant").count() > 2, "{}", ran.out);
 }
@@ -204,13 +239,21 @@ fn a_name_that_means_nothing_is_refused() {
     let dir = Dir::new("wrong");
     dir.write("mixed.toml", &format!("shows = [\"querys.qct.p99\"]\n{MIXED}"));
     let ran = dir.run(&["run", "mixed.toml"]).ends(2);
-    assert!(ran.err.contains("mixed.toml:1:") && ran.err.contains("did you mean `queries.qct.p99`?"), "{}", ran.err);
+    assert!(
+        ran.err.contains("mixed.toml:1:") && ran.err.contains("did you mean `queries.qct.p99`?"),
+        "{}",
+        ran.err
+    );
     dir.write("mixed.toml", MIXED);
     for command in ["run", "compare", "sweep"] {
         let words = [command, "mixed.toml", "--shows", "calls.latncy.p99", "--out", "x"];
         let more: &[&str] = if command == "sweep" { &["--variants"] } else { &[] };
         let ran = dir.run(&[&words[..], more].concat()).ends(2);
-        assert!(ran.err.contains("--shows") && ran.err.contains("calls.latency.p99"), "{}", ran.err);
+        assert!(
+            ran.err.contains("--shows") && ran.err.contains("calls.latency.p99"),
+            "{}",
+            ran.err
+        );
         assert!(!dir.at("x").exists());
     }
 }
@@ -221,7 +264,17 @@ fn sweep_pairs_its_points_by_seed_as_compare_does() {
     let dir = Dir::new("pairs");
     dir.write("mixed.toml", MIXED);
     dir.run(&["compare", "mixed.toml", "--seeds", "3", "--out", "c", "-q"]).ends(0);
-    let sweep = ["sweep", "mixed.toml", "--variants", "--grid", "mice=100KB,50KB", "--seeds", "3", "--out", "s"];
+    let sweep = [
+        "sweep",
+        "mixed.toml",
+        "--variants",
+        "--grid",
+        "mice=100KB,50KB",
+        "--seeds",
+        "3",
+        "--out",
+        "s",
+    ];
     let ran = dir.run(&sweep).ends(0);
     let title = "Difference to variant=dctcp at the same values of the other keys, seed by seed:";
     assert!(ran.out.contains(title) && ran.out.contains("3 seeds are few"), "{}", ran.out);
@@ -236,7 +289,10 @@ fn sweep_pairs_its_points_by_seed_as_compare_does() {
         assert!(ours.pointer(path).unwrap()["interval"].is_array());
     }
     let page = fs::read_to_string(dir.at("s/report.html")).unwrap();
-    assert!(page.contains("id=\"differences\"") && page.contains("variant=dctcp at the same values"), "{page}");
+    assert!(
+        page.contains("id=\"differences\"") && page.contains("variant=dctcp at the same values"),
+        "{page}"
+    );
 
     let again = dir.run(&[&sweep[..], &["--shows", "calls.latency.p99"]].concat()).ends(0);
     assert!(again.err.contains("12 of 12 runs are finished already"), "{}", again.err);

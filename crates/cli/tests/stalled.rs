@@ -47,12 +47,19 @@ fn a_stalled_run_exits_with_3_and_keeps_its_results() {
     let dir = folder("run");
     let ran = dir.run(&["run", "cut.toml", "--variant", "for-good", "--out", "out"]).ends(3);
     assert!(ran.err.contains("stalled") && ran.out.contains("host0"), "{} {}", ran.err, ran.out);
-    let (summary, manifest) = (json(&dir.at("out/summary.json")), json(&dir.at("out/manifest.json")));
+    let (summary, manifest) =
+        (json(&dir.at("out/summary.json")), json(&dir.at("out/manifest.json")));
     assert_eq!((&summary["status"], &manifest["status"]), (&"stalled".into(), &"stalled".into()));
-    assert_eq!((&summary["flows"]["started"], &summary["flows"]["completed"]), (&2.into(), &1.into()));
+    assert_eq!(
+        (&summary["flows"]["started"], &summary["flows"]["completed"]),
+        (&2.into(), &1.into())
+    );
     assert_eq!(summary["audit"]["conserved"], true);
     let warnings = texts(&summary["warnings"]);
-    assert!(warnings.iter().any(|text| text.contains("1 flow has no working link left")), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|text| text.contains("1 flow has no working link left")),
+        "{warnings:?}"
+    );
     // Its advice is not what the scenario has already.
     assert!(warnings.iter().all(|text| !text.contains("flows-complete")), "{warnings:?}");
     let page = fs::read_to_string(dir.at("out/report.html")).unwrap();
@@ -70,14 +77,22 @@ fn compare_and_sweep_name_the_runs_that_stalled() {
     assert!(ran.out.contains("for-good: stalled") && ran.out.contains("host0"), "{}", ran.out);
     assert!(!ran.out.contains("timed: stalled"), "{}", ran.out);
     let compared = json(&dir.at("both/compare.json"));
-    assert_eq!((&compared[0]["status"], &compared[1]["status"]), (&"stalled".into(), &"complete".into()));
+    assert_eq!(
+        (&compared[0]["status"], &compared[1]["status"]),
+        (&"stalled".into(), &"complete".into())
+    );
     assert_eq!(compared[0]["statistics"]["fct_us"]["all"]["completed_fraction"]["mean"], 0.5);
     assert!(fs::read_to_string(dir.at("both/report.html")).unwrap().contains("for-good: stalled"));
     assert_eq!(json(&dir.at("both/manifest.json"))["status"], "stalled");
 
     let sweep = ["sweep", "cut.toml", "--variants", "--seeds", "2", "--out", "grid"];
     let ran = dir.run(&sweep).ends(3);
-    assert!(ran.out.contains("STALLED") && ran.err.contains("2 of 4 runs stalled"), "{} {}", ran.out, ran.err);
+    assert!(
+        ran.out.contains("STALLED") && ran.err.contains("2 of 4 runs stalled"),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
     assert!(fs::read_to_string(dir.at("grid/report.html")).unwrap().contains("stalled: for-good"));
     let summaries = find(&dir.at("grid"), "summary.json");
     assert_eq!(summaries.len(), 4);

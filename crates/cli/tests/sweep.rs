@@ -72,19 +72,30 @@ fn killed_and_interrupted_it_goes_on_without_a_lost_or_repeated_run() {
     let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(signalled.success());
     let stopped = Ran::from(child.wait_with_output().unwrap()).ends(130);
-    assert!(stopped.err.contains("of 12 runs are finished; the same command goes on"), "{}", stopped.err);
+    assert!(
+        stopped.err.contains("of 12 runs are finished; the same command goes on"),
+        "{}",
+        stopped.err
+    );
     let after_interrupt = finished(&out);
     assert!((after_kill.len() + 2..12).contains(&after_interrupt.len()));
     assert_untouched(&after_kill, &after_interrupt);
     assert_eq!(find(&out.join(".running"), "manifest.json"), Vec::<PathBuf>::new());
 
     let ended = dir.run(&sweep("broken", &[])).ends(0);
-    assert!(ended.err.contains(&format!("{} of 12 runs are finished already", after_interrupt.len())), "{}", ended.err);
+    assert!(
+        ended.err.contains(&format!("{} of 12 runs are finished already", after_interrupt.len())),
+        "{}",
+        ended.err
+    );
     let all = finished(&out);
     assert_eq!(all.len(), 12);
     assert_untouched(&after_interrupt, &all);
     for name in ["sweep.json", "sweep.parquet"] {
-        assert!(fs::read(out.join(name)).unwrap() == fs::read(dir.at("whole").join(name)).unwrap(), "{name} differs");
+        assert!(
+            fs::read(out.join(name)).unwrap() == fs::read(dir.at("whole").join(name)).unwrap(),
+            "{name} differs"
+        );
     }
     // Once more: nothing is left to do.
     dir.run(&sweep("broken", &["-q"])).ends(0);
@@ -96,7 +107,16 @@ fn killed_and_interrupted_it_goes_on_without_a_lost_or_repeated_run() {
 fn another_plan_is_refused_and_by_force_takes_over_what_both_share() {
     let dir = Dir::small("other-plan");
     let seeds = |seeds: &'static str| {
-        ["sweep", "small.toml", "--out", "x", "--grid", "traffic.queries.degree=4,8", "--seeds", seeds]
+        [
+            "sweep",
+            "small.toml",
+            "--out",
+            "x",
+            "--grid",
+            "traffic.queries.degree=4,8",
+            "--seeds",
+            seeds,
+        ]
     };
     dir.run(&seeds("1..2")).ends(0);
     let before = finished(&dir.at("x"));
@@ -124,7 +144,8 @@ fn another_plan_is_refused_and_by_force_takes_over_what_both_share() {
     assert_eq!(fs::read_dir(dir.at("mine")).unwrap().count(), 1);
 }
 
-/// A list of flows that is too long for the resolved scenario is known by its content, not by where it is.
+/// A list of flows that is too long for the resolved scenario is known by its content, not by where
+/// it is.
 #[test]
 fn a_long_list_of_flows_is_known_by_its_content() {
     let list = |bytes: u32| -> String {
@@ -140,11 +161,17 @@ fn a_long_list_of_flows_is_known_by_its_content() {
         place.run(&["run", "long.toml", "--out", "one", "-q"]).ends(0);
     }
     let page = |place: &Dir| fs::read_to_string(place.at("one/report.html")).unwrap();
-    assert!(page(&dir) == page(&other) && page(&dir).contains("list.csv"), "a page tells where it was made");
+    assert!(
+        page(&dir) == page(&other) && page(&dir).contains("list.csv"),
+        "a page tells where it was made"
+    );
     // The manifest finds the list from anywhere.
     let manifest = dir.at("one/manifest.json");
     other.run(&["run", manifest.to_str().unwrap(), "--out", "again", "-q"]).ends(0);
-    assert_eq!(fs::read(other.at("again/flows.parquet")).unwrap(), fs::read(dir.at("one/flows.parquet")).unwrap());
+    assert_eq!(
+        fs::read(other.at("again/flows.parquet")).unwrap(),
+        fs::read(dir.at("one/flows.parquet")).unwrap()
+    );
     // A sweep that has moved with its scenario goes on.
     let words = ["sweep", "long.toml", "--out", "x", "--seeds", "1..2"];
     dir.run(&words).ends(0);
@@ -156,7 +183,11 @@ fn a_long_list_of_flows_is_known_by_its_content() {
     let refused = other.run(&words).ends(1);
     assert!(refused.err.contains("the scenario has changed since"), "{}", refused.err);
     let changed = other.run(&["run", "one/manifest.json", "--out", "more", "-q"]).ends(2);
-    assert!(changed.err.contains("list.csv") && changed.err.contains("has changed"), "{}", changed.err);
+    assert!(
+        changed.err.contains("list.csv") && changed.err.contains("has changed"),
+        "{}",
+        changed.err
+    );
 }
 
 #[test]
@@ -174,7 +205,16 @@ fn some_variants_are_an_axis_like_any_other() {
 #[test]
 fn a_failure_is_named_and_the_rest_goes_on() {
     let dir = Dir::small("failure");
-    let args = ["sweep", "small.toml", "--out", "x", "--grid", "traffic.queries.degree=4,8", "--seeds", "1..2"];
+    let args = [
+        "sweep",
+        "small.toml",
+        "--out",
+        "x",
+        "--grid",
+        "traffic.queries.degree=4,8",
+        "--seeds",
+        "1..2",
+    ];
     dir.run(&args).ends(0);
     // A file where a point's runs should be; another run is gone altogether.
     let blocked = dir.at("x/runs/traffic.queries.degree=8");
@@ -182,12 +222,17 @@ fn a_failure_is_named_and_the_rest_goes_on() {
     fs::write(&blocked, "").unwrap();
     fs::remove_dir_all(dir.at("x/runs/traffic.queries.degree=4/seed-2")).unwrap();
     let ran = dir.run(&args).ends(1);
-    assert!(ran.err.contains("run 3 (traffic.queries.degree=8, seed 1) failed: cannot create"), "{}", ran.err);
+    assert!(
+        ran.err.contains("run 3 (traffic.queries.degree=8, seed 1) failed: cannot create"),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("error: 2 of 4 runs failed"), "{}", ran.err);
     assert!(ran.out.contains("FAILED    run 4, 8, seed 2"), "{}", ran.out);
     assert_eq!(finished(&dir.at("x")).len(), 2);
     let csv = dir.run(&["export", "x"]).ends(0).out;
-    let status: Vec<&str> = csv.lines().skip(1).map(|line| line.split(',').nth(3).unwrap()).collect();
+    let status: Vec<&str> =
+        csv.lines().skip(1).map(|line| line.split(',').nth(3).unwrap()).collect();
     assert_eq!(status, ["complete", "complete", "failed", "failed"]);
     fs::remove_file(&blocked).unwrap();
     let ran = dir.run(&args).ends(0);
@@ -197,20 +242,42 @@ fn a_failure_is_named_and_the_rest_goes_on() {
 #[test]
 fn rows_have_the_grid_and_the_statistics() {
     let dir = Dir::small("rows");
-    let args = ["--grid", "traffic.queries.degree=4,8", "--grid", "host.mtu=1500,9000", "--seeds", "1..2", "--json"];
-    let ran =
-        dir.run(&[&["sweep", "small.toml", "--out", "x", "--variants", "--keep=all"], &args[..]].concat()).ends(0);
+    let args = [
+        "--grid",
+        "traffic.queries.degree=4,8",
+        "--grid",
+        "host.mtu=1500,9000",
+        "--seeds",
+        "1..2",
+        "--json",
+    ];
+    let ran = dir
+        .run(
+            &[&["sweep", "small.toml", "--out", "x", "--variants", "--keep=all"], &args[..]]
+                .concat(),
+        )
+        .ends(0);
     let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(json["status"], "complete");
     assert_eq!(json["points"].as_array().unwrap().len(), 8);
     let point = &json["points"][7];
-    assert_eq!((&point["values"]["variant"], &point["values"]["host.mtu"]), (&"cubic".into(), &"9000".into()));
+    assert_eq!(
+        (&point["values"]["variant"], &point["values"]["host.mtu"]),
+        (&"cubic".into(), &"9000".into())
+    );
     let mean = &point["statistics"]["fct_us"]["mice"]["p99"];
-    assert!(mean["mean"].is_f64() && mean["interval"][1].as_f64() >= mean["interval"][0].as_f64() && mean["n"] == 2);
+    assert!(
+        mean["mean"].is_f64()
+            && mean["interval"][1].as_f64() >= mean["interval"][0].as_f64()
+            && mean["n"] == 2
+    );
     let csv = dir.run(&["export", "x"]).ends(0).out;
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
-    assert_eq!(head[..7], ["run", "point", "seed", "status", "variant", "traffic.queries.degree", "host.mtu"]);
+    assert_eq!(
+        head[..7],
+        ["run", "point", "seed", "status", "variant", "traffic.queries.degree", "host.mtu"]
+    );
     assert!(head.contains(&"fct_us.mice.p99") && head.contains(&"packets.dropped_by.queue-full"));
     assert!(!head.iter().any(|name| name.starts_with("run.")), "what a run cost is no statistic");
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
@@ -225,9 +292,13 @@ fn rows_have_the_grid_and_the_statistics() {
 #[test]
 fn queries_alone_are_kept_where_they_are_asked_for() {
     let dir = Dir::small("queries");
-    dir.run(&["sweep", "small.toml", "--out", "x", "--seeds", "1..2", "--keep=queries", "-q"]).ends(0);
+    dir.run(&["sweep", "small.toml", "--out", "x", "--seeds", "1..2", "--keep=queries", "-q"])
+        .ends(0);
     assert_eq!(find(&dir.at("x"), "queries.parquet").len(), 3, "of each run, and pooled");
-    assert_eq!(find(&dir.at("x"), "flows.parquet").len() + find(&dir.at("x/runs"), "report.html").len(), 0);
+    assert_eq!(
+        find(&dir.at("x"), "flows.parquet").len() + find(&dir.at("x/runs"), "report.html").len(),
+        0
+    );
     let page = std::fs::read(dir.at("x/report.html")).unwrap();
     dir.run(&["report", "x"]).ends(0);
     assert_eq!(std::fs::read(dir.at("x/report.html")).unwrap(), page);
@@ -252,7 +323,9 @@ fn a_dry_run_touches_nothing_and_wrong_grids_are_told_first() {
     // Sixteen hosts cannot be asked sixty at a time.
     let grid = ["--grid", "traffic.queries.degree=4,60"];
     usage(&grid, "--skip-invalid");
-    let ran = dir.run(&[&["sweep", "small.toml", "--out", "x", "--skip-invalid"], &grid[..]].concat()).ends(0);
+    let ran = dir
+        .run(&[&["sweep", "small.toml", "--out", "x", "--skip-invalid"], &grid[..]].concat())
+        .ends(0);
     assert!(ran.out.contains("left out"), "{}", ran.out);
     assert_eq!(finished(&dir.at("x")).len(), 1);
 }

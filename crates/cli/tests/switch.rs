@@ -1,4 +1,5 @@
-//! `millpond switch` as a user meets it, as far as that needs no root; `crates/linux/tests/switch.rs` has the rest.
+//! `millpond switch` as a user meets it, as far as that needs no root;
+//! `crates/linux/tests/switch.rs` has the rest.
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
@@ -20,7 +21,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("millpond-switch-cli-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("millpond-switch-cli-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Scratch(path)
     }
@@ -40,12 +42,16 @@ impl Drop for Scratch {
 #[test]
 fn a_wrong_file_is_told_with_its_place() {
     let scratch = Scratch::new("wrong");
-    let file = scratch.file("a.toml", "[[port]]\nname = \"a\"\nmtu = 1500\nadresses = [\"10.0.0.1/24\"]\n");
+    let file = scratch
+        .file("a.toml", "[[port]]\nname = \"a\"\nmtu = 1500\nadresses = [\"10.0.0.1/24\"]\n");
     let state = scratch.0.join("state");
     let output = millpond(&["switch", "--state", state.to_str().unwrap(), "apply", &file]);
     assert_eq!(output.status.code(), Some(2));
     let text = said(&output.stderr);
-    assert!(text.contains("adresses") && text.contains("a.toml:4:1") && text.contains("addresses"), "{text}");
+    assert!(
+        text.contains("adresses") && text.contains("a.toml:4:1") && text.contains("addresses"),
+        "{text}"
+    );
     assert!(!state.exists(), "nothing was touched");
     let missing = millpond(&["switch", "apply", "no-such-file.toml"]);
     assert_eq!(missing.status.code(), Some(1));
@@ -87,10 +93,12 @@ struct Containers {
 
 impl Containers {
     fn new(name: &str, count: usize) -> Option<Containers> {
-        let namespaces: Vec<String> = (0..count).map(|i| format!("mpt{}{name}{i}", std::process::id())).collect();
+        let namespaces: Vec<String> =
+            (0..count).map(|i| format!("mpt{}{name}{i}", std::process::id())).collect();
         let made = Containers { scratch: Scratch::new(name), namespaces };
-        let add =
-            |it: &String| Command::new("ip").args(["netns", "add", it]).output().is_ok_and(|o| o.status.success());
+        let add = |it: &String| {
+            Command::new("ip").args(["netns", "add", it]).output().is_ok_and(|o| o.status.success())
+        };
         if !made.namespaces.iter().all(add) {
             eprintln!("skipped: network namespaces cannot be made (not root?)");
             return None;
@@ -135,7 +143,8 @@ fn soon(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Docker, as far as the recipe asks it: what runs, where a container's namespace is, and what happens.
+/// Docker, as far as the recipe asks it: what runs, where a container's namespace is, and what
+/// happens.
 const DOCKER: &str = r#"#!/bin/sh
 case $1 in
 ps) cat "$FAKE/running" ;;
@@ -152,8 +161,10 @@ impl Recipe {
         let events = containers.path("events");
         let _ = fs::remove_file(&events);
         assert!(Command::new("mkfifo").arg(&events).status().unwrap().success());
-        let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/docker/containers.sh");
-        let path = format!("{}:{}", containers.path("bin").display(), std::env::var("PATH").unwrap());
+        let recipe =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/docker/containers.sh");
+        let path =
+            format!("{}:{}", containers.path("bin").display(), std::env::var("PATH").unwrap());
         let mut command = Command::new("sh");
         command.arg(recipe).env("PATH", path).env("FAKE", &containers.scratch.0);
         command.env("NETWORK", containers.path("network")).env("STATE", containers.path("state"));
@@ -189,7 +200,9 @@ fn the_recipe_for_docker_follows_its_containers() {
     };
     let port = |id: &str| format!("{}-eth0", &id[..40]);
     let ports = |wanted: &[&String]| {
-        soon("the ports", || containers.ports() == wanted.iter().map(|id| port(id)).collect::<Vec<_>>());
+        soon("the ports", || {
+            containers.ports() == wanted.iter().map(|id| port(id)).collect::<Vec<_>>()
+        });
     };
     // One runs already, another starts.
     containers.scratch.file("running", &format!("{one}\n"));
@@ -218,7 +231,10 @@ fn the_recipe_for_docker_follows_its_containers() {
     assert_eq!((containers.interface(0), containers.interface(2)), (Some(first), None));
     recipe.end();
     let asked = fs::read_to_string(containers.path("asked")).unwrap();
-    assert!(asked.contains("--filter label=millpond") && asked.contains("{{.Action}} {{.Actor.ID}}"), "{asked}");
+    assert!(
+        asked.contains("--filter label=millpond") && asked.contains("{{.Action}} {{.Actor.ID}}"),
+        "{asked}"
+    );
     assert_eq!(fs::read_dir(containers.path("record")).unwrap().count(), 1);
 }
 
@@ -228,7 +244,10 @@ fn the_books_examples_are_right() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/switch.md");
     let page = fs::read_to_string(page).unwrap();
     let scratch = Scratch::new("book");
-    let here = page.split("<<'END_OF_FILE'\n").skip(1).filter_map(|rest| rest.split("END_OF_FILE\n").next());
+    let here = page
+        .split("<<'END_OF_FILE'\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("END_OF_FILE\n").next());
     let fenced = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
     for text in here.chain(fenced) {

@@ -1,7 +1,8 @@
 //! What one decision of a switch costs: `cargo run --release -p millpond-core --example decision`.
 //!
-//! A leaf of 40 host ports and 4 uplinks gets packets of random ranks for one host port; each line is the time from a
-//! packet's arrival to the verdict, its queueing included, and what of it is not spent with drop-tail and no deflection.
+//! A leaf of 40 host ports and 4 uplinks gets packets of random ranks for one host port; each line
+//! is the time from a packet's arrival to the verdict, its queueing included, and what of it is not
+//! spent with drop-tail and no deflection.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock; the mechanisms do not
 
@@ -48,8 +49,10 @@ impl Wire for Sink {
 }
 
 fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
-    let buffer =
-        BufferParams::PerPort(PerPortParams { size: Auto::Given(Some(Bytes(300_000))).into(), ..Default::default() });
+    let buffer = BufferParams::PerPort(PerPortParams {
+        size: Auto::Given(Some(Bytes(300_000))).into(),
+        ..Default::default()
+    });
     let hosts = (0..HOSTS).map(|host| (0, host)).collect();
     let port = |rate| PortConfig {
         rate,
@@ -58,7 +61,9 @@ fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
         admission: Admission::new(admission),
         queue: Queue::new(&QueueParams::default()),
     };
-    let ports = (0..HOSTS + UPLINKS).map(|p| port(Rate::from_gbps(if p < HOSTS { 10 } else { 40 }))).collect();
+    let ports = (0..HOSTS + UPLINKS)
+        .map(|p| port(Rate::from_gbps(if p < HOSTS { 10 } else { 40 })))
+        .collect();
     Switch::new(SwitchConfig {
         site: Site { tier: 0, salt: 1 },
         routes: Routes::new(Arc::new(Attachment { hosts }), Some(0), &[vec![]]),
@@ -85,7 +90,8 @@ fn measure(mut switch: Switch, gap: Time) -> (f64, f64) {
         now += gap;
         let id = ids[n as usize % ids.len()];
         let rank = random.below(40_000) as u32;
-        wire.packets[id] = Packet { dst: 7, size: 1500, payload: 1452, rank, ttl: 250, ..Packet::default() };
+        wire.packets[id] =
+            Packet { dst: 7, size: 1500, payload: 1452, rank, ttl: 250, ..Packet::default() };
         switch.on_arrival(now, HOSTS, id, wire);
     };
     (0..100_000).for_each(|n| arrive(&mut switch, &mut wire, n));
@@ -96,24 +102,42 @@ fn measure(mut switch: Switch, gap: Time) -> (f64, f64) {
 }
 
 fn best(make: impl Fn() -> Switch, gap: Time) -> (f64, f64) {
-    (0..7).map(|_| measure(make(), gap)).min_by(|a, b| a.0.total_cmp(&b.0)).expect("seven measurements")
+    (0..7)
+        .map(|_| measure(make(), gap))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .expect("seven measurements")
 }
 
 fn main() {
     let tail = AdmissionParams::default();
     let aifo = |k| {
-        AdmissionParams::Aifo(AifoParams { burst_headroom: k, window: 20, sample_period: 20, ..AifoParams::default() })
+        AdmissionParams::Aifo(AifoParams {
+            burst_headroom: k,
+            window: 20,
+            sample_period: 20,
+            ..AifoParams::default()
+        })
     };
-    let (none, canary) = (DeflectionParams::None(Default::default()), DeflectionParams::Canary(Default::default()));
+    let (none, canary) =
+        (DeflectionParams::None(Default::default()), DeflectionParams::Canary(Default::default()));
     println!("{:<42} {:>10} {:>12} {:>10}", "case", "ns/packet", "of decision", "deflected");
     // The host port sends a packet in 1.2 us.
-    for (load, gap) in [("below capacity", 1_250), ("full, at twice its capacity", 600), ("full, at ten times", 120)] {
+    for (load, gap) in [
+        ("below capacity", 1_250),
+        ("full, at twice its capacity", 600),
+        ("full, at ten times", 120),
+    ] {
         let gap = Time::from_ps(gap * 1000);
         let (base, _) = best(|| leaf(&tail, &none), gap);
         println!("{:<42} {base:>10.1} {:>12} {:>10}", format!("drop-tail, {load}"), "-", "-");
         for (name, k) in [("Canary k = 0.9", 0.9), ("Canary k = 0.1", 0.1)] {
             let (ns, share) = best(|| leaf(&aifo(k), &canary), gap);
-            println!("{:<42} {ns:>10.1} {:>12.1} {:>9.1}%", format!("{name}, {load}"), ns - base, share * 100.0);
+            println!(
+                "{:<42} {ns:>10.1} {:>12.1} {:>9.1}%",
+                format!("{name}, {load}"),
+                ns - base,
+                share * 100.0
+            );
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What TLT's decisions cost a sender: `cargo run --release -p millpond-core --example importance`.
 //!
-//! A flow keeps a window of segments in flight. A round sends a window, one packet of it important, and takes its
-//! acknowledgements in order, the echo at its place. Printed are nanoseconds a data packet (is it important?) and an
-//! acknowledgement (what is forgotten, what must be forced?), without losses and with every third unimportant packet lost
-//! and reported by SACK.
+//! A flow keeps a window of segments in flight. A round sends a window, one packet of it important,
+//! and takes its acknowledgements in order, the echo at its place. Printed are nanoseconds a data
+//! packet (is it important?) and an acknowledgement (what is forgotten, what must be forced?),
+//! without losses and with every third unimportant packet lost and reported by SACK.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock; the mechanisms do not
 
@@ -37,7 +37,8 @@ fn measure(window: u64, lossy: bool) -> (f64, f64) {
             if lost {
                 continue;
             }
-            // Without losses the cumulative acknowledgement moves; with losses what is held is told by SACK.
+            // Without losses the cumulative acknowledgement moves; with losses what is held is told
+            // by SACK.
             let sack = [(from, to)];
             let blocks: &[(u64, u64)] = if una == from { &[] } else { &sack };
             una = if una == from { to } else { una };
@@ -60,7 +61,10 @@ fn main() {
             let mut runs: Vec<(f64, f64)> = (0..5).map(|_| measure(window, lossy)).collect();
             runs.sort_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
             let (data, ack) = runs[2];
-            println!("{window:6}  {:6}  {data:16.1}  {ack:21.1}", if lossy { "third" } else { "none" });
+            println!(
+                "{window:6}  {:6}  {data:16.1}  {ack:21.1}",
+                if lossy { "third" } else { "none" }
+            );
         }
     }
 }

@@ -1,14 +1,18 @@
 //! What receive offload costs: `cargo run --release -p millpond-core --example receive_offload`.
 //!
-//! One receive queue gets polls of 64 packets of 1448 bytes, of one flow or of sixteen that take turns by flowcell. *In
-//! order* they come as they were sent; *reordered*, the flowcells travel over four paths whose delays differ by 15 packets
-//! each. Each line is the time a packet, its share of the polls' ends included: the fastest of interleaved rounds, and its
-//! ratio to the kernel's rules in order. The last line has 100,000 idle flows beside the one, and says what forgetting them took.
+//! One receive queue gets polls of 64 packets of 1448 bytes, of one flow or of sixteen that take
+//! turns by flowcell. *In order* they come as they were sent; *reordered*, the flowcells travel
+//! over four paths whose delays differ by 15 packets each. Each line is the time a packet, its
+//! share of the polls' ends included: the fastest of interleaved rounds, and its ratio to the
+//! kernel's rules in order. The last line has 100,000 idle flows beside the one, and says what
+//! forgetting them took.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock; the mechanisms do not
 
 use millpond_core::Time;
-use millpond_core::edge::gro::{Arrival, Cause, Offload, OffloadParams, PrestoGroParams, Rules, StockGroParams, tcp};
+use millpond_core::edge::gro::{
+    Arrival, Cause, Offload, OffloadParams, PrestoGroParams, Rules, StockGroParams, tcp,
+};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -54,8 +58,9 @@ fn run(offload: &mut Offload<u32, u32>, arrivals: &[Arrival<u32>], now: &mut Tim
     let begin = Instant::now();
     for (poll, batch) in arrivals.chunks(POLL).enumerate() {
         for (i, arrival) in batch.iter().enumerate() {
-            offload
-                .receive(*now, arrival, (poll * POLL + i) as u32, &mut |r| bytes += black_box(r.packets.len() as u64));
+            offload.receive(*now, arrival, (poll * POLL + i) as u32, &mut |r| {
+                bytes += black_box(r.packets.len() as u64)
+            });
         }
         *now += GAP * POLL as u64;
         offload.flush(*now, &mut |r| bytes += black_box(r.packets.len() as u64));
@@ -73,7 +78,8 @@ fn fastest(times: Vec<f64>) -> f64 {
 
 fn main() {
     let stock = OffloadParams::Stock(StockGroParams::default());
-    let presto = |rules| OffloadParams::Presto(PrestoGroParams { rules, ..PrestoGroParams::default() });
+    let presto =
+        |rules| OffloadParams::Presto(PrestoGroParams { rules, ..PrestoGroParams::default() });
     let cases: [(&str, OffloadParams, u32, u32); 7] = [
         ("stock, in order", stock.clone(), 1, 0),
         ("Presto, in order", presto(Rules::Literal), 1, 0),
@@ -121,5 +127,8 @@ fn idle(input: &[Arrival<u32>]) {
     }
     let each = begin.elapsed().as_secs_f64() * 1e6 / calls as f64;
     println!("{:<30} {:>10.1}", "Presto, in order, 100k idle", fastest(times));
-    println!("all forgotten in {calls} calls of {each:.1} us; timeouts {}", offload.counters().of(Cause::Timeout));
+    println!(
+        "all forgotten in {calls} calls of {each:.1} us; timeouts {}",
+        offload.counters().of(Cause::Timeout)
+    );
 }

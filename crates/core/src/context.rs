@@ -1,13 +1,15 @@
-//! What a decision sees, the same at every place of the packet path: the time, the packet, a view of the state that the
-//! place lets it look at, and random numbers.
+//! What a decision sees, the same at every place of the packet path: the time, the packet, a view
+//! of the state that the place lets it look at, and random numbers.
 //!
-//! Invariant: a decision that changes nothing (a *test*) draws nothing either, so that asking twice gives one answer.
+//! Invariant: a decision that changes nothing (a *test*) draws nothing either, so that asking twice
+//! gives one answer.
 
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::units::Time;
 
-/// What a decision sees. `V` is the place's view: a queue's length, the ports to choose from, what an ingress holds.
+/// What a decision sees. `V` is the place's view: a queue's length, the ports to choose from, what
+/// an ingress holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a, V> {
     /// Now, by the driver's clock.

@@ -188,7 +188,9 @@ impl Counters {
 
     /// All as numbers.
     pub fn numbers(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
-        let of = |named: &Named| named.0.iter().map(|(name, count)| (name.clone(), count.number())).collect();
+        let of = |named: &Named| {
+            named.0.iter().map(|(name, count)| (name.clone(), count.number())).collect()
+        };
         self.0.iter().map(|(mechanism, named)| (mechanism.clone(), of(named))).collect()
     }
 }
@@ -208,9 +210,16 @@ mod tests {
         use Count::{Max, Mean, Median, Micros, Sum};
         assert_eq!(told(&[Sum(3), Sum(4)]), 7);
         assert_eq!(told(&[Max(3), Max(4), Max(2)]), 4);
-        assert_eq!(told(&[Micros(Time::from_ns(1_300)), Micros(Time::from_ns(1_200))]), 3, "rounded once, at the end");
+        assert_eq!(
+            told(&[Micros(Time::from_ns(1_300)), Micros(Time::from_ns(1_200))]),
+            3,
+            "rounded once, at the end"
+        );
         assert_eq!((told(&[Mean(10, 3), Mean(1, 1)]), told(&[Mean(0, 0)])), (2, 0));
-        assert_eq!((told(&[Median(vec![0, 1]), Median(vec![0, 0, 0, 2])]), told(&[Median(vec![0; 4])])), (3, 0));
+        assert_eq!(
+            (told(&[Median(vec![0, 1]), Median(vec![0, 0, 0, 2])]), told(&[Median(vec![0; 4])])),
+            (3, 0)
+        );
         assert_eq!(told(&[Median(vec![1, 1])]), 0, "the lower of two in the middle");
     }
 

@@ -1,9 +1,9 @@
-//! What both worlds of millpond run: pure decisions. No clock, no I/O, no threads, no globals, and no floats that
-//! decide an order.
+//! What both worlds of millpond run: pure decisions. No clock, no I/O, no threads, no globals, and
+//! no floats that decide an order.
 //!
-//! A decision takes a [`Context`]: `now`, the packet's metadata, a view of the state that it may see, and a random
-//! stream. It returns a verdict. The simulator calls it with virtual time; the Linux poll loop reads its clock once a
-//! burst and passes it in.
+//! A decision takes a [`Context`]: `now`, the packet's metadata, a view of the state that it may
+//! see, and a random stream. It returns a verdict. The simulator calls it with virtual time; the
+//! Linux poll loop reads its clock once a burst and passes it in.
 
 pub mod congestion;
 pub mod context;
@@ -24,6 +24,7 @@ pub mod units;
 
 pub use context::Context;
 pub use packet::{
-    Color, Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Packets, Pool, Sack, TrafficClass,
+    Color, Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Packets, Pool, Sack,
+    TrafficClass,
 };
 pub use units::{Bytes, Rate, Time};

@@ -1,10 +1,12 @@
 //! Parameters that describe themselves.
 //!
-//! [`params!`](crate::params!) declares a mechanism's `Params` struct once: the field, its doc comment (meaning, unit, source) and its
-//! default (the paper's value). From that one place come `Default`, the scenario keys, `millpond explain`, the JSON
-//! schema and the reference in the book. Field names are `snake_case` in Rust and kebab-case in a scenario.
+//! [`params!`](crate::params!) declares a mechanism's `Params` struct once: the field, its doc
+//! comment (meaning, unit, source) and its default (the paper's value). From that one place come
+//! `Default`, the scenario keys, `millpond explain`, the JSON schema and the reference in the book.
+//! Field names are `snake_case` in Rust and kebab-case in a scenario.
 //!
-//! Invariant: what is not declared here cannot be set, and what is declared here is documented everywhere.
+//! Invariant: what is not declared here cannot be set, and what is declared here is documented
+//! everywhere.
 
 use crate::units::{Bytes, Rate, Time};
 
@@ -66,7 +68,8 @@ pub struct Key {
     pub tiered: bool,
     /// Whether that table can also go by the rate of a port's link.
     pub rated: bool,
-    /// The least and the largest value, both included, in the smallest unit (picoseconds, bytes, bits a second).
+    /// The least and the largest value, both included, in the smallest unit (picoseconds, bytes,
+    /// bits a second).
     pub range: Option<(f64, f64)>,
 }
 
@@ -102,11 +105,15 @@ impl Key {
             Value::Time(time) => time.as_ps() as f64,
             Value::Bytes(bytes) => bytes.get() as f64,
             Value::Rate(rate) => rate.bps() as f64,
-            Value::Tiers(tiers) => return tiers.iter().try_for_each(|(_, value)| self.check_range(value)),
+            Value::Tiers(tiers) => {
+                return tiers.iter().try_for_each(|(_, value)| self.check_range(value));
+            }
             _ => return Ok(()),
         };
         match (self.range, self.range_text()) {
-            (Some((least, most)), Some(text)) if !(least..=most).contains(&amount) => wrong(&text, value),
+            (Some((least, most)), Some(text)) if !(least..=most).contains(&amount) => {
+                wrong(&text, value)
+            }
             _ => Ok(()),
         }
     }
@@ -143,7 +150,8 @@ pub trait Field: Sized {
     fn from_value(value: &Value) -> Result<Self, ValueError>;
 }
 
-/// A struct made by [`params!`](crate::params!): the generic view of it, by position of the key in [`Params::keys`].
+/// A struct made by [`params!`](crate::params!): the generic view of it, by position of the key in
+/// [`Params::keys`].
 pub trait Params {
     /// What can be set.
     fn keys(&self) -> &'static [Key];
@@ -173,7 +181,10 @@ fn wrong<T>(what: &str, got: &Value) -> Result<T, ValueError> {
 fn whole_bytes(count: u64) -> Result<Bytes, ValueError> {
     let bytes = Bytes(count);
     if bytes > Bytes::LARGEST {
-        return Err(ValueError(format!("{count} bytes are too many; {} are the most", Bytes::LARGEST.get())));
+        return Err(ValueError(format!(
+            "{count} bytes are too many; {} are the most",
+            Bytes::LARGEST.get()
+        )));
     }
     Ok(bytes)
 }
@@ -207,7 +218,11 @@ impl Field for Vec<String> {
         match value {
             Value::List(list) => Ok(list.clone()),
             // What `--set` writes without brackets.
-            Value::Text(text) => Ok(text.split(',').map(|t| t.trim().to_string()).filter(|t| !t.is_empty()).collect()),
+            Value::Text(text) => Ok(text
+                .split(',')
+                .map(|t| t.trim().to_string())
+                .filter(|t| !t.is_empty())
+                .collect()),
             other => wrong("a list of texts", other),
         }
     }
@@ -227,7 +242,8 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// Declares an enum of words as a parameter type: `choice! { /// doc \n pub enum At { Enqueue = "enqueue", … } }`.
+/// Declares an enum of words as a parameter type: `choice! { /// doc \n pub enum At { Enqueue =
+/// "enqueue", … } }`.
 #[macro_export]
 macro_rules! choice {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -254,8 +270,9 @@ macro_rules! choice {
     };
 }
 
-/// Declares a parameter struct: `params! { /// doc \n pub struct EcnParams { /// meaning, unit, source \n pub at: At = At::Enqueue, … } }`.
-/// `#[within(1..=64)]` or `#[within(1..)]` after a field's doc comment says which values it takes, in the smallest unit.
+/// Declares a parameter struct: `params! { /// doc \n pub struct EcnParams { /// meaning, unit,
+/// source \n pub at: At = At::Enqueue, … } }`. `#[within(1..=64)]` or `#[within(1..)]` after a
+/// field's doc comment says which values it takes, in the smallest unit.
 #[macro_export]
 macro_rules! params {
     ($(#[$meta:meta])* pub struct $name:ident { $($(#[doc = $doc:literal])* $(#[within($($range:tt)+)])? pub $field:ident : $type:ty = $default:expr),* $(,)? }) => {
@@ -326,11 +343,16 @@ mod tests {
     #[test]
     fn what_is_outside_of_its_range_is_refused() {
         let mut d = Demo::default();
-        for (share, is_right) in [(0.0, true), (1.0, true), (1.1, false), (-0.1, false), (f64::NAN, false)] {
+        for (share, is_right) in
+            [(0.0, true), (1.0, true), (1.1, false), (-0.1, false), (f64::NAN, false)]
+        {
             assert_eq!(d.set(2, &Value::Float(share)).is_ok(), is_right, "{share}");
         }
         assert_eq!(d.set(2, &Value::Int(7)).unwrap_err().0, "expected 0 to 1, found 7");
-        assert_eq!(d.set(3, &Value::Time(Time::ZERO)).unwrap_err().0, "expected 1ps or more, found 0us");
+        assert_eq!(
+            d.set(3, &Value::Time(Time::ZERO)).unwrap_err().0,
+            "expected 1ps or more, found 0us"
+        );
         assert!(d.set(3, &Value::Time(Time::from_ps(1))).is_ok() && d.set(3, &Value::Off).is_ok());
         assert_eq!(Demo::KEYS[0].range_text(), None);
         assert!(Bytes::from_value(&Value::Int(Bytes::LARGEST.get())).is_ok());
@@ -347,7 +369,9 @@ mod tests {
         assert_eq!(d.threshold_packets, None);
         d.set(1, &Value::Text("dequeue".into())).unwrap();
         assert_eq!(d.at, At::Dequeue);
-        assert!(d.set(1, &Value::Text("sideways".into())).unwrap_err().0.contains("enqueue, dequeue"));
+        assert!(
+            d.set(1, &Value::Text("sideways".into())).unwrap_err().0.contains("enqueue, dequeue")
+        );
         assert!(d.set(0, &Value::Bool(true)).unwrap_err().0.contains("whole number"));
     }
 }

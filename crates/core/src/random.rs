@@ -1,14 +1,16 @@
 //! Our own small generator and name hash, so that no dependency can ever change a result.
 //!
-//! The generator is xoshiro256++ (Blackman, Vigna: "Scrambled linear pseudorandom number generators", 2019), seeded by
-//! SplitMix64. A [`Stream`] is derived from the scenario's seed and the *stable name* of the component that draws from
-//! it ("switch/leaf3", "traffic/background"), so adding a component never shifts the numbers of another.
+//! The generator is xoshiro256++ (Blackman, Vigna: "Scrambled linear pseudorandom number
+//! generators", 2019), seeded by SplitMix64. A [`Stream`] is derived from the scenario's seed and
+//! the *stable name* of the component that draws from it ("switch/leaf3", "traffic/background"), so
+//! adding a component never shifts the numbers of another.
 //!
 //! Invariant: the same seed and name give the same sequence on every machine and in every version.
 
 use std::cell::Cell;
 
-/// Vigna's SplitMix64 finaliser: a bijection on `u64` that mixes every input bit into every output bit.
+/// Vigna's SplitMix64 finaliser: a bijection on `u64` that mixes every input bit into every output
+/// bit.
 #[inline]
 pub const fn mix64(x: u64) -> u64 {
     let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -92,12 +94,14 @@ impl Stream {
         Stream::from_key(self.bits())
     }
 
-    /// Exponential with the given mean: the gap of a Poisson process. The logarithm is `libm`'s, not the platform's.
+    /// Exponential with the given mean: the gap of a Poisson process. The logarithm is `libm`'s,
+    /// not the platform's.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -libm::log(1.0 - self.unit()) * mean
     }
 
-    /// Normal with the given mean and standard deviation (Box and Muller, 1958). The functions are `libm`'s.
+    /// Normal with the given mean and standard deviation (Box and Muller, 1958). The functions are
+    /// `libm`'s.
     pub fn normal(&mut self, mean: f64, deviation: f64) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
         mean + deviation * radius * libm::cos(2.0 * core::f64::consts::PI * self.unit())
@@ -111,8 +115,8 @@ impl Stream {
     }
 }
 
-/// A node's random numbers: a [`Stream`] that is drawn from through a shared reference, so that a decision and what it looks
-/// at can hold the same one. It belongs to one thread.
+/// A node's random numbers: a [`Stream`] that is drawn from through a shared reference, so that a
+/// decision and what it looks at can hold the same one. It belongs to one thread.
 #[derive(Clone, Debug)]
 pub struct Random {
     words: Cell<[u64; 4]>,
@@ -203,8 +207,14 @@ mod tests {
         let draws: Vec<f64> = (0..100_000).map(|_| s.normal(20.0, 3.0)).collect();
         let mean = draws.iter().sum::<f64>() / 1e5;
         let deviation = (draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 1e5).sqrt();
-        assert!((19.97..20.03).contains(&mean) && (2.97..3.03).contains(&deviation), "{mean} {deviation}");
+        assert!(
+            (19.97..20.03).contains(&mean) && (2.97..3.03).contains(&deviation),
+            "{mean} {deviation}"
+        );
         let beyond_two = draws.iter().filter(|x| (**x - 20.0).abs() > 6.0).count();
-        assert!((4_300..4_800).contains(&beyond_two), "{beyond_two} of 100,000; 4.55 % are expected");
+        assert!(
+            (4_300..4_800).contains(&beyond_two),
+            "{beyond_two} of 100,000; 4.55 % are expected"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A set of byte ranges: what a receiver holds out of order, what a sender knows of it, and which bytes went out
-//! unprotected.
+//! A set of byte ranges: what a receiver holds out of order, what a sender knows of it, and which
+//! bytes went out unprotected.
 //!
 //! Invariant: ranges are sorted, not empty, and neither overlap nor touch.
 
@@ -111,7 +111,8 @@ impl Ranges {
         self.iter().take_while(|r| r.0 < at).map(|r| r.1.min(at) - r.0).sum()
     }
 
-    /// The first hole at or above `at`, which ends at `limit` if no range ends it; empty where there is none.
+    /// The first hole at or above `at`, which ends at `limit` if no range ends it; empty where
+    /// there is none.
     pub fn hole(&self, at: u64, limit: u64) -> (u64, u64) {
         let mut i = self.after(at);
         let from = match self.0.get(i) {

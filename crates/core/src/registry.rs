@@ -1,11 +1,13 @@
-//! The registries: which mechanisms there are at each place of the packet path, and what each assumes of that path.
+//! The registries: which mechanisms there are at each place of the packet path, and what each
+//! assumes of that path.
 //!
-//! [`registry!`](crate::registry!) is written once in each policy folder, with one line a mechanism. It makes the closed enum that the
-//! per-packet path dispatches on (no boxed traits), the enum of parameters that a scenario chooses from, and the list
-//! from which the CLI, the schema, the book and the tests learn of the mechanism.
+//! [`registry!`](crate::registry!) is written once in each policy folder, with one line a
+//! mechanism. It makes the closed enum that the per-packet path dispatches on (no boxed traits),
+//! the enum of parameters that a scenario chooses from, and the list from which the CLI, the
+//! schema, the book and the tests learn of the mechanism.
 //!
-//! Invariant: a mechanism that is in no registry does not exist; one that is has a summary, a source, and its declared
-//! needs and breaks.
+//! Invariant: a mechanism that is in no registry does not exist; one that is has a summary, a
+//! source, and its declared needs and breaks.
 
 use crate::params::{Key, Params};
 
@@ -57,7 +59,8 @@ impl PathProperty {
         }
     }
 
-    /// What happens to a mechanism that needs this property where another breaks it, and what repairs it.
+    /// What happens to a mechanism that needs this property where another breaks it, and what
+    /// repairs it.
     pub fn consequence(self) -> &'static str {
         match self {
             PathProperty::FifoPerFlow => {
@@ -66,7 +69,9 @@ impl PathProperty {
             PathProperty::FifoPerFlowcell => {
                 "a gap inside a flowcell is taken for loss at once; deflect whole flowcells"
             }
-            PathProperty::LossIsSignal => "the sender does not learn of congestion and does not slow down",
+            PathProperty::LossIsSignal => {
+                "the sender does not learn of congestion and does not slow down"
+            }
             PathProperty::NoLossAfterAdmission => {
                 "a packet can be lost after a lossless hop accepted it; pause instead of dropping"
             }
@@ -77,7 +82,9 @@ impl PathProperty {
                 "a long pause fires the retransmission timer: duplicates into a paused queue; keep pauses below min-rto"
             }
             PathProperty::LabelFixesPath => "packets leave the path that their label names",
-            PathProperty::SizeAtEdge => "segments are cut before the edge sees them; turn segment-offload on",
+            PathProperty::SizeAtEdge => {
+                "segments are cut before the edge sees them; turn segment-offload on"
+            }
             PathProperty::ControlNeverWaits => {
                 "control packets wait or are lost with the data; give them rank 0 and a queue of their own"
             }
@@ -148,12 +155,18 @@ pub trait Choice: Clone + Default {
     /// What the chosen mechanism says of itself.
     fn about(&self) -> &'static About {
         let kind = self.kind();
-        Self::place().mechanisms.iter().find(|m| m.kind == kind).expect("every kind is registered").about
+        Self::place()
+            .mechanisms
+            .iter()
+            .find(|m| m.kind == kind)
+            .expect("every kind is registered")
+            .about
     }
 }
 
-/// Makes a registry: the enum of parameters (what a scenario chooses) and, where `policy` is given, the enum of
-/// policies with the dispatching functions. Each line: `"kind" => Variant { ParamsType, PolicyType, ABOUT }`.
+/// Makes a registry: the enum of parameters (what a scenario chooses) and, where `policy` is given,
+/// the enum of policies with the dispatching functions. Each line: `"kind" => Variant { ParamsType,
+/// PolicyType, ABOUT }`.
 #[macro_export]
 macro_rules! registry {
     (
@@ -209,7 +222,8 @@ macro_rules! registry {
 
     (@policy {} $($rest:tt)*) => {};
     (@policy { $Policy:ident { $($functions:tt)* } } $Params:ident { $($kind:literal $Variant:ident $policy:ty),+ }) => {
-        /// The policy that a switch port or node runs: a closed enum, so that dispatch is a jump and not a pointer.
+        /// The policy that a switch port or node runs: a closed enum, so that dispatch is a jump
+        /// and not a pointer.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)]
         pub enum $Policy { $($Variant($policy)),+ }

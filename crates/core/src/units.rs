@@ -1,14 +1,16 @@
-//! Units as types: [`Time`] in picoseconds, [`Bytes`], [`Rate`] in bits per second, and the text forms that users write.
+//! Units as types: [`Time`] in picoseconds, [`Bytes`], [`Rate`] in bits per second, and the text
+//! forms that users write.
 //!
-//! A picosecond is the largest step in which one byte takes a whole number of steps at every common link rate
-//! (80 ps at 100 Gb/s, 20 ps at 400 Gb/s), so transmission times are exact and never drift; a `u64` of them lasts
-//! 213 days.
+//! A picosecond is the largest step in which one byte takes a whole number of steps at every common
+//! link rate (80 ps at 100 Gb/s, 20 ps at 400 Gb/s), so transmission times are exact and never
+//! drift; a `u64` of them lasts 213 days.
 //!
 //! What is read as text has a largest value ([`Time::LONGEST`], [`Bytes::LARGEST`],
 //! [`Rate::FASTEST`]), far below what the types hold: sums of a few quantities that were read
 //! cannot wrap.
 //!
-//! Invariant: no conversion here uses floating point, except the `as_*_f64` functions, which are for output only.
+//! Invariant: no conversion here uses floating point, except the `as_*_f64` functions, which are
+//! for output only.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -22,7 +24,8 @@ pub struct Time(u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
-/// A rate in bits per second. Text: `"10Gbps"` (decimal prefixes), or as tc(8) writes it, `"10Gbit"`.
+/// A rate in bits per second. Text: `"10Gbps"` (decimal prefixes), or as tc(8) writes it,
+/// `"10Gbit"`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(pub u64);
 
@@ -147,8 +150,8 @@ impl Rate {
     pub const fn from_gbps(g: u64) -> Rate {
         Rate(g * 1_000_000_000)
     }
-    /// Time to put `bytes` on the wire, rounded up to a whole picosecond, so that a link never exceeds its rate.
-    /// `Time::MAX` for a rate of zero.
+    /// Time to put `bytes` on the wire, rounded up to a whole picosecond, so that a link never
+    /// exceeds its rate. `Time::MAX` for a rate of zero.
     pub const fn transmission_time(self, bytes: u64) -> Time {
         if self.0 == 0 {
             return Time::MAX;
@@ -157,9 +160,14 @@ impl Rate {
         let ps = bits_ps.div_ceil(self.0 as u128);
         Time(if ps > u64::MAX as u128 { u64::MAX } else { ps as u64 })
     }
-    /// Picoseconds per byte where that is a whole number (any rate that divides 8 Tb/s), for the fast path.
+    /// Picoseconds per byte where that is a whole number (any rate that divides 8 Tb/s), for the
+    /// fast path.
     pub const fn whole_ps_per_byte(self) -> Option<u64> {
-        if self.0 == 0 || !(8 * PS_PER_S).is_multiple_of(self.0) { None } else { Some(8 * PS_PER_S / self.0) }
+        if self.0 == 0 || !(8 * PS_PER_S).is_multiple_of(self.0) {
+            None
+        } else {
+            Some(8 * PS_PER_S / self.0)
+        }
     }
     /// Bytes that fit in `time`, rounded down.
     pub const fn bytes_in(self, time: Time) -> u64 {
@@ -237,14 +245,23 @@ struct Extent {
 }
 
 /// `value / 10^decimals × scale`, which must be a whole number within the extent.
-fn scaled(text: &str, value: u128, decimals: u32, scale: u64, extent: &Extent) -> Result<u64, UnitError> {
+fn scaled(
+    text: &str,
+    value: u128,
+    decimals: u32,
+    scale: u64,
+    extent: &Extent,
+) -> Result<u64, UnitError> {
     let too_large = || UnitError::OutOfRange(text.into(), extent.beyond);
     let divisor = 10u128.checked_pow(decimals).ok_or_else(too_large)?;
     let product = value.checked_mul(scale as u128).ok_or_else(too_large)?;
     if !product.is_multiple_of(divisor) {
         return Err(UnitError::OutOfRange(text.into(), extent.step));
     }
-    u64::try_from(product / divisor).ok().filter(|amount| *amount <= extent.most).ok_or_else(too_large)
+    u64::try_from(product / divisor)
+        .ok()
+        .filter(|amount| *amount <= extent.most)
+        .ok_or_else(too_large)
 }
 
 macro_rules! quantity {
@@ -273,12 +290,21 @@ macro_rules! quantity {
     };
 }
 
-const TIMES: Extent =
-    Extent { step: "finer than a picosecond", most: Time::LONGEST.0, beyond: "1000000s is the longest time" };
-const SIZES: Extent =
-    Extent { step: "finer than a byte", most: Bytes::LARGEST.0, beyond: "1000TB is the largest size" };
-const SPEEDS: Extent =
-    Extent { step: "finer than a bit per second", most: Rate::FASTEST.0, beyond: "1000Tbps is the highest rate" };
+const TIMES: Extent = Extent {
+    step: "finer than a picosecond",
+    most: Time::LONGEST.0,
+    beyond: "1000000s is the longest time",
+};
+const SIZES: Extent = Extent {
+    step: "finer than a byte",
+    most: Bytes::LARGEST.0,
+    beyond: "1000TB is the largest size",
+};
+const SPEEDS: Extent = Extent {
+    step: "finer than a bit per second",
+    most: Rate::FASTEST.0,
+    beyond: "1000Tbps is the highest rate",
+};
 
 quantity!(Time, "time", "ps, ns, us, ms, s", TIMES, bare: None, two_ways: (
     |unit| unit.contains(char::is_uppercase), "times are written ps, ns, us, ms, s"
@@ -303,8 +329,10 @@ quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps (bits; or bit, Kbit, Mbit, 
 
 /// The largest unit that gives a whole number, so that text and value always round-trip.
 fn whole(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
-    let (scale, unit) =
-        units.iter().find(|(s, _)| value != 0 && value.is_multiple_of(*s)).unwrap_or(&units[units.len() - 1]);
+    let (scale, unit) = units
+        .iter()
+        .find(|(s, _)| value != 0 && value.is_multiple_of(*s))
+        .unwrap_or(&units[units.len() - 1]);
     write!(f, "{}{}", value / scale, unit)
 }
 
@@ -313,7 +341,11 @@ impl fmt::Display for Time {
         if self.0 == 0 {
             return f.write_str("0us");
         }
-        whole(f, self.0, &[(PS_PER_S, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "us"), (PS_PER_NS, "ns"), (1, "ps")])
+        whole(
+            f,
+            self.0,
+            &[(PS_PER_S, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "us"), (PS_PER_NS, "ns"), (1, "ps")],
+        )
     }
 }
 impl fmt::Display for Bytes {
@@ -335,7 +367,13 @@ impl fmt::Display for Rate {
         whole(
             f,
             self.0,
-            &[(PS_PER_S, "Tbps"), (PS_PER_MS, "Gbps"), (PS_PER_US, "Mbps"), (PS_PER_NS, "Kbps"), (1, "bps")],
+            &[
+                (PS_PER_S, "Tbps"),
+                (PS_PER_MS, "Gbps"),
+                (PS_PER_US, "Mbps"),
+                (PS_PER_NS, "Kbps"),
+                (1, "bps"),
+            ],
         )
     }
 }
@@ -383,14 +421,18 @@ mod tests {
         assert!(matches!("us".parse::<Time>(), Err(UnitError::NoNumber(..))));
         assert!(matches!("1.2.3us".parse::<Time>(), Err(UnitError::NoNumber(..))));
         assert!(matches!("0.1ps".parse::<Time>(), Err(UnitError::OutOfRange(..))));
-        assert!(matches!("99999999999999999999999s".parse::<Time>(), Err(UnitError::OutOfRange(..))));
+        assert!(matches!(
+            "99999999999999999999999s".parse::<Time>(),
+            Err(UnitError::OutOfRange(..))
+        ));
         assert_eq!("0".parse::<Time>().unwrap(), Time::ZERO);
     }
 
     /// Letters whose size tells bits from bytes elsewhere: refused, with what to write.
     #[test]
     fn units_that_mean_two_things_are_refused() {
-        let says = |error: UnitError, what: &str| assert!(error.to_string().contains(what), "{error}");
+        let says =
+            |error: UnitError, what: &str| assert!(error.to_string().contains(what), "{error}");
         for rate in ["10GBps", "1.5MBps", "10GBPS", "8 Bps"] {
             says(rate.parse::<Rate>().unwrap_err(), "write bps, Kbps, Mbps, Gbps");
         }
@@ -402,7 +444,10 @@ mod tests {
         }
         assert_eq!("10GBit".parse::<Rate>().unwrap(), Rate::from_gbps(10));
         assert_eq!("10GbPS".parse::<Rate>().unwrap(), Rate::from_gbps(10));
-        assert_eq!(["1kB", "1KIB"].map(|size| size.parse::<Bytes>().unwrap()), [Bytes(1_000), Bytes(1_024)]);
+        assert_eq!(
+            ["1kB", "1KIB"].map(|size| size.parse::<Bytes>().unwrap()),
+            [Bytes(1_000), Bytes(1_024)]
+        );
     }
 
     #[test]
@@ -410,7 +455,8 @@ mod tests {
         assert_eq!("1000000s".parse::<Time>().unwrap(), Time::LONGEST);
         assert_eq!("1000TB".parse::<Bytes>().unwrap(), Bytes::LARGEST);
         assert_eq!("1000Tbps".parse::<Rate>().unwrap(), Rate::FASTEST);
-        let says = |error: UnitError, most: &str| assert!(error.to_string().contains(most), "{error}");
+        let says =
+            |error: UnitError, most: &str| assert!(error.to_string().contains(most), "{error}");
         says("1000000000001us".parse::<Time>().unwrap_err(), "1000000s is the longest");
         says("18446744073709551615ps".parse::<Time>().unwrap_err(), "longest");
         says("4611686018427387904B".parse::<Bytes>().unwrap_err(), "1000TB is the largest");

@@ -62,8 +62,8 @@ pub struct Doorbells<W, M = Box<[AtomicU32]>> {
 
 /// The one consumer's side of [`Doorbells`].
 ///
-/// The words may be written by a process that is not trusted. Then it serves queues in vain, late or
-/// never, and only queues that there are; its own memory and each of its calls stay bounded.
+/// The words may be written by a process that is not trusted. Then it serves queues in vain, late
+/// or never, and only queues that there are; its own memory and each of its calls stay bounded.
 #[derive(Debug, Default)]
 pub struct Consumer {
     head: u32,
@@ -97,7 +97,10 @@ impl<W: Wake, M: AsRef<[AtomicU32]>> Doorbells<W, M> {
     /// # Panics
     /// If there are fewer.
     pub fn over(words: M, queues: u32, wake: W) -> Doorbells<W, M> {
-        assert!(words.as_ref().len() >= Doorbells::<W, M>::words(queues), "words for {queues} queues");
+        assert!(
+            words.as_ref().len() >= Doorbells::<W, M>::words(queues),
+            "words for {queues} queues"
+        );
         let (queues, places) = (queues as usize, (queues as usize).next_power_of_two());
         Doorbells { words, queues, places, wake }
     }

@@ -68,12 +68,14 @@ fn a_paused_queue_is_parked_and_comes_back() {
 /// Words that anybody writes: queues that there are, a call that ends, a list that stays short.
 #[test]
 fn whatever_the_words_say_calls_and_memory_are_bounded() {
-    let words: std::sync::Arc<[AtomicU32]> = (0..Doorbells::<()>::words(5)).map(|_| AtomicU32::new(0)).collect();
+    let words: std::sync::Arc<[AtomicU32]> =
+        (0..Doorbells::<()>::words(5)).map(|_| AtomicU32::new(0)).collect();
     let bells = Doorbells::over(words.clone(), 5, ());
     let mut consumer = Consumer::default();
     let mut state = 1u64;
     let mut draw = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u32
     };
     for _ in 0..100_000 {

@@ -31,7 +31,12 @@ const BOUND: Option<usize> = Some(3);
 type Data = Arc<AtomicUsize>;
 
 /// Looks at every queue that is to be served, until none is; what has been seen of each.
-fn serve<W: Wake>(bells: &Doorbells<W>, consumer: &mut Consumer, data: &[Data], seen: &mut [usize]) {
+fn serve<W: Wake>(
+    bells: &Doorbells<W>,
+    consumer: &mut Consumer,
+    data: &[Data],
+    seen: &mut [usize],
+) {
     while let Some(queue) = consumer.next(bells) {
         // A turn is one packet.
         let (published, seen) = (data[queue as usize].load(Acquire), &mut seen[queue as usize]);

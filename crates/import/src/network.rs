@@ -55,7 +55,9 @@ impl Network {
 
     /// The most links of a switch.
     pub fn ports_max(&self) -> usize {
-        let of = |node: &u32| self.links.iter().filter(|link| link.a == *node || link.b == *node).count();
+        let of = |node: &u32| {
+            self.links.iter().filter(|link| link.a == *node || link.b == *node).count()
+        };
         self.switches.keys().map(of).max().unwrap_or(0)
     }
 
@@ -77,7 +79,11 @@ impl Network {
     /// A link as a `[[failure]]` names it: its ends, and its number among parallel ones.
     pub fn failing(&self, link: &Link, number: Option<usize>) -> String {
         let number = number.map(|number| format!("number = {number}\n")).unwrap_or_default();
-        format!("[[failure]]\nlink = [\"{}\", \"{}\"]\n{number}", self.name(link.a), self.name(link.b))
+        format!(
+            "[[failure]]\nlink = [\"{}\", \"{}\"]\n{number}",
+            self.name(link.a),
+            self.name(link.b)
+        )
     }
 
     /// Whether each host has one link, and no two hosts one between them.

@@ -22,7 +22,8 @@ pub(crate) type Word<'s> = (usize, &'s str);
 
 impl Source {
     pub fn read(path: &Path) -> Result<Source> {
-        let bytes = std::fs::read(path).map_err(|source| Error::Unread { path: path.into(), source })?;
+        let bytes =
+            std::fs::read(path).map_err(|source| Error::Unread { path: path.into(), source })?;
         Ok(Source::of(&path.display().to_string(), &decoded(&bytes)))
     }
 
@@ -42,7 +43,8 @@ impl Source {
 
     /// All words, whatever their lines.
     pub fn words(&self) -> Words<'_> {
-        let words = self.lines().flat_map(|(line, words)| words.into_iter().map(move |word| (line, word)));
+        let words =
+            self.lines().flat_map(|(line, words)| words.into_iter().map(move |word| (line, word)));
         Words { source: self, words: words.collect(), at: 0 }
     }
 
@@ -57,7 +59,8 @@ impl Source {
 
     /// A whole number.
     pub fn whole(&self, (line, word): Word<'_>, what: &str) -> Result<u64> {
-        word.parse().map_err(|_| self.wrong(line, format!("{what}: {word:?} is not a whole number")))
+        word.parse()
+            .map_err(|_| self.wrong(line, format!("{what}: {word:?} is not a whole number")))
     }
 }
 
@@ -73,7 +76,8 @@ fn words_of(line: &str) -> Vec<&str> {
 /// The text of a file's bytes.
 fn decoded(bytes: &[u8]) -> String {
     let units = |from: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| from([pair[0], pair[1]])).collect();
+        let units: Vec<u16> =
+            bytes[2..].chunks_exact(2).map(|pair| from([pair[0], pair[1]])).collect();
         String::from_utf16_lossy(&units)
     };
     match bytes {
@@ -95,7 +99,9 @@ impl<'s> Words<'s> {
     pub fn next(&mut self, what: &str) -> Result<Word<'s>> {
         let word = self.words.get(self.at).copied();
         self.at += 1;
-        word.ok_or_else(|| self.source.wrong(self.source.end(), format!("the file ends where {what} should be")))
+        word.ok_or_else(|| {
+            self.source.wrong(self.source.end(), format!("the file ends where {what} should be"))
+        })
     }
 
     pub fn whole(&mut self, what: &str) -> Result<u64> {
@@ -128,7 +134,8 @@ impl<'s> Words<'s> {
 
     /// The lines, from the next word's on.
     pub fn lines_left(&self) -> usize {
-        let mut lines: Vec<usize> = self.words.iter().skip(self.at).map(|(line, _)| *line).collect();
+        let mut lines: Vec<usize> =
+            self.words.iter().skip(self.at).map(|(line, _)| *line).collect();
         lines.dedup();
         lines.len()
     }
@@ -148,14 +155,20 @@ mod tests {
         assert!(words.whole("two").unwrap_err().to_string().starts_with("x:1: two: \"b\" is not"));
         assert_eq!(words.lines_left(), 2);
         let (_, _) = (words.next("").unwrap(), words.next("").unwrap());
-        assert_eq!(words.next("a link").unwrap_err().to_string(), "x:5: the file ends where a link should be");
+        assert_eq!(
+            words.next("a link").unwrap_err().to_string(),
+            "x:5: the file ends where a link should be"
+        );
     }
 
     #[test]
     fn comments_of_cpp_are_no_words() {
         let source = Source::of("x", "// a\nKEY 1 // b\nFILE //share/x\n a //");
         let lines: Vec<_> = source.lines().collect();
-        assert_eq!(lines, [(2, vec!["KEY", "1"]), (3, vec!["FILE", "//share/x"]), (4, vec!["a", "//"])]);
+        assert_eq!(
+            lines,
+            [(2, vec!["KEY", "1"]), (3, vec!["FILE", "//share/x"]), (4, vec!["a", "//"])]
+        );
     }
 
     #[test]

@@ -72,7 +72,9 @@ impl Decimal {
                 false => amount = amount.checked_mul(10)?,
             }
         }
-        u64::try_from(amount.checked_add(divisor / 2)? / divisor).ok().filter(|amount| *amount < 9 << 60)
+        u64::try_from(amount.checked_add(divisor / 2)? / divisor)
+            .ok()
+            .filter(|amount| *amount < 9 << 60)
     }
 }
 
@@ -106,8 +108,12 @@ fn decimal(text: &str) -> Option<(Decimal, &str)> {
         let sign = usize::from(exponent.starts_with(['+', '-']));
         let length = exponent[sign..].bytes().take_while(u8::is_ascii_digit).count();
         if length > 0 {
-            let exponent_value: i32 = exponent[..sign + length].parse().ok().filter(|e: &i32| e.abs() < 100)?;
-            return Some((Decimal { digits, behind: behind - exponent_value }, &exponent[sign + length..]));
+            let exponent_value: i32 =
+                exponent[..sign + length].parse().ok().filter(|e: &i32| e.abs() < 100)?;
+            return Some((
+                Decimal { digits, behind: behind - exponent_value },
+                &exponent[sign + length..],
+            ));
         }
     }
     Some((Decimal { digits, behind }, rest))
@@ -161,7 +167,16 @@ mod tests {
 
     #[test]
     fn rates_are_exact_in_every_unit() {
-        for text in ["100Gbps", "100000000000", "100000000000.0", "1e11", "12.5GBps", "12.5GB/s", "1E+11", "0.1Tbps"] {
+        for text in [
+            "100Gbps",
+            "100000000000",
+            "100000000000.0",
+            "1e11",
+            "12.5GBps",
+            "12.5GB/s",
+            "1E+11",
+            "0.1Tbps",
+        ] {
             assert_eq!(rate(text), Some(Rate(100_000_000_000)), "{text}");
         }
         assert_eq!(["2.5e10", "5Mb/s", "1.5kBps", "3KB/s"].map(rate), {
@@ -173,7 +188,10 @@ mod tests {
 
     #[test]
     fn times_are_exact_in_every_unit() {
-        assert_eq!(["1000ns", "0.001ms", "0.000001", "1e-6s", "1e3ns"].map(time), [Some(Time::from_us(1)); 5]);
+        assert_eq!(
+            ["1000ns", "0.001ms", "0.000001", "1e-6s", "1e3ns"].map(time),
+            [Some(Time::from_us(1)); 5]
+        );
         assert_eq!(["-1us", "1x", "", "us", "1e-6 s"].map(time), [None; 5]);
         assert_eq!(["1h", "60min"].map(time), [Some(Time::from_s(3600)); 2]);
         assert_eq!(seconds("2.000000123"), Some(Time::from_ps(2_000_000_123_000)));
@@ -182,12 +200,18 @@ mod tests {
         assert_eq!(["-2", ".", "40000000000000.0", "2s", "1e-"].map(seconds), [None; 5]);
         assert_eq!(seconds("1e-30"), Some(Time::ZERO));
         assert_eq!(seconds("0.00000000000000000000000000000000000000000001"), Some(Time::ZERO));
-        assert_eq!([123, 2_500_000, 7_000_000].map(|ps| us_text(Time::from_ps(ps))), ["0.000123", "2.5", "7"]);
+        assert_eq!(
+            [123, 2_500_000, 7_000_000].map(|ps| us_text(Time::from_ps(ps))),
+            ["0.000123", "2.5", "7"]
+        );
     }
 
     #[test]
     fn numbers_are_those_of_a_double() {
-        assert_eq!(["2.00001e+00", "5", "1e3"].map(number), [Some(2.00001), Some(5.0), Some(1000.0)]);
+        assert_eq!(
+            ["2.00001e+00", "5", "1e3"].map(number),
+            [Some(2.00001), Some(5.0), Some(1000.0)]
+        );
         assert_eq!(["-1", "inf", "nan", "5x", ""].map(number), [None; 5]);
     }
 }

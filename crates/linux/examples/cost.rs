@@ -1,5 +1,6 @@
-//! What a packet costs in the limiter, against a program that does nothing: nanoseconds by BPF_PROG_TEST_RUN, which runs a program many times on one packet
-//! with the kernel's own clock. Needs root.
+//! What a packet costs in the limiter, against a program that does nothing: nanoseconds by
+//! BPF_PROG_TEST_RUN, which runs a program many times on one packet with the kernel's own clock.
+//! Needs root.
 //!
 //!     make bench-limit-cost
 //!
@@ -53,7 +54,8 @@ fn cost(object: &Object, name: &str, frame: &[u8]) -> Result<f64, libbpf_rs::Err
     let program = object.progs_mut().find(|p| p.name() == name).expect("a program of ours");
     let mut least = f64::MAX;
     for _ in 0..ROUNDS {
-        let input = ProgramInput { data_in: Some(frame), repeat: REPEAT, ..ProgramInput::default() };
+        let input =
+            ProgramInput { data_in: Some(frame), repeat: REPEAT, ..ProgramInput::default() };
         least = least.min(program.test_run(input)?.duration.as_nanos() as f64);
     }
     Ok(least)
@@ -69,7 +71,10 @@ fn main() -> Result<(), libbpf_rs::Error> {
                 let params = LimitParams { rate: Rate(rate), form, ..LimitParams::default() };
                 for scopes in [1, 4] {
                     let ns = cost(&limited(scopes, &params)?, "limit_egress", &frame)?;
-                    println!("{form:?}, {what}, {scopes} scopes: {ns:>6.0} ns, {:+.0} ns", ns - nothing);
+                    println!(
+                        "{form:?}, {what}, {scopes} scopes: {ns:>6.0} ns, {:+.0} ns",
+                        ns - nothing
+                    );
                 }
             }
         }

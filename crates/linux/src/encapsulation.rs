@@ -1,4 +1,5 @@
-//! How a frame travels between two switches: behind eight bytes that say which path it takes and which flowcell it belongs to.
+//! How a frame travels between two switches: behind eight bytes that say which path it takes and
+//! which flowcell it belongs to.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -8,9 +9,10 @@
 //! | 4, 5 | flowcell |
 //! | 6, 7 | 0 |
 //!
-//! Then the Ethernet frame. All of it is a datagram's content (or, in the demo, a packet of the fabric), so whatever carries it has a length
-//! and a checksum of its own. Presto itself puts the label into the destination's address and the flowcell somewhere
-//! that the published description does not tell; a header of its own needs neither switches that know labels nor room among TCP's
+//! Then the Ethernet frame. All of it is a datagram's content (or, in the demo, a packet of the
+//! fabric), so whatever carries it has a length and a checksum of its own. Presto itself puts the
+//! label into the destination's address and the flowcell somewhere that the published description
+//! does not tell; a header of its own needs neither switches that know labels nor room among TCP's
 //! options.
 //!
 //! Invariant: what is read was written by this version, or is refused.
@@ -41,7 +43,8 @@ impl Encapsulation {
         let [c, d] = self.flowcell.to_be_bytes();
         [MARK, VERSION << 4 | if self.partial { PARTIAL } else { 0 }, a, b, c, d, 0, 0]
     }
-    /// From the first bytes of a datagram; the frame is what follows. `None`: it is none, or of another version.
+    /// From the first bytes of a datagram; the frame is what follows. `None`: it is none, or of
+    /// another version.
     #[inline]
     pub fn read(bytes: &[u8]) -> Option<(Encapsulation, &[u8])> {
         let (header, frame) = bytes.split_first_chunk::<LENGTH>()?;

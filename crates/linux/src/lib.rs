@@ -14,8 +14,8 @@
 //! | `switch` | a virtual switch between namespaces and interfaces |
 //! | `tunnel` | which datagrams between two switches count: probes, secrets, sealed frames |
 //!
-//! Invariant: what runs here decides as `millpond_core` does; tests prove the eBPF programs equal to it, and the edge equal to the
-//! simulator's.
+//! Invariant: what runs here decides as `millpond_core` does; tests prove the eBPF programs equal
+//! to it, and the edge equal to the simulator's.
 
 pub mod demo;
 pub mod edge;

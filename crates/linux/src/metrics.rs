@@ -37,17 +37,27 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Makes a page, or says why there is none; one at a time.
 type Page = Arc<Mutex<dyn Fn() -> Result<String, String> + Send>>;
 
-/// Answers at `address` from a thread of its own, as long as the process lives. `page` gives the text, or why there is none.
-pub fn serve(address: SocketAddr, page: impl Fn() -> Result<String, String> + Send + 'static) -> Result<(), io::Error> {
+/// Answers at `address` from a thread of its own, as long as the process lives. `page` gives the
+/// text, or why there is none.
+pub fn serve(
+    address: SocketAddr,
+    page: impl Fn() -> Result<String, String> + Send + 'static,
+) -> Result<(), io::Error> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()?;
     std::thread::spawn(move || runtime.block_on(answer(listener, Arc::new(Mutex::new(page)))));
     Ok(())
 }
 
 async fn answer(listener: std::net::TcpListener, page: Page) {
-    let (Ok(listener), room) = (TcpListener::from_std(listener), Arc::new(Semaphore::new(CLIENTS))) else { return };
+    let (Ok(listener), room) = (TcpListener::from_std(listener), Arc::new(Semaphore::new(CLIENTS)))
+    else {
+        return;
+    };
     while let Ok(place) = room.clone().acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -71,7 +81,10 @@ async fn converse(stream: TcpStream, page: Page) -> Result<(), hyper::Error> {
         async move { Ok::<_, Infallible>(respond(request.uri().path(), page).await) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(REQUEST).max_buf_size(REQUEST_BYTES).keep_alive(false);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(REQUEST)
+        .max_buf_size(REQUEST_BYTES)
+        .keep_alive(false);
     http.serve_connection(TokioIo::new(stream), service).await
 }
 
@@ -103,7 +116,9 @@ mod tests {
     use std::time::Instant;
 
     /// Serves at an address that nobody else has drawn between its choice and its use.
-    fn serve_anywhere(page: impl Fn() -> Result<String, String> + Copy + Send + 'static) -> SocketAddr {
+    fn serve_anywhere(
+        page: impl Fn() -> Result<String, String> + Copy + Send + 'static,
+    ) -> SocketAddr {
         let draw = |_| {
             let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
             serve(free, page).is_ok().then_some(free)
@@ -129,7 +144,11 @@ mod tests {
     fn pages_and_their_absence() {
         let address = start();
         let text = get(address, "/metrics");
-        assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("page\npage\n"), "{}", &text[..200]);
+        assert!(
+            text.starts_with("HTTP/1.1 200") && text.ends_with("page\npage\n"),
+            "{}",
+            &text[..200]
+        );
         assert!(get(address, "/").starts_with("HTTP/1.1 404"));
         let address = serve_anywhere(|| Err("no page".into()));
         assert!(get(address, "/metrics").starts_with("HTTP/1.1 500"));
@@ -153,7 +172,8 @@ mod tests {
     #[test]
     fn silent_clients_hold_up_others_for_a_while_only() {
         let address = start();
-        let silent: Vec<TcpStream> = (0..2 * CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let silent: Vec<TcpStream> =
+            (0..2 * CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
         let start = Instant::now();
         assert!(get(address, "/metrics").starts_with("HTTP/1.1 200"));
         assert!(start.elapsed() < 3 * REQUEST + PATIENCE, "{:?}", start.elapsed());

@@ -42,7 +42,8 @@ fn of_file(file: &Path) -> Option<Identity> {
     std::fs::metadata(file).ok().map(|m| (m.dev(), m.ino()))
 }
 
-/// Which namespace a name stands for now; `None`: for none. One whose name was given to another lives on while sockets are in it.
+/// Which namespace a name stands for now; `None`: for none. One whose name was given to another
+/// lives on while sockets are in it.
 pub fn identity(name: &str) -> Option<Identity> {
     of_file(&path(name))
 }
@@ -57,11 +58,19 @@ pub fn own() -> Option<Identity> {
 /// them.
 pub fn find(wanted: Identity) -> Option<PathBuf> {
     let is_it = |file: &PathBuf| of_file(file) == Some(wanted);
-    let entries = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = |folder: &str| {
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+    };
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     // The fifth field is where it is mounted; what follows " - " begins with the kind.
-    let mounted = mounts.lines().filter(|line| line.contains(" - nsfs ")).filter_map(|line| line.split(' ').nth(4));
-    let named = [PathBuf::from(OWN)].into_iter().chain(entries("/run/netns")).chain(mounted.map(PathBuf::from));
+    let mounted = mounts
+        .lines()
+        .filter(|line| line.contains(" - nsfs "))
+        .filter_map(|line| line.split(' ').nth(4));
+    let named = [PathBuf::from(OWN)]
+        .into_iter()
+        .chain(entries("/run/netns"))
+        .chain(mounted.map(PathBuf::from));
     named.chain(entries("/proc").map(|process| process.join("ns/net"))).find(is_it)
 }
 

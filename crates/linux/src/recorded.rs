@@ -45,8 +45,14 @@ impl Observer for Records {
 }
 
 /// Runs a scenario with some keys set; with `polls`, receive queues tell theirs.
-pub fn record(text: &str, seed: u64, set: &[(&str, &str)], polls: bool) -> (Plan, Records, Outcome) {
-    let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+pub fn record(
+    text: &str,
+    seed: u64,
+    set: &[(&str, &str)],
+    polls: bool,
+) -> (Plan, Records, Outcome) {
+    let set: Vec<(String, String)> =
+        set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let scenario = Scenario::parse("conformance", text).unwrap_or_else(|e| panic!("{e}"));
     let mut plan = scenario.plan(None, &set, Some(seed)).unwrap_or_else(|e| panic!("{e}"));
     plan.capture.polls = polls;

@@ -1,5 +1,6 @@
-//! Whatever a limits' file says, there are limits with a plan or errors, and never a panic. The files are those of the fuzz target, bent. And whatever
-//! arrives at the port of notifications is a flow that somebody with the secret has named, or refused.
+//! Whatever a limits' file says, there are limits with a plan or errors, and never a panic. The
+//! files are those of the fuzz target, bent. And whatever arrives at the port of notifications is a
+//! flow that somebody with the secret has named, or refused.
 
 use millpond_linux::limit::cgroup::Cgroup;
 use millpond_linux::limit::config::{Config, Target};
@@ -13,7 +14,10 @@ use std::time::SystemTime;
 /// Cgroups are there by their paths, and by nothing else.
 fn resolve(target: &Target) -> Result<Cgroup, String> {
     let Target::Path(path) = target else { return Err("not by its path".to_string()) };
-    let id = path.to_string_lossy().bytes().fold(1, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let id = path
+        .to_string_lossy()
+        .bytes()
+        .fold(1, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     Ok(Cgroup { path: path.clone(), id, level: path.components().count() as u32 })
 }
 
@@ -30,7 +34,12 @@ fn survive(text: &str) -> bool {
     assert_eq!(Config::parse("written.toml", &written, &[]).expect(&written), config, "{written}");
     let sources = [Source { file: "fuzz.toml".to_string(), config: config.clone() }];
     if let Ok(plan) = plan(&sources, &Installed::new(), &resolve) {
-        assert!(plan.hooks.iter().flat_map(|hook| &hook.chain).all(|c| c.count as usize <= c.scopes.len()));
+        assert!(
+            plan.hooks
+                .iter()
+                .flat_map(|hook| &hook.chain)
+                .all(|c| c.count as usize <= c.scopes.len())
+        );
     }
     if let Some(limit) = config.limits.first_mut() {
         let _ = limit.set(&[("rate".to_string(), "3Mbps".to_string())]);

@@ -1,13 +1,14 @@
-//! The decision in Rust and in C is one: natively on a million random packets, and in the kernel's own execution on more than
-//! ten thousand; then the decision table through the programs that are attached in earnest.
+//! The decision in Rust and in C is one: natively on a million random packets, and in the kernel's
+//! own execution on more than ten thousand; then the decision table through the programs that are
+//! attached in earnest.
 //!
 //! What needs the kernel is skipped, with a message, where it may not load programs.
 #![allow(unsafe_code)] // Calls a C function, and looks at values of C as bytes.
 
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use millpond_core::limit::{
-    Arrival, Ask, Charge, Form, LimitParams, Loss, Reaction, Settings, Share, State, Verdict, adjust, behind, charge,
-    congestion, decide, flags, refund, space, window, wire_bytes,
+    Arrival, Ask, Charge, Form, LimitParams, Loss, Reaction, Settings, Share, State, Verdict,
+    adjust, behind, charge, congestion, decide, flags, refund, space, window, wire_bytes,
 };
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Rate, Time};
@@ -76,17 +77,27 @@ impl Case {
         self.congestion = congestion(&self.settings, self.charge.behind);
         self.verdict = decide(&self.settings, self.charge.behind, &self.ask, self.draw).0;
         self.behind = behind(&self.charged, &self.settings, self.arrival.now);
-        self.window = window(&self.settings, self.charge.behind, self.arrival.rtt, self.arrival.data);
+        self.window =
+            window(&self.settings, self.charge.behind, self.arrival.rtt, self.arrival.data);
         self.lost = self.loss;
         let verdict = Verdict(self.verdict);
-        self.spaced = space(&mut self.lost, &self.settings, self.charge.behind, &self.ask, &self.arrival, verdict).0;
+        self.spaced = space(
+            &mut self.lost,
+            &self.settings,
+            self.charge.behind,
+            &self.ask,
+            &self.arrival,
+            verdict,
+        )
+        .0;
         self
     }
 }
 
 fn settings(r: &mut Stream) -> Settings {
     let pick = |r: &mut Stream, n: u64| r.bits() % n;
-    let some = |r: &mut Stream, most: u64| r.bits().is_multiple_of(3).then(|| Bytes(r.bits() % most));
+    let some =
+        |r: &mut Stream, most: u64| r.bits().is_multiple_of(3).then(|| Bytes(r.bits() % most));
     let params = LimitParams {
         rate: Rate(8_000 + (r.bits() >> (24 + pick(r, 40))) % 1_000_000_000_000),
         burst: some(r, 1 << 20),
@@ -124,13 +135,22 @@ impl Cases {
         let r = &mut self.random;
         if self.left == 0 {
             self.left = 64;
-            self.case = Case { settings: settings(r), now: r.bits() >> (2 + r.bits() % 40), ..Case::default() };
+            self.case = Case {
+                settings: settings(r),
+                now: r.bits() >> (2 + r.bits() % 40),
+                ..Case::default()
+            };
         }
         self.left -= 1;
         let step = r.bits() >> (20 + r.bits() % 44);
         let now = self.case.now;
-        self.case.now = if r.bits().is_multiple_of(16) { now.saturating_sub(step) } else { (now + step).min(1 << 62) };
-        let bytes = if r.bits().is_multiple_of(3) { r.bits() % 200 } else { r.bits() % 65_536 } as u32;
+        self.case.now = if r.bits().is_multiple_of(16) {
+            now.saturating_sub(step)
+        } else {
+            (now + step).min(1 << 62)
+        };
+        let bytes =
+            if r.bits().is_multiple_of(3) { r.bits() % 200 } else { r.bits() % 65_536 } as u32;
         self.case.ask = Ask {
             bytes,
             charged: bytes + (r.bits() % 4_000) as u32,
@@ -166,7 +186,8 @@ impl Cases {
 #[test]
 fn a_million_packets_natively() {
     let mut cases = Cases::new(1);
-    let (mut verdicts, mut seen, mut spared, mut held) = (std::collections::BTreeSet::new(), 0, [0; 2], 0);
+    let (mut verdicts, mut seen, mut spared, mut held) =
+        (std::collections::BTreeSet::new(), 0, [0; 2], 0);
     while seen < 1_048_576 {
         let batch: Vec<(Case, Case)> = (0..4096).map(|_| cases.next()).collect();
         let mut given: Vec<Case> = batch.iter().map(|(given, _)| *given).collect();
@@ -198,7 +219,10 @@ fn load(object: &[u8], trial: u32, what: &str) -> Option<Object> {
     match open.load() {
         Ok(object) => Some(object),
         Err(error) => {
-            assert!(std::env::var_os("CI").is_none() || !is_root(), "root cannot load programs: {error}");
+            assert!(
+                std::env::var_os("CI").is_none() || !is_root(),
+                "root cannot load programs: {error}"
+            );
             eprintln!("skipped: {what} needs CAP_BPF and CAP_NET_ADMIN ({error})");
             None
         }
@@ -285,7 +309,8 @@ impl Bench {
     }
     fn credit(&self, scope: u32) -> i64 {
         let map = self.object.maps().find(|m| m.name() == "queues").unwrap();
-        layout::queue_state(&map.lookup(&scope.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap()).credit
+        layout::queue_state(&map.lookup(&scope.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap())
+            .credit
     }
     /// Reports of the first scope.
     fn told(&self) -> u64 {
@@ -295,7 +320,11 @@ impl Bench {
     fn seen(&self) -> layout::Statistics {
         let map = self.object.maps().find(|m| m.name() == "counts").unwrap();
         let mut sum = layout::Statistics::default();
-        map.lookup_percpu(&[0; 4], MapFlags::ANY).unwrap().unwrap().iter().for_each(|bytes| sum.add(bytes));
+        map.lookup_percpu(&[0; 4], MapFlags::ANY)
+            .unwrap()
+            .unwrap()
+            .iter()
+            .for_each(|bytes| sum.add(bytes));
         sum
     }
     /// What the program returns, and the ECN field that the packet leaves with.
@@ -303,7 +332,11 @@ impl Bench {
         let name = format!("limit_{direction}");
         let program = self.object.progs_mut().find(|p| p.name() == name.as_str()).unwrap();
         let mut out = vec![0u8; frame.len() + 64];
-        let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..ProgramInput::default() };
+        let input = ProgramInput {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            ..ProgramInput::default()
+        };
         let ran = program.test_run(input).unwrap();
         let data = ran.data.unwrap();
         // What comes out begins with the IP header, or with the frame's.
@@ -346,7 +379,11 @@ fn the_decision_table_in_the_kernel() {
         assert_eq!(table(880_000, &packet(TCP, 2)).0, 0, "dropped, and ECN says nothing more");
         assert_eq!(table(1, &packet(UDP, 0)).0, 2, "UDP is dropped silently: no EPERM");
         assert_eq!(table(200_000, &packet(UDP, 2)), (1, 3), "ECN-capable UDP is marked");
-        assert_eq!(table(880_000, &frame(v6, TCP, 0, 100)).0, 3, "the reserve is for small packets");
+        assert_eq!(
+            table(880_000, &frame(v6, TCP, 0, 100)).0,
+            3,
+            "the reserve is for small packets"
+        );
         assert_eq!(table(905_000, &frame(v6, TCP, 0, 100)).0, 2, "and ends");
     }
     // A drop leaves the queue as it was, but for what 1 byte a millisecond brings.
@@ -369,17 +406,24 @@ fn ingress_returns_what_the_kernel_takes() {
         (1000, UDP, 0, (0, 0)),
     ] {
         bench.behind(0, behind);
-        assert_eq!(bench.run("ingress", &frame(false, protocol, ecn, 1000)), expected, "{behind} {protocol} {ecn}");
+        assert_eq!(
+            bench.run("ingress", &frame(false, protocol, ecn, 1000)),
+            expected,
+            "{behind} {protocol} {ecn}"
+        );
     }
 }
 
-/// Where a hook's return value reaches no sender, its flow is reported: once a millisecond at most, and only if that is asked for.
+/// Where a hook's return value reaches no sender, its flow is reported: once a millisecond at most,
+/// and only if that is asked for.
 #[test]
 fn flows_that_cannot_be_marked_are_reported() {
     let Some(bench) = Bench::new(&[slow()]) else { return };
     let reports = || {
-        let (all, map) =
-            (std::cell::RefCell::new(Vec::new()), bench.object.maps().find(|m| m.name() == "reports").unwrap());
+        let (all, map) = (
+            std::cell::RefCell::new(Vec::new()),
+            bench.object.maps().find(|m| m.name() == "reports").unwrap(),
+        );
         let mut ring = libbpf_rs::RingBufferBuilder::new();
         ring.add(&map, |bytes| {
             all.borrow_mut().push(layout::Report::from_bytes(bytes).unwrap());
@@ -397,13 +441,18 @@ fn flows_that_cannot_be_marked_are_reported() {
         let transport = if v6 { ip + 64 } else { ip + 20 };
         let (from, to) = if v6 { (ip + 8 + 15, ip + 24 + 15) } else { (ip + 12 + 3, ip + 16 + 3) };
         (frame[from], frame[to]) = (1, 2);
-        frame[transport..transport + 4].copy_from_slice(&[port.to_be_bytes(), 80u16.to_be_bytes()].concat());
+        frame[transport..transport + 4]
+            .copy_from_slice(&[port.to_be_bytes(), 80u16.to_be_bytes()].concat());
         // The header's checksum is not looked at here.
         bench.run("ingress", &frame)
     };
     assert_eq!(packet(TCP, 0, 7, false).0, 1);
     assert_eq!(reports(), [], "nobody asked for it");
-    bench.put("head", 0, &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes());
+    bench.put(
+        "head",
+        0,
+        &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes(),
+    );
     assert_eq!(packet(TCP, 2, 7, false), (1, 3), "this one is marked");
     packet(UDP, 0, 7, false);
     assert_eq!(reports(), [], "neither of them can be helped");
@@ -412,7 +461,10 @@ fn flows_that_cannot_be_marked_are_reported() {
         packet(TCP, 0, 8, true);
     }
     let seen = reports();
-    let flow = |from: &str, to: &str| layout::Flow { source: from.parse().unwrap(), destination: to.parse().unwrap() };
+    let flow = |from: &str, to: &str| layout::Flow {
+        source: from.parse().unwrap(),
+        destination: to.parse().unwrap(),
+    };
     assert_eq!(seen[0].flow, flow("0.0.0.1:7", "0.0.0.2:80"));
     assert_eq!(seen[1].flow, flow("[::1]:8", "[::2]:80"));
     std::thread::sleep(std::time::Duration::from_millis(2));
@@ -424,7 +476,11 @@ fn flows_that_cannot_be_marked_are_reported() {
     assert_eq!(bench.run("ingress", &frame(false, TCP, 0, 1000)).0, 0, "dropped, and told as well");
     assert_eq!(bench.told(), before + 1);
     let bench = Bench::new(&[LimitParams { observe: true, ..slow() }]).unwrap();
-    bench.put("head", 0, &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes());
+    bench.put(
+        "head",
+        0,
+        &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes(),
+    );
     bench.behind(0, 880_000);
     bench.run("ingress", &frame(false, TCP, 0, 1000));
     assert_eq!(bench.told(), 0, "what only observes tells nobody");
@@ -443,7 +499,11 @@ fn what_tells_nobody_is_not_counted_as_telling() {
         };
         assert_eq!(run("ingress"), 0, "observe = {observe}: nobody was told");
         assert_eq!(run("egress"), 1, "observe = {observe}: the sender is on this host");
-        bench.put("head", 0, &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes());
+        bench.put(
+            "head",
+            0,
+            &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes(),
+        );
         let told = u64::from(!observe);
         assert_eq!(run("ingress"), 1 + told, "observe = {observe}: its host is");
         assert_eq!(run("ingress"), 1 + told, "observe = {observe}: but not again so soon");
@@ -454,7 +514,11 @@ fn what_tells_nobody_is_not_counted_as_telling() {
 #[test]
 fn reports_that_nobody_reads_are_left_out() {
     let Some(bench) = Bench::new(&[slow()]) else { return };
-    bench.put("head", 0, &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes());
+    bench.put(
+        "head",
+        0,
+        &Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK | layout::NOTIFY, 0] }.to_bytes(),
+    );
     for port in 0..3000u16 {
         bench.behind(0, 876_500);
         let mut frame = frame(false, TCP, 0, 1000);
@@ -525,18 +589,29 @@ fn the_most_congested_scope_decides_in_the_kernel() {
     assert!(bench.credit(0) > -500 && bench.credit(1) > -800_500, "all are refunded");
 }
 
-/// A limit that is tried out beside one that holds: that one decides, and each is refunded what it is due, once.
+/// A limit that is tried out beside one that holds: that one decides, and each is refunded what it
+/// is due, once.
 #[test]
 fn an_observing_scope_leaves_the_enforced_one_alone_in_the_kernel() {
-    let Some(bench) = Bench::new(&[LimitParams { observe: true, ..slow() }, slow()]) else { return };
+    let Some(bench) = Bench::new(&[LimitParams { observe: true, ..slow() }, slow()]) else {
+        return;
+    };
     let both = |observed: i64, enforced: i64, ecn: u8| {
         bench.behind(0, observed);
         bench.behind(1, enforced);
         bench.run("egress", &frame(false, TCP, ecn, 1000))
     };
     assert_eq!(both(890_000, 200_000, 2), (1, 3), "the enforced one marks");
-    assert!((-890_000..-889_500).contains(&bench.credit(0)), "would have dropped it: {}", bench.credit(0));
-    assert!((-201_000..-200_500).contains(&bench.credit(1)), "has let it pass: {}", bench.credit(1));
+    assert!(
+        (-890_000..-889_500).contains(&bench.credit(0)),
+        "would have dropped it: {}",
+        bench.credit(0)
+    );
+    assert!(
+        (-201_000..-200_500).contains(&bench.credit(1)),
+        "has let it pass: {}",
+        bench.credit(1)
+    );
     for observed in [890_000, 0] {
         assert_eq!(both(observed, 880_000, 0).0, 2, "the enforced one drops");
         let credits = [bench.credit(0) + observed, bench.credit(1) + 880_000];

@@ -10,7 +10,9 @@ use crate::threads::{self, all_cores};
 use crate::values::values;
 use crate::{Error, Options, Plan, Runs, Scenario, Status, Summary, VariantResult, revision};
 use millpond_claims::check_runs;
-use millpond_results::{Folder, Kind, Manifest, Owner, RunWriter, finish_compare, run_folder, without_shows};
+use millpond_results::{
+    Folder, Kind, Manifest, Owner, RunWriter, finish_compare, run_folder, without_shows,
+};
 use millpond_scenario::Errors;
 use millpond_scenario::plan::Plan as Detail;
 use std::collections::BTreeMap;
@@ -37,7 +39,8 @@ impl Arm {
 
     fn plan(&self, scenario: &Scenario, seed: Option<u64>) -> Result<Detail, Errors> {
         let plan = scenario.inner().plan(self.variant.as_deref(), &self.overrides, seed);
-        let plan = plan.map_err(|errors| errors.given_by("--vary", self.overrides.len() - self.varied))?;
+        let plan =
+            plan.map_err(|errors| errors.given_by("--vary", self.overrides.len() - self.varied))?;
         Ok(Detail { variant: Some(self.name.clone()), ..plan })
     }
 }
@@ -88,10 +91,12 @@ impl Comparison {
         check_runs(arms.len(), seeds)?;
         let (mut name, mut shows, mut warnings) = (String::new(), Vec::new(), Vec::new());
         for arm in &mut arms {
-            let first = arm.plan(scenario, seeds.map(|seeds| seeds.0).or(scenario.chosen_seed()))?;
+            let first =
+                arm.plan(scenario, seeds.map(|seeds| seeds.0).or(scenario.chosen_seed()))?;
             let (from, to) = seeds.unwrap_or((first.seed, first.seed));
             arm.seeds = (from..=to).collect();
-            warnings.extend(first.warnings.iter().map(|warning| format!("{}: {warning}", arm.name)));
+            warnings
+                .extend(first.warnings.iter().map(|warning| format!("{}: {warning}", arm.name)));
             if name.is_empty() {
                 name = first.name;
                 shows = first.shows;
@@ -102,7 +107,8 @@ impl Comparison {
             shows = scenario.chosen(first.variant.as_deref(), &first.overrides)?.unwrap_or(shows);
         }
         let set = scenario.overrides().iter().map(|(key, value)| format!("{key}={value}"));
-        let changed = set.chain(vary.iter().map(|(key, values)| format!("{key}={values}"))).collect();
+        let changed =
+            set.chain(vary.iter().map(|(key, values)| format!("{key}={values}"))).collect();
         Ok(Comparison { scenario: scenario.clone(), name, arms, shows, several, changed, warnings })
     }
 
@@ -140,14 +146,16 @@ impl Comparison {
     fn made(&self, (arm, seed): (&Arm, u64), manifest: &Manifest) -> bool {
         let same_program = manifest.version == VERSION && manifest.revision == REVISION;
         same_program
-            && arm
-                .plan(&self.scenario, Some(seed))
-                .is_ok_and(|plan| without_shows(&plan.resolved) == without_shows(&manifest.scenario))
+            && arm.plan(&self.scenario, Some(seed)).is_ok_and(|plan| {
+                without_shows(&plan.resolved) == without_shows(&manifest.scenario)
+            })
     }
 
     /// The arms with those of their seeds that are asked for, without arms that have none of them.
     fn seeds(&self, of: impl Fn(&Arm, u64) -> bool) -> Vec<(String, Vec<u64>)> {
-        let seeds = |arm: &Arm| arm.seeds.iter().copied().filter(|seed| of(arm, *seed)).collect::<Vec<u64>>();
+        let seeds = |arm: &Arm| {
+            arm.seeds.iter().copied().filter(|seed| of(arm, *seed)).collect::<Vec<u64>>()
+        };
         let all = self.arms.iter().map(|arm| (arm.name.clone(), seeds(arm)));
         all.filter(|(_, seeds)| !seeds.is_empty()).collect()
     }
@@ -155,7 +163,8 @@ impl Comparison {
     /// Runs what is not finished, several at a time, each on one thread (a single one gets all).
     fn run_all(&self, folder: &Folder, options: &Options<'_>) -> Ended {
         let all = self.runs();
-        let left: Vec<(&Arm, u64)> = self.jobs().filter(|(arm, seed)| !is_finished(self, folder, arm, *seed)).collect();
+        let left: Vec<(&Arm, u64)> =
+            self.jobs().filter(|(arm, seed)| !is_finished(self, folder, arm, *seed)).collect();
         let before = all - left.len();
         let control = options.control;
         if before > 0 {
@@ -169,11 +178,17 @@ impl Comparison {
         let runs = Mutex::new((before, Ended { finished: before, ..Ended::default() }));
         let work = || {
             while !control.is_stopped() {
-                let Some((arm, seed)) = left.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let Some((arm, seed)) = left.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    break;
+                };
                 let result = self.run_one(folder, arm, *seed, cores / workers, options);
                 let mut runs = runs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 runs.0 += 1;
-                control.runs(&Runs { ended: runs.0, latest: &format!("{} (seed {seed})", arm.name), ..state });
+                control.runs(&Runs {
+                    ended: runs.0,
+                    latest: &format!("{} (seed {seed})", arm.name),
+                    ..state
+                });
                 let runs = &mut runs.1;
                 match result {
                     Ok(summary) if summary.status == Status::Interrupted => {
@@ -243,7 +258,9 @@ impl Comparison {
     /// Reports on the runs that are finished, and leaves them for the same comparison.
     fn stopped(&self, folder: Folder, finished: usize) -> Result<Error, Error> {
         let all = self.runs();
-        let text = format!("{finished} of {all} runs are finished; the same command goes on with the others");
+        let text = format!(
+            "{finished} of {all} runs are finished; the same command goes on with the others"
+        );
         let variants = self.seeds(|arm, seed| is_finished(self, &folder, arm, seed));
         if variants.is_empty() {
             return Ok(Error::Stopped(text));
@@ -309,14 +326,21 @@ pub struct Compared {
 /// ```
 ///
 /// # Errors
-/// If the folder holds something else and [`Options::force`] is off, if it cannot be written, or if a
-/// run fails; [`Error::Stopped`] if [`Control::is_stopped`](crate::Control::is_stopped) ends it.
-pub fn compare(comparison: &Comparison, folder: impl AsRef<Path>, options: &Options<'_>) -> Result<Compared, Error> {
+/// If the folder holds something else and [`Options::force`] is off, if it cannot be written, or if
+/// a run fails; [`Error::Stopped`] if [`Control::is_stopped`](crate::Control::is_stopped) ends it.
+pub fn compare(
+    comparison: &Comparison,
+    folder: impl AsRef<Path>,
+    options: &Options<'_>,
+) -> Result<Compared, Error> {
     let owner = Owner::new(Kind::Compare, &comparison.name);
-    let jobs = comparison.jobs().map(|(arm, seed)| (comparison.place(Path::new(""), arm, seed), (arm, seed)));
+    let jobs = comparison
+        .jobs()
+        .map(|(arm, seed)| (comparison.place(Path::new(""), arm, seed), (arm, seed)));
     let jobs: BTreeMap<PathBuf, (&Arm, u64)> = jobs.collect();
-    let is_ours =
-        |place: &Path, manifest: &Manifest| jobs.get(place).is_some_and(|job| comparison.made(*job, manifest));
+    let is_ours = |place: &Path, manifest: &Manifest| {
+        jobs.get(place).is_some_and(|job| comparison.made(*job, manifest))
+    };
     let folder = Folder::resume(folder.as_ref(), &owner, options.force, &is_ours)?;
     for what in folder.damaged() {
         options.control.warn(&format!("warning: {what}; what is damaged is run again"));
@@ -324,7 +348,8 @@ pub fn compare(comparison: &Comparison, folder: impl AsRef<Path>, options: &Opti
     let runs = comparison.run_all(&folder, options);
     if let Some(error) = runs.error {
         if runs.finished > 0 {
-            let (finished, all, partial) = (runs.finished, comparison.runs(), folder.path().display());
+            let (finished, all, partial) =
+                (runs.finished, comparison.runs(), folder.path().display());
             options.control.warn(&format!(
                 "{finished} of {all} runs are finished and kept in {partial}; the same command goes on"
             ));
@@ -334,7 +359,8 @@ pub fn compare(comparison: &Comparison, folder: impl AsRef<Path>, options: &Opti
     if runs.finished < comparison.runs() {
         return Err(comparison.stopped(folder, runs.finished)?);
     }
-    let results = comparison.finish(&folder, &comparison.seeds(|_, _| true), Status::Complete, Vec::new())?;
+    let results =
+        comparison.finish(&folder, &comparison.seeds(|_, _| true), Status::Complete, Vec::new())?;
     Ok(Compared { results, folder: folder.commit()?, failed: runs.failed })
 }
 
@@ -352,15 +378,19 @@ fn arms(scenario: &Scenario, vary: &[(&str, &str)], has_seeds: bool) -> Result<V
     }
     for (at, (key, list)) in vary.iter().enumerate() {
         if vary[..at].iter().any(|(other, _)| other == key) {
-            return Err(Error::Usage(format!("--vary {key}: the key is there twice; write {key}=a,b,c")));
+            return Err(Error::Usage(format!(
+                "--vary {key}: the key is there twice; write {key}=a,b,c"
+            )));
         }
-        let values = values(list).map_err(|message| Error::Usage(format!("--vary {key}: {message}")))?;
+        let values =
+            values(list).map_err(|message| Error::Usage(format!("--vary {key}: {message}")))?;
         if values.iter().any(String::is_empty) {
             return Err(Error::Usage(format!("--vary {key}: an empty value; write {key}=a,b,c")));
         }
         let short = key.rsplit('.').next().unwrap_or(key);
         let combined = |arm: &Arm, value: &str| {
-            let label = if short == "kind" { value.to_string() } else { format!("{short}={value}") };
+            let label =
+                if short == "kind" { value.to_string() } else { format!("{short}={value}") };
             let mut overrides = arm.overrides.clone();
             overrides.push((key.to_string(), value.to_string()));
             let name = match (&arm.variant, arm.varied) {
@@ -369,14 +399,20 @@ fn arms(scenario: &Scenario, vary: &[(&str, &str)], has_seeds: bool) -> Result<V
             };
             Arm { varied: arm.varied + 1, ..Arm::new(name, arm.variant.clone(), overrides) }
         };
-        arms = arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();
+        arms =
+            arms.iter().flat_map(|arm| values.iter().map(|value| combined(arm, value))).collect();
     }
     let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-    if let Some(twice) = names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name)) {
-        return Err(Error::Usage(format!("{twice:?} is there twice; give each value of --vary once")));
+    if let Some(twice) =
+        names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name))
+    {
+        return Err(Error::Usage(format!(
+            "{twice:?} is there twice; give each value of --vary once"
+        )));
     }
     if arms.len() < 2 && !has_seeds {
-        let hint = "the scenario has no variants; add [[variant]] tables, --vary KEY=A,B, or --seeds N";
+        let hint =
+            "the scenario has no variants; add [[variant]] tables, --vary KEY=A,B, or --seeds N";
         return Err(Error::Usage(hint.to_string()));
     }
     Ok(arms)

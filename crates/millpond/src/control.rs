@@ -2,7 +2,8 @@
 
 use crate::{Progress, Sim, World};
 
-/// Receives progress, notes and warnings of runs, and stops them. `()` ignores all and stops nothing.
+/// Receives progress, notes and warnings of runs, and stops them. `()` ignores all and stops
+/// nothing.
 ///
 /// Methods are called from the threads that run. The text of [`note`](Control::note) and
 /// [`warn`](Control::warn) is one line, without its end.

@@ -30,7 +30,8 @@ pub enum Error {
     /// Some of many runs failed, or their folder did.
     #[error("{0}")]
     Runs(String),
-    /// [`Control::is_stopped`](crate::Control::is_stopped) ended the work; the text reports what is kept.
+    /// [`Control::is_stopped`](crate::Control::is_stopped) ended the work; the text reports what is
+    /// kept.
     #[error("interrupted; {0}")]
     Stopped(String),
 }

@@ -2,10 +2,10 @@
 //! short trial of the point itself on this machine, as many at a time as will run.
 //!
 //! A trial is timed by the processor's time that it takes: what else the machine does is not taken
-//! for the simulation's work, and what is told is of free cores. It gives the packet-hops a second and
-//! the virtual time a second. Where the traffic tells how many packet-hops a run makes, the first is
-//! used, since a run's beginning is quieter than the rest; where it does not (closed loops) or tells
-//! an upper bound only (more than the links can carry), the second.
+//! for the simulation's work, and what is told is of free cores. It gives the packet-hops a second
+//! and the virtual time a second. Where the traffic tells how many packet-hops a run makes, the
+//! first is used, since a run's beginning is quieter than the rest; where it does not (closed
+//! loops) or tells an upper bound only (more than the links can carry), the second.
 
 use crate::threads::all_cores;
 use crate::{Control, Error, Options, Runs};
@@ -59,7 +59,8 @@ pub fn estimate(
     options: &Options<'_>,
 ) -> Result<Estimate, Error> {
     let (cores, control) = (options.threads.unwrap_or_else(all_cores), options.control);
-    let (mut left, mut walls, mut to_do) = (Vec::new(), BTreeMap::<u32, Vec<f64>>::new(), BTreeMap::new());
+    let (mut left, mut walls, mut to_do) =
+        (Vec::new(), BTreeMap::<u32, Vec<f64>>::new(), BTreeMap::new());
     for (point, run) in design.sweep.runs() {
         match out.and_then(|out| run.finished(out)) {
             Some(summary) => walls.entry(point.point).or_default().push(summary.run.wall_s),
@@ -69,10 +70,13 @@ pub fn estimate(
             }
         }
     }
-    let mut of_point: BTreeMap<u32, f64> =
-        walls.iter().map(|(point, walls)| (*point, walls.iter().sum::<f64>() / walls.len() as f64)).collect();
+    let mut of_point: BTreeMap<u32, f64> = walls
+        .iter()
+        .map(|(point, walls)| (*point, walls.iter().sum::<f64>() / walls.len() as f64))
+        .collect();
     let unknown: Vec<(u32, u64)> = to_do.iter().map(|(point, (seed, _))| (*point, *seed)).collect();
-    let unknown: Vec<(u32, u64)> = unknown.into_iter().filter(|(point, _)| !of_point.contains_key(point)).collect();
+    let unknown: Vec<(u32, u64)> =
+        unknown.into_iter().filter(|(point, _)| !of_point.contains_key(point)).collect();
     let tried = tried(scenario, design, &unknown, cores, control)?;
     if control.is_stopped() {
         return Err(Error::Stopped("nothing was run".to_string()));
@@ -101,10 +105,13 @@ fn total(
         return Some(0.0);
     }
     let hops = |point: u32| design.hops[point as usize - 1].map(|hops| hops.count);
-    let known: Vec<(f64, Option<f64>)> = of_point.iter().map(|(point, seconds)| (*seconds, hops(*point))).collect();
-    let mean = (!known.is_empty()).then(|| known.iter().map(|(s, _)| s).sum::<f64>() / known.len() as f64)?;
+    let known: Vec<(f64, Option<f64>)> =
+        of_point.iter().map(|(point, seconds)| (*seconds, hops(*point))).collect();
+    let mean = (!known.is_empty())
+        .then(|| known.iter().map(|(s, _)| s).sum::<f64>() / known.len() as f64)?;
     let with_hops = known.iter().filter_map(|(seconds, hops)| Some((*seconds, (*hops)?)));
-    let (seconds, all_hops) = with_hops.fold((0.0, 0.0), |(a, b), (seconds, hops)| (a + seconds, b + hops));
+    let (seconds, all_hops) =
+        with_hops.fold((0.0, 0.0), |(a, b), (seconds, hops)| (a + seconds, b + hops));
     let of = |point: u32| match (of_point.get(&point), hops(point)) {
         (Some(seconds), _) => *seconds,
         (None, Some(hops)) if all_hops > 0.0 => hops * seconds / all_hops,
@@ -135,11 +142,14 @@ fn tried(
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         let is_wanted = |_: &&(u32, u64)| !control.is_stopped();
-        while let Some((point, seed)) = points.get(next.fetch_add(1, Ordering::Relaxed)).filter(is_wanted) {
+        while let Some((point, seed)) =
+            points.get(next.fetch_add(1, Ordering::Relaxed)).filter(is_wanted)
+        {
             let recipe = &design.recipes[*point as usize - 1];
             let plan = scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(*seed));
             let hops = design.hops[*point as usize - 1];
-            let seconds = plan.map(|plan| (*point, Trial::of(&plan, budget, control).seconds(&plan, hops)));
+            let seconds =
+                plan.map(|plan| (*point, Trial::of(&plan, budget, control).seconds(&plan, hops)));
             let mut found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             found.push(seconds);
             control.runs(&Runs { ended: found.len(), ..state });
@@ -194,7 +204,15 @@ struct Trial<'a> {
 impl<'a> Trial<'a> {
     fn of(plan: &Plan, budget: Duration, control: &'a dyn Control) -> Trial<'a> {
         let (half, last) = (None, Mark::default());
-        let mut trial = Trial { control, began: Instant::now(), before: busy(), budget, half, last, whole: false };
+        let mut trial = Trial {
+            control,
+            began: Instant::now(),
+            before: busy(),
+            budget,
+            half,
+            last,
+            whole: false,
+        };
         let Ok(outcome) = millpond_sim::run(plan, 1, &mut trial);
         trial.whole = !outcome.interrupted;
         trial.last.busy_s = trial.taken().as_secs_f64();
@@ -244,7 +262,9 @@ impl Observer for Trial<'_> {
         if spent >= 0.5 {
             self.half.get_or_insert(self.last);
         }
-        Ok(spent < 1.0 && self.began.elapsed() < self.budget * LONGEST && !self.control.is_stopped())
+        Ok(spent < 1.0
+            && self.began.elapsed() < self.budget * LONGEST
+            && !self.control.is_stopped())
     }
 }
 
@@ -291,10 +311,15 @@ mod tests {
         for scenario in [&open, &closed] {
             let request = Request { estimate: true, seeds: Some((1, 1)), ..Request::default() };
             let design = design(scenario, &request).unwrap();
-            assert_eq!(design.hops[0].is_some(), std::ptr::eq(scenario, &open), "closed loops do not tell");
+            assert_eq!(
+                design.hops[0].is_some(),
+                std::ptr::eq(scenario, &open),
+                "closed loops do not tell"
+            );
             let plan = scenario.plan(None, &[], Some(1)).unwrap();
             let ratio = || {
-                let told = Trial::of(&plan, Duration::from_millis(60), &()).seconds(&plan, design.hops[0]);
+                let told =
+                    Trial::of(&plan, Duration::from_millis(60), &()).seconds(&plan, design.hops[0]);
                 told / Trial::of(&plan, Duration::from_secs(3600), &()).last.busy_s
             };
             let mut ratios = Vec::new();
@@ -307,16 +332,25 @@ mod tests {
 
     #[test]
     fn runs_are_shared_out_among_the_cores_and_points_stand_for_each_other() {
-        let axis = Axis { key: "host.mtu".into(), values: ["1500", "3000", "9000"].map(String::from).to_vec() };
+        let axis = Axis {
+            key: "host.mtu".into(),
+            values: ["1500", "3000", "9000"].map(String::from).to_vec(),
+        };
         let scenario = Scenario::parse("trial.toml", OPEN).unwrap();
-        let request = Request { grid: vec![axis], estimate: true, seeds: Some((1, 4)), ..Request::default() };
+        let request =
+            Request { grid: vec![axis], estimate: true, seeds: Some((1, 4)), ..Request::default() };
         let mut design = design(&scenario, &request).unwrap();
-        design.hops = [10.0, 20.0, 30.0].map(|count| Some(Hops { count, is_bound: false, span: Time::ZERO })).to_vec();
+        design.hops = [10.0, 20.0, 30.0]
+            .map(|count| Some(Hops { count, is_bound: false, span: Time::ZERO }))
+            .to_vec();
         let to_do = BTreeMap::from([(1, (1, 4)), (2, (1, 4)), (3, (1, 1))]);
         // Seconds go by hops where a point was not tried: 5, 10 and 15.
         let told = total(&design, &to_do, &BTreeMap::from([(1, 5.0), (2, 10.0)]), 2);
         assert_eq!(told, Some((4.0 * 5.0 + 4.0 * 10.0 + 15.0) / 2.0));
-        assert_eq!(total(&design, &BTreeMap::from([(3, (1, 1))]), &BTreeMap::from([(1, 5.0)]), 8), Some(15.0));
+        assert_eq!(
+            total(&design, &BTreeMap::from([(3, (1, 1))]), &BTreeMap::from([(1, 5.0)]), 8),
+            Some(15.0)
+        );
         assert_eq!(total(&design, &to_do, &BTreeMap::new(), 2), None);
         assert_eq!(total(&design, &BTreeMap::new(), &BTreeMap::new(), 2), Some(0.0));
     }

@@ -2,7 +2,9 @@
 
 use crate::runs::run_all;
 use crate::{Claim, Error, Options, revision};
-use millpond_claims::{Chosen, Design, Effort, Ended, Prepared, Reproducing, Runner, find_paper, papers};
+use millpond_claims::{
+    Chosen, Design, Effort, Ended, Prepared, Reproducing, Runner, find_paper, papers,
+};
 use millpond_results::{Manifest, SweepFolder};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -116,6 +118,13 @@ impl Runner for Command<'_> {
         design: &Design,
         folder: &SweepFolder,
     ) -> Result<Vec<(u32, String)>, millpond_claims::Error> {
-        run_all(prepared.of.name, prepared.of.keep, &prepared.scenario, design, folder, self.options)
+        run_all(
+            prepared.of.name,
+            prepared.of.keep,
+            &prepared.scenario,
+            design,
+            folder,
+            self.options,
+        )
     }
 }

@@ -1,7 +1,7 @@
 //! Which program this is: its version and the revision that it was built from.
 //!
-//! `manifest.json` and `--version` alone record the revision, since all other files are the same for
-//! any build of a version.
+//! `manifest.json` and `--version` alone record the revision, since all other files are the same
+//! for any build of a version.
 
 use millpond_results::Manifest;
 
@@ -10,7 +10,8 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The commit, with `-dirty` where the sources differed from it; `unknown` outside of a repository.
 pub(crate) const REVISION: &str = env!("MILLPOND_REVISION");
 /// Both.
-pub const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (revision ", env!("MILLPOND_REVISION"), ")");
+pub const LONG_VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (revision ", env!("MILLPOND_REVISION"), ")");
 
 /// A manifest of this program, for what is run of this scenario.
 pub fn manifest(scenario: impl Into<String>) -> Manifest {

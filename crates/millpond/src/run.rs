@@ -1,12 +1,12 @@
 //! One plan, run into memory or into a results folder.
 //!
-//! No world reads the clock for its results; it calls [`Observer::edge`] now and then, and the clock
-//! is read here.
+//! No world reads the clock for its results; it calls [`Observer::edge`] now and then, and the
+//! clock is read here.
 
 use crate::totals::{captures, classes_of_applications, header, link_failures};
 use crate::{
-    ConnectionRecord, Control, Error, FlowRecord, Observer, Options, PacketRecord, PauseRecord, Plan, Progress,
-    QueryRecord, QueueRecord, Standing, Status, Summary, Time, Totals, revision,
+    ConnectionRecord, Control, Error, FlowRecord, Observer, Options, PacketRecord, PauseRecord,
+    Plan, Progress, QueryRecord, QueueRecord, Standing, Status, Summary, Time, Totals, revision,
 };
 use millpond_results::{Folder, Header, Kind, Manifest, Owner, RunWriter};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,11 @@ pub struct Written {
 /// If `folder` holds something else and [`Options::force`] is off, if it cannot be written, or if
 /// the world does not support the plan. Then the folder is what it was before. A failed audit is no
 /// error but the summary's status.
-pub fn run_into(plan: &Plan, folder: impl AsRef<Path>, options: &Options<'_>) -> Result<Written, Error> {
+pub fn run_into(
+    plan: &Plan,
+    folder: impl AsRef<Path>,
+    options: &Options<'_>,
+) -> Result<Written, Error> {
     let plan = &plan.on(options.threads);
     let detail = plan.detail();
     let owner = Owner { variant: detail.variant.clone(), ..Owner::new(Kind::Run, &detail.name) };
@@ -151,7 +155,16 @@ impl<'a> Watch<'a> {
     ) -> Watch<'a> {
         let now = Instant::now();
         let horizon_s = plan.horizon().as_s_f64();
-        Watch { writer, folder, shown, control, horizon_s, began: now, reported: now, written: None }
+        Watch {
+            writer,
+            folder,
+            shown,
+            control,
+            horizon_s,
+            began: now,
+            reported: now,
+            written: None,
+        }
     }
 
     fn progress(&self, standing: &Standing) -> Progress {

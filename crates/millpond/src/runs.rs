@@ -14,8 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs what is not finished yet, and keeps `keep` of each. Returns the failures: number of the run,
-/// and why. `label` is `sweep`, or the experiment's name.
+/// Runs what is not finished yet, and keeps `keep` of each. Returns the failures: number of the
+/// run, and why. `label` is `sweep`, or the experiment's name.
 pub(crate) fn run_all(
     label: &str,
     keep: Keep,
@@ -29,7 +29,8 @@ pub(crate) fn run_all(
         control.warn(&format!("warning: {what}; what is damaged is run again"));
     }
     let all = design.sweep.runs().count();
-    let jobs: Vec<(&Point, &SweepRun)> = design.sweep.runs().filter(|(_, run)| !folder.has(run)).collect();
+    let jobs: Vec<(&Point, &SweepRun)> =
+        design.sweep.runs().filter(|(_, run)| !folder.has(run)).collect();
     let finished = all - jobs.len();
     if finished > 0 {
         let of = if label == "sweep" { String::new() } else { format!("{label}: ") };
@@ -49,7 +50,9 @@ pub(crate) fn run_all(
     control.runs(&Runs { is_over: true, ..ended.of(&state) });
     if ended.complete + ended.failures.len() < jobs.len() {
         let finished = finished + ended.complete;
-        let text = format!("{finished} of {all} runs are finished; the same command goes on with the others");
+        let text = format!(
+            "{finished} of {all} runs are finished; the same command goes on with the others"
+        );
         return Err(Error::Stopped(text));
     }
     ended.failures.sort();
@@ -88,18 +91,26 @@ impl Sweeper<'_> {
     /// Runs one job after the other, until there are none or the caller stops.
     fn work(&self, jobs: &[(&Point, &SweepRun)]) {
         while !self.options.control.is_stopped() {
-            let Some((point, run)) = jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let Some((point, run)) = jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
             let recipe = &self.design.recipes[point.point as usize - 1];
             // One run that panics is a bug to report, and no reason to lose the others.
-            let result = catch_unwind(AssertUnwindSafe(|| self.run(recipe, run)))
-                .unwrap_or_else(|_| Err("it panicked; this is a bug in millpond, please report it".to_string()));
+            let result =
+                catch_unwind(AssertUnwindSafe(|| self.run(recipe, run))).unwrap_or_else(|_| {
+                    Err("it panicked; this is a bug in millpond, please report it".to_string())
+                });
             let mut ended = self.ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             match result {
                 Ok(true) => ended.complete += 1,
                 Ok(false) => break,
                 Err(reason) => {
-                    let what =
-                        format!("run {} ({}, seed {}) failed: {reason}", run.run, values_text(point, " "), run.seed);
+                    let what = format!(
+                        "run {} ({}, seed {}) failed: {reason}",
+                        run.run,
+                        values_text(point, " "),
+                        run.seed
+                    );
                     self.options.control.warn(&what);
                     ended.failures.push((run.run, reason));
                 }
@@ -139,6 +150,7 @@ impl Sweeper<'_> {
 
 /// The values of a point: `KEY=VALUE KEY=VALUE`.
 fn values_text(point: &Point, between: &str) -> String {
-    let values: Vec<String> = point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let values: Vec<String> =
+        point.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
     values.join(between)
 }

@@ -85,7 +85,8 @@ impl Scenario {
     /// # Errors
     /// If the value is no object, or the scenario that it makes is wrong.
     pub fn from_value(name: &str, value: &impl Serialize) -> Result<Scenario, Error> {
-        let value = serde_json::to_value(value).map_err(|e| Error::Usage(format!("{name}: {e}")))?;
+        let value =
+            serde_json::to_value(value).map_err(|e| Error::Usage(format!("{name}: {e}")))?;
         Scenario::parse(name, &toml_of(name, &value)?)
     }
 
@@ -135,8 +136,8 @@ impl Scenario {
     /// Plans a variant, or the scenario as it stands.
     ///
     /// # Errors
-    /// If there is no such variant, an override is wrong, a file cannot be read, or the numbers make
-    /// no network or no traffic.
+    /// If there is no such variant, an override is wrong, a file cannot be read, or the numbers
+    /// make no network or no traffic.
     pub fn plan(&self, variant: Option<&str>) -> Result<Plan, Error> {
         let mut plan = self.text.plan(variant, &self.set, self.seed)?;
         if !self.shows.is_empty() {
@@ -172,8 +173,13 @@ impl Scenario {
     }
 
     /// The chosen numbers' names. A name that means nothing is an error that names the nearest.
-    fn shown(&self, variant: Option<&str>, overrides: &[(String, String)]) -> Result<Vec<String>, Errors> {
-        let names: Vec<String> = self.shows.iter().map(|name| format!("{:?}", name.trim())).collect();
+    fn shown(
+        &self,
+        variant: Option<&str>,
+        overrides: &[(String, String)],
+    ) -> Result<Vec<String>, Errors> {
+        let names: Vec<String> =
+            self.shows.iter().map(|name| format!("{:?}", name.trim())).collect();
         let shows = ("shows".to_string(), format!("[{}]", names.join(", ")));
         let changed: Vec<_> = overrides.iter().cloned().chain([shows]).collect();
         let plan = self.text.plan(variant, &changed, None);
@@ -183,7 +189,14 @@ impl Scenario {
 
 impl From<Text> for Scenario {
     fn from(text: Text) -> Scenario {
-        Scenario { text, set: Vec::new(), seed: None, shows: Vec::new(), variant: None, worked_in: Vec::new() }
+        Scenario {
+            text,
+            set: Vec::new(),
+            seed: None,
+            shows: Vec::new(),
+            variant: None,
+            worked_in: Vec::new(),
+        }
     }
 }
 
@@ -192,7 +205,9 @@ fn result_folder(path: &Path) -> Option<&Path> {
     if path.is_dir() {
         return Some(path);
     }
-    path.file_name().is_some_and(|name| name == MANIFEST).then(|| path.parent().unwrap_or(Path::new(".")))
+    path.file_name()
+        .is_some_and(|name| name == MANIFEST)
+        .then(|| path.parent().unwrap_or(Path::new(".")))
 }
 
 /// The manifest of a run. Those of several runs hold the scenario as it was given, without what was
@@ -210,5 +225,7 @@ fn of_a_run(folder: &Path) -> Result<Manifest, Error> {
         Kind::Reproduce => "a reproduction",
     };
     let folder = folder.display();
-    Err(Error::Usage(format!("{folder} holds {of}: name one of the runs below it, or the scenario it was made of")))
+    Err(Error::Usage(format!(
+        "{folder} holds {of}: name one of the runs below it, or the scenario it was made of"
+    )))
 }

@@ -11,9 +11,16 @@ const NAMED: usize = 8;
 
 /// What stands still, why, and what to do.
 pub(crate) fn warning(plan: &Plan, found: &Standstill) -> String {
-    let open = if found.open == 1 { "1 open flow".to_string() } else { format!("{} open flows", found.open) };
+    let open = if found.open == 1 {
+        "1 open flow".to_string()
+    } else {
+        format!("{} open flows", found.open)
+    };
     let mut text = match found.is_end {
-        true => format!("the run stalled: at {} {open} could never end, and no other was to come", found.at),
+        true => format!(
+            "the run stalled: at {} {open} could never end, and no other was to come",
+            found.at
+        ),
         false => format!("{open} at the end, of which some can never end"),
     };
     let mut parts: Vec<String> = Vec::new();
@@ -30,9 +37,11 @@ pub(crate) fn warning(plan: &Plan, found: &Standstill) -> String {
 }
 
 fn cut(cut: &Cut) -> String {
-    let names: Vec<String> = cut.hosts.iter().take(NAMED).map(|host| format!("host{host}")).collect();
+    let names: Vec<String> =
+        cut.hosts.iter().take(NAMED).map(|host| format!("host{host}")).collect();
     let more = if cut.hosts.len() > NAMED { ", …" } else { "" };
-    let flows = if cut.flows == 1 { "1 flow has".to_string() } else { format!("{} flows have", cut.flows) };
+    let flows =
+        if cut.flows == 1 { "1 flow has".to_string() } else { format!("{} flows have", cut.flows) };
     format!(
         "{flows} no working link left between source and destination ({} cut off: {}{more}); give the failure an until",
         if cut.hosts.len() == 1 { "host" } else { "hosts" },
@@ -43,13 +52,15 @@ fn cut(cut: &Cut) -> String {
 fn deadlock(plan: &Plan, found: &Deadlock) -> String {
     let flows = found.flows.len();
     let of = if flows == 1 { "1 flow".to_string() } else { format!("{flows} flows") };
-    let mut names: Vec<String> = found.cycle.iter().take(NAMED).map(|stop| queue(plan, stop)).collect();
+    let mut names: Vec<String> =
+        found.cycle.iter().take(NAMED).map(|stop| queue(plan, stop)).collect();
     if found.cycle.len() > NAMED {
         names.push("…".into());
     }
     names.extend(found.cycle.first().map(|stop| queue(plan, stop)));
     let is_pfc = found.cycle.iter().any(|stop| matches!(stop.target, PauseTarget::Priority(_)));
-    let repair = if is_pfc { ", no deflection, or switch.pause.watchdog" } else { " and no deflection" };
+    let repair =
+        if is_pfc { ", no deflection, or switch.pause.watchdog" } else { " and no deflection" };
     format!(
         "pauses wait for each other and hold packets of {of} for ever: {}; use routes without a cycle{repair}",
         names.join(" waits for ")

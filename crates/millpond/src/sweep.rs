@@ -59,8 +59,8 @@ impl Sweep {
     /// Plans every point once, so that a wrong value is reported before anything runs.
     ///
     /// # Errors
-    /// If there is nothing to sweep, a key or a value is there twice, a value is wrong, or there are
-    /// more than a million runs.
+    /// If there is nothing to sweep, a key or a value is there twice, a value is wrong, or there
+    /// are more than a million runs.
     pub fn new(scenario: &Scenario, grid: &Grid) -> Result<Sweep, Error> {
         let variants = || scenario.variants().into_iter().map(String::from).collect();
         let request = Request {
@@ -76,7 +76,9 @@ impl Sweep {
             estimate: grid.estimates,
         };
         if grid.variants && request.variants.is_empty() {
-            return Err(Error::Usage("--variants: the scenario has no [[variant]] tables".to_string()));
+            return Err(Error::Usage(
+                "--variants: the scenario has no [[variant]] tables".to_string(),
+            ));
         }
         if request.grid.is_empty() && request.variants.is_empty() && request.seeds.is_none() {
             let hint = "nothing to sweep; say --grid KEY=A,B, --variants or --seeds N";
@@ -111,9 +113,14 @@ impl Sweep {
     ///
     /// # Errors
     /// [`Error::Stopped`] if [`Control::is_stopped`](crate::Control::is_stopped) ends it.
-    pub fn estimate(&self, folder: impl AsRef<Path>, options: &Options<'_>) -> Result<Estimate, Error> {
+    pub fn estimate(
+        &self,
+        folder: impl AsRef<Path>,
+        options: &Options<'_>,
+    ) -> Result<Estimate, Error> {
         let folder = folder.as_ref();
-        let resumes = SweepResults::read(folder).is_ok_and(|old| self.design.sweep.change_from(&old).is_none());
+        let resumes = SweepResults::read(folder)
+            .is_ok_and(|old| self.design.sweep.change_from(&old).is_none());
         estimate(self.scenario.inner(), &self.design, resumes.then_some(folder), options)
     }
 }
@@ -161,14 +168,19 @@ pub fn sweep(
 fn axes(grid: &Grid) -> Result<Vec<Axis>, Error> {
     let mut axes: Vec<Axis> = Vec::new();
     for (key, text) in &grid.axes {
-        let values = values(text).map_err(|message| Error::Usage(format!("--grid {key}: {message}")))?;
+        let values =
+            values(text).map_err(|message| Error::Usage(format!("--grid {key}: {message}")))?;
         let twice = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value));
         let complaint = match () {
             () if key == "seed" => "seeds are given by --seeds N or --seeds A..B".to_string(),
             () if key == VARIANT && grid.variants => "--variants sweeps all of them".to_string(),
             () if axes.iter().any(|axis| &axis.key == key) => "the key is there twice".to_string(),
-            () if values.iter().any(String::is_empty) => format!("an empty value; write {key}=a,b,c"),
-            () if twice.is_some() => format!("{} is there twice", twice.map_or("", |(_, value)| value)),
+            () if values.iter().any(String::is_empty) => {
+                format!("an empty value; write {key}=a,b,c")
+            }
+            () if twice.is_some() => {
+                format!("{} is there twice", twice.map_or("", |(_, value)| value))
+            }
             () => String::new(),
         };
         if !complaint.is_empty() {

@@ -1,10 +1,11 @@
 //! How many threads a run has where `--threads` is not given: all cores, or one where windows hold
 //! too little to share.
 //!
-//! The threads of a run meet at the end of each window, which is as long as the shortest link between
-//! two parts of the network. A window of few packets is served by one thread alone, and then the
-//! partitions that several threads need cost a tenth to a fifth for nothing. The work in a window is
-//! estimated before the run, from what the links carry in it and from what the traffic asks for.
+//! The threads of a run meet at the end of each window, which is as long as the shortest link
+//! between two parts of the network. A window of few packets is served by one thread alone, and
+//! then the partitions that several threads need cost a tenth to a fifth for nothing. The work in a
+//! window is estimated before the run, from what the links carry in it and from what the traffic
+//! asks for.
 //!
 //! Invariant: the choice changes the time that a run takes, and no result.
 

@@ -6,8 +6,8 @@ use millpond_core::counters::DropReason;
 use millpond_core::host::LimitCounts;
 use millpond_core::registry::Choice;
 use millpond_results::{
-    Amount, Audit, Captures, GoodputOverTime, Header, Limit, LinkFailure, RunInfo, SizeBins, Status, Totals, World,
-    jain, peak_rss_bytes,
+    Amount, Audit, Captures, GoodputOverTime, Header, Limit, LinkFailure, RunInfo, SizeBins,
+    Status, Totals, World, jain, peak_rss_bytes,
 };
 use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::plan::{self, FailurePlan, Plan};
@@ -61,7 +61,9 @@ pub(crate) fn classes_of_applications(plan: &Plan) -> Vec<(String, Option<Vec<u1
 fn size_bins(bins: &plan::SizeBins) -> SizeBins {
     match bins {
         plan::SizeBins::Equal(count) => SizeBins::Equal(*count),
-        plan::SizeBins::Edges(edges) => SizeBins::Edges(edges.iter().map(|edge| edge.get()).collect()),
+        plan::SizeBins::Edges(edges) => {
+            SizeBins::Edges(edges.iter().map(|edge| edge.get()).collect())
+        }
     }
 }
 
@@ -133,7 +135,10 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
         },
         sent: audit.injected.packets,
         delivered: audit.delivered.packets,
-        dropped_by: DropReason::ALL.iter().map(|r| (r.name(), audit.dropped[*r as usize].packets)).collect(),
+        dropped_by: DropReason::ALL
+            .iter()
+            .map(|r| (r.name(), audit.dropped[*r as usize].packets))
+            .collect(),
         dropped_kinds: DROPPED.into_iter().zip(audit.dropped_as).collect(),
         ecn_marked: outcome.marked,
         deflected: outcome.deflected,
@@ -168,12 +173,13 @@ fn unsampled(plan: &Plan, outcome: &Outcome) -> Option<String> {
         Some(flows) => {
             let missing: Vec<String> = flows.iter().filter(missing).map(u32::to_string).collect();
             let of = missing.join(", ");
-            (!missing.is_empty())
-                .then(|| format!("capture.connections: not open at any sample, every {every}: flow {of}"))
+            (!missing.is_empty()).then(|| {
+                format!("capture.connections: not open at any sample, every {every}: flow {of}")
+            })
         }
-        None if outcome.sampled.is_empty() => {
-            Some(format!("capture.connections: no connection that it means was open at any sample, every {every}"))
-        }
+        None if outcome.sampled.is_empty() => Some(format!(
+            "capture.connections: no connection that it means was open at any sample, every {every}"
+        )),
         None => None,
     }
 }
@@ -189,19 +195,22 @@ fn not_started(plan: &Plan, outcome: &Outcome) -> Option<String> {
     let told = |flows: &[u32], why: &str| {
         let names: Vec<String> = flows.iter().take(NAMED).map(name).collect();
         let more = if flows.len() > NAMED { ", …" } else { "" };
-        (!flows.is_empty()).then(|| format!("{} {why} (flow {}{more})", flows.len(), names.join(", ")))
+        (!flows.is_empty())
+            .then(|| format!("{} {why} (flow {}{more})", flows.len(), names.join(", ")))
     };
     let not = &outcome.not_started;
     let waiting = told(&not.waiting, "wait for flows that were not delivered");
     let late = told(&not.late, "would have started at their stop, at the end, or later");
     let parts: Vec<String> = waiting.into_iter().chain(late).collect();
-    (!parts.is_empty())
-        .then(|| format!("{} flows never started: {}", not.waiting.len() + not.late.len(), parts.join("; ")))
+    (!parts.is_empty()).then(|| {
+        format!("{} flows never started: {}", not.waiting.len() + not.late.len(), parts.join("; "))
+    })
 }
 
 /// The classes of calls on persistent connections.
 fn calls(plan: &Plan) -> Vec<String> {
-    let sources = plan.traffic.sources.iter().filter(|source| matches!(source.kind, SourceKind::Rpc { .. }));
+    let sources =
+        plan.traffic.sources.iter().filter(|source| matches!(source.kind, SourceKind::Rpc { .. }));
     sources.map(|source| plan.traffic.classes[source.class as usize].clone()).collect()
 }
 
@@ -222,7 +231,8 @@ fn limits(plan: &Plan, outcome: &Outcome, measured: Time) -> Vec<Limit> {
             limit_gbps: limit.rate().bps() as f64 / 1e9,
             hosts: hosts.len() as u32,
             // Bits a picosecond are Tb/s.
-            rate_gbps: (measured > Time::ZERO).then(|| c.measured_bytes as f64 * 8e3 / measured.as_ps() as f64),
+            rate_gbps: (measured > Time::ZERO)
+                .then(|| c.measured_bytes as f64 * 8e3 / measured.as_ps() as f64),
             packets: c.packets,
             bytes: c.bytes,
             decided: c.decided,

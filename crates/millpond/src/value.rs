@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 /// The text of an object: a key a line.
 pub(crate) fn toml_of(name: &str, value: &Value) -> Result<String, Error> {
     let Value::Object(object) = value else {
-        return Err(Error::Usage(format!("{name}: a scenario is an object with keys such as \"topology\"")));
+        return Err(Error::Usage(format!(
+            "{name}: a scenario is an object with keys such as \"topology\""
+        )));
     };
     let mut text = String::new();
     for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
@@ -68,7 +70,15 @@ mod tests {
     fn objects_become_inline_tables_and_nulls_are_left_out() {
         let value = json!({ "a": { "b": null, "c": [1, { "d": 0.5 }, {}] }, "e\"\n": "\\x", "f": null, "g": true });
         let text = toml_of("x", &value).unwrap();
-        assert_eq!(text, "\"a\" = { \"c\" = [1,{ \"d\" = 0.5 },{},] }\n\"e\\\"\\u000A\" = \"\\\\x\"\n\"g\" = true\n");
-        assert!(toml_of("x", &json!([])).unwrap_err().to_string().starts_with("x: a scenario is an object"));
+        assert_eq!(
+            text,
+            "\"a\" = { \"c\" = [1,{ \"d\" = 0.5 },{},] }\n\"e\\\"\\u000A\" = \"\\\\x\"\n\"g\" = true\n"
+        );
+        assert!(
+            toml_of("x", &json!([]))
+                .unwrap_err()
+                .to_string()
+                .starts_with("x: a scenario is an object")
+        );
     }
 }

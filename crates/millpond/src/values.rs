@@ -51,14 +51,19 @@ impl<'a> Decimal<'a> {
     /// `None` where the text begins with no number.
     fn parse(text: &'a str) -> Option<Decimal<'a>> {
         let text = text.trim();
-        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_' || c == '-')).unwrap_or(text.len());
+        let end = text
+            .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_' || c == '-'))
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
         let number = number.replace('_', "");
         let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
         if whole.trim_start_matches('-').is_empty() || fraction.len() > 12 {
             return None;
         }
-        let digits = format!("{whole}{fraction}").parse().ok().filter(|digits: &i128| digits.abs() < 1 << 64)?;
+        let digits = format!("{whole}{fraction}")
+            .parse()
+            .ok()
+            .filter(|digits: &i128| digits.abs() < 1 << 64)?;
         Some(Decimal { digits, places: fraction.len() as u32, unit: unit.trim() })
     }
     /// Its digits, if so many of them stand behind the point.
@@ -71,12 +76,20 @@ impl<'a> Decimal<'a> {
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((from, rest)) = text.split_once("..") else { return Ok(None) };
     let (to, step) = rest.split_once('/').map_or((rest, None), |(to, step)| (to, Some(step)));
-    let (Some(from), Some(to)) = (Decimal::parse(from), Decimal::parse(to)) else { return Ok(None) };
+    let (Some(from), Some(to)) = (Decimal::parse(from), Decimal::parse(to)) else {
+        return Ok(None);
+    };
     let step = match step.map(Decimal::parse) {
         Some(Some(step)) => step,
-        Some(None) => return Err(format!("{text}: the step is no number; write FROM..TO/STEP, such as 0.2..0.8/0.2")),
+        Some(None) => {
+            return Err(format!(
+                "{text}: the step is no number; write FROM..TO/STEP, such as 0.2..0.8/0.2"
+            ));
+        }
         None if from.places.max(to.places) == 0 => Decimal { digits: 1, places: 0, unit: "" },
-        None => return Err(format!("{text} has no step; write FROM..TO/STEP, such as 0.2..0.8/0.2")),
+        None => {
+            return Err(format!("{text} has no step; write FROM..TO/STEP, such as 0.2..0.8/0.2"));
+        }
     };
     let units = [from.unit, to.unit, step.unit];
     let unit = units.into_iter().find(|unit| !unit.is_empty()).unwrap_or("");
@@ -86,7 +99,9 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let places = from.places.max(to.places).max(step.places);
     let (first, last, by) = (from.at(places), to.at(places), step.at(places));
     if by <= 0 || last < first {
-        return Err(format!("{text} is no range; write FROM..TO/STEP with FROM ≤ TO and a step above 0"));
+        return Err(format!(
+            "{text} is no range; write FROM..TO/STEP with FROM ≤ TO and a step above 0"
+        ));
     }
     if (last - first) / by >= VALUES_MAX {
         return Err(format!("{text} is more than {VALUES_MAX} values"));
@@ -134,7 +149,10 @@ mod tests {
         assert_eq!(of("3..3"), ["3"]);
         // All hundredths there are, each as its shortest text.
         let all = of("0.01..1/0.01");
-        assert!(all.len() == 100 && all.iter().enumerate().all(|(i, v)| *v == ((i + 1) as f64 / 100.0).to_string()));
+        assert!(
+            all.len() == 100
+                && all.iter().enumerate().all(|(i, v)| *v == ((i + 1) as f64 / 100.0).to_string())
+        );
     }
 
     #[test]

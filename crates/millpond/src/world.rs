@@ -1,8 +1,8 @@
 //! A world runs a plan and feeds an observer.
 
 use crate::{
-    ConnectionRecord, Error, FlowRecord, PacketRecord, PauseRecord, Plan, QueryRecord, QueueRecord, Standing, Time,
-    Totals, WorldKind,
+    ConnectionRecord, Error, FlowRecord, PacketRecord, PauseRecord, Plan, QueryRecord, QueueRecord,
+    Standing, Time, Totals, WorldKind,
 };
 
 /// Runs plans. Worlds differ in who owns time and who moves bytes; scenario, records, summary and
@@ -113,7 +113,8 @@ pub trait Observer: Send {
         Ok(())
     }
 
-    /// A packet was captured. In the order of (time, capture); of two at once the outgoing one first.
+    /// A packet was captured. In the order of (time, capture); of two at once the outgoing one
+    /// first.
     ///
     /// # Errors
     /// As [`Observer::flow`].

@@ -46,7 +46,10 @@ fn memory_and_folder_have_the_same_summary_for_any_threads() {
     let one = Options { threads: Some(1), ..Options::default() };
     let two = Options { threads: Some(2), ..Options::default() };
     let written = run_into(&plan, &folder, &one).unwrap();
-    assert!(folder.join("queues.parquet").exists() && written.summary.variant.as_deref() == Some("cubic"));
+    assert!(
+        folder.join("queues.parquet").exists()
+            && written.summary.variant.as_deref() == Some("cubic")
+    );
     std::fs::remove_dir_all(&folder).unwrap();
     let in_memory = run(&plan, &two).unwrap();
     assert_eq!((written.summary.run.threads, in_memory.run.threads), (1, 2));
@@ -64,7 +67,8 @@ fn values_are_scenarios() {
     let text = "name = \"library\"\nduration = \"4ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
                 host-link = { rate = \"10Gbps\", delay = \"1us\" }\n[[traffic]]\nname = 'a b'\nkind = \"permutation\"\n\
                 size = \"1MB\"\n[[variant]]\nname = \"cubic\"\nset = { \"transport.kind\" = \"cubic\" }\n";
-    let resolved = |scenario: Scenario| scenario.plan(Some("cubic")).unwrap().resolved().to_string();
+    let resolved =
+        |scenario: Scenario| scenario.plan(Some("cubic")).unwrap().resolved().to_string();
     let of_text = resolved(Scenario::parse("a.toml", text).unwrap());
     assert_eq!(resolved(Scenario::from_value("a.toml", &value).unwrap()), of_text);
     assert!(matches!(Scenario::from_value("a", &7), Err(Error::Usage(_))));
@@ -85,7 +89,8 @@ impl Control for Stop {
 
 #[test]
 fn callers_follow_a_run_and_stop_it() {
-    let plan = Scenario::parse("library.toml", TEXT).unwrap().set("duration", "1000s").plan(None).unwrap();
+    let plan =
+        Scenario::parse("library.toml", TEXT).unwrap().set("duration", "1000s").plan(None).unwrap();
     let stop = Stop::default();
     let summary = run(&plan, &Options { control: &stop, ..Options::default() }).unwrap();
     assert_eq!(summary.status, Status::Interrupted);
@@ -98,6 +103,10 @@ fn the_api_has_forty_items_at_most() {
     let api = text.split("#[doc(hidden)]").next().unwrap();
     let lines = api.lines().filter_map(|line| line.strip_prefix("pub use "));
     let names = lines.map(|line| line.split(',').count()).sum::<usize>();
-    assert!(api.matches("\npub ").count() == api.matches("\npub use ").count() && (1..=40).contains(&names), "{names}");
+    assert!(
+        api.matches("\npub ").count() == api.matches("\npub use ").count()
+            && (1..=40).contains(&names),
+        "{names}"
+    );
     println!("{} public items", names);
 }

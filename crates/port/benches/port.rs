@@ -2,11 +2,12 @@
 //!
 //! *One way*: an application sends frames of 64 bytes; the switch's end takes them and copies each
 //! out. Beside it, in turns, a bare ring with the same copies in and out: nothing but its two
-//! counts, no flows, no doorbells, no buffers that come back. Two threads each, on two cores; frames
-//! are shown to the other side one by one (`try_send`), or 32 together (`try_send_all`).
+//! counts, no flows, no doorbells, no buffers that come back. Two threads each, on two cores;
+//! frames are shown to the other side one by one (`try_send`), or 32 together (`try_send_all`).
 //!
-//! *Polling*: two queues of Q have frames, one at a time. With doorbells the consumer is told which;
-//! else it looks at all of them. One thread does both ends, so the figure is what a frame costs.
+//! *Polling*: two queues of Q have frames, one at a time. With doorbells the consumer is told
+//! which; else it looks at all of them. One thread does both ends, so the figure is what a frame
+//! costs.
 //!
 //! Medians; no test, and no ratio that fails.
 #![allow(missing_docs)]
@@ -180,7 +181,8 @@ fn cost(mut step: impl FnMut(u32)) -> f64 {
 }
 
 fn with_doorbells(queues: u32) -> f64 {
-    let (mut port, mut host, _socket) = attach(Sizes { flows: queues, places: 16, ..Sizes::default() });
+    let (mut port, mut host, _socket) =
+        attach(Sizes { flows: queues, places: 16, ..Sizes::default() });
     let (frame, mut room) = ([7; FRAME], [0; 2048]);
     cost(|n| {
         port.try_send(if n % 2 == 0 { 0 } else { queues - 1 }, &frame).expect("there is room");
@@ -194,8 +196,10 @@ fn polling_all(queues: u32) -> f64 {
     let layout = Layout::of(sizes);
     let memory = Memory::map(sealed(layout.bytes).expect("a file"), layout.bytes).expect("memory");
     let all = 0..queues;
-    let mut producers: Vec<_> = all.clone().map(|q| ring::Producer::new(layout.transmit(&memory, q), 16)).collect();
-    let mut consumers: Vec<_> = all.map(|q| ring::Consumer::new(layout.transmit(&memory, q), 16)).collect();
+    let mut producers: Vec<_> =
+        all.clone().map(|q| ring::Producer::new(layout.transmit(&memory, q), 16)).collect();
+    let mut consumers: Vec<_> =
+        all.map(|q| ring::Consumer::new(layout.transmit(&memory, q), 16)).collect();
     let buffers = layout.transmit_buffers(&memory);
     let (frame, mut room) = ([7; FRAME], [0; FRAME]);
     cost(|n| {
@@ -231,11 +235,16 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    println!("load {} on {} cores", load(), std::thread::available_parallelism().map_or(1, usize::from));
+    println!(
+        "load {} on {} cores",
+        load(),
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
     println!("one way, 64 B, million frames a second, median (most) of {ROUNDS} in turns");
     println!("{:>9} {:>16} {:>16} {:>8}", "together", "bare ring", "port", "ratio");
     for together in [1, TOGETHER] {
-        let (bares, ports): (Vec<f64>, Vec<f64>) = (0..ROUNDS).map(|_| (bare(together), port(together))).unzip();
+        let (bares, ports): (Vec<f64>, Vec<f64>) =
+            (0..ROUNDS).map(|_| (bare(together), port(together))).unzip();
         let ratio = median(bares.iter().zip(&ports).map(|(bare, port)| port / bare).collect());
         let told = |all: &[f64]| {
             let most = all.iter().copied().fold(0.0, f64::max);

@@ -6,8 +6,8 @@
 //! as are free: the threshold that follows what is left (Choudhury, Hahne: Dynamic queue length
 //! thresholds for shared-memory packet switches, 1998), by which there is always some left.
 //!
-//! Invariant: a transmit buffer is free, or posted and some flow's. What the switch says leads to no
-//! place outside of the memory.
+//! Invariant: a transmit buffer is free, or posted and some flow's. What the switch says leads to
+//! no place outside of the memory.
 
 use crate::channel::{Parts, Sleeper, Waker};
 use crate::layout::{Descriptor, Layout, Sizes};
@@ -54,7 +54,11 @@ pub(crate) struct Attached {
 
 impl Bell {
     fn new(words: Words<AtomicU32>, fd: OwnedFd) -> Bell {
-        Bell { words: Doorbells::over(words, 1, ()), consumer: Consumer::default(), sleeper: Sleeper(fd) }
+        Bell {
+            words: Doorbells::over(words, 1, ()),
+            consumer: Consumer::default(),
+            sleeper: Sleeper(fd),
+        }
     }
     /// What was rung is heard: what comes from now on rings again.
     fn hear(&mut self) {
@@ -73,10 +77,13 @@ impl Bell {
 impl Attached {
     pub fn new(socket: OwnedFd, sizes: Sizes, parts: Parts<OwnedFd>) -> Result<Attached, Error> {
         let l = Layout::of(sizes);
-        let memory = Memory::map(&parts.memory, l.bytes)
-            .map_err(|e| Error::Protocol(format!("the switch's memory cannot be mapped, or is not sealed: {e}")))?;
+        let memory = Memory::map(&parts.memory, l.bytes).map_err(|e| {
+            Error::Protocol(format!("the switch's memory cannot be mapped, or is not sealed: {e}"))
+        })?;
         if !l.is_stamped(&memory) {
-            return Err(Error::Protocol("the memory has other sizes than the switch has said".into()));
+            return Err(Error::Protocol(
+                "the memory has other sizes than the switch has said".into(),
+            ));
         }
         let (memory, buffers) = (&memory, sizes.buffers as usize);
         let ring = |flow| ring::Producer::new(l.transmit(memory, flow), sizes.places as usize);
@@ -170,7 +177,9 @@ impl Attached {
         let room = ring.room_now();
         self.reap();
         // Each frame takes one of the free and adds one to the flow's.
-        let free = (self.free.len() as u64).saturating_sub(self.in_flight[flow as usize].into()).div_ceil(2);
+        let free = (self.free.len() as u64)
+            .saturating_sub(self.in_flight[flow as usize].into())
+            .div_ceil(2);
         room.min(free) as u32
     }
 

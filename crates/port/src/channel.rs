@@ -1,9 +1,9 @@
 //! How an application and a switch come together: a socket, over which the switch hands memory and
 //! pipes, and by whose end each learns of the other's.
 //!
-//! Pipes wake who sleeps. An eventfd would do as well, were it not for its flags: they belong to the
-//! open file, which both sides share. An application could make it blocking and fill its counter,
-//! and the switch would hang in its write. A pipe's two ends are two open files.
+//! Pipes wake who sleeps. An eventfd would do as well, were it not for its flags: they belong to
+//! the open file, which both sides share. An application could make it blocking and fill its
+//! counter, and the switch would hang in its write. A pipe's two ends are two open files.
 //!
 //! Invariant: the switch never waits for an application here.
 
@@ -11,7 +11,8 @@ use crate::layout::{HELLO_BYTES, Hello};
 use millpond_doorbell::Wake;
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
 };
 use rustix::pipe::PipeFlags;
 use std::io::{IoSlice, IoSliceMut};
@@ -67,7 +68,11 @@ pub fn pipe() -> Result<(Sleeper, Waker), Errno> {
 }
 
 /// Says hello, with file descriptors if it is a welcome.
-pub fn send(socket: impl AsFd, hello: &Hello, parts: Option<&Parts<BorrowedFd<'_>>>) -> Result<(), Errno> {
+pub fn send(
+    socket: impl AsFd,
+    hello: &Hello,
+    parts: Option<&Parts<BorrowedFd<'_>>>,
+) -> Result<(), Errno> {
     let fds = parts.map(|p| [p.memory, p.switch, p.readable, p.writable]);
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut room);
@@ -104,6 +109,11 @@ pub fn receive(socket: impl AsFd) -> Result<Option<Said>, String> {
         }
     }
     let parts = <[OwnedFd; FDS]>::try_from(fds).ok();
-    let parts = parts.map(|[memory, switch, readable, writable]| Parts { memory, switch, readable, writable });
+    let parts = parts.map(|[memory, switch, readable, writable]| Parts {
+        memory,
+        switch,
+        readable,
+        writable,
+    });
     Ok(Some((hello, parts)))
 }

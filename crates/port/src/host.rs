@@ -6,11 +6,11 @@
 //! ends after a bounded number of steps. An application that breaks the rules gets its frames lost,
 //! late or garbled, or loses its port ([`Corrupt`]).
 //!
-//! A flow that is paused stays in its ring: the application's own memory, which it fills until it is
-//! told [`crate::Unsent::WouldBlock`].
+//! A flow that is paused stays in its ring: the application's own memory, which it fills until it
+//! is told [`crate::Unsent::WouldBlock`].
 //!
-//! Invariant: a transmit buffer is finished once for each time that it was taken; a receive buffer is
-//! free, or lent and not lent again before it is returned.
+//! Invariant: a transmit buffer is finished once for each time that it was taken; a receive buffer
+//! is free, or lent and not lent again before it is returned.
 
 use crate::channel::{self, Parts, Sleeper, Waker};
 use crate::layout::{Descriptor, Layout, Sizes};
@@ -100,10 +100,19 @@ impl Host {
         let ((sleeper, switch), (readable, received), (writable, finished)) =
             (channel::pipe()?, channel::pipe()?, channel::pipe()?);
         let host = Host::over(&layout, &memory, sleeper, received, finished);
-        Ok((host, Parts { memory: file, switch: switch.0, readable: readable.0, writable: writable.0 }))
+        Ok((
+            host,
+            Parts { memory: file, switch: switch.0, readable: readable.0, writable: writable.0 },
+        ))
     }
 
-    fn over(l: &Layout, memory: &Arc<Memory>, sleeper: Sleeper, received: Waker, finished: Waker) -> Host {
+    fn over(
+        l: &Layout,
+        memory: &Arc<Memory>,
+        sleeper: Sleeper,
+        received: Waker,
+        finished: Waker,
+    ) -> Host {
         let Sizes { flows, places, buffers, .. } = l.sizes;
         let ring = |flow| ring::Consumer::new(l.transmit(memory, flow), places as usize);
         let (flow_count, buffer_count) = (flows as usize, buffers as usize);
@@ -141,14 +150,17 @@ impl Host {
     pub fn next(&mut self, into: &mut [u8]) -> Result<Next, Corrupt> {
         for _ in 0..STRAYS {
             match self.turn {
-                Some(Turn { flow, .. }) if self.is_paused[flow as usize] => self.end_turn(flow, true),
+                Some(Turn { flow, .. }) if self.is_paused[flow as usize] => {
+                    self.end_turn(flow, true)
+                }
                 Some(Turn { flow, .. }) => match self.transmit[flow as usize].peek()? {
                     Some(word) => return Ok(self.look(flow, Descriptor::of(word), into)),
                     None => self.end_turn(flow, false),
                 },
                 None => {}
             }
-            let Some(queue) = self.resumed.pop_front().or_else(|| self.consumer.next(&self.bells)) else {
+            let Some(queue) = self.resumed.pop_front().or_else(|| self.consumer.next(&self.bells))
+            else {
                 return Ok(Next::Nothing);
             };
             if queue == self.sizes.flows {
@@ -202,8 +214,8 @@ impl Host {
         }
     }
 
-    /// What the application has read is free again. At most each buffer once. [`Host::next`] does so
-    /// when it is rung for; this is for who takes no frames for now.
+    /// What the application has read is free again. At most each buffer once. [`Host::next`] does
+    /// so when it is rung for; this is for who takes no frames for now.
     pub fn take_back(&mut self) -> Result<(), Corrupt> {
         for _ in 0..self.sizes.buffers {
             let Some(word) = self.returned.peek()? else { break };
@@ -233,8 +245,8 @@ impl Host {
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
-    /// Hands a frame to the application, which is told by [`Host::flush`]; `false`: there is no free
-    /// buffer, or the frame is longer than one.
+    /// Hands a frame to the application, which is told by [`Host::flush`]; `false`: there is no
+    /// free buffer, or the frame is longer than one.
     pub fn deliver(&mut self, pieces: &[IoSlice<'_>], tag: u16) -> bool {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         let fits = length <= self.sizes.buffer_bytes as usize && length <= usize::from(u16::MAX);

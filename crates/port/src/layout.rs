@@ -13,9 +13,9 @@
 //! | receive buffers | switch | frames |
 //!
 //! A ring's entry is a [`Descriptor`]. Whose buffer it is goes with the entry: a transmit buffer is
-//! the switch's from `transmit` to `finished`, a receive buffer the application's from `received` to
-//! `returned`. The rings `finished`, `received` and `returned` have a place for each buffer, so they
-//! are never full.
+//! the switch's from `transmit` to `finished`, a receive buffer the application's from `received`
+//! to `returned`. The rings `finished`, `received` and `returned` have a place for each buffer, so
+//! they are never full.
 //!
 //! Invariant: parts do not overlap, begin at cache lines, and follow from the sizes alone.
 
@@ -72,10 +72,14 @@ impl Sizes {
             return Err(format!("{flows} flows: 1 to {FLOWS_MAX} are possible"));
         }
         if !(64..=65_536).contains(&buffer_bytes) || buffer_bytes % LINE as u32 != 0 {
-            return Err(format!("buffers of {buffer_bytes} bytes: a multiple of 64 up to 65536 is needed"));
+            return Err(format!(
+                "buffers of {buffer_bytes} bytes: a multiple of 64 up to 65536 is needed"
+            ));
         }
         match Layout::of(*self).bytes {
-            bytes if bytes > BYTES_MAX => Err(format!("{bytes} bytes in all: {BYTES_MAX} are possible")),
+            bytes if bytes > BYTES_MAX => {
+                Err(format!("{bytes} bytes in all: {BYTES_MAX} are possible"))
+            }
             _ => Ok(()),
         }
     }
@@ -182,7 +186,9 @@ impl Layout {
         let Sizes { flows, places, buffers, buffer_bytes } = self.sizes;
         memory.long_words(0, 1).as_ref()[0].store(MAGIC, Relaxed);
         let words = memory.words(8, 5);
-        for (word, value) in words.as_ref().iter().zip([VERSION, flows, places, buffers, buffer_bytes]) {
+        for (word, value) in
+            words.as_ref().iter().zip([VERSION, flows, places, buffers, buffer_bytes])
+        {
             word.store(value, Relaxed);
         }
     }
@@ -265,19 +271,27 @@ impl Hello {
     }
     /// From bytes; an error says what is wrong with them.
     pub fn read(bytes: &[u8]) -> Result<Hello, String> {
-        let word = |at: usize| bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let word = |at: usize| {
+            bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        };
         if bytes.len() != HELLO_BYTES || bytes[..8] != MAGIC.to_le_bytes() {
             return Err("what answers there is no port of a millpond switch".into());
         }
         if word(8) != VERSION {
-            return Err(format!("the switch has version {} of the layout, this library {VERSION}", word(8)));
+            return Err(format!(
+                "the switch has version {} of the layout, this library {VERSION}",
+                word(8)
+            ));
         }
-        let sizes = Sizes { flows: word(16), places: word(20), buffers: word(24), buffer_bytes: word(28) };
+        let sizes =
+            Sizes { flows: word(16), places: word(20), buffers: word(24), buffer_bytes: word(28) };
         match word(12) {
             0 => sizes.check().map(|()| Hello::Welcome(sizes)),
             1 => Ok(Hello::Busy),
             2 => Ok(Hello::Denied),
-            other => Err(format!("the switch answers with {other}, which this library does not know")),
+            other => {
+                Err(format!("the switch answers with {other}, which this library does not know"))
+            }
         }
     }
 }
@@ -289,7 +303,8 @@ mod tests {
 
     #[test]
     fn parts_follow_each_other() {
-        for sizes in [Sizes::default(), Sizes { flows: 1, places: 1, buffers: 1, buffer_bytes: 64 }] {
+        for sizes in [Sizes::default(), Sizes { flows: 1, places: 1, buffers: 1, buffer_bytes: 64 }]
+        {
             sizes.check().unwrap();
             let l = Layout::of(sizes);
             let starts = [
@@ -306,7 +321,10 @@ mod tests {
                 (l.bytes, 0),
             ];
             for pair in starts.windows(2) {
-                assert!(pair[0].0 + pair[0].1 <= pair[1].0 && pair[1].0.is_multiple_of(LINE), "{pair:?}");
+                assert!(
+                    pair[0].0 + pair[0].1 <= pair[1].0 && pair[1].0.is_multiple_of(LINE),
+                    "{pair:?}"
+                );
             }
         }
     }
@@ -318,8 +336,14 @@ mod tests {
             change(&mut sizes);
             sizes.check().unwrap_err()
         };
-        assert!(bad(|s| s.flows = 0).contains("flows") && bad(|s| s.flows = FLOWS_MAX + 1).contains("flows"));
-        assert!(bad(|s| s.places = 3).contains("power of two") && bad(|s| s.buffers = 0).contains("buffers"));
+        assert!(
+            bad(|s| s.flows = 0).contains("flows")
+                && bad(|s| s.flows = FLOWS_MAX + 1).contains("flows")
+        );
+        assert!(
+            bad(|s| s.places = 3).contains("power of two")
+                && bad(|s| s.buffers = 0).contains("buffers")
+        );
         assert!(bad(|s| s.buffer_bytes = 100).contains("multiple of 64"));
         let huge = bad(|s| (s.flows, s.places) = (FLOWS_MAX, PLACES_MAX));
         assert!(huge.contains("in all"), "{huge}");

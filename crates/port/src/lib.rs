@@ -3,8 +3,9 @@
 //! An application attaches to a port of the kind `shared` and sends and receives Ethernet frames
 //! without a system call, unless one of the two sleeps. It sends by *flows*: each has a ring of its
 //! own, so a flow whose receiver is slow is paused and blocks no other (Sanaee, Shahinfar, Antichi,
-//! Stephens: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver Problem, NSDI 2022).
-//! No frame is lost between two such ports: who sends too much is told [`Unsent::WouldBlock`].
+//! Stephens: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver Problem, NSDI
+//! 2022). No frame is lost between two such ports: who sends too much is told
+//! [`Unsent::WouldBlock`].
 //!
 //! ```no_run
 //! let mut port = millpond_port::Port::attach("/run/millpond/web.sock")?;
@@ -79,7 +80,8 @@ pub enum Error {
 /// Why a frame was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsent {
-    /// The flow is paused and its ring full, it has its share of the buffers, or no switch is there.
+    /// The flow is paused and its ring full, it has its share of the buffers, or no switch is
+    /// there.
     #[error("the flow cannot send now")]
     WouldBlock,
     /// It is longer than a buffer.

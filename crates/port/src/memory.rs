@@ -1,7 +1,8 @@
 //! Memory that two processes share, as words and bytes that can be used without care.
 //!
 //! All unsafe code of the crate is here. The other process may write any byte at any time, so no
-//! reference to plain data points into the memory: words are atomics, and bytes are copied out and in.
+//! reference to plain data points into the memory: words are atomics, and bytes are copied out and
+//! in.
 //!
 //! Invariant: an access lies within the mapping, which lives as long as whoever refers to it; the
 //! file is sealed before it is mapped, so it cannot become shorter than the mapping.
@@ -33,7 +34,8 @@ unsafe impl Sync for Memory {}
 
 /// Makes a file of so many zeros, which cannot change its size.
 pub fn sealed(length: usize) -> Result<OwnedFd, Errno> {
-    let file = rustix::fs::memfd_create("millpond-port", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let file =
+        rustix::fs::memfd_create("millpond-port", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&file, length as u64)?;
     rustix::fs::fcntl_add_seals(&file, SEALS)?;
     Ok(file)
@@ -56,7 +58,10 @@ impl Memory {
     fn at<T>(&self, offset: usize, count: usize) -> NonNull<T> {
         let bytes = count.checked_mul(size_of::<T>());
         let end = bytes.and_then(|bytes| offset.checked_add(bytes)).expect("a size");
-        assert!(end <= self.length && offset.is_multiple_of(align_of::<T>()), "outside of shared memory");
+        assert!(
+            end <= self.length && offset.is_multiple_of(align_of::<T>()),
+            "outside of shared memory"
+        );
         // SAFETY: within the mapping, which begins at a page, so it is aligned as the offset is.
         unsafe { self.base.add(offset) }.cast()
     }
@@ -191,12 +196,19 @@ mod tests {
     #[test]
     fn what_lies_outside_is_refused() {
         let memory = Memory::map(sealed(4096).unwrap(), 4096).unwrap();
-        let refused = |what: Box<dyn FnOnce() + std::panic::UnwindSafe>| std::panic::catch_unwind(what).is_err();
+        let refused = |what: Box<dyn FnOnce() + std::panic::UnwindSafe>| {
+            std::panic::catch_unwind(what).is_err()
+        };
         let at = |offset, count| {
             let memory = std::panic::AssertUnwindSafe(memory.clone());
             Box::new(move || drop({ memory }.words(offset, count)))
         };
-        assert!(refused(at(4096, 1)) && refused(at(2, 1)) && refused(at(0, usize::MAX)) && !refused(at(4092, 1)));
+        assert!(
+            refused(at(4096, 1))
+                && refused(at(2, 1))
+                && refused(at(0, usize::MAX))
+                && !refused(at(4092, 1))
+        );
         let area = std::panic::AssertUnwindSafe(memory.area(0, 64));
         assert!(refused(Box::new(move || { area }.read(60, &mut [0; 5]))));
     }

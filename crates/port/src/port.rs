@@ -3,8 +3,8 @@
 //! The switch's end shows at the socket. It is looked at where the application would sleep, and now
 //! and then by one that polls: each call that found nothing counts.
 //!
-//! Invariant: the two file descriptors that applications wait for stay the same, whatever happens to
-//! the switch; no call blocks but [`Port::attach`] and [`Port::wait`].
+//! Invariant: the two file descriptors that applications wait for stay the same, whatever happens
+//! to the switch; no call blocks but [`Port::attach`] and [`Port::wait`].
 
 use crate::attached::Attached;
 use crate::channel;
@@ -13,7 +13,9 @@ use crate::{Error, Frame, Unsent};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -64,8 +66,16 @@ impl Port {
         };
         let (readable, writable) = (waits()?, waits()?);
         let (path, tried) = (path.as_ref().to_path_buf(), Instant::now());
-        let mut port =
-            Port { path, state: State::Away, readable, writable, timer, tried, idle_calls: 0, attachments: 0 };
+        let mut port = Port {
+            path,
+            state: State::Away,
+            readable,
+            writable,
+            timer,
+            tried,
+            idle_calls: 0,
+            attachments: 0,
+        };
         let socket = port.call()?;
         let ready = &mut [PollFd::new(&socket, PollFlags::IN)];
         let patience = timespec(PATIENCE);
@@ -182,7 +192,10 @@ impl Port {
         if !self.arm_readable() | !self.arm_writable() {
             return;
         }
-        let fds = &mut [PollFd::new(&self.readable, PollFlags::IN), PollFd::new(&self.writable, PollFlags::IN)];
+        let fds = &mut [
+            PollFd::new(&self.readable, PollFlags::IN),
+            PollFd::new(&self.writable, PollFlags::IN),
+        ];
         let _ = poll(fds, Some(&timespec(timeout)));
     }
 
@@ -233,7 +246,10 @@ impl Port {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
         let socket = socket.map_err(system("a socket"))?;
-        let absent = |e: Errno| Error::Absent { path: self.path.display().to_string(), reason: e.to_string() };
+        let absent = |e: Errno| Error::Absent {
+            path: self.path.display().to_string(),
+            reason: e.to_string(),
+        };
         let address = SocketAddrUnix::new(&self.path).map_err(absent)?;
         connect(&socket, &address).map_err(absent)?;
         Ok(socket)
@@ -243,7 +259,9 @@ impl Port {
     fn meet(&mut self, socket: OwnedFd) -> Result<(), Error> {
         let (sizes, parts) = match channel::receive(&socket).map_err(Error::Protocol)? {
             Some((Hello::Welcome(sizes), Some(parts))) => (sizes, parts),
-            Some((Hello::Welcome(_), None)) => return Err(Error::Protocol("a welcome without memory".into())),
+            Some((Hello::Welcome(_), None)) => {
+                return Err(Error::Protocol("a welcome without memory".into()));
+            }
             Some((Hello::Busy, _)) => return Err(Error::Busy),
             Some((Hello::Denied, _)) => return Err(Error::Denied),
             None => return Err(Error::Protocol("the switch has ended the connection".into())),
@@ -251,7 +269,9 @@ impl Port {
         let attached = Attached::new(socket, sizes, parts)?;
         let waits = [(&self.readable, attached.readable()), (&self.writable, attached.writable())];
         for (wait, sleeper) in waits {
-            add(wait, sleeper.fd()).and_then(|()| add(wait, attached.socket.as_fd())).map_err(system("an epoll"))?;
+            add(wait, sleeper.fd())
+                .and_then(|()| add(wait, attached.socket.as_fd()))
+                .map_err(system("an epoll"))?;
         }
         self.state = State::Attached(Box::new(attached));
         self.attachments += 1;

@@ -44,7 +44,10 @@ pub struct Consumer<M> {
 }
 
 fn mask(words: &[AtomicU64], places: usize) -> u64 {
-    assert!(places.is_power_of_two() && words.len() >= self::words(places), "words for {places} places");
+    assert!(
+        places.is_power_of_two() && words.len() >= self::words(places),
+        "words for {places} places"
+    );
     places as u64 - 1
 }
 
@@ -101,8 +104,8 @@ impl<M: AsRef<[AtomicU64]>> Consumer<M> {
         let mask = mask(words.as_ref(), places);
         Consumer { words, mask, head: 0, tail: 0 }
     }
-    /// The first word, if there is one. It stays until [`Consumer::advance`], and may be another one
-    /// when it is looked at again: what is decided is decided from one look.
+    /// The first word, if there is one. It stays until [`Consumer::advance`], and may be another
+    /// one when it is looked at again: what is decided is decided from one look.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<u64>, Corrupt> {
         if self.head == self.tail {

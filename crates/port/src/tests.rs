@@ -21,7 +21,8 @@ const SMALL: Sizes = Sizes { flows: 3, places: 4, buffers: 8, buffer_bytes: 64 }
 fn pair(sizes: Sizes) -> (Host, Attached, Arc<Memory>, OwnedFd) {
     let (host, parts) = Host::new(sizes).unwrap();
     let memory = Memory::map(&parts.memory, Layout::of(sizes).bytes).unwrap();
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     (host, Attached::new(ours, sizes, parts).unwrap(), memory, theirs)
 }
 
@@ -53,7 +54,10 @@ fn frames_go_both_ways_and_buffers_come_back() {
         app.send(1, &[round; 64]).unwrap();
         app.send(2, &[round, 7]).unwrap();
         let taken = take(&mut host);
-        assert_eq!((taken.len(), &taken[0].2[..], &taken[1].2[..]), (2, &[round; 64][..], &[round, 7][..]));
+        assert_eq!(
+            (taken.len(), &taken[0].2[..], &taken[1].2[..]),
+            (2, &[round; 64][..], &[round, 7][..])
+        );
         assert_eq!(app.in_flight(), 2);
         taken.iter().for_each(|(_, buffer, _)| host.finish(*buffer));
         host.flush();
@@ -63,7 +67,10 @@ fn frames_go_both_ways_and_buffers_come_back() {
         let mut frames = vec![Frame::default(); 4];
         assert_eq!(app.receive(&mut frames), 0, "not shown yet");
         host.flush();
-        assert_eq!((app.receive(&mut frames), frames[0].bytes(), frames[0].tag()), (1, &[round, 1, 2, 3][..], 9));
+        assert_eq!(
+            (app.receive(&mut frames), frames[0].bytes(), frames[0].tag()),
+            (1, &[round, 1, 2, 3][..], 9)
+        );
     }
 }
 
@@ -120,7 +127,8 @@ fn a_paused_flow_blocks_no_other() {
 fn who_sleeps_is_woken() {
     let ready = |fd: std::os::fd::BorrowedFd<'_>| {
         let fds = &mut [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
-        rustix::event::poll(fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+        rustix::event::poll(fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap()
+            == 1
     };
     let (mut host, mut app, ..) = pair(SMALL);
     for _ in 0..3 {
@@ -180,9 +188,15 @@ fn nothing_is_lost_between_threads() {
                 Next::Nothing => {
                     host.flush();
                     if host.may_sleep() {
-                        let fds =
-                            &mut [rustix::event::PollFd::from_borrowed_fd(host.fd(), rustix::event::PollFlags::IN)];
-                        rustix::event::poll(fds, Some(&rustix::event::Timespec { tv_sec: 30, tv_nsec: 0 })).unwrap();
+                        let fds = &mut [rustix::event::PollFd::from_borrowed_fd(
+                            host.fd(),
+                            rustix::event::PollFlags::IN,
+                        )];
+                        rustix::event::poll(
+                            fds,
+                            Some(&rustix::event::Timespec { tv_sec: 30, tv_nsec: 0 }),
+                        )
+                        .unwrap();
                         assert!(!fds[0].revents().is_empty(), "it is not woken");
                         host.clear();
                         host.awake();

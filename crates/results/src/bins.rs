@@ -1,8 +1,9 @@
 //! Bins of size that all runs of a comparison share.
 //!
-//! A run cuts its own flows into bins of equal count, so two seeds have different edges. A comparison
-//! takes its edges from the flows of all its runs together. Where a run has not kept its flows, or
-//! runs are cut by different rules, the bins are those with fixed edges, which every summary has.
+//! A run cuts its own flows into bins of equal count, so two seeds have different edges. A
+//! comparison takes its edges from the flows of all its runs together. Where a run has not kept its
+//! flows, or runs are cut by different rules, the bins are those with fixed edges, which every
+//! summary has.
 //!
 //! Invariant: bins of the same name have the same edges in every run of a comparison.
 
@@ -18,10 +19,16 @@ use crate::writer::FLOWS;
 /// The note of a file of flows that has the rule of its bins.
 pub(crate) const RULE: &str = "millpond.size_bins";
 
-/// Gives the runs of a comparison the same bins. `runs` are their folders, `scratch` is one that may
-/// be written to.
-pub(crate) fn share(runs: &[PathBuf], summaries: &mut [&mut Summary], scratch: &Path) -> Result<()> {
-    if summaries.len() < 2 || summaries.iter().all(|summary| summary.slowdown_by_fixed_size.is_empty()) {
+/// Gives the runs of a comparison the same bins. `runs` are their folders, `scratch` is one that
+/// may be written to.
+pub(crate) fn share(
+    runs: &[PathBuf],
+    summaries: &mut [&mut Summary],
+    scratch: &Path,
+) -> Result<()> {
+    if summaries.len() < 2
+        || summaries.iter().all(|summary| summary.slowdown_by_fixed_size.is_empty())
+    {
         return Ok(());
     }
     let Some(edges) = edges(runs, scratch)? else {
@@ -40,8 +47,8 @@ pub(crate) fn share(runs: &[PathBuf], summaries: &mut [&mut Summary], scratch: &
     Ok(())
 }
 
-/// Edges of bins with as many flows each as sizes allow, over the flows of all runs together. `None`
-/// if a run has not kept its flows, or runs are cut by different rules or at given edges.
+/// Edges of bins with as many flows each as sizes allow, over the flows of all runs together.
+/// `None` if a run has not kept its flows, or runs are cut by different rules or at given edges.
 pub(crate) fn edges(runs: &[PathBuf], scratch: &Path) -> Result<Option<Vec<Edge>>> {
     let mut rule: Option<SizeBins> = None;
     for run in runs {
@@ -49,7 +56,8 @@ pub(crate) fn edges(runs: &[PathBuf], scratch: &Path) -> Result<Option<Vec<Edge>
         if !path.is_file() {
             return Ok(None);
         }
-        let own = Rows::open(&path)?.text_note(RULE).and_then(SizeBins::of_note).unwrap_or_default();
+        let own =
+            Rows::open(&path)?.text_note(RULE).and_then(SizeBins::of_note).unwrap_or_default();
         if matches!(own, SizeBins::Edges(_)) || rule.as_ref().is_some_and(|rule| *rule != own) {
             return Ok(None);
         }

@@ -1,8 +1,8 @@
 //! What a run writes beside its flows and queries: samples of queues and connections, captures, a
 //! trace.
 //!
-//! Invariant: as for the rest of a run, memory does not grow with the records, and no file remains of a run that was not
-//! finished.
+//! Invariant: as for the rest of a run, memory does not grow with the records, and no file remains
+//! of a run that was not finished.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,9 @@ use crate::columns::{Column, Of, ROW_GROUP, Table};
 use crate::connections::{CONNECTIONS, Connections};
 use crate::error::Result;
 use crate::pcap::Capture;
-use crate::record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::record::{
+    ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+};
 use crate::trace::Trace;
 use millpond_core::congestion::Quantity;
 
@@ -75,25 +77,43 @@ impl Recording {
     }
 
     /// Creates the files. Those that exist when it fails are in `files`.
-    pub fn open(&mut self, dir: &Path, what: &Captures, classes: &[String], schema: (&str, String)) -> Result<()> {
+    pub fn open(
+        &mut self,
+        dir: &Path,
+        what: &Captures,
+        classes: &[String],
+        schema: (&str, String),
+    ) -> Result<()> {
         let mut file = |name: &str| {
             self.files.push(dir.join(name));
             dir.join(name)
         };
         if what.queues {
-            self.queues = Some(Table::create(&file(QUEUES), &QUEUE_COLUMNS, std::slice::from_ref(&schema), ROW_GROUP)?);
+            self.queues = Some(Table::create(
+                &file(QUEUES),
+                &QUEUE_COLUMNS,
+                std::slice::from_ref(&schema),
+                ROW_GROUP,
+            )?);
             self.nodes = what.nodes.iter().map(|name| ByteArray::from(name.as_str())).collect();
         }
         if let Some(laws) = &what.connections {
-            self.connections = Some(Connections::create(&file(CONNECTIONS), classes, laws, schema)?);
+            self.connections =
+                Some(Connections::create(&file(CONNECTIONS), classes, laws, schema)?);
         }
         for name in &what.taps {
             let path = file(&format!("{name}.pcapng"));
             self.captures.push(Capture::create(&path, name, what.snaplen, what.tcp_timestamps)?);
         }
         if what.trace {
-            let [path, queries, counters] = [TRACE, ".spill-trace-queries", ".spill-trace"].map(file);
-            self.trace = Some(Trace::create(&path, [&queries, &counters], classes.to_vec(), what.nodes.clone())?);
+            let [path, queries, counters] =
+                [TRACE, ".spill-trace-queries", ".spill-trace"].map(file);
+            self.trace = Some(Trace::create(
+                &path,
+                [&queries, &counters],
+                classes.to_vec(),
+                what.nodes.clone(),
+            )?);
         }
         Ok(())
     }
@@ -112,7 +132,13 @@ impl Recording {
                 Node::Switch(switch) => self.nodes[switch as usize].clone(),
                 Node::Host(host) => ByteArray::from(format!("host{host}").as_str()),
             };
-            table.f64(q.at.as_us_f64()).name(&name).u32(q.port.into()).i64(q.bytes).u32(q.packets).end_row()?;
+            table
+                .f64(q.at.as_us_f64())
+                .name(&name)
+                .u32(q.port.into())
+                .i64(q.bytes)
+                .u32(q.packets)
+                .end_row()?;
         }
         self.trace.as_mut().map_or(Ok(()), |trace| trace.queue(q))
     }
@@ -126,7 +152,9 @@ impl Recording {
     }
 
     pub fn pause(&mut self, record: &PauseRecord) -> Result<()> {
-        self.captures.get_mut(record.tap as usize).map_or(Ok(()), |capture| capture.write_pause(record))
+        self.captures
+            .get_mut(record.tap as usize)
+            .map_or(Ok(()), |capture| capture.write_pause(record))
     }
 
     /// Writes the rest of all files.

@@ -1,8 +1,8 @@
 //! Checksums that find damaged results: XXH64, as 16 hexadecimal digits.
 //!
-//! `manifest.json` has the checksum of each file beside it. `manifest.json` and `sweep.json` end with
-//! a checksum of their own text, their *seal*. Checksums find damage by disks and cables; they do not
-//! protect against forgery.
+//! `manifest.json` has the checksum of each file beside it. `manifest.json` and `sweep.json` end
+//! with a checksum of their own text, their *seal*. Checksums find damage by disks and cables; they
+//! do not protect against forgery.
 //!
 //! Invariant: a checksum depends on the bytes of its file alone.
 
@@ -118,7 +118,10 @@ mod tests {
             let mut bent = text.clone().into_bytes();
             bent[bit / 8] ^= 1 << (bit % 8);
             let seal = seal_of(&bent);
-            assert!(seal != Seal::Whole && (bit / 8 >= sealed || seal == Seal::Broken), "bit {bit}: {seal:?}");
+            assert!(
+                seal != Seal::Whole && (bit / 8 >= sealed || seal == Seal::Broken),
+                "bit {bit}: {seal:?}"
+            );
         }
         assert_eq!([seal_of(b""), seal_of(b"{\n}\n")], [Seal::Missing; 2]);
     }

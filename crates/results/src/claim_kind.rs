@@ -15,7 +15,8 @@ pub enum ClaimKind {
     /// The paper's, as published.
     #[default]
     Published,
-    /// This project's run of the authors' released code gave it. The authors publish no such number.
+    /// This project's run of the authors' released code gave it. The authors publish no such
+    /// number.
     Released,
     /// It follows by arithmetic from published or released numbers.
     Derived,
@@ -71,7 +72,9 @@ pub(crate) fn tally(claims: &[&Claim]) -> Vec<String> {
             n => format!("; {n} within the noise"),
         };
         let (name, all) = (kind.name(), of.len());
-        (all > 0).then(|| format!("{name} {all}: {hold} hold{anyway}, {fail} fail, {open} not evaluated{noise}"))
+        (all > 0).then(|| {
+            format!("{name} {all}: {hold} hold{anyway}, {fail} fail, {open} not evaluated{noise}")
+        })
     };
     let lines: Vec<String> = ClaimKind::ALL.into_iter().filter_map(line).collect();
     if lines.is_empty() { vec!["no claims".to_string()] } else { lines }

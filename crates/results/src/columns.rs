@@ -1,13 +1,16 @@
 //! Parquet files by column: a table is given row by row, or by another file's rows, and written in
 //! row groups of bounded size.
 //!
-//! Invariant: memory is that of one row group, however many rows there are, and the bytes depend on the rows alone.
+//! Invariant: memory is that of one row group, however many rows there are, and the bytes depend on
+//! the rows alone.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::basic::{
+    Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical,
+};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, DataType};
@@ -62,7 +65,8 @@ pub(crate) enum Lead {
     I64(u64),
 }
 
-/// A Parquet file being written. A value is appended to each column in turn, then [`Table::end_row`].
+/// A Parquet file being written. A value is appended to each column in turn, then
+/// [`Table::end_row`].
 pub(crate) struct Table {
     path: PathBuf,
     writer: SerializedFileWriter<File>,
@@ -78,13 +82,28 @@ pub(crate) struct Table {
 
 impl Table {
     /// Creates the file. `notes` are written into its metadata, beside the meaning of each column.
-    pub fn create(path: &Path, columns: &[Column<'_>], notes: &[(&str, String)], group: usize) -> Result<Table> {
+    pub fn create(
+        path: &Path,
+        columns: &[Column<'_>],
+        notes: &[(&str, String)],
+        group: usize,
+    ) -> Result<Table> {
         let file = File::create(path).at("create", path)?;
         let schema = schema(columns).at("write", path)?;
-        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(columns, notes))).at("write", path)?;
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(columns, notes)))
+            .at("write", path)?;
         let names = columns.iter().map(|&(name, _, _)| name.to_string()).collect();
         let columns = columns.iter().map(|&(_, of, _)| Values::new(of)).collect();
-        Ok(Table { path: path.to_path_buf(), writer, names, columns, at: 0, in_group: 0, group, rows: 0 })
+        Ok(Table {
+            path: path.to_path_buf(),
+            writer,
+            names,
+            columns,
+            at: 0,
+            in_group: 0,
+            group,
+            rows: 0,
+        })
     }
 
     /// The next column's value.
@@ -180,8 +199,15 @@ impl Table {
     }
 
     fn append_rows(&mut self, lead: &[Lead], path: &Path) -> Result<()> {
-        let file = SerializedFileReader::new(File::open(path).at("read", path)?).at("read", path)?;
-        let there = file.metadata().file_metadata().schema_descr().columns().iter().map(|column| column.name());
+        let file =
+            SerializedFileReader::new(File::open(path).at("read", path)?).at("read", path)?;
+        let there = file
+            .metadata()
+            .file_metadata()
+            .schema_descr()
+            .columns()
+            .iter()
+            .map(|column| column.name());
         if !there.eq(self.names[lead.len()..].iter().map(String::as_str)) {
             let reason = "its columns are those of another version".to_string();
             return Err(Error::Malformed { path: path.to_path_buf(), reason });
@@ -254,21 +280,35 @@ impl Values {
     fn write(&self, column: &mut ColumnWriter<'_>) -> parquet::errors::Result<usize> {
         match (self, column) {
             (Values::U32(v), ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(v, None, None),
-            (Values::OptionalU32(v, d), ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(v, Some(d), None),
+            (Values::OptionalU32(v, d), ColumnWriter::Int32ColumnWriter(w)) => {
+                w.write_batch(v, Some(d), None)
+            }
             (Values::I64(v), ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(v, None, None),
-            (Values::OptionalI64(v, d), ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(v, Some(d), None),
+            (Values::OptionalI64(v, d), ColumnWriter::Int64ColumnWriter(w)) => {
+                w.write_batch(v, Some(d), None)
+            }
             (Values::F64(v), ColumnWriter::DoubleColumnWriter(w)) => w.write_batch(v, None, None),
-            (Values::OptionalF64(v, d), ColumnWriter::DoubleColumnWriter(w)) => w.write_batch(v, Some(d), None),
-            (Values::Name(v), ColumnWriter::ByteArrayColumnWriter(w)) => w.write_batch(v, None, None),
-            _ => Err(parquet::errors::ParquetError::General("a column is not of its schema's type".into())),
+            (Values::OptionalF64(v, d), ColumnWriter::DoubleColumnWriter(w)) => {
+                w.write_batch(v, Some(d), None)
+            }
+            (Values::Name(v), ColumnWriter::ByteArrayColumnWriter(w)) => {
+                w.write_batch(v, None, None)
+            }
+            _ => Err(parquet::errors::ParquetError::General(
+                "a column is not of its schema's type".into(),
+            )),
         }
     }
 
     /// The same value for these many rows.
     fn repeat(&mut self, lead: &Lead, rows: usize) {
         match (self, lead) {
-            (Values::Name(values), Lead::Name(name)) => values.extend(std::iter::repeat_n(name.clone(), rows)),
-            (Values::F64(values), Lead::F64(number)) => values.extend(std::iter::repeat_n(*number, rows)),
+            (Values::Name(values), Lead::Name(name)) => {
+                values.extend(std::iter::repeat_n(name.clone(), rows))
+            }
+            (Values::F64(values), Lead::F64(number)) => {
+                values.extend(std::iter::repeat_n(*number, rows))
+            }
             (Values::I64(values), Lead::I64(number)) => {
                 let number = i64::try_from(*number).unwrap_or(i64::MAX);
                 values.extend(std::iter::repeat_n(number, rows));
@@ -281,12 +321,20 @@ impl Values {
     fn read(&mut self, reader: &mut ColumnReader, rows: usize) -> parquet::errors::Result<()> {
         match (self, reader) {
             (Values::U32(v), ColumnReader::Int32ColumnReader(r)) => read_rows(r, rows, None, v),
-            (Values::OptionalU32(v, d), ColumnReader::Int32ColumnReader(r)) => read_rows(r, rows, Some(d), v),
+            (Values::OptionalU32(v, d), ColumnReader::Int32ColumnReader(r)) => {
+                read_rows(r, rows, Some(d), v)
+            }
             (Values::I64(v), ColumnReader::Int64ColumnReader(r)) => read_rows(r, rows, None, v),
             (Values::F64(v), ColumnReader::DoubleColumnReader(r)) => read_rows(r, rows, None, v),
-            (Values::OptionalF64(v, d), ColumnReader::DoubleColumnReader(r)) => read_rows(r, rows, Some(d), v),
-            (Values::Name(v), ColumnReader::ByteArrayColumnReader(r)) => read_rows(r, rows, None, v),
-            _ => Err(parquet::errors::ParquetError::General("a column is not of its table's type".into())),
+            (Values::OptionalF64(v, d), ColumnReader::DoubleColumnReader(r)) => {
+                read_rows(r, rows, Some(d), v)
+            }
+            (Values::Name(v), ColumnReader::ByteArrayColumnReader(r)) => {
+                read_rows(r, rows, None, v)
+            }
+            _ => Err(parquet::errors::ParquetError::General(
+                "a column is not of its table's type".into(),
+            )),
         }
     }
 
@@ -348,7 +396,9 @@ fn schema(columns: &[Column<'_>]) -> parquet::errors::Result<Arc<Type>> {
 }
 
 fn properties(columns: &[Column<'_>], notes: &[(&str, String)]) -> WriterProperties {
-    let meanings = columns.iter().map(|&(name, _, meaning)| (format!("millpond.column.{name}"), meaning.to_string()));
+    let meanings = columns
+        .iter()
+        .map(|&(name, _, meaning)| (format!("millpond.column.{name}"), meaning.to_string()));
     let notes = notes.iter().map(|(key, value)| (format!("millpond.{key}"), value.clone()));
     let metadata = notes.chain(meanings).map(|(key, value)| KeyValue::new(key, value)).collect();
     let mut builder = WriterProperties::builder()
@@ -363,7 +413,8 @@ fn properties(columns: &[Column<'_>], notes: &[(&str, String)]) -> WriterPropert
             builder = builder.set_column_dictionary_enabled(ColumnPath::from(name), false);
         }
         if name == "flow" {
-            builder = builder.set_column_encoding(ColumnPath::from(name), Encoding::DELTA_BINARY_PACKED);
+            builder =
+                builder.set_column_encoding(ColumnPath::from(name), Encoding::DELTA_BINARY_PACKED);
         }
     }
     builder.build()

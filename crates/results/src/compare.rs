@@ -1,10 +1,12 @@
-//! `compare.json`: the statistics of each variant over its seeds, and their differences to the first variant.
+//! `compare.json`: the statistics of each variant over its seeds, and their differences to the
+//! first variant.
 //!
-//! Differences are paired: seed by seed, since the variants of one seed see the same arrivals. Intervals are those of
-//! [`crate::interval`], and what they bear out is said beside each difference: its [`Noise`].
+//! Differences are paired: seed by seed, since the variants of one seed see the same arrivals.
+//! Intervals are those of [`crate::interval`], and what they bear out is said beside each
+//! difference: its [`Noise`].
 //!
-//! Invariant: the form follows the summary's own, so a number that is added there appears here; the bytes depend on the
-//! summaries and their order alone.
+//! Invariant: the form follows the summary's own, so a number that is added there appears here; the
+//! bytes depend on the summaries and their order alone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -80,7 +82,8 @@ pub enum Noise {
     Within,
     /// It is the same in every seed: the seeds do not vary it, so nothing tells it from noise.
     Identical,
-    /// The variant that seems to be less has flows or queries open at the end, which could undo the difference.
+    /// The variant that seems to be less has flows or queries open at the end, which could undo the
+    /// difference.
     Open,
     /// There is no interval: one seed.
     #[default]
@@ -189,9 +192,12 @@ pub struct VariantResult {
     pub shows: Ordered<ShownNumber>,
 }
 
-/// Compares variants, each with the summaries of its seeds. The first one is what the others are compared to.
+/// Compares variants, each with the summaries of its seeds. The first one is what the others are
+/// compared to.
 pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>> {
-    let Some((_, first)) = variants.first() else { return Err(Error::NothingToCompare("no variants".into())) };
+    let Some((_, first)) = variants.first() else {
+        return Err(Error::NothingToCompare("no variants".into()));
+    };
     let first: Vec<(u64, Json)> = numbers(first)?;
     let mut resampler = Resampler::new();
     let mut results: Vec<VariantResult> = Vec::new();
@@ -208,7 +214,8 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
         let differences = match results.first() {
             Some(result) => {
                 let [first, own] = [&first, &own].map(|runs| by_seed(runs));
-                let (first, own) = ((first.as_slice(), &result.statistics), (own.as_slice(), &statistics));
+                let (first, own) =
+                    ((first.as_slice(), &result.statistics), (own.as_slice(), &statistics));
                 Some(paired_differences(first, own, &mut resampler))
             }
             None => None,
@@ -234,7 +241,8 @@ pub(crate) fn paired_differences(
     resampler: &mut Resampler,
 ) -> Tree<Difference> {
     let seed_of = |seed: u64| first.iter().find(|(other, _)| *other == seed).map(|(_, json)| *json);
-    let pairs: Vec<_> = own.iter().filter_map(|(seed, b)| Some((Some(seed_of(*seed)?), Some(*b)))).collect();
+    let pairs: Vec<_> =
+        own.iter().filter_map(|(seed, b)| Some((Some(seed_of(*seed)?), Some(*b)))).collect();
     let mut differences = differences(&pairs, resampler);
     tell(&mut differences, Some(of_first), Some(of_own));
     differences
@@ -244,8 +252,8 @@ fn by_seed(runs: &[(u64, Json)]) -> Vec<(u64, &Json)> {
     runs.iter().map(|(seed, json)| (*seed, json)).collect()
 }
 
-/// Gives each variant the numbers that are shown of it: those of these names, or without names those
-/// that suit the traffic.
+/// Gives each variant the numbers that are shown of it: those of these names, or without names
+/// those that suit the traffic.
 fn show(results: &mut [VariantResult], names: &[String]) {
     let trees: Vec<&Tree<Estimate>> = results.iter().map(|result| &result.statistics).collect();
     let columns = shows::columns(names, &trees);
@@ -257,11 +265,17 @@ fn show(results: &mut [VariantResult], names: &[String]) {
 }
 
 /// Says of each difference whether what is open at the end could undo it.
-fn tell(differences: &mut Tree<Difference>, first: Option<&Tree<Estimate>>, own: Option<&Tree<Estimate>>) {
+fn tell(
+    differences: &mut Tree<Difference>,
+    first: Option<&Tree<Estimate>>,
+    own: Option<&Tree<Estimate>>,
+) {
     let Tree::Branch(children) = differences else { return };
     for (key, child) in &mut children.0 {
         match child {
-            Tree::Leaf(leaf) => leaf.noise = censoring::told(leaf.noise, key, first, own, leaf.mean),
+            Tree::Leaf(leaf) => {
+                leaf.noise = censoring::told(leaf.noise, key, first, own, leaf.mean)
+            }
             // The bounds are of the class's own percentiles.
             Tree::Branch(bounds) if key == "at_least" => {
                 for (key, bound) in &mut bounds.0 {
@@ -271,14 +285,16 @@ fn tell(differences: &mut Tree<Difference>, first: Option<&Tree<Estimate>>, own:
                 }
             }
             Tree::Branch(_) => {
-                let [first, own] = [first, own].map(|tree| tree.and_then(|tree| tree.at(&[key.as_str()])));
+                let [first, own] =
+                    [first, own].map(|tree| tree.and_then(|tree| tree.at(&[key.as_str()])));
                 tell(child, first, own);
             }
         }
     }
 }
 
-/// The warnings of a variant's runs, each once. Which classes did not complete is told over all of them.
+/// The warnings of a variant's runs, each once. Which classes did not complete is told over all of
+/// them.
 pub(crate) fn warnings_over(summaries: &[Summary]) -> Vec<String> {
     let mut own: Vec<String> = Vec::new();
     for summary in summaries {
@@ -300,8 +316,8 @@ pub(crate) fn each_once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<Stri
     once
 }
 
-/// Where the run of a variant and seed is, within the folder of a compare: `VARIANT`, or `VARIANT/seed-N` where there are
-/// several seeds.
+/// Where the run of a variant and seed is, within the folder of a compare: `VARIANT`, or
+/// `VARIANT/seed-N` where there are several seeds.
 pub fn run_folder(root: &Path, variant: &str, seed: u64, several_seeds: bool) -> PathBuf {
     let folder = root.join(folder_name(variant));
     if several_seeds { folder.join(format!("seed-{seed}")) } else { folder }
@@ -312,7 +328,8 @@ pub fn run_folder(root: &Path, variant: &str, seed: u64, several_seeds: bool) ->
 /// `manifest.json`, in which the caller has set name, world and seed, and of what there is not the
 /// status and warnings.
 ///
-/// `several_seeds` is that of the [`run_folder`]s; each variant is given with the seeds that it has.
+/// `several_seeds` is that of the [`run_folder`]s; each variant is given with the seeds that it
+/// has.
 pub fn finish_compare(
     folder: &Folder,
     variants: &[(String, Vec<u64>)],
@@ -324,12 +341,14 @@ pub fn finish_compare(
     for (name, seeds) in variants {
         let run = |&seed: &u64| (name.clone(), seed, run_folder(root, name, seed, several_seeds));
         let own: Vec<_> = seeds.iter().map(run).collect();
-        let summaries: Result<Vec<Summary>> = own.iter().map(|(_, _, folder)| Summary::read(folder)).collect();
+        let summaries: Result<Vec<Summary>> =
+            own.iter().map(|(_, _, folder)| Summary::read(folder)).collect();
         with_summaries.push((name.clone(), summaries?));
         runs.extend(own);
     }
     let folders: Vec<PathBuf> = runs.iter().map(|(_, _, folder)| folder.clone()).collect();
-    let mut summaries: Vec<&mut Summary> = with_summaries.iter_mut().flat_map(|(_, own)| own).collect();
+    let mut summaries: Vec<&mut Summary> =
+        with_summaries.iter_mut().flat_map(|(_, own)| own).collect();
     bins::share(&folders, &mut summaries, root)?;
     let mut results = compare(&with_summaries)?;
     show(&mut results, &manifest.shows);
@@ -365,7 +384,9 @@ pub(crate) fn grouped_warnings(results: &[VariantResult]) -> Vec<String> {
             }
         }
     }
-    let of = |names: Vec<&str>| if names.len() == results.len() { "all".to_string() } else { names.join(", ") };
+    let of = |names: Vec<&str>| {
+        if names.len() == results.len() { "all".to_string() } else { names.join(", ") }
+    };
     groups.into_iter().map(|(text, names)| format!("{}: {text}", of(names))).collect()
 }
 
@@ -398,13 +419,15 @@ impl Json {
 /// The statistics of summaries, with their seeds.
 pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
     let parse = |summary: &Summary| {
-        let json: Json = serde_json::from_str(&summary.to_json()).at("read", Path::new("summary.json"))?;
+        let json: Json =
+            serde_json::from_str(&summary.to_json()).at("read", Path::new("summary.json"))?;
         let Json::Object(Ordered(mut fields)) = json else { return Ok((summary.seed, json)) };
         fields.retain(|name, _| !NO_STATISTICS.contains(&name.as_str()));
         // A list has no names to pair by: a limit is found by its own, and its direction.
         let mut limits = IndexMap::new();
         for limit in &summary.limits {
-            let numbers = serde_json::from_str(&crate::json_text(limit)).at("read", Path::new("summary.json"))?;
+            let numbers = serde_json::from_str(&crate::json_text(limit))
+                .at("read", Path::new("summary.json"))?;
             limits.insert(format!("{} {}", limit.name, limit.direction), numbers);
         }
         if let Some(place) = fields.get_mut("limits") {
@@ -451,7 +474,10 @@ fn mean(values: &[f64]) -> Option<f64> {
 /// The statistics of one run.
 pub(crate) fn statistics(summary: &Summary) -> Tree<Estimate> {
     let numbers = numbers(std::slice::from_ref(summary)).unwrap_or_default();
-    estimates(&numbers.iter().map(|(_, json)| Some(json)).collect::<Vec<_>>(), &mut Resampler::new())
+    estimates(
+        &numbers.iter().map(|(_, json)| Some(json)).collect::<Vec<_>>(),
+        &mut Resampler::new(),
+    )
 }
 
 pub(crate) fn estimates(of: &[Option<&Json>], resampler: &mut Resampler) -> Tree<Estimate> {
@@ -466,16 +492,21 @@ pub(crate) fn estimates(of: &[Option<&Json>], resampler: &mut Resampler) -> Tree
     Tree::Leaf(Estimate::of(&values, resampler))
 }
 
-fn differences(pairs: &[(Option<&Json>, Option<&Json>)], resampler: &mut Resampler) -> Tree<Difference> {
+fn differences(
+    pairs: &[(Option<&Json>, Option<&Json>)],
+    resampler: &mut Resampler,
+) -> Tree<Difference> {
     let both = || pairs.iter().flat_map(|&(a, b)| [a, b]).flatten();
     if both().any(|json| matches!(json, Json::Object(_))) {
         let branch = keys(both()).into_iter().map(|key| {
-            let below: Vec<_> = pairs.iter().map(|&(a, b)| (child(a, key), child(b, key))).collect();
+            let below: Vec<_> =
+                pairs.iter().map(|&(a, b)| (child(a, key), child(b, key))).collect();
             (key.to_string(), differences(&below, resampler))
         });
         return Tree::Branch(branch.collect());
     }
-    let values: Vec<(f64, f64)> = pairs.iter().filter_map(|&(a, b)| Some((number(a)?, number(b)?))).collect();
+    let values: Vec<(f64, f64)> =
+        pairs.iter().filter_map(|&(a, b)| Some((number(a)?, number(b)?))).collect();
     let mean_of = |part: fn(&(f64, f64)) -> f64| mean(&values.iter().map(part).collect::<Vec<_>>());
     let difference = mean_of(|(a, b)| b - a);
     let relative = match (difference, mean_of(|(a, _)| *a)) {
@@ -507,7 +538,8 @@ mod tests {
     #[test]
     fn differences_are_paired_by_seed() {
         let first = vec![summary(1, Some(10.0), 0), summary(2, Some(30.0), 0)];
-        let second = vec![summary(2, Some(15.0), 4), summary(3, Some(1000.0), 2), summary(1, None, 0)];
+        let second =
+            vec![summary(2, Some(15.0), 4), summary(3, Some(1000.0), 2), summary(1, None, 0)];
         let results = compare(&[("a".into(), first), ("b".into(), second)]).unwrap();
         let path = ["fct_us", "all", "p99"];
         let of = |n: usize, path: &[&str]| *results[n].statistics.leaf(path).unwrap();
@@ -518,8 +550,10 @@ mod tests {
         assert_eq!(of(0, &path), range(20.0, [10.0, 30.0]));
         assert_eq!(of(1, &path), range(507.5, [15.0, 1000.0]));
         assert_eq!(of(1, &["timeouts"]).mean, Some(2.0));
-        let difference = |path: &[&str]| *results[1].differences.as_ref().unwrap().leaf(path).unwrap();
-        let expected = Difference { mean: Some(-15.0), relative: Some(-0.5), n: 1, ..Difference::default() };
+        let difference =
+            |path: &[&str]| *results[1].differences.as_ref().unwrap().leaf(path).unwrap();
+        let expected =
+            Difference { mean: Some(-15.0), relative: Some(-0.5), n: 1, ..Difference::default() };
         assert_eq!(difference(&path), expected);
         let timeouts = Difference {
             mean: Some(2.0),
@@ -539,11 +573,14 @@ mod tests {
     #[test]
     fn limits_are_found_by_name_and_direction() {
         let of = |name: &str, marked| {
-            let limit = Limit { name: name.into(), direction: "egress".into(), marked, ..Limit::default() };
+            let limit =
+                Limit { name: name.into(), direction: "egress".into(), marked, ..Limit::default() };
             Summary { limits: vec![limit], ..Summary::default() }
         };
-        let results = compare(&[("a".into(), vec![of("x", 3)]), ("b".into(), vec![of("x", 5)])]).unwrap();
-        let difference = |path: &[&str]| results[1].differences.as_ref().unwrap().leaf(path).unwrap().mean;
+        let results =
+            compare(&[("a".into(), vec![of("x", 3)]), ("b".into(), vec![of("x", 5)])]).unwrap();
+        let difference =
+            |path: &[&str]| results[1].differences.as_ref().unwrap().leaf(path).unwrap().mean;
         assert_eq!(difference(&["limits", "x egress", "marked"]), Some(2.0));
         assert_eq!(results[0].statistics.leaf(&["limits", "x egress", "name"]), None);
     }
@@ -553,7 +590,11 @@ mod tests {
     fn pairing_reduces_the_variance() {
         let runs = |more: f64| -> Vec<Summary> {
             let noise = |seed: u64| (seed * 37 % 11) as f64 / 11.0;
-            (1..=8).map(|seed| summary(seed, Some(100.0 * seed as f64 + more * (1.0 + noise(seed))), 0)).collect()
+            (1..=8)
+                .map(|seed| {
+                    summary(seed, Some(100.0 * seed as f64 + more * (1.0 + noise(seed))), 0)
+                })
+                .collect()
         };
         let results = compare(&[("a".into(), runs(0.0)), ("b".into(), runs(2.0))]).unwrap();
         let path = ["fct_us", "all", "p99"];
@@ -567,9 +608,13 @@ mod tests {
     /// Eight seeds that give the same bytes are one sample, whatever the difference is.
     #[test]
     fn what_no_seed_varies_is_identical_and_not_beyond_the_noise() {
-        let runs = |p99: f64, timeouts| (1..=8).map(|seed| summary(seed, Some(p99), timeouts)).collect::<Vec<_>>();
-        let results = compare(&[("a".into(), runs(430.0, 3)), ("b".into(), runs(851.0, 3))]).unwrap();
-        let difference = |path: &[&str]| *results[1].differences.as_ref().unwrap().leaf(path).unwrap();
+        let runs = |p99: f64, timeouts| {
+            (1..=8).map(|seed| summary(seed, Some(p99), timeouts)).collect::<Vec<_>>()
+        };
+        let results =
+            compare(&[("a".into(), runs(430.0, 3)), ("b".into(), runs(851.0, 3))]).unwrap();
+        let difference =
+            |path: &[&str]| *results[1].differences.as_ref().unwrap().leaf(path).unwrap();
         for (path, mean) in [(&["fct_us", "all", "p99"][..], 421.0), (&["timeouts"], 0.0)] {
             let found = difference(path);
             assert_eq!((found.mean, found.noise), (Some(mean), Noise::Identical));
@@ -578,7 +623,8 @@ mod tests {
         let few: Vec<_> = runs(1.0, 0).into_iter().take(3).collect();
         let more = (1..=3).map(|seed| summary(seed, Some(2.0 + seed as f64), 0)).collect();
         let results = compare(&[("a".into(), few), ("b".into(), more)]).unwrap();
-        let found = *results[1].differences.as_ref().unwrap().leaf(&["fct_us", "all", "p99"]).unwrap();
+        let found =
+            *results[1].differences.as_ref().unwrap().leaf(&["fct_us", "all", "p99"]).unwrap();
         assert_eq!((found.noise, found.interval_kind), (Noise::Agreed, Some(IntervalKind::Range)));
         assert!(crate::json_text(&results).contains("\"interval_kind\": \"range\""));
     }
@@ -592,14 +638,19 @@ mod tests {
                 let bound = |p99| Percentiles { p99, ..Percentiles::default() };
                 let at_most = bound(p99.filter(|_| !open));
                 let fct = Fct { count: 90, p99, at_least: bound(p99), at_most, ..Fct::default() };
-                Summary { seed, fct_us: Ordered::from(vec![("all".into(), fct)]), ..Summary::default() }
+                Summary {
+                    seed,
+                    fct_us: Ordered::from(vec![("all".into(), fct)]),
+                    ..Summary::default()
+                }
             };
             (1..=8).map(of).collect()
         };
         // Seeds would be identical in each pair, were it not for this one.
         let more = |mut runs: Vec<Summary>| {
             if let Some((_, fct)) = runs[0].fct_us.0.first_mut() {
-                (fct.p99, fct.at_least.p99) = (fct.p99.map(|p| p + 1.0), fct.at_least.p99.map(|p| p + 1.0));
+                (fct.p99, fct.at_least.p99) =
+                    (fct.p99.map(|p| p + 1.0), fct.at_least.p99.map(|p| p + 1.0));
                 fct.at_most.p99 = fct.at_most.p99.map(|p| p + 1.0);
             }
             runs
@@ -612,7 +663,11 @@ mod tests {
             at(&["fct_us", "all", "p99"])
         };
         assert_eq!(noise(runs(500.0, false), runs(100.0, false)), Noise::Beyond);
-        assert_eq!(noise(runs(500.0, true), runs(100.0, false)), Noise::Beyond, "what is open is more still");
+        assert_eq!(
+            noise(runs(500.0, true), runs(100.0, false)),
+            Noise::Beyond,
+            "what is open is more still"
+        );
         assert_eq!(noise(runs(500.0, false), runs(100.0, true)), Noise::Open);
         assert_eq!(noise(runs(500.0, true), runs(100.0, true)), Noise::Open);
         assert_eq!(noise(runs(100.0, true), runs(500.0, false)), Noise::Open);

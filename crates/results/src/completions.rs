@@ -1,6 +1,8 @@
-//! Completion times and slowdowns of one class while a run is written, and what is made of them at its end.
+//! Completion times and slowdowns of one class while a run is written, and what is made of them at
+//! its end.
 //!
-//! Invariant: what is open counts in no mean and percentile of the completed, and in every restricted mean and bound.
+//! Invariant: what is open counts in no mean and percentile of the completed, and in every
+//! restricted mean and bound.
 
 use millpond_core::Time;
 
@@ -34,8 +36,10 @@ impl Completions {
     }
 
     pub(crate) fn end(self, horizon: Time) -> Result<Ended> {
-        let (completed, unfinished, sum) = (self.times.count(), self.open.len() as u64, self.times.sum());
-        let ages: Vec<u64> = self.open.iter().map(|start| horizon.as_ps().saturating_sub(*start)).collect();
+        let (completed, unfinished, sum) =
+            (self.times.count(), self.open.len() as u64, self.times.sum());
+        let ages: Vec<u64> =
+            self.open.iter().map(|start| horizon.as_ps().saturating_sub(*start)).collect();
         let waited: u128 = ages.iter().map(|&age| u128::from(age)).sum();
         let started = completed + unfinished;
         Ok(Ended {
@@ -62,9 +66,15 @@ pub(crate) struct Ended {
 
 impl Ended {
     pub(crate) fn fct(self) -> Fct {
-        let Survival { ended: Percentiles { p50, p90, p95, p99, p999, max }, at_least, at_most, kaplan_meier } =
-            self.percentiles;
-        let Ended { completed: count, unfinished, completed_fraction, mean, mean_restricted, .. } = self;
+        let Survival {
+            ended: Percentiles { p50, p90, p95, p99, p999, max },
+            at_least,
+            at_most,
+            kaplan_meier,
+        } = self.percentiles;
+        let Ended {
+            completed: count, unfinished, completed_fraction, mean, mean_restricted, ..
+        } = self;
         Fct {
             count,
             unfinished,
@@ -84,8 +94,12 @@ impl Ended {
     }
 
     pub(crate) fn qct(self) -> Qct {
-        let Survival { ended: Percentiles { p50, p90, p95, p99, p999, max }, at_least, at_most, kaplan_meier } =
-            self.percentiles;
+        let Survival {
+            ended: Percentiles { p50, p90, p95, p99, p999, max },
+            at_least,
+            at_most,
+            kaplan_meier,
+        } = self.percentiles;
         let Ended { completed, unfinished, completed_fraction, mean, mean_restricted, .. } = self;
         Qct {
             started: completed + unfinished,
@@ -129,14 +143,19 @@ impl Slowdowns {
     }
 
     pub(crate) fn end(self, horizon: Time) -> Result<Slowdown> {
-        // No flow is faster than alone, however young it is, and whether or not its FCT alone is known.
+        // No flow is faster than alone, however young it is, and whether or not its FCT alone is
+        // known.
         let by_now = |&(start, ideal): &(Time, Time)| {
             let age = if ideal == Time::ZERO { Time::ZERO } else { horizon.saturating_sub(start) };
             (age.as_ps() as f64 / ideal.as_ps().max(1) as f64).max(1.0).to_bits()
         };
         let open = self.open.iter().map(by_now).collect();
-        let Survival { ended: Percentiles { p50, p90, p95, p99, p999, max }, at_least, at_most, .. } =
-            survival(self.of, open, Between::interpolate_bits)?;
+        let Survival {
+            ended: Percentiles { p50, p90, p95, p99, p999, max },
+            at_least,
+            at_most,
+            ..
+        } = survival(self.of, open, Between::interpolate_bits)?;
         Ok(Slowdown { p50, p90, p95, p99, p999, max, at_least, at_most })
     }
 }

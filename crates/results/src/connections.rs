@@ -26,12 +26,20 @@ pub(crate) const COLUMNS: [Column<'static>; 14] = [
     ("class", Of::Name, "its traffic's name, or its class in the CSV file"),
     ("src", Of::U32, "sending host"),
     ("dst", Of::U32, "receiving host"),
-    ("state", Of::Name, "syn-sent, or loss recovery as Linux names it: open, disorder, recovery, loss"),
+    (
+        "state",
+        Of::Name,
+        "syn-sent, or loss recovery as Linux names it: open, disorder, recovery, loss",
+    ),
     ("cwnd_bytes", Of::I64, "congestion window"),
     ("ssthresh_bytes", Of::OptionalI64, "slow-start threshold; null while there is none"),
     ("in_flight_bytes", Of::I64, "bytes believed to be in the network"),
     ("acked_bytes", Of::I64, "bytes acknowledged since the connection was opened"),
-    ("srtt_us", Of::OptionalF64, "smoothed round-trip time, in microseconds; null before the first measurement"),
+    (
+        "srtt_us",
+        Of::OptionalF64,
+        "smoothed round-trip time, in microseconds; null before the first measurement",
+    ),
     ("rto_us", Of::F64, "retransmission timeout as backed off, in microseconds"),
     ("retransmitted", Of::U32, "segments sent again since the connection was opened"),
     ("timeouts", Of::U32, "retransmission timeouts since the connection was opened"),
@@ -46,7 +54,12 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// Creates the file. `laws` are the last columns, in this order.
-    pub fn create(path: &Path, classes: &[String], laws: &[Quantity], note: (&str, String)) -> Result<Connections> {
+    pub fn create(
+        path: &Path,
+        classes: &[String],
+        laws: &[Quantity],
+        note: (&str, String),
+    ) -> Result<Connections> {
         let own = laws.iter().map(|quantity| (quantity.name, Of::OptionalF64, quantity.meaning));
         let columns: Vec<Column<'_>> = COLUMNS.into_iter().chain(own).collect();
         Ok(Connections {
@@ -59,12 +72,22 @@ impl Connections {
     /// Adds a row.
     pub fn add(&mut self, it: &ConnectionRecord) -> Result<()> {
         let table = &mut self.table;
-        table.f64(it.at.as_us_f64()).u32(it.flow).name(&self.classes[it.class as usize]).u32(it.src).u32(it.dst);
+        table
+            .f64(it.at.as_us_f64())
+            .u32(it.flow)
+            .name(&self.classes[it.class as usize])
+            .u32(it.src)
+            .u32(it.dst);
         table.name(&ByteArray::from(it.state)).i64(it.cwnd).optional_i64(it.ssthresh);
-        table.i64(it.in_flight).i64(it.acked).optional_f64(it.srtt.map(Time::as_us_f64)).f64(it.rto.as_us_f64());
+        table
+            .i64(it.in_flight)
+            .i64(it.acked)
+            .optional_f64(it.srtt.map(Time::as_us_f64))
+            .f64(it.rto.as_us_f64());
         table.u32(it.retransmitted).u32(it.timeouts);
         for quantity in &self.laws {
-            let value = it.law.iter().find(|(name, _)| *name == quantity.name).map(|(_, value)| *value);
+            let value =
+                it.law.iter().find(|(name, _)| *name == quantity.name).map(|(_, value)| *value);
             table.optional_f64(value);
         }
         table.end_row()

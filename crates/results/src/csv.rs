@@ -1,6 +1,8 @@
-//! Tables of a results folder as CSV (RFC 4180): a header, then one line a row; what is not there is an empty field.
+//! Tables of a results folder as CSV (RFC 4180): a header, then one line a row; what is not there
+//! is an empty field.
 //!
-//! Invariant: a number is written so that reading it gives the same number, and memory does not grow with the rows.
+//! Invariant: a number is written so that reading it gives the same number, and memory does not
+//! grow with the rows.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,8 +18,10 @@ use crate::interval::IntervalKind;
 use crate::manifest::{Kind, Manifest, check_files};
 use crate::sweep::SWEEP;
 
-/// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of `compare.json`.
-pub const TABLES: [&str; 7] = ["flows", "queries", "sizes", "queues", "connections", "compare", "sweep"];
+/// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of
+/// `compare.json`.
+pub const TABLES: [&str; 7] =
+    ["flows", "queries", "sizes", "queues", "connections", "compare", "sweep"];
 
 /// The table that a folder is most likely asked for: by what it holds.
 pub fn default_table(dir: &Path) -> Result<&'static str> {
@@ -78,7 +82,11 @@ fn missing(dir: &Path, table: &str) -> Error {
     };
     let tables: Vec<&str> = TABLES.iter().filter(there).copied().collect();
     let reason = if !tables.is_empty() {
-        let runs = if tables == ["compare"] { ", and the tables of runs are in its subfolders" } else { "" };
+        let runs = if tables == ["compare"] {
+            ", and the tables of runs are in its subfolders"
+        } else {
+            ""
+        };
         format!("it has {}{runs}", tables.join(", "))
     } else if dir.join(SWEEP).exists() {
         "the sweep is not finished; run it again".to_string()
@@ -127,7 +135,8 @@ fn compare_csv(results: &[crate::VariantResult], out: &mut dyn Write) -> io::Res
     for result in results {
         let variant = quoted(&result.variant);
         let mut path = Vec::new();
-        rows += branch_csv(&variant, &result.statistics, result.differences.as_ref(), &mut path, out)?;
+        rows +=
+            branch_csv(&variant, &result.statistics, result.differences.as_ref(), &mut path, out)?;
     }
     Ok(rows)
 }
@@ -152,7 +161,8 @@ fn branch_csv(
         Tree::Leaf(estimate) => {
             let keys: Vec<&str> = path.iter().map(String::as_str).collect();
             let difference = differences.and_then(|tree| tree.leaf(&keys));
-            let text = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
+            let text =
+                |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
             let interval = |ends: Option<[f64; 2]>, kind: Option<IntervalKind>| {
                 let [low, high] = [0, 1].map(|end| text(ends.map(|ends| ends[end])));
                 format!("{low},{high},{}", kind.map_or("", IntervalKind::name))
@@ -161,7 +171,13 @@ fn branch_csv(
             let own = format!("{},{own},{}", text(estimate.mean), estimate.n);
             let compared = difference.map_or(",,,,,,".to_string(), |d| {
                 let interval = interval(d.interval, d.interval_kind);
-                format!("{},{},{interval},{},{}", text(d.mean), text(d.relative), d.n, d.noise.name())
+                format!(
+                    "{},{},{interval},{},{}",
+                    text(d.mean),
+                    text(d.relative),
+                    d.n,
+                    d.noise.name()
+                )
             });
             let line = format!("{variant},{},{own},{compared}\n", quoted(&keys.join(".")));
             out.write_all(line.as_bytes())?;

@@ -127,7 +127,9 @@ impl<T> At<T> for parquet::errors::Result<T> {
         self.map_err(|error| match error {
             ParquetError::External(inner) => match inner.downcast::<io::Error>() {
                 Ok(source) => Error::Io { doing, path: path.to_path_buf(), source: *source },
-                Err(other) => Error::Malformed { path: path.to_path_buf(), reason: other.to_string() },
+                Err(other) => {
+                    Error::Malformed { path: path.to_path_buf(), reason: other.to_string() }
+                }
             },
             other => Error::Malformed { path: path.to_path_buf(), reason: other.to_string() },
         })

@@ -1,14 +1,16 @@
 //! The results folder on disk: written as `OUT.partial`, renamed to `OUT` when whole.
 //!
-//! While a run lasts, `OUT.partial/progress.json` says how far it is. A lock on a file in `OUT.partial` keeps a second run
-//! out; the system drops it when the process ends in whatever way, so what a killed run leaves is taken over by the next.
+//! While a run lasts, `OUT.partial/progress.json` says how far it is. A lock on a file in
+//! `OUT.partial` keeps a second run out; the system drops it when the process ends in whatever way,
+//! so what a killed run leaves is taken over by the next.
 //!
 //! A command of many runs opens its folder by [`Folder::resume`]: runs that are finished stay in
 //! `OUT.partial` if it is stopped, in whatever way, and the same command goes on with them. Nobody
 //! else removes them without force.
 //!
-//! Invariant: `OUT` is always either what it was before or a whole new result. For the instant of the exchange an older
-//! result is moved into `OUT.partial`; should the process die right then, the next run puts it back before anything else.
+//! Invariant: `OUT` is always either what it was before or a whole new result. For the instant of
+//! the exchange an older result is moved into `OUT.partial`; should the process die right then, the
+//! next run puts it back before anything else.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -90,7 +92,12 @@ impl Folder {
     /// The same for a command of many runs: keeps the finished runs in `OUT.partial` that are
     /// `mine`, told by their folders (relative to it) and manifests. Finished runs that are not are
     /// an error, unless by force.
-    pub fn resume(out: &Path, owner: &Owner, force: bool, mine: &dyn Fn(&Path, &Manifest) -> bool) -> Result<Folder> {
+    pub fn resume(
+        out: &Path,
+        owner: &Owner,
+        force: bool,
+        mine: &dyn Fn(&Path, &Manifest) -> bool,
+    ) -> Result<Folder> {
         Folder::open(out, owner, force, Leaves::FinishedRuns, mine)
     }
 
@@ -102,9 +109,14 @@ impl Folder {
         mine: &dyn Fn(&Path, &Manifest) -> bool,
     ) -> Result<Folder> {
         let out = &plain(out);
-        // A link to a folder is followed, so that the temporary folder is on the same file system as the result.
+        // A link to a folder is followed, so that the temporary folder is on the same file system
+        // as the result.
         let is_link = fs::symlink_metadata(out).is_ok_and(|meta| meta.is_symlink());
-        let out = if is_link { fs::canonicalize(out).at("follow the link", out)? } else { out.to_path_buf() };
+        let out = if is_link {
+            fs::canonicalize(out).at("follow the link", out)?
+        } else {
+            out.to_path_buf()
+        };
         if out.file_name().is_none() {
             return Err(Error::BadName(out));
         }
@@ -133,7 +145,10 @@ impl Folder {
         finished.retain(|(place, manifest)| mine(place, manifest));
         if finished.len() < before && !force {
             folder.leaves = Leaves::All;
-            return Err(Error::Unfinished { path: folder.partial.clone(), runs: before - finished.len() });
+            return Err(Error::Unfinished {
+                path: folder.partial.clone(),
+                runs: before - finished.len(),
+            });
         }
         let kept: Vec<PathBuf> = finished.into_iter().map(|(place, _)| place).collect();
         folder.clear(&kept)?;
@@ -159,7 +174,9 @@ impl Folder {
                     Ok(manifest) if manifest.kind == Kind::Run && manifest.status.is_final() => {
                         found.push((below, manifest));
                     }
-                    Err(error) if entry.path().join(MANIFEST).is_file() => broken.push(error.to_string()),
+                    Err(error) if entry.path().join(MANIFEST).is_file() => {
+                        broken.push(error.to_string())
+                    }
                     _ => places.push(below),
                 }
             }
@@ -185,9 +202,11 @@ impl Folder {
         &self.out
     }
 
-    /// Makes a folder within, one level a part, each named by [`folder_name`]: `["ecmp", "seed-1"]`.
+    /// Makes a folder within, one level a part, each named by [`folder_name`]: `["ecmp",
+    /// "seed-1"]`.
     pub fn subfolder(&self, parts: &[&str]) -> Result<PathBuf> {
-        let path = parts.iter().fold(self.partial.clone(), |path, part| path.join(folder_name(part)));
+        let path =
+            parts.iter().fold(self.partial.clone(), |path, part| path.join(folder_name(part)));
         fs::create_dir_all(&path).at("create", &path)?;
         Ok(path)
     }
@@ -195,7 +214,8 @@ impl Folder {
     /// Replaces `OUT.partial/progress.json`; a reader sees the old or the new one, never a part.
     pub fn progress(&self, progress: &Progress) -> Result<()> {
         let (next, path) = (self.partial.join(PROGRESS_NEXT), self.partial.join(PROGRESS));
-        let mut text = serde_json::to_string(progress).map_err(io::Error::from).at("write", &path)?;
+        let mut text =
+            serde_json::to_string(progress).map_err(io::Error::from).at("write", &path)?;
         text.push('\n');
         fs::write(&next, text).at("write", &next)?;
         fs::rename(&next, &path).at("replace", &path)
@@ -225,7 +245,8 @@ impl Folder {
         // If this fails, dropping the folder moves the older result back.
         fs::rename(&self.partial, &self.out).at("rename", &self.partial)?;
         self.leaves = Leaves::All;
-        // The new result stands. What cannot be tidied up now goes with it when it is replaced itself.
+        // The new result stands. What cannot be tidied up now goes with it when it is replaced
+        // itself.
         let _ = fs::remove_dir_all(self.out.join(REPLACED));
         let _ = fs::remove_file(self.out.join(LOCK));
         Ok(self.out.clone())
@@ -271,7 +292,8 @@ impl Folder {
                 self.clear_below(&below, kept)?;
                 continue;
             }
-            if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }.at("remove", &path)?;
+            if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }
+                .at("remove", &path)?;
         }
         Ok(())
     }
@@ -319,14 +341,15 @@ impl Drop for Folder {
 /// Longest name of a folder in bytes.
 const NAME_MAX: usize = 180;
 
-/// A name for a folder: letters, digits and `-_=+,@` and inner dots stay, anything else becomes `%XX`, so that no name
-/// leaves the folder or hides, and different names stay different. What is too long for a file system (they take 255 bytes)
-/// is cut, and ends with a hash of the whole.
+/// A name for a folder: letters, digits and `-_=+,@` and inner dots stay, anything else becomes
+/// `%XX`, so that no name leaves the folder or hides, and different names stay different. What is
+/// too long for a file system (they take 255 bytes) is cut, and ends with a hash of the whole.
 pub fn folder_name(name: &str) -> String {
     use std::fmt::Write as _;
     let mut encoded = String::new();
     for (at, byte) in name.bytes().enumerate() {
-        let plain = byte.is_ascii_alphanumeric() || b"-_=+,@".contains(&byte) || (byte == b'.' && at > 0);
+        let plain =
+            byte.is_ascii_alphanumeric() || b"-_=+,@".contains(&byte) || (byte == b'.' && at > 0);
         if plain {
             encoded.push(byte as char);
         } else {
@@ -367,7 +390,8 @@ fn acquire(partial: &Path) -> Result<File> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_leftover(partial)?,
             Err(error) => return Err(error).at("create", partial),
         }
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path);
         let mut file = match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             other => other.at("create", &lock_path)?,
@@ -377,7 +401,10 @@ fn acquire(partial: &Path) -> Result<File> {
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 let _ = file.read_to_string(&mut text);
-                return Err(Error::Busy { path: partial.to_path_buf(), holder: text.trim().parse().ok() });
+                return Err(Error::Busy {
+                    path: partial.to_path_buf(),
+                    holder: text.trim().parse().ok(),
+                });
             }
             // A file system without locks: its users must take care themselves.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
@@ -396,7 +423,8 @@ fn acquire(partial: &Path) -> Result<File> {
     Err(Error::Busy { path: partial.to_path_buf(), holder: None })
 }
 
-/// `OUT.partial` exists: fine if a run made it, which has a lock in it or died before it had anything.
+/// `OUT.partial` exists: fine if a run made it, which has a lock in it or died before it had
+/// anything.
 fn check_leftover(partial: &Path) -> Result<()> {
     let meta = match fs::symlink_metadata(partial) {
         Ok(meta) => meta,
@@ -404,7 +432,8 @@ fn check_leftover(partial: &Path) -> Result<()> {
         Err(error) => return Err(error).at("look at", partial),
     };
     let ours = meta.is_dir()
-        && (partial.join(LOCK).exists() || fs::read_dir(partial).is_ok_and(|mut entries| entries.next().is_none()));
+        && (partial.join(LOCK).exists()
+            || fs::read_dir(partial).is_ok_and(|mut entries| entries.next().is_none()));
     // It may have gone, or got its lock, in between.
     if ours || !partial.exists() || partial.join(LOCK).exists() {
         return Ok(());
@@ -457,15 +486,27 @@ mod tests {
     #[test]
     fn odd_targets_are_refused() {
         let dir = test_dir("odd-targets");
-        assert!(matches!(Folder::create(Path::new(".."), &Owner::default(), true), Err(Error::BadName(_))));
-        assert!(matches!(Folder::create(Path::new("/"), &Owner::default(), true), Err(Error::BadName(_))));
+        assert!(matches!(
+            Folder::create(Path::new(".."), &Owner::default(), true),
+            Err(Error::BadName(_))
+        ));
+        assert!(matches!(
+            Folder::create(Path::new("/"), &Owner::default(), true),
+            Err(Error::BadName(_))
+        ));
         let file = dir.join("file");
         fs::write(&file, "x").unwrap();
         assert!(matches!(Folder::create(&file, &Owner::default(), true), Err(Error::IsFile(_))));
-        assert!(matches!(Folder::create(&file.join("below"), &Owner::default(), false), Err(Error::Io { .. })));
+        assert!(matches!(
+            Folder::create(&file.join("below"), &Owner::default(), false),
+            Err(Error::Io { .. })
+        ));
         fs::create_dir(dir.join("x.partial")).unwrap();
         fs::write(dir.join("x.partial/mine"), "").unwrap();
-        assert!(matches!(Folder::create(&dir.join("x"), &Owner::default(), true), Err(Error::InTheWay(_))));
+        assert!(matches!(
+            Folder::create(&dir.join("x"), &Owner::default(), true),
+            Err(Error::InTheWay(_))
+        ));
         assert!(dir.join("x.partial/mine").exists());
     }
 
@@ -475,7 +516,11 @@ mod tests {
         let out = dir.join("deep/x");
         let folder = Folder::create(&out, &Owner::default(), false).unwrap();
         folder.progress(&Progress::default()).unwrap();
-        let read = || serde_json::from_slice::<Progress>(&fs::read(dir.join("deep/x.partial/progress.json")).unwrap());
+        let read = || {
+            serde_json::from_slice::<Progress>(
+                &fs::read(dir.join("deep/x.partial/progress.json")).unwrap(),
+            )
+        };
         assert_eq!(read().unwrap(), Progress::default());
         let Err(Error::Busy { holder, .. }) = Folder::create(&out, &Owner::default(), true) else {
             panic!("not kept out")
@@ -505,7 +550,11 @@ mod tests {
         fs::create_dir(folder.path().join("b")).unwrap();
         drop(folder);
         let partial = dir.join("x.partial");
-        assert!(partial.join("a/seed-1").exists() && !partial.join("a/seed-2").exists() && !partial.join("b").exists());
+        assert!(
+            partial.join("a/seed-1").exists()
+                && !partial.join("a/seed-2").exists()
+                && !partial.join("b").exists()
+        );
         let folder = Folder::resume(&out, &Owner::default(), false, &mine).unwrap();
         assert!(folder.path().join("a/seed-1").exists());
         run(&folder, "b", Status::Complete);
@@ -515,7 +564,10 @@ mod tests {
             Folder::create(&out, &Owner::default(), false).map(drop),
         ];
         for (refused, left) in refused.into_iter().zip([1, 2]) {
-            assert!(matches!(refused, Err(Error::Unfinished { runs, .. }) if runs == left), "{refused:?}");
+            assert!(
+                matches!(refused, Err(Error::Unfinished { runs, .. }) if runs == left),
+                "{refused:?}"
+            );
             assert!(partial.join("a/seed-1").exists() && partial.join("b").exists());
         }
         drop(Folder::resume(&out, &Owner::default(), true, &mine).unwrap());

@@ -59,7 +59,8 @@ fn thousands(n: f64) -> String {
 
 /// A ratio such as a slowdown.
 pub(crate) fn ratio(x: Option<f64>) -> String {
-    x.filter(|x| x.is_finite()).map_or(NONE.into(), |x| if x < 999.5 { digits(x) } else { count(Some(x)) })
+    x.filter(|x| x.is_finite())
+        .map_or(NONE.into(), |x| if x < 999.5 { digits(x) } else { count(Some(x)) })
 }
 
 /// A fraction as a percentage. 100 % is said only of all.
@@ -103,15 +104,25 @@ mod tests {
 
     #[test]
     fn three_digits_and_a_unit() {
-        let times: Vec<_> =
-            [0.0, 0.0123, 1.0, 99.96, 999.4, 999.6, 1234.5, 8.44e6].into_iter().map(|t| time(Some(t))).collect();
+        let times: Vec<_> = [0.0, 0.0123, 1.0, 99.96, 999.4, 999.6, 1234.5, 8.44e6]
+            .into_iter()
+            .map(|t| time(Some(t)))
+            .collect();
         assert_eq!(times, ["0", "12.3ns", "1.00us", "100us", "999us", "1.00ms", "1.23ms", "8.44s"]);
-        let counts: Vec<_> =
-            [0.0, 7.0, 12345.0, 1.5, 1234.5, 123456.0, 9.87e6, 1e9].into_iter().map(|n| count(Some(n))).collect();
+        let counts: Vec<_> = [0.0, 7.0, 12345.0, 1.5, 1234.5, 123456.0, 9.87e6, 1e9]
+            .into_iter()
+            .map(|n| count(Some(n)))
+            .collect();
         assert_eq!(counts, ["0", "7", "12,345", "1.50", "1,234", "123k", "9.87M", "1.00G"]);
         assert_eq!(time(None), NONE);
-        assert_eq!([percent(Some(1.0)), percent(Some(0.99999)), percent(Some(0.5))], ["100%", ">99.9%", "50.0%"]);
-        assert_eq!([change(Some(-0.5)), change(Some(0.012)), change(Some(500.0))], ["-50%", "+1.2%", "×501"]);
+        assert_eq!(
+            [percent(Some(1.0)), percent(Some(0.99999)), percent(Some(0.5))],
+            ["100%", ">99.9%", "50.0%"]
+        );
+        assert_eq!(
+            [change(Some(-0.5)), change(Some(0.012)), change(Some(500.0))],
+            ["-50%", "+1.2%", "×501"]
+        );
         assert_eq!([bytes(0), bytes(1_500_000)], ["0 B", "1.50 MB"]);
     }
 }

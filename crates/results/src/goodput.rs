@@ -10,7 +10,8 @@ use crate::ordered::Ordered;
 /// Goodput of each class that delivered anything, over the whole run, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GoodputOverTime {
-    /// Time from one sample to the next, in microseconds: number n is of the time from n to n + 1 periods.
+    /// Time from one sample to the next, in microseconds: number n is of the time from n to n + 1
+    /// periods.
     pub period_us: f64,
     /// What a full packet takes on the slowest link of a host, in microseconds.
     #[serde(default)]
@@ -26,15 +27,25 @@ const PACKETS_DRAWN: f64 = 8.0;
 impl GoodputOverTime {
     /// Of the bytes that each class had delivered after 1, 2, … periods, and the time of a full
     /// packet on the slowest link of a host; `None` without a sample.
-    pub fn of(period: Time, packet: Time, classes: &[String], delivered: &[Vec<u64>]) -> Option<GoodputOverTime> {
+    pub fn of(
+        period: Time,
+        packet: Time,
+        classes: &[String],
+        delivered: &[Vec<u64>],
+    ) -> Option<GoodputOverTime> {
         let last = delivered.last().filter(|_| period > Time::ZERO)?;
         let rates = |class: usize| {
             let upto = delivered.iter().map(|sample| sample[class]);
             let before = std::iter::once(0).chain(upto.clone());
             // Bits a picosecond are Tb/s.
-            upto.zip(before).map(|(upto, before)| (upto - before) as f64 * 8e3 / period.as_ps() as f64).collect()
+            upto.zip(before)
+                .map(|(upto, before)| (upto - before) as f64 * 8e3 / period.as_ps() as f64)
+                .collect()
         };
-        let active = classes.iter().enumerate().filter(|(class, _)| last.get(*class).is_some_and(|bytes| *bytes > 0));
+        let active = classes
+            .iter()
+            .enumerate()
+            .filter(|(class, _)| last.get(*class).is_some_and(|bytes| *bytes > 0));
         let gbps = active.map(|(class, name)| (name.clone(), rates(class))).collect();
         Some(GoodputOverTime { period_us: period.as_us_f64(), packet_us: packet.as_us_f64(), gbps })
     }
@@ -74,16 +85,23 @@ mod tests {
     fn rates_are_differences_and_silent_classes_are_left_out() {
         let classes = ["a", "b", "c"].map(String::from);
         let us = Time::from_us;
-        let of = GoodputOverTime::of(us(1), Time::ZERO, &classes, &[vec![125, 0, 0], vec![125, 0, 500]]).unwrap();
-        assert_eq!(of.gbps, vec![("a".to_string(), vec![1.0, 0.0]), ("c".to_string(), vec![0.0, 4.0])].into());
+        let of =
+            GoodputOverTime::of(us(1), Time::ZERO, &classes, &[vec![125, 0, 0], vec![125, 0, 500]])
+                .unwrap();
+        assert_eq!(
+            of.gbps,
+            vec![("a".to_string(), vec![1.0, 0.0]), ("c".to_string(), vec![0.0, 4.0])].into()
+        );
         assert_eq!(GoodputOverTime::of(us(1), Time::ZERO, &classes, &[]), None);
-        let other = GoodputOverTime { gbps: Ordered::from(vec![("a".into(), vec![3.0])]), ..of.clone() };
+        let other =
+            GoodputOverTime { gbps: Ordered::from(vec![("a".into(), vec![3.0])]), ..of.clone() };
         assert_eq!(GoodputOverTime::total([&of, &other].into_iter()), [(0.5, 2.0)]);
         let slower = GoodputOverTime { period_us: 7.0, ..of.clone() };
         assert_eq!(GoodputOverTime::total([&of, &slower].into_iter()), [(0.5, 1.0), (1.5, 4.0)]);
     }
 
-    /// A packet of 120 ns ends in one of six periods of 20 ns: 6 times the link's rate, then nothing.
+    /// A packet of 120 ns ends in one of six periods of 20 ns: 6 times the link's rate, then
+    /// nothing.
     #[test]
     fn periods_shorter_than_packets_are_drawn_together() {
         let packet = 1500u64;

@@ -1,32 +1,39 @@
 //! 95 % intervals of a mean over seeds, by the bootstrap.
 //!
-//! The means of resamples drawn with replacement show how far the mean of so many seeds strays; the interval is cut from
-//! them at two percentiles (Efron, Tibshirani: "An Introduction to the Bootstrap", 1993, chapter 13). The plain 2.5 and
-//! 97.5 are too narrow for few seeds, so the percentiles are *expanded* as Hesterberg proposes ("What Teachers Should Know
-//! About the Bootstrap", The American Statistician 69(4), 2015): the tail is Φ(−√(n/(n−1)) · t(0.025, n−1)), which for
-//! normal data gives the width of Student's interval and keeps the bootstrap's shape for skewed data. Differences between
-//! variants are paired first, seed by seed, and their mean is resampled like any other.
+//! The means of resamples drawn with replacement show how far the mean of so many seeds strays; the
+//! interval is cut from them at two percentiles (Efron, Tibshirani: "An Introduction to the
+//! Bootstrap", 1993, chapter 13). The plain 2.5 and 97.5 are too narrow for few seeds, so the
+//! percentiles are *expanded* as Hesterberg proposes ("What Teachers Should Know About the
+//! Bootstrap", The American Statistician 69(4), 2015): the tail is Φ(−√(n/(n−1)) · t(0.025, n−1)),
+//! which for normal data gives the width of Student's interval and keeps the bootstrap's shape for
+//! skewed data. Differences between variants are paired first, seed by seed, and their mean is
+//! resampled like any other.
 //!
-//! No resample leaves the range of its data, and the whole range of n values misses the middle of their distribution one
-//! time in 2^(n−1). So below [`FEW`] seeds no interval of this kind holds 95 %: it is the range. Values that are the same
-//! in every seed have no spread that could be measured. An interval therefore says what it is: its [`IntervalKind`].
+//! No resample leaves the range of its data, and the whole range of n values misses the middle of
+//! their distribution one time in 2^(n−1). So below [`FEW`] seeds no interval of this kind holds 95
+//! %: it is the range. Values that are the same in every seed have no spread that could be
+//! measured. An interval therefore says what it is: its [`IntervalKind`].
 //!
-//! Invariant: an interval depends on the values and their order alone. The draws come from a [`Stream`] of a fixed name.
+//! Invariant: an interval depends on the values and their order alone. The draws come from a
+//! [`Stream`] of a fixed name.
 
 use std::collections::BTreeMap;
 
 use millpond_core::random::Stream;
 use serde::{Deserialize, Serialize};
 
-/// From so many seeds on an interval means what it says: the range of five misses one time in 16, that of six in 32.
+/// From so many seeds on an interval means what it says: the range of five misses one time in 16,
+/// that of six in 32.
 pub const FEW: usize = 6;
 /// Resamples of an interval, for as many seeds as [`DRAWS`] allows.
 const RESAMPLES: usize = 10_000;
 /// Resamples of a number that is worked out anew for each.
 const RESAMPLES_OF_NUMBERS: usize = 1_000;
-/// Draws of an interval at most: beyond 100 seeds there are fewer resamples (1,000 for 1,000 seeds).
+/// Draws of an interval at most: beyond 100 seeds there are fewer resamples (1,000 for 1,000
+/// seeds).
 const DRAWS: usize = 1_000_000;
-/// Beyond so many seeds the bootstrap's distribution of a mean is the normal one, which is then taken itself.
+/// Beyond so many seeds the bootstrap's distribution of a mean is the normal one, which is then
+/// taken itself.
 const NORMAL_FROM: usize = 1_000;
 /// The 97.5th percentile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
@@ -95,7 +102,8 @@ impl Resampler {
         Resampler::default()
     }
 
-    /// The interval of the mean of `values`; `None` for fewer than two, which say nothing about their spread.
+    /// The interval of the mean of `values`; `None` for fewer than two, which say nothing about
+    /// their spread.
     pub fn interval(&mut self, values: &[f64]) -> Option<Interval> {
         let n = values.len();
         let first = *values.first()?;
@@ -137,7 +145,8 @@ impl Resampler {
             (0..n * RESAMPLES.min(DRAWS / n)).map(|_| stream.below(n as u64) as u16).collect()
         });
         self.means.clear();
-        let mean = |of: &[u16]| of.iter().map(|&at| values[usize::from(at)]).sum::<f64>() / n as f64;
+        let mean =
+            |of: &[u16]| of.iter().map(|&at| values[usize::from(at)]).sum::<f64>() / n as f64;
         self.means.extend(draws.chunks_exact(n).map(mean));
     }
 }
@@ -146,8 +155,8 @@ impl Resampler {
 /// means or a median is. `number` gets the places of the drawn seeds, and gives nothing where the
 /// resample has no number.
 ///
-/// Below [`FEW`] seeds it is the range over the seeds, each alone (drawn `n` times). `None` for fewer
-/// than two seeds or numbers.
+/// Below [`FEW`] seeds it is the range over the seeds, each alone (drawn `n` times). `None` for
+/// fewer than two seeds or numbers.
 pub fn of_resamples(n: usize, number: impl Fn(&[usize]) -> Option<f64>) -> Option<Interval> {
     if n < 2 {
         return None;
@@ -183,7 +192,8 @@ fn tail(n: usize) -> f64 {
     0.5 * libm::erfc(at * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// The 97.5th percentile of Student's distribution: Abramowitz and Stegun 26.7.5 from five degrees of freedom on.
+/// The 97.5th percentile of Student's distribution: Abramowitz and Stegun 26.7.5 from five degrees
+/// of freedom on.
 fn student(freedom: f64) -> f64 {
     const FIRST: [f64; 4] = [12.706_204_736, 4.302_652_730, 3.182_446_305, 2.776_445_105];
     if freedom < 4.5 {
@@ -209,7 +219,9 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
 }
 
 fn range(values: &[f64]) -> [f64; 2] {
-    values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], &value| [low.min(value), high.max(value)])
+    values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], &value| {
+        [low.min(value), high.max(value)]
+    })
 }
 
 fn normal(values: &[f64]) -> [f64; 2] {
@@ -231,13 +243,15 @@ mod tests {
 
     #[test]
     fn students_percentiles_are_the_tables() {
-        for (freedom, expected) in [(1.0, 12.706), (4.0, 2.776), (5.0, 2.571), (9.0, 2.262), (30.0, 2.042), (1e9, 1.96)]
+        for (freedom, expected) in
+            [(1.0, 12.706), (4.0, 2.776), (5.0, 2.571), (9.0, 2.262), (30.0, 2.042), (1e9, 1.96)]
         {
             assert!((student(freedom) - expected).abs() < 1e-3, "{freedom}: {}", student(freedom));
         }
     }
 
-    /// Worked out from tables of t and Φ: n = 10 has t = 2.262 · √(10/9) = 2.385, and Φ(−2.385) = 0.0086.
+    /// Worked out from tables of t and Φ: n = 10 has t = 2.262 · √(10/9) = 2.385, and Φ(−2.385) =
+    /// 0.0086.
     #[test]
     fn tails_shrink_for_few_seeds() {
         assert!((tail(5) - 0.00095).abs() < 2e-5, "{}", tail(5));
@@ -246,8 +260,8 @@ mod tests {
         assert!((tail(1000) - 0.025).abs() < 2e-4);
     }
 
-    /// The treated mice of Efron and Tibshirani, table 2.1: mean 86.86 and, for endless resamples, a standard error of
-    /// its mean of 23.36.
+    /// The treated mice of Efron and Tibshirani, table 2.1: mean 86.86 and, for endless resamples,
+    /// a standard error of its mean of 23.36.
     #[test]
     fn the_mice_of_the_book() {
         let mice = [94.0, 197.0, 16.0, 38.0, 99.0, 141.0, 23.0];
@@ -255,7 +269,8 @@ mod tests {
         resampler.resample(&mice);
         let n = resampler.means.len() as f64;
         let mean = resampler.means.iter().sum::<f64>() / n;
-        let error = (resampler.means.iter().map(|m| (m - mean) * (m - mean)).sum::<f64>() / n).sqrt();
+        let error =
+            (resampler.means.iter().map(|m| (m - mean) * (m - mean)).sum::<f64>() / n).sqrt();
         assert!((mean - 86.86).abs() < 0.7, "{mean}");
         assert!((error - 23.36).abs() < 0.4, "{error}");
     }
@@ -265,12 +280,17 @@ mod tests {
     fn it_agrees_with_the_exact_bootstrap() {
         let values = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
         let mut all: Vec<f64> = (0..6usize.pow(6))
-            .map(|code| (0..6u32).map(|digit| values[code / 6usize.pow(digit) % 6]).sum::<f64>() / 6.0)
+            .map(|code| {
+                (0..6u32).map(|digit| values[code / 6usize.pow(digit) % 6]).sum::<f64>() / 6.0
+            })
             .collect();
         let exact = [quantile(&mut all, tail(6)), quantile(&mut all, 1.0 - tail(6))];
         let Interval { ends: found, kind } = Resampler::new().interval(&values).unwrap();
         assert_eq!(kind, IntervalKind::Bootstrap95);
-        assert!((found[0] - exact[0]).abs() < 0.25 && (found[1] - exact[1]).abs() < 1.0, "{found:?} {exact:?}");
+        assert!(
+            (found[0] - exact[0]).abs() < 0.25 && (found[1] - exact[1]).abs() < 1.0,
+            "{found:?} {exact:?}"
+        );
     }
 
     #[test]
@@ -312,7 +332,8 @@ mod tests {
         let mut resampler = Resampler::new();
         assert_eq!(resampler.interval(&[]), None);
         assert_eq!(resampler.interval(&[3.0]), None);
-        let mut of = |values: &[f64]| resampler.interval(values).map(|found| (found.ends, found.kind));
+        let mut of =
+            |values: &[f64]| resampler.interval(values).map(|found| (found.ends, found.kind));
         assert_eq!(of(&[3.0, 3.0, 3.0]), Some(([3.0, 3.0], IntervalKind::Identical)));
         assert_eq!(of(&[3.0; 9]), Some(([3.0, 3.0], IntervalKind::Identical)));
         assert_eq!(of(&[5.0, 3.0]), Some(([3.0, 5.0], IntervalKind::Range)));
@@ -320,7 +341,9 @@ mod tests {
         assert_eq!(of(&[5.0, 3.0, 4.0, 4.5]), Some(([3.0, 5.0], IntervalKind::Range)));
         assert_eq!(of(&[-1.0, 5.0, 5.0, 5.0, 5.0]), Some(([-1.0, 5.0], IntervalKind::Range)));
         assert!(excludes_zero([1.0, 2.0]) && excludes_zero([-2.0, -1.0]));
-        assert!(!excludes_zero([-1.0, 1.0]) && !excludes_zero([0.0, 0.0]) && !excludes_zero([0.0, 2.0]));
+        assert!(
+            !excludes_zero([-1.0, 1.0]) && !excludes_zero([0.0, 0.0]) && !excludes_zero([0.0, 2.0])
+        );
     }
 
     #[test]
@@ -329,7 +352,10 @@ mod tests {
         let values: Vec<f64> = (0..1_001).map(|_| gaussian(&mut stream)).collect();
         let of = |values: &[f64]| Resampler::new().interval(values).unwrap();
         let ([low, high], [b_low, b_high]) = (of(&values).ends, of(&values[..1_000]).ends);
-        assert_eq!((of(&values).kind, of(&values[..1_000]).kind), (IntervalKind::Normal95, IntervalKind::Bootstrap95));
+        assert_eq!(
+            (of(&values).kind, of(&values[..1_000]).kind),
+            (IntervalKind::Normal95, IntervalKind::Bootstrap95)
+        );
         assert!((low - b_low).abs() < 0.012 && (high - b_high).abs() < 0.012);
         let mut used = Resampler::new();
         let _ = used.interval(&values[..7]);

@@ -1,12 +1,14 @@
-//! The results folder of millpond, written by both worlds, and what is made from it: tables and one self-contained page.
+//! The results folder of millpond, written by both worlds, and what is made from it: tables and one
+//! self-contained page.
 //!
 //! A run goes: [`Folder::create`], [`RunWriter::new`] in it, [`RunWriter::flow`] and
 //! [`RunWriter::query`] as they end, [`RunWriter::finish`], [`Folder::commit`]. A compare opens one
 //! [`Folder`] by [`Folder::resume`], makes a [`RunWriter`] in the [`run_folder`] of each variant
 //! and seed, then [`finish_compare`] and [`Folder::commit`].
 //!
-//! Invariant: for the same records in the same order, every file is byte-identical except `manifest.json` and the object
-//! `run` of `summary.json`. No clock, address or hash seed enters a file but these.
+//! Invariant: for the same records in the same order, every file is byte-identical except
+//! `manifest.json` and the object `run` of `summary.json`. No clock, address or hash seed enters a
+//! file but these.
 
 mod bins;
 mod capture;
@@ -53,7 +55,8 @@ use std::path::Path;
 pub use capture::Captures;
 pub use claim_kind::ClaimKind;
 pub use compare::{
-    Difference, Estimate, Noise, Tree, VariantResult, compare, finish_compare, read_compare, run_folder,
+    Difference, Estimate, Noise, Tree, VariantResult, compare, finish_compare, read_compare,
+    run_folder,
 };
 pub use csv::{TABLES, default_table, write_csv};
 pub use error::{Error, Result};
@@ -65,18 +68,21 @@ pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero, of_res
 pub use manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use millpond_core::congestion::Quantity;
 pub use ordered::Ordered;
-pub use record::{ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+pub use record::{
+    ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+};
 pub use reproduction::{
-    Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
-    Reproduction, Scheme, Verdict, acknowledged_times, claims_json, query_times,
+    Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber,
+    REPRODUCTION, Reproduction, Scheme, Verdict, acknowledged_times, claims_json, query_times,
 };
 pub use reproduction_table::reproduction_table;
 pub use shows::ShownNumber;
 pub use sizes::{SizeBin, SizeBins};
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
-    Amount, Application, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles, Qct, Rtt, RunInfo,
-    SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World, peak_rss_bytes,
+    Amount, Application, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles,
+    Qct, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
+    peak_rss_bytes,
 };
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder, without_shows};
 pub use sweep_results::{finish_sweep, sweep_table};
@@ -99,7 +105,8 @@ pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<
     write_file(path, json_text(value).as_bytes())
 }
 
-/// Writes a file, down to the disk: what is renamed into place must be whole even after a power cut.
+/// Writes a file, down to the disk: what is renamed into place must be whole even after a power
+/// cut.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = File::create(path).at("create", path)?;
     file.write_all(bytes).at("write", path)?;
@@ -129,7 +136,8 @@ impl Drop for TestDir {
 pub(crate) fn test_dir(name: &str) -> TestDir {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let unique = format!("millpond-{}-{name}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let unique =
+        format!("millpond-{}-{name}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let dir = TestDir(std::env::temp_dir().join(unique));
     std::fs::create_dir_all(&dir.0).unwrap();
     dir

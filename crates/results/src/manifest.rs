@@ -1,4 +1,5 @@
-//! `manifest.json`: what was run, by which version, where and when. It also marks a folder as a millpond result.
+//! `manifest.json`: what was run, by which version, where and when. It also marks a folder as a
+//! millpond result.
 //!
 //! Invariant: it is written last, so a folder that has it is whole.
 
@@ -74,12 +75,14 @@ pub struct FileSize {
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// Its XXH64 in hexadecimal. Files of subfolders have none: the runs' own manifests have theirs.
+    /// Its XXH64 in hexadecimal. Files of subfolders have none: the runs' own manifests have
+    /// theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
 }
 
-/// `manifest.json`. The caller fills in what it knows with struct update syntax over [`Manifest::new`].
+/// `manifest.json`. The caller fills in what it knows with struct update syntax over
+/// [`Manifest::new`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The mark of a millpond result: the version of the crate that wrote it.
@@ -88,8 +91,8 @@ pub struct Manifest {
     pub schema: u32,
     /// What the folder holds.
     pub kind: Kind,
-    /// The scenario's name. [`RunWriter::finish`](crate::RunWriter::finish) fills in this, world, seed, variant,
-    /// status, warnings, `finished_at` and files.
+    /// The scenario's name. [`RunWriter::finish`](crate::RunWriter::finish) fills in this, world,
+    /// seed, variant, status, warnings, `finished_at` and files.
     pub name: String,
     /// Where it ran.
     pub world: World,
@@ -105,7 +108,8 @@ pub struct Manifest {
     pub revision: String,
     /// The scenario as resolved, in TOML: running it again gives the same results.
     pub scenario: String,
-    /// The folder from which files that the scenario still names are looked up; absent if it names none.
+    /// The folder from which files that the scenario still names are looked up; absent if it names
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<PathBuf>,
     /// What the command line changed, as `key=value`.
@@ -113,7 +117,8 @@ pub struct Manifest {
     /// The numbers that are shown; absent: those that suit the traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shows: Vec<String>,
-    /// The links that fail, for charts over time; absent if none does, and of a folder of several runs.
+    /// The links that fail, for charts over time; absent if none does, and of a folder of several
+    /// runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<LinkFailure>,
     /// The machine.
@@ -152,7 +157,8 @@ impl Manifest {
         checksum::read_sealed(&dir.join(MANIFEST))
     }
 
-    /// Lists the folder's files with their checksums, sets the time, and writes `DIR/manifest.json`.
+    /// Lists the folder's files with their checksums, sets the time, and writes
+    /// `DIR/manifest.json`.
     pub fn write(mut self, dir: &Path) -> Result<()> {
         self.finished_at = rfc3339(SystemTime::now());
         self.files.clear();
@@ -218,7 +224,9 @@ pub(crate) fn check_files(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<(
 /// Lists a file of `dir` anew, which a command has made again from the others.
 pub(crate) fn list_again(dir: &Path, name: &str) -> Result<()> {
     let mut manifest = Manifest::read(dir)?;
-    let Some(file) = manifest.files.iter_mut().find(|file| file.name == name) else { return Ok(()) };
+    let Some(file) = manifest.files.iter_mut().find(|file| file.name == name) else {
+        return Ok(());
+    };
     let path = dir.join(name);
     let bytes = std::fs::metadata(&path).at("read", &path)?.len();
     *file = FileSize { name: name.into(), bytes, checksum: Some(checksum::of_file(&path)?) };
@@ -234,17 +242,22 @@ pub fn is_result(dir: &Path) -> bool {
         #[serde(rename = "schema")]
         _schema: u32,
     }
-    std::fs::read(dir.join(MANIFEST)).is_ok_and(|text| serde_json::from_slice::<Mark>(&text).is_ok())
+    std::fs::read(dir.join(MANIFEST))
+        .is_ok_and(|text| serde_json::from_slice::<Mark>(&text).is_ok())
 }
 
-/// All files below `dir` in the order of their names, without hidden ones, progress and the manifest itself.
+/// All files below `dir` in the order of their names, without hidden ones, progress and the
+/// manifest itself.
 fn list(dir: &Path, prefix: &str, files: &mut Vec<FileSize>) -> Result<()> {
-    let mut entries: Vec<_> =
-        std::fs::read_dir(dir).at("read", dir)?.collect::<std::io::Result<Vec<_>>>().at("read", dir)?;
+    let mut entries: Vec<_> = std::fs::read_dir(dir)
+        .at("read", dir)?
+        .collect::<std::io::Result<Vec<_>>>()
+        .at("read", dir)?;
     entries.sort_by_key(|entry| entry.file_name());
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let skip = name.starts_with('.') || (prefix.is_empty() && (name == MANIFEST || name == "progress.json"));
+        let skip = name.starts_with('.')
+            || (prefix.is_empty() && (name == MANIFEST || name == "progress.json"));
         if skip {
             continue;
         }
@@ -254,7 +267,8 @@ fn list(dir: &Path, prefix: &str, files: &mut Vec<FileSize>) -> Result<()> {
             list(&entry.path(), &format!("{name}/"), files)?;
         } else {
             // What is in a subfolder is read once, by the command that wrote it.
-            let checksum = if prefix.is_empty() { Some(checksum::of_file(&entry.path())?) } else { None };
+            let checksum =
+                if prefix.is_empty() { Some(checksum::of_file(&entry.path())?) } else { None };
             files.push(FileSize { name, bytes: meta.len(), checksum });
         }
     }
@@ -268,7 +282,8 @@ pub fn rfc3339(time: SystemTime) -> String {
     // Civil date from days, by eras of 400 years that start in March.
     let shifted = day + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let month_day = day_of_year - (153 * shifted_month + 2) / 5 + 1;

@@ -77,7 +77,10 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Ordered<V>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Ordered<V>, A::Error> {
                 let mut entries = IndexMap::new();
                 while let Some((key, value)) = map.next_entry()? {
                     entries.insert(key, value);

@@ -1,12 +1,14 @@
-//! A capture as a pcapng file: Ethernet and IPv4 headers for each packet that the simulator has moved,
-//! and those of its protocol, which says itself what they are (`core::packet::tcp`).
+//! A capture as a pcapng file: Ethernet and IPv4 headers for each packet that the simulator has
+//! moved, and those of its protocol, which says itself what they are (`core::packet::tcp`).
 //!
-//! Times are nanoseconds of virtual time (a picosecond's fraction is cut off), from 1970 on as the format wants. Host h
-//! is 10.0.0.1 + h. A flow's sender has the port 32768 + (flow mod 2^15) and its receiver 32768 + (flow / 2^15 mod 2^15),
-//! so flows of two hosts are told apart up to 2^30. Payload is zeros. A pause's frame is its family's (`pfc`).
+//! Times are nanoseconds of virtual time (a picosecond's fraction is cut off), from 1970 on as the
+//! format wants. Host h is 10.0.0.1 + h. A flow's sender has the port 32768 + (flow mod 2^15) and
+//! its receiver 32768 + (flow / 2^15 mod 2^15), so flows of two hosts are told apart up to 2^30.
+//! Payload is zeros. A pause's frame is its family's (`pfc`).
 //!
-//! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12 bytes where TCP
-//! timestamps are asked for), checksums are right for the whole packet, and the bytes depend on the records alone.
+//! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12
+//! bytes where TCP timestamps are asked for), checksums are right for the whole packet, and the
+//! bytes depend on the records alone.
 
 mod bfc;
 mod pfc;
@@ -60,7 +62,8 @@ impl Capture {
                 InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
             ],
         };
-        let mut writer = PcapNgWriter::with_section_header(file, section).map_err(|e| wrong(path, e))?;
+        let mut writer =
+            PcapNgWriter::with_section_header(file, section).map_err(|e| wrong(path, e))?;
         writer.write_pcapng_block(interface).map_err(|e| wrong(path, e))?;
         Ok(Capture { path: path.to_path_buf(), writer, snaplen, timestamps, frame: Vec::new() })
     }
@@ -122,7 +125,9 @@ fn frame(out: &mut Vec<u8>, record: &PacketRecord, timestamps: bool) -> u32 {
     let (below, transport) = out.split_at_mut(ETHERNET + IP);
     put_ip(&mut below[ETHERNET..], packet, protocol.number, total);
     // The pseudo-header (RFC 9293 §3.1) and the header; a payload of zeros adds nothing.
-    let pseudo = add(add(add(0, &address(packet.src)), &address(packet.dst)), &[0, protocol.number]) + segment as u32;
+    let pseudo =
+        add(add(add(0, &address(packet.src)), &address(packet.dst)), &[0, protocol.number])
+            + segment as u32;
     let sum = checksum(add(pseudo, transport));
     transport[protocol.checksum_at..protocol.checksum_at + 2].copy_from_slice(&sum);
     (ETHERNET + total as usize) as u32
@@ -140,7 +145,20 @@ fn address(host: u32) -> [u8; 4] {
 fn put_ip(out: &mut [u8], packet: &Packet, protocol: u8, total: u16) {
     let [high, low] = total.to_be_bytes();
     // No fragments: identification 0 and DF (RFC 6864 §4.1).
-    out[..12].copy_from_slice(&[0x45, packet.ecn() as u8, high, low, 0, 0, 0x40, 0, packet.ttl, protocol, 0, 0]);
+    out[..12].copy_from_slice(&[
+        0x45,
+        packet.ecn() as u8,
+        high,
+        low,
+        0,
+        0,
+        0x40,
+        0,
+        packet.ttl,
+        protocol,
+        0,
+        0,
+    ]);
     out[12..16].copy_from_slice(&address(packet.src));
     out[16..20].copy_from_slice(&address(packet.dst));
     let sum = checksum(add(0, out));
@@ -149,7 +167,9 @@ fn put_ip(out: &mut [u8], packet: &Packet, protocol: u8, total: u16) {
 
 /// Adds 16-bit words, an odd byte as if a zero followed (RFC 1071).
 fn add(sum: u32, bytes: &[u8]) -> u32 {
-    bytes.chunks(2).fold(sum, |sum, pair| sum + (u32::from(pair[0]) << 8) + pair.get(1).map_or(0, |b| u32::from(*b)))
+    bytes.chunks(2).fold(sum, |sum, pair| {
+        sum + (u32::from(pair[0]) << 8) + pair.get(1).map_or(0, |b| u32::from(*b))
+    })
 }
 
 fn checksum(mut sum: u32) -> [u8; 2] {
@@ -167,7 +187,8 @@ mod tests {
 
     fn built(packet: Packet, records: Vec<millpond_core::packet::Record>) -> (Vec<u8>, u32) {
         let mut out = Vec::new();
-        let record = PacketRecord { at: Time::from_ns(1_234), tap: 0, outgoing: true, packet, records };
+        let record =
+            PacketRecord { at: Time::from_ns(1_234), tap: 0, outgoing: true, packet, records };
         let whole = frame(&mut out, &record, false);
         (out, whole)
     }
@@ -175,8 +196,15 @@ mod tests {
     #[test]
     fn data_by_hand() {
         let body = Body::Data { seq: 9, slot: 77, flowcell: 0 };
-        let packet =
-            Packet { body, src: 2, dst: 258, payload: 1460, class: Ecn::Ce.into(), ttl: 64, ..Packet::default() };
+        let packet = Packet {
+            body,
+            src: 2,
+            dst: 258,
+            payload: 1460,
+            class: Ecn::Ce.into(),
+            ttl: 64,
+            ..Packet::default()
+        };
         let (frame, whole) = built(packet, vec![]);
         assert_eq!((frame.len(), whole), (54, 1514));
         assert_eq!(frame[..14], [2, 0, 0, 0, 1, 2, 2, 0, 0, 0, 0, 2, 8, 0]);
@@ -190,7 +218,11 @@ mod tests {
 
     #[test]
     fn a_frame_is_as_long_as_the_simulated_packet() {
-        let packet = Packet { body: Body::Ack { ack: 2920, slot: 0, hops: 0 }, size: 60, ..Packet::default() };
+        let packet = Packet {
+            body: Body::Ack { ack: 2920, slot: 0, hops: 0 },
+            size: 60,
+            ..Packet::default()
+        };
         let sack = Sack { blocks: [(4380, 5840), (7300, 8760), (0, 0), (0, 0)], count: 2 };
         let (frame, whole) = built(packet, vec![millpond_core::packet::Record::Sack(sack)]);
         assert_eq!((frame.len(), whole), (14 + 60, 14 + 60));

@@ -23,7 +23,8 @@ use crate::writer::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS};
 /// The variant of a run of the scenario as it stands.
 const BASE: &str = "base";
 const VARIANT: &str = "variant";
-const VARIANT_COLUMN: Column<'static> = (VARIANT, Of::Name, "the variant; base: the scenario as it stands");
+const VARIANT_COLUMN: Column<'static> =
+    (VARIANT, Of::Name, "the variant; base: the scenario as it stands");
 const SEED_COLUMN: Column<'static> = ("seed", Of::I64, "the seed");
 
 /// One run's folder, its values of the columns that tell runs apart, and its bins of size.
@@ -31,7 +32,11 @@ type Run<'a> = (PathBuf, Vec<Lead>, &'a Ordered<SizeBin>);
 
 /// Pools the tables of a compare's runs, each of (variant, seed, folder), in this order, with the
 /// summaries of all.
-pub(crate) fn pool_compare(dir: &Path, runs: &[(String, u64, PathBuf)], summaries: &[&Summary]) -> Result<()> {
+pub(crate) fn pool_compare(
+    dir: &Path,
+    runs: &[(String, u64, PathBuf)],
+    summaries: &[&Summary],
+) -> Result<()> {
     let mut pooled: Vec<Run<'_>> = Vec::new();
     for ((variant, seed, folder), summary) in runs.iter().zip(summaries) {
         let lead = vec![Lead::Name(ByteArray::from(variant.as_str())), Lead::I64(*seed)];
@@ -51,10 +56,13 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep, bins: &[Ordered<SizeBin>]) -
         columns.push(VARIANT_COLUMN);
     }
     let of = |axis: &Axis| if is_numeric(axis) { Of::F64 } else { Of::Name };
-    columns.extend(sweep.grid.iter().map(|axis| (axis.key.as_str(), of(axis), "the grid's value of this key")));
+    columns.extend(
+        sweep.grid.iter().map(|axis| (axis.key.as_str(), of(axis), "the grid's value of this key")),
+    );
     columns.push(SEED_COLUMN);
     let mut runs: Vec<Run<'_>> = Vec::new();
-    let complete = sweep.runs().zip(bins).filter(|((_, run), _)| run.status.is_some_and(Status::is_final));
+    let complete =
+        sweep.runs().zip(bins).filter(|((_, run), _)| run.status.is_some_and(Status::is_final));
     for ((point, run), bins) in complete {
         let mut lead = Vec::new();
         if !has_variants {
@@ -99,7 +107,8 @@ fn pool(
     let (next, path) = (dir.join(format!(".{name}")), dir.join(name));
     let mut rows = 0;
     if runs.iter().all(|(folder, ..)| folder.join(name).is_file()) {
-        let mut table = Table::create(&next, columns, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
+        let mut table =
+            Table::create(&next, columns, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
         runs.iter().try_for_each(|run| append(&mut table, run))?;
         rows = table.rows;
         table.close()?;

@@ -1,7 +1,8 @@
-//! One flow and one query as they ended: what the worlds hand over, and what a row of the Parquet files is made of.
+//! One flow and one query as they ended: what the worlds hand over, and what a row of the Parquet
+//! files is made of.
 //!
-//! Invariant: a record is plain numbers in typed units; nothing here is rounded. Definitions of FCT, QCT and slowdown are
-//! in `docs/results.md`.
+//! Invariant: a record is plain numbers in typed units; nothing here is rounded. Definitions of
+//! FCT, QCT and slowdown are in `docs/results.md`.
 
 use millpond_core::packet::Record;
 use millpond_core::switch::pause::PauseFrame;
@@ -124,12 +125,13 @@ pub struct FlowRecord {
     pub retransmitted: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
-    /// Data packets that arrived before an earlier one, which was late or lost; `None` if nobody counted them for this
-    /// flow alone.
+    /// Data packets that arrived before an earlier one, which was late or lost; `None` if nobody
+    /// counted them for this flow alone.
     pub out_of_order: Option<u32>,
     /// How often the path changed between two packets; `None` as above.
     pub path_changes: Option<u32>,
-    /// A call on a persistent connection, which shares the connection's retransmissions and timeouts with other calls.
+    /// A call on a persistent connection, which shares the connection's retransmissions and
+    /// timeouts with other calls.
     pub is_call: bool,
     /// The query that it answers, if any.
     pub query: Option<u32>,
@@ -137,7 +139,8 @@ pub struct FlowRecord {
     pub srtt: Time,
     /// The retransmission timeout at its end.
     pub rto: Time,
-    /// `false`: it started in the warm-up. It carried load, but makes no row and enters no statistic.
+    /// `false`: it started in the warm-up. It carried load, but makes no row and enters no
+    /// statistic.
     pub counted: bool,
 }
 

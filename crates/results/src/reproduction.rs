@@ -1,4 +1,5 @@
-//! What `reproduce` finds of a paper: its claims beside what was measured, and its published curves beside ours.
+//! What `reproduce` finds of a paper: its claims beside what was measured, and its published curves
+//! beside ours.
 //!
 //! ```text
 //! OUT/claims.json            the claims, each with its status
@@ -10,8 +11,8 @@
 //! OUT/linux-vm.json          what emulated Linux did, where that was given
 //! ```
 //!
-//! Invariant: what is measured stands beside what is published and is never mixed with it; the bytes depend on the runs'
-//! summaries and queries alone, but for `manifest.json`.
+//! Invariant: what is measured stands beside what is published and is never mixed with it; the
+//! bytes depend on the runs' summaries and queries alone, but for `manifest.json`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +64,8 @@ impl Verdict {
     /// Of a number and the interval that is accepted, ends included.
     pub fn of(accept: [Option<f64>; 2], measured: f64) -> Verdict {
         let [low, high] = accept;
-        let inside = low.is_none_or(|low| measured >= low) && high.is_none_or(|high| measured <= high);
+        let inside =
+            low.is_none_or(|low| measured >= low) && high.is_none_or(|high| measured <= high);
         match () {
             () if !measured.is_finite() => Verdict::NotEvaluated,
             () if inside => Verdict::Holds,
@@ -152,8 +154,11 @@ pub struct Absolute {
 impl Claim {
     /// Whether it is about a scheme at a load of an experiment.
     pub fn is_about(&self, experiment: &str, label: &str, load: f64) -> bool {
-        let is_of = |schemes: &[String]| schemes.is_empty() || schemes.iter().any(|scheme| scheme == label);
-        self.experiment == experiment && is_of(&self.schemes) && self.load.is_none_or(|own| own == load)
+        let is_of =
+            |schemes: &[String]| schemes.is_empty() || schemes.iter().any(|scheme| scheme == label);
+        self.experiment == experiment
+            && is_of(&self.schemes)
+            && self.load.is_none_or(|own| own == load)
     }
 
     /// Puts in what was measured, and decides.
@@ -169,7 +174,8 @@ impl Claim {
         self.interval_kind = interval.map(|interval| interval.kind);
         let Some(Interval { ends, kind }) = interval else { return };
         let [low, high] = self.accept;
-        let is_apart = low.is_some_and(|low| ends[1] < low) || high.is_some_and(|high| ends[0] > high);
+        let is_apart =
+            low.is_some_and(|low| ends[1] < low) || high.is_some_and(|high| ends[0] > high);
         let is_inside = ends.iter().all(|end| Verdict::of(self.accept, *end) == Verdict::Holds);
         self.noise = match kind {
             _ if !is_apart && !is_inside => Noise::Within,
@@ -214,8 +220,8 @@ pub struct LoadPoint {
     pub deflected: Estimate,
     /// Retransmission timeouts.
     pub timeouts: Estimate,
-    /// QCT in microseconds and the share of the completed that took at least as long, seeds pooled; empty unless the
-    /// queries were kept.
+    /// QCT in microseconds and the share of the completed that took at least as long, seeds pooled;
+    /// empty unless the queries were kept.
     pub distribution: Vec<(f64, f64)>,
     /// Application bytes delivered, in Gb/s.
     #[serde(default)]
@@ -226,7 +232,8 @@ pub struct LoadPoint {
     /// What the experiment is about, where that is not its queries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numbers: Vec<Number>,
-    /// Goodput over time, where it was sampled, the mean over runs: microseconds since the start, Gb/s.
+    /// Goodput over time, where it was sampled, the mean over runs: microseconds since the start,
+    /// Gb/s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput_over_time: Vec<(f64, f64)>,
     /// The numbers of each complete run.
@@ -239,7 +246,8 @@ pub struct LoadPoint {
 pub struct OneRun {
     /// Its seed.
     pub seed: u64,
-    /// By name: the fields of a [`LoadPoint`], those of its calls behind the class, and the experiment's own numbers.
+    /// By name: the fields of a [`LoadPoint`], those of its calls behind the class, and the
+    /// experiment's own numbers.
     pub values: Ordered<f64>,
 }
 
@@ -306,17 +314,22 @@ impl LoadPoint {
             deflected: over(&|s| Some(s.packets.deflected as f64)),
             timeouts: over(&|s| Some(s.timeouts as f64)),
             goodput_gbps: over(&|s| s.flows.goodput_gbps),
-            goodput_over_time: GoodputOverTime::total(runs.iter().filter_map(|(s, _)| s.goodput_over_time.as_ref())),
+            goodput_over_time: GoodputOverTime::total(
+                runs.iter().filter_map(|(s, _)| s.goodput_over_time.as_ref()),
+            ),
             each: runs.iter().map(|(summary, _)| one_run(summary)).collect(),
             ..LoadPoint::default()
         };
-        let classes = runs
-            .first()
-            .map_or_else(Vec::new, |(summary, _)| summary.latency_us.iter().map(|(name, _)| name).collect());
+        let classes = runs.first().map_or_else(Vec::new, |(summary, _)| {
+            summary.latency_us.iter().map(|(name, _)| name).collect()
+        });
         let calls = classes.into_iter().map(|class| {
-            let mut of = |number: &dyn Fn(&Latency) -> Option<f64>| over(&|s| s.latency_us.get(class).and_then(number));
+            let mut of = |number: &dyn Fn(&Latency) -> Option<f64>| {
+                over(&|s| s.latency_us.get(class).and_then(number))
+            };
             let count = of(&|calls| Some(calls.count as f64));
-            let (p50_us, p99_us, p999_us) = (of(&|calls| calls.p50), of(&|calls| calls.p99), of(&|calls| calls.p999));
+            let (p50_us, p99_us, p999_us) =
+                (of(&|calls| calls.p50), of(&|calls| calls.p99), of(&|calls| calls.p999));
             (class.to_string(), Calls { count, p50_us, p99_us, p999_us })
         });
         point.calls = calls.collect();
@@ -330,7 +343,8 @@ impl LoadPoint {
         }
         reasons.retain(|(_, n)| *n > 0.0);
         point.dropped_by = Ordered::from(reasons);
-        let mut times: Vec<f64> = runs.iter().filter_map(|(_, times)| *times).flatten().copied().collect();
+        let mut times: Vec<f64> =
+            runs.iter().filter_map(|(_, times)| *times).flatten().copied().collect();
         times.sort_by(f64::total_cmp);
         point.distribution = distribution(&times);
         point
@@ -345,7 +359,8 @@ fn one_run(of: &Summary) -> OneRun {
         ("completed_fraction", of.qct_us.completed_fraction),
         ("goodput_gbps", of.flows.goodput_gbps),
     ];
-    let mut values: Vec<(String, Option<f64>)> = queries.map(|(name, value)| (name.to_string(), value)).to_vec();
+    let mut values: Vec<(String, Option<f64>)> =
+        queries.map(|(name, value)| (name.to_string(), value)).to_vec();
     for (class, calls) in of.latency_us.iter() {
         let percentiles = [("p50_us", calls.p50), ("p99_us", calls.p99), ("p999_us", calls.p999)];
         values.extend(percentiles.map(|(name, value)| (format!("{class} {name}"), value)));
@@ -455,7 +470,8 @@ impl Experiment {
     }
     /// The numbers that it is about, with their units; none if that is queries or calls.
     pub fn numbers(&self) -> &[Number] {
-        let mut points = self.schemes.iter().flat_map(|scheme| &scheme.points).filter(|point| point.runs > 0);
+        let mut points =
+            self.schemes.iter().flat_map(|scheme| &scheme.points).filter(|point| point.runs > 0);
         points.next().map_or(&[], |point| &point.numbers)
     }
     /// Whether there is more than one load.
@@ -501,7 +517,8 @@ impl Reproduction {
         read_sealed(&dir.join(REPRODUCTION))
     }
 
-    /// Writes it into `dir`, which holds the sweeps of its experiments, with `claims.json`, the page and the manifest.
+    /// Writes it into `dir`, which holds the sweeps of its experiments, with `claims.json`, the
+    /// page and the manifest.
     pub fn write(&self, dir: &Path, manifest: Manifest) -> Result<()> {
         replace_json(&dir.join(CLAIMS), &self.claims)?;
         replace_json(&dir.join(REPRODUCTION), self)?;
@@ -533,7 +550,9 @@ pub fn acknowledged_times(run: &Path) -> Result<Option<Ordered<Vec<f64>>>> {
     let mut times: Vec<(String, Vec<f64>)> = vec![("all".to_string(), Vec::new())];
     Rows::open(&path)?.each(["class", "fct_sender_us"], |columns, count| {
         for row in 0..count {
-            let (Some(class), Some(us)) = (columns[0].text(row), columns[1].float(row)) else { continue };
+            let (Some(class), Some(us)) = (columns[0].text(row), columns[1].float(row)) else {
+                continue;
+            };
             times[0].1.push(us);
             match times.iter_mut().skip(1).find(|(name, _)| name == class) {
                 Some((_, of_class)) => of_class.push(us),
@@ -548,8 +567,8 @@ pub fn acknowledged_times(run: &Path) -> Result<Option<Ordered<Vec<f64>>>> {
     Ok(Some(Ordered::from(times)))
 }
 
-/// The completion times of a run's completed queries, in microseconds and in the order in which they ended; `None` if the
-/// run did not keep its queries.
+/// The completion times of a run's completed queries, in microseconds and in the order in which
+/// they ended; `None` if the run did not keep its queries.
 pub fn query_times(run: &Path) -> Result<Option<Vec<f64>>> {
     let path = run.join(QUERIES);
     if !path.is_file() {
@@ -596,8 +615,16 @@ mod tests {
         assert_eq!(noise(most, -50.0, [-60.0, -45.0], Range), Noise::Agreed);
         assert_eq!(noise(most, -50.0, [-60.0, -35.0], Range), Noise::Within, "it would fail");
         assert_eq!(noise(most, -30.0, [-41.0, -20.0], Bootstrap95), Noise::Within, "it would hold");
-        assert_eq!(noise(most, -30.0, [-39.0, -20.0], Bootstrap95), Noise::Beyond, "it fails anyway");
-        assert_eq!(noise([Some(5.0), Some(6.0)], 4.0, [3.0, 9.0], Range), Noise::Within, "both ends fail");
+        assert_eq!(
+            noise(most, -30.0, [-39.0, -20.0], Bootstrap95),
+            Noise::Beyond,
+            "it fails anyway"
+        );
+        assert_eq!(
+            noise([Some(5.0), Some(6.0)], 4.0, [3.0, 9.0], Range),
+            Noise::Within,
+            "both ends fail"
+        );
         assert_eq!(noise(most, -50.0, [-50.0, -50.0], Identical), Noise::Identical);
         let mut one = Claim { accept: most, ..Claim::default() };
         one.judge(-50.0);
@@ -622,7 +649,8 @@ mod tests {
             "scenario",
             "unit",
         ];
-        let places: Vec<usize> = fields.iter().map(|f| text.find(&format!("\"{f}\":")).unwrap()).collect();
+        let places: Vec<usize> =
+            fields.iter().map(|f| text.find(&format!("\"{f}\":")).unwrap()).collect();
         assert!(places.is_sorted() && text.contains("\"not-evaluated\""), "{text}");
         assert!(text.starts_with("[\n") && text.contains("\"paper\": null"), "{text}");
     }
@@ -671,7 +699,12 @@ mod tests {
 
     #[test]
     fn a_claim_is_about_its_schemes_at_its_load() {
-        let claim = Claim { experiment: "x".into(), schemes: vec!["TLT".into()], load: Some(40.0), ..Claim::default() };
+        let claim = Claim {
+            experiment: "x".into(),
+            schemes: vec!["TLT".into()],
+            load: Some(40.0),
+            ..Claim::default()
+        };
         assert!(claim.is_about("x", "TLT", 40.0));
         assert!(!claim.is_about("x", "TLT as released", 40.0) && !claim.is_about("x", "TLT", 80.0));
         assert!(!claim.is_about("y", "TLT", 40.0));

@@ -1,4 +1,5 @@
-//! A reproduction as text: the claims, then our curves beside the published ones, at most 100 columns wide.
+//! A reproduction as text: the claims, then our curves beside the published ones, at most 100
+//! columns wide.
 //!
 //! Invariant: a mean never stands without the share of the queries that it is a mean of.
 
@@ -33,7 +34,9 @@ impl Columns {
 
     fn row(self, [name, statement, paper, measured, accept, status]: [&str; 6]) -> String {
         let Columns { name: id, statement: words } = self;
-        let line = format!("{name:<id$}{statement:<words$} {paper:>9} {measured:>9} {accept:>11}  {status}");
+        let line = format!(
+            "{name:<id$}{statement:<words$} {paper:>9} {measured:>9} {accept:>11}  {status}"
+        );
         line.trim_end().to_string()
     }
 }
@@ -41,7 +44,10 @@ impl Columns {
 /// The claims that `shown` picks, and what was run for them.
 pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> String {
     let claims: Vec<&Claim> = of.claims.iter().filter(|claim| shown(claim)).collect();
-    let mut lines = vec![format!("{} · {} · {}", clean(&of.title), clean(&of.effort), worlds(&claims)), String::new()];
+    let mut lines = vec![
+        format!("{} · {} · {}", clean(&of.title), clean(&of.effort), worlds(&claims)),
+        String::new(),
+    ];
     let columns = Columns::of(claims.iter().map(|claim| short_id(of, claim)));
     lines.push(columns.row(["", "claim", "paper", "measured", "accepted", "status"]));
     for claim in &claims {
@@ -49,7 +55,8 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
     }
     lines.push(String::new());
     lines.extend(tally(&claims));
-    for group in claims.chunk_by(|a, b| a.note == b.note).filter(|group| !group[0].note.is_empty()) {
+    for group in claims.chunk_by(|a, b| a.note == b.note).filter(|group| !group[0].note.is_empty())
+    {
         let name = match group {
             [only] => short_id(of, only).to_string(),
             _ => format!("{}-{}", short_id(of, group[0]), short_id(of, group[group.len() - 1])),
@@ -58,7 +65,12 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
     }
     for experiment in &of.experiments {
         let is_shown = claims.iter().any(|claim| claim.scenario == experiment.scenario);
-        if is_shown && experiment.schemes.iter().any(|scheme| scheme.points.iter().any(|point| point.runs > 0)) {
+        if is_shown
+            && experiment
+                .schemes
+                .iter()
+                .any(|scheme| scheme.points.iter().any(|point| point.runs > 0))
+        {
             lines.push(String::new());
             lines.extend(experiment_lines(experiment));
         }
@@ -73,7 +85,10 @@ pub(crate) fn short_id<'a>(of: &Reproduction, claim: &'a Claim) -> &'a str {
 
 /// Where they were measured.
 pub(crate) fn worlds(claims: &[&Claim]) -> &'static str {
-    let emulated = claims.iter().filter(|claim| claim.world == World::LinuxVm && claim.measured.is_some()).count();
+    let emulated = claims
+        .iter()
+        .filter(|claim| claim.world == World::LinuxVm && claim.measured.is_some())
+        .count();
     let all = claims.iter().filter(|claim| claim.measured.is_some()).count();
     match (emulated, all) {
         (0, _) => "simulated",
@@ -127,7 +142,9 @@ pub(crate) fn best_of(claim: &Claim) -> String {
 
 /// The spread over seeds, with what it is; empty without one.
 pub(crate) fn spread(claim: &Claim) -> String {
-    let Some(([low, high], kind)) = claim.interval.zip(claim.interval_kind) else { return String::new() };
+    let Some(([low, high], kind)) = claim.interval.zip(claim.interval_kind) else {
+        return String::new();
+    };
     let text = |x: f64| value(Some(x), &claim.unit);
     match kind {
         IntervalKind::Identical => kind.words().to_string(),
@@ -150,7 +167,8 @@ pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
         let unit = if of.unit == "Gb/s" { " Gb/s" } else { "" };
         format!("{}{unit}", number_text(Some(value), &of.unit))
     };
-    let ours = std::iter::once(text(of.measured)).chain(of.against.map(|against| format!("vs {}", text(against))));
+    let ours = std::iter::once(text(of.measured))
+        .chain(of.against.map(|against| format!("vs {}", text(against))));
     (of.paper.map(text).into_iter().collect(), ours.collect())
 }
 
@@ -175,8 +193,9 @@ fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String
     ]);
     let line = |lines: &[String], at: usize| lines.get(at).cloned().unwrap_or_default();
     let more = (statement.len().saturating_sub(1)).max(theirs.len()).max(ours.len());
-    let rest =
-        (0..more).map(|at| columns.row(["", &line(&statement, at + 1), &line(&theirs, at), &line(&ours, at), "", ""]));
+    let rest = (0..more).map(|at| {
+        columns.row(["", &line(&statement, at + 1), &line(&theirs, at), &line(&ours, at), "", ""])
+    });
     std::iter::once(first).chain(rest).collect()
 }
 
@@ -199,7 +218,9 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
     let mut lines = wrapped(&of.name, &clean(&of.title));
     let (rows, about) = match of {
         of if !of.numbers().is_empty() => (number_rows(of), " of the number before it"),
-        of if of.has_calls() => (call_rows(of), "; a percentile is shown only where ten calls exceed it"),
+        of if of.has_calls() => {
+            (call_rows(of), "; a percentile is shown only where ten calls exceed it")
+        }
         of => {
             let about = "; “open at horizon” is the mean where an open query counts as if it ended with the run";
             (query_rows(of), about)
@@ -216,7 +237,8 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
     if !of.note.is_empty() {
         lines.extend(wrapped("note", &clean(&of.note)));
     }
-    let mut sources: Vec<&str> = of.published.iter().map(|published| published.source.as_str()).collect();
+    let mut sources: Vec<&str> =
+        of.published.iter().map(|published| published.source.as_str()).collect();
     sources.dedup();
     for source in sources {
         lines.extend(wrapped("paper's", &clean(source)));
@@ -230,7 +252,9 @@ fn simulated(of: &Experiment) -> String {
     let mut times: Vec<f64> = points.map(|point| point.simulated_s * 1e6).collect();
     times.sort_by(f64::total_cmp);
     match times.as_slice() {
-        [first, .., last] if first != last => format!("{} to {}", time(Some(*first)), time(Some(*last))),
+        [first, .., last] if first != last => {
+            format!("{} to {}", time(Some(*first)), time(Some(*last)))
+        }
         all => time(all.first().copied()),
     }
 }
@@ -258,7 +282,11 @@ fn query_rows(of: &Experiment) -> Vec<Vec<String>> {
     ]);
     for scheme in &of.schemes {
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            let paper = of.published.iter().filter(|p| p.variant == scheme.variant).find_map(|p| p.at(point.load));
+            let paper = of
+                .published
+                .iter()
+                .filter(|p| p.variant == scheme.variant)
+                .find_map(|p| p.at(point.load));
             rows.push(vec![
                 clean(&scheme.label),
                 digits(point.load),
@@ -295,7 +323,9 @@ fn call_rows(of: &Experiment) -> Vec<Vec<String>> {
     ]);
     for scheme in &of.schemes {
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
+            for (class, calls) in
+                point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0))
+            {
                 rows.push(vec![
                     clean(&scheme.label),
                     digits(point.load),
@@ -357,7 +387,9 @@ fn clean_name(number: &Number) -> (String, String) {
     let name = clean(&number.name);
     match number.unit.as_str() {
         "Gb/s" => (name, "Gb/s".into()),
-        _ => name.rsplit_once(' ').map_or((String::new(), name.clone()), |(a, b)| (a.to_string(), b.to_string())),
+        _ => name
+            .rsplit_once(' ')
+            .map_or((String::new(), name.clone()), |(a, b)| (a.to_string(), b.to_string())),
     }
 }
 
@@ -387,7 +419,9 @@ mod tests {
     fn the_table_fits_and_says_what_is_not_there() {
         let mut held = Claim {
             id: "canary-S1a".into(),
-            statement: "a statement that is far too long for a single line of this table, so it is broken".into(),
+            statement:
+                "a statement that is far too long for a single line of this table, so it is broken"
+                    .into(),
             paper: Some(-58.41),
             accept: [None, Some(-40.0)],
             unit: "percent".into(),
@@ -395,13 +429,25 @@ mod tests {
             ..Claim::default()
         };
         held.judge(-61.23);
-        let open = Claim { id: "canary-S2".into(), accept: [Some(-55.0), Some(-15.0)], ..held.clone() };
+        let open =
+            Claim { id: "canary-S2".into(), accept: [Some(-55.0), Some(-15.0)], ..held.clone() };
         let open = Claim { measured: None, status: Verdict::NotEvaluated, paper: None, ..open };
         let (mean, interval) = (Some(123_456_789.0), Some([1e6, 9e8]));
         let big = Estimate { mean, interval, n: 3, ..Estimate::default() };
-        let point = LoadPoint { load: 95.0, runs: 3, planned: 5, mean_us: big, p99_us: big, ..LoadPoint::default() };
+        let point = LoadPoint {
+            load: 95.0,
+            runs: 3,
+            planned: 5,
+            mean_us: big,
+            p99_us: big,
+            ..LoadPoint::default()
+        };
         let point = LoadPoint { mean_restricted_us: big, dropped: big, deflected: big, ..point };
-        let scheme = Scheme { variant: "x".into(), label: "a scheme of a long name".into(), points: vec![point] };
+        let scheme = Scheme {
+            variant: "x".into(),
+            label: "a scheme of a long name".into(),
+            points: vec![point],
+        };
         let published = Published {
             variant: "x".into(),
             loads: vec![95.0],
@@ -439,23 +485,39 @@ mod tests {
 
     #[test]
     fn a_long_name_does_not_touch_its_statement() {
-        let claim = |id: &str| Claim { id: id.into(), statement: "a statement ".repeat(9), ..Claim::default() };
+        let claim = |id: &str| Claim {
+            id: id.into(),
+            statement: "a statement ".repeat(9),
+            ..Claim::default()
+        };
         let claims = vec![claim("canary-S1a"), claim("canary-V55-vertigo")];
-        let text =
-            reproduction_table(&Reproduction { claims, ..Reproduction::new("canary", "C", "0", "full") }, |_| true);
-        assert!(text.contains("\nV55-vertigo a statement") && text.contains("\nS1a         a statement"), "{text}");
+        let text = reproduction_table(
+            &Reproduction { claims, ..Reproduction::new("canary", "C", "0", "full") },
+            |_| true,
+        );
+        assert!(
+            text.contains("\nV55-vertigo a statement")
+                && text.contains("\nS1a         a statement"),
+            "{text}"
+        );
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }
 
     #[test]
     fn a_doubtful_verdict_and_the_best_of_a_sweep_are_told() {
-        let mut claim =
-            Claim { id: "tlt-5".into(), accept: [None, Some(-40.0)], unit: "percent".into(), ..Claim::default() };
+        let mut claim = Claim {
+            id: "tlt-5".into(),
+            accept: [None, Some(-40.0)],
+            unit: "percent".into(),
+            ..Claim::default()
+        };
         claim.judge(-43.0);
         claim.spread(Some(Interval { ends: [-50.0, -38.5], kind: IntervalKind::Range }));
         claim.best_of = Some(12);
-        let of = Reproduction { claims: vec![claim], ..Reproduction::new("tlt", "TLT", "0", "full") };
-        let text = reproduction_table(&of, |_| true).split_whitespace().collect::<Vec<_>>().join(" ");
+        let of =
+            Reproduction { claims: vec![claim], ..Reproduction::new("tlt", "TLT", "0", "full") };
+        let text =
+            reproduction_table(&of, |_| true).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("· the best of 12 points · within the noise:"), "{text}");
         assert!(text.contains("range of the seeds -50.0% to -38.5%"), "{text}");
         assert!(text.contains("1 hold, 0 fail, 0 not evaluated; 1 within the noise"), "{text}");
@@ -464,17 +526,24 @@ mod tests {
     #[test]
     fn counts_have_no_unit() {
         let accept = [None, Some(0.0)];
-        let mut claim = Claim { id: "nrm-T5d5".into(), unit: "count".into(), accept, ..Claim::default() };
+        let mut claim =
+            Claim { id: "nrm-T5d5".into(), unit: "count".into(), accept, ..Claim::default() };
         claim.judge(597.0);
-        let of = Reproduction { claims: vec![claim], ..Reproduction::new("nrm", "NRM", "0", "full") };
+        let of =
+            Reproduction { claims: vec![claim], ..Reproduction::new("nrm", "NRM", "0", "full") };
         let text = reproduction_table(&of, |_| true);
         let line = text.lines().find(|line| line.starts_with("T5d5")).unwrap();
-        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["T5d5", "–", "597", "≤", "0", "fails"], "{text}");
+        assert_eq!(
+            line.split_whitespace().collect::<Vec<_>>(),
+            ["T5d5", "–", "597", "≤", "0", "fails"],
+            "{text}"
+        );
     }
 
     #[test]
     fn a_relative_number_stands_beside_what_it_is_of_and_a_claim_names_its_rows() {
-        let absolute = Absolute { unit: "us".into(), paper: Some(12_400.0), measured: 6140.0, against: None };
+        let absolute =
+            Absolute { unit: "us".into(), paper: Some(12_400.0), measured: 6140.0, against: None };
         let mut claim = Claim {
             id: "tlt-R2".into(),
             statement: "Baseline: foreground p99.9".into(),
@@ -487,19 +556,36 @@ mod tests {
             ..Claim::default()
         };
         claim.judge(49.5);
-        let against = Some(Absolute { unit: "Gb/s".into(), paper: None, measured: 123.0, against: Some(9.41) });
-        let other = Claim { id: "tlt-R3".into(), absolute: against, kind: ClaimKind::Remembered, ..claim.clone() };
-        let of = Reproduction { claims: vec![claim, other], ..Reproduction::new("tlt", "TLT", "0", "full") };
+        let against = Some(Absolute {
+            unit: "Gb/s".into(),
+            paper: None,
+            measured: 123.0,
+            against: Some(9.41),
+        });
+        let other = Claim {
+            id: "tlt-R3".into(),
+            absolute: against,
+            kind: ClaimKind::Remembered,
+            ..claim.clone()
+        };
+        let of = Reproduction {
+            claims: vec![claim, other],
+            ..Reproduction::new("tlt", "TLT", "0", "full")
+        };
         let text = reproduction_table(&of, |_| true);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[3].contains("100.0%") && lines[3].contains("49.5%"), "{text}");
         assert!(
-            lines[4].contains("· released: DCTCP+TLT as released") && lines[4].ends_with("12.4ms    6.14ms"),
+            lines[4].contains("· released: DCTCP+TLT as released")
+                && lines[4].ends_with("12.4ms    6.14ms"),
             "{text}"
         );
         assert!(text.contains("123 Gb/s") && text.contains("vs 9.41 Gb/s"), "{text}");
         assert_eq!(text.matches("· remembered · released: DCTCP+TLT").count(), 1, "{text}");
-        assert!(text.contains("\npublished 1: 0 hold, 1 fail, 0 not evaluated\nremembered 1: 0 hold"), "{text}");
+        assert!(
+            text.contains("\npublished 1: 0 hold, 1 fail, 0 not evaluated\nremembered 1: 0 hold"),
+            "{text}"
+        );
         assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
     }
 
@@ -512,11 +598,16 @@ mod tests {
             point.add("share", "percent", &[]);
             point
         };
-        let scheme = |label: &str, rate| Scheme { label: label.into(), points: vec![point(rate)], ..Scheme::default() };
+        let scheme = |label: &str, rate| Scheme {
+            label: label.into(),
+            points: vec![point(rate)],
+            ..Scheme::default()
+        };
         let schemes = vec![scheme("one", 5.0), scheme("other", 7.0)];
         let of = Experiment { schemes, ..Experiment::default() };
         let text = fitted(number_rows(&of)).join("\n");
-        let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let words: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(words[0], ["goodput", "RTT"]);
         assert_eq!(words[1], ["scheme", "runs", "Gb/s", "±", "p99.9", "share"]);
         assert_eq!(

@@ -1,7 +1,9 @@
-//! The numbers that comparisons show: columns of a table, rows and charts of a page, `shows` in JSON.
+//! The numbers that comparisons show: columns of a table, rows and charts of a page, `shows` in
+//! JSON.
 //!
 //! A number's name is `CLASS.METRIC.STAT`, such as `queries.qct.p99`, or one of the [`NETWORK`]'s.
-//! `shows` in the scenario or `--shows` names them. Without either they follow the kinds of traffic.
+//! `shows` in the scenario or `--shows` names them. Without either they follow the kinds of
+//! traffic.
 //!
 //! Invariant: tables, JSON and pages show the same numbers in the same order.
 
@@ -53,7 +55,13 @@ pub(crate) const NETWORK: [Network; 11] = [
     ("packets.dropped", &["packets", "dropped"], ["", "drops"], Form::Count, Some(true)),
     ("packets.marked", &["packets", "ecn_marked"], ["", "marks"], Form::Count, None),
     ("packets.deflected", &["packets", "deflected"], ["de-", "flected"], Form::Count, None),
-    ("packets.retransmitted", &["packets", "retransmitted"], ["sent", "again"], Form::Count, Some(true)),
+    (
+        "packets.retransmitted",
+        &["packets", "retransmitted"],
+        ["sent", "again"],
+        Form::Count,
+        Some(true),
+    ),
     ("packets.out-of-order", &["packets", "out_of_order"], ["out of", "order"], Form::Count, None),
     ("timeouts", &["timeouts"], ["time-", "outs"], Form::Count, Some(true)),
     ("pause-frames", &["pause_frames"], ["PAUSE", "frames"], Form::Count, None),
@@ -86,8 +94,14 @@ const USUAL: [&str; 11] = [
 ];
 
 /// What points of a sweep are compared by unless a scenario says otherwise.
-const USUAL_OF_POINTS: [&str; 6] =
-    ["mice.fct.p99", "all.fct.mean", "all.qct.p99", "all.qct.completed", "packets.dropped", "timeouts"];
+const USUAL_OF_POINTS: [&str; 6] = [
+    "mice.fct.p99",
+    "all.fct.mean",
+    "all.qct.p99",
+    "all.qct.completed",
+    "packets.dropped",
+    "timeouts",
+];
 
 /// The columns of a sweep's table.
 pub(crate) fn columns_of_points(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column> {
@@ -115,8 +129,8 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// The number of this name. Of a class it is looked for in `trees`; where none has it, it is that
-    /// of a traffic. `None` if there is no such metric.
+    /// The number of this name. Of a class it is looked for in `trees`; where none has it, it is
+    /// that of a traffic. `None` if there is no such metric.
     pub fn of(name: &str, trees: &[&Tree<Estimate>]) -> Option<Column> {
         if let Some((_, path, head, form, less)) = NETWORK.iter().find(|(own, ..)| *own == name) {
             let caption = match name {
@@ -126,7 +140,14 @@ impl Column {
             };
             let path = path.iter().map(|part| part.to_string()).collect();
             let head = head.map(String::from);
-            return Some(Column { name: name.into(), head, caption, path, form: *form, less_is_better: *less });
+            return Some(Column {
+                name: name.into(),
+                head,
+                caption,
+                path,
+                form: *form,
+                less_is_better: *less,
+            });
         }
         let (rest, stat) = name.rsplit_once('.')?;
         let (class, metric) = rest.rsplit_once('.')?;
@@ -150,8 +171,16 @@ impl Column {
             ("elephants", "fct") => ["eleph.".into(), stat.into()],
             _ => [cut(class), format!("{short} {stat}").trim().to_string()],
         };
-        let metric = if *short == "slow" || metric == "latency" { metric.into() } else { metric.to_uppercase() };
-        let caption = if class == "all" { format!("{metric} {stat}") } else { format!("{class}: {metric} {stat}") };
+        let metric = if *short == "slow" || metric == "latency" {
+            metric.into()
+        } else {
+            metric.to_uppercase()
+        };
+        let caption = if class == "all" {
+            format!("{metric} {stat}")
+        } else {
+            format!("{class}: {metric} {stat}")
+        };
         let path = path.into_iter().map(String::from).collect();
         Some(Column { name: name.into(), head, caption, path, form, less_is_better })
     }
@@ -196,10 +225,13 @@ pub(crate) fn columns(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column
         let path = column.at();
         trees.iter().any(|tree| tree.leaf(&path).is_some_and(|estimate| estimate.mean.is_some()))
     };
-    columns.filter(|column| NETWORK.iter().any(|(name, ..)| *name == column.name) || has(column)).collect()
+    columns
+        .filter(|column| NETWORK.iter().any(|(name, ..)| *name == column.name) || has(column))
+        .collect()
 }
 
-/// Whether mice, elephants and queries together tell enough: one background with one kind of queries.
+/// Whether mice, elephants and queries together tell enough: one background with one kind of
+/// queries.
 pub(crate) fn is_usual(trees: &[&Tree<Estimate>]) -> bool {
     let queries = keys(trees, "qct_by_class_us");
     keys(trees, "latency_us").is_empty() && traffics(trees).len() <= 2 && queries.len() <= 1
@@ -211,7 +243,9 @@ fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
     let traffics = traffics(trees);
     let has = |name: &String| {
         let column = Column::of(name, trees);
-        let is_some = |path: &[&str]| trees.iter().any(|tree| tree.leaf(path).is_some_and(|of| of.mean.is_some()));
+        let is_some = |path: &[&str]| {
+            trees.iter().any(|tree| tree.leaf(path).is_some_and(|of| of.mean.is_some()))
+        };
         column.is_some_and(|column| is_some(&column.at()))
     };
     let mut names: Vec<String> = Vec::new();
@@ -274,8 +308,12 @@ pub(crate) fn numbers(
     let number = |column: &Column| {
         let path = column.at();
         let shown = shown(own, &path);
-        let difference = first.and_then(|(first, differences)| difference_of(first, own, differences, &path));
-        (column.name.clone(), ShownNumber { estimate: shown.estimate, at_least: shown.at_least, difference })
+        let difference =
+            first.and_then(|(first, differences)| difference_of(first, own, differences, &path));
+        (
+            column.name.clone(),
+            ShownNumber { estimate: shown.estimate, at_least: shown.at_least, difference },
+        )
     };
     columns.iter().map(number).collect()
 }
@@ -288,13 +326,18 @@ mod tests {
 
     fn tree(classes: &[&str], calls: &[&str], queries: &[&str]) -> Tree<Estimate> {
         let some = Some(5.0);
-        let fct =
-            |name: &&str| (name.to_string(), Fct { count: 1, mean: some, p50: some, p99: some, ..Fct::default() });
-        let mut summary = Summary { fct_us: BUILT_IN.iter().chain(classes).map(fct).collect(), ..Summary::default() };
+        let fct = |name: &&str| {
+            (name.to_string(), Fct { count: 1, mean: some, p50: some, p99: some, ..Fct::default() })
+        };
+        let mut summary = Summary {
+            fct_us: BUILT_IN.iter().chain(classes).map(fct).collect(),
+            ..Summary::default()
+        };
         let latency = Latency { p50: some, p95: some, ..Latency::default() };
         summary.latency_us = calls.iter().map(|name| (name.to_string(), latency.clone())).collect();
         let qct = Qct { started: 1, p50: some, p99: some, ..Qct::default() };
-        summary.qct_by_class_us = queries.iter().map(|name| (name.to_string(), qct.clone())).collect();
+        summary.qct_by_class_us =
+            queries.iter().map(|name| (name.to_string(), qct.clone())).collect();
         statistics(&summary)
     }
 
@@ -305,7 +348,9 @@ mod tests {
     #[test]
     fn names_lead_to_places_in_the_summary() {
         let tree = tree(&["web.v2", "q"], &[], &["q"]);
-        let of = |name: &str| Column::of(name, &[&tree]).map(|column| (column.path.join("/"), column.head.join("|")));
+        let of = |name: &str| {
+            Column::of(name, &[&tree]).map(|column| (column.path.join("/"), column.head.join("|")))
+        };
         let found = |path: &str, head: &str| Some((path.to_string(), head.to_string()));
         assert_eq!(of("q.qct.p99"), found("qct_by_class_us/q/p99", "q|QCT p99"));
         assert_eq!(of("all.qct.completed"), found("qct_us/completed_fraction", "QCT|done"));
@@ -346,7 +391,15 @@ mod tests {
         let six = tree(&["a", "b", "c", "d", "e", "f"], &[], &["f"]);
         assert_eq!(
             names(&six)[..7],
-            ["a.fct.p99", "b.fct.p99", "c.fct.p99", "d.fct.p99", "e.fct.p99", "f.qct.p99", "packets.dropped"]
+            [
+                "a.fct.p99",
+                "b.fct.p99",
+                "c.fct.p99",
+                "d.fct.p99",
+                "e.fct.p99",
+                "f.qct.p99",
+                "packets.dropped"
+            ]
         );
     }
 }

@@ -69,13 +69,17 @@ impl SizeBins {
 
     /// Reads a note.
     pub(crate) fn of_note(note: &str) -> Option<SizeBins> {
-        let Some(edges) = note.strip_suffix(',') else { return note.parse().ok().map(SizeBins::Equal) };
+        let Some(edges) = note.strip_suffix(',') else {
+            return note.parse().ok().map(SizeBins::Equal);
+        };
         edges.split(',').map(|edge| edge.parse().ok()).collect::<Option<_>>().map(SizeBins::Edges)
     }
 
     /// The bins' upper edges with their names. The largest size is in the last.
     pub(crate) fn cut(&self, sizes: &mut Samples) -> Result<Vec<Edge>> {
-        let (Some(last), Some(largest)) = (sizes.count().checked_sub(1), sizes.max()) else { return Ok(Vec::new()) };
+        let (Some(last), Some(largest)) = (sizes.count().checked_sub(1), sizes.max()) else {
+            return Ok(Vec::new());
+        };
         let mut bins: Vec<Edge> = Vec::new();
         match self {
             SizeBins::Equal(count) => {
@@ -83,7 +87,9 @@ impl SizeBins {
                 // The last of the flows of each part, so that the parts are equal where sizes
                 // differ.
                 let ranks: Vec<u64> = (1..=count)
-                    .map(|part| (u128::from(part) * u128::from(last + 1)).div_ceil(count.into()) as u64 - 1)
+                    .map(|part| {
+                        (u128::from(part) * u128::from(last + 1)).div_ceil(count.into()) as u64 - 1
+                    })
                     .collect();
                 let edges = sizes.at_ranks(&ranks)?;
                 let mut from = 0;
@@ -207,17 +213,21 @@ impl BySize {
     pub fn by_fixed_size(&mut self) -> Result<Ordered<SizeBin>> {
         let Some(largest) = self.sizes.max() else { return Ok(Ordered::default()) };
         let bins = self.at(fixed(largest))?;
-        Ok(Ordered(bins.0.into_iter().filter(|(_, bin)| bin.completed + bin.unfinished > 0).collect()))
+        Ok(Ordered(
+            bins.0.into_iter().filter(|(_, bin)| bin.completed + bin.unfinished > 0).collect(),
+        ))
     }
 
     /// The bins with these edges. What is larger than the last is in the last.
     pub fn at(&mut self, edges: Vec<Edge>) -> Result<Ordered<SizeBin>> {
-        let collector = |at: usize| Samples::with_limit(part(&self.scratch, &at.to_string()), OF_A_BIN);
+        let collector =
+            |at: usize| Samples::with_limit(part(&self.scratch, &at.to_string()), OF_A_BIN);
         let mut bins: Vec<(SizeBin, Samples, f64)> =
             (0..edges.len()).map(|at| (SizeBin::default(), collector(at), 0.0)).collect();
         let mut failed = Ok(());
         let mut sort = |[bytes, bits]: [u64; 2]| {
-            let at = edges.partition_point(|(edge, _)| *edge < bytes).min(edges.len().saturating_sub(1));
+            let at =
+                edges.partition_point(|(edge, _)| *edge < bytes).min(edges.len().saturating_sub(1));
             let Some((bin, values, sum)) = bins.get_mut(at) else { return };
             if bits == OPEN {
                 bin.unfinished += 1;
@@ -233,10 +243,14 @@ impl BySize {
         for ((to, name), (bin, mut values, sum)) in edges.into_iter().zip(bins) {
             let completed = values.count();
             let found = values.quantiles(&[5_000, 9_500, 9_900])?;
-            let at = |place: usize| found.as_ref().map(|found| Between::interpolate_bits(found[place]));
+            let at =
+                |place: usize| found.as_ref().map(|found| Between::interpolate_bits(found[place]));
             let mean = (completed > 0).then(|| sum / completed as f64);
             let [p50, p95, p99] = [at(0), at(1), at(2)];
-            all.push((name, SizeBin { above_bytes: above, to_bytes: to, completed, mean, p50, p95, p99, ..bin }));
+            all.push((
+                name,
+                SizeBin { above_bytes: above, to_bytes: to, completed, mean, p50, p95, p99, ..bin },
+            ));
             above = to;
         }
         Ok(all.into())
@@ -245,7 +259,12 @@ impl BySize {
 
 /// Writes `DIR/sizes.parquet`.
 pub(crate) fn write(dir: &Path, bins: &Ordered<SizeBin>) -> Result<()> {
-    let mut table = Table::create(&dir.join(SIZES), &SIZE_COLUMNS, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
+    let mut table = Table::create(
+        &dir.join(SIZES),
+        &SIZE_COLUMNS,
+        &[("schema", SCHEMA.to_string())],
+        ROW_GROUP,
+    )?;
     for (name, bin) in bins.iter() {
         size_row(&mut table, name, bin)?;
     }
@@ -254,8 +273,18 @@ pub(crate) fn write(dir: &Path, bins: &Ordered<SizeBin>) -> Result<()> {
 
 /// The columns of a bin, which end a row.
 pub(crate) fn size_row(table: &mut Table, name: &str, bin: &SizeBin) -> Result<()> {
-    table.name(&name.into()).i64(bin.above_bytes).i64(bin.to_bytes).i64(bin.completed).i64(bin.unfinished);
-    table.optional_f64(bin.mean).optional_f64(bin.p50).optional_f64(bin.p95).optional_f64(bin.p99).end_row()
+    table
+        .name(&name.into())
+        .i64(bin.above_bytes)
+        .i64(bin.to_bytes)
+        .i64(bin.completed)
+        .i64(bin.unfinished);
+    table
+        .optional_f64(bin.mean)
+        .optional_f64(bin.p50)
+        .optional_f64(bin.p95)
+        .optional_f64(bin.p99)
+        .end_row()
 }
 
 fn bytes_of([bytes, bits]: &[u64; 2]) -> [u8; 16] {
@@ -290,25 +319,37 @@ mod tests {
 
     #[test]
     fn bins_are_of_equal_count_where_sizes_differ() {
-        let flows: Vec<(u64, Option<f64>)> = (1..=200).rev().map(|n| (n * 10, Some(n as f64))).collect();
+        let flows: Vec<(u64, Option<f64>)> =
+            (1..=200).rev().map(|n| (n * 10, Some(n as f64))).collect();
         let bins = by_size(&flows, &SizeBins::default());
         assert_eq!(bins.len(), 20);
         assert!(bins.iter().all(|(_, bin)| bin.completed == 10 && bin.unfinished == 0));
         assert_eq!((bins[0].0.as_str(), bins[19].0.as_str()), ("0-5%", "95-100%"));
         let last = bins[19].1;
-        assert_eq!((last.above_bytes, last.to_bytes, last.mean, last.p50), (1900, 2000, Some(195.5), Some(195.5)));
+        assert_eq!(
+            (last.above_bytes, last.to_bytes, last.mean, last.p50),
+            (1900, 2000, Some(195.5), Some(195.5))
+        );
         assert_eq!((last.p95, last.p99), (Some(199.55), Some(199.91)));
     }
 
     /// Nine of ten flows have 8 kB: they are one bin, whatever their share.
     #[test]
     fn one_size_is_in_one_bin() {
-        let of = |n: u64| (if n.is_multiple_of(10) { 1_000 + n } else { 8_000 }, (!n.is_multiple_of(7)).then_some(2.0));
+        let of = |n: u64| {
+            (
+                if n.is_multiple_of(10) { 1_000 + n } else { 8_000 },
+                (!n.is_multiple_of(7)).then_some(2.0),
+            )
+        };
         let bins = by_size(&(0..1_000).map(of).collect::<Vec<_>>(), &SizeBins::Equal(20));
         let names: Vec<&str> = bins.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["0-5%", "5-10%", "10-100%"]);
         let (_, last) = &bins[2];
-        assert_eq!((last.above_bytes, last.to_bytes, last.completed + last.unfinished), (1_990, 8_000, 900));
+        assert_eq!(
+            (last.above_bytes, last.to_bytes, last.completed + last.unfinished),
+            (1_990, 8_000, 900)
+        );
         assert_eq!(bins.iter().map(|(_, bin)| bin.unfinished).sum::<u64>(), 143);
     }
 
@@ -316,7 +357,9 @@ mod tests {
     fn edges_are_taken_as_given() {
         let flows = [(5, Some(1.0)), (10, Some(3.0)), (11, None), (5_000, Some(9.0))];
         let bins = by_size(&flows, &SizeBins::Edges(vec![10, 100, 1_000]));
-        let of = |at: usize| (bins[at].0.as_str(), bins[at].1.completed, bins[at].1.unfinished, bins[at].1.p50);
+        let of = |at: usize| {
+            (bins[at].0.as_str(), bins[at].1.completed, bins[at].1.unfinished, bins[at].1.p50)
+        };
         assert_eq!(of(0), ("0-10", 2, 0, Some(2.0)));
         assert_eq!(of(1), ("10-100", 0, 1, None));
         assert_eq!(of(2), ("100-1000", 0, 0, None));
@@ -327,10 +370,17 @@ mod tests {
     #[test]
     fn few_flows_are_few_bins_and_what_is_open_moves_no_edge() {
         let flows = |open: bool| [(7, Some(1.0)), (9, (!open).then_some(2.0)), (30, Some(4.0))];
-        let edges =
-            |open| by_size(&flows(open), &SizeBins::Equal(20)).into_iter().map(|(name, bin)| (name, bin.to_bytes));
+        let edges = |open| {
+            by_size(&flows(open), &SizeBins::Equal(20))
+                .into_iter()
+                .map(|(name, bin)| (name, bin.to_bytes))
+        };
         assert!(edges(true).eq(edges(false)));
-        assert!(edges(true).eq([("0-30%".to_string(), 7), ("30-65%".to_string(), 9), ("65-100%".to_string(), 30)]));
+        assert!(edges(true).eq([
+            ("0-30%".to_string(), 7),
+            ("30-65%".to_string(), 9),
+            ("65-100%".to_string(), 30)
+        ]));
     }
 
     #[test]
@@ -346,8 +396,13 @@ mod tests {
                 .map(|(name, bin)| (name.to_string(), bin.completed))
                 .collect::<Vec<_>>()
         };
-        let named = |bins: &[(&str, u64)]| bins.iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
-        assert_eq!(of(&[1, 1_000, 501, 90_000]), named(&[("0-1", 1), ("500-1000", 2), ("50000-100000", 1)]));
+        let named = |bins: &[(&str, u64)]| {
+            bins.iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&[1, 1_000, 501, 90_000]),
+            named(&[("0-1", 1), ("500-1000", 2), ("50000-100000", 1)])
+        );
         assert_eq!(of(&[1_000, 1_001]), named(&[("500-1000", 1), ("1000-2000", 1)]));
         assert_eq!(of(&[u64::MAX]).len(), 1);
         assert!(of(&[]).is_empty());
@@ -355,7 +410,9 @@ mod tests {
 
     #[test]
     fn notes_read_back() {
-        for rule in [SizeBins::Equal(7), SizeBins::Edges(vec![5]), SizeBins::Edges(vec![1, 1 << 40])] {
+        for rule in
+            [SizeBins::Equal(7), SizeBins::Edges(vec![5]), SizeBins::Edges(vec![1, 1 << 40])]
+        {
             assert_eq!(SizeBins::of_note(&rule.note()), Some(rule));
         }
         assert_eq!([SizeBins::of_note("x"), SizeBins::of_note("1,x,")], [None, None]);
@@ -403,9 +460,14 @@ mod tests {
     #[test]
     fn what_is_spilled_counts() {
         let count = IN_MEMORY as u64 * 2 + 5;
-        let flows: Vec<(u64, Option<f64>)> = (0..count).map(|n| (1 + n % 1_000, Some(1.0 + (n % 10) as f64))).collect();
+        let flows: Vec<(u64, Option<f64>)> =
+            (0..count).map(|n| (1 + n % 1_000, Some(1.0 + (n % 10) as f64))).collect();
         let bins = by_size(&flows, &SizeBins::Equal(10));
         assert_eq!(bins.iter().map(|(_, bin)| bin.completed).sum::<u64>(), count);
-        assert!(bins.iter().all(|(_, bin)| bin.p50 == Some(5.5) || bin.p50 == Some(6.0) || bin.p50 == Some(5.0)));
+        assert!(
+            bins.iter().all(|(_, bin)| bin.p50 == Some(5.5)
+                || bin.p50 == Some(6.0)
+                || bin.p50 == Some(5.0))
+        );
     }
 }

@@ -63,7 +63,13 @@ impl<const N: usize> Spill<N> {
 
 /// A file to write and read again that is gone when it is closed.
 fn nameless(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).at("create", path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
+        .at("create", path)?;
     fs::remove_file(path).at("remove", path)?;
     Ok(file)
 }

@@ -1,12 +1,14 @@
 //! Exact statistics of a stream of values that may be too long for memory.
 //!
-//! [`Samples`] takes 64-bit integers (picoseconds, or the bits of a non-negative float, which sort the same way). Up to a
-//! limit they stay in memory; beyond it they are spilled to a nameless temporary file. Ranks are then found by
-//! refinement: each pass over the file counts one digit of the values that share the digits found so far, so memory
-//! does not depend on how many values there are or how they are spread, and ten million equal values cost no more than
-//! ten million different ones.
+//! [`Samples`] takes 64-bit integers (picoseconds, or the bits of a non-negative float, which sort
+//! the same way). Up to a limit they stay in memory; beyond it they are spilled to a nameless
+//! temporary file. Ranks are then found by refinement: each pass over the file counts one digit of
+//! the values that share the digits found so far, so memory does not depend on how many values
+//! there are or how they are spread, and ten million equal values cost no more than ten million
+//! different ones.
 //!
-//! Invariant: an answer is that of sorting everything, and does not depend on the order in which values came.
+//! Invariant: an answer is that of sorting everything, and does not depend on the order in which
+//! values came.
 
 use std::path::PathBuf;
 
@@ -38,8 +40,8 @@ pub struct Between {
 impl Between {
     /// The value, for integers. In units of `1 / scale`.
     pub fn interpolate(self, scale: f64) -> f64 {
-        let whole =
-            u128::from(WHOLE) * u128::from(self.below) + u128::from(self.above - self.below) * u128::from(self.part);
+        let whole = u128::from(WHOLE) * u128::from(self.below)
+            + u128::from(self.above - self.below) * u128::from(self.part);
         whole as f64 / (WHOLE as f64 * scale)
     }
 
@@ -62,15 +64,22 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// A spill file, where one is needed, is made at `path`. It has no name for longer than an instant, so nothing is left
-    /// however the process ends.
+    /// A spill file, where one is needed, is made at `path`. It has no name for longer than an
+    /// instant, so nothing is left however the process ends.
     pub fn new(path: PathBuf) -> Samples {
         Samples::with_limit(path, IN_MEMORY)
     }
 
     /// As [`Samples::new`], keeping at most `limit` values in memory.
     pub fn with_limit(path: PathBuf, limit: usize) -> Samples {
-        Samples { values: Vec::new(), limit: limit.max(1), spill: Spill::new(path), count: 0, sum: 0, max: 0 }
+        Samples {
+            values: Vec::new(),
+            limit: limit.max(1),
+            spill: Spill::new(path),
+            count: 0,
+            sum: 0,
+            max: 0,
+        }
     }
 
     /// Adds a value. Fails only if it must be spilled and cannot be.
@@ -106,16 +115,22 @@ impl Samples {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The values at `quantiles`: rank `q × (n − 1)`, between two values where it is not whole. `None` of nothing.
+    /// The values at `quantiles`: rank `q × (n − 1)`, between two values where it is not whole.
+    /// `None` of nothing.
     pub fn quantiles(&mut self, quantiles: &[Quantile]) -> Result<Option<Vec<Between>>> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(None) };
         let places: Vec<(u64, u64)> = quantiles.iter().map(|&q| place(q, last)).collect();
-        let mut ranks: Vec<u64> = places.iter().flat_map(|&(r, _)| [r, (r + 1).min(last)]).collect();
+        let mut ranks: Vec<u64> =
+            places.iter().flat_map(|&(r, _)| [r, (r + 1).min(last)]).collect();
         ranks.sort_unstable();
         ranks.dedup();
         let found = self.at_ranks(&ranks)?;
         let value = |rank: u64| ranks.binary_search(&rank).map_or(0, |at| found[at]);
-        let between = |&(r, part): &(u64, u64)| Between { below: value(r), above: value((r + 1).min(last)), part };
+        let between = |&(r, part): &(u64, u64)| Between {
+            below: value(r),
+            above: value((r + 1).min(last)),
+            part,
+        };
         Ok(Some(places.iter().map(between).collect()))
     }
 
@@ -188,14 +203,16 @@ impl Samples {
     }
 }
 
-/// Where a quantile lies among values of ranks 0 to `last`: a whole rank, and the part of the way to the next one.
+/// Where a quantile lies among values of ranks 0 to `last`: a whole rank, and the part of the way
+/// to the next one.
 pub(crate) fn place(quantile: Quantile, last: u64) -> (u64, u64) {
     let rank = u128::from(quantile).min(WHOLE.into()) * u128::from(last);
     ((rank / u128::from(WHOLE)) as u64, (rank % u128::from(WHOLE)) as u64)
 }
 
-/// Jain's fairness index of what each party got: 1 if all got the same, 1/n if one got everything. `None` of nothing,
-/// or if nobody got anything. The caller fixes the order, which decides the last bit.
+/// Jain's fairness index of what each party got: 1 if all got the same, 1/n if one got everything.
+/// `None` of nothing, or if nobody got anything. The caller fixes the order, which decides the last
+/// bit.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|x| x * x).sum();

@@ -1,7 +1,8 @@
 //! `summary.json`: the numbers of one run.
 //!
-//! Invariant: the fields come in a fixed order, every class and every drop reason is present even at zero, a statistic of
-//! nothing is `null`, and only the object `run` may differ between two runs of one scenario and seed.
+//! Invariant: the fields come in a fixed order, every class and every drop reason is present even
+//! at zero, a statistic of nothing is `null`, and only the object `run` may differ between two runs
+//! of one scenario and seed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -102,7 +103,8 @@ pub struct Flows {
     pub started: u64,
     /// Of these, completed.
     pub completed: u64,
-    /// Flows that were to start when others are delivered, and never did; they are not among those started.
+    /// Flows that were to start when others are delivered, and never did; they are not among those
+    /// started.
     #[serde(default)]
     pub not_started: u64,
     /// Application bytes delivered in the measured time.
@@ -173,10 +175,12 @@ pub struct Fct {
     /// Percentiles where an open one counts with its age: those of all that started are not below.
     #[serde(default)]
     pub at_least: Percentiles,
-    /// Percentiles where an open one never ends: those of all that started are not above; `null` where nothing bounds them.
+    /// Percentiles where an open one never ends: those of all that started are not above; `null`
+    /// where nothing bounds them.
     #[serde(default)]
     pub at_most: Percentiles,
-    /// The Kaplan-Meier estimate of the percentiles of all that started; `null` where it does not come so far.
+    /// The Kaplan-Meier estimate of the percentiles of all that started; `null` where it does not
+    /// come so far.
     #[serde(default)]
     pub kaplan_meier: Percentiles,
 }
@@ -202,7 +206,8 @@ pub struct Slowdown {
     /// Percentiles where an open one counts with its age: those of all that started are not below.
     #[serde(default)]
     pub at_least: Percentiles,
-    /// Percentiles where an open one never ends: those of all that started are not above; `null` where nothing bounds them.
+    /// Percentiles where an open one never ends: those of all that started are not above; `null`
+    /// where nothing bounds them.
     #[serde(default)]
     pub at_most: Percentiles,
 }
@@ -248,10 +253,12 @@ pub struct Qct {
     /// Percentiles where an open one counts with its age: those of all that started are not below.
     #[serde(default)]
     pub at_least: Percentiles,
-    /// Percentiles where an open one never ends: those of all that started are not above; `null` where nothing bounds them.
+    /// Percentiles where an open one never ends: those of all that started are not above; `null`
+    /// where nothing bounds them.
     #[serde(default)]
     pub at_most: Percentiles,
-    /// The Kaplan-Meier estimate of the percentiles of all that started; `null` where it does not come so far.
+    /// The Kaplan-Meier estimate of the percentiles of all that started; `null` where it does not
+    /// come so far.
     #[serde(default)]
     pub kaplan_meier: Percentiles,
 }
@@ -275,8 +282,8 @@ pub struct Rtt {
     pub p999: Option<f64>,
 }
 
-/// Latencies of a class of calls on persistent connections, in microseconds. A percentile is `null` where fewer than ten
-/// calls took longer.
+/// Latencies of a class of calls on persistent connections, in microseconds. A percentile is `null`
+/// where fewer than ten calls took longer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Calls answered.
@@ -312,7 +319,8 @@ pub struct Limit {
     pub limit_gbps: f64,
     /// Hosts that have it.
     pub hosts: u32,
-    /// What passed in the measured time, as it was charged, in Gb/s over all hosts; `null` if there was none.
+    /// What passed in the measured time, as it was charged, in Gb/s over all hosts; `null` if there
+    /// was none.
     pub rate_gbps: Option<f64>,
     /// Segments (arriving: packets) that were charged to it.
     pub packets: u64,
@@ -398,13 +406,14 @@ impl Audit {
         let sum = |part: fn(&Amount) -> u64| {
             u128::from(part(&delivered)) + u128::from(part(&dropped)) + u128::from(part(&in_flight))
         };
-        let conserved =
-            sum(|a| a.packets) == u128::from(injected.packets) && sum(|a| a.bytes) == u128::from(injected.bytes);
+        let conserved = sum(|a| a.packets) == u128::from(injected.packets)
+            && sum(|a| a.bytes) == u128::from(injected.bytes);
         Audit { conserved, injected, delivered, dropped, in_flight }
     }
 }
 
-/// Of the flows of a class that have measured a round-trip time: what their estimators held at their ends.
+/// Of the flows of a class that have measured a round-trip time: what their estimators held at
+/// their ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timers {
     /// Such flows.
@@ -433,8 +442,8 @@ pub struct Totals {
     pub status: Status,
     /// Whether the run was to end with its flows.
     pub until_complete: bool,
-    /// Where time ended: the horizon, or the instant at which the run stopped. Unfinished flows end here in
-    /// `mean_restricted`.
+    /// Where time ended: the horizon, or the instant at which the run stopped. Unfinished flows end
+    /// here in `mean_restricted`.
     pub horizon: Time,
     /// The span in which `bytes_delivered` was counted: the horizon without the warm-up.
     pub measured: Time,
@@ -450,7 +459,8 @@ pub struct Totals {
     pub sent: u64,
     /// Packets taken off the wire by hosts.
     pub delivered: u64,
-    /// Drops by reason. Absent reasons are zero; a reason that is none of [`DROP_REASONS`] is appended.
+    /// Drops by reason. Absent reasons are zero; a reason that is none of [`DROP_REASONS`] is
+    /// appended.
     pub dropped_by: BTreeMap<&'static str, u64>,
     /// Drops by kind of packet, in the order of reports.
     pub dropped_kinds: Vec<(&'static str, u64)>,
@@ -510,11 +520,12 @@ pub struct Summary {
     pub fct_us: Ordered<Fct>,
     /// By class, as above.
     pub slowdown: Ordered<Slowdown>,
-    /// Slowdown of all flows by their size, from the smallest up; see [`SizeBins`](crate::SizeBins).
+    /// Slowdown of all flows by their size, from the smallest up; see
+    /// [`SizeBins`](crate::SizeBins).
     #[serde(default)]
     pub slowdown_by_size: Ordered<SizeBin>,
-    /// The same in bins whose edges all runs share: 1, 2 and 5 times a power of ten bytes. Absent where the scenario gives
-    /// the edges.
+    /// The same in bins whose edges all runs share: 1, 2 and 5 times a power of ten bytes. Absent
+    /// where the scenario gives the edges.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub slowdown_by_fixed_size: Ordered<SizeBin>,
     /// Queries.
@@ -595,13 +606,18 @@ impl Packets {
         let count = |reason: &str| totals.dropped_by.get(reason).copied().unwrap_or(0);
         let known = DROP_REASONS.iter().map(|&reason| (reason.to_string(), count(reason)));
         let others = totals.dropped_by.iter().filter(|(reason, _)| !DROP_REASONS.contains(reason));
-        let dropped_by: Vec<_> = known.chain(others.map(|(reason, &n)| (reason.to_string(), n))).collect();
+        let dropped_by: Vec<_> =
+            known.chain(others.map(|(reason, &n)| (reason.to_string(), n))).collect();
         Packets {
             sent: totals.sent,
             delivered: totals.delivered,
             dropped: dropped_by.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n)),
             dropped_by: Ordered::from(dropped_by),
-            dropped_kinds: totals.dropped_kinds.iter().map(|&(kind, n)| (kind.to_string(), n)).collect(),
+            dropped_kinds: totals
+                .dropped_kinds
+                .iter()
+                .map(|&(kind, n)| (kind.to_string(), n))
+                .collect(),
             ecn_marked: totals.ecn_marked,
             deflected: totals.deflected,
             retransmitted: totals.retransmitted,
@@ -625,10 +641,16 @@ mod tests {
     /// Equal objects have equal keys in the same order, and values are found by key.
     #[test]
     fn objects_keep_their_order() {
-        let of = |pairs: &[(&str, u32)]| pairs.iter().map(|(k, v)| (k.to_string(), *v)).collect::<Ordered<u32>>();
+        let of = |pairs: &[(&str, u32)]| {
+            pairs.iter().map(|(k, v)| (k.to_string(), *v)).collect::<Ordered<u32>>()
+        };
         let object = of(&[("b", 1), ("a", 2)]);
         assert_eq!(object.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["b", "a"]);
-        assert!(object.get("a") == Some(&2) && object != of(&[("a", 2), ("b", 1)]) && object == object.clone());
+        assert!(
+            object.get("a") == Some(&2)
+                && object != of(&[("a", 2), ("b", 1)])
+                && object == object.clone()
+        );
         assert_eq!(serde_json::to_string(&object).unwrap(), r#"{"b":1,"a":2}"#);
     }
 
@@ -672,7 +694,8 @@ mod tests {
             "mechanisms",
             "audit",
         ];
-        let places: Vec<_> = fields.iter().map(|f| text.find(&format!("\n  \"{f}\":")).unwrap()).collect();
+        let places: Vec<_> =
+            fields.iter().map(|f| text.find(&format!("\n  \"{f}\":")).unwrap()).collect();
         assert!(places.is_sorted());
         assert!(text.contains("\"linux-vm\""));
         assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
@@ -681,10 +704,21 @@ mod tests {
     #[test]
     fn a_percentile_of_calls_needs_ten_that_exceed_it() {
         let some = Some(1.0);
-        let fct = |count| Fct { count, p50: some, p90: some, p95: some, p99: some, p999: some, ..Fct::default() };
+        let fct = |count| Fct {
+            count,
+            p50: some,
+            p90: some,
+            p95: some,
+            p99: some,
+            p999: some,
+            ..Fct::default()
+        };
         let known = |count| {
             let latency = Latency::of(&fct(count));
-            [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999].iter().flatten().count()
+            [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999]
+                .iter()
+                .flatten()
+                .count()
         };
         assert_eq!([known(19), known(20), known(99), known(100)], [0, 1, 1, 2]);
         assert_eq!([known(199), known(200), known(999), known(1000)], [2, 3, 3, 4]);

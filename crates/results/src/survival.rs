@@ -1,13 +1,16 @@
-//! Percentiles of what has ended, beside what is still open: completion times are right-censored where the run ends.
+//! Percentiles of what has ended, beside what is still open: completion times are right-censored
+//! where the run ends.
 //!
-//! Of each percentile there are four numbers. The first is exact, and of the ended ones alone. `at_least` counts an open
-//! one with its age, `at_most` as if it never ended: whatever becomes of the open ones, the percentile of all lies between
-//! the two. `kaplan_meier` is the estimate in which an open one goes on like those that were open at its age and ended
-//! (Kaplan and Meier, JASA 53(282), 1958): the least time by which a share q has ended, of a survival that is the product
+//! Of each percentile there are four numbers. The first is exact, and of the ended ones alone.
+//! `at_least` counts an open one with its age, `at_most` as if it never ended: whatever becomes of
+//! the open ones, the percentile of all lies between the two. `kaplan_meier` is the estimate in
+//! which an open one goes on like those that were open at its age and ended (Kaplan and Meier, JASA
+//! 53(282), 1958): the least time by which a share q has ended, of a survival that is the product
 //! of (1 − 1/at risk) over the ended ones.
 //!
-//! From one open one's age to the next that product telescopes to (at risk, less ended) / at risk. So the estimate needs how
-//! many had ended by each age, one pass over the times, and one value by rank.
+//! From one open one's age to the next that product telescopes to (at risk, less ended) / at risk.
+//! So the estimate needs how many had ended by each age, one pass over the times, and one value by
+//! rank.
 //!
 //! Invariant: all four are the same where nothing is open. Memory grows with the open ones alone.
 
@@ -40,7 +43,11 @@ pub(crate) fn percentiles(samples: &mut Samples, value: fn(Between) -> f64) -> R
 }
 
 /// Percentiles of `ended`, and with the ages of those that are open.
-pub(crate) fn survival(mut ended: Samples, mut open: Vec<u64>, value: fn(Between) -> f64) -> Result<Survival> {
+pub(crate) fn survival(
+    mut ended: Samples,
+    mut open: Vec<u64>,
+    value: fn(Between) -> f64,
+) -> Result<Survival> {
     let alone = percentiles(&mut ended, value)?;
     if open.is_empty() {
         let [at_least, at_most, kaplan_meier] = [alone; 3];
@@ -69,7 +76,8 @@ pub(crate) fn survival(mut ended: Samples, mut open: Vec<u64>, value: fn(Between
     Ok(Survival { ended: alone, at_least: percentiles(&mut ended, value)?, at_most, kaplan_meier })
 }
 
-/// Where each percentile of all lies among the ended ones if no open one ever ends: rank, next rank, and how far towards it.
+/// Where each percentile of all lies among the ended ones if no open one ever ends: rank, next
+/// rank, and how far towards it.
 fn never_ending(ended: u64, open: u64) -> [Option<(u64, u64, u64)>; QUANTILES.len()] {
     QUANTILES.map(|q| {
         let (rank, part) = place(q, ended + open - 1);
@@ -78,8 +86,8 @@ fn never_ending(ended: u64, open: u64) -> [Option<(u64, u64, u64)>; QUANTILES.le
     })
 }
 
-/// The rank of each percentile's estimate among the ended ones. `ended_by` says how many had ended by each age of an open
-/// one, in order.
+/// The rank of each percentile's estimate among the ended ones. `ended_by` says how many had ended
+/// by each age of an open one, in order.
 fn estimated_ranks(ended: u64, ended_by: &[u64]) -> [Option<u64>; QUANTILES.len()] {
     let mut ranks = [None; QUANTILES.len()];
     let (mut at_risk, mut before, mut surviving) = (ended + ended_by.len() as u64, 0, 1.0);
@@ -121,8 +129,8 @@ mod tests {
         survival(samples, open.to_vec(), |between| between.interpolate(1.0)).unwrap()
     }
 
-    /// The 6-MP arm of Freireich et al. (Blood 21, 1963), the example of most textbooks: its median is 23 weeks, and the
-    /// estimate ends at 0.448, before any higher percentile.
+    /// The 6-MP arm of Freireich et al. (Blood 21, 1963), the example of most textbooks: its median
+    /// is 23 weeks, and the estimate ends at 0.448, before any higher percentile.
     #[test]
     fn the_textbooks_example() {
         let ended = [6, 6, 6, 7, 10, 13, 16, 22, 23];
@@ -138,9 +146,16 @@ mod tests {
     fn nothing_open_moves_nothing_and_all_open_is_a_bound() {
         let found = of(&[5, 1, 3], &[], 9);
         assert_eq!(found.ended.p50, Some(3.0));
-        assert!([found.at_least, found.at_most, found.kaplan_meier].iter().all(|other| *other == found.ended));
+        assert!(
+            [found.at_least, found.at_most, found.kaplan_meier]
+                .iter()
+                .all(|other| *other == found.ended)
+        );
         let found = of(&[], &[4, 8], 9);
-        assert_eq!((found.ended.p50, found.at_least.p50, found.at_most.p50), (None, Some(6.0), None));
+        assert_eq!(
+            (found.ended.p50, found.at_least.p50, found.at_most.p50),
+            (None, Some(6.0), None)
+        );
         assert_eq!(found.kaplan_meier, Percentiles::default());
         assert_eq!(
             survival(Samples::new(PathBuf::new()), vec![], |b| b.interpolate(1.0)).unwrap(),

@@ -7,12 +7,12 @@
 //! OUT/sweep.parquet, OUT/manifest.json at the end
 //! ```
 //!
-//! A run is written beside its place and renamed into it, so what is in its place is finished, however the sweep ended. A
-//! point is known by its values and by a hash of its resolved scenario; runs of different scenarios or versions never meet
-//! in one folder.
+//! A run is written beside its place and renamed into it, so what is in its place is finished,
+//! however the sweep ended. A point is known by its values and by a hash of its resolved scenario;
+//! runs of different scenarios or versions never meet in one folder.
 //!
-//! Invariant: opening a folder for the plan that it holds loses no finished run, and no run is done twice; a damaged run is
-//! removed, so that it is run again.
+//! Invariant: opening a folder for the plan that it holds loses no finished run, and no run is done
+//! twice; a damaged run is removed, so that it is run again.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -93,7 +93,8 @@ pub struct Point {
     /// The point that this one is compared with: the same values but of one key.
     #[serde(default)]
     pub against: Option<u32>,
-    /// The differences to that point, paired by seed; `null` before the end and where there is none.
+    /// The differences to that point, paired by seed; `null` before the end and where there is
+    /// none.
     #[serde(default)]
     pub differences: Option<Tree<Difference>>,
     /// The numbers that tables and pages show, by their names in `shows`.
@@ -117,7 +118,8 @@ pub struct SweepRun {
 }
 
 impl Sweep {
-    /// The plan: a point for each element of `points`, which is (values, the scenario as resolved or why it cannot be).
+    /// The plan: a point for each element of `points`, which is (values, the scenario as resolved
+    /// or why it cannot be).
     pub fn new(
         name: &str,
         version: &str,
@@ -126,9 +128,13 @@ impl Sweep {
         points: Vec<(Vec<String>, std::result::Result<String, String>)>,
     ) -> Sweep {
         let mut number = 0;
-        let point = |(at, (values, resolved)): (usize, (Vec<String>, std::result::Result<String, String>))| {
+        let point = |(at, (values, resolved)): (
+            usize,
+            (Vec<String>, std::result::Result<String, String>),
+        )| {
             let values: Vec<_> = grid.iter().map(|axis| axis.key.clone()).zip(values).collect();
-            let mut point = Point { point: at as u32 + 1, values: Ordered::from(values), ..Point::default() };
+            let mut point =
+                Point { point: at as u32 + 1, values: Ordered::from(values), ..Point::default() };
             match resolved {
                 Ok(resolved) => {
                     point.identity = identity_of(&resolved);
@@ -136,7 +142,12 @@ impl Sweep {
                     for &seed in &seeds {
                         number += 1;
                         let folder = format!("{folder}/seed-{seed}");
-                        point.runs.push(SweepRun { run: number, seed, folder, ..SweepRun::default() });
+                        point.runs.push(SweepRun {
+                            run: number,
+                            seed,
+                            folder,
+                            ..SweepRun::default()
+                        });
                     }
                 }
                 Err(reason) => point.skipped = Some(reason),
@@ -167,8 +178,8 @@ impl Sweep {
         self.points.iter().flat_map(|point| point.runs.iter().map(move |run| (point, run)))
     }
 
-    /// The plan, with the finished runs of `out` that are of its points but of other seeds: what it is when a sweep grows.
-    /// Runs of another version or of a changed scenario are not among them.
+    /// The plan, with the finished runs of `out` that are of its points but of other seeds: what it
+    /// is when a sweep grows. Runs of another version or of a changed scenario are not among them.
     pub fn grown(mut self, out: &Path) -> Sweep {
         let Ok(old) = Sweep::read(out) else { return self };
         if old.version != self.version {
@@ -176,7 +187,8 @@ impl Sweep {
         }
         let mut number = 0;
         for point in &mut self.points {
-            let same = |other: &&Point| other.values == point.values && other.identity == point.identity;
+            let same =
+                |other: &&Point| other.values == point.values && other.identity == point.identity;
             let runs = old.points.iter().find(same).map_or(&[][..], |other| &other.runs);
             for run in runs {
                 let is_there = || is_complete(out, run) || run.is_damaged(out);
@@ -221,7 +233,8 @@ impl Sweep {
             }
         }
         let same = |(a, b): (&Point, &Point)| a.values == b.values && a.identity == b.identity;
-        let scenario = self.points.len() == old.points.len() && self.points.iter().zip(&old.points).all(same);
+        let scenario =
+            self.points.len() == old.points.len() && self.points.iter().zip(&old.points).all(same);
         (!scenario).then(|| "the scenario has changed since".to_string())
     }
 }
@@ -253,8 +266,9 @@ pub struct SweepFolder {
 }
 
 impl SweepFolder {
-    /// Opens `out` for a plan: makes it, or goes on where a sweep of the same plan ended. The runs of another plan, or
-    /// another result, are an error; with `force` they make way, except for runs that both plans share.
+    /// Opens `out` for a plan: makes it, or goes on where a sweep of the same plan ended. The runs
+    /// of another plan, or another result, are an error; with `force` they make way, except for
+    /// runs that both plans share.
     pub fn open(out: &Path, sweep: &Sweep, force: bool) -> Result<SweepFolder> {
         let out = &plain(out);
         let old = Sweep::read(out).ok();
@@ -263,12 +277,16 @@ impl SweepFolder {
             // A sweep goes on in its own folder; whatever else is there gives way by force alone.
             check_target(out, &Owner::new(Kind::Sweep, &sweep.name), force)?;
             if !force {
-                return Err(Error::NotAResult(out.to_path_buf(), format!("the result of a sweep, but no {SWEEP}")));
+                return Err(Error::NotAResult(
+                    out.to_path_buf(),
+                    format!("the result of a sweep, but no {SWEEP}"),
+                ));
             }
             return SweepFolder::replace(out, sweep);
         }
         fs::create_dir_all(out).at("create", out)?;
-        let mut folder = SweepFolder { out: out.to_path_buf(), damaged: Vec::new(), _lock: lock(out)? };
+        let mut folder =
+            SweepFolder { out: out.to_path_buf(), damaged: Vec::new(), _lock: lock(out)? };
         match old {
             Some(old) => folder.adopt(&old, sweep, force)?,
             None if lost_plan => folder.adopt_by_manifests(sweep, force)?,
@@ -369,13 +387,16 @@ impl SweepFolder {
                 continue;
             }
             if !force {
-                let change = format!("{SWEEP} is damaged, and {} is no run of this sweep", place.display());
+                let change =
+                    format!("{SWEEP} is damaged, and {} is no run of this sweep", place.display());
                 return Err(Error::OtherSweep { path: self.out.clone(), change });
             }
             remove(&self.out.join(&place))?;
         }
-        self.damaged
-            .push(format!("{}: is damaged; its runs have manifests of their own", self.out.join(SWEEP).display()));
+        self.damaged.push(format!(
+            "{}: is damaged; its runs have manifests of their own",
+            self.out.join(SWEEP).display()
+        ));
         [MANIFEST, RESULTS, FLOWS, QUERIES].iter().try_for_each(|name| remove(&self.out.join(name)))
     }
 
@@ -386,7 +407,9 @@ impl SweepFolder {
             return Err(Error::OtherSweep { path: self.out.clone(), change });
         }
         let shared = |point: &Point, run: &SweepRun| {
-            let same = |(p, r): (&Point, &SweepRun)| p.identity == point.identity && r.folder == run.folder;
+            let same = |(p, r): (&Point, &SweepRun)| {
+                p.identity == point.identity && r.folder == run.folder
+            };
             old.version == new.version && new.runs().any(same)
         };
         for (point, run) in old.runs() {
@@ -410,7 +433,10 @@ fn run_folders(out: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let folders = |place: &Path| -> Result<Vec<PathBuf>> {
         let dir = out.join(place);
-        let entries = fs::read_dir(&dir).at("read", &dir)?.collect::<io::Result<Vec<_>>>().at("read", &dir)?;
+        let entries = fs::read_dir(&dir)
+            .at("read", &dir)?
+            .collect::<io::Result<Vec<_>>>()
+            .at("read", &dir)?;
         let below = entries.iter().map(|entry| place.join(entry.file_name()));
         Ok(below.filter(|place| out.join(place).is_dir()).collect())
     };
@@ -427,7 +453,9 @@ fn is_of(manifest: &Manifest, sweep: &Sweep, point: &Point, run: &SweepRun) -> b
     let own = format!("seed = {}", manifest.seed);
     let lines = manifest.scenario.lines().map(|line| if line == own { "seed = 0" } else { line });
     let scenario: String = lines.flat_map(|line| [line, "\n"]).collect();
-    manifest.version == sweep.version && manifest.seed == run.seed && identity_of(&scenario) == point.identity
+    manifest.version == sweep.version
+        && manifest.seed == run.seed
+        && identity_of(&scenario) == point.identity
 }
 
 /// Whether a run is complete or stalled in a sweep's folder, whose files are as they were written.
@@ -439,7 +467,8 @@ fn is_complete(out: &Path, run: &SweepRun) -> bool {
 pub(crate) fn summary_of(out: &Path, run: &SweepRun) -> Option<Summary> {
     let dir = out.join(&run.folder);
     let summary = Summary::read(&dir).ok()?;
-    (is_result(&dir) && summary.seed == run.seed && summary.status != Status::Interrupted).then_some(summary)
+    (is_result(&dir) && summary.seed == run.seed && summary.status != Status::Interrupted)
+        .then_some(summary)
 }
 
 impl SweepRun {
@@ -477,8 +506,13 @@ fn remove(path: &Path) -> Result<()> {
 /// Keeps a second sweep out. The file stays; the lock ends with the process.
 fn lock(out: &Path) -> Result<File> {
     let path = out.join(LOCK);
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).at("create", &path)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .at("create", &path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

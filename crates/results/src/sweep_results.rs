@@ -1,7 +1,8 @@
 //! What is made of a sweep's runs: `sweep.parquet`, the statistics of each point, a table.
 //!
-//! Invariant: the bytes depend on the plan and the summaries alone, not on the order in which runs ended or how often the
-//! sweep was interrupted. What a run cost (`run` of the summary) is therefore left out.
+//! Invariant: the bytes depend on the plan and the summaries alone, not on the order in which runs
+//! ended or how often the sweep was interrupted. What a run cost (`run` of the summary) is
+//! therefore left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +13,8 @@ use crate::bins;
 use crate::censoring::{difference_of, shown};
 use crate::columns::{self, Of, ROW_GROUP, Table};
 use crate::compare::{
-    Difference, Estimate, Json, Tree, each_once, estimates, numbers, paired_differences, warnings_over, worst,
+    Difference, Estimate, Json, Tree, each_once, estimates, numbers, paired_differences,
+    warnings_over, worst,
 };
 use crate::error::Result;
 use crate::folder::remove_if_there;
@@ -47,7 +49,9 @@ pub fn finish_sweep(
     let mut resampler = Resampler::new();
     let mut rows: Vec<Row> = Vec::new();
     let found = summaries(folder.path(), &sweep)?;
-    let bins_of = |of: &Option<Summary>| of.as_ref().map_or_else(Ordered::default, |of| of.slowdown_by_size.clone());
+    let bins_of = |of: &Option<Summary>| {
+        of.as_ref().map_or_else(Ordered::default, |of| of.slowdown_by_size.clone())
+    };
     let bins: Vec<Ordered<SizeBin>> = found.iter().map(bins_of).collect();
     let mut found = found.into_iter();
     for point in &mut sweep.points {
@@ -55,10 +59,20 @@ pub fn finish_sweep(
         for run in &mut point.runs {
             let summary = found.next().flatten();
             run.status = Some(summary.as_ref().map_or(Status::Failed, |summary| summary.status));
-            let failure = failures.iter().find(|(number, _)| *number == run.run).map(|(_, reason)| reason.clone());
+            let failure = failures
+                .iter()
+                .find(|(number, _)| *number == run.run)
+                .map(|(_, reason)| reason.clone());
             run.reason = failure.filter(|_| !run.status.is_some_and(Status::is_final));
             let values = point.values.iter().map(|(_, value)| value.to_string()).collect();
-            rows.push(Row { run: run.run, point: point.point, seed: run.seed, status: run.status, values, of: None });
+            rows.push(Row {
+                run: run.run,
+                point: point.point,
+                seed: run.seed,
+                status: run.status,
+                values,
+                of: None,
+            });
             if let Some(summary) = summary {
                 if summary.status.is_final() {
                     let of = numbers(std::slice::from_ref(&summary))?.pop();
@@ -70,7 +84,10 @@ pub fn finish_sweep(
             }
         }
         point.warnings = warnings_over(&summaries);
-        let of: Vec<&Json> = rows[rows.len() - point.runs.len()..].iter().filter_map(|row| row.of.as_ref()).collect();
+        let of: Vec<&Json> = rows[rows.len() - point.runs.len()..]
+            .iter()
+            .filter_map(|row| row.of.as_ref())
+            .collect();
         let of: Vec<Option<&Json>> = of.into_iter().map(Some).collect();
         point.statistics = (!of.is_empty()).then(|| estimates(&of, &mut resampler));
     }
@@ -79,7 +96,12 @@ pub fn finish_sweep(
     write_rows(&folder.path().join(RESULTS), &sweep.grid, &rows)?;
     pool_sweep(folder.path(), &sweep, &bins)?;
     folder.write(&sweep)?;
-    let manifest = Manifest { kind: Kind::Sweep, status: sweep.status, warnings: warnings(&sweep), ..manifest };
+    let manifest = Manifest {
+        kind: Kind::Sweep,
+        status: sweep.status,
+        warnings: warnings(&sweep),
+        ..manifest
+    };
     html::sweep::write(folder.path(), &sweep, &manifest)?;
     manifest.write(folder.path())?;
     folder.tidy();
@@ -128,10 +150,18 @@ fn write_rows(path: &Path, grid: &[Axis], rows: &[Row]) -> Result<()> {
         ("run", Of::U32, "number of the run"),
         ("point", Of::U32, "number of the grid's point"),
         ("seed", Of::U64, "the seed"),
-        ("status", Of::Name, "how the run ended; statistics are null unless it is complete or stalled"),
+        (
+            "status",
+            Of::Name,
+            "how the run ended; statistics are null unless it is complete or stalled",
+        ),
     ];
     for (axis, numeric) in grid.iter().zip(&numeric) {
-        columns.push((&axis.key, if *numeric { Of::F64 } else { Of::Name }, "the grid's value of this key"));
+        columns.push((
+            &axis.key,
+            if *numeric { Of::F64 } else { Of::Name },
+            "the grid's value of this key",
+        ));
     }
     columns.extend(names.iter().map(|name| (name.as_str(), Of::OptionalF64, "as in summary.json")));
     let mut table = Table::create(path, &columns, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
@@ -178,15 +208,19 @@ pub fn sweep_table(sweep: &Sweep) -> String {
     let columns = columns_of(sweep);
     let drawn = &points[..points.len().min(SHOWN)];
     let mut marks = Marks::default();
-    let title = compared_with(sweep).map_or(String::new(), |with| format!("\nDifference to {with}, seed by seed:"));
-    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| point_rows(sweep, drawn, block, is_first, marks);
+    let title = compared_with(sweep)
+        .map_or(String::new(), |with| format!("\nDifference to {with}, seed by seed:"));
+    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| {
+        point_rows(sweep, drawn, block, is_first, marks)
+    };
     let mut lines = blocks(&columns, &title, &mut marks, &rows);
     if points.len() > drawn.len() {
         lines.push(format!("… and {} more points in sweep.json", points.len() - drawn.len()));
     }
     lines.push(String::new());
     let has_bound = |point: &&Point| {
-        let bound = |tree: &Tree<Estimate>| columns.iter().any(|column| shown(tree, &column.at()).at_least);
+        let bound =
+            |tree: &Tree<Estimate>| columns.iter().any(|column| shown(tree, &column.at()).at_least);
         point.statistics.as_ref().is_some_and(bound)
     };
     if drawn.iter().any(has_bound) {
@@ -201,7 +235,8 @@ pub fn sweep_table(sweep: &Sweep) -> String {
 
 /// The numbers that a sweep shows.
 pub(crate) fn columns_of(sweep: &Sweep) -> Vec<Column> {
-    let trees: Vec<&Tree<Estimate>> = sweep.points.iter().filter_map(|point| point.statistics.as_ref()).collect();
+    let trees: Vec<&Tree<Estimate>> =
+        sweep.points.iter().filter_map(|point| point.statistics.as_ref()).collect();
     columns_of_points(&sweep.shows, &trees)
 }
 
@@ -217,12 +252,14 @@ fn point_rows(
     for point in points {
         let mut row = vec![label(sweep, point.values.iter())];
         if is_first {
-            let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
+            let done =
+                point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
             row.extend([format!("{done}/{}", point.runs.len()), percent(share_of_flows(point))]);
         }
         for column in columns {
             let path = column.at();
-            let number = point.statistics.as_ref().map(|tree| shown(tree, &path)).unwrap_or_default();
+            let number =
+                point.statistics.as_ref().map(|tree| shown(tree, &path)).unwrap_or_default();
             row.push(number.text(|value| column.form.text(value)));
             row.extend(has_spread(column).then(|| half(&number.estimate, column.form)));
         }
@@ -230,7 +267,8 @@ fn point_rows(
     }
     let values = rows.len();
     for (point, first) in points.iter().filter_map(|point| Some((point, base_of(sweep, point)?))) {
-        let (Some(differences), Some(own), Some(first)) = (&point.differences, &point.statistics, &first.statistics)
+        let (Some(differences), Some(own), Some(first)) =
+            (&point.differences, &point.statistics, &first.statistics)
         else {
             continue;
         };
@@ -238,7 +276,10 @@ fn point_rows(
         row.extend(is_first.then(|| [String::new(), String::new()]).into_iter().flatten());
         for column in columns {
             row.push(difference_cell((first, own, differences), column, marks));
-            row.extend(has_spread(column).then(|| half_of(difference_of(first, own, differences, &column.at()))));
+            row.extend(
+                has_spread(column)
+                    .then(|| half_of(difference_of(first, own, differences, &column.at()))),
+            );
         }
         rows.push(row);
     }
@@ -246,7 +287,8 @@ fn point_rows(
 }
 
 fn heads(columns: &[Column], is_first: bool, line: usize) -> Vec<String> {
-    let start: Vec<String> = [["", "point"], ["", "runs"], ["flows", "done"]].map(|head| head[line].into()).into();
+    let start: Vec<String> =
+        [["", "point"], ["", "runs"], ["flows", "done"]].map(|head| head[line].into()).into();
     let mut row: Vec<String> = start.into_iter().take(if is_first { 3 } else { 1 }).collect();
     for column in columns {
         row.push(column.head[line].clone());
@@ -280,9 +322,12 @@ fn half_of(difference: Option<Difference>) -> String {
 /// The key whose first value the points are compared with: variants, else the first kind, else the
 /// first key that has several values.
 fn compared_key(sweep: &Sweep) -> Option<usize> {
-    let keys: Vec<usize> = (0..sweep.grid.len()).filter(|&key| sweep.grid[key].values.len() > 1).collect();
+    let keys: Vec<usize> =
+        (0..sweep.grid.len()).filter(|&key| sweep.grid[key].values.len() > 1).collect();
     let is = |of: fn(&str) -> bool| keys.iter().copied().find(|&key| of(&sweep.grid[key].key));
-    is(|key| key == "variant").or_else(|| is(|key| key.ends_with(".kind"))).or_else(|| keys.first().copied())
+    is(|key| key == "variant")
+        .or_else(|| is(|key| key.ends_with(".kind")))
+        .or_else(|| keys.first().copied())
 }
 
 /// What points are compared with, in words; `None` if no point is.
@@ -306,26 +351,35 @@ fn pair_points(sweep: &mut Sweep) {
         let others = point.values.iter().enumerate().filter(|(place, _)| *place != key);
         others.map(|(_, (_, value))| value.clone()).collect()
     };
-    let is_base = |point: &Point| point.values.0.get_index(key).is_some_and(|(_, value)| *value == base);
-    let bases: BTreeMap<Vec<String>, u32> =
-        sweep.points.iter().filter(|point| is_base(point)).map(|point| (rest(point), point.point)).collect();
+    let is_base =
+        |point: &Point| point.values.0.get_index(key).is_some_and(|(_, value)| *value == base);
+    let bases: BTreeMap<Vec<String>, u32> = sweep
+        .points
+        .iter()
+        .filter(|point| is_base(point))
+        .map(|point| (rest(point), point.point))
+        .collect();
     for point in &mut sweep.points {
         point.against = if is_base(point) { None } else { bases.get(&rest(point)).copied() };
     }
 }
 
-/// The differences of each point to the one that it is compared with, and the numbers that are shown.
+/// The differences of each point to the one that it is compared with, and the numbers that are
+/// shown.
 fn compare_points(sweep: &mut Sweep, rows: &[Row], resampler: &mut Resampler) {
     pair_points(sweep);
     let mut runs: BTreeMap<u32, Vec<(u64, &Json)>> = BTreeMap::new();
     for row in rows {
         runs.entry(row.point).or_default().extend(row.of.as_ref().map(|json| (row.seed, json)));
     }
-    let trees: Vec<Option<Tree<Estimate>>> = sweep.points.iter().map(|point| point.statistics.clone()).collect();
+    let trees: Vec<Option<Tree<Estimate>>> =
+        sweep.points.iter().map(|point| point.statistics.clone()).collect();
     let columns = columns_of(sweep);
     for point in &mut sweep.points {
         let Some(own) = &point.statistics else { continue };
-        let first = point.against.and_then(|number| Some((number, trees.get(number as usize - 1)?.as_ref()?)));
+        let first = point
+            .against
+            .and_then(|number| Some((number, trees.get(number as usize - 1)?.as_ref()?)));
         point.differences = first.and_then(|(number, first)| {
             let (a, b) = (runs.get(&number)?, runs.get(&point.point)?);
             Some(paired_differences((a, first), (b, own), resampler))
@@ -335,8 +389,12 @@ fn compare_points(sweep: &mut Sweep, rows: &[Row], resampler: &mut Resampler) {
     }
 }
 
-/// A point's values; a key is said where there are several of them and its value does not say enough.
-pub(crate) fn label<'a>(sweep: &Sweep, values: impl Iterator<Item = (&'a str, &'a String)>) -> String {
+/// A point's values; a key is said where there are several of them and its value does not say
+/// enough.
+pub(crate) fn label<'a>(
+    sweep: &Sweep,
+    values: impl Iterator<Item = (&'a str, &'a String)>,
+) -> String {
     let parts = values.map(|(key, value)| {
         let short = key.rsplit('.').next().unwrap_or(key);
         let alone = sweep.grid.len() == 1 || short == "kind" || short == "variant";
@@ -353,7 +411,8 @@ fn half(estimate: &Estimate, form: Form) -> String {
 
 fn notes(sweep: &Sweep) -> Vec<String> {
     let axes: Vec<String> = sweep.grid.iter().map(|axis| clean(&axis.key)).collect();
-    let of = if axes.is_empty() { "the scenario as it stands".to_string() } else { axes.join(" × ") };
+    let of =
+        if axes.is_empty() { "the scenario as it stands".to_string() } else { axes.join(" × ") };
     let mut lines = wrapped("points", &of);
     let seeds = sweep.seeds.len();
     let text = match seeds {
@@ -361,22 +420,33 @@ fn notes(sweep: &Sweep) -> Vec<String> {
         _ if seeds < FEW => format!(
             "half of the interval of the mean over {seeds} seeds; below {FEW} seeds it is the seeds' range, not 95 %"
         ),
-        _ => format!("half of the 95 % interval of the mean over {seeds} seeds (bootstrap); times are FCT unless QCT"),
+        _ => format!(
+            "half of the 95 % interval of the mean over {seeds} seeds (bootstrap); times are FCT unless QCT"
+        ),
     };
     lines.extend(wrapped("±", &text));
     for point in sweep.points.iter() {
         if let Some(reason) = &point.skipped {
-            lines.extend(wrapped("left out", &format!("{}: {}", label(sweep, point.values.iter()), clean(reason))));
+            lines.extend(wrapped(
+                "left out",
+                &format!("{}: {}", label(sweep, point.values.iter()), clean(reason)),
+            ));
         }
     }
     for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Failed)) {
         let reason = run.reason.as_deref().unwrap_or("its audit failed");
-        let text =
-            format!("run {}, {}, seed {}: {}", run.run, label(sweep, point.values.iter()), run.seed, clean(reason));
+        let text = format!(
+            "run {}, {}, seed {}: {}",
+            run.run,
+            label(sweep, point.values.iter()),
+            run.seed,
+            clean(reason)
+        );
         lines.extend(wrapped("FAILED", &text));
     }
     for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)) {
-        let text = format!("run {}, {}, seed {}", run.run, label(sweep, point.values.iter()), run.seed);
+        let text =
+            format!("run {}, {}, seed {}", run.run, label(sweep, point.values.iter()), run.seed);
         lines.extend(wrapped("STALLED", &text));
     }
     let warnings = warnings(sweep);
@@ -384,7 +454,10 @@ fn notes(sweep: &Sweep) -> Vec<String> {
         lines.extend(wrapped("warning", &clean(warning)));
     }
     if warnings.len() > WARNINGS {
-        lines.extend(wrapped("warning", &format!("and {} more in sweep.json", warnings.len() - WARNINGS)));
+        lines.extend(wrapped(
+            "warning",
+            &format!("and {} more in sweep.json", warnings.len() - WARNINGS),
+        ));
     }
     lines
 }

@@ -3,7 +3,9 @@
 //! Invariant: plain text without colour or control characters, whatever names a scenario gives.
 
 use crate::censoring::{difference_of, shown};
-use crate::compare::{Difference, Estimate, Noise, Tree, VariantResult, grouped_warnings, statistics};
+use crate::compare::{
+    Difference, Estimate, Noise, Tree, VariantResult, grouped_warnings, statistics,
+};
 use crate::format::{NONE, bytes, change, count, digits, percent, ratio, time, whole};
 use crate::interval::FEW;
 use crate::ordered::Ordered;
@@ -18,7 +20,8 @@ const NAME_LEAST: usize = 8;
 const WIDTH: usize = 100;
 
 /// What `≥` says in tables.
-pub(crate) const AT_LEAST: &str = "at least: what was open at the end counts with its age, and takes longer";
+pub(crate) const AT_LEAST: &str =
+    "at least: what was open at the end counts with its age, and takes longer";
 
 /// The share of flows completed.
 pub(crate) fn completed(result: &VariantResult) -> Option<f64> {
@@ -42,7 +45,10 @@ pub fn run_table(summary: &Summary) -> String {
         "flows     {} started, {} completed ({}), {}{} delivered, goodput {}",
         whole(summary.flows.started),
         whole(summary.flows.completed),
-        percent((summary.flows.started > 0).then(|| summary.flows.completed as f64 / summary.flows.started as f64)),
+        percent(
+            (summary.flows.started > 0)
+                .then(|| summary.flows.completed as f64 / summary.flows.started as f64)
+        ),
         not_started,
         bytes(summary.flows.bytes_delivered),
         summary.flows.goodput_gbps.map_or(NONE.into(), |g| format!("{} Gb/s", digits(g))),
@@ -57,8 +63,12 @@ pub fn run_table(summary: &Summary) -> String {
         ("out of order", packets.out_of_order),
     ];
     lines.extend(listed("packets", &of_packets.map(|(name, n)| format!("{} {name}", whole(n)))));
-    let drops: Vec<String> =
-        packets.dropped_by.iter().filter(|(_, n)| **n > 0).map(|(name, n)| format!("{} {name}", whole(*n))).collect();
+    let drops: Vec<String> = packets
+        .dropped_by
+        .iter()
+        .filter(|(_, n)| **n > 0)
+        .map(|(name, n)| format!("{} {name}", whole(*n)))
+        .collect();
     lines.extend(listed("drops", if drops.is_empty() { &[] } else { &drops }));
     lines.extend(other_lines(summary));
     lines.join("\n") + "\n"
@@ -68,7 +78,12 @@ fn title(summary: &Summary) -> String {
     let variant = summary.variant.as_ref().map_or(String::new(), |v| format!(" · {}", clean(v)));
     let world = serde_json::to_string(&summary.world).unwrap_or_default();
     let world = world.trim_matches('"');
-    format!("{}{variant} · seed {} · {world} · {}", clean(&summary.name), summary.seed, summary.status.name())
+    format!(
+        "{}{variant} · seed {} · {world} · {}",
+        clean(&summary.name),
+        summary.seed,
+        summary.status.name()
+    )
 }
 
 /// The numbers that the scenario shows.
@@ -95,21 +110,34 @@ fn classes(summary: &Summary) -> Vec<String> {
         heads("_ _ _ _ _ _ _ _ _ _ slow slow slow"),
         heads("class flows open mean p50 p90 p95 p99 p99.9 max p50 p95 p99"),
     ];
-    let of = |class: Option<&Tree<Estimate>>, keys: &[&str], form: fn(Option<f64>) -> String| -> Vec<String> {
+    let of = |class: Option<&Tree<Estimate>>,
+              keys: &[&str],
+              form: fn(Option<f64>) -> String|
+     -> Vec<String> {
         let text = |key: &&str| class.map_or(NONE.into(), |class| shown(class, &[key]).text(form));
         keys.iter().map(text).collect()
     };
     let numbers = statistics(summary);
     let branch = |object: &str| numbers.branch(&[object]).map(Ordered::iter).into_iter().flatten();
-    let slowdowns = branch("slowdown").map(|(_, slowdown)| Some(slowdown)).chain(std::iter::repeat(None));
-    for (((class, times), slowdown), (_, fct)) in branch("fct_us").zip(slowdowns).zip(summary.fct_us.iter()) {
+    let slowdowns =
+        branch("slowdown").map(|(_, slowdown)| Some(slowdown)).chain(std::iter::repeat(None));
+    for (((class, times), slowdown), (_, fct)) in
+        branch("fct_us").zip(slowdowns).zip(summary.fct_us.iter())
+    {
         let row = vec![short(class), whole(fct.count), whole(fct.unfinished)];
         rows.push([row, of(Some(times), &TIMES, time), of(slowdown, &SLOWDOWNS, ratio)].concat());
     }
     let qct = &summary.qct_us;
     if qct.started > 0 {
-        let row = vec!["queries".to_string(), whole(qct.completed), whole(qct.started.saturating_sub(qct.completed))];
-        rows.push([row, of(numbers.at(&["qct_us"]), &TIMES, time), vec![String::new(); SLOWDOWNS.len()]].concat());
+        let row = vec![
+            "queries".to_string(),
+            whole(qct.completed),
+            whole(qct.started.saturating_sub(qct.completed)),
+        ];
+        rows.push(
+            [row, of(numbers.at(&["qct_us"]), &TIMES, time), vec![String::new(); SLOWDOWNS.len()]]
+                .concat(),
+        );
     }
     fitted(rows)
 }
@@ -127,12 +155,22 @@ fn other_lines(summary: &Summary) -> Vec<String> {
     );
     let rtt = &summary.rtt_us;
     if rtt.count > 0 {
-        let parts = [("p50", rtt.p50), ("p90", rtt.p90), ("p95", rtt.p95), ("p99", rtt.p99), ("p99.9", rtt.p999)];
+        let parts = [
+            ("p50", rtt.p50),
+            ("p90", rtt.p90),
+            ("p95", rtt.p95),
+            ("p99", rtt.p99),
+            ("p99.9", rtt.p999),
+        ];
         let parts = parts.map(|(name, value)| format!("{name} {}", time(value)));
-        lines.extend(listed("probes", &[vec![format!("{} round trips", whole(rtt.count))], parts.to_vec()].concat()));
+        lines.extend(listed(
+            "probes",
+            &[vec![format!("{} round trips", whole(rtt.count))], parts.to_vec()].concat(),
+        ));
     }
     for (name, counters) in &summary.mechanisms {
-        let counters: Vec<_> = counters.iter().map(|(key, n)| format!("{} {}", whole(*n), clean(key))).collect();
+        let counters: Vec<_> =
+            counters.iter().map(|(key, n)| format!("{} {}", whole(*n), clean(key))).collect();
         lines.extend(listed(&short(name), &counters));
     }
     let run = &summary.run;
@@ -143,11 +181,13 @@ fn other_lines(summary: &Summary) -> Vec<String> {
             format!("{} simulated", time(Some(run.simulated_s * 1e6))),
             format!("{} packet-hops", whole(run.packet_hops)),
             format!("{} packet-hops/s", count(Some(run.packet_hops_per_s.round()))),
-            run.peak_rss_bytes.map_or("memory unknown".into(), |n| format!("{} of memory", bytes(n))),
+            run.peak_rss_bytes
+                .map_or("memory unknown".into(), |n| format!("{} of memory", bytes(n))),
             format!("{} thread{}", run.threads, if run.threads == 1 { "" } else { "s" }),
         ],
     ));
-    let audit = if summary.audit.conserved { "packets and bytes are conserved" } else { "NOT CONSERVED" };
+    let audit =
+        if summary.audit.conserved { "packets and bytes are conserved" } else { "NOT CONSERVED" };
     lines.push(format!("audit     {audit}"));
     for warning in &summary.warnings {
         lines.extend(wrapped("warning", &clean(warning)));
@@ -155,7 +195,8 @@ fn other_lines(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// Variants beside each other, then their differences to the first one, marked where they are beyond the noise.
+/// Variants beside each other, then their differences to the first one, marked where they are
+/// beyond the noise.
 ///
 /// The share of flows completed comes first; a mean stands behind the share that it is the mean of.
 pub fn compare_table(results: &[VariantResult]) -> String {
@@ -165,14 +206,17 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     let columns = columns(&names, &trees);
     let mut marks = Marks::default();
     let title = format!("\nDifference to {}, seed by seed:", clean(&first.variant));
-    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| compare_rows(results, block, is_first, marks);
+    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| {
+        compare_rows(results, block, is_first, marks)
+    };
     let mut lines = blocks(&columns, &title, &mut marks, &rows);
     let seeds: Vec<String> = first.seeds.iter().take(12).map(u64::to_string).collect();
     let more = if first.seeds.len() > 12 { ", …" } else { "" };
     let what = if first.seeds.len() == 1 { "seed" } else { "means over seeds" };
     lines.push(format!("\n{what} {}{more}; times are FCT unless QCT is said", seeds.join(", ")));
-    let has_bounds =
-        |result: &VariantResult| columns.iter().any(|column| shown(&result.statistics, &column.at()).at_least);
+    let has_bounds = |result: &VariantResult| {
+        columns.iter().any(|column| shown(&result.statistics, &column.at()).at_least)
+    };
     if results.iter().any(has_bounds) {
         lines.extend(wrapped("\u{2265}", AT_LEAST));
     }
@@ -191,8 +235,8 @@ pub fn compare_table(results: &[VariantResult]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A paragraph a variant: the shown numbers whose change is beyond the noise, the better ones first.
-/// Fewer than six seeds give none, since they have no interval.
+/// A paragraph a variant: the shown numbers whose change is beyond the noise, the better ones
+/// first. Fewer than six seeds give none, since they have no interval.
 fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
     let Some((first, others)) = results.split_first() else { return Vec::new() };
     let mut lines = Vec::new();
@@ -204,7 +248,8 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
                 continue;
             };
             let of = difference_of(&first.statistics, &result.statistics, differences, &path);
-            let Some(Difference { noise: Noise::Beyond, mean: Some(mean), relative, .. }) = of else {
+            let Some(Difference { noise: Noise::Beyond, mean: Some(mean), relative, .. }) = of
+            else {
                 continue;
             };
             let number = |tree: &Tree<Estimate>| shown(tree, &path).text(|n| column.form.text(n));
@@ -212,14 +257,20 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
             let text = format!("{} {was} → {is} ({})", clean(&column.caption), change(relative));
             if (mean < 0.0) == less_is_better { better.push(text) } else { worse.push(text) }
         }
-        let side = |name: &str, of: &[String]| (!of.is_empty()).then(|| format!("{name}: {}", of.join(", ")));
-        let sides: Vec<String> = [side("better", &better), side("worse", &worse)].into_iter().flatten().collect();
+        let side = |name: &str, of: &[String]| {
+            (!of.is_empty()).then(|| format!("{name}: {}", of.join(", ")))
+        };
+        let sides: Vec<String> =
+            [side("better", &better), side("worse", &worse)].into_iter().flatten().collect();
         if !sides.is_empty() {
             lines.extend(wrapped(&clean(&result.variant), &sides.join("; ")));
         }
     }
     if !lines.is_empty() {
-        lines.insert(0, format!("\nVerdict: changes from {} beyond the noise", clean(&first.variant)));
+        lines.insert(
+            0,
+            format!("\nVerdict: changes from {} beyond the noise", clean(&first.variant)),
+        );
     }
     lines
 }
@@ -227,7 +278,12 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
 /// Rows of values and of differences below them, and how many there are of values with their heads.
 type Rows = (Vec<Vec<String>>, usize);
 
-fn compare_rows(results: &[VariantResult], columns: &[Column], is_first: bool, marks: &mut Marks) -> Rows {
+fn compare_rows(
+    results: &[VariantResult],
+    columns: &[Column],
+    is_first: bool,
+    marks: &mut Marks,
+) -> Rows {
     let heads = |line: usize| {
         let start = [["", "variant"][line], ["flows", "done"][line]].map(String::from);
         let start = start.into_iter().take(if is_first { 2 } else { 1 });
@@ -237,7 +293,8 @@ fn compare_rows(results: &[VariantResult], columns: &[Column], is_first: bool, m
     for result in results {
         let mut row = vec![clean(&result.variant)];
         row.extend(is_first.then(|| percent(completed(result))));
-        let number = |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
+        let number =
+            |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
         row.extend(columns.iter().map(number));
         rows.push(row);
     }
@@ -299,7 +356,8 @@ const BESIDE: usize = 3;
 pub fn sizes_table(results: &[VariantResult]) -> String {
     let mut lines = vec!["slowdown by flow size (p50, p95, p99 of the completed)".to_string()];
     for block in results.chunks(BESIDE) {
-        let heads = block.iter().flat_map(|result| [short(&result.variant), String::new(), String::new()]);
+        let heads =
+            block.iter().flat_map(|result| [short(&result.variant), String::new(), String::new()]);
         let mut rows = vec![
             [String::new(), String::new()].into_iter().chain(heads).collect::<Vec<_>>(),
             ["flows", "up to"]
@@ -309,18 +367,22 @@ pub fn sizes_table(results: &[VariantResult]) -> String {
                 .collect(),
         ];
         let mut names: Vec<&str> = Vec::new();
-        for (name, _) in
-            block.iter().filter_map(|result| result.statistics.branch(&["slowdown_by_size"])).flat_map(Ordered::iter)
+        for (name, _) in block
+            .iter()
+            .filter_map(|result| result.statistics.branch(&["slowdown_by_size"]))
+            .flat_map(Ordered::iter)
         {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
         for name in names {
-            let number =
-                |result: &VariantResult, key: &str| result.statistics.leaf(&["slowdown_by_size", name, key])?.mean;
+            let number = |result: &VariantResult, key: &str| {
+                result.statistics.leaf(&["slowdown_by_size", name, key])?.mean
+            };
             let to = block.iter().find_map(|result| number(result, "to_bytes"));
-            let mut row = vec![name.to_string(), to.map_or(NONE.into(), |to| bytes(to.round() as u64))];
+            let mut row =
+                vec![name.to_string(), to.map_or(NONE.into(), |to| bytes(to.round() as u64))];
             for result in block {
                 row.extend(["p50", "p95", "p99"].map(|key| ratio(number(result, key))));
             }
@@ -360,7 +422,10 @@ impl Marks {
                  figure in 20 is marked)",
             ),
             ('~', "all seeds agree on the sign, but they are too few for a 95 % interval"),
-            ('=', "identical in every seed: the seeds do not vary it, so nothing tells it from noise"),
+            (
+                '=',
+                "identical in every seed: the seeds do not vary it, so nothing tells it from noise",
+            ),
             ('?', "what was open at the end could undo it"),
         ];
         for (mark, meaning) in meanings {
@@ -369,7 +434,8 @@ impl Marks {
             }
         }
         if seeds < 2 {
-            let text = "one seed: nothing tells a difference from noise; run more with --seeds 1..10";
+            let text =
+                "one seed: nothing tells a difference from noise; run more with --seeds 1..10";
             lines.extend(wrapped("note", text));
         } else if seeds < FEW {
             let odds = 1u32 << (seeds - 1);
@@ -379,14 +445,17 @@ impl Marks {
             );
             lines.extend(wrapped("note", &text));
         } else if !self.0.contains(&'*') {
-            lines.extend(wrapped("note", "no difference is beyond the noise (95 % intervals, bootstrap over seeds)"));
+            lines.extend(wrapped(
+                "note",
+                "no difference is beyond the noise (95 % intervals, bootstrap over seeds)",
+            ));
         }
         lines
     }
 }
 
-/// Puts digits above those of differences, which have a mark or a blank behind them, where there is room. The first
-/// `values` rows are no differences.
+/// Puts digits above those of differences, which have a mark or a blank behind them, where there is
+/// room. The first `values` rows are no differences.
 fn line_up(rows: &mut [Vec<String>], values: usize, marks: &Marks) {
     let (above, below) = rows.split_at_mut(values);
     if marks.0.is_empty() || below.is_empty() {
@@ -426,8 +495,10 @@ fn share_cell(
         (Some(a), Some(b)) if b > 0.0 => Some(a / b - 1.0),
         _ => None,
     };
-    // The share is no statistic of the summary; where as many flows started, the flows completed tell of it.
-    let as_many = differences.leaf(&["flows", "started"]).is_some_and(|d| d.interval == Some([0.0, 0.0]));
+    // The share is no statistic of the summary; where as many flows started, the flows completed
+    // tell of it.
+    let as_many =
+        differences.leaf(&["flows", "started"]).is_some_and(|d| d.interval == Some([0.0, 0.0]));
     let flows = differences.leaf(&["flows", "completed"]).filter(|_| as_many);
     format!("{}{}", change(share), marks.of(flows))
 }
@@ -479,8 +550,10 @@ fn listed(name: &str, parts: &[String]) -> Vec<String> {
         return vec![format!("{name:<9} none")];
     }
     let last = parts.len() - 1;
-    let with_commas =
-        parts.iter().enumerate().map(|(at, part)| if at < last { format!("{part},") } else { part.clone() });
+    let with_commas = parts
+        .iter()
+        .enumerate()
+        .map(|(at, part)| if at < last { format!("{part},") } else { part.clone() });
     fill(name, with_commas)
 }
 
@@ -533,9 +606,21 @@ mod tests {
     use crate::summary::{Fct, Flows, Packets, Qct};
 
     fn summary(seed: u64, times: f64) -> Summary {
-        let fct = Fct { count: 9, mean: Some(times), p50: Some(times), p99: Some(times * 9.9), ..Fct::default() };
-        let qct = Qct { completed_fraction: Some(0.9996), mean: Some(times), p99: Some(times), ..Qct::default() };
-        let packets = Packets { dropped: 99_000 + seed, ecn_marked: 123_456 * seed, ..Packets::default() };
+        let fct = Fct {
+            count: 9,
+            mean: Some(times),
+            p50: Some(times),
+            p99: Some(times * 9.9),
+            ..Fct::default()
+        };
+        let qct = Qct {
+            completed_fraction: Some(0.9996),
+            mean: Some(times),
+            p99: Some(times),
+            ..Qct::default()
+        };
+        let packets =
+            Packets { dropped: 99_000 + seed, ecn_marked: 123_456 * seed, ..Packets::default() };
         let flows = Flows { started: 100_000, completed: 99_999, ..Flows::default() };
         let fct_us = ["all", "mice", "elephants"].map(|class| (class.to_string(), fct.clone()));
         Summary {
@@ -550,21 +635,36 @@ mod tests {
     }
 
     fn table(seeds: u64, factor: impl Fn(u64) -> f64) -> String {
-        let runs = |factor: &dyn Fn(u64) -> f64| (1..=seeds).map(|s| summary(s, 1_230.0 * factor(s))).collect();
-        let one: (String, Vec<Summary>) = ("a name that is far too long".into(), runs(&|s| 1.0 + s as f64 / 10.0));
-        let other = ("another name that is far too long".into(), runs(&|s| (1.0 + s as f64 / 10.0) * factor(s)));
+        let runs = |factor: &dyn Fn(u64) -> f64| {
+            (1..=seeds).map(|s| summary(s, 1_230.0 * factor(s))).collect()
+        };
+        let one: (String, Vec<Summary>) =
+            ("a name that is far too long".into(), runs(&|s| 1.0 + s as f64 / 10.0));
+        let other = (
+            "another name that is far too long".into(),
+            runs(&|s| (1.0 + s as f64 / 10.0) * factor(s)),
+        );
         compare_table(&crate::compare(&[one, other]).unwrap())
     }
 
     #[test]
     fn what_is_beyond_the_noise_is_marked_and_explained() {
         let clear = table(8, |_| 1.25);
-        assert!(clear.contains("+25%*") && clear.contains("\n*         beyond the noise"), "{clear}");
+        assert!(
+            clear.contains("+25%*") && clear.contains("\n*         beyond the noise"),
+            "{clear}"
+        );
         let noise = table(8, |seed| if seed % 2 == 0 { 1.2 } else { 0.8 });
-        assert!(!noise.contains('*') && noise.contains("no difference is beyond the noise"), "{noise}");
+        assert!(
+            !noise.contains('*') && noise.contains("no difference is beyond the noise"),
+            "{noise}"
+        );
         let few = table(3, |_| 1.25);
         assert!(few.contains("+25%~") && few.contains("one time in 4"), "{few}");
-        assert!(few.contains("0%=") && few.contains("\n=         identical in every seed"), "{few}");
+        assert!(
+            few.contains("0%=") && few.contains("\n=         identical in every seed"),
+            "{few}"
+        );
         let one = table(1, |_| 1.25);
         assert!(!one.contains('~') && one.contains("one seed"), "{one}");
         for text in [clear, noise, few, one, table(6, |_| 98.765), table(6, |_| 12_345.0)] {
@@ -575,11 +675,13 @@ mod tests {
     #[test]
     fn verdict_names_the_changes_beyond_the_noise_the_better_ones_first() {
         let worse = table(8, |_| 1.25);
-        let (_, verdict) = worse.split_once("\nVerdict: changes from a name that is far too long").unwrap();
+        let (_, verdict) =
+            worse.split_once("\nVerdict: changes from a name that is far too long").unwrap();
         assert!(verdict.contains("worse: ") && verdict.contains("(+25%)"), "{verdict}");
         assert!(!verdict.contains("better: ") && !verdict.contains("timeouts"), "{verdict}");
         assert!(table(8, |_| 0.5).contains("better: "), "half the time is better");
-        for unclear in [table(8, |seed| if seed % 2 == 0 { 1.2 } else { 0.8 }), table(3, |_| 1.25)] {
+        for unclear in [table(8, |seed| if seed % 2 == 0 { 1.2 } else { 0.8 }), table(3, |_| 1.25)]
+        {
             assert!(!unclear.contains("Verdict"), "{unclear}");
         }
     }

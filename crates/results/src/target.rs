@@ -36,7 +36,11 @@ impl Owner {
     }
 
     fn of(manifest: &Manifest) -> Owner {
-        Owner { kind: manifest.kind, name: manifest.name.clone(), variant: manifest.variant.clone() }
+        Owner {
+            kind: manifest.kind,
+            name: manifest.name.clone(),
+            variant: manifest.variant.clone(),
+        }
     }
 }
 
@@ -81,7 +85,11 @@ pub(crate) fn check_target(out: &Path, owner: &Owner, force: bool) -> Result<()>
         return Err(Error::OtherResult { path, holds, now });
     }
     let foreign = foreign_files(out, &manifest)?;
-    if foreign.is_empty() { Ok(()) } else { Err(Error::ForeignFiles(out.to_path_buf(), told(&foreign))) }
+    if foreign.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::ForeignFiles(out.to_path_buf(), told(&foreign)))
+    }
 }
 
 /// The error that `out` has something else in it, and what.
@@ -155,13 +163,21 @@ mod tests {
         check_target(&dir, &owner, false).expect("an empty folder is free");
         fs::create_dir(dir.join("sub")).unwrap();
         fs::write(dir.join("sub/flows.parquet"), "").unwrap();
-        let manifest = Manifest { name: "x".into(), variant: Some("v".into()), ..Manifest::new("1", "") };
+        let manifest =
+            Manifest { name: "x".into(), variant: Some("v".into()), ..Manifest::new("1", "") };
         manifest.clone().write(&dir).unwrap();
         check_target(&dir, &owner, false).unwrap();
-        let others = [Owner::new(Kind::Run, "x"), Owner::new(Kind::Compare, "x"), Owner::new(Kind::Run, "y")];
+        let others = [
+            Owner::new(Kind::Run, "x"),
+            Owner::new(Kind::Compare, "x"),
+            Owner::new(Kind::Run, "y"),
+        ];
         for other in others {
             let refused = check_target(&dir, &other, false).unwrap_err();
-            assert!(refused.to_string().contains("holds a run of \"x\", variant \"v\""), "{refused}");
+            assert!(
+                refused.to_string().contains("holds a run of \"x\", variant \"v\""),
+                "{refused}"
+            );
             check_target(&dir, &other, true).unwrap();
         }
         // What the manifest does not list is somebody's, hidden or not, at any depth.

@@ -1,11 +1,14 @@
-//! A trace of a run for <https://ui.perfetto.dev> or chrome://tracing: flows and queries as slices of their hosts, queues
-//! as counters of their nodes. Chrome's trace event format, JSON object form.
+//! A trace of a run for <https://ui.perfetto.dev> or chrome://tracing: flows and queries as slices
+//! of their hosts, queues as counters of their nodes. Chrome's trace event format, JSON object
+//! form.
 //!
-//! Processes: host h is 1 + h, switch s is 1,000,000,000 + s. Times are microseconds with all digits.
+//! Processes: host h is 1 + h, switch s is 1,000,000,000 + s. Times are microseconds with all
+//! digits.
 //!
-//! Invariant: an event is one line, and the bytes depend on the records alone. Flows, queries and samples each come in
-//! the order of a run, but a run interleaves the three as it likes, and that depends on threads. So the trace has all
-//! flows, then all queries, then all counters, then the names: what follows the flows waits in files of its own.
+//! Invariant: an event is one line, and the bytes depend on the records alone. Flows, queries and
+//! samples each come in the order of a run, but a run interleaves the three as it likes, and that
+//! depends on threads. So the trace has all flows, then all queries, then all counters, then the
+//! names: what follows the flows waits in files of its own.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -70,7 +73,8 @@ fn us(time: Time) -> String {
 }
 
 impl Trace {
-    /// Creates the file, and two beside it that [`Trace::close`] removes: of queries and of counters.
+    /// Creates the file, and two beside it that [`Trace::close`] removes: of queries and of
+    /// counters.
     pub fn create(
         path: &Path,
         [queries, counters]: [&Path; 2],
@@ -87,7 +91,8 @@ impl Trace {
     pub fn flow(&mut self, flow: &FlowRecord) -> Result<()> {
         let class = json!(self.classes[flow.class as usize]);
         let process = self.host(flow.src);
-        // A response to a request, or a message of a persistent connection, may bear its connection's number again.
+        // A response to a request, or a message of a persistent connection, may bear its
+        // connection's number again.
         let id = format!("{}.{}", flow.flow, flow.start.as_ps());
         let args = format!(
             "{{\"flow\":{},\"class\":{class},\"dst\":{},\"bytes\":{},\"retransmitted\":{},\"timeouts\":{}}}",
@@ -100,10 +105,20 @@ impl Trace {
     /// Adds a query: a slice of the host that asks.
     pub fn query(&mut self, query: &QueryRecord) -> Result<()> {
         let process = self.host(query.client);
-        let args =
-            format!("{{\"query\":{},\"degree\":{},\"completed\":{}}}", query.query, query.degree, query.completed);
+        let args = format!(
+            "{{\"query\":{},\"degree\":{},\"completed\":{}}}",
+            query.query, query.degree, query.completed
+        );
         let name = format!("{} ×{}", self.classes[query.class as usize], query.degree);
-        slice(&mut self.queries, "query", &name, &query.query.to_string(), process, (query.start, query.finish), &args)
+        slice(
+            &mut self.queries,
+            "query",
+            &name,
+            &query.query.to_string(),
+            process,
+            (query.start, query.finish),
+            &args,
+        )
     }
 
     /// Adds a sample of a queue: two counters of its node.
@@ -138,7 +153,9 @@ impl Trace {
             ))?;
         }
         // JSON wants no comma after the last event.
-        out.line(format_args!("{{\"ph\":\"M\",\"name\":\"trace\",\"pid\":0,\"args\":{{\"by\":\"millpond\"}}}}\n]}}"))?;
+        out.line(format_args!(
+            "{{\"ph\":\"M\",\"name\":\"trace\",\"pid\":0,\"args\":{{\"by\":\"millpond\"}}}}\n]}}"
+        ))?;
         out.out.flush().at("write", &out.path)?;
         out.out.get_ref().sync_all().at("write", &out.path)
     }
@@ -162,7 +179,9 @@ fn slice(
     args: &str,
 ) -> Result<()> {
     let name = json!(name);
-    let common = format!("\"cat\":\"{category}\",\"name\":{name},\"id\":\"{id}\",\"pid\":{process},\"tid\":{process}");
+    let common = format!(
+        "\"cat\":\"{category}\",\"name\":{name},\"id\":\"{id}\",\"pid\":{process},\"tid\":{process}"
+    );
     let start = us(start);
     out.line(format_args!("{{\"ph\":\"b\",{common},\"ts\":{start},\"args\":{args}}},"))?;
     match finish {
@@ -191,7 +210,8 @@ mod tests {
     #[test]
     fn the_bytes_do_not_depend_on_how_records_interleave() {
         let query = QueryRecord { client: 7, ..QueryRecord::default() };
-        let queue = |node| QueueRecord { at: Time::from_us(5), node, port: 2, bytes: 3000, packets: 2 };
+        let queue =
+            |node| QueueRecord { at: Time::from_us(5), node, port: 2, bytes: 3000, packets: 2 };
         type Write<'a> = &'a dyn Fn(&mut Trace) -> Result<()>;
         let records: [Write; 5] = [
             &|trace| trace.flow(&flow(1, 4)),
@@ -205,18 +225,22 @@ mod tests {
             let path = dir.join(name);
             let beside = [".queries", ".counters"].map(|name| dir.join(name));
             let parts = [beside[0].as_path(), beside[1].as_path()];
-            let mut trace = Trace::create(&path, parts, vec!["web".into()], vec!["leaf0".into()]).unwrap();
+            let mut trace =
+                Trace::create(&path, parts, vec!["web".into()], vec!["leaf0".into()]).unwrap();
             order.iter().for_each(|at| records[*at](&mut trace).unwrap());
             trace.close().unwrap();
             assert!(beside.iter().all(|path| !path.exists()));
             fs::read_to_string(path).unwrap()
         };
         let whole = write("a", [0, 1, 2, 3, 4]);
-        for (name, order) in [("b", [3, 2, 0, 4, 1]), ("c", [2, 3, 4, 0, 1]), ("d", [0, 3, 1, 4, 2])] {
+        for (name, order) in
+            [("b", [3, 2, 0, 4, 1]), ("c", [2, 3, 4, 0, 1]), ("d", [0, 3, 1, 4, 2])]
+        {
             assert_eq!(write(name, order), whole);
         }
         let json: serde_json::Value = serde_json::from_str(&whole).unwrap();
-        // Two flows of two lines, a query's beginning, four counters, five names, and the last line.
+        // Two flows of two lines, a query's beginning, four counters, five names, and the last
+        // line.
         assert_eq!(json["traceEvents"].as_array().unwrap().len(), 15);
     }
 }

@@ -1,7 +1,9 @@
-//! Writes one run: rows as flows and queries end, statistics while they pass, the summary and the page at the end.
+//! Writes one run: rows as flows and queries end, statistics while they pass, the summary and the
+//! page at the end.
 //!
-//! Invariant: memory grows with the records of what is open at the end, and with no others; the bytes depend on the
-//! records, their order and the totals alone (manifest aside); without [`RunWriter::finish`] no file of the run remains.
+//! Invariant: memory grows with the records of what is open at the end, and with no others; the
+//! bytes depend on the records, their order and the totals alone (manifest aside); without
+//! [`RunWriter::finish`] no file of the run remains.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,12 +22,15 @@ use crate::error::{At, Error, Result};
 use crate::html;
 use crate::manifest::{Kind, Manifest};
 use crate::ordered::Ordered;
-use crate::record::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::record::{
+    ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+};
 use crate::shows::{Column, columns};
 use crate::sizes::{self, BySize, SIZES, SizeBins};
 use crate::statistics::Samples;
 use crate::summary::{
-    Application, Fct, Flows, Latency, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary, Timers, Totals, World,
+    Application, Fct, Flows, Latency, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary,
+    Timers, Totals, World,
 };
 use crate::survival::percentiles;
 
@@ -48,7 +53,8 @@ pub struct Header {
     pub variant: Option<String>,
     /// Where it runs.
     pub world: World,
-    /// Every traffic's name, then the classes of CSV files. Unique, and none of `all`, `mice`, `elephants`.
+    /// Every traffic's name, then the classes of CSV files. Unique, and none of `all`, `mice`,
+    /// `elephants`.
     pub classes: Vec<String>,
     /// Flows smaller than this are mice.
     pub mice: Bytes,
@@ -65,17 +71,37 @@ pub(crate) const FLOW_COLUMNS: [tables::Column<'static>; 14] = [
     ("dst", Of::U32, "receiving host"),
     ("bytes", Of::I64, "application bytes"),
     ("start_us", Of::F64, "when it started, in microseconds"),
-    ("fct_us", Of::OptionalF64, "start to last byte delivered in order, in microseconds; null if unfinished"),
-    ("fct_sender_us", Of::OptionalF64, "first data byte sent to last byte acknowledged, in microseconds"),
+    (
+        "fct_us",
+        Of::OptionalF64,
+        "start to last byte delivered in order, in microseconds; null if unfinished",
+    ),
+    (
+        "fct_sender_us",
+        Of::OptionalF64,
+        "first data byte sent to last byte acknowledged, in microseconds",
+    ),
     ("slowdown", Of::OptionalF64, "fct_us over that of the same flow alone in the empty network"),
-    ("retransmitted", Of::OptionalU32, "data packets sent again; null for a call on a persistent connection"),
-    ("timeouts", Of::OptionalU32, "retransmission timeouts; null for a call on a persistent connection"),
+    (
+        "retransmitted",
+        Of::OptionalU32,
+        "data packets sent again; null for a call on a persistent connection",
+    ),
+    (
+        "timeouts",
+        Of::OptionalU32,
+        "retransmission timeouts; null for a call on a persistent connection",
+    ),
     (
         "out_of_order",
         Of::OptionalU32,
         "data packets that arrived before an earlier one, late or lost; null if not counted",
     ),
-    ("path_changes", Of::OptionalU32, "how often the path changed between two packets; null if not counted"),
+    (
+        "path_changes",
+        Of::OptionalU32,
+        "how often the path changed between two packets; null if not counted",
+    ),
     ("query", Of::OptionalU32, "the query that it answers"),
 ];
 
@@ -85,7 +111,11 @@ pub(crate) const QUERY_COLUMNS: [tables::Column<'static>; 7] = [
     ("client", Of::U32, "the host that asks"),
     ("degree", Of::U32, "flows that answer"),
     ("start_us", Of::F64, "when its first request was sent, or it started, in microseconds"),
-    ("qct_us", Of::OptionalF64, "start to last response complete, in microseconds; null if unfinished"),
+    (
+        "qct_us",
+        Of::OptionalF64,
+        "start to last response complete, in microseconds; null if unfinished",
+    ),
     ("completed", Of::U32, "responses complete"),
 ];
 
@@ -148,12 +178,14 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Opens the files of a run in `dir`, which is a [`Folder`](crate::Folder) or a folder within one, made if need be.
+    /// Opens the files of a run in `dir`, which is a [`Folder`](crate::Folder) or a folder within
+    /// one, made if need be.
     pub fn new(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
         RunWriter::keeping(Keep::All, dir, header)
     }
 
-    /// The same for a run of which only `summary.json` and `manifest.json` are kept: no rows, no page.
+    /// The same for a run of which only `summary.json` and `manifest.json` are kept: no rows, no
+    /// page.
     pub fn summary_only(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
         RunWriter::keeping(Keep::Summary, dir, header)
     }
@@ -172,10 +204,12 @@ impl RunWriter {
         ];
         // From here on, dropping the writer removes the files.
         if matches!(keep, Keep::Flows | Keep::All) {
-            writer.flows = Some(Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?);
+            writer.flows =
+                Some(Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?);
         }
         if keep != Keep::Summary {
-            let table = Table::create(&writer.dir.join(QUERIES), &QUERY_COLUMNS, &notes[..1], ROW_GROUP)?;
+            let table =
+                Table::create(&writer.dir.join(QUERIES), &QUERY_COLUMNS, &notes[..1], ROW_GROUP)?;
             writer.queries = Some(table);
         }
         Ok(writer)
@@ -194,7 +228,9 @@ impl RunWriter {
             slowdown: (0..classes).map(|n| Slowdowns::new(samples("slowdown", n))).collect(),
             by_size: BySize::new(longer(&spill, "size")),
             qct: Completions::new(samples("qct", 0)),
-            qct_by_class: (0..header.classes.len()).map(|n| Completions::new(samples("qct-of", n))).collect(),
+            qct_by_class: (0..header.classes.len())
+                .map(|n| Completions::new(samples("qct-of", n)))
+                .collect(),
             applications: Vec::new(),
             rtt: samples("rtt", 0),
             timers: None,
@@ -215,7 +251,8 @@ impl RunWriter {
     pub fn in_memory(header: Header) -> Result<RunWriter> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let spill = std::env::temp_dir().join(format!(".millpond-{}-{number}-", std::process::id()));
+        let spill =
+            std::env::temp_dir().join(format!(".millpond-{}-{number}-", std::process::id()));
         let mut writer = RunWriter::collecting(Keep::Summary, spill, PathBuf::new(), header)?;
         // There are no files to remove.
         writer.finished = true;
@@ -225,8 +262,11 @@ impl RunWriter {
     /// Writes this, too. Call before the first record.
     pub fn capture(&mut self, what: &Captures) -> Result<()> {
         if what.timers {
-            let samples = |what: &str, n: usize| Samples::new(longer(&self.spill, format!("{what}-{n}")));
-            self.timers = Some((0..self.fct.len()).map(|n| [samples("srtt", n), samples("rto", n)]).collect());
+            let samples =
+                |what: &str, n: usize| Samples::new(longer(&self.spill, format!("{what}-{n}")));
+            self.timers = Some(
+                (0..self.fct.len()).map(|n| [samples("srtt", n), samples("rto", n)]).collect(),
+            );
         }
         if self.finished {
             return Ok(());
@@ -236,9 +276,14 @@ impl RunWriter {
 
     /// Tells the classes of applications together, too; `None`: all classes. Call before the first
     /// record.
-    pub fn applications(&mut self, applications: impl IntoIterator<Item = (String, Option<Vec<u16>>)>) {
+    pub fn applications(
+        &mut self,
+        applications: impl IntoIterator<Item = (String, Option<Vec<u16>>)>,
+    ) {
         for (n, (name, classes)) in applications.into_iter().enumerate() {
-            let samples = |what: &str| Samples::new(longer(&self.spill, format!("{what}-of-application-{n}")));
+            let samples = |what: &str| {
+                Samples::new(longer(&self.spill, format!("{what}-of-application-{n}")))
+            };
             let (fct, qct) = (Completions::new(samples("fct")), Completions::new(samples("qct")));
             let slowdown = Slowdowns::new(samples("slowdown"));
             self.applications.push(Group { name, classes, fct, slowdown, qct });
@@ -294,17 +339,30 @@ impl RunWriter {
             group.fct.push(flow.start, fct)?;
             group.slowdown.push(flow, slowdown)?;
         }
-        // A flow that completed and whose FCT alone is not known has no slowdown, and is not open either.
+        // A flow that completed and whose FCT alone is not known has no slowdown, and is not open
+        // either.
         if slowdown.is_some() || fct.is_none() {
             self.by_size.push(flow.bytes, slowdown)?;
         }
         let Some(table) = &mut self.flows else { return Ok(()) };
         let us = |time: Option<Time>| time.map(Time::as_us_f64);
-        table.u32(flow.flow).name(&self.names[flow.class as usize]).u32(flow.src).u32(flow.dst).i64(flow.bytes);
+        table
+            .u32(flow.flow)
+            .name(&self.names[flow.class as usize])
+            .u32(flow.src)
+            .u32(flow.dst)
+            .i64(flow.bytes);
         table.f64(flow.start.as_us_f64()).optional_f64(us(fct)).optional_f64(us(flow.fct_sender()));
         let own = |count: u32| (!flow.is_call).then_some(count);
-        table.optional_f64(slowdown).optional_u32(own(flow.retransmitted)).optional_u32(own(flow.timeouts));
-        table.optional_u32(flow.out_of_order).optional_u32(flow.path_changes).optional_u32(flow.query).end_row()
+        table
+            .optional_f64(slowdown)
+            .optional_u32(own(flow.retransmitted))
+            .optional_u32(own(flow.timeouts));
+        table
+            .optional_u32(flow.out_of_order)
+            .optional_u32(flow.path_changes)
+            .optional_u32(flow.query)
+            .end_row()
     }
 
     /// Adds a query that ended, or that is unfinished at the end.
@@ -323,8 +381,15 @@ impl RunWriter {
             group.qct.push(query.start, query.qct())?;
         }
         let Some(table) = &mut self.queries else { return Ok(()) };
-        table.u32(query.query).name(&self.names[query.class as usize]).u32(query.client).u32(query.degree);
-        table.f64(query.start.as_us_f64()).optional_f64(query.qct().map(Time::as_us_f64)).u32(query.completed);
+        table
+            .u32(query.query)
+            .name(&self.names[query.class as usize])
+            .u32(query.client)
+            .u32(query.degree);
+        table
+            .f64(query.start.as_us_f64())
+            .optional_f64(query.qct().map(Time::as_us_f64))
+            .u32(query.completed);
         table.end_row()
     }
 
@@ -333,9 +398,11 @@ impl RunWriter {
         self.rtt.push(rtt.as_ps())
     }
 
-    /// Ends the run: closes the tables, writes `summary.json`, `report.html` and, last, `manifest.json`.
+    /// Ends the run: closes the tables, writes `summary.json`, `report.html` and, last,
+    /// `manifest.json`.
     ///
-    /// Of the manifest only what the header and totals cannot tell is taken: version, scenario, overrides, machine, start.
+    /// Of the manifest only what the header and totals cannot tell is taken: version, scenario,
+    /// overrides, machine, start.
     pub fn finish(mut self, totals: Totals, manifest: Manifest) -> Result<Summary> {
         for table in [self.flows.take(), self.queries.take()].into_iter().flatten() {
             table.close()?;
@@ -362,7 +429,8 @@ impl RunWriter {
         Ok(summary)
     }
 
-    /// Ends a run [in memory](RunWriter::in_memory); `shows` are the numbers that its summary shows.
+    /// Ends a run [in memory](RunWriter::in_memory); `shows` are the numbers that its summary
+    /// shows.
     ///
     /// # Errors
     /// If a temporary file cannot be read.
@@ -381,7 +449,8 @@ impl RunWriter {
 
     fn summary(&mut self, totals: Totals) -> Result<Summary> {
         let header = &self.header;
-        let classes = || BUILT_IN.iter().map(|name| name.to_string()).chain(header.classes.iter().cloned());
+        let classes =
+            || BUILT_IN.iter().map(|name| name.to_string()).chain(header.classes.iter().cloned());
         let mut fct_us = Vec::new();
         for (name, completions) in classes().zip(self.fct.drain(..)) {
             fct_us.push((name, completions.end(totals.horizon)?.fct()));
@@ -392,12 +461,14 @@ impl RunWriter {
         }
         let mut timers = Vec::new();
         for (name, [mut srtt, mut rto]) in classes().zip(self.timers.take().into_iter().flatten()) {
-            let timer = Timers { count: srtt.count(), srtt: spread(&mut srtt)?, rto: spread(&mut rto)? };
+            let timer =
+                Timers { count: srtt.count(), srtt: spread(&mut srtt)?, rto: spread(&mut rto)? };
             timers.push((name, timer));
         }
         let mut by_size = std::mem::replace(&mut self.by_size, BySize::new(PathBuf::new()));
         let is_cut_by_flows = matches!(self.header.size_bins, SizeBins::Equal(_));
-        let by_fixed_size = if is_cut_by_flows { by_size.by_fixed_size()? } else { Ordered::default() };
+        let by_fixed_size =
+            if is_cut_by_flows { by_size.by_fixed_size()? } else { Ordered::default() };
         let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
         let mut qct_by_class = Vec::new();
         for (name, completions) in header.classes.iter().zip(self.qct_by_class.drain(..)) {
@@ -407,16 +478,21 @@ impl RunWriter {
         let mut applications = Vec::new();
         for Group { name, fct, slowdown, qct, .. } in self.applications.drain(..) {
             let fct_us = fct.end(totals.horizon)?.fct();
-            let (slowdown, qct_us) = (slowdown.end(totals.horizon)?, qct.end(totals.horizon)?.qct());
+            let (slowdown, qct_us) =
+                (slowdown.end(totals.horizon)?, qct.end(totals.horizon)?.qct());
             applications.push((name, Application { fct_us, slowdown, qct_us }));
         }
         let Percentiles { p50, p90, p95, p99, p999, .. } =
             percentiles(&mut self.rtt, |between| between.interpolate(PS_PER_US))?;
-        let (completed, unfinished) = fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
+        let (completed, unfinished) =
+            fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
         let measured_ps = totals.measured.as_ps() as f64;
         let is_call = |name: &&(String, Fct)| totals.calls.contains(&name.0);
-        let latency: Vec<(String, Latency)> =
-            fct_us.iter().filter(is_call).map(|(name, fct)| (name.clone(), Latency::of(fct))).collect();
+        let latency: Vec<(String, Latency)> = fct_us
+            .iter()
+            .filter(is_call)
+            .map(|(name, fct)| (name.clone(), Latency::of(fct)))
+            .collect();
         let summary = Summary {
             schema: SCHEMA,
             name: header.name.clone(),
@@ -431,7 +507,8 @@ impl RunWriter {
                 not_started: totals.not_started,
                 bytes_delivered: totals.bytes_delivered,
                 // Bits a picosecond are Tb/s.
-                goodput_gbps: (measured_ps > 0.0).then(|| totals.bytes_delivered as f64 * 8e3 / measured_ps),
+                goodput_gbps: (measured_ps > 0.0)
+                    .then(|| totals.bytes_delivered as f64 * 8e3 / measured_ps),
             },
             latency_us: Ordered::from(latency),
             fct_us: Ordered::from(fct_us),
@@ -457,7 +534,10 @@ impl RunWriter {
             audit: totals.audit,
         };
         let warnings = censoring::warnings(std::slice::from_ref(&summary));
-        Ok(Summary { warnings: summary.warnings.iter().cloned().chain(warnings).collect(), ..summary })
+        Ok(Summary {
+            warnings: summary.warnings.iter().cloned().chain(warnings).collect(),
+            ..summary
+        })
     }
 }
 
@@ -488,14 +568,19 @@ fn show(summary: Summary, names: &[String]) -> Summary {
     }
     let tree = statistics(&summary);
     let columns = columns(names, &[&tree]);
-    let number = |column: Column| (column.name.clone(), tree.leaf(&column.at()).and_then(|estimate| estimate.mean));
+    let number = |column: Column| {
+        (column.name.clone(), tree.leaf(&column.at()).and_then(|estimate| estimate.mean))
+    };
     Summary { shows: columns.into_iter().map(number).collect(), ..summary }
 }
 
 fn check_classes(classes: &[String]) -> Result<()> {
     for (at, name) in classes.iter().enumerate() {
         if BUILT_IN.contains(&name.as_str()) {
-            return Err(Error::ClassName(name.clone(), "is a class that every result has; choose another"));
+            return Err(Error::ClassName(
+                name.clone(),
+                "is a class that every result has; choose another",
+            ));
         }
         if classes[..at].contains(name) {
             return Err(Error::ClassName(name.clone(), "is used twice"));
@@ -505,6 +590,7 @@ fn check_classes(classes: &[String]) -> Result<()> {
 }
 
 fn spread(samples: &mut Samples) -> Result<Spread> {
-    let Percentiles { p50, p95, p99, .. } = percentiles(samples, |between| between.interpolate(PS_PER_US))?;
+    let Percentiles { p50, p95, p99, .. } =
+        percentiles(samples, |between| between.interpolate(PS_PER_US))?;
     Ok(Spread { p50, p95, p99 })
 }

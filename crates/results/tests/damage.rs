@@ -15,7 +15,8 @@ struct Dir(PathBuf);
 
 impl Dir {
     fn new(name: &str) -> Dir {
-        let dir = std::env::temp_dir().join(format!("millpond-damage-{}-{name}", std::process::id()));
+        let dir =
+            std::env::temp_dir().join(format!("millpond-damage-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         Dir(dir)
@@ -47,7 +48,8 @@ fn write_seed(dir: &Path, seed: u64) {
     };
     let mut writer = RunWriter::new(dir, header).unwrap();
     for flow in 0..40 {
-        let (start, finish) = (Time::from_us(u64::from(flow)), Time::from_us(1_000 + u64::from(flow * flow)));
+        let (start, finish) =
+            (Time::from_us(u64::from(flow)), Time::from_us(1_000 + u64::from(flow * flow)));
         let record = FlowRecord {
             flow,
             class: flow as u16 % 2,
@@ -65,12 +67,27 @@ fn write_seed(dir: &Path, seed: u64) {
         writer.flow(&record).unwrap();
     }
     for query in 0..5 {
-        let (start, finish) = (Time::from_us(query.into()), (query > 0).then_some(Time::from_us(700)));
-        let record = QueryRecord { query, class: 0, client: 1, degree: 2, start, finish, completed: 1, counted: true };
+        let (start, finish) =
+            (Time::from_us(query.into()), (query > 0).then_some(Time::from_us(700)));
+        let record = QueryRecord {
+            query,
+            class: 0,
+            client: 1,
+            degree: 2,
+            start,
+            finish,
+            completed: 1,
+            counted: true,
+        };
         writer.query(&record).unwrap();
     }
     let audit = Audit { conserved: true, ..Audit::default() };
-    let totals = Totals { horizon: Time::from_ms(10), measured: Time::from_ms(10), audit, ..Totals::default() };
+    let totals = Totals {
+        horizon: Time::from_ms(10),
+        measured: Time::from_ms(10),
+        audit,
+        ..Totals::default()
+    };
     writer.finish(totals, Manifest::new("0", format!("name = \"run\"\nseed = {seed}\n"))).unwrap();
 }
 
@@ -115,15 +132,18 @@ fn damaged(whole: &[u8], n: usize) -> Vec<Vec<u8>> {
 /// Two points and two seeds, with every file of every run.
 fn plan() -> Sweep {
     let grid = vec![Axis { key: "host.mtu".into(), values: vec!["1500".into(), "9000".into()] }];
-    let points = ["1500", "9000"].map(|value| (vec![value.to_string()], Ok("name = \"run\"\nseed = 0\n".to_string())));
+    let points = ["1500", "9000"]
+        .map(|value| (vec![value.to_string()], Ok("name = \"run\"\nseed = 0\n".to_string())));
     Sweep::new("run", "0", grid, vec![1, 2], points.into())
 }
 
-/// Opens a sweep, makes the runs that are missing, and ends it. Gives the reasons of what is damaged.
+/// Opens a sweep, makes the runs that are missing, and ends it. Gives the reasons of what is
+/// damaged.
 fn sweep_again(dir: &Path) -> (Vec<String>, usize) {
     let plan = plan();
     let folder = SweepFolder::open(dir, &plan, false).unwrap();
-    let missing: Vec<&SweepRun> = plan.runs().map(|(_, run)| run).filter(|run| !folder.has(run)).collect();
+    let missing: Vec<&SweepRun> =
+        plan.runs().map(|(_, run)| run).filter(|run| !folder.has(run)).collect();
     for run in &missing {
         let place = folder.begin(run).unwrap();
         write_seed(&place, run.seed);
@@ -134,8 +154,14 @@ fn sweep_again(dir: &Path) -> (Vec<String>, usize) {
 }
 
 /// What a sweep makes of its runs.
-const POOLED: [&str; 6] =
-    ["flows.parquet", "queries.parquet", "sizes.parquet", "sweep.parquet", "sweep.json", "report.html"];
+const POOLED: [&str; 6] = [
+    "flows.parquet",
+    "queries.parquet",
+    "sizes.parquet",
+    "sweep.parquet",
+    "sweep.json",
+    "report.html",
+];
 
 #[test]
 fn damaged_run_of_a_sweep_is_named_and_run_again() {
@@ -161,7 +187,10 @@ fn damaged_run_of_a_sweep_is_named_and_run_again() {
             assert!(runs == 1 && reasons.len() == 1, "{name:?}: {runs} runs again: {reasons:?}");
             assert!(reasons[0].contains("seed-2") && reasons[0].contains("damaged"), "{reasons:?}");
             for pooled in POOLED {
-                assert!(fs::read(dir.0.join(pooled)).unwrap() == good[Path::new(pooled)], "{name:?}: {pooled} differs");
+                assert!(
+                    fs::read(dir.0.join(pooled)).unwrap() == good[Path::new(pooled)],
+                    "{name:?}: {pooled} differs"
+                );
             }
         }
     }
@@ -179,7 +208,10 @@ fn sweep_with_a_damaged_plan_or_table_keeps_its_runs() {
             fs::write(dir.0.join(name), bytes).unwrap();
             assert_eq!(sweep_again(&dir.0).1, 0, "{name}");
             for pooled in POOLED {
-                assert!(fs::read(dir.0.join(pooled)).unwrap() == good[Path::new(pooled)], "{name}: {pooled} differs");
+                assert!(
+                    fs::read(dir.0.join(pooled)).unwrap() == good[Path::new(pooled)],
+                    "{name}: {pooled} differs"
+                );
             }
         }
     }
@@ -188,7 +220,10 @@ fn sweep_with_a_damaged_plan_or_table_keeps_its_runs() {
     let other = dir.0.join("runs/host.mtu=9000/seed-7");
     write_seed(&other, 7);
     let refused = SweepFolder::open(&dir.0, &plan(), false).unwrap_err().to_string();
-    assert!(refused.contains("sweep.json is damaged, and runs/host.mtu=9000/seed-7 is no run"), "{refused}");
+    assert!(
+        refused.contains("sweep.json is damaged, and runs/host.mtu=9000/seed-7 is no run"),
+        "{refused}"
+    );
     assert!(SweepFolder::open(&dir.0, &plan(), true).is_ok() && !other.exists());
 }
 
@@ -245,7 +280,10 @@ fn reads_or_refuses(dir: &Path, readings: &[Reading]) {
                     Err(error) => {
                         refused += 1;
                         let text = error.to_string();
-                        assert!(text.contains(".parquet") || text.contains(".json"), "{name:?}: {text}");
+                        assert!(
+                            text.contains(".parquet") || text.contains(".json"),
+                            "{name:?}: {text}"
+                        );
                     }
                 }
             }
@@ -263,8 +301,13 @@ fn export_and_report_refuse_damaged_files_of_a_run() {
         let mut out = Vec::new();
         write_fct(dir, &mut out, Path::new("stdout")).map(|_| out)
     };
-    let readings: [Reading; 5] =
-        [|dir| csv(dir, "flows"), |dir| csv(dir, "queries"), |dir| csv(dir, default_table(dir)?), fct, page];
+    let readings: [Reading; 5] = [
+        |dir| csv(dir, "flows"),
+        |dir| csv(dir, "queries"),
+        |dir| csv(dir, default_table(dir)?),
+        fct,
+        page,
+    ];
     reads_or_refuses(&dir.0, &readings);
 }
 
@@ -276,7 +319,8 @@ fn export_and_report_refuse_damaged_files_of_a_compare_and_of_a_sweep() {
     for name in ["a", "b"] {
         write_run(&folder.subfolder(&[name]).unwrap());
     }
-    let variants: Vec<(String, Vec<u64>)> = ["a", "b"].map(|name| (name.to_string(), vec![1])).into();
+    let variants: Vec<(String, Vec<u64>)> =
+        ["a", "b"].map(|name| (name.to_string(), vec![1])).into();
     finish_compare(&folder, &variants, false, Manifest::new("0", "")).unwrap();
     folder.commit().unwrap();
     reads_or_refuses(&out, &[|dir| csv(dir, default_table(dir)?), |dir| csv(dir, "flows"), page]);
@@ -341,8 +385,8 @@ fn no_flipped_bit_and_no_cut_makes_reading_panic() {
     assert!(read > 100 && refused > 100, "{read} were read and {refused} refused");
 }
 
-/// What this thread has computed so far: other work on the machine does not count. `schedstat` will not do: it is
-/// counted up at a tick, every 4 ms where there are 250 a second.
+/// What this thread has computed so far: other work on the machine does not count. `schedstat` will
+/// not do: it is counted up at a tick, every 4 ms where there are 250 a second.
 fn computed() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
@@ -362,7 +406,10 @@ fn cost(work: impl Fn()) -> Duration {
 /// sixty-four times.
 fn grows_with_its_input(work: impl Fn(usize), n: usize) {
     let (small, large) = (cost(|| work(n)), cost(|| work(8 * n)));
-    assert!(large < small * 24 + Duration::from_millis(20), "{n}: {small:?}, eight times as much: {large:?}");
+    assert!(
+        large < small * 24 + Duration::from_millis(20),
+        "{n}: {small:?}, eight times as much: {large:?}"
+    );
 }
 
 #[test]
@@ -375,9 +422,13 @@ fn a_page_of_many_names_takes_its_time_once() {
             write_run(&at);
             without_checksums(&at);
             let path = at.join("summary.json");
-            let mut summary: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            let mut summary: serde_json::Value =
+                serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
             let many = |value: &dyn Fn(usize) -> serde_json::Value| -> serde_json::Value {
-                (0..n).map(|i| (format!("name-{i}"), value(i))).collect::<serde_json::Map<_, _>>().into()
+                (0..n)
+                    .map(|i| (format!("name-{i}"), value(i)))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into()
             };
             summary["mechanisms"] = many(&|i| serde_json::json!({ "counter": i }));
             summary["drops_by_place"] = many(&|i| serde_json::json!({ "queue-full": i }));
@@ -413,13 +464,16 @@ fn a_folder_named_with_a_dot_is_written_again_and_again() {
 fn seeds_beyond_the_signed_numbers_stay_apart() {
     let dir = Dir::new("seeds");
     let seeds = vec![0, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX - 1, u64::MAX];
-    let sweep = Sweep::new("t", "0", Vec::new(), seeds.clone(), vec![(Vec::new(), Ok(String::new()))]);
+    let sweep =
+        Sweep::new("t", "0", Vec::new(), seeds.clone(), vec![(Vec::new(), Ok(String::new()))]);
     let folder = SweepFolder::open(&dir.0, &sweep, false).unwrap();
-    let failures: Vec<(u32, String)> = sweep.runs().map(|(_, run)| (run.run, "for the test".into())).collect();
+    let failures: Vec<(u32, String)> =
+        sweep.runs().map(|(_, run)| (run.run, "for the test".into())).collect();
     finish_sweep(&folder, &sweep, &failures, Manifest::new("0", "")).unwrap();
     let mut csv = Vec::new();
     write_csv(&dir.0, "sweep", &mut csv, Path::new("stdout")).unwrap();
     let text = String::from_utf8(csv).unwrap();
-    let read: Vec<u64> = text.lines().skip(1).map(|row| row.split(',').nth(2).unwrap().parse().unwrap()).collect();
+    let read: Vec<u64> =
+        text.lines().skip(1).map(|row| row.split(',').nth(2).unwrap().parse().unwrap()).collect();
     assert_eq!(read, seeds);
 }

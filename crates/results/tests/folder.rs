@@ -36,7 +36,8 @@ impl Drop for Dir {
 }
 
 fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -62,7 +63,8 @@ fn record(n: u32, seed: u64) -> FlowRecord {
     x = (x ^ (x >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = x ^ (x >> 32);
     let start = Time::from_ns(u64::from(n) * 100);
-    let finish = (!x.is_multiple_of(50)).then(|| start + Time::from_ps(10_000_000 + x % 5_000_000_000));
+    let finish =
+        (!x.is_multiple_of(50)).then(|| start + Time::from_ps(10_000_000 + x % 5_000_000_000));
     FlowRecord {
         flow: n,
         class: (x >> 8) as u16 % 3,
@@ -97,7 +99,10 @@ fn totals() -> Totals {
         dropped_by: BTreeMap::from([("queue-full", 30), ("ttl", 5)]),
         ecn_marked: 77,
         fairness_jain: jain(&[1.0, 2.0]),
-        mechanisms: BTreeMap::from([("dibs".to_string(), BTreeMap::from([("deflections".to_string(), 3)]))]),
+        mechanisms: BTreeMap::from([(
+            "dibs".to_string(),
+            BTreeMap::from([("deflections".to_string(), 3)]),
+        )]),
         warnings: vec![EVIL.into()],
         audit: Audit::of(amount(1000), amount(960), amount(35), amount(5)),
         run: RunInfo { wall_s: 1.25, simulated_s: 0.01, threads: 2, ..RunInfo::default() },
@@ -141,7 +146,11 @@ fn write_run(dir: &Path, header: Header, flows: u32, totals: Totals) -> Result<S
 
 fn write(out: &Path, force: bool) -> Result<(PathBuf, Summary)> {
     let folder = Folder::create(out, &owner(), force)?;
-    folder.progress(&Progress { fraction: Some(0.5), status: "running".into(), ..Progress::default() })?;
+    folder.progress(&Progress {
+        fraction: Some(0.5),
+        status: "running".into(),
+        ..Progress::default()
+    })?;
     let summary = write_run(folder.path(), header(), 5_000, totals())?;
     Ok((folder.commit()?, summary))
 }
@@ -164,7 +173,14 @@ fn close(a: Option<f64>, b: Option<f64>) {
 fn five_thousand_flows_come_back() {
     let dir = Dir::new("round-trip");
     let (out, summary) = write(&dir.at("x"), false).unwrap();
-    let files = ["flows.parquet", "manifest.json", "queries.parquet", "report.html", "sizes.parquet", "summary.json"];
+    let files = [
+        "flows.parquet",
+        "manifest.json",
+        "queries.parquet",
+        "report.html",
+        "sizes.parquet",
+        "summary.json",
+    ];
     assert_eq!(names(&out), files);
     assert_eq!(Summary::read(&out).unwrap(), summary);
     let reader = SerializedFileReader::new(File::open(out.join("flows.parquet")).unwrap()).unwrap();
@@ -177,7 +193,8 @@ fn five_thousand_flows_come_back() {
     let optional = |value: Option<f64>| value.map_or(Field::Null, Field::Double);
     let mut rows = reader.get_row_iter(None).unwrap();
     for flow in (0..5_000).map(|n| record(n, 7)).filter(|flow| flow.counted) {
-        let row: Vec<Field> = rows.next().unwrap().unwrap().into_columns().into_iter().map(|(_, f)| f).collect();
+        let row: Vec<Field> =
+            rows.next().unwrap().unwrap().into_columns().into_iter().map(|(_, f)| f).collect();
         let expected = [
             Field::UInt(flow.flow),
             Field::Str(classes[flow.class as usize].clone()),
@@ -197,7 +214,8 @@ fn five_thousand_flows_come_back() {
         assert_eq!(row, expected);
     }
     assert!(rows.next().is_none());
-    let queries = SerializedFileReader::new(File::open(out.join("queries.parquet")).unwrap()).unwrap();
+    let queries =
+        SerializedFileReader::new(File::open(out.join("queries.parquet")).unwrap()).unwrap();
     assert_eq!(queries.metadata().file_metadata().num_rows(), 123);
 }
 
@@ -214,8 +232,11 @@ fn kept_flows_give_their_times_to_the_last_acknowledgement() {
     assert_eq!(names(&out), ["flows.parquet", "manifest.json", "queries.parquet", "summary.json"]);
     let times = acknowledged_times(&out).unwrap().unwrap();
     let of = |class: Option<u16>| {
-        let flows = (0..500).map(|n| record(n, 1)).filter(|flow| flow.counted && class.is_none_or(|c| c == flow.class));
-        let mut all: Vec<f64> = flows.filter_map(|flow| flow.fct_sender()).map(Time::as_us_f64).collect();
+        let flows = (0..500)
+            .map(|n| record(n, 1))
+            .filter(|flow| flow.counted && class.is_none_or(|c| c == flow.class));
+        let mut all: Vec<f64> =
+            flows.filter_map(|flow| flow.fct_sender()).map(Time::as_us_f64).collect();
         all.sort_by(f64::total_cmp);
         all
     };
@@ -232,7 +253,8 @@ fn kept_flows_give_their_times_to_the_last_acknowledgement() {
 fn the_summary_is_that_of_sorting_everything() {
     let dir = Dir::new("statistics");
     let (out, summary) = write(&dir.at("x"), false).unwrap();
-    let flows: Vec<FlowRecord> = (0..5_000).map(|n| record(n, 7)).filter(|flow| flow.counted).collect();
+    let flows: Vec<FlowRecord> =
+        (0..5_000).map(|n| record(n, 7)).filter(|flow| flow.counted).collect();
     let classes = ["all", "mice", "elephants", "background", "incast", "from the CSV <b>"];
     assert_eq!(summary.fct_us.iter().map(|(name, _)| name).collect::<Vec<_>>(), classes);
     for (at, class) in classes.into_iter().enumerate() {
@@ -245,41 +267,62 @@ fn the_summary_is_that_of_sorting_everything() {
                 _ => usize::from(f.class) == at - 3,
             })
             .collect();
-        let mut times: Vec<f64> = of_class.iter().filter_map(|f| Some(f.fct()?.as_us_f64())).collect();
+        let mut times: Vec<f64> =
+            of_class.iter().filter_map(|f| Some(f.fct()?.as_us_f64())).collect();
         times.sort_by(f64::total_cmp);
         let fct = summary.fct_us.get(class).unwrap();
-        assert_eq!((fct.count, fct.unfinished), (times.len() as u64, (of_class.len() - times.len()) as u64));
+        assert_eq!(
+            (fct.count, fct.unfinished),
+            (times.len() as u64, (of_class.len() - times.len()) as u64)
+        );
         let sum: f64 = times.iter().sum();
-        let open: f64 = of_class.iter().filter(|f| f.finish.is_none()).map(|f| 10_000.0 - f.start.as_us_f64()).sum();
+        let open: f64 = of_class
+            .iter()
+            .filter(|f| f.finish.is_none())
+            .map(|f| 10_000.0 - f.start.as_us_f64())
+            .sum();
         close(fct.mean, Some(sum / times.len() as f64));
         close(fct.mean_restricted, Some((sum + open) / of_class.len() as f64));
         close(fct.max, times.last().copied());
-        for (got, p) in [(fct.p50, 0.5), (fct.p90, 0.9), (fct.p95, 0.95), (fct.p99, 0.99), (fct.p999, 0.999)] {
+        for (got, p) in
+            [(fct.p50, 0.5), (fct.p90, 0.9), (fct.p95, 0.95), (fct.p99, 0.99), (fct.p999, 0.999)]
+        {
             close(got, quantile(&times, p));
         }
         close(fct.completed_fraction, Some(times.len() as f64 / of_class.len() as f64));
         let age = |f: &&&FlowRecord| 10_000.0 - f.start.as_us_f64();
-        let ages: Vec<f64> = of_class.iter().filter(|f| f.finish.is_none()).map(|f| age(&f)).collect();
+        let ages: Vec<f64> =
+            of_class.iter().filter(|f| f.finish.is_none()).map(|f| age(&f)).collect();
         assert!(!ages.is_empty());
         let with = |open: &dyn Fn(f64) -> f64| {
-            let mut all: Vec<f64> = times.iter().copied().chain(ages.iter().map(|&age| open(age))).collect();
+            let mut all: Vec<f64> =
+                times.iter().copied().chain(ages.iter().map(|&age| open(age))).collect();
             all.sort_by(f64::total_cmp);
             all
         };
         let (low, high) = (with(&|age| age), with(&|_| f64::INFINITY));
-        for (got, p) in [(fct.at_least.p50, 0.5), (fct.at_least.p95, 0.95), (fct.at_least.max, 1.0)] {
+        for (got, p) in [(fct.at_least.p50, 0.5), (fct.at_least.p95, 0.95), (fct.at_least.max, 1.0)]
+        {
             close(got, quantile(&low, p));
         }
         for (got, p) in [(fct.at_most.p50, 0.5), (fct.at_most.p95, 0.95), (fct.at_most.max, 1.0)] {
             close(got, quantile(&high, p).filter(|bound| bound.is_finite()));
         }
         let slowdown = summary.slowdown.get(class).unwrap();
-        assert!(slowdown.at_least.p50 >= Some(1.0) && slowdown.at_most.max.is_none(), "open ones bound slowdowns");
+        assert!(
+            slowdown.at_least.p50 >= Some(1.0) && slowdown.at_most.max.is_none(),
+            "open ones bound slowdowns"
+        );
         assert!(fct.kaplan_meier.p50 >= fct.p50 && fct.kaplan_meier.p50 <= fct.at_most.p50);
         let mut slowdowns: Vec<f64> = of_class.iter().filter_map(|f| f.slowdown()).collect();
         slowdowns.sort_by(f64::total_cmp);
         let slowdown = summary.slowdown.get(class).unwrap();
-        for (got, p) in [(slowdown.p50, 0.5), (slowdown.p95, 0.95), (slowdown.p99, 0.99), (slowdown.p999, 0.999)] {
+        for (got, p) in [
+            (slowdown.p50, 0.5),
+            (slowdown.p95, 0.95),
+            (slowdown.p99, 0.99),
+            (slowdown.p999, 0.999),
+        ] {
             close(got, quantile(&slowdowns, p));
         }
     }
@@ -288,13 +331,24 @@ fn the_summary_is_that_of_sorting_everything() {
     assert_eq!((summary.qct_us.started, summary.qct_us.completed), (123, 111));
     assert_eq!(summary.packets.dropped, 35);
     assert_eq!(summary.packets.dropped_by.iter().count(), DROP_REASONS.len());
-    assert_eq!((summary.rtt_us.count, summary.rtt_us.p95, summary.rtt_us.p99), (1, Some(9.0), Some(9.0)));
-    assert!(summary.warnings[1].contains("of queries (QCT) completed by the end"), "{:?}", summary.warnings);
+    assert_eq!(
+        (summary.rtt_us.count, summary.rtt_us.p95, summary.rtt_us.p99),
+        (1, Some(9.0), Some(9.0))
+    );
+    assert!(
+        summary.warnings[1].contains("of queries (QCT) completed by the end"),
+        "{:?}",
+        summary.warnings
+    );
     assert_eq!(summary.warnings.len(), 3);
     let report = fs::read_to_string(out.join("report.html")).unwrap();
     assert_eq!(report.matches("<script").count(), 1, "the page's own");
     assert!(!report.contains("://") && !report.contains('\u{1b}') && !report.contains("<i>"));
-    assert!(report.contains("name=\"viewport\"") && report.contains("prefers-color-scheme") && report.contains("<svg"));
+    assert!(
+        report.contains("name=\"viewport\"")
+            && report.contains("prefers-color-scheme")
+            && report.contains("<svg")
+    );
     let table = run_table(&summary);
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     assert!(!table.contains('\u{1b}'));
@@ -306,7 +360,9 @@ fn the_summary_is_that_of_sorting_everything() {
 #[test]
 fn nothing_has_null_statistics() {
     let dir = Dir::new("nothing");
-    let summary = write_run(&dir.0, header(), 0, Totals { audit: totals().audit, ..Totals::default() }).unwrap();
+    let summary =
+        write_run(&dir.0, header(), 0, Totals { audit: totals().audit, ..Totals::default() })
+            .unwrap();
     assert_eq!(summary.fct_us.get("all"), Some(&Fct::default()));
     assert_eq!(summary.slowdown.get("mice"), Some(&Slowdown::default()));
     assert_eq!((summary.qct_us, summary.flows.goodput_gbps), (Qct::default(), None));
@@ -326,7 +382,8 @@ fn equal_inputs_give_equal_bytes() {
     for name in ["flows.parquet", "queries.parquet", "sizes.parquet", "report.html"] {
         assert_eq!(fs::read(a.join(name)).unwrap(), fs::read(b.join(name)).unwrap(), "{name}");
     }
-    let without_run = |dir: &Path| Summary { run: RunInfo::default(), ..Summary::read(dir).unwrap() }.to_json();
+    let without_run =
+        |dir: &Path| Summary { run: RunInfo::default(), ..Summary::read(dir).unwrap() }.to_json();
     assert_eq!(without_run(&a), without_run(&b));
 }
 
@@ -338,7 +395,10 @@ fn only_results_are_replaced_without_force() {
     write(&out, false).unwrap();
     fs::write(out.join("notes.txt"), "").unwrap();
     let error = write(&out, false).unwrap_err();
-    assert!(matches!(error, Error::ForeignFiles(..)) && error.to_string().contains("(notes.txt)"), "{error}");
+    assert!(
+        matches!(error, Error::ForeignFiles(..)) && error.to_string().contains("(notes.txt)"),
+        "{error}"
+    );
     assert!(out.join("notes.txt").exists());
     write(&out, true).unwrap();
     assert!(!out.join("notes.txt").exists());
@@ -358,8 +418,12 @@ fn only_results_are_replaced_without_force() {
 fn bad_records_are_errors_and_leave_nothing() {
     let dir = Dir::new("bad");
     let mut writer = RunWriter::new(&dir.0, header()).unwrap();
-    assert!(matches!(writer.flow(&FlowRecord { class: 3, ..record(1, 1) }), Err(Error::UnknownClass { .. })));
-    let backwards = FlowRecord { start: Time::from_us(2), finish: Some(Time::from_us(1)), ..record(1, 1) };
+    assert!(matches!(
+        writer.flow(&FlowRecord { class: 3, ..record(1, 1) }),
+        Err(Error::UnknownClass { .. })
+    ));
+    let backwards =
+        FlowRecord { start: Time::from_us(2), finish: Some(Time::from_us(1)), ..record(1, 1) };
     assert!(matches!(writer.flow(&backwards), Err(Error::EndsEarly(1))));
     assert!(matches!(
         writer.query(&QueryRecord { class: 9, ..QueryRecord::default() }),
@@ -395,7 +459,10 @@ fn a_full_disk_is_an_error_that_names_the_file_and_leaves_nothing() {
             .and_then(|_| folder.progress(&Progress::default()))
             .map(|()| folder);
         let error = result.map(drop).unwrap_err();
-        assert!(matches!(error, Error::Io { .. }) && error.to_string().contains(file), "{file}: {error}");
+        assert!(
+            matches!(error, Error::Io { .. }) && error.to_string().contains(file),
+            "{file}: {error}"
+        );
         assert_eq!(dir.names(), ["x"], "{file}");
         assert_eq!(fs::read(out.join("flows.parquet")).unwrap(), before);
     }
@@ -423,7 +490,12 @@ fn a_compare_holds_all_variants() {
     let mean = results[0].statistics.leaf(&["fct_us", "all", "count"]).unwrap();
     let counts: Vec<f64> = [1, 2]
         .map(|seed| {
-            Summary::read(&run_folder(&out, "ecmp", seed, true)).unwrap().fct_us.get("all").unwrap().count as f64
+            Summary::read(&run_folder(&out, "ecmp", seed, true))
+                .unwrap()
+                .fct_us
+                .get("all")
+                .unwrap()
+                .count as f64
         })
         .to_vec();
     assert_eq!((mean.mean, mean.n), (Some((counts[0] + counts[1]) / 2.0), 2));
@@ -480,7 +552,9 @@ fn child_that_never_ends() {
     for n in 0.. {
         writer.flow(&record(n, 1)).unwrap();
         if n % 1_000 == 0 {
-            folder.progress(&Progress { flows_completed: u64::from(n), ..Progress::default() }).unwrap();
+            folder
+                .progress(&Progress { flows_completed: u64::from(n), ..Progress::default() })
+                .unwrap();
         }
     }
 }
@@ -497,7 +571,9 @@ fn a_killed_run_leaves_only_a_partial_folder() {
         .spawn()
         .unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
-    let far = |text: Vec<u8>| serde_json::from_slice::<Progress>(&text).is_ok_and(|p| p.flows_completed > 300_000);
+    let far = |text: Vec<u8>| {
+        serde_json::from_slice::<Progress>(&text).is_ok_and(|p| p.flows_completed > 300_000)
+    };
     while !fs::read(&progress).is_ok_and(far) {
         assert!(Instant::now() < deadline, "the child makes no progress");
         std::thread::sleep(Duration::from_millis(5));
@@ -524,7 +600,11 @@ fn ten_million_flows_stay_flat() {
         let began = Instant::now();
         write_run(&dir.0, header(), flows, totals()).unwrap();
         peaks.push(peak_rss_bytes().unwrap());
-        println!("{flows} flows: {:.1?}, peak {} MB", began.elapsed(), peaks.last().unwrap() / 1_000_000);
+        println!(
+            "{flows} flows: {:.1?}, peak {} MB",
+            began.elapsed(),
+            peaks.last().unwrap() / 1_000_000
+        );
     }
     assert!(peaks[1] < peaks[0] + 60_000_000, "{peaks:?}");
 }

@@ -1,6 +1,9 @@
-//! The sending end: closed-loop RPCs as in the published experiments. Each flow is one persistent connection with one request outstanding; the
-//! next one starts when the reply's byte is there, or later where the flow has a least time between requests. What is measured begins after the warm-up. Bytes and rates are counted at the receiver,
-//! latencies here: from a request's first byte given to the kernel to its reply. A request that began before the measured time counts when it ends in it.
+//! The sending end: closed-loop RPCs as in the published experiments. Each flow is one persistent
+//! connection with one request outstanding; the next one starts when the reply's byte is there, or
+//! later where the flow has a least time between requests. What is measured begins after the
+//! warm-up. Bytes and rates are counted at the receiver, latencies here: from a request's first
+//! byte given to the kernel to its reply. A request that began before the measured time counts when
+//! it ends in it.
 
 use crate::protocol::{BEGIN, END, Greeting, REPLY};
 use crate::report::{ClassReport, FlowReport, Report};
@@ -203,7 +206,10 @@ fn drive(
         };
         for event in &events[..ready] {
             let flow = &mut flows[event.data() as usize];
-            if event.events().intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR) {
+            if event
+                .events()
+                .intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR)
+            {
                 replies(flow, load)?;
             }
             flow.send(zeros)?;
@@ -221,7 +227,9 @@ fn replies(flow: &mut Flow, load: &Load) -> Result<(), ClientError> {
             Ok(())
         }
         Ok(_) => Err(ClientError::Ended(load.to)),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Ok(())
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -235,17 +243,26 @@ fn counts(control: &mut TcpStream) -> Result<serde_json::Value, ClientError> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-fn report(load: &Load, flows: Vec<Flow>, counted: &serde_json::Value) -> Result<Report, ClientError> {
+fn report(
+    load: &Load,
+    flows: Vec<Flow>,
+    counted: &serde_json::Value,
+) -> Result<Report, ClientError> {
     let seconds = counted["seconds"].as_f64().filter(|s| *s > 0.0).unwrap_or(f64::INFINITY);
     let mbps = |bytes: u64| bytes as f64 * 8.0 / 1e6 / seconds;
-    let second_mbps = |counts: &serde_json::Value| counts["max_second_bytes"].as_u64().map(|b| b as f64 * 8.0 / 1e6);
+    let second_mbps = |counts: &serde_json::Value| {
+        counts["max_second_bytes"].as_u64().map(|b| b as f64 * 8.0 / 1e6)
+    };
     let none = serde_json::Value::Null;
     let of_flow = |number: usize| {
         let all = counted["flows"].as_array().map_or(&[][..], Vec::as_slice);
         all.iter().find(|f| f["flow"].as_u64() == Some(number as u64)).unwrap_or(&none)
     };
-    let mut classes: Vec<ClassReport> =
-        load.classes.iter().map(|c| ClassReport { size: c.size, flows: c.flows, ..ClassReport::default() }).collect();
+    let mut classes: Vec<ClassReport> = load
+        .classes
+        .iter()
+        .map(|c| ClassReport { size: c.size, flows: c.flows, ..ClassReport::default() })
+        .collect();
     let mut latencies = vec![Vec::new(); classes.len()];
     let mut rtt = vec![(0, 0); classes.len()];
     let mut reports = Vec::new();
@@ -258,11 +275,16 @@ fn report(load: &Load, flows: Vec<Flow>, counted: &serde_json::Value) -> Result<
         ecn &= info.ecn();
         class.mbps += rate;
         class.count += flow.latencies_ns.len();
-        class.retransmissions += u64::from(info.total_retrans.saturating_sub(flow.retransmitted_before));
+        class.retransmissions +=
+            u64::from(info.total_retrans.saturating_sub(flow.retransmitted_before));
         latencies[flow.class].extend(flow.latencies_ns);
         rtt[flow.class].0 += flow.rtt_sum_us;
         rtt[flow.class].1 += flow.rtt_count;
-        reports.push(FlowReport { class: flow.class, mbps: rate, max_second_mbps: second_mbps(counts) });
+        reports.push(FlowReport {
+            class: flow.class,
+            mbps: rate,
+            max_second_mbps: second_mbps(counts),
+        });
     }
     for ((class, mut latencies), (sum, count)) in classes.iter_mut().zip(latencies).zip(&rtt) {
         latencies.sort_unstable();
@@ -310,7 +332,10 @@ mod tests {
         let report = run(&load).unwrap();
         server.join().unwrap().unwrap();
         assert_eq!(report.flows.len(), 3);
-        assert!(report.classes.iter().all(|class| class.count > 0 && class.mbps > 0.0), "{report:?}");
+        assert!(
+            report.classes.iter().all(|class| class.count > 0 && class.mbps > 0.0),
+            "{report:?}"
+        );
         let sum: f64 = report.classes.iter().map(|class| class.mbps).sum();
         assert!((sum - report.mbps).abs() < 1e-6 * sum, "{report:?}");
         assert_eq!(report.max_second_mbps, None, "the window is shorter than a second");

@@ -1,5 +1,6 @@
-//! Datagrams at a constant rate, and a sink that counts them: the test that what exceeds a limit is lost silently. The sender tells every error that
-//! the kernel returned to it, by name: a limiter that is visible to applications shows as EPERM.
+//! Datagrams at a constant rate, and a sink that counts them: the test that what exceeds a limit is
+//! lost silently. The sender tells every error that the kernel returned to it, by name: a limiter
+//! that is visible to applications shows as EPERM.
 
 use crate::samples::Arrivals;
 use nix::errno::Errno;
@@ -44,11 +45,13 @@ pub fn send(to: SocketAddr, rate: f64, size: usize, duration: Duration) -> io::R
 }
 
 fn error_name(error: &io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |code| format!("{:?}", Errno::from_raw(code)))
+    error
+        .raw_os_error()
+        .map_or_else(|| error.to_string(), |code| format!("{:?}", Errno::from_raw(code)))
 }
 
-/// Counts datagrams until none has come for `idle` after the first, for which it waits as long as the
-/// socket does.
+/// Counts datagrams until none has come for `idle` after the first, for which it waits as long as
+/// the socket does.
 pub fn sink(socket: &UdpSocket, idle: Duration) -> io::Result<Value> {
     let mut buffer = vec![0; 1 << 16];
     let first = socket.recv(&mut buffer)? as u64;
@@ -65,7 +68,9 @@ pub fn sink(socket: &UdpSocket, idle: Duration) -> io::Result<Value> {
                 arrivals.add(last.duration_since(begun).as_millis() as u64, got as u64);
                 count += 1;
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                break;
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -1,6 +1,8 @@
-//! A delay line between two TUN interfaces, for kernels without netem: whatever one end sends, the other receives a constant time later, in order and
-//! without loss. Packets keep their virtio header, so TCP's super-packets of up to 64 KB cross as one and checksums are left to the ends. The
-//! interfaces are made where this process is; whoever started it moves them into their namespaces.
+//! A delay line between two TUN interfaces, for kernels without netem: whatever one end sends, the
+//! other receives a constant time later, in order and without loss. Packets keep their virtio
+//! header, so TCP's super-packets of up to 64 KB cross as one and checksums are left to the ends.
+//! The interfaces are made where this process is; whoever started it moves them into their
+//! namespaces.
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,7 +34,8 @@ fn interface(name: &str) -> io::Result<Arc<SyncDevice>> {
     Ok(Arc::new(device))
 }
 
-/// Joins two new interfaces until the process ends, each way with `delay`. `ready` is called when they are there.
+/// Joins two new interfaces until the process ends, each way with `delay`. `ready` is called when
+/// they are there.
 pub fn join(left: &str, right: &str, delay: Duration, ready: impl FnOnce()) -> io::Result<()> {
     let left = interface(left)?;
     let right = interface(right)?;
@@ -47,7 +50,9 @@ pub fn join(left: &str, right: &str, delay: Duration, ready: impl FnOnce()) -> i
         threads.push(thread::spawn(move || write(&to, &receiver, &used)));
     }
     for thread in threads {
-        thread.join().map_err(|_| io::Error::other("a thread of the delay line ended by itself"))??;
+        thread
+            .join()
+            .map_err(|_| io::Error::other("a thread of the delay line ended by itself"))??;
     }
     Ok(())
 }
@@ -97,6 +102,7 @@ fn write(to: &SyncDevice, due: &Receiver<Due>, used: &Spare) -> io::Result<()> {
 
 fn transient(error: &io::Error) -> bool {
     use nix::errno::Errno;
-    let transient = [Errno::EIO, Errno::EINTR, Errno::ENOBUFS, Errno::EAGAIN, Errno::ENOMEM, Errno::EINVAL];
+    let transient =
+        [Errno::EIO, Errno::EINTR, Errno::ENOBUFS, Errno::EAGAIN, Errno::ENOMEM, Errno::EINVAL];
     error.raw_os_error().is_some_and(|code| transient.contains(&Errno::from_raw(code)))
 }

@@ -1,5 +1,5 @@
-//! `millpond-rpc`: the load of the rigs that measure bandwidth limits with real kernels (docs/limit-bench.md). Thin: reads arguments, calls the modules,
-//! prints.
+//! `millpond-rpc`: the load of the rigs that measure bandwidth limits with real kernels
+//! (docs/limit-bench.md). Thin: reads arguments, calls the modules, prints.
 
 mod client;
 mod datagrams;
@@ -36,19 +36,21 @@ enum Command {
         /// Congestion control of what is accepted (DCTCP needs it at both ends)
         #[arg(long)]
         cc: Option<String>,
-        /// Join this cgroup before listening: limits on what is received look at the receiver's cgroup
+        /// Join this cgroup before listening: limits on what is received look at the receiver's
+        /// cgroup
         #[arg(long)]
         cgroup: Option<PathBuf>,
         /// End when one client has ended
         #[arg(long)]
         once: bool,
     },
-    /// Send requests over persistent connections, one outstanding on each, and tell rates and latencies
+    /// Send requests over persistent connections, one outstanding on each, and tell rates and
+    /// latencies
     Client {
         /// The server's address and port
         to: SocketAddr,
-        /// Flows and the sizes of their requests (1MB = 1,048,576 bytes); 1x10KB/100ms: one every 100 ms
-        /// at most
+        /// Flows and the sizes of their requests (1MB = 1,048,576 bytes); 1x10KB/100ms: one every
+        /// 100 ms at most
         #[arg(long, default_value = "8x1MB,1x10KB")]
         flows: String,
         /// Congestion control; without, the system's default
@@ -95,7 +97,8 @@ enum Command {
         #[arg(long, default_value = "1s", value_parser = units::duration)]
         idle: Duration,
     },
-    /// Make two TUN interfaces and join them with a constant delay each way, until this process is ended
+    /// Make two TUN interfaces and join them with a constant delay each way, until this process is
+    /// ended
     Delay {
         /// Name of one interface
         #[arg(long)]
@@ -107,7 +110,8 @@ enum Command {
         #[arg(long, default_value = "5ms", value_parser = units::duration)]
         delay: Duration,
     },
-    /// Put modules into the running kernel (for the guest of the virtual-time rig, which has no modprobe)
+    /// Put modules into the running kernel (for the guest of the virtual-time rig, which has no
+    /// modprobe)
     #[command(hide = true)]
     Insert {
         /// Files, each after those that it needs
@@ -136,7 +140,15 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         }
         Command::Client { to, flows, cc, duration, warm_up, cgroup, nagle, json } => {
             let classes = units::flow_set(&flows)?;
-            let load = client::Load { to, classes, congestion: cc, duration, warm_up, cgroups: cgroup, nagle };
+            let load = client::Load {
+                to,
+                classes,
+                congestion: cc,
+                duration,
+                warm_up,
+                cgroups: cgroup,
+                nagle,
+            };
             let report = client::run(&load)?;
             if json {
                 println!("{}", report.json());
@@ -150,12 +162,20 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
             }
             println!("{}", datagrams::send(to, rate, size.min(65_507) as usize, duration)?);
         }
-        Command::UdpSink { listen, idle } => println!("{}", datagrams::sink(&UdpSocket::bind(listen)?, idle)?),
-        Command::Delay { left, right, delay } => delay::join(&left, &right, delay, || println!("ready"))?,
+        Command::UdpSink { listen, idle } => {
+            println!("{}", datagrams::sink(&UdpSocket::bind(listen)?, idle)?)
+        }
+        Command::Delay { left, right, delay } => {
+            delay::join(&left, &right, delay, || println!("ready"))?
+        }
         Command::Insert { modules } => {
             for path in modules {
                 let insert = |path| -> Result<(), Box<dyn Error>> {
-                    Ok(nix::kmod::finit_module(File::open(path)?, c"", nix::kmod::ModuleInitFlags::empty())?)
+                    Ok(nix::kmod::finit_module(
+                        File::open(path)?,
+                        c"",
+                        nix::kmod::ModuleInitFlags::empty(),
+                    )?)
                 };
                 insert(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             }

@@ -1,5 +1,6 @@
-//! What the two ends say to each other. Each connection begins with a greeting of 16 bytes. A *load* connection then carries requests of one size,
-//! each answered by one byte. The *control* connection carries one byte when the measured time begins and one when it ends, and then the
+//! What the two ends say to each other. Each connection begins with a greeting of 16 bytes. A
+//! *load* connection then carries requests of one size, each answered by one byte. The *control*
+//! connection carries one byte when the measured time begins and one when it ends, and then the
 //! server's counts as JSON, after their length.
 
 /// What a connection is for.

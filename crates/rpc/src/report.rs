@@ -1,5 +1,6 @@
-//! What a run found: as a table for people, as JSON for programs. Rates in Mb/s of payload at the receiver, latencies in milliseconds. A percentile
-//! without enough samples beyond it is `null`, and – in the table.
+//! What a run found: as a table for people, as JSON for programs. Rates in Mb/s of payload at the
+//! receiver, latencies in milliseconds. A percentile without enough samples beyond it is `null`,
+//! and – in the table.
 
 use crate::units::show_bytes;
 use serde_json::{Value, json};
@@ -109,11 +110,24 @@ fn cell(value: Option<f64>, digits: usize) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ecn = if self.ecn { ", ECN" } else { "" };
-        writeln!(f, "{} · {}{ecn} · {:.2} s measured", self.flow_set, self.congestion, self.seconds)?;
+        writeln!(
+            f,
+            "{} · {}{ecn} · {:.2} s measured",
+            self.flow_set, self.congestion, self.seconds
+        )?;
         writeln!(
             f,
             "{:>7} {:>5} {:>9} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}",
-            "request", "flows", "Mb/s", "count", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "srtt us", "retrans"
+            "request",
+            "flows",
+            "Mb/s",
+            "count",
+            "p50 ms",
+            "p99 ms",
+            "p99.9 ms",
+            "max ms",
+            "srtt us",
+            "retrans"
         )?;
         for class in &self.classes {
             writeln!(

@@ -1,10 +1,12 @@
-//! Latencies and byte counts over time, and what may be said of them. Percentiles are exact (nearest rank over all samples), and one is told only
-//! where at least [`MIN_EXCEEDING`] samples lie beyond it: a p99.9 of a hundred samples is their maximum under another name.
+//! Latencies and byte counts over time, and what may be said of them. Percentiles are exact
+//! (nearest rank over all samples), and one is told only where at least [`MIN_EXCEEDING`] samples
+//! lie beyond it: a p99.9 of a hundred samples is their maximum under another name.
 
 /// How many samples must lie beyond a percentile for it to be told.
 pub const MIN_EXCEEDING: usize = 10;
 
-/// The percentile at `per_mille` thousandths of sorted samples, or none where fewer than [`MIN_EXCEEDING`] lie beyond it.
+/// The percentile at `per_mille` thousandths of sorted samples, or none where fewer than
+/// [`MIN_EXCEEDING`] lie beyond it.
 pub fn percentile(sorted: &[u64], per_mille: usize) -> Option<u64> {
     let rank = (sorted.len() * per_mille).div_ceil(1000);
     if rank == 0 || sorted.len() - rank < MIN_EXCEEDING {
@@ -44,7 +46,8 @@ impl Arrivals {
         self.bins.iter().sum()
     }
 
-    /// The most bytes in any 1,000 consecutive milliseconds; none of a window shorter than a second.
+    /// The most bytes in any 1,000 consecutive milliseconds; none of a window shorter than a
+    /// second.
     pub fn max_second(&self, window_ms: u64) -> Option<u64> {
         const SECOND: usize = 1000;
         if (window_ms as usize) < SECOND {

@@ -1,6 +1,7 @@
-//! The receiving end: reads requests, answers each with one byte, and counts what arrived while the client measures, by flow and millisecond.
-//! One thread and one epoll, so that it costs little beside what is measured. Input that is no greeting closes its connection and nothing else.
-//! Where there is no room for a connection, it waits until others have ended.
+//! The receiving end: reads requests, answers each with one byte, and counts what arrived while the
+//! client measures, by flow and millisecond. One thread and one epoll, so that it costs little
+//! beside what is measured. Input that is no greeting closes its connection and nothing else. Where
+//! there is no room for a connection, it waits until others have ended.
 
 use crate::protocol::{BEGIN, END, GREETING_BYTES, Greeting, REPLY};
 use crate::samples::Arrivals;
@@ -65,7 +66,9 @@ pub fn serve(listener: &TcpListener, once: bool) -> Result<(), ServerError> {
             let key = event.data();
             if key == u64::MAX {
                 while let Some(stream) = accept(listener)? {
-                    epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, next)).map_err(io::Error::from)?;
+                    epoll
+                        .add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, next))
+                        .map_err(io::Error::from)?;
                     let role = Role::Unknown { greeting: [0; GREETING_BYTES], got: 0 };
                     connections.insert(next, Connection { stream, role });
                     next += 1;
@@ -115,7 +118,9 @@ fn serve_connection(connection: &mut Connection, window: &mut Window, buffer: &m
     let got = match stream.read(&mut buffer[..room]) {
         Ok(0) => return false,
         Ok(got) => got,
-        Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        Err(error) => {
+            return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+        }
     };
     match role {
         Role::Unknown { greeting, got: before } => {
@@ -132,13 +137,18 @@ fn serve_connection(connection: &mut Connection, window: &mut Window, buffer: &m
         }
         Role::Load { flow, size, missing } => {
             if let Some(begun) = window.begun {
-                window.flows.entry(*flow).or_default().add(begun.elapsed().as_millis() as u64, got as u64);
+                window
+                    .flows
+                    .entry(*flow)
+                    .or_default()
+                    .add(begun.elapsed().as_millis() as u64, got as u64);
             }
             let mut got = got as u64;
             while got >= *missing {
                 got -= *missing;
                 *missing = *size;
-                // One byte for each request that was outstanding: there is room, or the client is gone.
+                // One byte for each request that was outstanding: there is room, or the client is
+                // gone.
                 if stream.write(&[REPLY]).is_err() {
                     return false;
                 }

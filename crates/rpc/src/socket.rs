@@ -1,10 +1,12 @@
-//! Sockets as an experiment needs them: with a congestion control that is chosen for each, without Nagle's delay, in a cgroup, and telling what
-//! TCP knows about them. A socket keeps the cgroup that its process was in when the socket was created.
+//! Sockets as an experiment needs them: with a congestion control that is chosen for each, without
+//! Nagle's delay, in a cgroup, and telling what TCP knows about them. A socket keeps the cgroup
+//! that its process was in when the socket was created.
 
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{ReuseAddr, TcpCongestion, TcpNoDelay};
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, connect, listen, setsockopt, socket,
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, connect, listen, setsockopt,
+    socket,
 };
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -56,20 +58,30 @@ pub fn join_cgroup(path: &Path) -> Result<(), SocketError> {
 
 fn tcp_socket(address: &SocketAddr, congestion: Option<&str>) -> Result<OwnedFd, SocketError> {
     let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    let fd = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(call("socket"))?;
+    let fd =
+        socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(call("socket"))?;
     if let Some(name) = congestion {
-        setsockopt(&fd, TcpCongestion, &OsString::from(name)).map_err(|error| SocketError::Congestion {
-            name: name.into(),
-            error,
-            available: std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        setsockopt(&fd, TcpCongestion, &OsString::from(name)).map_err(|error| {
+            SocketError::Congestion {
+                name: name.into(),
+                error,
+                available: std::fs::read_to_string(
+                    "/proc/sys/net/ipv4/tcp_available_congestion_control",
+                )
                 .map_or_else(|_| "unknown".into(), |names| names.trim().into()),
+            }
         })?;
     }
     Ok(fd)
 }
 
-/// Connects. While nobody listens yet it tries again, for five seconds. Requests are not held back by Nagle's algorithm unless `nagle`.
-pub fn connect_tcp(to: &SocketAddr, congestion: Option<&str>, nagle: bool) -> Result<TcpStream, SocketError> {
+/// Connects. While nobody listens yet it tries again, for five seconds. Requests are not held back
+/// by Nagle's algorithm unless `nagle`.
+pub fn connect_tcp(
+    to: &SocketAddr,
+    congestion: Option<&str>,
+    nagle: bool,
+) -> Result<TcpStream, SocketError> {
     let give_up = Instant::now() + Duration::from_secs(5);
     loop {
         let fd = tcp_socket(to, congestion)?;
@@ -78,13 +90,16 @@ pub fn connect_tcp(to: &SocketAddr, congestion: Option<&str>, nagle: bool) -> Re
                 setsockopt(&fd, TcpNoDelay, &!nagle).map_err(call("TCP_NODELAY"))?;
                 return Ok(TcpStream::from(fd));
             }
-            Err(Errno::ECONNREFUSED) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(20)),
+            Err(Errno::ECONNREFUSED) if Instant::now() < give_up => {
+                std::thread::sleep(Duration::from_millis(20))
+            }
             Err(error) => return Err(call(format!("connect to {to}"))(error)),
         }
     }
 }
 
-/// Listens. What is accepted has the same congestion control and belongs to the cgroup that this process is in now.
+/// Listens. What is accepted has the same congestion control and belongs to the cgroup that this
+/// process is in now.
 pub fn listen_tcp(at: &SocketAddr, congestion: Option<&str>) -> Result<TcpListener, SocketError> {
     let fd = tcp_socket(at, congestion)?;
     setsockopt(&fd, ReuseAddr, &true).map_err(call("SO_REUSEADDR"))?;
@@ -93,12 +108,13 @@ pub fn listen_tcp(at: &SocketAddr, congestion: Option<&str>) -> Result<TcpListen
     Ok(TcpListener::from(fd))
 }
 
-/// The beginning of the kernel's `struct tcp_info`, which has been the same since Linux 2.6; times in microseconds. Newer kernels tell more
-/// and cut it to what is asked for.
+/// The beginning of the kernel's `struct tcp_info`, which has been the same since Linux 2.6; times
+/// in microseconds. Newer kernels tell more and cut it to what is asked for.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TcpInfo {
-    /// State, congestion-avoidance state, retransmissions, probes, backoff, options, window scales, rate flags.
+    /// State, congestion-avoidance state, retransmissions, probes, backoff, options, window scales,
+    /// rate flags.
     bytes: [u8; 8],
     /// From the timeout to the reordering degree.
     words: [u32; 21],
@@ -139,7 +155,9 @@ mod tests {
 
     #[test]
     fn an_unknown_congestion_control_names_those_that_there_are() {
-        let error = connect_tcp(&"127.0.0.1:9".parse().unwrap(), Some("furlong"), false).unwrap_err().to_string();
+        let error = connect_tcp(&"127.0.0.1:9".parse().unwrap(), Some("furlong"), false)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("furlong") && error.contains("reno"), "{error}");
     }
 

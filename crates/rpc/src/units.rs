@@ -1,5 +1,6 @@
-//! What is written on the command line: flow sets, sizes, rates, durations. One megabyte is 1,048,576 bytes and one kilobyte 1,024, as in the
-//! published experiments ("1MB" and "10KB" requests); rates are decimal.
+//! What is written on the command line: flow sets, sizes, rates, durations. One megabyte is
+//! 1,048,576 bytes and one kilobyte 1,024, as in the published experiments ("1MB" and "10KB"
+//! requests); rates are decimal.
 
 use std::time::Duration;
 
@@ -43,7 +44,8 @@ pub fn flow_set(text: &str) -> Result<Vec<FlowClass>, UnitError> {
 
 fn flow_class(text: &str) -> Result<FlowClass, UnitError> {
     let text = text.trim();
-    let (load, every) = text.split_once('/').map_or((text, None), |(load, every)| (load, Some(every)));
+    let (load, every) =
+        text.split_once('/').map_or((text, None), |(load, every)| (load, Some(every)));
     let (flows, size) = load.split_once('x').ok_or_else(|| UnitError::Class(text.into()))?;
     let flows: usize = flows.parse().map_err(|_| UnitError::Class(text.into()))?;
     if flows == 0 || flows > 10_000 {
@@ -60,7 +62,11 @@ fn flow_class(text: &str) -> Result<FlowClass, UnitError> {
 pub fn bytes(text: &str) -> Result<u64, UnitError> {
     let units = [("B", 1.0), ("KB", 1024.0), ("MB", 1_048_576.0), ("GB", 1_073_741_824.0)];
     let value = scaled(text, &units, "B, KB, MB, GB")?;
-    if (1.0..=1_073_741_824.0).contains(&value) { Ok(value as u64) } else { Err(UnitError::Range(text.into())) }
+    if (1.0..=1_073_741_824.0).contains(&value) {
+        Ok(value as u64)
+    } else {
+        Err(UnitError::Range(text.into()))
+    }
 }
 
 /// Reads `950Mbps` or `1.5Gbps`, in bits a second.
@@ -74,7 +80,11 @@ pub fn rate(text: &str) -> Result<f64, UnitError> {
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let value = scaled(text, &units, "ns, us, ms, s")?;
-    if value <= 86_400.0 { Ok(Duration::from_secs_f64(value)) } else { Err(UnitError::Range(text.into())) }
+    if value <= 86_400.0 {
+        Ok(Duration::from_secs_f64(value))
+    } else {
+        Err(UnitError::Range(text.into()))
+    }
 }
 
 fn scaled(text: &str, units: &[(&str, f64)], known: &'static str) -> Result<f64, UnitError> {
@@ -119,15 +129,29 @@ mod tests {
         assert_eq!(show_flow_set(&set), "8x1MB,1x10KB");
         assert_eq!(show_flow_set(&flow_set("2x1500B").unwrap()), "2x1500B");
         let paused = flow_set("1x10KB/100ms,2x1B/1.5ms").unwrap();
-        assert_eq!(paused[0], FlowClass { every: Some(Duration::from_millis(100)), ..of(1, 10_240) });
+        assert_eq!(
+            paused[0],
+            FlowClass { every: Some(Duration::from_millis(100)), ..of(1, 10_240) }
+        );
         assert_eq!(show_flow_set(&paused), "1x10KB/100ms,2x1B/1.5ms");
     }
 
     #[test]
     fn what_is_no_flow_set_is_an_error() {
-        for text in
-            ["", "8", "8x", "x1MB", "0x1MB", "1x0B", "1x1furlong", "1x1MB,", "-1x1MB", "1x2GB", "1x1KB/", "1x1KB/0ms"]
-        {
+        for text in [
+            "",
+            "8",
+            "8x",
+            "x1MB",
+            "0x1MB",
+            "1x0B",
+            "1x1furlong",
+            "1x1MB,",
+            "-1x1MB",
+            "1x2GB",
+            "1x1KB/",
+            "1x1KB/0ms",
+        ] {
             assert!(flow_set(text).is_err(), "{text}");
         }
     }

@@ -22,7 +22,8 @@ fn more_connections_than_files_wait_and_end_nothing() {
     let own = Ipv4Addr::from(0x7f80_0000 | std::process::id());
     let address = TcpListener::bind((own, 0)).unwrap().local_addr().unwrap();
     let script = "ulimit -n 8; exec \"$0\" server \"$1\"";
-    let server = Command::new("sh").args(["-c", script, PROGRAM, &address.to_string()]).spawn().unwrap();
+    let server =
+        Command::new("sh").args(["-c", script, PROGRAM, &address.to_string()]).spawn().unwrap();
     let mut server = Server(server);
     let start = Instant::now();
     let first = loop {
@@ -37,6 +38,10 @@ fn more_connections_than_files_wait_and_end_nothing() {
     assert!(server.0.try_wait().unwrap().is_none(), "it goes on");
     drop((first, others));
     let load = ["--flows", "1x1KB", "--duration", "100ms", "--warm-up", "10ms"];
-    let client = Command::new(PROGRAM).args(["client", &address.to_string()]).args(load).stdout(Stdio::null()).status();
+    let client = Command::new(PROGRAM)
+        .args(["client", &address.to_string()])
+        .args(load)
+        .stdout(Stdio::null())
+        .status();
     assert!(client.unwrap().success(), "and serves those that come when there is room");
 }

@@ -69,13 +69,20 @@ pub(crate) fn applications(
     let mut names = BTreeSet::new();
     for a in &s.applications {
         if !names.insert(name_of(a)) {
-            let problem = Problem::Impossible(format!("two applications are called {:?}", name_of(a)));
-            report.help(s.place(&format!("application.{}", name_of(a))), problem, "give each its own name");
+            let problem =
+                Problem::Impossible(format!("two applications are called {:?}", name_of(a)));
+            report.help(
+                s.place(&format!("application.{}", name_of(a))),
+                problem,
+                "give each its own name",
+            );
         }
     }
     let cores: u32 = s.applications.iter().map(|a| a.costs.cores).sum();
     if cores > CORES_MAX {
-        let message = format!("{cores} cores of applications are more than a host has here; {CORES_MAX} are the most");
+        let message = format!(
+            "{cores} cores of applications are more than a host has here; {CORES_MAX} are the most"
+        );
         report.add(s.place("application"), Problem::Impossible(message));
     }
     check_switch(s, report);
@@ -117,8 +124,7 @@ fn check_switch(s: &Settings, report: &mut Report) {
     let kind = s.edge.virtual_switch.kind();
     if kind == "none" {
         if !s.applications.is_empty() {
-            let text =
-                "[[application]] has no effect: edge.virtual-switch is \"none\", and what arrives goes up at once";
+            let text = "[[application]] has no effect: edge.virtual-switch is \"none\", and what arrives goes up at once";
             let help = "choose edge.virtual-switch = { kind = \"lossy\" }, or another of its kinds";
             report.help(s.place("application"), Problem::Impossible(text.into()), help);
         }
@@ -134,7 +140,8 @@ fn check_switch(s: &Settings, report: &mut Report) {
         refuse("host.receive-offload", format!("host.receive-offload \"{offload}\""), why);
     }
     if s.receive_cpu.is_some() {
-        let why = "the receive ring is polled by the cores of the switch, which have costs of their own";
+        let why =
+            "the receive ring is polled by the cores of the switch, which have costs of their own";
         refuse("host.receive-cpu", "host.receive-cpu".into(), why);
     }
     let importance = s.transport_choices.importance.kind();

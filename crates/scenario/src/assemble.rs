@@ -1,5 +1,5 @@
-//! From settings to a plan: reads the files that a scenario names, checks what takes several numbers together (of a switch
-//! in `switch.rs`), and builds the network and the traffic.
+//! From settings to a plan: reads the files that a scenario names, checks what takes several
+//! numbers together (of a switch in `switch.rs`), and builds the network and the traffic.
 
 use crate::application;
 use crate::bounds::{self, Bounds};
@@ -73,14 +73,23 @@ pub(crate) fn assemble(
     let horizon = s.run.duration.unwrap_or(Time::END);
     let traffic = traffic::build(&s, &topology, horizon, report);
     if s.run.duration.is_none() && s.run.until.is_some() && !traffic.is_finite {
-        let problem = Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
-        report.help(s.place("until"), problem, "give the traffic a stop or a count, or the run a duration");
+        let problem =
+            Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
+        report.help(
+            s.place("until"),
+            problem,
+            "give the traffic a stop or a count, or the run a duration",
+        );
     }
     let applications = application::applications(&s, &topology, &traffic.classes, report);
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = capture::failures(&s, &topology, report);
-    bounds::check(&Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon }, &limits, report);
+    bounds::check(
+        &Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon },
+        &limits,
+        report,
+    );
     if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
         let text = "a link fails for good and the run has no duration: a flow that can use no other link never ends, and \
                     the run ends as stalled when no other flow is open; give the failure an until, or the run a duration";
@@ -165,7 +174,11 @@ fn check_run(s: &Settings, report: &mut Report) {
     match s.run.duration {
         None if s.run.until.is_none() => {
             let problem = Problem::Missing { table: "the scenario".into(), key: "duration".into() };
-            report.help(s.place("duration"), problem, "write duration = \"50ms\", or until = \"flows-complete\"");
+            report.help(
+                s.place("duration"),
+                problem,
+                "write duration = \"50ms\", or until = \"flows-complete\"",
+            );
         }
         Some(Time::ZERO) => report.value(s.place("duration"), "duration", "must be more than zero"),
         Some(duration) if s.run.warm_up >= duration => {
@@ -175,7 +188,10 @@ fn check_run(s: &Settings, report: &mut Report) {
         _ => {}
     }
     if s.run.mice > s.run.elephants {
-        let message = format!("{} is above elephants ({}): a flow would be both", s.run.mice, s.run.elephants);
+        let message = format!(
+            "{} is above elephants ({}): a flow would be both",
+            s.run.mice, s.run.elephants
+        );
         report.value(s.place("mice"), "mice", message);
     }
 }
@@ -230,7 +246,11 @@ fn check_names(s: &Settings, report: &mut Report) {
 fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     let h = &s.host;
     if !(88..=65_535).contains(&h.mtu) {
-        report.value(s.place("host.mtu"), "host.mtu", format!("{} is no packet size; 88 to 65535 is", h.mtu));
+        report.value(
+            s.place("host.mtu"),
+            "host.mtu",
+            format!("{} is no packet size; 88 to 65535 is", h.mtu),
+        );
     } else if h.mtu.saturating_add(h.frame_overhead) > 65_535 {
         let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
         report.value(s.place("host.frame-overhead"), "host.frame-overhead", message);
@@ -238,25 +258,37 @@ fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     let mss_max = h.mtu.saturating_sub(HEADER_BYTES);
     let mss = h.mss.unwrap_or(mss_max);
     if (mss == 0 || mss > mss_max) && h.mss.is_some() {
-        let message = format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
+        let message =
+            format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
         report.value(s.place("host.mss"), "host.mss", message);
     }
     if h.segment_offload.is_some_and(|segment| segment.get() > SEGMENT_MAX) {
-        let message = format!("is more than a host hands down at a time; up to {} is", Bytes(SEGMENT_MAX));
+        let message =
+            format!("is more than a host hands down at a time; up to {} is", Bytes(SEGMENT_MAX));
         report.value(s.place("host.segment-offload"), "host.segment-offload", message);
     }
     if h.segment_offload.is_some_and(|segment| segment.get() < mss as u64) {
-        let message = format!("is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet");
+        let message = format!(
+            "is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet"
+        );
         report.value(s.place("host.segment-offload"), "host.segment-offload", message);
     }
     if let Some(limit) = s.nic.params.per_flow_limit
         && limit.get() < u64::from(mss) + u64::from(HEADER_BYTES)
     {
         let path = "host.nic.per-flow-limit";
-        report.value(s.place(path), path, format!("{limit} is less than one packet; \"off\" is no limit"));
+        report.value(
+            s.place(path),
+            path,
+            format!("{limit} is less than one packet; \"off\" is no limit"),
+        );
     }
     if h.stack_delay > Time::from_s(1_000) {
-        report.value(s.place("host.stack-delay"), "host.stack-delay", format!("{} is more than 1000s", h.stack_delay));
+        report.value(
+            s.place("host.stack-delay"),
+            "host.stack-delay",
+            format!("{} is more than 1000s", h.stack_delay),
+        );
     }
     let plan = HostPlan {
         mtu: h.mtu,
@@ -293,7 +325,10 @@ fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> O
             None
         }
         (None, None) => {
-            report.add(s.place("topology"), Problem::Missing { table: "[topology]".into(), key: "path".into() });
+            report.add(
+                s.place("topology"),
+                Problem::Missing { table: "[topology]".into(), key: "path".into() },
+            );
             None
         }
         (None, Some(_)) => Some(()),
@@ -333,21 +368,34 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
                         report.value(s.place(&format!("traffic.{name}.file")), "file", message);
                     }
                     (None, None) => {
-                        report.add(at, Problem::Missing { table: format!("traffic {name:?}"), key: "file".into() });
+                        report.add(
+                            at,
+                            Problem::Missing {
+                                table: format!("traffic {name:?}"),
+                                key: "file".into(),
+                            },
+                        );
                     }
                     (Some(path), None) => match files.flows(path, hosts, p.digest.as_deref()) {
                         Ok((table, now)) => (p.rows, p.digest) = (FlowRows(Some(table)), Some(now)),
-                        Err(problem) => report.add(s.place(&format!("traffic.{name}.file")), problem),
+                        Err(problem) => {
+                            report.add(s.place(&format!("traffic.{name}.file")), problem)
+                        }
                     },
                     (None, Some(table)) => {
                         let at = s.place(&format!("traffic.{name}.rows"));
-                        let wrong: Vec<String> =
-                            table.rows.iter().filter_map(|row| check_row(row, hosts).err()).collect();
+                        let wrong: Vec<String> = table
+                            .rows
+                            .iter()
+                            .filter_map(|row| check_row(row, hosts).err())
+                            .collect();
                         // Whatever builds on the rows takes their hosts for granted.
                         if !wrong.is_empty() {
                             p.rows = FlowRows(None);
                         }
-                        wrong.into_iter().for_each(|text| report.value(at, &format!("traffic.{name}.rows"), text));
+                        wrong.into_iter().for_each(|text| {
+                            report.value(at, &format!("traffic.{name}.rows"), text)
+                        });
                     }
                 }
             }
@@ -361,7 +409,8 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
 /// digest.
 const ROWS_INLINE_MAX: usize = 10_000;
 
-/// Writes out what was left to a rule, so that the resolved text says what was done: names, load bases, file contents.
+/// Writes out what was left to a rule, so that the resolved text says what was done: names, load
+/// bases, file contents.
 fn settle(s: &mut Settings, topology: &Topology) {
     for a in &mut s.applications {
         a.common.name = Some(application::name_of(a));
@@ -381,7 +430,8 @@ fn settle(s: &mut Settings, topology: &Topology) {
                 }
             }
             TrafficParams::Flows(p) => {
-                let inline = p.rows.0.as_ref().is_some_and(|table| table.rows.len() <= ROWS_INLINE_MAX);
+                let inline =
+                    p.rows.0.as_ref().is_some_and(|table| table.rows.len() <= ROWS_INLINE_MAX);
                 if inline {
                     (p.file, p.digest) = (None, None);
                 } else if p.file.is_some() {

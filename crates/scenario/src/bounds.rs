@@ -1,4 +1,5 @@
-//! Amounts that can never act: each threshold beside the buffer, the rate or the time that bounds it.
+//! Amounts that can never act: each threshold beside the buffer, the rate or the time that bounds
+//! it.
 //!
 //! An amount that is left to a rule ("auto") is compared as the rule has it at each port.
 //!
@@ -58,12 +59,18 @@ impl Bounds<'_> {
 
     fn kinds(&self) -> Vec<PortKind> {
         let pauses = self.s.switch.pause.kind() != "none";
-        let facts = |switch| switch_facts(self.topology, switch, self.packet_max(), self.host, pauses);
+        let facts =
+            |switch| switch_facts(self.topology, switch, self.packet_max(), self.host, pauses);
         ports::kinds(self.topology, (&self.s.switch.buffer, &self.s.switch.marking), facts)
     }
 
     fn around(&self, kind: &PortKind) -> Around {
-        Around { site: kind.site, capacity: kind.capacity, marks: kind.threshold, round_trip: self.round_trip }
+        Around {
+            site: kind.site,
+            capacity: kind.capacity,
+            marks: kind.threshold,
+            round_trip: self.round_trip,
+        }
     }
 }
 
@@ -139,7 +146,9 @@ fn admission(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
 /// AIFO's quantiles mean something when its window is full.
 fn rank_window(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
     let (window, period) = match &bounds.s.switch.admission {
-        AdmissionParams::Aifo(AifoParams { window, sample_period, .. }) => (*window, *sample_period),
+        AdmissionParams::Aifo(AifoParams { window, sample_period, .. }) => {
+            (*window, *sample_period)
+        }
         AdmissionParams::Probabilistic(p) => (p.window, p.sample_period),
         _ => return,
     };
@@ -260,7 +269,9 @@ fn delayed_acks(s: &Settings, report: &mut Report) {
 /// Swift's target above what the empty network takes.
 fn swift(bounds: &Bounds<'_>, report: &mut Report) {
     let s = bounds.s;
-    for p in s.kinds().filter_map(|kind| if let TransportKind::Swift(p) = kind { Some(p) } else { None }) {
+    for p in
+        s.kinds().filter_map(|kind| if let TransportKind::Swift(p) = kind { Some(p) } else { None })
+    {
         let hops = bounds.topology.most_switches();
         let target = p.target(hops);
         if target < bounds.round_trip {
@@ -289,7 +300,9 @@ fn handshakes(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
         return;
     }
     let Some(held) = kinds.iter().map(|kind| bounds.around(kind).held()).min() else { return };
-    for (traffic, kind) in s.traffic.iter().zip(s.kinds()).filter(|(_, kind)| kind.demands().family.is_tcp()) {
+    for (traffic, kind) in
+        s.traffic.iter().zip(s.kinds()).filter(|(_, kind)| kind.demands().family.is_tcp())
+    {
         let TrafficParams::Incast(p) = &traffic.kind else { continue };
         let window = u64::from(t.initial_window) * bounds.packet_max();
         let flows = u64::from(p.degree) * u64::from(p.flows_per_server);
@@ -342,17 +355,22 @@ fn times(bounds: &Bounds<'_>, report: &mut Report) {
     ];
     for (key, period) in periods {
         if let Some(period) = period.filter(|period| *period >= end) {
-            report.warnings.push(format!("{key} is {period}, and the run ends at {end}: there is no sample"));
+            report
+                .warnings
+                .push(format!("{key} is {period}, and the run ends at {end}: there is no sample"));
         }
     }
     for f in s.failures.iter().filter(|f| f.at >= end) {
         let ends = f.link.join(" to ");
-        report.warnings.push(format!("failure of {ends} begins at {}, and the run ends at {end}", f.at));
+        report
+            .warnings
+            .push(format!("failure of {ends} begins at {}, and the run ends at {end}", f.at));
     }
     let last = s.traffic.iter().map(|t| t.common.stop.map_or(end, |stop| stop.min(end))).max();
     if let Some(last) = last.filter(|last| *last <= s.run.warm_up) {
-        report
-            .warnings
-            .push(format!("warm-up is {}, and the last flow starts before {last}: no flow is counted", s.run.warm_up));
+        report.warnings.push(format!(
+            "warm-up is {}, and the last flow starts before {last}: no flow is counted",
+            s.run.warm_up
+        ));
     }
 }

@@ -53,8 +53,8 @@ params! {
         /// the lowest numbers.
         #[within(1..=100000)]
         pub connections_max: u32 = 16,
-        /// Time from one sample of what has been delivered to the next, for the goodput of each class over time in summary.json
-        /// (`goodput_over_time`) and on the page; off means none.
+        /// Time from one sample of what has been delivered to the next, for the goodput of each
+        /// class over time in summary.json (`goodput_over_time`) and on the page; off means none.
         pub goodput: Option<Time> = None,
         /// Hosts and switch ports whose packets and PAUSE frames are written, in both directions,
         /// to a pcapng file each (host3.pcapng, leaf0-4.pcapng). They are named as in
@@ -62,14 +62,14 @@ params! {
         pub pcap: Vec<String> = Vec::new(),
         /// Bytes of each captured packet that are kept, from its Ethernet header on; off means all.
         pub snaplen: Option<Bytes> = Some(Bytes(96)),
-        /// Whether captured packets show TCP timestamps (RFC 7323, in microseconds). The simulated packet has no room for
-        /// them: each captured one is then 12 bytes longer than it was.
+        /// Whether captured packets show TCP timestamps (RFC 7323, in microseconds). The simulated
+        /// packet has no room for them: each captured one is then 12 bytes longer than it was.
         pub tcp_timestamps: bool = false,
-        /// Whether summary.json tells, of each class, the smoothed round-trip time and the retransmission timeout that its flows
-        /// ended with (`timers_us`).
+        /// Whether summary.json tells, of each class, the smoothed round-trip time and the
+        /// retransmission timeout that its flows ended with (`timers_us`).
         pub timers: bool = false,
-        /// Whether to write trace.json, a trace of flows by host and (where there are samples) of queues, for
-        /// ui.perfetto.dev or chrome://tracing.
+        /// Whether to write trace.json, a trace of flows by host and (where there are samples) of
+        /// queues, for ui.perfetto.dev or chrome://tracing.
         pub trace: bool = false,
     }
 }
@@ -85,8 +85,8 @@ choice! {
 }
 
 params! {
-    /// One `[[failure]]`: a link that is down for a while, or loses packets. A packet is lost if its link is down at any time
-    /// between the start of its transmission and its arrival.
+    /// One `[[failure]]`: a link that is down for a while, or loses packets. A packet is lost if
+    /// its link is down at any time between the start of its transmission and its arrival.
     pub struct FailureParams {
         /// The two ends, as in ["leaf0", "spine1"] or ["host3", "leaf0"]: all links between them
         /// fail, or the one that `number` chooses. Or the name that a topology's list gives a link,
@@ -99,14 +99,15 @@ params! {
         pub at: Time = Time::ZERO,
         /// When it is up again; off means never.
         pub until: Option<Time> = None,
-        /// How long the switches at both ends take to notice, each time. From then on they choose no port whose link is
-        /// down where a route has another. A link that is only lossy is not noticed.
+        /// How long the switches at both ends take to notice, each time. From then on they choose
+        /// no port whose link is down where a route has another. A link that is only lossy is not
+        /// noticed.
         pub detect: Time = Time::ZERO,
         /// From the failure, and again from the repair, until the routes of the whole network are
-        /// those of the links that are up; "never": switches further away learn nothing. Source: ours,
-        /// the fast end of what is told of fabrics. By RFC 7938, section 7 a link's ends often see it
-        /// within milliseconds and a BGP fabric follows in less than a second; tuned ones take tens of
-        /// milliseconds.
+        /// those of the links that are up; "never": switches further away learn nothing. Source:
+        /// ours, the fast end of what is told of fabrics. By RFC 7938, section 7 a link's ends
+        /// often see it within milliseconds and a BGP fabric follows in less than a second; tuned
+        /// ones take tens of milliseconds.
         pub converge: Option<Time> = Some(Time::from_ms(1)),
         /// Share of the packets that are lost; below 1 each by chance, for itself.
         #[within(0..=1)]
@@ -153,7 +154,12 @@ fn unknown(topology: &Topology, name: &str) -> (Problem, String) {
 }
 
 /// The plan of what is recorded.
-pub(crate) fn capture(s: &Settings, topology: &Topology, traffic: &TrafficPlan, report: &mut Report) -> CapturePlan {
+pub(crate) fn capture(
+    s: &Settings,
+    topology: &Topology,
+    traffic: &TrafficPlan,
+    report: &mut Report,
+) -> CapturePlan {
     let c = &s.capture;
     check_goodput(s, report);
     let snaplen = c.snaplen.map_or(u32::MAX as u64, Bytes::get);
@@ -176,10 +182,17 @@ pub(crate) fn capture(s: &Settings, topology: &Topology, traffic: &TrafficPlan, 
 
 /// The period of a table of samples such as `queues`, if there is one. `others` are the table's
 /// other keys that are written: without a period they have no effect.
-fn every(s: &Settings, table: &str, every: Option<Time>, others: &[&str], report: &mut Report) -> Option<Time> {
+fn every(
+    s: &Settings,
+    table: &str,
+    every: Option<Time>,
+    others: &[&str],
+    report: &mut Report,
+) -> Option<Time> {
     let path = format!("{table}.every");
     if every.is_some_and(|period| period < PERIOD_MIN) {
-        let message = format!("{} is too short; {PERIOD_MIN} is the least", every.unwrap_or_default());
+        let message =
+            format!("{} is too short; {PERIOD_MIN} is the least", every.unwrap_or_default());
         report.value(s.place(&path), table, message);
     }
     let other = others.iter().map(|key| format!("{table}.{key}")).find(|key| s.is_written(key));
@@ -188,7 +201,11 @@ fn every(s: &Settings, table: &str, every: Option<Time>, others: &[&str], report
         && !s.is_written(&path)
     {
         let problem = Problem::Missing { table: table.into(), key: "every".into() };
-        report.help(s.place(&other), problem, "write every = \"100us\", or as often as it is to be sampled");
+        report.help(
+            s.place(&other),
+            problem,
+            "write every = \"100us\", or as often as it is to be sampled",
+        );
     }
     every
 }
@@ -211,13 +228,18 @@ fn queues(s: &Settings, topology: &Topology, report: &mut Report) -> Option<Queu
 
 fn check_goodput(s: &Settings, report: &mut Report) {
     let Some(period) = s.capture.goodput else { return };
-    let least = s.run.duration.map(|duration| Time::from_ps(duration.as_ps().div_ceil(GOODPUT_SAMPLES)));
+    let least =
+        s.run.duration.map(|duration| Time::from_ps(duration.as_ps().div_ceil(GOODPUT_SAMPLES)));
     let message = match least {
-        Some(least) if period < least => Some(format!("{period} is too short for this duration; {least} is the least")),
+        Some(least) if period < least => {
+            Some(format!("{period} is too short for this duration; {least} is the least"))
+        }
         Some(_) => None,
         None => Some("needs a duration".to_string()),
     };
-    message.into_iter().for_each(|message| report.value(s.place("capture.goodput"), "capture.goodput", message));
+    message
+        .into_iter()
+        .for_each(|message| report.value(s.place("capture.goodput"), "capture.goodput", message));
 }
 
 /// Where packets are captured; each place has a file.

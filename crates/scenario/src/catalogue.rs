@@ -1,11 +1,13 @@
-//! The catalogue: everything that a scenario can say, gathered from the declarations. The schema, the explanations and
-//! the reference are three views of it.
+//! The catalogue: everything that a scenario can say, gathered from the declarations. The schema,
+//! the explanations and the reference are three views of it.
 //!
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
 use crate::application::ApplicationCommon;
 use crate::capture::{CaptureParams, FailureParams};
-use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
+use crate::choices::{
+    Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
+};
 use crate::limit::{LimitCommon, LimitKind};
 use crate::rdma::RdmaParams;
 use crate::read::grouped;
@@ -60,10 +62,12 @@ pub struct PlaceInfo {
     pub kinds: Vec<KindInfo>,
 }
 
-/// What pages and documents call a mechanism: its kind, or `place.kind` where another place has the same kind.
+/// What pages and documents call a mechanism: its kind, or `place.kind` where another place has the
+/// same kind.
 pub fn page_name(mechanism: &Mechanism) -> String {
     let places = places();
-    let has = |info: &&PlaceInfo| info.kinds.iter().any(|kind| kind.mechanism.kind == mechanism.kind);
+    let has =
+        |info: &&PlaceInfo| info.kinds.iter().any(|kind| kind.mechanism.kind == mechanism.kind);
     match places.iter().filter(has).count() {
         0 | 1 => mechanism.kind.to_string(),
         _ => whole_name(mechanism),
@@ -133,7 +137,11 @@ pub fn tables() -> Vec<TableInfo> {
     transport.retain(|k| k.name != "mss");
     vec![
         TableInfo { path: "", about: "The run as a whole.", keys: keys("", &RunParams::default()) },
-        TableInfo { path: "host", about: "How hosts send and receive.", keys: keys("host", &HostParams::default()) },
+        TableInfo {
+            path: "host",
+            about: "How hosts send and receive.",
+            keys: keys("host", &HostParams::default()),
+        },
         TableInfo {
             path: "host.nic",
             about: "A host's transmit queue. `buffer` is \"unlimited\", \"switch\" (as the switches have) or a table as \

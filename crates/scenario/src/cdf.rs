@@ -4,9 +4,10 @@
 //! them, an index, which is not read; Homa's begin with a line of one number, the mean, which is
 //! not read either.
 //!
-//! A distribution is a list of (bytes, cumulative probability). Between two points it is linear, or it is a step: all
-//! of the probability between two points belongs to the later one's size. The mean that a load is computed from is that
-//! of the same form, in closed form, so it and the samples cannot disagree.
+//! A distribution is a list of (bytes, cumulative probability). Between two points it is linear, or
+//! it is a step: all of the probability between two points belongs to the later one's size. The
+//! mean that a load is computed from is that of the same form, in closed form, so it and the
+//! samples cannot disagree.
 //!
 //! Invariant: bytes and probabilities never decrease, and the last probability is 1.
 
@@ -79,8 +80,8 @@ impl Cdf {
     }
 
     /// From a text of two columns, bytes and cumulative probability, or of ns-2's three (bytes, an
-    /// index, cumulative probability); a first line of one number is a mean, as in Homa's files, and
-    /// is not read. `#` starts a comment.
+    /// index, cumulative probability); a first line of one number is a mean, as in Homa's files,
+    /// and is not read. `#` starts a comment.
     ///
     /// # Errors
     /// The line where the text is in none of these forms, or where points decrease.
@@ -93,8 +94,10 @@ impl Cdf {
         for (i, line) in text.lines().enumerate() {
             let error = |message: String| CdfError { line: i + 1, message };
             let content = line.split('#').next().unwrap_or("").trim();
-            let columns: Vec<&str> =
-                content.split(|c: char| c.is_whitespace() || c == ',').filter(|c| !c.is_empty()).collect();
+            let columns: Vec<&str> = content
+                .split(|c: char| c.is_whitespace() || c == ',')
+                .filter(|c| !c.is_empty())
+                .collect();
             let number = |text: &str| {
                 let number = text.parse::<f64>().ok().filter(|x| x.is_finite());
                 number.ok_or_else(|| error(format!("{text:?} is not a number")))
@@ -112,9 +115,11 @@ impl Cdf {
                 return Err(error(format!(
                     "expected {}, found {content:?}",
                     match width {
-                        Some(3) => "ns-2's three columns as above, bytes, index and cumulative probability",
+                        Some(3) =>
+                            "ns-2's three columns as above, bytes, index and cumulative probability",
                         Some(_) => "two columns as above, bytes and cumulative probability",
-                        None => "two columns, bytes and cumulative probability, or ns-2's three with an index between",
+                        None =>
+                            "two columns, bytes and cumulative probability, or ns-2's three with an index between",
                     }
                 )));
             }
@@ -125,14 +130,25 @@ impl Cdf {
         Cdf::checked(points, &lines, shape)
     }
 
-    fn checked(mut points: Vec<(f64, f64)>, lines: &[usize], shape: Shape) -> Result<Cdf, CdfError> {
-        let fail = |at: usize, message: String| Err(CdfError { line: lines.get(at).copied().unwrap_or(1), message });
+    fn checked(
+        mut points: Vec<(f64, f64)>,
+        lines: &[usize],
+        shape: Shape,
+    ) -> Result<Cdf, CdfError> {
+        let fail = |at: usize, message: String| {
+            Err(CdfError { line: lines.get(at).copied().unwrap_or(1), message })
+        };
         let Some(&(_, top)) = points.last() else {
             return fail(0, "there are no points".into());
         };
         let last = points.len() - 1;
         if top != 1.0 && top != 100.0 {
-            return fail(last, format!("the last cumulative probability must be 1 (or 100 for percent), found {top}"));
+            return fail(
+                last,
+                format!(
+                    "the last cumulative probability must be 1 (or 100 for percent), found {top}"
+                ),
+            );
         }
         let mut before = (0.0, 0.0);
         for (i, &(bytes, probability)) in points.iter().enumerate() {
@@ -140,13 +156,22 @@ impl Cdf {
                 return fail(i, format!("{bytes} is no size in bytes"));
             }
             if !(0.0..=top).contains(&probability) {
-                return fail(i, format!("the cumulative probability {probability} is outside 0 to {top}"));
+                return fail(
+                    i,
+                    format!("the cumulative probability {probability} is outside 0 to {top}"),
+                );
             }
             if bytes < before.0 {
-                return fail(i, format!("{bytes} bytes after {} bytes: sizes must not decrease", before.0));
+                return fail(
+                    i,
+                    format!("{bytes} bytes after {} bytes: sizes must not decrease", before.0),
+                );
             }
             if probability < before.1 {
-                let message = format!("{probability} after {}: cumulative probabilities must not decrease", before.1);
+                let message = format!(
+                    "{probability} after {}: cumulative probabilities must not decrease",
+                    before.1
+                );
                 return fail(i, message);
             }
             before = (bytes, probability);
@@ -161,7 +186,10 @@ impl Cdf {
     pub fn builtin(name: &str) -> Option<Cdf> {
         let b = BUILTIN.iter().find(|b| b.name == name)?;
         let scale = if b.percent { 100.0 } else { 1.0 };
-        Some(Cdf { points: b.points.iter().map(|&(x, p)| (x, p / scale)).collect(), shape: b.shape })
+        Some(Cdf {
+            points: b.points.iter().map(|&(x, p)| (x, p / scale)).collect(),
+            shape: b.shape,
+        })
     }
 
     /// The points, with probabilities from 0 to 1.
@@ -174,8 +202,8 @@ impl Cdf {
         self.shape
     }
 
-    /// The mean size in bytes: Σ (pᵢ − pᵢ₋₁) (xᵢ + xᵢ₋₁) / 2 for a linear form, Σ (pᵢ − pᵢ₋₁) xᵢ for steps. What lies
-    /// below the first probability has the first size.
+    /// The mean size in bytes: Σ (pᵢ − pᵢ₋₁) (xᵢ + xᵢ₋₁) / 2 for a linear form, Σ (pᵢ − pᵢ₋₁) xᵢ
+    /// for steps. What lies below the first probability has the first size.
     pub fn mean(&self) -> f64 {
         let (mut x0, mut p0) = (self.points[0].0, 0.0);
         let mut mean = 0.0;
@@ -247,7 +275,11 @@ impl Field for SizeSpec {
             Value::Int(i) => return Ok(SizeSpec::Fixed(Bytes(*i))),
             Value::Bytes(b) => return Ok(SizeSpec::Fixed(*b)),
             Value::Text(text) => text,
-            _ => return Err(ValueError("expected the name of a distribution, a file or a size".into())),
+            _ => {
+                return Err(ValueError(
+                    "expected the name of a distribution, a file or a size".into(),
+                ));
+            }
         };
         if let Some(b) = BUILTIN.iter().find(|b| b.name == text) {
             return Ok(SizeSpec::Builtin(b.name));
@@ -257,14 +289,21 @@ impl Field for SizeSpec {
             Err(e) => e,
         };
         if text.contains(['/', '.']) {
-            return Ok(SizeSpec::File { path: text.clone(), shape: Shape::Linear, digest: None, points: None });
+            return Ok(SizeSpec::File {
+                path: text.clone(),
+                shape: Shape::Linear,
+                digest: None,
+                points: None,
+            });
         }
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(ValueError(error.to_string()));
         }
         let names: Vec<&str> = BUILTIN.iter().map(|b| b.name).collect();
         let near = crate::error::suggestion(text, &names).unwrap_or_default();
-        Err(ValueError(format!("{text:?} is no distribution; {near}; a file's name has a dot or a slash")))
+        Err(ValueError(format!(
+            "{text:?} is no distribution; {near}; a file's name has a dot or a slash"
+        )))
     }
 }
 
@@ -307,10 +346,18 @@ mod tests {
     #[test]
     fn means_are_the_published_ones() {
         assert!((mean("web-search") - 1.711e6).abs() < 1e3, "{}", mean("web-search"));
-        assert!((mean("web-search-original") - 1.710e6).abs() < 1e3, "{}", mean("web-search-original"));
+        assert!(
+            (mean("web-search-original") - 1.710e6).abs() < 1e3,
+            "{}",
+            mean("web-search-original")
+        );
         assert!((mean("cache-follower") - 610e3).abs() < 5e3, "{}", mean("cache-follower"));
         // The full file's mean is 718,204.9 bytes; its main points come near.
-        assert!((mean("cache-follower-intra") - 718_204.9).abs() < 15e3, "{}", mean("cache-follower-intra"));
+        assert!(
+            (mean("cache-follower-intra") - 718_204.9).abs() < 15e3,
+            "{}",
+            mean("cache-follower-intra")
+        );
     }
 
     #[test]
@@ -324,13 +371,19 @@ mod tests {
             let n = 400_000;
             let sampled = (0..n).map(|_| cdf.sample(&mut random) as f64).sum::<f64>() / n as f64;
             let tolerance = if b.name == "data-mining" { 0.05 } else { 0.02 };
-            assert!((sampled / cdf.mean() - 1.0).abs() < tolerance, "{}: {sampled} against {}", b.name, cdf.mean());
+            assert!(
+                (sampled / cdf.mean() - 1.0).abs() < tolerance,
+                "{}: {sampled} against {}",
+                b.name,
+                cdf.mean()
+            );
         }
     }
 
     #[test]
     fn quantiles_by_hand() {
-        let cdf = Cdf::parse("# bytes p\n100 0.5\n\n200, 0.5 # a jump\n400 1\n", Shape::Linear).unwrap();
+        let cdf =
+            Cdf::parse("# bytes p\n100 0.5\n\n200, 0.5 # a jump\n400 1\n", Shape::Linear).unwrap();
         assert_eq!(
             [cdf.quantile(0.0), cdf.quantile(0.49), cdf.quantile(0.5), cdf.quantile(0.75)],
             [100.0, 100.0, 200.0, 300.0]
@@ -338,7 +391,10 @@ mod tests {
         assert_eq!(cdf.mean(), 0.5 * 100.0 + 0.5 * 300.0);
         let steps = Cdf::new(vec![(100.0, 50.0), (400.0, 100.0)], Shape::Steps).unwrap();
         assert_eq!([steps.quantile(0.2), steps.quantile(0.6), steps.mean()], [100.0, 400.0, 250.0]);
-        assert_eq!(Cdf::new(vec![(0.0, 1.0)], Shape::Linear).unwrap().sample(&mut Stream::new(1, "t")), 1);
+        assert_eq!(
+            Cdf::new(vec![(0.0, 1.0)], Shape::Linear).unwrap().sample(&mut Stream::new(1, "t")),
+            1
+        );
     }
 
     #[test]
@@ -363,7 +419,10 @@ mod tests {
         assert_eq!(points("1000 1 0.1\n2000 1 1.0\n"), [(1000.0, 0.1), (2000.0, 1.0)]);
         assert_eq!(points("4\n10 0.5\n100 1\n"), [(10.0, 0.5), (100.0, 1.0)]);
         let mixed = parse("1000 1 0.1\n2000 1.0\n").unwrap_err();
-        assert!(mixed.line == 2 && mixed.message.contains("ns-2's three columns as above"), "{mixed}");
+        assert!(
+            mixed.line == 2 && mixed.message.contains("ns-2's three columns as above"),
+            "{mixed}"
+        );
         let third = parse("10 0.5\n100 1 1\n").unwrap_err();
         assert!(third.line == 2 && third.message.contains("two columns as above"), "{third}");
         let four = parse("1 2 3 1\n").unwrap_err();

@@ -145,9 +145,12 @@ mod tests {
             let mut paths = Paths(Vec::new());
             T::default().each(&mut paths);
             let text = format!("{:#?}", T::default());
-            let fields = text.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
-            let fields: Vec<&str> = fields.map(|(field, _)| field).filter(|field| !field.starts_with(' ')).collect();
-            let expected: Vec<String> = fields.iter().map(|f| format!("{table}.{}", f.replace('_', "-"))).collect();
+            let fields =
+                text.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
+            let fields: Vec<&str> =
+                fields.map(|(field, _)| field).filter(|field| !field.starts_with(' ')).collect();
+            let expected: Vec<String> =
+                fields.iter().map(|f| format!("{table}.{}", f.replace('_', "-"))).collect();
             assert_eq!(paths.0, expected);
         }
         check::<HostChoices>("host");

@@ -1,7 +1,8 @@
 //! Composition: what each chosen mechanism assumes of the path, and which other one takes it away.
 //!
-//! It warns and never forbids: to see the damage is a use of the tool. A need that one mechanism breaks and another
-//! restores is not a warning, nor is one that the mechanism's own parameters have taken away.
+//! It warns and never forbids: to see the damage is a use of the tool. A need that one mechanism
+//! breaks and another restores is not a warning, nor is one that the mechanism's own parameters
+//! have taken away.
 
 use crate::choices::Visit;
 use crate::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
@@ -39,8 +40,8 @@ fn of<C: Choice>(choice: &C) -> Chosen {
     Chosen { place: C::place().path, kind: choice.kind(), about: choice.about(), spares: &[] }
 }
 
-/// A transport for which duplicate acknowledgements never mean loss does not take reordering for it, and one that switches
-/// mark for does not wait for a queue to be full.
+/// A transport for which duplicate acknowledgements never mean loss does not take reordering for
+/// it, and one that switches mark for does not wait for a queue to be full.
 fn transport(s: &Settings, kind: &TransportKind) -> Chosen {
     let patient = s.transport.dupack_threshold.is_none();
     let marked = kind.declares_ecn() && !matches!(s.switch.marking, MarkingParams::None(_));
@@ -84,7 +85,8 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     // Limits that assume and take away the same are one mechanism, however many there are.
     let mut limits: Vec<Chosen> = Vec::new();
     for chosen in s.limits.iter().map(limit) {
-        let is_same = |other: &Chosen| other.kind == chosen.kind && other.about.breaks == chosen.about.breaks;
+        let is_same =
+            |other: &Chosen| other.kind == chosen.kind && other.about.breaks == chosen.about.breaks;
         if !limits.iter().any(is_same) {
             limits.push(chosen);
         }
@@ -96,7 +98,8 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
 /// What the tables outside of any mechanism take away.
 pub fn check_hosts(s: &Settings) -> Option<String> {
     let needs = of(&s.edge.load_balancing);
-    let is_cut = s.host.segment_offload.is_none() && needs.about.needs.contains(&PathProperty::SizeAtEdge);
+    let is_cut =
+        s.host.segment_offload.is_none() && needs.about.needs.contains(&PathProperty::SizeAtEdge);
     is_cut.then(|| {
         format!(
             "{} \"{}\" needs {}, which host.segment-offload \"off\" breaks: {}",
@@ -113,7 +116,8 @@ pub fn check_hosts(s: &Settings) -> Option<String> {
 pub struct Shape {
     /// Some host has several paths to another; otherwise path choice breaks nothing.
     pub multipath: bool,
-    /// Two hosts have equal links, and there is a third to send to; otherwise exact hosts break nothing.
+    /// Two hosts have equal links, and there is a third to send to; otherwise exact hosts break
+    /// nothing.
     pub has_equals: bool,
 }
 
@@ -121,7 +125,8 @@ impl Shape {
     /// Of a network.
     pub fn of(topology: &Topology) -> Shape {
         let hosts = &topology.links[..topology.hosts as usize];
-        let mut links: Vec<(u64, u64)> = hosts.iter().map(|link| (link.rate.bps(), link.delay.as_ps())).collect();
+        let mut links: Vec<(u64, u64)> =
+            hosts.iter().map(|link| (link.rate.bps(), link.delay.as_ps())).collect();
         links.sort_unstable();
         let has_equals = links.len() > 2 && links.windows(2).any(|pair| pair[0] == pair[1]);
         Shape { multipath: topology.is_multipath(), has_equals }
@@ -137,7 +142,8 @@ impl Shape {
     }
 }
 
-/// One sentence for each need of a mechanism that another one breaks, with the consequence and the repair.
+/// One sentence for each need of a mechanism that another one breaks, with the consequence and the
+/// repair.
 pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
     let mut warnings = Vec::new();
     for needy in chosen {
@@ -166,12 +172,27 @@ pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const TCP: About =
-        About { summary: "", source: "", needs: &[PathProperty::FifoPerFlow], breaks: &[], restores: &[] };
-    const SPRAY: About =
-        About { summary: "", source: "", needs: &[], breaks: &[PathProperty::FifoPerFlow], restores: &[] };
-    const ORDER: About =
-        About { summary: "", source: "", needs: &[], breaks: &[], restores: &[PathProperty::FifoPerFlow] };
+    const TCP: About = About {
+        summary: "",
+        source: "",
+        needs: &[PathProperty::FifoPerFlow],
+        breaks: &[],
+        restores: &[],
+    };
+    const SPRAY: About = About {
+        summary: "",
+        source: "",
+        needs: &[],
+        breaks: &[PathProperty::FifoPerFlow],
+        restores: &[],
+    };
+    const ORDER: About = About {
+        summary: "",
+        source: "",
+        needs: &[],
+        breaks: &[],
+        restores: &[PathProperty::FifoPerFlow],
+    };
 
     const MANY: Shape = Shape { multipath: true, has_equals: true };
     const ONE: Shape = Shape { multipath: false, has_equals: true };
@@ -180,18 +201,25 @@ mod tests {
     fn a_broken_need_is_named_unless_restored_or_without_effect() {
         let tcp = Chosen { place: "transport", kind: "newreno", about: &TCP, spares: &[] };
         let spray = Chosen { place: "switch.path", kind: "spray", about: &SPRAY, spares: &[] };
-        let order = Chosen { place: "transport.ordering", kind: "timeout", about: &ORDER, spares: &[] };
+        let order =
+            Chosen { place: "transport.ordering", kind: "timeout", about: &ORDER, spares: &[] };
         let warnings = check(&[tcp, spray], MANY);
         assert_eq!(warnings.len(), 1);
         assert!(
-            warnings[0].contains("newreno") && warnings[0].contains("fifo-per-flow") && warnings[0].contains("spray")
+            warnings[0].contains("newreno")
+                && warnings[0].contains("fifo-per-flow")
+                && warnings[0].contains("spray")
         );
         assert!(check(&[tcp, spray, order], MANY).is_empty());
         assert!(check(&[tcp, spray], ONE).is_empty());
         assert!(check(&[tcp], MANY).is_empty());
         let patient = Chosen { spares: &[PathProperty::FifoPerFlow], ..tcp };
         assert!(check(&[patient, spray], MANY).is_empty());
-        assert_eq!(check(&[patient, tcp, spray], MANY).len(), 1, "who spares a need spares nobody else's");
+        assert_eq!(
+            check(&[patient, tcp, spray], MANY).len(),
+            1,
+            "who spares a need spares nobody else's"
+        );
     }
 
     #[test]
@@ -205,7 +233,10 @@ mod tests {
             crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().warnings
         };
         assert!(warnings("3").iter().any(|w| w.contains("fifo-per-flow")));
-        assert!(warnings("50").iter().any(|w| w.contains("fifo-per-flow")), "a raised one is still one");
+        assert!(
+            warnings("50").iter().any(|w| w.contains("fifo-per-flow")),
+            "a raised one is still one"
+        );
         assert_eq!(warnings("\"off\""), Vec::<String>::new());
     }
 
@@ -221,21 +252,34 @@ mod tests {
                  [transport]\ndupack-threshold = \"off\"\n\
                  [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
             );
-            let plan = crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
-            plan.warnings.iter().filter(|warning| warning.contains("acyclic-waits")).cloned().collect::<Vec<_>>()
+            let plan =
+                crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
+            plan.warnings
+                .iter()
+                .filter(|warning| warning.contains("acyclic-waits"))
+                .cloned()
+                .collect::<Vec<_>>()
         };
         for (pause, queue) in [("kind = \"pfc\"", "fifo"), ("kind = \"bfc\"", "dynamic-queues")] {
             for deflection in ["dibs", "simple"] {
                 let told = warnings(pause, queue, deflection);
                 assert_eq!(told.len(), 1, "{pause} {deflection}: {told:?}");
-                assert!(told[0].contains(deflection) && told[0].contains("wait for each other for ever"), "{told:?}");
+                assert!(
+                    told[0].contains(deflection)
+                        && told[0].contains("wait for each other for ever"),
+                    "{told:?}"
+                );
             }
             assert_eq!(warnings(pause, queue, "none"), Vec::<String>::new());
         }
-        assert_eq!(warnings("kind = \"pfc\", watchdog = \"200ms\"", "fifo", "dibs"), Vec::<String>::new());
+        assert_eq!(
+            warnings("kind = \"pfc\", watchdog = \"200ms\"", "fifo", "dibs"),
+            Vec::<String>::new()
+        );
     }
 
-    /// Where hosts are exact and equal, who waits for a full queue can be locked out of it; whom switches mark for cannot.
+    /// Where hosts are exact and equal, who waits for a full queue can be locked out of it; whom
+    /// switches mark for cannot.
     #[test]
     fn exact_hosts_and_transports_without_marks_are_told() {
         let warnings = |jitter: &str, hosts: u32, transport: &str, marking: &str| {
@@ -251,10 +295,20 @@ mod tests {
             for off in ["\"off\"", "{ kind = \"none\" }"] {
                 let told = warnings(off, 3, transport, "ecn");
                 assert_eq!(told.len(), 1, "{transport}: {told:?}");
-                assert!(told[0].contains("lock") && told[0].contains("turn host.jitter on"), "{told:?}");
+                assert!(
+                    told[0].contains("lock") && told[0].contains("turn host.jitter on"),
+                    "{told:?}"
+                );
             }
-            assert_eq!(warnings("{ kind = \"uniform\" }", 3, transport, "ecn"), Vec::<String>::new());
-            assert_eq!(warnings("\"off\"", 2, transport, "ecn"), Vec::<String>::new(), "one sender has no equal");
+            assert_eq!(
+                warnings("{ kind = \"uniform\" }", 3, transport, "ecn"),
+                Vec::<String>::new()
+            );
+            assert_eq!(
+                warnings("\"off\"", 2, transport, "ecn"),
+                Vec::<String>::new(),
+                "one sender has no equal"
+            );
         }
         for transport in ["kind = \"dctcp\"", "kind = \"cubic\"\ncubic-ecn = true"] {
             assert_eq!(warnings("\"off\"", 3, transport, "ecn"), Vec::<String>::new());

@@ -1,7 +1,8 @@
 //! What can be wrong with a scenario, and where.
 //!
-//! All problems of a text are collected; each knows its file, line and column and, where there is one, the repair. The
-//! command line renders each through [`miette::Diagnostic`]; [`Errors`] as plain text is `file:line:column: message`.
+//! All problems of a text are collected; each knows its file, line and column and, where there is
+//! one, the repair. The command line renders each through [`miette::Diagnostic`]; [`Errors`] as
+//! plain text is `file:line:column: message`.
 //!
 //! Invariant: text from outside ends here or in a plan, never in a panic.
 
@@ -130,7 +131,12 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    pub(crate) fn new(sources: &Sources, span: Span, problem: Problem, help: Option<String>) -> ScenarioError {
+    pub(crate) fn new(
+        sources: &Sources,
+        span: Span,
+        problem: Problem,
+        help: Option<String>,
+    ) -> ScenarioError {
         let (source, text) = (sources.get(span), span.source);
         let (start, end) = source.clamp(span);
         let (line, column) = source.line_column(start);
@@ -153,8 +159,8 @@ impl ScenarioError {
     }
 }
 
-/// All problems of a scenario, never empty. As text, one line each; to show them in their context, render each of
-/// `errors` as the diagnostic that it is.
+/// All problems of a scenario, never empty. As text, one line each; to show them in their context,
+/// render each of `errors` as the diagnostic that it is.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct Errors {
     /// In the order of their places; the first [`PROBLEMS_TOLD`].
@@ -164,7 +170,8 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// The same of overrides of which those from `first` on were given by another option than "--set".
+    /// The same of overrides of which those from `first` on were given by another option than
+    /// "--set".
     pub fn given_by(mut self, option: &str, first: usize) -> Errors {
         for error in self.errors.iter_mut().filter(|error| error.text as usize > first) {
             error.file = option.to_string();
@@ -224,7 +231,10 @@ impl Report {
         self.problems.sort_by_key(|(span, ..)| (span.source, span.start));
         let more = self.problems.len().saturating_sub(PROBLEMS_TOLD);
         let told = self.problems.into_iter().take(PROBLEMS_TOLD);
-        Errors { errors: told.map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect(), more }
+        Errors {
+            errors: told.map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect(),
+            more,
+        }
     }
 }
 
@@ -271,7 +281,11 @@ mod tests {
         let source = sources.add("t", &name);
         let mut report = Report::default();
         let span = Span { source, start: 0, end: name.len() as u32 };
-        report.push(span, Problem::Unknown { what: "kind".into(), name: name.clone() }, suggestion("x", &[&name]));
+        report.push(
+            span,
+            Problem::Unknown { what: "kind".into(), name: name.clone() },
+            suggestion("x", &[&name]),
+        );
         let text = report.into_errors(&sources).to_string();
         assert!(text.len() < 6_000 && text.contains('…'), "{} bytes", text.len());
     }

@@ -81,9 +81,17 @@ impl SourceCode for Excerpt {
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let inner = self.text.read_span(span, lines_before, lines_after)?;
         // Asked for no context, it is asked for the place.
-        let column = if lines_before == 0 && lines_after == 0 { self.column } else { inner.column() };
+        let column =
+            if lines_before == 0 && lines_after == 0 { self.column } else { inner.column() };
         let (line, count) = (inner.line() + self.before, inner.line_count());
-        Ok(Box::new(MietteSpanContents::new_named(self.name.clone(), inner.data(), *inner.span(), line, column, count)))
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            inner.data(),
+            *inner.span(),
+            line,
+            column,
+            count,
+        )))
     }
 }
 

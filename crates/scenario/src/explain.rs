@@ -26,11 +26,11 @@ const PROPERTIES: &[PathProperty] = &[
     PathProperty::AcyclicWaits,
 ];
 
-/// What `name` means: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes it: "traffic.background.load"), a
-/// kind ("dctcp", or of one place only: "switch.admission.red"), a place or table ("switch.marking",
-/// "host"), a distribution ("web-search"), a path property ("fifo-per-flow"), or a name of the field
-/// ("wcmp"). Several things of one name are all told. An unknown name gives the
-/// nearest ones.
+/// What `name` means: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes it:
+/// "traffic.background.load"), a kind ("dctcp", or of one place only: "switch.admission.red"), a
+/// place or table ("switch.marking", "host"), a distribution ("web-search"), a path property
+/// ("fifo-per-flow"), or a name of the field ("wcmp"). Several things of one name are all told. An
+/// unknown name gives the nearest ones.
 pub fn explain(name: &str) -> Result<String, String> {
     let name = name.trim().trim_matches(['[', ']']).trim();
     let places = places();
@@ -38,10 +38,12 @@ pub fn explain(name: &str) -> Result<String, String> {
     for spelling in &spellings {
         let mut out = explain_name(spelling, &places);
         // A key's name without its table.
-        let is_leaf = |key: &KeyInfo| key.name == *spelling || key.name.rsplit('.').next() == Some(spelling);
+        let is_leaf =
+            |key: &KeyInfo| key.name == *spelling || key.name.rsplit('.').next() == Some(spelling);
         // A table within a table ("queues", "host-link").
         let group = Some(format!("{spelling}.")).filter(|_| out.is_empty() && !spelling.is_empty());
-        let is_within = |key: &KeyInfo| group.as_ref().is_some_and(|group| key.name.starts_with(group));
+        let is_within =
+            |key: &KeyInfo| group.as_ref().is_some_and(|group| key.name.starts_with(group));
         let is_meant = |key: &KeyInfo| is_leaf(key) || is_within(key);
         explain_keys(&mut out, &places, |key| key.path != *spelling && is_meant(key));
         if !out.is_empty() {
@@ -56,11 +58,16 @@ fn spellings(name: &str, places: &[PlaceInfo]) -> Vec<String> {
     let mut list = vec![name.to_string(), name.to_lowercase().replace('_', "-")];
     let Some(mut path) = parse_path(name) else { return list };
     // One table of several, by its name or its number.
-    if path.len() >= 2 && ["traffic", "limit", "application", "failure"].contains(&path[0].as_str()) {
+    if path.len() >= 2 && ["traffic", "limit", "application", "failure"].contains(&path[0].as_str())
+    {
         path.remove(1);
         list.push(path.join("."));
     }
-    if path.len() >= 3 && path[0] == "host" && path[1] == "nic" && ["buffer", "marking"].contains(&path[2].as_str()) {
+    if path.len() >= 3
+        && path[0] == "host"
+        && path[1] == "nic"
+        && ["buffer", "marking"].contains(&path[2].as_str())
+    {
         path.splice(0..2, ["switch".to_string()]);
         list.push(path.join("."));
     }
@@ -71,13 +78,19 @@ fn spellings(name: &str, places: &[PlaceInfo]) -> Vec<String> {
     }
     // The kind of a place, a tier's amount, a part of a list or a distribution: what it is of.
     let whole = path.pop().filter(|_| !path.is_empty()).map(|part| (path.join("."), part));
-    list.extend(whole.filter(|(whole, part)| part == "kind" || has_parts(whole, places)).map(|(whole, _)| whole));
+    list.extend(
+        whole
+            .filter(|(whole, part)| part == "kind" || has_parts(whole, places))
+            .map(|(whole, _)| whole),
+    );
     list
 }
 
 /// Whether the value of a key has parts that a scenario can name.
 fn has_parts(path: &str, places: &[PlaceInfo]) -> bool {
-    let is_it = |key: &KeyInfo| key.path == path && (key.key.tiered || matches!(key.key.form, Form::Text | Form::List));
+    let is_it = |key: &KeyInfo| {
+        key.path == path && (key.key.tiered || matches!(key.key.form, Form::Text | Form::List))
+    };
     let in_places = places.iter().flat_map(|place| &place.kinds).flat_map(|kind| &kind.keys);
     tables().iter().flat_map(|table| &table.keys).chain(in_places).any(is_it)
 }
@@ -87,7 +100,8 @@ fn explain_name(name: &str, places: &[PlaceInfo]) -> String {
     let mut out = String::new();
     places.iter().filter(|p| p.place.path == name).for_each(|p| explain_place(&mut out, p));
     for table in tables().iter().filter(|t| t.path == name && !name.is_empty()) {
-        let _ = writeln!(out, "[{}]\n  {}\n  keys: {}\n", table.path, table.about, names(&table.keys));
+        let _ =
+            writeln!(out, "[{}]\n  {}\n  keys: {}\n", table.path, table.about, names(&table.keys));
     }
     explain_members(&mut out, name, places);
     explain_keys(&mut out, places, |key| key.path == name);
@@ -101,7 +115,8 @@ fn explain_name(name: &str, places: &[PlaceInfo]) -> String {
     explain_property(&mut out, places, name);
     let mut followed: Vec<&str> = Vec::new();
     for other in named(name) {
-        let place = if other.place.is_empty() { String::new() } else { format!(" ({})", other.place) };
+        let place =
+            if other.place.is_empty() { String::new() } else { format!(" ({})", other.place) };
         let _ = writeln!(out, "{name}{place}: {}\n", other.advice);
         if !other.see.is_empty() && other.see != name && !followed.contains(&other.see) {
             followed.push(other.see);
@@ -111,7 +126,8 @@ fn explain_name(name: &str, places: &[PlaceInfo]) -> String {
     out
 }
 
-/// A table that has no keys of its own but places ("switch"), or a part of one ("topology.host-link").
+/// A table that has no keys of its own but places ("switch"), or a part of one
+/// ("topology.host-link").
 fn explain_members(out: &mut String, name: &str, places: &[PlaceInfo]) {
     let within = |path: &str| path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
     let members: Vec<&PlaceInfo> = places.iter().filter(|p| within(p.place.path)).collect();
@@ -139,18 +155,28 @@ fn explain_place(out: &mut String, info: &PlaceInfo) {
     let _ = writeln!(out, "{}: {}", info.place.path, info.place.question);
     for kind in &info.kinds {
         let default = if kind.mechanism.kind == info.place.default { " (default)" } else { "" };
-        let _ = writeln!(out, "  {:<16} {}{default}", kind.mechanism.kind, kind.mechanism.about.summary);
+        let _ = writeln!(
+            out,
+            "  {:<16} {}{default}",
+            kind.mechanism.kind, kind.mechanism.about.summary
+        );
     }
     out.push('\n');
 }
 
 fn explain_kind(out: &mut String, place: &PlaceInfo, kind: &KindInfo) {
     let about = kind.mechanism.about;
-    let _ = writeln!(out, "{} = {{ kind = \"{}\" }}: {}", place.place.path, kind.mechanism.kind, about.summary);
+    let _ = writeln!(
+        out,
+        "{} = {{ kind = \"{}\" }}: {}",
+        place.place.path, kind.mechanism.kind, about.summary
+    );
     if !about.source.is_empty() {
         let _ = writeln!(out, "  source:   {}", about.source);
     }
-    for (what, list) in [("needs", about.needs), ("breaks", about.breaks), ("restores", about.restores)] {
+    for (what, list) in
+        [("needs", about.needs), ("breaks", about.breaks), ("restores", about.restores)]
+    {
         if !list.is_empty() {
             let list: Vec<&str> = list.iter().map(|p| p.name()).collect();
             let _ = writeln!(out, "  {:<9} {}", format!("{what}:"), list.join(", "));
@@ -202,21 +228,31 @@ fn explain_key(out: &mut String, info: &KeyInfo, kinds: &[&str]) {
 fn explain_cdf(out: &mut String, name: &str) {
     let Some(builtin) = BUILTIN.iter().find(|b| b.name == name) else { return };
     let Some(cdf) = Cdf::builtin(name) else { return };
-    let _ = writeln!(out, "sizes = \"{name}\": a distribution of flow sizes\n  source:   {}", builtin.source);
-    let _ = writeln!(out, "  mean:     {:.0} bytes\n  form:     {}", cdf.mean(), cdf.shape().name());
+    let _ = writeln!(
+        out,
+        "sizes = \"{name}\": a distribution of flow sizes\n  source:   {}",
+        builtin.source
+    );
+    let _ =
+        writeln!(out, "  mean:     {:.0} bytes\n  form:     {}", cdf.mean(), cdf.shape().name());
     let points: Vec<String> = cdf.points().iter().map(|(x, p)| format!("{x}:{p:.4}")).collect();
     let _ = writeln!(out, "  points:   {}\n", points.join(" "));
 }
 
 fn explain_property(out: &mut String, places: &[PlaceInfo], name: &str) {
     let Some(property) = PROPERTIES.iter().find(|p| p.name() == name) else { return };
-    let all = || places.iter().flat_map(|p| p.kinds.iter().map(move |k| (p.place.path, k.mechanism)));
+    let all =
+        || places.iter().flat_map(|p| p.kinds.iter().map(move |k| (p.place.path, k.mechanism)));
     let with = |list: &dyn Fn(&millpond_core::registry::About) -> &'static [PathProperty]| {
         let found = all().filter(|(_, m)| list(m.about).contains(property));
         let found: Vec<String> = found.map(|(path, m)| format!("{path} \"{}\"", m.kind)).collect();
         if found.is_empty() { "nothing built yet".into() } else { found.join(", ") }
     };
-    let _ = writeln!(out, "{name}: a property of the path; where it is broken, {}", property.consequence());
+    let _ = writeln!(
+        out,
+        "{name}: a property of the path; where it is broken, {}",
+        property.consequence()
+    );
     let _ = writeln!(out, "  needed by:   {}", with(&|a| a.needs));
     let _ = writeln!(out, "  broken by:   {}", with(&|a| a.breaks));
     let _ = writeln!(out, "  restored by: {}\n", with(&|a| a.restores));
@@ -224,7 +260,8 @@ fn explain_property(out: &mut String, places: &[PlaceInfo], name: &str) {
 
 /// "there is no …", with what is near to how the catalogue would call it.
 fn unknown(name: &str, called: &str, places: &[PlaceInfo]) -> String {
-    let mut known: Vec<String> = tables().into_iter().flat_map(|t| t.keys).flat_map(|k| [k.path, k.name]).collect();
+    let mut known: Vec<String> =
+        tables().into_iter().flat_map(|t| t.keys).flat_map(|k| [k.path, k.name]).collect();
     for place in places {
         known.push(place.place.path.into());
         for kind in &place.kinds {
@@ -284,17 +321,28 @@ mod tests {
         has("switch.marking", &["ecn", "none", "(default)"]);
         has("switch.pause", &["pfc", "bfc"]);
         has("edge.virtual-switch", &["backdraft", "credits", "picnic"]);
-        has("red", &["switch.marking = { kind = \"red\" }: ", "switch.admission = { kind = \"red\" }: "]);
+        has(
+            "red",
+            &["switch.marking = { kind = \"red\" }: ", "switch.admission = { kind = \"red\" }: "],
+        );
         has("host.nic.marking.red", &["switch.marking = { kind = \"red\" }: "]);
-        for (name, other) in
-            [("switch.admission.red", "switch.marking = "), ("switch.marking.red", "switch.admission = ")]
-        {
+        for (name, other) in [
+            ("switch.admission.red", "switch.marking = "),
+            ("switch.marking.red", "switch.admission = "),
+        ] {
             let (text, place) = (explain(name).unwrap(), name.strip_suffix(".red").unwrap());
-            assert!(text.starts_with(&format!("{place} = {{ kind = \"red\" }}: ")) && !text.contains(other), "{text}");
+            assert!(
+                text.starts_with(&format!("{place} = {{ kind = \"red\" }}: "))
+                    && !text.contains(other),
+                "{text}"
+            );
         }
         assert!(explain("switch.admision.red").unwrap_err().contains("switch.admission.red"));
         has("switch.marking.threshold-packets", &["65", "of kind:  ecn"]);
-        has("topology.host-link.rate", &["10Gbps", "leaf-spine, fat-tree, single-switch, dumbbell"]);
+        has(
+            "topology.host-link.rate",
+            &["10Gbps", "leaf-spine, fat-tree, single-switch, dumbbell"],
+        );
         has("web-search", &["mean:     17"]);
         has("fifo-per-flow", &["switch.path \"spray\"", "transport \"dctcp\""]);
         has("[host]", &["mtu", "mss"]);
@@ -313,7 +361,10 @@ mod tests {
         has("topology.host-link", &["topology.host-link.rate: ", "topology.host-link.delay: "]);
         has("switch", &["switch.path", "switch.buffer"]);
         has("edge", &["edge.load-balancing"]);
-        has("flowlet", &["flowlet (switch.path): ", "edge.load-balancing = { kind = \"flowlet\" }: "]);
+        has(
+            "flowlet",
+            &["flowlet (switch.path): ", "edge.load-balancing = { kind = \"flowlet\" }: "],
+        );
         has("DRILL(d,m)", &["memory = m", "switch.path = { kind = \"drill\" }: "]);
         has("dcqcn", &["transport", "dcqcn-alpha-timer"]);
         has("Min_RTO", &["transport.min-rto"]);
@@ -335,7 +386,9 @@ mod tests {
         has("QCT", &["queries.parquet", "traffic = { kind = \"incast\" }: "]);
         has("slowdown", &["flows.parquet", "size-bins: "]);
         has("p99", &["summary.json"]);
-        for (name, nearest) in [("hull", "dctcp"), ("bolt", "hpcc"), ("sird", "homa"), ("dcPIM", "homa")] {
+        for (name, nearest) in
+            [("hull", "dctcp"), ("bolt", "hpcc"), ("sird", "homa"), ("dcPIM", "homa")]
+        {
             has(name, &["not built", nearest]);
         }
         has("aeolus", &["not built", "color-aware"]);
@@ -348,13 +401,18 @@ mod tests {
     /// A name that a scenario can hold is a name that is explained.
     fn explains(prefix: &str, table: &Table) {
         for entry in &table.entries {
-            let path = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
+            let path = if prefix.is_empty() {
+                entry.key.clone()
+            } else {
+                format!("{prefix}.{}", entry.key)
+            };
             assert!(explain(&path).is_ok(), "{path}: {:?}", explain(&path));
             match &entry.node.datum {
                 Datum::Table(inner) => explains(&path, inner),
                 Datum::Array(items) => {
                     for table in items.iter().filter_map(Node::as_table) {
-                        let name = table.text("name").map_or("0".into(), |name| format!("{name:?}"));
+                        let name =
+                            table.text("name").map_or("0".into(), |name| format!("{name:?}"));
                         explains(&format!("{path}.{name}"), table);
                     }
                 }
@@ -383,7 +441,15 @@ mod tests {
     #[test]
     fn the_list_has_every_kind() {
         let text = list();
-        for what in ["leaf-spine", "dctcp", "spray", "incast", "cache-follower-intra", "traffic:", "topology:"] {
+        for what in [
+            "leaf-spine",
+            "dctcp",
+            "spray",
+            "incast",
+            "cache-follower-intra",
+            "traffic:",
+            "topology:",
+        ] {
             assert!(text.contains(what), "{what}");
         }
     }

@@ -17,7 +17,9 @@ type Refusal = (&'static str, &'static str, &'static str);
 
 /// Refuses what a family of the scenario's transports has no place for.
 pub(crate) fn check(s: &Settings, report: &mut Report) {
-    let first = |is: fn(&Family) -> bool| s.kinds().find(|kind| is(&kind.demands().family)).map(TransportKind::kind);
+    let first = |is: fn(&Family) -> bool| {
+        s.kinds().find(|kind| is(&kind.demands().family)).map(TransportKind::kind)
+    };
     if let Some(kind) = first(|family| matches!(family, Family::Mptcp { .. })) {
         refuse(s, kind, subflows(s), report);
     }
@@ -79,19 +81,31 @@ fn messages(s: &Settings) -> Vec<Refusal> {
     vec![
         ("transport.importance", s.transport_choices.importance.kind(), message),
         ("transport.rank", s.transport_choices.rank.kind(), message),
-        ("transport.ordering", s.transport_choices.ordering.kind(), "a message is taken in any order"),
+        (
+            "transport.ordering",
+            s.transport_choices.ordering.kind(),
+            "a message is taken in any order",
+        ),
         (
             "edge.load-balancing",
             s.edge.load_balancing.kind(),
             "a message is taken in any order, so switches may spray its packets (switch.path \"spray\")",
         ),
-        ("host.receive-offload", s.host_choices.receive_offload.kind(), "it merges bytes of a stream"),
+        (
+            "host.receive-offload",
+            s.host_choices.receive_offload.kind(),
+            "it merges bytes of a stream",
+        ),
     ]
 }
 
 /// Where the keys are that a kind of transport reads.
 fn own_keys(kind: &str) -> &'static str {
-    if kind == "homa" { "what Homa reads begins with homa-" } else { "what queue pairs read is in [rdma]" }
+    if kind == "homa" {
+        "what Homa reads begins with homa-"
+    } else {
+        "what queue pairs read is in [rdma]"
+    }
 }
 
 /// Keys of TCP that are written where nothing runs TCP. Those that a layer below the kind's writes,
@@ -101,7 +115,9 @@ fn check_keys(s: &Settings, kind: &str, is_alone: bool, report: &mut Report) {
         return;
     }
     for (key, at) in &s.tcp_keys {
-        let text = format!("`{key}` has no effect: it is TCP's, and transport \"{kind}\" does not read it");
+        let text = format!(
+            "`{key}` has no effect: it is TCP's, and transport \"{kind}\" does not read it"
+        );
         report.help(*at, Problem::Impossible(text), own_keys(kind));
     }
 }

@@ -44,7 +44,8 @@ impl FilesAt<'_> {
 
     /// A list of flows between so many hosts, in the same way.
     pub fn flows(&self, path: &str, hosts: u32, expected: Option<&str>) -> Content<FlowTable> {
-        let parse = |text: &str| FlowTable::parse(text, hosts).map_err(|e| (Some(e.line), e.message));
+        let parse =
+            |text: &str| FlowTable::parse(text, hosts).map_err(|e| (Some(e.line), e.message));
         unchanged(path, expected, self.once(&self.files.flows, path, hosts, parse))
     }
 
@@ -56,7 +57,8 @@ impl FilesAt<'_> {
 
     /// The folder as it is found from anywhere.
     pub fn absolute_base(&self) -> PathBuf {
-        std::path::absolute(Path::new(".").join(self.base)).unwrap_or_else(|_| self.base.to_path_buf())
+        std::path::absolute(Path::new(".").join(self.base))
+            .unwrap_or_else(|_| self.base.to_path_buf())
     }
 
     /// What `parse` makes of a file's text, now or when it was first asked. It says what is wrong,
@@ -87,7 +89,8 @@ impl FilesAt<'_> {
 fn unchanged<T>(path: &str, expected: Option<&str>, content: Content<T>) -> Content<T> {
     match (content?, expected) {
         ((_, digest), Some(expected)) if digest != expected => {
-            let reason = format!("it has changed: its digest is {digest}, and {expected} is asked for");
+            let reason =
+                format!("it has changed: its digest is {digest}, and {expected} is asked for");
             Err(Problem::File { file: path.into(), reason })
         }
         (content, _) => Ok(content),

@@ -1,5 +1,5 @@
-//! Keys that are written and change nothing, since what they are of is not there: in one variant they
-//! may be for another, in none they are a slip.
+//! Keys that are written and change nothing, since what they are of is not there: in one variant
+//! they may be for another, in none they are a slip.
 //!
 //! Invariant: a key that is left at its default is never told.
 
@@ -32,7 +32,8 @@ pub(crate) fn written(s: &Settings) -> Vec<Written> {
     let unwritten = "no packets are captured (capture.pcap)";
     told(capture.snaplen != CaptureParams::default().snaplen, "capture.snaplen", pcap, unwritten);
     told(capture.tcp_timestamps, "capture.tcp-timestamps", pcap, unwritten);
-    let streams = s.traffic.is_empty() || s.kinds().any(|kind| kind.demands().family != Family::Rdma);
+    let streams =
+        s.traffic.is_empty() || s.kinds().any(|kind| kind.demands().family != Family::Rdma);
     let of_nics = "queue pairs hand down packet by packet, one at a time";
     let (segment, limit) = (s.host.segment_offload, s.nic.params.per_flow_limit);
     let merges = streams || s.edge.virtual_switch.kind() != "none";
@@ -49,10 +50,13 @@ fn priorities(s: &Settings, list: &mut Vec<Written>) {
         || matches!(switch.pause, PauseParams::Pfc(_));
     for (t, kind) in s.traffic.iter().zip(s.kinds()).filter(|(t, _)| t.common.priority > 0) {
         let why = match kind.demands().family {
-            Family::Homa => Some(format!("transport \"{}\" sets its packets' priorities", kind.kind())),
-            _ if !serves => {
-                Some(format!("switch.queue \"{}\" serves by none, and nothing else asks for it", switch.queue.kind()))
+            Family::Homa => {
+                Some(format!("transport \"{}\" sets its packets' priorities", kind.kind()))
             }
+            _ if !serves => Some(format!(
+                "switch.queue \"{}\" serves by none, and nothing else asks for it",
+                switch.queue.kind()
+            )),
             _ => None,
         };
         list.push((format!("traffic.{}.priority", traffic::name_of(t)), why));
@@ -63,7 +67,8 @@ fn priorities(s: &Settings, list: &mut Vec<Written>) {
 fn queue_pairs(s: &Settings, list: &mut Vec<Written>) {
     let why = (!s.has_queue_pairs()).then(|| "no transport has queue pairs".to_string());
     let defaults = RdmaParams::default();
-    let changed = s.rdma.keys().iter().enumerate().filter(|(i, _)| s.rdma.get(*i) != defaults.get(*i));
+    let changed =
+        s.rdma.keys().iter().enumerate().filter(|(i, _)| s.rdma.get(*i) != defaults.get(*i));
     list.extend(changed.map(|(_, key)| (format!("rdma.{}", key.name()), why.clone())));
     if s.rdma_choices != RdmaChoices::default() {
         list.push(("rdma.recovery".into(), why));

@@ -1,9 +1,9 @@
-//! Jitter (`host.jitter`): how much later than its stack's delay a packet leaves its host's hands, and is looked at by the
-//! host that it is for.
+//! Jitter (`host.jitter`): how much later than its stack's delay a packet leaves its host's hands,
+//! and is looked at by the host that it is for.
 //!
-//! Real hosts are never twice as fast: interrupts, caches and schedulers see to that. Without it, senders with equal delays
-//! tie to the picosecond at every queue, and whose packet finds the last place is decided once for the whole run
-//! (docs/fidelity.md, "Phase effects").
+//! Real hosts are never twice as fast: interrupts, caches and schedulers see to that. Without it,
+//! senders with equal delays tie to the picosecond at every queue, and whose packet finds the last
+//! place is decided once for the whole run (docs/fidelity.md, "Phase effects").
 
 use crate::settings::{NothingParams, without};
 use millpond_core::Time;
@@ -12,9 +12,10 @@ use millpond_core::registry::{About, PathProperty};
 millpond_core::params! {
     /// Delays drawn evenly, each by itself; no packet overtakes another.
     pub struct UniformParams {
-        /// Where the range ends, in times of the largest packet on the host's link; at 0 nothing is delayed, and arrivals
-        /// at one instant come in a random order all the same. Source: Floyd and Jacobson 1992, a processing time of up
-        /// to a packet's service time at the bottleneck; ns-2's scripts set `overhead_` so.
+        /// Where the range ends, in times of the largest packet on the host's link; at 0 nothing is
+        /// delayed, and arrivals at one instant come in a random order all the same. Source: Floyd
+        /// and Jacobson 1992, a processing time of up to a packet's service time at the bottleneck;
+        /// ns-2's scripts set `overhead_` so.
         #[within(0..=1_000)]
         pub packets: f64 = 1.0,
         /// Where the range ends, as a time; takes the place of packets.
@@ -45,12 +46,15 @@ millpond_core::registry! {
 }
 
 impl JitterParams {
-    /// Where the range of delays ends at a host whose link takes `packet` for the largest packet. `None`: hosts are exact.
+    /// Where the range of delays ends at a host whose link takes `packet` for the largest packet.
+    /// `None`: hosts are exact.
     pub fn size(&self, packet: Time) -> Option<Time> {
         match self {
             JitterParams::None(_) => None,
             JitterParams::Uniform(UniformParams { size: Some(size), .. }) => Some(*size),
-            JitterParams::Uniform(p) => Some(Time::from_ps((packet.as_ps() as f64 * p.packets) as u64)),
+            JitterParams::Uniform(p) => {
+                Some(Time::from_ps((packet.as_ps() as f64 * p.packets) as u64))
+            }
         }
     }
 }
@@ -66,7 +70,11 @@ mod tests {
         assert_eq!(JitterParams::default().size(packet), Some(packet));
         assert_eq!(uniform(0.25, None).size(packet), Some(Time::from_ns(300)));
         assert_eq!(uniform(0.25, Some(Time::from_us(5))).size(packet), Some(Time::from_us(5)));
-        assert_eq!(uniform(0.0, None).size(packet), Some(Time::ZERO), "no delay, and still no favourite");
+        assert_eq!(
+            uniform(0.0, None).size(packet),
+            Some(Time::ZERO),
+            "no delay, and still no favourite"
+        );
         assert_eq!(JitterParams::None(NothingParams {}).size(packet), None);
     }
 }

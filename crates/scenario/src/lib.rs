@@ -1,10 +1,11 @@
 //! Scenarios: from TOML to a validated plan.
 //!
-//! A [`Scenario`] is the text with the place of every key; a [`Plan`] is the numbers and graphs that a run needs. The way
-//! between is one-way and happens once: text → tree (with places) → overrides → [`settings::Settings`] → [`Plan`].
+//! A [`Scenario`] is the text with the place of every key; a [`Plan`] is the numbers and graphs
+//! that a run needs. The way between is one-way and happens once: text → tree (with places) →
+//! overrides → [`settings::Settings`] → [`Plan`].
 //!
-//! Invariant: whoever runs a plan reads no text and finds no error in it; whoever writes a scenario learns of all of its
-//! errors at once, each with file, line and column.
+//! Invariant: whoever runs a plan reads no text and finds no error in it; whoever writes a scenario
+//! learns of all of its errors at once, each with file, line and column.
 
 pub mod application;
 mod assemble;

@@ -1,10 +1,11 @@
 //! Limits: which hosts hold which of their traffic to which bandwidth (`[[limit]]`).
 //!
-//! A limit without hosts is a scope: it has a virtual queue on each host where another limit names it, and all that name it
-//! there share that queue. Every host has its own virtual queue, since no two machines share one.
+//! A limit without hosts is a scope: it has a virtual queue on each host where another limit names
+//! it, and all that name it there share that queue. Every host has its own virtual queue, since no
+//! two machines share one.
 //!
-//! Follows NRM (Linux Plumbers Conference 2018) for `nrm`, and Linux's `tc-htb` for `htb`, its comparator; what they decide
-//! is `core::limit`.
+//! Follows NRM (Linux Plumbers Conference 2018) for `nrm`, and Linux's `tc-htb` for `htb`, its
+//! comparator; what they decide is `core::limit`.
 //!
 //! Invariant: a plan's limits name only hosts, classes of traffic and scopes that exist.
 
@@ -33,7 +34,9 @@ impl Field for HostSet {
         match self {
             HostSet::All => Value::Text("all".into()),
             HostSet::Ranges(list) => Value::List(
-                list.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}..{b}") }).collect(),
+                list.iter()
+                    .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}..{b}") })
+                    .collect(),
             ),
         }
     }
@@ -41,8 +44,7 @@ impl Field for HostSet {
         if matches!(value, Value::Text(text) if text == "all") {
             return Ok(HostSet::All);
         }
-        let message =
-            "expected \"all\", the number of a host, or hosts and ranges such as [\"0..7\", \"9\"] (both ends count)";
+        let message = "expected \"all\", the number of a host, or hosts and ranges such as [\"0..7\", \"9\"] (both ends count)";
         ranges(value, "host").map(HostSet::Ranges).ok_or_else(|| ValueError(message.into()))
     }
 }
@@ -50,7 +52,8 @@ impl Field for HostSet {
 /// Numbers and ranges of them ("0..7", both ends count), each of which may bear `word` before it
 /// ("host3").
 pub(crate) fn ranges(value: &Value, word: &str) -> Option<Vec<(u32, u32)>> {
-    let number = |text: &str| text.trim().strip_prefix(word).unwrap_or(text.trim()).parse::<u32>().ok();
+    let number =
+        |text: &str| text.trim().strip_prefix(word).unwrap_or(text.trim()).parse::<u32>().ok();
     let range = |text: &str| match text.split_once("..") {
         Some((a, b)) => Some((number(a)?, number(b)?)),
         None => number(text).map(|n| (n, n)),
@@ -76,25 +79,34 @@ impl HostSet {
                 return Err(format!("{to} is no host; there are {hosts}, from 0"));
             }
         }
-        Ok(Some((0..hosts).filter(|host| ranges.iter().any(|(from, to)| (from..=to).contains(&host))).collect()))
+        Ok(Some(
+            (0..hosts)
+                .filter(|host| ranges.iter().any(|(from, to)| (from..=to).contains(&host)))
+                .collect(),
+        ))
     }
 }
 
 params! {
     /// What every limit has, beside its kind.
     pub struct LimitCommon {
-        /// What it is called, in the results and where other limits name it as a scope. Off means the name of its kind.
+        /// What it is called, in the results and where other limits name it as a scope. Off means
+        /// the name of its kind.
         pub name: Option<String> = None,
-        /// The hosts that have it, each with a virtual queue of its own: "all", a number, or ranges such as "0..7" (both ends
-        /// count). Off: none by itself, only where other limits name it as a scope.
+        /// The hosts that have it, each with a virtual queue of its own: "all", a number, or ranges
+        /// such as "0..7" (both ends count). Off: none by itself, only where other limits name it
+        /// as a scope.
         pub hosts: Option<HostSet> = None,
-        /// The traffics (or classes of a list of flows) that belong to it; empty means all that its hosts send or receive.
+        /// The traffics (or classes of a list of flows) that belong to it; empty means all that its
+        /// hosts send or receive.
         pub traffic: Vec<String> = Vec::new(),
-        /// Which packets it sees: those that leave, those that arrive, or both, each with a virtual queue of its own.
+        /// Which packets it sees: those that leave, those that arrive, or both, each with a virtual
+        /// queue of its own.
         pub direction: Direction = Direction::Egress,
         /// On arriving packets: enforce marks and drops, mark-only never drops.
         pub ingress_mode: IngressMode = IngressMode::Enforce,
-        /// Further limits that its packets are charged to; of all of them the most congested decides.
+        /// Further limits that its packets are charged to; of all of them the most congested
+        /// decides.
         pub scopes: Vec<String> = Vec::new(),
     }
 }
@@ -104,14 +116,15 @@ params! {
     pub struct HtbParams {
         /// The class's rate and ceiling.
         pub rate: Rate = Rate(1_000_000_000),
-        /// What may be sent at once after an idle time (burst and cburst). Off: 1600 bytes and what the rate carries in a
-        /// tick of the clock. Source: tc's own calculation, with a tick of 1 ns.
+        /// What may be sent at once after an idle time (burst and cburst). Off: 1600 bytes and what
+        /// the rate carries in a tick of the clock. Source: tc's own calculation, with a tick of 1
+        /// ns.
         pub burst: Option<Bytes> = None,
-        /// Segments that may wait in the class; what comes then is refused as by any full qdisc. Source: pfifo with Linux's
-        /// transmit queue length of 1000.
+        /// Segments that may wait in the class; what comes then is refused as by any full qdisc.
+        /// Source: pfifo with Linux's transmit queue length of 1000.
         pub queue: u32 = 1000,
-        /// Bytes below IP that each packet is charged. Source: Linux charges the Ethernet header of each packet that a
-        /// super-segment is cut into.
+        /// Bytes below IP that each packet is charged. Source: Linux charges the Ethernet header of
+        /// each packet that a super-segment is cut into.
         pub framing: Bytes = Bytes(14),
     }
 }
@@ -123,7 +136,8 @@ const NRM: About = About {
     breaks: &[PathProperty::ImportantSurvives, PathProperty::NoLossAfterAdmission],
     restores: &[],
 };
-/// An NRM limit on what leaves: a drop is a local failure to send, and nothing that was accepted is lost.
+/// An NRM limit on what leaves: a drop is a local failure to send, and nothing that was accepted is
+/// lost.
 pub(crate) const EGRESS: About = About { breaks: &[PathProperty::ImportantSurvives], ..NRM };
 /// An NRM limit on what arrives.
 pub(crate) const INGRESS: About =
@@ -178,7 +192,8 @@ pub struct LimitPlan {
     pub ingress: bool,
     /// On what arrives it only marks.
     pub ingress_marks_only: bool,
-    /// Itself and the limits that its packets are charged to as well: indices in the plan's list, itself first.
+    /// Itself and the limits that its packets are charged to as well: indices in the plan's list,
+    /// itself first.
     pub scopes: Vec<u16>,
 }
 
@@ -206,8 +221,8 @@ impl LimitPlan {
     }
 }
 
-/// A class of HTB as a virtual queue in the form of departure times: its tokens are what that may save up, and it never
-/// drops by itself.
+/// A class of HTB as a virtual queue in the form of departure times: its tokens are what that may
+/// save up, and it never drops by itself.
 fn htb(p: &HtbParams) -> Integers {
     let tick = p.rate.bps() / 8_000_000_000;
     let burst = p.burst.unwrap_or(Bytes(1600 + tick));
@@ -230,9 +245,18 @@ const LIMITS_MAX: usize = 65_535;
 const SCOPES_MAX: usize = 8;
 
 /// The plan of all limits. `classes` are the names of the plan's classes of traffic.
-pub(crate) fn limits(s: &Settings, topology: &Topology, classes: &[String], report: &mut Report) -> Vec<LimitPlan> {
+pub(crate) fn limits(
+    s: &Settings,
+    topology: &Topology,
+    classes: &[String],
+    report: &mut Report,
+) -> Vec<LimitPlan> {
     if s.limits.len() > LIMITS_MAX {
-        report.value(s.place("limit"), "limit", format!("{} limits; {LIMITS_MAX} is the most", s.limits.len()));
+        report.value(
+            s.place("limit"),
+            "limit",
+            format!("{} limits; {LIMITS_MAX} is the most", s.limits.len()),
+        );
         return Vec::new();
     }
     let names = Names::of(s.limits.iter().map(name_of).collect());
@@ -248,11 +272,20 @@ pub(crate) fn limits(s: &Settings, topology: &Topology, classes: &[String], repo
         let mut all = vec![i as u16];
         let mut next = 0;
         while let Some(&scope) = all.get(next) {
-            all.extend(direct[scope as usize].iter().copied().filter(|s| !all.contains(s)).collect::<Vec<_>>());
+            all.extend(
+                direct[scope as usize]
+                    .iter()
+                    .copied()
+                    .filter(|s| !all.contains(s))
+                    .collect::<Vec<_>>(),
+            );
             next += 1;
         }
         if all.len() > SCOPES_MAX {
-            let message = format!("{} limits are charged for each packet; {SCOPES_MAX} is the most", all.len());
+            let message = format!(
+                "{} limits are charged for each packet; {SCOPES_MAX} is the most",
+                all.len()
+            );
             report.value(s.place(&format!("limit.{}.scopes", plan.name)), "limit.scopes", message);
         }
         plan.scopes = all;
@@ -261,7 +294,10 @@ pub(crate) fn limits(s: &Settings, topology: &Topology, classes: &[String], repo
     let charged: BTreeSet<u16> = on_hosts.flat_map(|p| p.scopes.iter().copied()).collect();
     for (i, plan) in plans.iter().enumerate().filter(|(_, p)| p.hosts.is_empty()) {
         if !charged.contains(&(i as u16)) {
-            report.warnings.push(format!("limit {:?} has no hosts, and no limit that has any names it", plan.name));
+            report.warnings.push(format!(
+                "limit {:?} has no hosts, and no limit that has any names it",
+                plan.name
+            ));
         }
     }
     plans
@@ -318,7 +354,10 @@ impl Check<'_> {
             self.wrong("name", "expected a name".into());
         }
         if names.number(self.name) != Some(index) {
-            self.wrong("name", format!("two limits are called {:?}; give each its own name", self.name));
+            self.wrong(
+                "name",
+                format!("two limits are called {:?}; give each its own name", self.name),
+            );
         }
         let egress = common.direction != Direction::Ingress;
         let ingress = common.direction != Direction::Egress;
@@ -327,7 +366,10 @@ impl Check<'_> {
             LimitKind::Htb(p) => self.htb(p, common),
         }
         if common.ingress_mode == IngressMode::MarkOnly && !ingress {
-            self.wrong("ingress-mode", "has no effect on what leaves; set direction to \"ingress\" or \"both\"".into());
+            self.wrong(
+                "ingress-mode",
+                "has no effect on what leaves; set direction to \"ingress\" or \"both\"".into(),
+            );
         }
         let classes_here = (!common.traffic.is_empty()).then(|| {
             let mut list = Vec::new();
@@ -385,7 +427,10 @@ impl Check<'_> {
             self.wrong("form", "\"edt\" delays what leaves; what arrives cannot be delayed".into());
         }
         if !(p.bypass >= 0.0 && p.bypass <= millpond_core::limit::FLOOR as f64) {
-            self.wrong("bypass", format!("{} is no multiple; 0 to {} are", p.bypass, millpond_core::limit::FLOOR));
+            self.wrong(
+                "bypass",
+                format!("{} is no multiple; 0 to {} are", p.bypass, millpond_core::limit::FLOOR),
+            );
         }
         let integers = p.settings();
         if integers.mark >= integers.drop_large {
@@ -443,7 +488,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(p.limits[0].hosts, [0, 1, 3]);
-        assert_eq!((p.limits[0].classes.clone(), p.limits[0].scopes.clone()), (Some(vec![0]), vec![0, 1, 2]));
+        assert_eq!(
+            (p.limits[0].classes.clone(), p.limits[0].scopes.clone()),
+            (Some(vec![0]), vec![0, 1, 2])
+        );
         assert!(p.limits[1].hosts.is_empty() && p.limits[1].ingress && p.limits[1].egress);
         assert_eq!(p.warnings, Vec::<String>::new());
         let again = Scenario::parse("again", &p.resolved).unwrap().plan(None, &[], None).unwrap();
@@ -460,7 +508,10 @@ mod tests {
         says("hosts = \"3..1\"", &["backwards"]);
         says("hosts = \"one\"", &["ranges such as"]);
         says("hosts = 0\ntraffic = [\"bukl\"]", &["bukl", "did you mean `bulk`"]);
-        says("hosts = 0\nscopes = [\"uplnk\"]\n[[limit]]\nname = \"uplink\"", &["did you mean `uplink`"]);
+        says(
+            "hosts = 0\nscopes = [\"uplnk\"]\n[[limit]]\nname = \"uplink\"",
+            &["did you mean `uplink`"],
+        );
         says("hosts = 0\nrate = \"10 furlongs\"", &["limit.a.rate"]);
         says("hosts = 0\nrate = \"1bps\"", &["no rate of a limit"]);
         says("hosts = 0\nrat = \"1Gbps\"", &["rat", "did you mean `rate`"]);

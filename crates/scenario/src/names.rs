@@ -18,7 +18,12 @@ pub(crate) struct Name {
     pub see: &'static str,
 }
 
-const fn kind(place: &'static str, names: &'static [&'static str], advice: &'static str, see: &'static str) -> Name {
+const fn kind(
+    place: &'static str,
+    names: &'static [&'static str],
+    advice: &'static str,
+    see: &'static str,
+) -> Name {
     Name { names, place, advice, see }
 }
 const fn key(names: &'static [&'static str], advice: &'static str, see: &'static str) -> Name {
@@ -96,7 +101,12 @@ pub(crate) const NAMES: &[Name] = &[
         "a way by chance (Valiant; VL2, SIGCOMM 2009) is switch.path = { kind = \"ecmp\" } for each flow, and { kind = \"spray\" } for each packet",
         "ecmp",
     ),
-    kind("edge.load-balancing", &["flowcell", "flowcells"], "flowcells are Presto's: { kind = \"presto\" }", "presto"),
+    kind(
+        "edge.load-balancing",
+        &["flowcell", "flowcells"],
+        "flowcells are Presto's: { kind = \"presto\" }",
+        "presto",
+    ),
     // Transports.
     kind(
         "transport",
@@ -158,7 +168,12 @@ pub(crate) const NAMES: &[Name] = &[
         "TCPs have it by the key transport.sack; of queue pairs it is IRN, [rdma] recovery = { kind = \"selective\" }",
         "",
     ),
-    kind("transport", &["reno", "new-reno", "tcp"], "it is transport.kind = \"newreno\"", "newreno"),
+    kind(
+        "transport",
+        &["reno", "new-reno", "tcp"],
+        "it is transport.kind = \"newreno\"",
+        "newreno",
+    ),
     kind(
         "transport",
         &["bbr", "vegas", "bic", "d2tcp", "dctcp+", "l2dct", "xcp", "rcp", "d3", "pdq"],
@@ -178,7 +193,12 @@ pub(crate) const NAMES: &[Name] = &[
         "it drops: switch.admission = { kind = \"wred\" }; RED that marks is switch.marking = { kind = \"red\" }",
         "switch.marking.red",
     ),
-    kind("switch.marking", &["step", "threshold", "dctcp"], "it is switch.marking = { kind = \"ecn\" }", "ecn"),
+    kind(
+        "switch.marking",
+        &["step", "threshold", "dctcp"],
+        "it is switch.marking = { kind = \"ecn\" }",
+        "ecn",
+    ),
     kind(
         "switch.admission",
         &["codel", "fq-codel", "pie", "aqm"],
@@ -245,7 +265,12 @@ pub(crate) const NAMES: &[Name] = &[
         "BFC (NSDI 2022) is switch.pause = { kind = \"bfc\" }, with switch.queue = { kind = \"dynamic-queues\" }",
         "bfc",
     ),
-    kind("switch.pause", &["lossless", "802.1qbb"], "it is switch.pause = { kind = \"pfc\" }", "pfc"),
+    kind(
+        "switch.pause",
+        &["lossless", "802.1qbb"],
+        "it is switch.pause = { kind = \"pfc\" }",
+        "pfc",
+    ),
     kind(
         "edge.virtual-switch",
         &["credit", "receiver-credits", "end-host-credits"],
@@ -266,23 +291,48 @@ pub(crate) const NAMES: &[Name] = &[
         "it is topology.kind = \"leaf-spine\"",
         "leaf-spine",
     ),
-    kind("topology", &["fattree", "three-tier", "k-ary"], "it is topology.kind = \"fat-tree\"", "fat-tree"),
-    kind("topology", &["star", "single", "tor", "rack"], "it is topology.kind = \"single-switch\"", "single-switch"),
+    kind(
+        "topology",
+        &["fattree", "three-tier", "k-ary"],
+        "it is topology.kind = \"fat-tree\"",
+        "fat-tree",
+    ),
+    kind(
+        "topology",
+        &["star", "single", "tor", "rack"],
+        "it is topology.kind = \"single-switch\"",
+        "single-switch",
+    ),
     kind(
         "topology",
         &["custom", "graph", "jellyfish", "dragonfly", "torus", "edge-list"],
         "any network is topology.kind = \"file\", from a list of its links",
         "file",
     ),
-    kind("traffic", &["all-to-all", "alltoall", "a2a"], "it is a [[traffic]] of kind \"shuffle\"", "shuffle"),
-    kind("traffic", &["ping", "pingpong", "ping-pong", "latency"], "it is a [[traffic]] of kind \"probe\"", "probe"),
+    kind(
+        "traffic",
+        &["all-to-all", "alltoall", "a2a"],
+        "it is a [[traffic]] of kind \"shuffle\"",
+        "shuffle",
+    ),
+    kind(
+        "traffic",
+        &["ping", "pingpong", "ping-pong", "latency"],
+        "it is a [[traffic]] of kind \"probe\"",
+        "probe",
+    ),
     kind(
         "traffic",
         &["trace", "csv", "list"],
         "flows from a list or a file are a [[traffic]] of kind \"flows\"",
         "flows",
     ),
-    kind("traffic", &["open-loop", "background", "random-flows"], "it is a [[traffic]] of kind \"poisson\"", "poisson"),
+    kind(
+        "traffic",
+        &["open-loop", "background", "random-flows"],
+        "it is a [[traffic]] of kind \"poisson\"",
+        "poisson",
+    ),
     kind(
         "traffic",
         &["query", "queries", "partition-aggregate", "fan-in"],
@@ -302,7 +352,11 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     key(&["edt", "earliest-departure-time"], "it is a limit of form = \"edt\"", "limit.form"),
     key(&["rto", "rtomin", "rto-min", "minrto"], "it is transport.min-rto", "transport.min-rto"),
-    key(&["iw", "initcwnd", "init-cwnd", "initial-cwnd"], "it is transport.initial-window", "transport.initial-window"),
+    key(
+        &["iw", "initcwnd", "init-cwnd", "initial-cwnd"],
+        "it is transport.initial-window",
+        "transport.initial-window",
+    ),
     key(
         &["bandwidth", "link-rate", "capacity", "speed"],
         "it is the rate of a link: topology.host-link.rate, topology.fabric-link.rate",
@@ -327,7 +381,11 @@ pub(crate) const NAMES: &[Name] = &[
         "it is the degree of a [[traffic]] of kind \"incast\"",
         "traffic.degree",
     ),
-    key(&["dupack", "dupthresh", "reordering"], "it is transport.dupack-threshold", "transport.dupack-threshold"),
+    key(
+        &["dupack", "dupthresh", "reordering"],
+        "it is transport.dupack-threshold",
+        "transport.dupack-threshold",
+    ),
     key(&["websearch"], "it is sizes = \"web-search\"", "web-search"),
     key(&["datamining"], "it is sizes = \"data-mining\"", "data-mining"),
     key(&["simulation-time", "sim-time", "stop-time", "time"], "it is duration", "duration"),
@@ -358,7 +416,18 @@ pub(crate) const NAMES: &[Name] = &[
         "size-bins",
     ),
     key(
-        &["p50", "p90", "p95", "p99", "p999", "median", "percentile", "percentiles", "tail", "tail-latency"],
+        &[
+            "p50",
+            "p90",
+            "p95",
+            "p99",
+            "p999",
+            "median",
+            "percentile",
+            "percentiles",
+            "tail",
+            "tail-latency",
+        ],
         "percentiles are in summary.json, such as fct_us.mice.p99, slowdown.all.p99 and qct_us.p99 (docs/results.md)",
         "",
     ),
@@ -414,8 +483,13 @@ mod tests {
                 assert!(name.place.is_empty(), "{} is no place", name.place);
                 continue;
             };
-            let shadowed = place.kinds.iter().find(|kind| name.names.contains(&kind.mechanism.kind));
-            assert!(shadowed.is_none(), "{} is built", shadowed.map_or("", |kind| kind.mechanism.kind));
+            let shadowed =
+                place.kinds.iter().find(|kind| name.names.contains(&kind.mechanism.kind));
+            assert!(
+                shadowed.is_none(),
+                "{} is built",
+                shadowed.map_or("", |kind| kind.mechanism.kind)
+            );
         }
     }
 

@@ -1,8 +1,9 @@
 //! Overrides: variants and `--set` change the tree before it is read.
 //!
-//! Overriding a `kind` resets its table: the old kind's keys go, so that none is left without effect. What does not belong
-//! to a kind stays: the transport's common keys, and a traffic's name, start and stop. Within one variant (or all `--set`
-//! together) kinds are set first, so the order of writing does not matter.
+//! Overriding a `kind` resets its table: the old kind's keys go, so that none is left without
+//! effect. What does not belong to a kind stays: the transport's common keys, and a traffic's name,
+//! start and stop. Within one variant (or all `--set` together) kinds are set first, so the order
+//! of writing does not matter.
 
 use crate::choices::{Choices, TransportChoices};
 use crate::error::{Problem, Report, nearest};
@@ -28,7 +29,10 @@ pub(crate) fn from_table(set: &Table, report: &mut Report) -> Vec<Override> {
         match parse_path(&entry.key) {
             Some(path) => flatten(path, entry.key_span, entry.node.clone(), &mut list),
             None => {
-                let problem = Problem::Value { key: entry.key.clone(), message: "is not a dotted key".into() };
+                let problem = Problem::Value {
+                    key: entry.key.clone(),
+                    message: "is not a dotted key".into(),
+                };
                 report.help(entry.key_span, problem, "write a key such as \"switch.path.kind\"");
             }
         }
@@ -39,7 +43,9 @@ pub(crate) fn from_table(set: &Table, report: &mut Report) -> Vec<Override> {
 /// A table means its keys, except where the table is a value by itself (sizes, graph).
 pub(crate) fn flatten(path: Vec<String>, key_span: Span, node: Node, list: &mut Vec<Override>) {
     match node.datum {
-        Datum::Table(table) if path.last().is_none_or(|last| last != "sizes" && last != "graph") => {
+        Datum::Table(table)
+            if path.last().is_none_or(|last| last != "sizes" && last != "graph") =>
+        {
             for entry in table.entries {
                 let mut path = path.clone();
                 path.push(entry.key);
@@ -60,7 +66,9 @@ pub(crate) fn apply(root: &mut Table, changes: &[Override], layer: Layer, report
         node.set_layer(layer);
         let change = Override { node, ..change.clone() };
         match change.path.first().map(String::as_str) {
-            Some(list @ ("traffic" | "limit" | "application")) => set_named(root, list, &change, layer, report),
+            Some(list @ ("traffic" | "limit" | "application")) => {
+                set_named(root, list, &change, layer, report)
+            }
             Some("variant") => {
                 let message = "variants are chosen, not overridden";
                 report.value(change.key_span, "variant", message);
@@ -74,7 +82,8 @@ pub(crate) fn apply(root: &mut Table, changes: &[Override], layer: Layer, report
 fn keeps(path: &[String], key: &str) -> bool {
     match path.first().map(String::as_str) {
         Some("transport") if path.len() == 1 => {
-            TransportChoices::default().has(key) || TransportParams::KEYS.iter().any(|k| k.name() == key)
+            TransportChoices::default().has(key)
+                || TransportParams::KEYS.iter().any(|k| k.name() == key)
         }
         Some("traffic") if path.len() == 2 => ["name", "start", "stop", "transport"].contains(&key),
         // Both kinds have a rate.
@@ -97,24 +106,33 @@ fn set(table: &mut Table, path: &[String], from: usize, change: &Override, layer
     }
     let old = table.get(key).cloned();
     if old.as_ref().is_none_or(|e| e.node.as_table().is_none()) {
-        // One tier's amount where there was one for all: the other tiers keep that. A value that is short for one member of
-        // the table stays that member.
+        // One tier's amount where there was one for all: the other tiers keep that. A value that is
+        // short for one member of the table stays that member.
         let one_tier = rest.len() == 1 && (tier_of(&rest[0]).is_some() || rest[0] == OTHERS);
         let is_short = path[0] == "capture" && GROUPS.contains(&key.as_str());
         let name = if one_tier { Some(OTHERS) } else { is_short.then_some(SHORT) };
         let kept = old.zip(name).map(|(entry, name)| Entry { key: name.to_string(), ..entry });
         let inner = Table { entries: kept.into_iter().collect() };
-        table.put(key, change.key_span, layer, Node { datum: Datum::Table(inner), span: change.key_span });
+        table.put(
+            key,
+            change.key_span,
+            layer,
+            Node { datum: Datum::Table(inner), span: change.key_span },
+        );
     }
     if let Some(Datum::Table(inner)) = table.get_mut(key).map(|e| &mut e.node.datum) {
         set(inner, path, from + 1, change, layer);
     }
 }
 
-/// `traffic.NAME.key`, `limit.NAME.key`, `application.NAME.key`: the table of that name (or of that kind, if it has no name).
+/// `traffic.NAME.key`, `limit.NAME.key`, `application.NAME.key`: the table of that name (or of that
+/// kind, if it has no name).
 fn set_named(root: &mut Table, list: &str, change: &Override, layer: Layer, report: &mut Report) {
     let [_, name, _, ..] = change.path.as_slice() else {
-        let problem = Problem::Value { key: change.path.join("."), message: format!("names no key of a {list}") };
+        let problem = Problem::Value {
+            key: change.path.join("."),
+            message: format!("names no key of a {list}"),
+        };
         report.help(change.key_span, problem, format!("write {list}.NAME.KEY"));
         return;
     };

@@ -1,10 +1,14 @@
-//! The plan: a scenario after validation, ready to be run by either world. Nothing in it can be wrong any more.
+//! The plan: a scenario after validation, ready to be run by either world. Nothing in it can be
+//! wrong any more.
 //!
-//! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a plan reads no text.
+//! `Scenario` (text and spans) becomes `Plan` (numbers and graphs) exactly once; whoever runs a
+//! plan reads no text.
 
 use crate::application::ApplicationPlan;
 pub use crate::capture::Losable;
-use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
+use crate::choices::{
+    Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
+};
 use crate::limit::LimitPlan;
 use crate::ports;
 pub use crate::ports::PortKind;
@@ -84,7 +88,8 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// The whole scenario with every default written out, as TOML that gives the same plan.
     pub resolved: String,
-    /// Where the files are that `resolved` still names (lists of flows too long to write out); `None` if it names none.
+    /// Where the files are that `resolved` still names (lists of flows too long to write out);
+    /// `None` if it names none.
     pub base: Option<PathBuf>,
 }
 
@@ -125,7 +130,9 @@ impl Plan {
 
     /// The ports of the switches, by tier and rate, with what they hold and when they mark.
     pub fn port_kinds(&self) -> Vec<PortKind> {
-        ports::kinds(&self.topology, (&self.switch.buffer, &self.switch.marking), |switch| self.switch_facts(switch))
+        ports::kinds(&self.topology, (&self.switch.buffer, &self.switch.marking), |switch| {
+            self.switch_facts(switch)
+        })
     }
 
     /// What a switch's buffer follows from.
@@ -145,7 +152,8 @@ pub(crate) fn switch_facts(
 ) -> SwitchFacts {
     let link = |link: &u32| {
         let site = &topology.links[*link as usize];
-        let late = if topology.is_host_link(*link as usize) { host.late(site.rate) } else { Time::ZERO };
+        let late =
+            if topology.is_host_link(*link as usize) { host.late(site.rate) } else { Time::ZERO };
         (site.rate, site.delay + late)
     };
     let links = topology.wiring[switch].iter().map(link).collect();
@@ -157,7 +165,8 @@ pub(crate) fn switch_facts(
 pub struct HostPlan {
     /// IP bytes of the largest packet.
     pub mtu: u32,
-    /// Bytes of framing that each packet adds on the wire (38 counts preamble, Ethernet header, CRC and gap).
+    /// Bytes of framing that each packet adds on the wire (38 counts preamble, Ethernet header, CRC
+    /// and gap).
     pub frame_overhead: u32,
     /// The largest segment that the transport hands down; `None`: packet by packet.
     pub segment_offload: Option<Bytes>,
@@ -254,8 +263,8 @@ pub struct CapturePlan {
     pub timers: bool,
     /// Whether a trace of flows and queues is written.
     pub trace: bool,
-    /// Whether the observer is told what each poll of a receive queue did. No scenario asks for it: it is for tests that
-    /// hold other drivers of the edge against the simulator's.
+    /// Whether the observer is told what each poll of a receive queue did. No scenario asks for it:
+    /// it is for tests that hold other drivers of the edge against the simulator's.
     pub polls: bool,
 }
 

@@ -67,16 +67,21 @@ pub(crate) fn kinds(
             let site = PortSite { rate: *rate, tier: switch.tier, packet_max: facts.packet_max };
             let own = Capacity::new(buffer, &site);
             // Ports of their own memory share none.
-            let capacity = if matches!(buffer, BufferParams::PerPort(_)) { own } else { memory.reach(own) };
+            let capacity =
+                if matches!(buffer, BufferParams::PerPort(_)) { own } else { memory.reach(own) };
             let threshold = marking.threshold(&site, capacity);
             let same = |(tier, kind): &&mut (u8, PortKind)| {
-                (*tier, kind.rate, kind.capacity, kind.threshold) == (switch.tier, *rate, capacity, threshold)
+                (*tier, kind.rate, kind.capacity, kind.threshold)
+                    == (switch.tier, *rate, capacity, threshold)
             };
             match kinds.iter_mut().find(same) {
                 Some((_, kind)) => kind.count += 1,
                 None => {
                     let tier = tier_name(topology, switch.tier);
-                    kinds.push((switch.tier, PortKind { tier, rate: *rate, site, count: 1, capacity, threshold }));
+                    kinds.push((
+                        switch.tier,
+                        PortKind { tier, rate: *rate, site, count: 1, capacity, threshold },
+                    ));
                 }
             }
         }
@@ -112,7 +117,10 @@ pub(crate) fn check(s: &Settings, topology: &Topology, host: &HostPlan, report: 
     amounts(s, s.switch.marking.params(), "switch.marking", &there, report);
     // A NIC counts as a port of the lowest tier.
     let hosts = 0..topology.hosts as usize;
-    let nic = There { tiers: BTreeSet::from([0]), rates: topology.links[hosts].iter().map(|link| link.rate).collect() };
+    let nic = There {
+        tiers: BTreeSet::from([0]),
+        rates: topology.links[hosts].iter().map(|link| link.rate).collect(),
+    };
     if let NicChoice::Own(buffer) = &s.nic.buffer {
         amounts(s, buffer.params(), "host.nic.buffer", &nic, report);
     }
@@ -125,8 +133,8 @@ pub(crate) fn check(s: &Settings, topology: &Topology, host: &HostPlan, report: 
     }
 }
 
-/// Tiers that the network lacks, and a `per` that scales nothing. Where no key goes by tier it scales
-/// what the mechanism's page says, written or not.
+/// Tiers that the network lacks, and a `per` that scales nothing. Where no key goes by tier it
+/// scales what the mechanism's page says, written or not.
 fn amounts(s: &Settings, params: &dyn Params, path: &str, there: &There, report: &mut Report) {
     let mut scalable = Vec::new();
     for (index, key) in params.keys().iter().enumerate().filter(|(_, key)| key.tiered) {
@@ -149,27 +157,34 @@ fn amounts(s: &Settings, params: &dyn Params, path: &str, there: &There, report:
     if per.is_some_and(|per| params.get(per) != Value::Off) && scales_nothing {
         let key = format!("{path}.per");
         let keys: Vec<&str> = scalable.iter().map(|key| &key[path.len() + 1..]).collect();
-        report.value(s.place(&key), &key, format!("scales what is written; write {} as well", keys.join(" or ")));
+        report.value(
+            s.place(&key),
+            &key,
+            format!("scales what is written; write {} as well", keys.join(" or ")),
+        );
     }
 }
 
 /// Ports that full packets fill before one is marked.
 fn reach(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
     let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
-    let facts = |switch| switch_facts(topology, switch, packet_max, host, s.switch.pause.kind() != "none");
+    let facts =
+        |switch| switch_facts(topology, switch, packet_max, host, s.switch.pause.kind() != "none");
     let marking = &s.switch.marking;
     for kind in kinds(topology, (&s.switch.buffer, marking), facts) {
         let held = (kind.capacity.bytes / packet_max.max(1)).min(u64::from(kind.capacity.packets));
         let is_reached = match kind.threshold {
             Some(Threshold::Packets(packets)) => u64::from(packets) <= held,
-            Some(Threshold::Bytes(bytes) | Threshold::Average(bytes)) => bytes.get() <= held.saturating_mul(packet_max),
+            Some(Threshold::Bytes(bytes) | Threshold::Average(bytes)) => {
+                bytes.get() <= held.saturating_mul(packet_max)
+            }
             None => true,
         };
         if !is_reached {
             let by = marking.kind();
-            report
-                .warnings
-                .push(format!("switch.marking \"{by}\" marks no full queue of {kind}: full packets overflow first"));
+            report.warnings.push(format!(
+                "switch.marking \"{by}\" marks no full queue of {kind}: full packets overflow first"
+            ));
         }
     }
 }

@@ -131,8 +131,8 @@ millpond_core::params! {
         /// TLT's released simulator.
         pub nack_interval: Time = Time::from_us(500),
         /// The timeout while few packets are in flight. "auto" is four times base-rtt, at least
-        /// 100us. Source: RTO_low, 100us in a network of 24us, IRN, SIGCOMM 2018 §3.1; 454us in TLT's
-        /// released simulator.
+        /// 100us. Source: RTO_low, 100us in a network of 24us, IRN, SIGCOMM 2018 §3.1; 454us in
+        /// TLT's released simulator.
         #[within(1_000_000..)]
         pub timeout_low: Auto<Time> = Auto::Auto,
         /// The timeout otherwise. "auto" is thirteen times base-rtt, at least 320us. Source:
@@ -157,7 +157,8 @@ millpond_core::params! {
 impl SelectiveParams {
     /// Both timeouts, the shorter first, where the longest round trip is this.
     pub fn timeouts(&self, base_rtt: Time) -> (Time, Time) {
-        let times = |count: u64, least: u64| base_rtt.saturating_mul(count).max(Time::from_us(least));
+        let times =
+            |count: u64, least: u64| base_rtt.saturating_mul(count).max(Time::from_us(least));
         (self.timeout_low.or(|| times(4, 100)), self.timeout_high.or(|| times(13, 320)))
     }
 }

@@ -1,6 +1,8 @@
-//! From a TOML tree to [`Settings`]: walks the tree against the declared keys and collects everything that is wrong.
+//! From a TOML tree to [`Settings`]: walks the tree against the declared keys and collects
+//! everything that is wrong.
 //!
-//! Invariant: a key that no declaration reads is reported, with the nearest name there is; nothing is silently ignored.
+//! Invariant: a key that no declaration reads is reported, with the nearest name there is; nothing
+//! is silently ignored.
 
 pub mod document;
 mod lists;
@@ -94,7 +96,9 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
     let bad_unit = |e: millpond_core::units::UnitError| e.to_string();
     Ok(match &node.datum {
         Datum::Bool(b) => Value::Bool(*b),
-        Datum::Int(i) if *i < 0 => return Err(format!("{i} is negative; expected {}", key_text(key))),
+        Datum::Int(i) if *i < 0 => {
+            return Err(format!("{i} is negative; expected {}", key_text(key)));
+        }
         Datum::Int(i) => Value::Int(u64::try_from(*i).map_err(|_| format!("{i} is too large"))?),
         Datum::Float(x) => Value::Float(*x),
         Datum::Text(text) => match key.form {
@@ -102,8 +106,13 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
             _ if key.optional && OFF_WORDS.contains(&text.as_str()) => Value::Off,
             _ if key.auto && text == AUTO => Value::Text(text.clone()),
             Form::Choice(words) => {
-                let near = nearest(text, words.iter().copied()).map(|word| format!("; did you mean {word:?}?"));
-                return Err(format!("expected {}, found {text:?}{}", form_text(key.form), near.unwrap_or_default()));
+                let near = nearest(text, words.iter().copied())
+                    .map(|word| format!("; did you mean {word:?}?"));
+                return Err(format!(
+                    "expected {}, found {text:?}{}",
+                    form_text(key.form),
+                    near.unwrap_or_default()
+                ));
             }
             Form::Time => Value::Time(text.parse::<Time>().map_err(bad_unit)?),
             Form::Bytes => Value::Bytes(text.parse::<Bytes>().map_err(bad_unit)?),
@@ -121,7 +130,9 @@ fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
         Datum::Table(table) if key.tiered => {
             let amount = |entry: &Entry| {
                 let value = value_of(&Key { tiered: false, rated: false, ..*key }, &entry.node);
-                value.map(|value| (entry.key.clone(), value)).map_err(|message| format!("{}: {message}", entry.key))
+                value
+                    .map(|value| (entry.key.clone(), value))
+                    .map_err(|message| format!("{}: {message}", entry.key))
             };
             Value::Tiers(table.entries.iter().map(amount).collect::<Result<_, _>>()?)
         }
@@ -149,7 +160,9 @@ impl<'a> Section<'a> {
     }
     /// Whether a key is there and no table.
     fn is_value(&self, key: &str) -> bool {
-        self.table.and_then(|table| table.get(key)).is_some_and(|entry| entry.node.as_table().is_none())
+        self.table
+            .and_then(|table| table.get(key))
+            .is_some_and(|entry| entry.node.as_table().is_none())
     }
     fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) }
@@ -226,11 +239,7 @@ impl<'r> Reader<'r> {
             let entry = match group {
                 None => section.take(leaf),
                 Some(group) if has_short(params.keys(), group) && section.is_value(group) => {
-                    if leaf == SHORT {
-                        section.take(group)
-                    } else {
-                        None
-                    }
+                    if leaf == SHORT { section.take(group) } else { None }
                 }
                 Some(group) => {
                     let path = section.path_of(group);
@@ -269,20 +278,36 @@ impl<'r> Reader<'r> {
             if let Some((_, kind)) = place
                 && !others.is_empty()
             {
-                let problem =
-                    Problem::Unused { key: entry.key.clone(), place: section.path.clone(), kind: kind.to_string() };
-                self.report.help(entry.key_span, problem, format!("it belongs to kind {}", others.join(", ")));
+                let problem = Problem::Unused {
+                    key: entry.key.clone(),
+                    place: section.path.clone(),
+                    kind: kind.to_string(),
+                };
+                self.report.help(
+                    entry.key_span,
+                    problem,
+                    format!("it belongs to kind {}", others.join(", ")),
+                );
                 continue;
             }
-            let table = if section.path.is_empty() { "the scenario".into() } else { format!("[{}]", section.path) };
+            let table = if section.path.is_empty() {
+                "the scenario".into()
+            } else {
+                format!("[{}]", section.path)
+            };
             let problem = Problem::UnknownKey { key: entry.key.clone(), table };
             let near = nearest(&entry.key, known.iter().copied()).is_some();
             let advice = instead_of_key(&entry.key).filter(|_| !near).map(String::from);
-            self.report.push(entry.key_span, problem, advice.or_else(|| suggestion(&entry.key, &known)));
+            self.report.push(
+                entry.key_span,
+                problem,
+                advice.or_else(|| suggestion(&entry.key, &known)),
+            );
         }
     }
 
-    /// The kind under `key`, with its keys; the default where there is no such table. Messages name it `path`.
+    /// The kind under `key`, with its keys; the default where there is no such table. Messages name
+    /// it `path`.
     fn choice<C: Choice>(&mut self, parent: &mut Section<'_>, key: &str, path: &str) -> C {
         let Some(entry) = parent.take(key) else { return C::default() };
         self.places.insert(path.to_string(), entry.key_span);
@@ -293,7 +318,11 @@ impl<'r> Reader<'r> {
                 Datum::Text(kind) => kind,
                 _ => C::place().default,
             };
-            self.report.help(entry.node.span, problem, format!("write {key} = {{ kind = {kind:?} }}"));
+            self.report.help(
+                entry.node.span,
+                problem,
+                format!("write {key} = {{ kind = {kind:?} }}"),
+            );
             return C::default();
         };
         let mut section = Section::new(path, Some(table));
@@ -322,13 +351,18 @@ impl<'r> Reader<'r> {
         choices.each_mut(&mut Walk { reader: self, section });
     }
 
-    /// The kind that a table names, with its defaults; `None` if there is no such kind, which is reported.
+    /// The kind that a table names, with its defaults; `None` if there is no such kind, which is
+    /// reported.
     fn kind<C: Choice>(&mut self, section: &mut Section<'_>) -> Option<C> {
         let Some(entry) = section.take("kind") else { return Some(C::default()) };
         let path = section.path_of("kind");
         self.places.insert(path.clone(), entry.node.span);
         let Datum::Text(kind) = &entry.node.datum else {
-            self.report.value(entry.node.span, &path, format!("expected a text, found {}", entry.node.describe()));
+            self.report.value(
+                entry.node.span,
+                &path,
+                format!("expected a text, found {}", entry.node.describe()),
+            );
             return None;
         };
         self.of_kind(kind, &section.path, entry.node.span)
@@ -341,7 +375,8 @@ impl<'r> Reader<'r> {
             let place = C::place();
             let advice = instead_of_kind(place.path, kind).map(String::from);
             let kinds: Vec<&str> = place.mechanisms.iter().map(|m| m.kind).collect();
-            let problem = Problem::Unknown { what: format!("kind of {path}"), name: kind.to_string() };
+            let problem =
+                Problem::Unknown { what: format!("kind of {path}"), name: kind.to_string() };
             self.report.push(span, problem, advice.or_else(|| suggestion(kind, &kinds)));
         }
         choice
@@ -358,20 +393,34 @@ impl<'r> Reader<'r> {
         self.params(section, choice.params_mut(), &skip);
         // Packets in the place of bytes: a count of packets alone is meant to be the only limit.
         let has = |key: &str| section.table.is_some_and(|t| t.get(key).is_some());
-        if C::place().path == "switch.buffer" && choice.kind() == "per-port" && has("packets") && !has("size") {
+        if C::place().path == "switch.buffer"
+            && choice.kind() == "per-port"
+            && has("packets")
+            && !has("size")
+        {
             let index = choice.params().keys().iter().position(|k| k.field == "size");
             let packets = choice.params().keys().iter().position(|k| k.field == "packets");
             if let (Some(size), Some(packets)) = (index, packets)
                 && let Some(off) = counted(&choice.params().get(packets))
                 && let Err(e) = choice.params_mut().set(size, &off)
             {
-                self.report.value(self.places.get(&section.path).copied().unwrap_or_default(), "size", e.0);
+                self.report.value(
+                    self.places.get(&section.path).copied().unwrap_or_default(),
+                    "size",
+                    e.0,
+                );
             }
         }
     }
 
-    /// Of two keys of which `other` makes `key` ineffective: the one to leave out, where both are written.
-    fn rival<'k>(&mut self, section: &Section<'_>, key: &'k str, other: &'k str) -> Option<&'k str> {
+    /// Of two keys of which `other` makes `key` ineffective: the one to leave out, where both are
+    /// written.
+    fn rival<'k>(
+        &mut self,
+        section: &Section<'_>,
+        key: &'k str,
+        other: &'k str,
+    ) -> Option<&'k str> {
         let table = section.table?;
         let (a, b) = (table.get(key)?, table.get(other)?);
         if matches!(&b.node.datum, Datum::Text(t) if OFF_WORDS.contains(&t.as_str())) {
@@ -384,7 +433,8 @@ impl<'r> Reader<'r> {
             std::cmp::Ordering::Less => Some(key),
             std::cmp::Ordering::Greater => Some(other),
             std::cmp::Ordering::Equal => {
-                let message = format!("`{key}` has no effect: {other} is given, and takes its place");
+                let message =
+                    format!("`{key}` has no effect: {other} is given, and takes its place");
                 self.report.add(a.key_span, Problem::Impossible(message));
                 Some(key)
             }
@@ -395,12 +445,16 @@ impl<'r> Reader<'r> {
     fn topology(&mut self, top: &mut Section<'_>) -> TopologyParams {
         let table = top.table.and_then(|t| t.get("topology")).and_then(|e| e.node.as_table());
         let graph = table.and_then(|t| t.get("graph")).filter(|e| e.node.as_table().is_some());
-        let (Some(table), Some(graph)) = (table, graph) else { return self.choice(top, "topology", "topology") };
+        let (Some(table), Some(graph)) = (table, graph) else {
+            return self.choice(top, "topology", "topology");
+        };
         if table.text("kind") != Some("file") {
             return self.choice(top, "topology", "topology");
         }
         let mut section = self.table(top, "topology");
-        let Some(mut choice) = self.kind::<TopologyParams>(&mut section) else { return TopologyParams::default() };
+        let Some(mut choice) = self.kind::<TopologyParams>(&mut section) else {
+            return TopologyParams::default();
+        };
         self.places.insert("topology.graph".into(), graph.node.span);
         self.keys(&mut section, &mut choice, &["graph"]);
         self.finish(section, Some((TopologyParams::place(), choice.kind())));
@@ -435,7 +489,9 @@ impl<'r> Reader<'r> {
     /// Whether "off" stands in the place of a table.
     fn is_off(&mut self, section: &mut Section<'_>, key: &str) -> bool {
         let entry = section.table.and_then(|t| t.get(key));
-        let Some(Entry { node: Node { datum: Datum::Text(word), span }, .. }) = entry else { return false };
+        let Some(Entry { node: Node { datum: Datum::Text(word), span }, .. }) = entry else {
+            return false;
+        };
         let is_off = OFF_WORDS.contains(&word.as_str());
         if is_off {
             section.take(key);
@@ -457,7 +513,12 @@ impl<'r> Reader<'r> {
         Some(params)
     }
 
-    fn nic_choice<C: Choice>(&mut self, nic: &mut Section<'_>, key: &str, without: &str) -> NicChoice<C> {
+    fn nic_choice<C: Choice>(
+        &mut self,
+        nic: &mut Section<'_>,
+        key: &str,
+        without: &str,
+    ) -> NicChoice<C> {
         let path = nic.path_of(key);
         match nic.table.and_then(|t| t.get(key)) {
             Some(Entry { node: Node { datum: Datum::Text(word), span }, .. }) => {
@@ -467,7 +528,8 @@ impl<'r> Reader<'r> {
                     return NicChoice::Switch;
                 }
                 if word != without {
-                    let message = format!("expected \"{without}\", \"switch\" or a table, found {word:?}");
+                    let message =
+                        format!("expected \"{without}\", \"switch\" or a table, found {word:?}");
                     self.report.value(*span, &path, message);
                 }
                 NicChoice::Without
@@ -487,16 +549,20 @@ impl<'r> Reader<'r> {
         self.params(&mut section, &mut s.transport, &["mss"]);
         section.known.retain(|key| key != "mss");
         self.choices(&mut section, &mut s.transport_choices);
-        let Some(mut kind) = self.kind::<crate::transport::TransportKind>(&mut section) else { return };
+        let Some(mut kind) = self.kind::<crate::transport::TransportKind>(&mut section) else {
+            return;
+        };
         self.keys(&mut section, &mut kind, &[]);
         let chosen = kind.kind();
         s.transport_kind = kind;
         if let Some(table) = section.table
             && let Some(named) = table.get("kind")
         {
-            let is_tcps =
-                |e: &&Entry| s.transport.keys().iter().any(|key| key.name() == e.key) && e.layer >= named.layer;
-            s.tcp_keys = table.entries.iter().filter(is_tcps).map(|e| (e.key.clone(), e.key_span)).collect();
+            let is_tcps = |e: &&Entry| {
+                s.transport.keys().iter().any(|key| key.name() == e.key) && e.layer >= named.layer
+            };
+            s.tcp_keys =
+                table.entries.iter().filter(is_tcps).map(|e| (e.key.clone(), e.key_span)).collect();
         }
         if let Some(mss) = section.table.and_then(|t| t.get("mss")) {
             let problem = Problem::UnknownKey { key: "mss".into(), table: "[transport]".into() };
@@ -519,12 +585,17 @@ impl<'r> Reader<'r> {
 
     fn one_traffic(&mut self, node: &Node) -> Option<TrafficSettings> {
         let Some(table) = node.as_table() else {
-            self.report.value(node.span, "traffic", format!("expected a table, found {}", node.describe()));
+            self.report.value(
+                node.span,
+                "traffic",
+                format!("expected a table, found {}", node.describe()),
+            );
             return None;
         };
         let name = table.text("name").or(table.text("kind")).unwrap_or("poisson");
         let mut section = Section::new(format!("traffic.{name}"), Some(table));
-        self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+        self.places
+            .insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
         let mut common = TrafficCommon::default();
         self.params(&mut section, &mut common, &[]);
         let path = section.path_of("transport");

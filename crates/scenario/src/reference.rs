@@ -34,10 +34,19 @@ pub fn reference() -> String {
     for place in places() {
         place_section(&mut out, &place);
     }
-    out.push_str("\n## Built-in flow sizes\n\n| name | mean, bytes | form | source |\n|---|---|---|---|\n");
+    out.push_str(
+        "\n## Built-in flow sizes\n\n| name | mean, bytes | form | source |\n|---|---|---|---|\n",
+    );
     for b in BUILTIN {
         let Some(cdf) = Cdf::builtin(b.name) else { continue };
-        let _ = writeln!(out, "| `{}` | {:.0} | {} | {} |", b.name, cdf.mean(), cdf.shape().name(), b.source);
+        let _ = writeln!(
+            out,
+            "| `{}` | {:.0} | {} | {} |",
+            b.name,
+            cdf.mean(),
+            cdf.shape().name(),
+            b.source
+        );
     }
     out.push_str(
         "\n## `[[variant]]`\n\n`name`, and `set`: a table of dotted keys in quotes and their values, such as \
@@ -51,10 +60,22 @@ pub fn reference() -> String {
 fn pages(out: &mut String) {
     out.push_str("\n## Mechanisms\n\n| place | question | pages |\n|---|---|---|\n");
     for info in places().iter().filter(|info| !matches!(info.place.path, "topology" | "traffic")) {
-        let mechanisms = info.kinds.iter().map(|kind| &kind.mechanism).filter(|mechanism| mechanism.kind != "none");
-        let link = |mechanism: &Mechanism| format!("[{}](mechanisms/{}.md)", mechanism.kind, page_name(mechanism));
+        let mechanisms = info
+            .kinds
+            .iter()
+            .map(|kind| &kind.mechanism)
+            .filter(|mechanism| mechanism.kind != "none");
+        let link = |mechanism: &Mechanism| {
+            format!("[{}](mechanisms/{}.md)", mechanism.kind, page_name(mechanism))
+        };
         let links: Vec<String> = mechanisms.map(link).collect();
-        let _ = writeln!(out, "| `{}` | {} | {} |", info.place.path, info.place.question, links.join(", "));
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} |",
+            info.place.path,
+            info.place.question,
+            links.join(", ")
+        );
     }
 }
 
@@ -68,10 +89,16 @@ fn rules(out: &mut String) {
     let mut rows: Vec<(String, Vec<&str>, String, String)> = Vec::new();
     let mut add = |info: &KeyInfo, kind: Option<&'static str>| {
         let Some(rule) = rule(info) else { return };
-        let same = |row: &&mut (String, Vec<&str>, String, String)| row.0 == info.path && row.3 == rule;
+        let same =
+            |row: &&mut (String, Vec<&str>, String, String)| row.0 == info.path && row.3 == rule;
         match rows.iter_mut().find(same) {
             Some(row) => row.1.extend(kind),
-            None => rows.push((info.path.clone(), kind.into_iter().collect(), info.default.clone(), rule)),
+            None => rows.push((
+                info.path.clone(),
+                kind.into_iter().collect(),
+                info.default.clone(),
+                rule,
+            )),
         }
     };
     tables().iter().flat_map(|table| &table.keys).for_each(|info| add(info, None));
@@ -79,7 +106,8 @@ fn rules(out: &mut String) {
         kind.keys.iter().for_each(|info| add(info, Some(kind.mechanism.kind)));
     }
     for (path, kinds, default, rule) in rows {
-        let _ = writeln!(out, "| `{path}` | {} | `{default}` | {} |", kinds.join(", "), cell(&rule));
+        let _ =
+            writeln!(out, "| `{path}` | {} | `{default}` | {} |", kinds.join(", "), cell(&rule));
     }
 }
 
@@ -89,7 +117,12 @@ fn rule(info: &KeyInfo) -> Option<String> {
     let (meaning, _) = info.meaning();
     let word = format!("\"{AUTO}\"");
     let from = meaning.find(&word).filter(|_| info.key.auto || is_word)?;
-    Some(meaning[from + word.len()..].trim_start_matches([':', ' ']).trim_start_matches("is ").to_string())
+    Some(
+        meaning[from + word.len()..]
+            .trim_start_matches([':', ' '])
+            .trim_start_matches("is ")
+            .to_string(),
+    )
 }
 
 fn cell(text: &str) -> String {
@@ -121,7 +154,11 @@ fn place_section(out: &mut String, info: &PlaceInfo) {
         "limit" => "[limit]",
         path => path,
     };
-    let _ = writeln!(out, "\n## `{heading}`: kinds\n\n*{}* Default: `{}`.", place.question, place.default);
+    let _ = writeln!(
+        out,
+        "\n## `{heading}`: kinds\n\n*{}* Default: `{}`.",
+        place.question, place.default
+    );
     for kind in &info.kinds {
         let about = kind.mechanism.about;
         let _ = write!(out, "\n### `{}`\n\n{}", kind.mechanism.kind, about.summary);
@@ -129,7 +166,9 @@ fn place_section(out: &mut String, info: &PlaceInfo) {
             let _ = write!(out, " ({})", about.source);
         }
         out.push_str(".\n");
-        for (what, list) in [("Needs", about.needs), ("Breaks", about.breaks), ("Restores", about.restores)] {
+        for (what, list) in
+            [("Needs", about.needs), ("Breaks", about.breaks), ("Restores", about.restores)]
+        {
             if !list.is_empty() {
                 let list: Vec<String> = list.iter().map(|p| format!("`{}`", p.name())).collect();
                 let _ = writeln!(out, "\n{what} {}.", list.join(", "));
@@ -151,12 +190,17 @@ mod tests {
     fn every_rule_is_listed() {
         let text = reference();
         let tables = tables().into_iter().flat_map(|table| table.keys);
-        let keys = tables.chain(places().into_iter().flat_map(|place| place.kinds).flat_map(|kind| kind.keys));
-        let is_word = |info: &KeyInfo| matches!(info.key.form, Form::Choice(words) if words.contains(&AUTO));
+        let keys = tables
+            .chain(places().into_iter().flat_map(|place| place.kinds).flat_map(|kind| kind.keys));
+        let is_word =
+            |info: &KeyInfo| matches!(info.key.form, Form::Choice(words) if words.contains(&AUTO));
         let mut count = 0;
         for info in keys.filter(|info| info.key.auto || is_word(info)) {
-            let rule = rule(&info).unwrap_or_else(|| panic!("{} does not say what \"auto\" is", info.path));
-            let listed = |line: &str| line.starts_with(&format!("| `{}` |", info.path)) && line.contains(&cell(&rule));
+            let rule = rule(&info)
+                .unwrap_or_else(|| panic!("{} does not say what \"auto\" is", info.path));
+            let listed = |line: &str| {
+                line.starts_with(&format!("| `{}` |", info.path)) && line.contains(&cell(&rule))
+            };
             assert!(!rule.is_empty() && text.lines().any(listed), "{}: {rule:?}", info.path);
             count += 1;
         }

@@ -1,4 +1,5 @@
-//! The resolved scenario: every key with its value, as TOML that gives the same plan and resolves to the same text.
+//! The resolved scenario: every key with its value, as TOML that gives the same plan and resolves
+//! to the same text.
 
 use crate::cdf::SizeSpec;
 use crate::choices::{Choices, Visit, key_of};
@@ -44,7 +45,9 @@ pub(crate) fn value_text(value: &Value) -> String {
         Value::Bytes(b) => quote(&b.to_string()),
         Value::Rate(r) => quote(&r.to_string()),
         Value::Text(t) => quote(t),
-        Value::List(list) => format!("[{}]", list.iter().map(|t| quote(t)).collect::<Vec<_>>().join(", ")),
+        Value::List(list) => {
+            format!("[{}]", list.iter().map(|t| quote(t)).collect::<Vec<_>>().join(", "))
+        }
         Value::Tiers(tiers) => {
             let name = |name: &str| if name.contains('.') { quote(name) } else { name.to_string() };
             let pair = |(tier, v): &(String, Value)| format!("{} = {}", name(tier), value_text(v));
@@ -196,7 +199,8 @@ fn graph(list: &EdgeList) -> String {
     for link in &list.links {
         let (rate, delay) = (quote(&link.rate.to_string()), quote(&link.delay.to_string()));
         let (a, b) = (quote(&link.a), quote(&link.b));
-        let name = link.name.as_ref().map(|name| format!(", name = {}", quote(name))).unwrap_or_default();
+        let name =
+            link.name.as_ref().map(|name| format!(", name = {}", quote(name))).unwrap_or_default();
         let _ = writeln!(out, "  {{ a = {a}, b = {b}, rate = {rate}, delay = {delay}{name} }},");
     }
     out + "] }"
@@ -234,7 +238,9 @@ fn traffic(out: &mut String, t: &TrafficSettings) {
             match &p.rows.0 {
                 Some(table) => {
                     own.retain(|(key, _)| key != "file");
-                    own.iter_mut().filter(|(key, _)| key == "rows").for_each(|entry| entry.1 = rows(table));
+                    own.iter_mut()
+                        .filter(|(key, _)| key == "rows")
+                        .for_each(|entry| entry.1 = rows(table));
                 }
                 None => own.retain(|(key, _)| key != "rows"),
             }
@@ -249,11 +255,15 @@ fn sizes(spec: &SizeSpec) -> String {
         SizeSpec::Builtin(name) => quote(name),
         SizeSpec::Fixed(bytes) => quote(&bytes.to_string()),
         SizeSpec::File { path, shape, digest, .. } => {
-            let digest = digest.as_ref().map(|digest| format!(", digest = {}", quote(digest))).unwrap_or_default();
+            let digest = digest
+                .as_ref()
+                .map(|digest| format!(", digest = {}", quote(digest)))
+                .unwrap_or_default();
             format!("{{ file = {}, interpolation = {}{digest} }}", quote(path), quote(shape.name()))
         }
         SizeSpec::Points(cdf) => {
-            let points: Vec<String> = cdf.points().iter().map(|(x, p)| format!("[{x:?}, {p:?}]")).collect();
+            let points: Vec<String> =
+                cdf.points().iter().map(|(x, p)| format!("[{x:?}, {p:?}]")).collect();
             let shape = quote(cdf.shape().name());
             format!("{{ points = [{}], interpolation = {shape} }}", points.join(", "))
         }
@@ -270,7 +280,11 @@ fn rows(table: &FlowTable) -> String {
             let _ = writeln!(out, "  [{start}, {}, {}, {}{class}],", row.src, row.dst, row.bytes);
             continue;
         };
-        let _ = write!(out, "  {{ start = {start}, src = {}, dst = {}, bytes = {}", row.src, row.dst, row.bytes);
+        let _ = write!(
+            out,
+            "  {{ start = {start}, src = {}, dst = {}, bytes = {}",
+            row.src, row.dst, row.bytes
+        );
         let of = |other: &u32| quote(&waits.ids[*other as usize]);
         let after: Vec<String> = waits.after[at].iter().map(of).collect();
         let after = (!after.is_empty()).then(|| format!("[{}]", after.join(", ")));

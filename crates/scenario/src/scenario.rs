@@ -2,8 +2,9 @@
 //!
 //! The files that it names are read once, however many plans are made of it.
 //!
-//! Invariant: a scenario that parses has no unknown key and no value of a wrong form, in itself or in any variant; what
-//! remains for [`Scenario::plan`] to find is what takes numbers together, or files.
+//! Invariant: a scenario that parses has no unknown key and no value of a wrong form, in itself or
+//! in any variant; what remains for [`Scenario::plan`] to find is what takes numbers together, or
+//! files.
 
 use crate::assemble::assemble;
 use crate::error::{Errors, Problem, Report, suggestion};
@@ -45,8 +46,9 @@ struct Variant {
 }
 
 impl Scenario {
-    /// Reads a text. `name` is what messages call it ("microburst.toml"); without its extension it is the scenario's
-    /// name where the text gives none. Files that it names are looked for in the current directory.
+    /// Reads a text. `name` is what messages call it ("microburst.toml"); without its extension it
+    /// is the scenario's name where the text gives none. Files that it names are looked for in the
+    /// current directory.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Errors> {
         let mut sources = Sources::default();
         let mut report = Report::default();
@@ -60,13 +62,16 @@ impl Scenario {
         if !report.is_clean() {
             return Err(report.into_errors(&sources));
         }
-        let stem = Path::new(name).file_stem().map_or("scenario".into(), |s| s.to_string_lossy().into_owned());
+        let stem = Path::new(name)
+            .file_stem()
+            .map_or("scenario".into(), |s| s.to_string_lossy().into_owned());
         let variants = read_variants(&root, &mut report);
         root.entries.retain(|entry| entry.key != "variant");
         // Of two that are called the same, which is an error, the first.
         let numbers = variants.iter().enumerate().rev().map(|(i, v)| (v.name.clone(), i)).collect();
         let files = Arc::default();
-        let scenario = Scenario { sources, root, variants, numbers, files, base: PathBuf::new(), stem };
+        let scenario =
+            Scenario { sources, root, variants, numbers, files, base: PathBuf::new(), stem };
         scenario.settings(None, &[], &mut report);
         for i in 0..scenario.variants.len() {
             scenario.settings(Some(i), &[], &mut report);
@@ -81,7 +86,8 @@ impl Scenario {
             let mut sources = Sources::default();
             let source = sources.add(&name, "");
             let mut report = Report::default();
-            let problem = Problem::File { file: name.clone(), reason: format!("cannot be read: {e}") };
+            let problem =
+                Problem::File { file: name.clone(), reason: format!("cannot be read: {e}") };
             report.add(Span { source, start: 0, end: 0 }, problem);
             report.into_errors(&sources)
         })?;
@@ -112,8 +118,9 @@ impl Scenario {
         self.root.text("name").unwrap_or(&self.stem)
     }
 
-    /// The plan of a variant (or of the scenario without any), changed by overrides `(key, value)`, in their order.
-    /// Values are read as TOML; what is no TOML value is a text. A seed given here wins over all others.
+    /// The plan of a variant (or of the scenario without any), changed by overrides `(key, value)`,
+    /// in their order. Values are read as TOML; what is no TOML value is a text. A seed given here
+    /// wins over all others.
     pub fn plan(
         &self,
         variant: Option<&str>,
@@ -140,7 +147,8 @@ impl Scenario {
             settings.run.seed = seed;
         }
         let files = FilesAt { files: &self.files, base: &self.base };
-        let plan = if report.is_clean() { assemble(settings, files, variant, &mut report) } else { None };
+        let plan =
+            if report.is_clean() { assemble(settings, files, variant, &mut report) } else { None };
         match plan {
             Some(mut plan) if report.is_clean() => {
                 plan.warnings = report.warnings;
@@ -150,7 +158,8 @@ impl Scenario {
         }
     }
 
-    /// A sentence for each key that is written somewhere and that neither the scenario nor any of its variants uses.
+    /// A sentence for each key that is written somewhere and that neither the scenario nor any of
+    /// its variants uses.
     pub fn idle(&self, overrides: &[(String, String)]) -> Vec<String> {
         let (mut report, mut sources) = (Report::default(), self.sources.clone());
         let changes = read_overrides(overrides, &mut sources, &mut report);
@@ -161,12 +170,18 @@ impl Scenario {
                 *known = known.take().and(why);
             }
         }
-        let sentence = |(key, why): (String, Option<String>)| Some(format!("`{key}` has no effect: {}", why?));
+        let sentence =
+            |(key, why): (String, Option<String>)| Some(format!("`{key}` has no effect: {}", why?));
         keys.into_iter().filter_map(sentence).collect()
     }
 
     /// The settings of a variant after all changes; problems go to the report.
-    fn settings(&self, variant: Option<usize>, changes: &[Override], report: &mut Report) -> Settings {
+    fn settings(
+        &self,
+        variant: Option<usize>,
+        changes: &[Override],
+        report: &mut Report,
+    ) -> Settings {
         let mut root = self.root.clone();
         if let Some(i) = variant {
             apply(&mut root, &self.variants[i].set, Layer::Variant, report);
@@ -179,23 +194,31 @@ impl Scenario {
         settings
     }
 
-    /// A `--set` that this variant does not use is no error if another one (or the scenario without any) does: then
-    /// several variants were given the same overrides, and it is only said.
+    /// A `--set` that this variant does not use is no error if another one (or the scenario without
+    /// any) does: then several variants were given the same overrides, and it is only said.
     fn demote_unused(&self, variant: Option<usize>, changes: &[Override], report: &mut Report) {
         let is_unused = |span: &Span, problem: &Problem| {
-            span.source > 0 && matches!(problem, Problem::Unused { .. } | Problem::UnknownKey { .. })
+            span.source > 0
+                && matches!(problem, Problem::Unused { .. } | Problem::UnknownKey { .. })
         };
         if !report.problems.iter().any(|(span, problem, _)| is_unused(span, problem)) {
             return;
         }
         // What no variant looked at so far uses. Most overrides are used by one of the first.
-        let mut unused: BTreeSet<Span> =
-            report.problems.iter().filter(|(span, problem, _)| is_unused(span, problem)).map(|p| p.0).collect();
-        let mut others = [None].into_iter().chain((0..self.variants.len()).map(Some)).filter(|v| *v != variant);
+        let mut unused: BTreeSet<Span> = report
+            .problems
+            .iter()
+            .filter(|(span, problem, _)| is_unused(span, problem))
+            .map(|p| p.0)
+            .collect();
+        let mut others =
+            [None].into_iter().chain((0..self.variants.len()).map(Some)).filter(|v| *v != variant);
         while let (false, Some(other)) = (unused.is_empty(), others.next()) {
             let mut report = Report::default();
             self.settings(other, changes, &mut report);
-            let here = |at: &Span| report.problems.iter().any(|(span, p, _)| span == at && is_unused(span, p));
+            let here = |at: &Span| {
+                report.problems.iter().any(|(span, p, _)| span == at && is_unused(span, p))
+            };
             unused.retain(here);
         }
         let problems = std::mem::take(&mut report.problems);
@@ -224,14 +247,22 @@ fn read_variants(root: &Table, report: &mut Report) -> Vec<Variant> {
     let mut names = BTreeSet::new();
     for item in items {
         let Some(table) = item.as_table() else {
-            report.value(item.span, "variant", format!("expected a table, found {}", item.describe()));
+            report.value(
+                item.span,
+                "variant",
+                format!("expected a table, found {}", item.describe()),
+            );
             continue;
         };
         let variant = read_variant(item, table, report);
         if let Some(name) = table.get("name")
             && !names.insert(variant.name.clone())
         {
-            report.value(name.node.span, "variant.name", format!("two variants are called {:?}", variant.name));
+            report.value(
+                name.node.span,
+                "variant.name",
+                format!("two variants are called {:?}", variant.name),
+            );
         }
         variants.push(variant);
     }
@@ -250,7 +281,11 @@ fn read_variant(item: &Node, table: &Table, report: &mut Report) -> Variant {
             }
             ("set", Datum::Table(set)) => variant.set = from_table(set, report),
             ("name", _) => report.value(entry.node.span, "variant.name", "expected a text"),
-            ("set", _) => report.value(entry.node.span, "variant.set", "expected a table such as { \"seed\" = 2 }"),
+            ("set", _) => report.value(
+                entry.node.span,
+                "variant.set",
+                "expected a table such as { \"seed\" = 2 }",
+            ),
             (key, _) => {
                 let problem = Problem::UnknownKey { key: key.into(), table: "[[variant]]".into() };
                 report.push(entry.key_span, problem, suggestion(key, &["name", "set"]));
@@ -264,14 +299,20 @@ fn read_variant(item: &Node, table: &Table, report: &mut Report) -> Variant {
 }
 
 /// Reads `--set` pairs; each is a source of its own, so that messages point into it.
-fn read_overrides(pairs: &[(String, String)], sources: &mut Sources, report: &mut Report) -> Vec<Override> {
+fn read_overrides(
+    pairs: &[(String, String)],
+    sources: &mut Sources,
+    report: &mut Report,
+) -> Vec<Override> {
     let mut list = Vec::new();
     for (key, value) in pairs {
         let source = sources.add("--set", &format!("{key}={value}"));
         let key_span = Span { source, start: 0, end: key.len() as u32 };
-        let span = Span { source, start: key.len() as u32 + 1, end: (key.len() + 1 + value.len()) as u32 };
+        let span =
+            Span { source, start: key.len() as u32 + 1, end: (key.len() + 1 + value.len()) as u32 };
         let Some(path) = parse_path(key) else {
-            let problem = Problem::Value { key: key.clone(), message: "is not a dotted key".into() };
+            let problem =
+                Problem::Value { key: key.clone(), message: "is not a dotted key".into() };
             report.help(key_span, problem, "write KEY=VALUE, such as switch.path.kind=spray");
             continue;
         };

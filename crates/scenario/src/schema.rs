@@ -40,10 +40,14 @@ pub fn schema() -> Value {
     traffic.insert("transport".into(), kinds("transport", &Map::new()));
     root.insert("traffic".into(), list(kinds("traffic", &traffic)));
     let mut variant = object(Map::from_iter([
-        ("name".to_string(), json!({ "type": "string", "description": "What the variant is called." })),
+        (
+            "name".to_string(),
+            json!({ "type": "string", "description": "What the variant is called." }),
+        ),
         ("set".to_string(), changes()),
     ]));
-    variant["description"] = json!("A named change of the scenario: dotted keys in quotes, and their values.");
+    variant["description"] =
+        json!("A named change of the scenario: dotted keys in quotes, and their values.");
     variant["required"] = json!(["name"]);
     root.insert("variant".into(), list(variant));
     let mut schema = object(root);
@@ -72,13 +76,17 @@ fn table(path: &str) -> Map<String, Value> {
 }
 
 fn place(path: &str) -> PlaceInfo {
-    places().into_iter().find(|p| p.place.path == path).unwrap_or_else(|| unreachable!("{path} is no place"))
+    places()
+        .into_iter()
+        .find(|p| p.place.path == path)
+        .unwrap_or_else(|| unreachable!("{path} is no place"))
 }
 
 /// The places of a table, by their keys.
 fn choices(table: &str) -> Map<String, Value> {
     let key = |path: &'static str| path.strip_prefix(table)?.strip_prefix('.');
-    let all = places().into_iter().filter_map(|info| Some((info.place.path, key(info.place.path)?)));
+    let all =
+        places().into_iter().filter_map(|info| Some((info.place.path, key(info.place.path)?)));
     let value = |path: &str| match MAY_BE_OFF.contains(&path) {
         true => word_or(OFF_WORDS, kinds(path, &Map::new())),
         false => kinds(path, &Map::new()),
@@ -89,7 +97,9 @@ fn choices(table: &str) -> Map<String, Value> {
 fn host() -> Value {
     let mut host = table("host");
     let mut nic = table("host.nic");
-    for (key, word, place) in [("buffer", "unlimited", "switch.buffer"), ("marking", "none", "switch.marking")] {
+    for (key, word, place) in
+        [("buffer", "unlimited", "switch.buffer"), ("marking", "none", "switch.marking")]
+    {
         nic.insert(key.into(), word_or(&[word, "switch"], kinds(place, &Map::new())));
     }
     host.insert("nic".into(), object(nic));
@@ -111,10 +121,15 @@ fn kinds(path: &str, shared: &Map<String, Value>) -> Value {
     let PlaceInfo { place, kinds, .. } = place(path);
     let mut members = shared.clone();
     let names: Vec<&str> = kinds.iter().map(|kind| kind.mechanism.kind).collect();
-    let about =
-        |kind: &crate::catalogue::KindInfo| format!("{}: {}", kind.mechanism.kind, kind.mechanism.about.summary);
-    let question = format!("{} {}", place.question, kinds.iter().map(about).collect::<Vec<_>>().join("; "));
-    members.insert("kind".into(), json!({ "enum": names, "default": place.default, "description": question }));
+    let about = |kind: &crate::catalogue::KindInfo| {
+        format!("{}: {}", kind.mechanism.kind, kind.mechanism.about.summary)
+    };
+    let question =
+        format!("{} {}", place.question, kinds.iter().map(about).collect::<Vec<_>>().join("; "));
+    members.insert(
+        "kind".into(),
+        json!({ "enum": names, "default": place.default, "description": question }),
+    );
     let mut branches = Vec::new();
     for kind in &kinds {
         let own = properties(&kind.keys);
@@ -122,7 +137,8 @@ fn kinds(path: &str, shared: &Map<String, Value>) -> Value {
             // Beside the branches a key is only described, so that a wrong value is an error once.
             members.entry(name).or_insert_with(|| described(property));
         }
-        let mut all: Map<String, Value> = shared.keys().map(|name| (name.clone(), json!(true))).collect();
+        let mut all: Map<String, Value> =
+            shared.keys().map(|name| (name.clone(), json!(true))).collect();
         all.insert("kind".into(), json!(true));
         all.extend(own);
         let mut condition = json!({ "properties": { "kind": { "const": kind.mechanism.kind } } });
@@ -132,8 +148,7 @@ fn kinds(path: &str, shared: &Map<String, Value>) -> Value {
         }
         branches.push(json!({ "if": condition, "then": { "properties": all, "additionalProperties": false } }));
     }
-    let mut value =
-        json!({ "type": "object", "description": place.question, "properties": members, "allOf": branches });
+    let mut value = json!({ "type": "object", "description": place.question, "properties": members, "allOf": branches });
     if path == "traffic" {
         value["required"] = json!(["kind"]);
     }
@@ -142,8 +157,9 @@ fn kinds(path: &str, shared: &Map<String, Value>) -> Value {
 
 /// What a property says of itself, without what it asks for.
 fn described(property: &Value) -> Value {
-    let said =
-        ["description", "default"].into_iter().filter_map(|key| Some((key.to_string(), property.get(key)?.clone())));
+    let said = ["description", "default"]
+        .into_iter()
+        .filter_map(|key| Some((key.to_string(), property.get(key)?.clone())));
     Value::Object(said.collect())
 }
 
@@ -153,7 +169,11 @@ fn changes() -> Value {
     for PlaceInfo { place, kinds, .. } in &places() {
         let names: Vec<&str> = kinds.iter().map(|kind| kind.mechanism.kind).collect();
         let kind = json!({ "enum": names, "description": place.question });
-        for path in [Some(place.path), in_nic(place.path), (place.path == "transport").then_some("traffic.transport")] {
+        for path in [
+            Some(place.path),
+            in_nic(place.path),
+            (place.path == "transport").then_some("traffic.transport"),
+        ] {
             path.into_iter().for_each(|path| set.add(&format!("{path}.kind"), kind.clone()));
         }
         kinds.iter().flat_map(|kind| &kind.keys).for_each(|key| set.add_key(key));
@@ -162,8 +182,23 @@ fn changes() -> Value {
     // A failure has no name to set it by: all of them are set together.
     set.known.insert("failure".into(), failures());
     let tables = tables();
-    tables.iter().filter(|t| t.path != "failure").flat_map(|t| &t.keys).for_each(|key| set.add_key(key));
-    set.tables(["host", "host.nic", "switch", "rdma", "edge", "engine", "capture", "traffic", "limit", "application"]);
+    tables
+        .iter()
+        .filter(|t| t.path != "failure")
+        .flat_map(|t| &t.keys)
+        .for_each(|key| set.add_key(key));
+    set.tables([
+        "host",
+        "host.nic",
+        "switch",
+        "rdma",
+        "edge",
+        "engine",
+        "capture",
+        "traffic",
+        "limit",
+        "application",
+    ]);
     set.tables(["topology.host-link", "topology.fabric-link", "topology.bottleneck"]);
     for path in ["host.nic.buffer", "host.nic.marking", "host.receive-cpu"] {
         set.known.insert(path.into(), json!({ "type": ["string", "object"] }));
@@ -173,7 +208,8 @@ fn changes() -> Value {
     }
     let mut table = object(set.known);
     table["patternProperties"] = Value::Object(set.patterns);
-    table["description"] = json!("Keys and their values, such as { \"switch.path.kind\" = \"spray\" }.");
+    table["description"] =
+        json!("Keys and their values, such as { \"switch.path.kind\" = \"spray\" }.");
     table
 }
 
@@ -209,7 +245,8 @@ impl Changes {
             if info.key.tiered {
                 let tiers: Vec<&str> = TIER_NAMES.iter().copied().chain([OTHERS]).collect();
                 let rates = if info.key.rated { format!("|{RATE}") } else { String::new() };
-                let pattern = format!("^{}\\.({}|tier-[0-9]+{rates})$", escaped(&path), tiers.join("|"));
+                let pattern =
+                    format!("^{}\\.({}|tier-[0-9]+{rates})$", escaped(&path), tiers.join("|"));
                 self.patterns.insert(pattern, amount(&info.key));
             }
             self.add(&path, property(info));
@@ -261,7 +298,9 @@ fn property(info: &KeyInfo) -> Value {
         "traffic.sizes" => sizes(),
         "topology.graph" => graph(),
         "traffic.rows" => rows(),
-        "edge.virtual-switch.doorbells" => json!({ "type": ["boolean", "string"], "enum": [true, false, "counted"] }),
+        "edge.virtual-switch.doorbells" => {
+            json!({ "type": ["boolean", "string"], "enum": [true, false, "counted"] })
+        }
         "limit.hosts"
         | "application.hosts"
         | "capture.connections.flows"
@@ -269,7 +308,9 @@ fn property(info: &KeyInfo) -> Value {
         | "capture.connections.dst" => json!({
             "type": ["array", "string", "integer"], "items": { "type": ["string", "integer"] }, "minimum": 0,
         }),
-        "traffic.receiver" => json!({ "type": ["string", "integer"], "pattern": "^random$", "minimum": 0 }),
+        "traffic.receiver" => {
+            json!({ "type": ["string", "integer"], "pattern": "^random$", "minimum": 0 })
+        }
         _ => amount(&info.key),
     };
     if info.key.tiered {
@@ -292,9 +333,15 @@ fn property(info: &KeyInfo) -> Value {
 
 /// One value of a key: its types, with a bound for numbers and a pattern for texts.
 fn amount(key: &Key) -> Value {
-    let words: Vec<&str> = OFF_WORDS.iter().copied().filter(|_| key.optional).chain(key.auto.then_some(AUTO)).collect();
+    let words: Vec<&str> = OFF_WORDS
+        .iter()
+        .copied()
+        .filter(|_| key.optional)
+        .chain(key.auto.then_some(AUTO))
+        .collect();
     let text = |forms: &[String]| {
-        let all: Vec<&str> = forms.iter().map(String::as_str).chain(words.iter().copied()).collect();
+        let all: Vec<&str> =
+            forms.iter().map(String::as_str).chain(words.iter().copied()).collect();
         format!("^({})$", all.join("|"))
     };
     let unit = |unit: &str| text(&[format!("\\s*{NUMBER}\\s*{unit}\\s*")]);
@@ -356,27 +403,35 @@ fn graph() -> Value {
     word_or(OFF_WORDS, graph)
 }
 
-/// `[start, src, dst, bytes]`, with a class at the end where there is one, or a table of these and more.
+/// `[start, src, dst, bytes]`, with a class at the end where there is one, or a table of these and
+/// more.
 fn rows() -> Value {
     let whole = json!({ "type": "integer", "minimum": 0 });
     let start = json!({ "type": ["string", "number"] });
-    let (text, texts) = (json!({ "type": "string" }), json!({ "type": "array", "items": { "type": "string" } }));
+    let (text, texts) =
+        (json!({ "type": "string" }), json!({ "type": "array", "items": { "type": "string" } }));
     let keys = [("start", &start), ("src", &whole), ("dst", &whole), ("bytes", &whole)];
     let more = [("class", &text), ("id", &text), ("after", &texts)];
-    let mut table = object(keys.into_iter().chain(more).map(|(key, value)| (key.to_string(), value.clone())).collect());
+    let mut table = object(
+        keys.into_iter().chain(more).map(|(key, value)| (key.to_string(), value.clone())).collect(),
+    );
     table["required"] = json!(["start", "src", "dst", "bytes"]);
-    let array = json!({ "items": [start, whole, whole, whole, text], "minItems": 4, "maxItems": 5 });
+    let array =
+        json!({ "items": [start, whole, whole, whole, text], "minItems": 4, "maxItems": 5 });
     let row = json!({ "type": ["array", "object"], "if": { "type": "object" }, "then": table, "else": array });
     json!({ "type": ["array", "string"], "items": row, "pattern": format!("^({})$", OFF_WORDS.join("|")) })
 }
 
 fn sizes() -> Value {
     let names: Vec<&str> = BUILTIN.iter().map(|b| b.name).collect();
-    let pair = json!({ "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 });
+    let pair =
+        json!({ "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 });
     let shape = json!({ "enum": ["linear", "steps"] });
     let with = |key: &str, value: Value| {
-        let mut table =
-            object(Map::from_iter([(key.to_string(), value), ("interpolation".to_string(), shape.clone())]));
+        let mut table = object(Map::from_iter([
+            (key.to_string(), value),
+            ("interpolation".to_string(), shape.clone()),
+        ]));
         table["required"] = json!([key]);
         table
     };

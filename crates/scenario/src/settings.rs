@@ -1,11 +1,14 @@
-//! Settings: a scenario as typed values, one struct a table, before any network is built or file is read.
+//! Settings: a scenario as typed values, one struct a table, before any network is built or file is
+//! read.
 //!
-//! Invariant: every key of every table is declared here or in a registry, so that the reader, the resolved text, the
-//! schema and the reference can never disagree about what there is.
+//! Invariant: every key of every table is declared here or in a registry, so that the reader, the
+//! resolved text, the schema and the reference can never disagree about what there is.
 
 use crate::application::ApplicationSettings;
 use crate::capture::{CaptureParams, FailureParams};
-use crate::choices::{Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
+use crate::choices::{
+    Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
+};
 use crate::limit::LimitSettings;
 use crate::rdma::RdmaParams;
 use crate::sizes::SizeBins;
@@ -32,15 +35,15 @@ choice! {
 params! {
     /// The keys outside any table.
     pub struct RunParams {
-        /// What the scenario is called; names the results folder. Where it is not written, the file's name without its
-        /// extension.
+        /// What the scenario is called; names the results folder. Where it is not written, the
+        /// file's name without its extension.
         pub name: String = "scenario".to_string(),
         /// The seed of every random stream. One scenario and seed give one result, on any machine.
         pub seed: u64 = 1,
         /// Virtual time that is simulated; off means until the flows are complete.
         pub duration: Option<Time> = None,
-        /// "flows-complete" stops at the first window edge after the last flow; needs a traffic that ends. Off means to
-        /// go on to the duration.
+        /// "flows-complete" stops at the first window edge after the last flow; needs a traffic
+        /// that ends. Off means to go on to the duration.
         pub until: Option<Until> = None,
         /// Flows that start before it carry load but are not counted.
         pub warm_up: Time = Time::ZERO,
@@ -48,12 +51,13 @@ params! {
         pub mice: Bytes = Bytes(100_000),
         /// Flows larger than this are elephants in the statistics.
         pub elephants: Bytes = Bytes(1_000_000),
-        /// The sizes by which slowdown is told: a number of bins with as many flows each as sizes allow, or sizes that
-        /// ascend, such as ["10KB", "100KB", "1MB"], each of which ends a bin. Source: 20 bins, as in HPCC, SIGCOMM 2019,
-        /// Fig. 11.
+        /// The sizes by which slowdown is told: a number of bins with as many flows each as sizes
+        /// allow, or sizes that ascend, such as ["10KB", "100KB", "1MB"], each of which ends a bin.
+        /// Source: 20 bins, as in HPCC, SIGCOMM 2019, Fig. 11.
         pub size_bins: SizeBins = SizeBins::default(),
-        /// The numbers that tables, JSON and reports of `compare`, `sweep` and `run` show: CLASS.METRIC.STAT, such as
-        /// "queries.qct.p99", or one of the network, such as "timeouts". Empty means those that suit the traffic.
+        /// The numbers that tables, JSON and reports of `compare`, `sweep` and `run` show:
+        /// CLASS.METRIC.STAT, such as "queries.qct.p99", or one of the network, such as "timeouts".
+        /// Empty means those that suit the traffic.
         pub shows: Vec<String> = Vec::new(),
     }
 }
@@ -63,11 +67,14 @@ params! {
     pub struct HostParams {
         /// IP bytes of the largest packet. Source: Ethernet's 1500.
         pub mtu: u32 = 1500,
-        /// Payload bytes of the largest packet; off means mtu - 40 (IPv4 and TCP headers without options).
+        /// Payload bytes of the largest packet; off means mtu - 40 (IPv4 and TCP headers without
+        /// options).
         pub mss: Option<u32> = None,
-        /// Bytes of framing that each packet adds on the wire; 38 counts preamble, Ethernet header, CRC and gap.
+        /// Bytes of framing that each packet adds on the wire; 38 counts preamble, Ethernet header,
+        /// CRC and gap.
         pub frame_overhead: u32 = 0,
-        /// The largest segment that the transport hands down, as a kernel with TSO does; off means packet by packet.
+        /// The largest segment that the transport hands down, as a kernel with TSO does; off means
+        /// packet by packet.
         pub segment_offload: Option<Bytes> = Some(Bytes(64 << 10)),
         /// Time between the wire and the transport, each way.
         pub stack_delay: Time = Time::ZERO,
@@ -77,8 +84,8 @@ params! {
 params! {
     /// The scalar keys of host.nic.
     pub struct NicParams {
-        /// Bytes that one flow may have waiting in the NIC; off means no limit. Source: Linux's TCP small queues, which
-        /// hold back a flow whose bytes have not left the host.
+        /// Bytes that one flow may have waiting in the NIC; off means no limit. Source: Linux's TCP
+        /// small queues, which hold back a flow whose bytes have not left the host.
         pub per_flow_limit: Option<Bytes> = Some(Bytes(128 << 10)),
     }
 }
@@ -105,10 +112,11 @@ choice! {
 params! {
     /// The table `[engine]`: how the simulator runs a plan. None of it changes a result.
     pub struct EngineParams {
-        /// "general" uses general ports even where fast ones can serve; the results are the same. "auto" is fast ports
-        /// wherever they can serve.
+        /// "general" uses general ports even where fast ones can serve; the results are the same.
+        /// "auto" is fast ports wherever they can serve.
         pub ports: Ports = Ports::Auto,
-        /// "one" runs all nodes as one partition; the results are the same. "auto" is a partition for each leaf or pod.
+        /// "one" runs all nodes as one partition; the results are the same. "auto" is a partition
+        /// for each leaf or pod.
         pub partitions: Partitions = Partitions::Auto,
     }
 }
@@ -146,7 +154,11 @@ pub struct NicSettings {
 
 impl Default for NicSettings {
     fn default() -> Self {
-        NicSettings { buffer: NicChoice::Without, marking: NicChoice::Without, params: NicParams::default() }
+        NicSettings {
+            buffer: NicChoice::Without,
+            marking: NicChoice::Without,
+            params: NicParams::default(),
+        }
     }
 }
 
@@ -221,13 +233,15 @@ impl Settings {
     }
     /// Whether some traffic could run over TCPs.
     pub(crate) fn runs_tcp(&self) -> bool {
-        let own = |t: &TrafficSettings| t.transport.as_ref().is_some_and(|kind| kind.demands().family.is_tcp());
+        let own = |t: &TrafficSettings| {
+            t.transport.as_ref().is_some_and(|kind| kind.demands().family.is_tcp())
+        };
         self.transport_kind.demands().family.is_tcp() || self.traffic.iter().any(own)
     }
     /// Whether some traffic runs over queue pairs.
     pub(crate) fn has_queue_pairs(&self) -> bool {
-        let kinds =
-            std::iter::once(&self.transport_kind).chain(self.traffic.iter().filter_map(|t| t.transport.as_ref()));
+        let kinds = std::iter::once(&self.transport_kind)
+            .chain(self.traffic.iter().filter_map(|t| t.transport.as_ref()));
         kinds.into_iter().any(|kind| kind.demands().family == Family::Rdma)
     }
     /// The transport of each traffic.
@@ -257,8 +271,8 @@ impl Settings {
 mod tests {
     use super::*;
 
-    /// The arithmetic of docs/reproduce-presto.md. Three published points, each a rate and a core's share; what a packet and a
-    /// byte cost apart is ours, for full packets tell nothing of it.
+    /// The arithmetic of docs/reproduce-presto.md. Three published points, each a rate and a core's
+    /// share; what a packet and a byte cost apart is ours, for full packets tell nothing of it.
     #[test]
     fn costs_are_solved_from_three_published_points() {
         let ns_a_packet = |gbps: f64, share: f64| share * 1460.0 * 8.0 / gbps;
@@ -270,8 +284,9 @@ mod tests {
         let ns = |time: Time| time.as_ps() as f64 / 1000.0;
         assert_eq!(segment.round(), ns(costs.per_segment));
         assert_eq!(packet.round(), ns(costs.per_packet) + 1460.0 * ns(costs.per_byte));
-        // Spraying with stock offload, in the simulator and with receiving free (variant presto-stock-gro-free of
-        // papers/presto/receiver.toml, seeds 1 to 20): packets, segments, and those out of order.
+        // Spraying with stock offload, in the simulator and with receiving free (variant
+        // presto-stock-gro-free of papers/presto/receiver.toml, seeds 1 to 20): packets, segments,
+        // and those out of order.
         let (packets, segments, late) = (6_501_939.0, 4_247_215.0, 2_033_416.0);
         let sprayed = ns_a_packet(4.6, 1.0);
         let order = ((sprayed - packet) * packets / segments - segment) / (late / segments);

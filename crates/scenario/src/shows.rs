@@ -1,4 +1,5 @@
-//! The numbers that a scenario shows (`shows`): their names, and the error of a name that means nothing.
+//! The numbers that a scenario shows (`shows`): their names, and the error of a name that means
+//! nothing.
 //!
 //! A name is `CLASS.METRIC.STAT`, such as `queries.qct.p99`, or a number of the network, such as
 //! `timeouts`.
@@ -47,7 +48,8 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// `classes` are those of the traffic: the traffics in their order, then those of lists of flows.
+    /// `classes` are those of the traffic: the traffics in their order, then those of lists of
+    /// flows.
     fn of(s: &'a Settings, classes: &'a [String], applications: &'a [String]) -> Known<'a> {
         let mut known = vec![
             ("all", vec![FCT, SLOWDOWN, QCT, RTT]),
@@ -74,8 +76,10 @@ impl<'a> Known<'a> {
         if NETWORK.contains(&name) {
             return None;
         }
-        let unknown = |what: &str, name: &str| Problem::Unknown { what: what.into(), name: name.into() };
-        let parts = name.rsplit_once('.').and_then(|(rest, stat)| Some((rest.rsplit_once('.')?, stat)));
+        let unknown =
+            |what: &str, name: &str| Problem::Unknown { what: what.into(), name: name.into() };
+        let parts =
+            name.rsplit_once('.').and_then(|(rest, stat)| Some((rest.rsplit_once('.')?, stat)));
         let Some(((class, metric), stat)) = parts else {
             let form = "write CLASS.METRIC.STAT, such as \"all.fct.p99\", or one of ";
             return Some((unknown("number to show", name), self.near(name, form)));
@@ -89,17 +93,21 @@ impl<'a> Known<'a> {
             let help = format!("class {class:?} has {}{}", all.join(", "), self.did_you_mean(name));
             return Some((unknown("metric to show", metric), help));
         };
-        let help = || format!("{class}.{metric} has {}{}", stats.join(", "), self.did_you_mean(name));
+        let help =
+            || format!("{class}.{metric} has {}{}", stats.join(", "), self.did_you_mean(name));
         (!stats.contains(&stat)).then(|| (unknown("statistic to show", stat), help()))
     }
 
     /// The nearest valid name.
     fn nearest(&self, name: &str) -> Option<String> {
         let of = |(class, metrics): &(&str, Vec<Metric>)| -> Vec<String> {
-            let stats = metrics.iter().flat_map(|(metric, stats)| stats.iter().map(move |stat| (metric, stat)));
+            let stats = metrics
+                .iter()
+                .flat_map(|(metric, stats)| stats.iter().map(move |stat| (metric, stat)));
             stats.map(|(metric, stat)| format!("{class}.{metric}.{stat}")).collect()
         };
-        let all: Vec<String> = self.classes.iter().flat_map(of).chain(NETWORK.map(String::from)).collect();
+        let all: Vec<String> =
+            self.classes.iter().flat_map(of).chain(NETWORK.map(String::from)).collect();
         nearest(name, all.iter().map(String::as_str)).map(String::from)
     }
 
@@ -113,8 +121,10 @@ impl<'a> Known<'a> {
             true => self.classes.iter().map(|(class, _)| *class).collect(),
             false => NETWORK.to_vec(),
         };
-        self.nearest(name)
-            .map_or_else(|| format!("{otherwise}{}", names.join(", ")), |near| format!("did you mean `{near}`?"))
+        self.nearest(name).map_or_else(
+            || format!("{otherwise}{}", names.join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        )
     }
 }
 
@@ -147,7 +157,13 @@ mod tests {
 
     #[test]
     fn names_of_classes_and_of_the_network_are_taken() {
-        let names = ["queries.qct.p99", "v2.web.latency.p999", "all.qct.completed", "mice.slowdown.p50", "timeouts"];
+        let names = [
+            "queries.qct.p99",
+            "v2.web.latency.p999",
+            "all.qct.completed",
+            "mice.slowdown.p50",
+            "timeouts",
+        ];
         assert_eq!(planned(&format!("{names:?}")).unwrap(), names);
         assert!(planned("[]").unwrap().is_empty());
     }
@@ -155,10 +171,26 @@ mod tests {
     #[test]
     fn a_wrong_name_is_refused_with_its_place_and_the_nearest() {
         for (wrong, says, near) in [
-            ("querys.qct.p99", "there is no class to show \"querys\"", "did you mean `queries.qct.p99`?"),
-            ("queries.qtc.p99", "there is no metric to show \"qtc\"", "did you mean `queries.qct.p99`?"),
-            ("queries.qct.p98", "there is no statistic to show \"p98\"", "did you mean `queries.qct.p"),
-            ("v2.web.qct.p99", "there is no metric to show \"qct\"", "class \"v2.web\" has fct, slowdown, latency"),
+            (
+                "querys.qct.p99",
+                "there is no class to show \"querys\"",
+                "did you mean `queries.qct.p99`?",
+            ),
+            (
+                "queries.qtc.p99",
+                "there is no metric to show \"qtc\"",
+                "did you mean `queries.qct.p99`?",
+            ),
+            (
+                "queries.qct.p98",
+                "there is no statistic to show \"p98\"",
+                "did you mean `queries.qct.p",
+            ),
+            (
+                "v2.web.qct.p99",
+                "there is no metric to show \"qct\"",
+                "class \"v2.web\" has fct, slowdown, latency",
+            ),
             ("timeout", "there is no number to show \"timeout\"", "did you mean `timeouts`?"),
             ("zebra", "there is no number to show \"zebra\"", "write CLASS.METRIC.STAT"),
         ] {

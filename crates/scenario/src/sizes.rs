@@ -30,10 +30,13 @@ impl Field for SizeBins {
         }
     }
     fn from_value(value: &Value) -> Result<Self, ValueError> {
-        let edges =
-            |texts: Vec<&str>| -> Option<Vec<Bytes>> { texts.iter().map(|text| text.trim().parse().ok()).collect() };
+        let edges = |texts: Vec<&str>| -> Option<Vec<Bytes>> {
+            texts.iter().map(|text| text.trim().parse().ok()).collect()
+        };
         let edges = match value {
-            Value::Int(count) if (1..=BINS_MAX as u64).contains(count) => return Ok(SizeBins::Equal(*count as u32)),
+            Value::Int(count) if (1..=BINS_MAX as u64).contains(count) => {
+                return Ok(SizeBins::Equal(*count as u32));
+            }
             Value::Text(text) => edges(text.split(',').collect()),
             Value::List(list) => edges(list.iter().map(String::as_str).collect()),
             _ => None,
@@ -62,9 +65,15 @@ mod tests {
         for bins in [edges, SizeBins::Equal(7), SizeBins::default()] {
             assert_eq!(SizeBins::from_value(&bins.to_value()), Ok(bins));
         }
-        for bad in
-            [Value::Int(0), Value::Int(5_000), text("1MB,10KB"), text("1MB,1MB"), text("0B"), text("many"), Value::Off]
-        {
+        for bad in [
+            Value::Int(0),
+            Value::Int(5_000),
+            text("1MB,10KB"),
+            text("1MB,1MB"),
+            text("0B"),
+            text("many"),
+            Value::Off,
+        ] {
             assert!(SizeBins::from_value(&bad).is_err(), "{bad:?}");
         }
     }

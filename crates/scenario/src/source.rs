@@ -1,4 +1,5 @@
-//! Texts and places in them: the scenario file and each override is a source, and a [`Span`] is a stretch of one.
+//! Texts and places in them: the scenario file and each override is a source, and a [`Span`] is a
+//! stretch of one.
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
-//! What the parts of a switch must be able to do together. Each key's own range is its declaration's affair.
+//! What the parts of a switch must be able to do together. Each key's own range is its
+//! declaration's affair.
 //!
-//! Invariant: an error is what cannot be run, or what could only be meant otherwise; a warning is what has no effect.
+//! Invariant: an error is what cannot be run, or what could only be meant otherwise; a warning is
+//! what has no effect.
 
 use crate::error::{Problem, Report};
 use crate::plan::{HostPlan, switch_facts};
@@ -28,26 +30,37 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     messages(s, report);
 }
 
-/// What follows from the switches' places in the network: each one's minima and headroom must leave something to share.
+/// What follows from the switches' places in the network: each one's minima and headroom must leave
+/// something to share.
 pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
     let BufferParams::Pools(params) = &s.switch.buffer else { return };
     let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
     let mut is_told = false;
     for (index, site) in topology.switches.iter().enumerate() {
-        let facts = switch_facts(topology, index, packet_max, host, s.switch.pause.kind() != "none");
+        let facts =
+            switch_facts(topology, index, packet_max, host, s.switch.pause.kind() != "none");
         let (size, left) = (params.size(&facts), params.pools(&facts).1);
         if left <= 0 {
             let taken = i128::from(size) - left;
-            let taken = u64::try_from(taken).map_or(format!("{taken}B"), |taken| Bytes(taken).to_string());
-            let text =
-                format!("{} is not enough for {}, whose minima and headroom take {taken}", Bytes(size), site.name);
+            let taken =
+                u64::try_from(taken).map_or(format!("{taken}B"), |taken| Bytes(taken).to_string());
+            let text = format!(
+                "{} is not enough for {}, whose minima and headroom take {taken}",
+                Bytes(size),
+                site.name
+            );
             return report.value(s.place("switch.buffer.size"), "switch.buffer.size", text);
         }
-        let lacks = |(rate, delay): &&(Rate, Time)| facts.pauses && params.lacks(*rate, *delay, packet_max) > 0;
+        let lacks = |(rate, delay): &&(Rate, Time)| {
+            facts.pauses && params.lacks(*rate, *delay, packet_max) > 0
+        };
         if let Some((rate, delay)) = facts.links.iter().find(lacks)
             && !std::mem::replace(&mut is_told, true)
         {
-            let (has, lacks) = (params.headroom_of(*rate, *delay, packet_max), params.lacks(*rate, *delay, packet_max));
+            let (has, lacks) = (
+                params.headroom_of(*rate, *delay, packet_max),
+                params.lacks(*rate, *delay, packet_max),
+            );
             report.warnings.push(format!(
                 "switch.buffer: headroom of {} is {} less than what is on its way on a link of {rate} and {delay} \
                  while a PAUSE travels ({}): packets can be lost",
@@ -62,7 +75,8 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
 /// What a buffer must be able to do.
 fn buffers(s: &Settings, report: &mut Report) {
     let mut check = |buffer: &BufferParams, path: &str| match buffer {
-        BufferParams::Shared(SharedParams { alpha, .. }) | BufferParams::Pools(PoolsParams { alpha, .. }) => {
+        BufferParams::Shared(SharedParams { alpha, .. })
+        | BufferParams::Pools(PoolsParams { alpha, .. }) => {
             if !(*alpha > 0.0 && *alpha <= 1_000_000.0) {
                 let path = format!("{path}.alpha");
                 report.value(s.place(&path), &path, format!("{alpha} is no share; above 0 is"));
@@ -73,7 +87,9 @@ fn buffers(s: &Settings, report: &mut Report) {
             let small = |size: &Auto<Option<Bytes>>| matches!(size, Auto::Given(Some(size)) if size.get() < largest);
             let nothing = p.packets.amounts().any(|packets| *packets == Some(0));
             if p.per.is_none() && p.size.amounts().any(small) || nothing {
-                report.warnings.push(format!("{path} is smaller than one packet of {largest} bytes: nothing can wait"));
+                report.warnings.push(format!(
+                    "{path} is smaller than one packet of {largest} bytes: nothing can wait"
+                ));
             }
         }
     };
@@ -97,7 +113,11 @@ fn displacement(s: &Settings, report: &mut Report) {
         let problem = Problem::Impossible(format!(
             "switch.deflection \"{deflection}\" makes room by what leaves the packet's own queue, and in \"pools\" that need not make any"
         ));
-        report.help(s.place("switch.buffer"), problem, "use a buffer of kind \"shared\" or \"per-port\"");
+        report.help(
+            s.place("switch.buffer"),
+            problem,
+            "use a buffer of kind \"shared\" or \"per-port\"",
+        );
     }
     if displaces && queue != "srpt" {
         let problem = Problem::Impossible(format!(
@@ -131,7 +151,9 @@ fn cells(s: &Settings, report: &mut Report) {
     let cells = Bytes(u64::from(p.cells).saturating_mul(p.cell.get()));
     let is_cells = |p: &PerPortParams| p.per.is_none() && p.size == Auto::Given(Some(cells)).into();
     if !matches!(&s.switch.buffer, BufferParams::PerPort(p) if is_cells(p)) {
-        let text = format!("switch.deflection \"canary-pisa\" reckons with {cells} a port: make it switch.buffer.size");
+        let text = format!(
+            "switch.deflection \"canary-pisa\" reckons with {cells} a port: make it switch.buffer.size"
+        );
         report.warnings.push(text);
     }
 }
@@ -140,10 +162,15 @@ fn cells(s: &Settings, report: &mut Report) {
 fn scheduler(s: &Settings, report: &mut Report) {
     let (edge, path) = (s.edge.load_balancing.kind(), s.switch.path.kind());
     if edge == "hedera" && path != "labels" {
-        let text =
-            format!("edge.load-balancing \"{edge}\" gives flows labels, and switch.path \"{path}\" follows none");
+        let text = format!(
+            "edge.load-balancing \"{edge}\" gives flows labels, and switch.path \"{path}\" follows none"
+        );
         let at = if s.is_written("switch.path") { "switch.path" } else { "edge.load-balancing" };
-        report.help(s.place(at), Problem::Impossible(text), "write [switch] path = { kind = \"labels\" }");
+        report.help(
+            s.place(at),
+            Problem::Impossible(text),
+            "write [switch] path = { kind = \"labels\" }",
+        );
     }
 }
 
@@ -164,9 +191,16 @@ fn messages(s: &Settings, report: &mut Report) {
 /// A pause of flows takes queues of flows, which NICs have by the same numbers.
 fn bfc(s: &Settings, p: &BfcParams, report: &mut Report) {
     if !matches!(s.switch.queue, QueueParams::DynamicQueues(_)) {
-        let text = format!("switch.pause \"bfc\" stops flows, and switch.queue \"{}\" has none", s.switch.queue.kind());
+        let text = format!(
+            "switch.pause \"bfc\" stops flows, and switch.queue \"{}\" has none",
+            s.switch.queue.kind()
+        );
         let problem = Problem::Impossible(text);
-        report.help(s.place("switch.pause"), problem, "write queue = { kind = \"dynamic-queues\" }");
+        report.help(
+            s.place("switch.pause"),
+            problem,
+            "write queue = { kind = \"dynamic-queues\" }",
+        );
     }
     if p.is_brief() {
         let text = "switch.pause.pause-time is below four intervals: a pause may end before it is repeated";
@@ -174,7 +208,8 @@ fn bfc(s: &Settings, p: &BfcParams, report: &mut Report) {
     }
 }
 
-/// A pause goes by what ingresses hold of one memory, and needs headroom for what comes while its frame travels.
+/// A pause goes by what ingresses hold of one memory, and needs headroom for what comes while its
+/// frame travels.
 fn pause(s: &Settings, report: &mut Report) {
     if let PauseParams::Bfc(p) = &s.switch.pause {
         bfc(s, p, report);

@@ -1,10 +1,12 @@
 //! Topologies: hosts, switches, links and routes as an explicit graph.
 //!
-//! Hosts are numbered leaf by leaf, and so are the links to them: link h is host h's. Ports are numbered from the hosts
-//! upwards: a leaf's (edge's) host ports, then its uplinks in the order of the switches above; a spine's (core's) port
-//! p leads to leaf (pod) p; an aggregation switch has its edges' ports, then its cores'.
+//! Hosts are numbered leaf by leaf, and so are the links to them: link h is host h's. Ports are
+//! numbered from the hosts upwards: a leaf's (edge's) host ports, then its uplinks in the order of
+//! the switches above; a spine's (core's) port p leads to leaf (pod) p; an aggregation switch has
+//! its edges' ports, then its cores'.
 //!
-//! Invariant: every port has exactly one link, and [`Routes`] holds all ports on shortest paths, in ascending order.
+//! Invariant: every port has exactly one link, and [`Routes`] holds all ports on shortest paths, in
+//! ascending order.
 
 mod builder;
 mod dumbbell;
@@ -19,7 +21,9 @@ mod single_switch;
 mod ways;
 
 pub(crate) use params::GROUPS;
-pub use params::{DumbbellParams, FatTreeParams, FileParams, LeafSpineParams, SingleSwitchParams, TopologyParams};
+pub use params::{
+    DumbbellParams, FatTreeParams, FileParams, LeafSpineParams, SingleSwitchParams, TopologyParams,
+};
 pub use reroute::Detours;
 
 use millpond_core::switch::route::{Attachment, Routes};
@@ -34,11 +38,13 @@ pub struct Topology {
     pub hosts: u32,
     /// The switches: those with hosts first (leaves, edges), then tier by tier.
     pub switches: Vec<SwitchSite>,
-    /// The links, each in both directions: host links first (link h is host h's), then fabric links.
+    /// The links, each in both directions: host links first (link h is host h's), then fabric
+    /// links.
     pub links: Vec<LinkSite>,
     /// By switch: its routes.
     pub routes: Vec<Routes>,
-    /// Where each host hangs; the table that all routes share. A leaf's number is its index in `switches`.
+    /// Where each host hangs; the table that all routes share. A leaf's number is its index in
+    /// `switches`.
     pub attachment: Arc<Attachment>,
     /// By switch and port: the index of the link there.
     pub wiring: Vec<Vec<u32>>,
@@ -55,7 +61,8 @@ pub struct SwitchSite {
     pub name: String,
     /// 0 for leaf and edge, 1 for spine and aggregation, 2 for core.
     pub tier: u8,
-    /// The pod (fat tree) or the leaf's own number: switches of one pod are best simulated together.
+    /// The pod (fat tree) or the leaf's own number: switches of one pod are best simulated
+    /// together.
     pub pod: Option<u32>,
     /// How many ports.
     pub ports: u16,
@@ -113,17 +120,20 @@ impl Topology {
         self.wiring[switch as usize][port as usize]
     }
 
-    /// The links between the two nodes of a link, itself among them, in ascending order: a link's place
-    /// is its number in scenarios.
+    /// The links between the two nodes of a link, itself among them, in ascending order: a link's
+    /// place is its number in scenarios.
     pub fn bundle(&self, link: u32) -> Vec<u32> {
         let node = |end: End| match end {
             End::Host(host) => (true, host),
             End::Switch { switch, .. } => (false, switch),
         };
-        let ends = |link: &LinkSite| (node(link.a).min(node(link.b)), node(link.a).max(node(link.b)));
+        let ends =
+            |link: &LinkSite| (node(link.a).min(node(link.b)), node(link.a).max(node(link.b)));
         let End::Switch { switch, .. } = self.links[link as usize].a else { return vec![link] };
         let own = ends(&self.links[link as usize]);
-        let parallel = self.wiring[switch as usize].iter().filter(|other| ends(&self.links[**other as usize]) == own);
+        let parallel = self.wiring[switch as usize]
+            .iter()
+            .filter(|other| ends(&self.links[**other as usize]) == own);
         let mut links: Vec<u32> = parallel.copied().collect();
         links.sort_unstable();
         links
@@ -141,7 +151,8 @@ impl Topology {
 
     /// Whether some switch has several ports towards some host.
     pub fn is_multipath(&self) -> bool {
-        (0..self.leaves() as usize).any(|leaf| (0..self.hosts).any(|h| self.routes[leaf].towards(h).len() > 1))
+        (0..self.leaves() as usize)
+            .any(|leaf| (0..self.hosts).any(|h| self.routes[leaf].towards(h).len() > 1))
     }
 
     /// The sum of the leaves' uplinks: what "fabric" load refers to. Zero where leaves have none.

@@ -1,11 +1,13 @@
 //! Traffic: which flows start when, between whom, and how large they are.
 //!
-//! Open-loop arrivals are a lazy, sorted stream that depends on the seed and the traffic only, never on the variant or on
-//! what the network does. Closed-loop traffic (shuffle, rpc) starts its next flow when an earlier one completes, and flows
-//! may wait for others ([`Dependencies`]); what comes next is a pure function of the plan, so it draws nothing at run time.
+//! Open-loop arrivals are a lazy, sorted stream that depends on the seed and the traffic only,
+//! never on the variant or on what the network does. Closed-loop traffic (shuffle, rpc) starts its
+//! next flow when an earlier one completes, and flows may wait for others ([`Dependencies`]); what
+//! comes next is a pure function of the plan, so it draws nothing at run time.
 //!
-//! Invariant: [`TrafficPlan::arrivals`] is sorted by (time, source, order within the source) and the same however often
-//! it is asked for; it holds one flow a source, so ten million flows take no more memory than ten.
+//! Invariant: [`TrafficPlan::arrivals`] is sorted by (time, source, order within the source) and
+//! the same however often it is asked for; it holds one flow a source, so ten million flows take no
+//! more memory than ten.
 
 mod arrivals;
 mod build;
@@ -20,8 +22,9 @@ pub use arrivals::{Arrivals, Event};
 pub(crate) use build::{build, name_of};
 pub use dependencies::{Dependencies, Dependent, NodeId};
 pub use params::{
-    BijectionParams, FlowsParams, IncastParams, LoadBase, Pairs, PermutationParams, PoissonParams, ProbePairs,
-    ProbeParams, RandomParams, Receiver, RpcParams, ShuffleParams, StrideParams, TrafficCommon, TrafficParams,
+    BijectionParams, FlowsParams, IncastParams, LoadBase, Pairs, PermutationParams, PoissonParams,
+    ProbePairs, ProbeParams, RandomParams, Receiver, RpcParams, ShuffleParams, StrideParams,
+    TrafficCommon, TrafficParams,
 };
 
 use crate::transport::TransportKind;
@@ -45,12 +48,14 @@ pub struct TrafficPlan {
     pub other_transports: Vec<TransportKind>,
     /// What each traffic table has become.
     pub sources: Vec<Source>,
-    /// Flow ids below it belong to closed-loop sources; arrivals are numbered from here in their order.
+    /// Flow ids below it belong to closed-loop sources; arrivals are numbered from here in their
+    /// order.
     pub first_open_flow: u32,
-    /// How many flow ids there will be in all, where that is known in advance (a poisson without `count` tells only as
-    /// it goes).
+    /// How many flow ids there will be in all, where that is known in advance (a poisson without
+    /// `count` tells only as it goes).
     pub total_flows: Option<u64>,
-    /// Whether every source ends by itself before the end of time, so that a run may wait for its flows.
+    /// Whether every source ends by itself before the end of time, so that a run may wait for its
+    /// flows.
     pub is_finite: bool,
     /// Flows that start when others are delivered, if there are any.
     pub dependencies: Option<Arc<Dependencies>>,
@@ -74,8 +79,8 @@ pub struct Thinking {
 }
 
 impl Thinking {
-    /// The time before the answer that has this id. A function of seed and id alone: all variants of a scenario draw the
-    /// same, and it matters to nobody when or by whom it is drawn.
+    /// The time before the answer that has this id. A function of seed and id alone: all variants
+    /// of a scenario draw the same, and it matters to nobody when or by whom it is drawn.
     pub fn draw(&self, seed: u64, answer: FlowId) -> Time {
         if self.deviation == Time::ZERO {
             return self.mean;
@@ -112,8 +117,8 @@ pub struct ProbePair {
 pub enum SourceKind {
     /// All its flows are in [`TrafficPlan::arrivals`] or [`TrafficPlan::dependencies`].
     Open,
-    /// Every host sends `size` to every other in its own random order, `concurrency` at a time; host h's i-th flow has id
-    /// `first_flow + h × (hosts − 1) + i`.
+    /// Every host sends `size` to every other in its own random order, `concurrency` at a time;
+    /// host h's i-th flow has id `first_flow + h × (hosts − 1) + i`.
     Shuffle {
         /// Bytes of each flow.
         size: u64,
@@ -128,8 +133,8 @@ pub enum SourceKind {
         /// Flow id of host 0's first.
         first_flow: u32,
     },
-    /// Ping-pong of a small message: each pair asks every `period`, or as soon as the last answer is there if that is
-    /// later. Probes make no flows.
+    /// Ping-pong of a small message: each pair asks every `period`, or as soon as the last answer
+    /// is there if that is later. Probes make no flows.
     Probe {
         /// Who asks whom.
         pairs: Vec<ProbePair>,
@@ -156,7 +161,8 @@ pub enum SourceKind {
         start: Time,
         /// No request starts from here on.
         stop: Time,
-        /// Connection i's request direction has id `first_flow + 2i`, its response direction the next.
+        /// Connection i's request direction has id `first_flow + 2i`, its response direction the
+        /// next.
         first_flow: u32,
     },
 }
@@ -172,12 +178,14 @@ pub struct Arrival {
     pub dst: u32,
     /// What `src` sends.
     pub bytes: u64,
-    /// What `dst` sends back on the same connection once it has all of `bytes`; 0: nothing, and the flow is one-way. The
-    /// flow's record is then the response: from the request's start to the response's last byte.
+    /// What `dst` sends back on the same connection once it has all of `bytes`; 0: nothing, and the
+    /// flow is one-way. The flow's record is then the response: from the request's start to the
+    /// response's last byte.
     pub response: u64,
     /// Which class it counts for.
     pub class: u16,
-    /// Its flow id; with a response the request direction has this id and the response direction the next.
+    /// Its flow id; with a response the request direction has this id and the response direction
+    /// the next.
     pub flow: u32,
     /// The query that it belongs to.
     pub query: Option<u32>,

@@ -1,4 +1,5 @@
-//! The TOML tree with a place for every key and value, owned, in source order: what overrides change and readers walk.
+//! The TOML tree with a place for every key and value, owned, in source order: what overrides
+//! change and readers walk.
 
 use crate::error::{Problem, Report};
 use crate::source::Span;
@@ -91,9 +92,9 @@ impl Node {
             Datum::Float(x) => Value::from(*x),
             Datum::Text(text) => Value::String(text.clone()),
             Datum::Array(items) => Value::Array(items.iter().map(Node::to_json).collect()),
-            Datum::Table(table) => {
-                Value::Object(table.entries.iter().map(|e| (e.key.clone(), e.node.to_json())).collect())
-            }
+            Datum::Table(table) => Value::Object(
+                table.entries.iter().map(|e| (e.key.clone(), e.node.to_json())).collect(),
+            ),
             Datum::Date => Value::Null,
         }
     }
@@ -109,7 +110,8 @@ impl Node {
             Datum::Date => "a date".into(),
         }
     }
-    /// Gives every place inside it the span `span`: a value that was typed on a command line is one place.
+    /// Gives every place inside it the span `span`: a value that was typed on a command line is one
+    /// place.
     pub fn place_at(&mut self, span: Span, layer: Layer) {
         self.span = span;
         match &mut self.datum {
@@ -224,13 +226,18 @@ fn convert(source: u32, value: Spanned<DeValue<'_>>, report: &mut Report) -> Nod
         DeValue::Float(float) => match float.as_str().parse::<f64>() {
             Ok(x) if x.is_finite() => Datum::Float(x),
             _ => {
-                report.add(span, Problem::Syntax(format!("{float} is not a number that can be computed with")));
+                report.add(
+                    span,
+                    Problem::Syntax(format!("{float} is not a number that can be computed with")),
+                );
                 Datum::Float(0.0)
             }
         },
         DeValue::Boolean(b) => Datum::Bool(b),
         DeValue::Datetime(_) => Datum::Date,
-        DeValue::Array(items) => Datum::Array(items.into_iter().map(|v| convert(source, v, report)).collect()),
+        DeValue::Array(items) => {
+            Datum::Array(items.into_iter().map(|v| convert(source, v, report)).collect())
+        }
         DeValue::Table(table) => Datum::Table(convert_table(source, table, report)),
     };
     Node { datum, span }
@@ -254,7 +261,9 @@ mod tests {
     fn paths_and_values_of_overrides() {
         assert_eq!(parse_path("traffic.\"a b\".load").unwrap(), ["traffic", "a b", "load"]);
         assert_eq!(parse_path("switch.path.kind").unwrap().len(), 3);
-        assert!(parse_path("").is_none() && parse_path("a..b").is_none() && parse_path("a=1").is_none());
+        assert!(
+            parse_path("").is_none() && parse_path("a..b").is_none() && parse_path("a=1").is_none()
+        );
         assert!(matches!(parse_value(0, "65").unwrap().datum, Datum::Int(65)));
         assert!(parse_value(0, "10ms").is_none());
     }
@@ -269,11 +278,13 @@ mod tests {
     /// What is left open takes the rest of the text with it, of which nothing is worth telling.
     #[test]
     fn one_missing_bracket_brace_or_quote_is_one_error() {
-        let rest =
-            "\n[host]\nmtu = 1500\n[switch]\npath = { kind = \"ecmp\" }\n[[traffic]]\nrows = [[\"1us\", 0, 1, 5]]\n";
-        for open in
-            ["link = { rate = \"10Gbps\", delay = \"1us\"", "list = [1, 2", "text = \"\"\"x", "rows = [[1, 2], [3, 4]"]
-        {
+        let rest = "\n[host]\nmtu = 1500\n[switch]\npath = { kind = \"ecmp\" }\n[[traffic]]\nrows = [[\"1us\", 0, 1, 5]]\n";
+        for open in [
+            "link = { rate = \"10Gbps\", delay = \"1us\"",
+            "list = [1, 2",
+            "text = \"\"\"x",
+            "rows = [[1, 2], [3, 4]",
+        ] {
             let mut report = Report::default();
             parse(0, &format!("a = 1\n{open}{rest}"), &mut report);
             let [(span, Problem::Syntax(message), Some(_))] = report.problems.as_slice() else {

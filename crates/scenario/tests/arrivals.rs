@@ -6,7 +6,9 @@ use millpond_scenario::{Plan, Scenario};
 use std::collections::BTreeSet;
 
 fn plan(text: &str) -> Plan {
-    Scenario::parse("t.toml", text).and_then(|s| s.plan(None, &[], None)).unwrap_or_else(|e| panic!("{e}"))
+    Scenario::parse("t.toml", text)
+        .and_then(|s| s.plan(None, &[], None))
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn flows(plan: &Plan) -> Vec<Arrival> {
@@ -21,7 +23,9 @@ fn queries(plan: &Plan) -> Vec<Query> {
 
 #[test]
 fn poisson_offers_its_load() {
-    for (base, pairs, capacity) in [("fabric", "random", 1.28e12), ("host-links", "inter-leaf", 3.2e12)] {
+    for (base, pairs, capacity) in
+        [("fabric", "random", 1.28e12), ("host-links", "inter-leaf", 3.2e12)]
+    {
         for sizes in ["hadoop", "cache-follower", "100KB"] {
             let p = plan(&format!(
                 "duration = \"200ms\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"{sizes}\"\nload = 0.5\nload-base = \"{base}\"\npairs = \"{pairs}\""
@@ -72,8 +76,9 @@ fn start_stop_and_count_bound_it() {
 
 #[test]
 fn incasts_have_distinct_servers_and_even_ones() {
-    let p =
-        plan("duration = \"100ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 100\nresponse = \"40KB\"\nrate = 10000");
+    let p = plan(
+        "duration = \"100ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 100\nresponse = \"40KB\"\nrate = 10000",
+    );
     let queries = queries(&p);
     assert!((950..1050).contains(&queries.len()), "{}", queries.len());
     let flows = flows(&p);
@@ -82,7 +87,11 @@ fn incasts_have_distinct_servers_and_even_ones() {
     for (query, flows) in queries.iter().zip(flows.chunks(100)) {
         let servers: BTreeSet<u32> = flows.iter().map(|f| f.src).collect();
         assert_eq!(servers.len(), 100);
-        assert!(flows.iter().all(|f| f.dst == query.client && f.src != f.dst && f.query == Some(query.query)));
+        assert!(
+            flows
+                .iter()
+                .all(|f| f.dst == query.client && f.src != f.dst && f.query == Some(query.query))
+        );
         assert!(flows.iter().all(|f| f.at == query.at && f.bytes == 40_000 && f.response == 0));
         servers.iter().for_each(|&s| served[s as usize] += 1);
     }
@@ -100,7 +109,10 @@ fn servers_of_an_incast_may_send_several_flows() {
     assert!(queries(&p).iter().all(|query| query.degree == 12));
     for query in flows.chunks(12) {
         let servers: BTreeSet<u32> = query.iter().map(|f| f.src).collect();
-        assert!(servers.len() == 3 && servers.iter().all(|s| query.iter().filter(|f| f.src == *s).count() == 4));
+        assert!(
+            servers.len() == 3
+                && servers.iter().all(|s| query.iter().filter(|f| f.src == *s).count() == 4)
+        );
     }
 }
 
@@ -127,14 +139,19 @@ fn patterns_stagger_by_host() {
     let flows = flows(&p);
     assert_eq!(flows.len(), 128);
     for (i, f) in flows.iter().enumerate() {
-        assert_eq!((f.at, f.src, f.dst), (Time::from_ns(10 * i as u64), i as u32, (i as u32 + 16) % 128));
+        assert_eq!(
+            (f.at, f.src, f.dst),
+            (Time::from_ns(10 * i as u64), i as u32, (i as u32 + 16) % 128)
+        );
     }
 }
 
 #[test]
 fn another_seed_is_another_sample_and_another_traffic_is_not() {
     let text = |seed: u32, more: &str| {
-        format!("seed = {seed}\nduration = \"2ms\"\n[[traffic]]\nname = \"a\"\nkind = \"poisson\"\n{more}")
+        format!(
+            "seed = {seed}\nduration = \"2ms\"\n[[traffic]]\nname = \"a\"\nkind = \"poisson\"\n{more}"
+        )
     };
     let of_a = |p: &Plan| -> Vec<(Time, u32, u32, u64)> {
         flows(p).iter().filter(|f| f.class == 0).map(|f| (f.at, f.src, f.dst, f.bytes)).collect()
@@ -146,25 +163,39 @@ fn another_seed_is_another_sample_and_another_traffic_is_not() {
     assert_eq!(a, of_a(&plan(&text(1, "[[traffic]]\nname = \"b\"\nkind = \"poisson\""))));
     assert_eq!(
         a,
-        of_a(&plan(&text(1, "[transport]\nkind = \"cubic\"\n[switch]\nqueue = { kind = \"strict-priority\" }")))
+        of_a(&plan(&text(
+            1,
+            "[transport]\nkind = \"cubic\"\n[switch]\nqueue = { kind = \"strict-priority\" }"
+        )))
     );
 }
 
-/// What a given seed gives is part of the contract: it changes only with a new version of the format.
+/// What a given seed gives is part of the contract: it changes only with a new version of the
+/// format.
 #[test]
 fn the_first_arrivals_are_pinned() {
-    let p = plan("duration = \"1ms\"\n[[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = \"web-search\"");
-    let first: Vec<_> = flows(&p).iter().take(3).map(|f| (f.at.as_ps(), f.src, f.dst, f.bytes)).collect();
+    let p = plan(
+        "duration = \"1ms\"\n[[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = \"web-search\"",
+    );
+    let first: Vec<_> =
+        flows(&p).iter().take(3).map(|f| (f.at.as_ps(), f.src, f.dst, f.bytes)).collect();
     assert_eq!(first, PINNED);
 }
 
-const PINNED: [(u64, u32, u32, u64); 3] =
-    [(16_876_474, 191, 182, 1_530), (17_119_319, 220, 265, 20_810_386), (18_057_909, 285, 53, 2_817_703)];
+const PINNED: [(u64, u32, u32, u64); 3] = [
+    (16_876_474, 191, 182, 1_530),
+    (17_119_319, 220, 265, 20_810_386),
+    (18_057_909, 285, 53, 2_817_703),
+];
 
 #[test]
 fn closed_loops_are_drawn_in_advance() {
-    let p = plan("duration = \"1ms\"\n[[traffic]]\nkind = \"rpc\"\nclients = 3\nservers = 2\nconnections = 4");
-    let millpond_scenario::traffic::SourceKind::Rpc { connections, first_flow, .. } = &p.traffic.sources[0].kind else {
+    let p = plan(
+        "duration = \"1ms\"\n[[traffic]]\nkind = \"rpc\"\nclients = 3\nservers = 2\nconnections = 4",
+    );
+    let millpond_scenario::traffic::SourceKind::Rpc { connections, first_flow, .. } =
+        &p.traffic.sources[0].kind
+    else {
         panic!("not an rpc")
     };
     assert_eq!((connections.len(), *first_flow, p.traffic.first_open_flow), (12, 0, 24));
@@ -177,6 +208,8 @@ fn closed_loops_are_drawn_in_advance() {
 /// Ten million flows are generated, not stored.
 #[test]
 fn ten_million_flows_pass_by() {
-    let p = plan("until = \"flows-complete\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"hadoop\"\ncount = 10_000_000");
+    let p = plan(
+        "until = \"flows-complete\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"hadoop\"\ncount = 10_000_000",
+    );
     assert_eq!(p.traffic.arrivals().count(), 10_000_000);
 }

@@ -15,7 +15,8 @@ const BASE: &str = r#"
 "#;
 
 fn plan(text: &str, set: &[(&str, &str)]) -> Result<Plan, String> {
-    let set: Vec<(String, String)> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let set: Vec<(String, String)> =
+        set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let scenario = Scenario::parse("s.toml", text).map_err(|e| e.to_string())?;
     scenario.plan(None, &set, None).map_err(|e| e.to_string())
 }
@@ -24,7 +25,11 @@ fn plan(text: &str, set: &[(&str, &str)]) -> Result<Plan, String> {
 fn warns(tables: &str, set: &[(&str, &str)], numbers: [&str; 2]) {
     let warnings = plan(&format!("{BASE}{tables}"), set).unwrap().warnings;
     let found = |w: &String| numbers.iter().all(|number| w.contains(number));
-    assert_eq!(warnings.iter().filter(|w| found(w)).count(), 1, "{set:?} {numbers:?}: {warnings:#?}");
+    assert_eq!(
+        warnings.iter().filter(|w| found(w)).count(),
+        1,
+        "{set:?} {numbers:?}: {warnings:#?}"
+    );
 }
 
 /// Warnings that begin with one of a table of `bounds.rs`.
@@ -62,23 +67,34 @@ fn thresholds_in_the_wrong_order_are_errors() {
         let (kind, min, max) = (key("kind"), key("min-threshold"), key("max-threshold"));
         let set = [(kind.as_str(), "red"), (min.as_str(), "200KB"), (max.as_str(), "100KB")];
         let error = plan(BASE, &set).unwrap_err();
-        assert!(error.contains(&min) && error.contains("200KB is above max-threshold (100KB)"), "{error}");
+        assert!(
+            error.contains(&min) && error.contains("200KB is above max-threshold (100KB)"),
+            "{error}"
+        );
     }
     // The maximum that is not written is three quarters of the buffer.
     let set = [("switch.admission.kind", "red"), ("switch.admission.min-threshold", "250KB")];
     assert!(plan(BASE, &set).unwrap_err().contains("250KB is above max-threshold (225KB)"));
-    let nic = [("host.nic.marking", "{ kind = \"red\", min-threshold = \"9KB\", max-threshold = \"8KB\" }")];
+    let nic = [(
+        "host.nic.marking",
+        "{ kind = \"red\", min-threshold = \"9KB\", max-threshold = \"8KB\" }",
+    )];
     assert!(plan(BASE, &nic).unwrap_err().contains("host.nic.marking"));
 }
 
 #[test]
 fn pauses_that_stop_nobody() {
-    let pools = [("switch.buffer.kind", "pools"), ("switch.buffer.size", "400KB"), ("switch.pause.kind", "pfc")];
+    let pools = [
+        ("switch.buffer.kind", "pools"),
+        ("switch.buffer.size", "400KB"),
+        ("switch.pause.kind", "pfc"),
+    ];
     let with = |alpha| [&pools[..], &[("switch.pause.alpha", alpha)]].concat();
     warns("", &with("1000"), ["alpha 1000", "has 318KB"]);
     is_quiet("", &with("0.0625"), "stops nobody");
     let bfc = [("switch.queue.kind", "dynamic-queues"), ("switch.pause.kind", "bfc")];
-    let slow = [&bfc[..], &[("switch.pause.hop-rtt", "1ms"), ("switch.pause.interval", "1us")]].concat();
+    let slow =
+        [&bfc[..], &[("switch.pause.hop-rtt", "1ms"), ("switch.pause.interval", "1us")]].concat();
     warns("", &slow, ["a queue of 1251250B", "holds up to 300KB"]);
     is_quiet("", &bfc, "stops nobody");
 }
@@ -86,8 +102,16 @@ fn pauses_that_stop_nobody() {
 /// The empty network's round trip is 7.7 us, with a jitter of 1.2 us at each of four passages.
 #[test]
 fn timeouts_below_the_round_trip() {
-    warns("", &[("transport.fixed-rto", "5us")], ["fixed-rto is 5us", "round trip of the empty network"]);
-    warns("", &[("transport.initial-rto", "5us")], ["initial-rto is 5us", "round trip of the empty network"]);
+    warns(
+        "",
+        &[("transport.fixed-rto", "5us")],
+        ["fixed-rto is 5us", "round trip of the empty network"],
+    );
+    warns(
+        "",
+        &[("transport.initial-rto", "5us")],
+        ["initial-rto is 5us", "round trip of the empty network"],
+    );
     is_quiet("", &[], "round trip");
     let delayed = [("transport.delayed-ack", "2")];
     warns("", &delayed, ["delayed-ack-timeout is 40ms", "min-rto 10ms"]);
@@ -106,11 +130,16 @@ fn timeouts_below_the_round_trip() {
 
 #[test]
 fn a_burst_of_handshakes_beside_a_long_first_timeout() {
-    let many = BASE.replace("hosts = 4", "hosts = 64").replace("degree = 3", "degree = 60\nresponse = \"40KB\"");
+    let many = BASE
+        .replace("hosts = 4", "hosts = 64")
+        .replace("degree = 3", "degree = 60\nresponse = \"40KB\"");
     let warnings = |set: &[(&str, &str)]| plan(&many, set).unwrap().warnings.join("\n");
     let long = ("transport.initial-rto", "1s");
     let told = warnings(&[long]);
-    assert!(told.contains("can send 900KB at once") && told.contains("holds up to 300KB"), "{told}");
+    assert!(
+        told.contains("can send 900KB at once") && told.contains("holds up to 300KB"),
+        "{told}"
+    );
     assert!(told.contains("initial-rto (1s, 100 times min-rto)"), "{told}");
     assert_eq!(warnings(&[]), "", "10 ms is min-rto");
     assert_eq!(warnings(&[long, ("transport.handshake", "false")]), "");
@@ -123,8 +152,10 @@ fn limits_above_the_link() {
     warns(&limit("100Gbps"), &[], ["rate is 100Gbps", "links have 10Gbps at most"]);
     is_quiet(&limit("9Gbps"), &[], "limits nothing");
     // A scope limits what its members' hosts send.
-    let scope =
-        format!("{}name = \"a\"\nscopes = [\"b\"]\n[[limit]]\nname = \"b\"\nrate = \"20Gbps\"\n", limit("9Gbps"));
+    let scope = format!(
+        "{}name = \"a\"\nscopes = [\"b\"]\n[[limit]]\nname = \"b\"\nrate = \"20Gbps\"\n",
+        limit("9Gbps")
+    );
     warns(&scope, &[], ["\"b\" limits nothing", "20Gbps"]);
 }
 
@@ -137,10 +168,15 @@ fn what_comes_after_the_end() {
     let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"5ms\"\nuntil = \"6ms\"\n";
     warns(failure, &[], ["begins at 5ms", "ends at 1ms"]);
     is_quiet(&failure.replace("5ms", "500us"), &[], "begins at");
-    let aifo = [("switch.admission.kind", "aifo"), RANKS, ("switch.admission.sample-period", "1000")];
+    let aifo =
+        [("switch.admission.kind", "aifo"), RANKS, ("switch.admission.sample-period", "1000")];
     warns("", &aifo, ["with 20000 packets", "ends at 1ms"]);
     is_quiet("", &aifo[..2], "fills its window");
-    warns("[[variant]]\nname = \"x\"\n", &[("traffic.incast.stop", "100us"), ("warm-up", "200us")], ["200us", "100us"]);
+    warns(
+        "[[variant]]\nname = \"x\"\n",
+        &[("traffic.incast.stop", "100us"), ("warm-up", "200us")],
+        ["200us", "100us"],
+    );
 }
 
 /// A row that waits names its hosts as any other does.
@@ -165,8 +201,14 @@ fn a_waiting_row_out_of_range_is_an_error() {
             "dst 9 is no host; there are 4, from 0",
         ),
         ("{ start = \"0us\", src = 9, dst = 9, bytes = 1000 }", "src 9 is no host"),
-        ("{ start = \"0us\", src = 0, dst = 0, bytes = 1000, after = [\"a\"] }", "host 0 sends to itself"),
-        ("{ start = \"0us\", src = 0, dst = 1, bytes = 0, after = [\"a\"] }", "0 bytes is no size of a flow"),
+        (
+            "{ start = \"0us\", src = 0, dst = 0, bytes = 1000, after = [\"a\"] }",
+            "host 0 sends to itself",
+        ),
+        (
+            "{ start = \"0us\", src = 0, dst = 1, bytes = 0, after = [\"a\"] }",
+            "0 bytes is no size of a flow",
+        ),
     ] {
         assert!(rows(row).unwrap_err().contains(says), "{row}");
     }

@@ -5,7 +5,8 @@ use millpond_scenario::{Errors, Plan, Scenario};
 const HEAD: &str = "duration = \"10ms\"\n";
 
 fn plan(text: &str, variant: Option<&str>, overrides: &[(&str, &str)]) -> Result<Plan, Errors> {
-    let overrides: Vec<(String, String)> = overrides.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let overrides: Vec<(String, String)> =
+        overrides.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     Scenario::parse("s.toml", text)?.plan(variant, &overrides, None)
 }
 
@@ -18,7 +19,10 @@ fn fails(text: &str, line: usize, column: usize, says: &str) {
     };
     let shown = errors.to_string();
     let found = errors.errors.iter().any(|e| (e.line, e.column) == (line, column));
-    assert!(found && shown.contains(says), "expected {line}:{column} and {says:?}, found {shown}\nin\n{text}");
+    assert!(
+        found && shown.contains(says),
+        "expected {line}:{column} and {says:?}, found {shown}\nin\n{text}"
+    );
     assert!(shown.contains(&format!("s.toml:{line}:{column}: ")));
 }
 
@@ -39,14 +43,24 @@ fn keys_that_nobody_reads() {
     fails("[host]\njitter = { packets = -1.0 }", 3, 22, "0 to 1000");
     fails("[host]\njitter = { packets = 0.5, size = \"1us\" }", 3, 12, "takes its place");
     fails("[host]\nnic = { per_flow_limit = \"1MB\" }", 3, 9, "per-flow-limit");
-    fails("[switch]\nmarking = { kind = \"none\", threshold-packets = 20 }", 3, 28, "it belongs to kind \"ecn\"");
+    fails(
+        "[switch]\nmarking = { kind = \"none\", threshold-packets = 20 }",
+        3,
+        28,
+        "it belongs to kind \"ecn\"",
+    );
     fails("[transport]\nkind = \"newreno\"\ndctcp-g = 0.1", 4, 1, "it belongs to kind \"dctcp\"");
     fails("[transport]\nmss = 100", 3, 1, "set it in [host]");
     fails("[[traffic]]\nkind = \"stride\"\nofset = 2", 4, 1, "did you mean `offset`?");
     fails("[[traffic]]\nkind = \"stride\"\nload = 2", 4, 1, "it belongs to kind \"poisson\"");
     fails("[engin]\nports = \"auto\"", 2, 2, "did you mean `engine`?");
     fails("[[variant]]\nname = \"a\"\nsets = {}", 4, 1, "did you mean `set`?");
-    fails("[switch]\nmarking = { threshold-packets = 5, threshold-bytes = 9000 }", 3, 13, "has no effect");
+    fails(
+        "[switch]\nmarking = { threshold-packets = 5, threshold-bytes = 9000 }",
+        3,
+        13,
+        "has no effect",
+    );
 }
 
 #[test]
@@ -54,7 +68,9 @@ fn what_would_not_fit() {
     fails("[host]\nsegment-offload = \"4GiB\"", 3, 19, "more than a host hands down");
     // Either source's flows can be numbered, both together cannot.
     let fast = "\n[[traffic]]\nkind = \"incast\"\nresponse = 1\nrate = 1e9\ndegree = 300\n";
-    let text = format!("[topology]\nleaves = 16\nspines = 2\nhosts-per-leaf = 32{fast}name = \"a\"{fast}name = \"b\"");
+    let text = format!(
+        "[topology]\nleaves = 16\nspines = 2\nhosts-per-leaf = 32{fast}name = \"a\"{fast}name = \"b\""
+    );
     let errors = plan(&format!("duration = \"10ms\"\n{text}"), None, &[]).unwrap_err().to_string();
     assert!(errors.contains("32 bits"), "{errors}");
     assert!(plan(&format!("duration = \"5ms\"\n{text}"), None, &[]).is_ok());
@@ -73,9 +89,19 @@ fn values_of_the_wrong_form() {
     fails("mice = [1]", 2, 8, "found an array");
     fails("mice = 1979-05-27", 2, 8, "found a date");
     fails("until = \"later\"", 2, 9, "expected one of flows-complete, found \"later\"");
-    fails("until = \"flow-complete\"", 2, 9, "found \"flow-complete\"; did you mean \"flows-complete\"?");
+    fails(
+        "until = \"flow-complete\"",
+        2,
+        9,
+        "found \"flow-complete\"; did you mean \"flows-complete\"?",
+    );
     fails("mice = \"10Kb\"", 2, 8, "sizes are bytes: write B, KB");
-    fails("[topology]\nhost-link = { rate = \"10GBps\" }", 3, 22, "rates are bits a second: write bps, Kbps");
+    fails(
+        "[topology]\nhost-link = { rate = \"10GBps\" }",
+        3,
+        22,
+        "rates are bits a second: write bps, Kbps",
+    );
     fails("host = 3", 2, 8, "expected a table");
     fails("traffic = 3", 2, 11, "[[traffic]]");
     fails("[topology]\nhost-link = { rate = \"10Gb\" }", 3, 22, "Gbps");
@@ -87,7 +113,12 @@ fn values_of_the_wrong_form() {
     fails("[[traffic]]\nkind = \"incast\"\nreceiver = \"me\"", 4, 12, "number of a host");
     fails("[[traffic]]\nkind = \"poisson\"\nsizes = \"web-serch\"", 4, 9, "web-search");
     fails("[[traffic]]\nkind = \"poisson\"\nsizes = { points = [[1, 0], [2]] }", 4, 20, "pairs");
-    fails("[[traffic]]\nkind = \"poisson\"\nsizes = { points = [[9, 0], [2, 1]] }", 4, 20, "point 2");
+    fails(
+        "[[traffic]]\nkind = \"poisson\"\nsizes = { points = [[9, 0], [2, 1]] }",
+        4,
+        20,
+        "point 2",
+    );
     fails(
         "[[traffic]]\nkind = \"flows\"\nrows = [[\"1us\", 0, 1, 5], [\"1us\", 0]]",
         4,
@@ -117,7 +148,12 @@ fn credits_and_rates_are_of_segments_of_tcp() {
             let text = format!("{edge}{traffic}\n[transport]\nkind = \"{transport}\"");
             fails(&text, 3, 1, "segments of one TCP");
         }
-        fails(&format!("{edge}[transport]\nimportance = {{ kind = \"tlt\" }}"), 5, 1, "cannot be together");
+        fails(
+            &format!("{edge}[transport]\nimportance = {{ kind = \"tlt\" }}"),
+            5,
+            1,
+            "cannot be together",
+        );
     }
     fails("[edge]\nvirtual-switch = { kind = \"credits\", queue = 9 }", 3, 38, "queue");
     fails("[edge]\nvirtual-switch = { kind = \"credits\", overcommit = 0 }", 3, 51, "1 to 1000");
@@ -147,13 +183,20 @@ fn numbers_that_make_no_network() {
     fails("[host]\nsegment-offload = 100", 3, 19, "smaller than one packet");
     fails("[host]\nnic = { per-flow-limit = 100 }", 3, 26, "less than one packet");
     fails("[host]\nnic = { buffer = { kind = \"shared\" } }", 3, 27, "one port");
-    fails("[host]\nnic = { buffer = \"switch\" }\n[switch]\nbuffer = { kind = \"shared\" }", 3, 18, "of its own");
+    fails(
+        "[host]\nnic = { buffer = \"switch\" }\n[switch]\nbuffer = { kind = \"shared\" }",
+        3,
+        18,
+        "of its own",
+    );
     fails("[switch]\nbuffer = { kind = \"shared\", alpha = 0 }", 3, 37, "no share");
 }
 
 #[test]
 fn numbers_that_make_no_traffic() {
-    let traffic = |keys: &str, line, column, says: &str| fails(&format!("[[traffic]]\n{keys}"), line, column, says);
+    let traffic = |keys: &str, line, column, says: &str| {
+        fails(&format!("[[traffic]]\n{keys}"), line, column, says)
+    };
     traffic("kind = \"incast\"\ndegree = 320", 4, 10, "1 to 319");
     traffic("kind = \"incast\"\nreceiver = 320", 4, 12, "no host");
     traffic("kind = \"incast\"\nresponse = 0", 4, 12, "no size");
@@ -189,7 +232,8 @@ fn the_run_itself() {
     fails("[[variant]]\nset = {}", 2, 1, "needs `name`");
     let e = plan("seed = 1", None, &[]).unwrap_err().to_string();
     assert!(e.contains("needs `duration`"), "{e}");
-    let e = plan("until = \"flows-complete\"\n[[traffic]]\nkind = \"poisson\"", None, &[]).unwrap_err();
+    let e =
+        plan("until = \"flows-complete\"\n[[traffic]]\nkind = \"poisson\"", None, &[]).unwrap_err();
     assert_eq!((e.errors[0].line, e.errors[0].column), (1, 9), "{e}");
     assert!(plan("until = \"flows-complete\"\n[[traffic]]\nkind = \"stride\"", None, &[]).is_ok());
 }
@@ -207,7 +251,9 @@ fn all_mistakes_are_told_at_once() {
 #[test]
 fn mistakes_in_variants_are_found_in_the_variant() {
     let text = |set: &str| {
-        format!("{HEAD}[switch]\nmarking = {{ kind = \"none\" }}\n[[variant]]\nname = \"v\"\nset = {{ {set} }}\n")
+        format!(
+            "{HEAD}[switch]\nmarking = {{ kind = \"none\" }}\n[[variant]]\nname = \"v\"\nset = {{ {set} }}\n"
+        )
     };
     let error = |set: &str| Scenario::parse("s.toml", &text(set)).unwrap_err();
     for (set, column, says) in [
@@ -222,8 +268,11 @@ fn mistakes_in_variants_are_found_in_the_variant() {
         assert!(e.to_string().contains(says), "{e}");
     }
     assert!(
-        Scenario::parse("s", &text("\"switch.marking.threshold-packets\" = 9, \"switch.marking.kind\" = \"ecn\""))
-            .is_ok()
+        Scenario::parse(
+            "s",
+            &text("\"switch.marking.threshold-packets\" = 9, \"switch.marking.kind\" = \"ecn\"")
+        )
+        .is_ok()
     );
 }
 
@@ -235,17 +284,25 @@ fn overriding_a_kind_resets_its_table_but_not_what_is_common() {
     );
     let p = plan(&text, None, &[("switch.marking.kind", "ecn")]).unwrap();
     assert!(p.resolved.contains("threshold-packets = \"auto\""));
-    let p = plan(&text, None, &[("transport.kind", "cubic"), ("traffic.t.kind", "permutation")]).unwrap();
+    let p = plan(&text, None, &[("transport.kind", "cubic"), ("traffic.t.kind", "permutation")])
+        .unwrap();
     assert!(
-        p.resolved.contains("min-rto = \"7ms\"") && p.resolved.contains("cubic-c") && !p.resolved.contains("dctcp-g")
+        p.resolved.contains("min-rto = \"7ms\"")
+            && p.resolved.contains("cubic-c")
+            && !p.resolved.contains("dctcp-g")
     );
     assert!(p.resolved.contains("kind = \"permutation\"\nstart = \"1us\""), "{}", p.resolved);
     // The later of two keys of which one makes the other ineffective wins.
     let p = plan(&text, None, &[("switch.marking.threshold-bytes", "30KB")]).unwrap();
-    assert!(p.resolved.contains("threshold-bytes = \"30KB\"") && !p.resolved.contains("threshold-packets"));
+    assert!(
+        p.resolved.contains("threshold-bytes = \"30KB\"")
+            && !p.resolved.contains("threshold-packets")
+    );
     // Packets alone are the only limit.
     let p = plan(&text, None, &[("switch.buffer.packets", "1000")]).unwrap();
-    assert!(p.resolved.contains("buffer = { kind = \"per-port\", size = \"off\", packets = 1000, per = \"off\" }"));
+    assert!(p.resolved.contains(
+        "buffer = { kind = \"per-port\", size = \"off\", packets = 1000, per = \"off\" }"
+    ));
 }
 
 #[test]
@@ -255,7 +312,11 @@ fn overrides_point_into_themselves() {
     );
     let fails = |key: &str, value: &str, column: usize, says: &str| {
         let e = plan(&text, None, &[(key, value)]).unwrap_err();
-        assert_eq!((e.errors[0].file.as_str(), e.errors[0].line, e.errors[0].column), ("--set", 1, column), "{e}");
+        assert_eq!(
+            (e.errors[0].file.as_str(), e.errors[0].line, e.errors[0].column),
+            ("--set", 1, column),
+            "{e}"
+        );
         assert!(e.to_string().contains(says), "{e}");
     };
     fails("switch.path.kind", "spary", 18, "did you mean `spray`?");
@@ -265,7 +326,13 @@ fn overrides_point_into_themselves() {
     fails("a b", "0", 1, "dotted key");
     // What one variant does not use and another does is said, not refused.
     let set = [("switch.marking.threshold-packets", "9")];
-    assert!(!plan(&text, Some("ecn"), &set).unwrap().warnings.iter().any(|w| w.contains("threshold-packets")));
+    assert!(
+        !plan(&text, Some("ecn"), &set)
+            .unwrap()
+            .warnings
+            .iter()
+            .any(|w| w.contains("threshold-packets"))
+    );
     let p = plan(&text, Some("none"), &set).unwrap();
     assert!(p.warnings.iter().any(|w| w.contains("threshold-packets")), "{:?}", p.warnings);
 }
@@ -291,13 +358,15 @@ fn warnings_of_what_is_allowed_but_odd() {
     warns("[switch]\nbuffer = { size = 100 }", "smaller than one packet");
     warns("seed = 2", "no traffic");
     warns("[[traffic]]\nkind = \"flows\"\nrows = [[\"1s\", 0, 1, 5]]", "left out");
-    let paused =
-        |keys: &str| format!("[switch]\nbuffer = {{ kind = \"pools\"{keys} }}\npause = {{ kind = \"pfc\" }}\n");
+    let paused = |keys: &str| {
+        format!("[switch]\nbuffer = {{ kind = \"pools\"{keys} }}\npause = {{ kind = \"pfc\" }}\n")
+    };
     warns(&paused(", headroom = \"1KB\""), "headroom of 1KB is ");
     let short = "[topology]\nkind = \"single-switch\"\nhosts = 4\nhost-link = { rate = \"10Gbps\", delay = \"1us\" }\n";
-    let by_rule = |delays: &str| format!("{short}{}", paused(&format!(", headroom-rule = \"{delays}\"")));
-    // The hosts' jitter delays by up to a packet, 1.2 us. In 2.2 us there are 2,750 bytes: three times
-    // that, for twice that and two packets of 1,500.
+    let by_rule =
+        |delays: &str| format!("{short}{}", paused(&format!(", headroom-rule = \"{delays}\"")));
+    // The hosts' jitter delays by up to a packet, 1.2 us. In 2.2 us there are 2,750 bytes: three
+    // times that, for twice that and two packets of 1,500.
     warns(&by_rule("three-delays"), "headroom of 8250B is 250B less than what is on its way");
     let enough = plan(&format!("{HEAD}{}", by_rule("round-trip")), None, &[]).unwrap().warnings;
     assert!(!enough.iter().any(|w| w.contains("headroom")), "{enough:?}");
@@ -317,15 +386,33 @@ fn numbers_outside_of_what_their_key_takes() {
     part("path = { kind = \"power-of-n\", choices = !0 }", "expected 1 to 64");
     part("path = { kind = \"drill\", memory = !65 }", "expected 0 to 64, found 65");
     part("queue = { kind = \"sp-pifo\", queues = !0 }", "expected 1 to 64");
-    part("occupancy = { kind = \"refreshed\", period = !\"0us\" }", "expected 1ps or more, found 0us");
+    part(
+        "occupancy = { kind = \"refreshed\", period = !\"0us\" }",
+        "expected 1ps or more, found 0us",
+    );
     for kind in ["aifo", "probabilistic"] {
-        part(&format!("admission = {{ kind = \"{kind}\", burst-headroom = !7 }}"), "expected 0 to 1, found 7");
-        part(&format!("admission = {{ kind = \"{kind}\", sample-period = !0 }}"), "expected 1 or more, found 0");
-        part(&format!("admission = {{ kind = \"{kind}\", window = !4000 }}"), "expected 1 to 2048, found 4000");
+        part(
+            &format!("admission = {{ kind = \"{kind}\", burst-headroom = !7 }}"),
+            "expected 0 to 1, found 7",
+        );
+        part(
+            &format!("admission = {{ kind = \"{kind}\", sample-period = !0 }}"),
+            "expected 1 or more, found 0",
+        );
+        part(
+            &format!("admission = {{ kind = \"{kind}\", window = !4000 }}"),
+            "expected 1 to 2048, found 4000",
+        );
     }
-    part("admission = { kind = \"distribution\", burst-headroom = !-0.5 }", "expected 0 to 1, found -0.5");
+    part(
+        "admission = { kind = \"distribution\", burst-headroom = !-0.5 }",
+        "expected 0 to 1, found -0.5",
+    );
     for kind in ["red", "wred"] {
-        part(&format!("admission = {{ kind = \"{kind}\", max-probability = !nan }}"), "nan is not a number");
+        part(
+            &format!("admission = {{ kind = \"{kind}\", max-probability = !nan }}"),
+            "nan is not a number",
+        );
         part(&format!("admission = {{ kind = \"{kind}\", weight = !2 }}"), "expected 0 to 1");
         part(&format!("admission = {{ kind = \"{kind}\", packet-rate = !-1 }}"), "negative");
     }
@@ -334,7 +421,9 @@ fn numbers_outside_of_what_their_key_takes() {
     let swift = "[transport]\nkind = \"swift\"\nswift-window-min = 50";
     fails(swift, 4, 20, "50 is above swift-window-max (43)");
     fails("[transport]\ndelayed-ack = 0", 3, 15, "expected 1 or more, found 0");
-    let e = plan(HEAD, None, &[("switch.path", "{ kind = \"power-of-n\", choices = 0 }")]).unwrap_err().to_string();
+    let e = plan(HEAD, None, &[("switch.path", "{ kind = \"power-of-n\", choices = 0 }")])
+        .unwrap_err()
+        .to_string();
     assert!(e.contains("--set:1:13") && e.contains("switch.path.choices"), "{e}");
 }
 
@@ -355,7 +444,12 @@ fn parts_of_a_switch_that_do_not_go_together() {
         "400KB is above important-max-threshold (300KB)",
     );
     fails("[switch]\ndeflection = { kind = \"vertigo\" }", 3, 1, "\"fifo\" gives none up");
-    fails("[edge]\nload-balancing = { kind = \"hedera\" }", 3, 1, "switch.path \"ecmp\" follows none");
+    fails(
+        "[edge]\nload-balancing = { kind = \"hedera\" }",
+        3,
+        1,
+        "switch.path \"ecmp\" follows none",
+    );
     let warns = |table: &str| {
         let text = format!(
             "{HEAD}[switch]\n{table}\n[transport]\nrank = {{ kind = \"remaining-bytes\" }}\n\
@@ -366,19 +460,36 @@ fn parts_of_a_switch_that_do_not_go_together() {
     let packets = "buffer = { packets = 100 }\n";
     for kind in ["aifo", "distribution", "probabilistic"] {
         let admission = format!("admission = {{ kind = \"{kind}\" }}");
-        assert!(warns(&format!("{packets}{admission}")).contains("refuses nobody: it goes by the share"), "{kind}");
+        assert!(
+            warns(&format!("{packets}{admission}"))
+                .contains("refuses nobody: it goes by the share"),
+            "{kind}"
+        );
         assert_eq!(warns(&admission), "", "{kind}");
     }
-    assert_eq!(warns(&format!("{packets}admission = {{ kind = \"aifo\", form = \"original\" }}")), "");
+    assert_eq!(
+        warns(&format!("{packets}admission = {{ kind = \"aifo\", form = \"original\" }}")),
+        ""
+    );
     // Thresholds that are not written follow the buffer.
-    for kind in ["red", "wred", "probabilistic", "last-packet", "aifo", "distribution", "color-aware"] {
-        let shallow = format!("buffer = {{ size = \"50KB\" }}\nadmission = {{ kind = \"{kind}\" }}");
+    for kind in
+        ["red", "wred", "probabilistic", "last-packet", "aifo", "distribution", "color-aware"]
+    {
+        let shallow =
+            format!("buffer = {{ size = \"50KB\" }}\nadmission = {{ kind = \"{kind}\" }}");
         assert_eq!(warns(&shallow), "", "{kind}");
     }
     let red = "buffer = { size = \"50KB\" }\nadmission = { kind = \"red\", min-threshold = \"50KB\", max-threshold = \"90KB\" }";
-    assert!(warns(red).contains("min-threshold means a queue of 50KB, and leaf ports of 10Gbps hold up to 50KB"));
-    let pisa =
-        |cells| format!("buffer = {{ size = \"100KB\" }}\ndeflection = {{ kind = \"canary-pisa\", cells = {cells} }}");
+    assert!(
+        warns(red).contains(
+            "min-threshold means a queue of 50KB, and leaf ports of 10Gbps hold up to 50KB"
+        )
+    );
+    let pisa = |cells| {
+        format!(
+            "buffer = {{ size = \"100KB\" }}\ndeflection = {{ kind = \"canary-pisa\", cells = {cells} }}"
+        )
+    };
     assert_eq!(warns(&pisa(1250)), "");
     assert!(warns(&pisa(1024)).contains("reckons with 80KiB a port"), "{}", warns(&pisa(1024)));
 }
@@ -387,9 +498,24 @@ fn parts_of_a_switch_that_do_not_go_together() {
 fn a_pause_needs_a_memory_with_headroom() {
     let pfc = "pause = { kind = \"pfc\"";
     fails(&format!("[switch]\n{pfc} }}"), 3, 1, "each port has its own");
-    fails(&format!("[switch]\nbuffer = {{ kind = \"pools\" }}\n{pfc}, alpha = 0 }}"), 4, 33, "0 is no share");
-    fails("[switch]\nbuffer = { kind = \"pools\", size = \"100KB\" }", 3, 35, "minima and headroom take");
-    fails("[switch]\nbuffer = { kind = \"pools\", lossless-priorities = 9 }", 3, 50, "expected 1 to 8");
+    fails(
+        &format!("[switch]\nbuffer = {{ kind = \"pools\" }}\n{pfc}, alpha = 0 }}"),
+        4,
+        33,
+        "0 is no share",
+    );
+    fails(
+        "[switch]\nbuffer = { kind = \"pools\", size = \"100KB\" }",
+        3,
+        35,
+        "minima and headroom take",
+    );
+    fails(
+        "[switch]\nbuffer = { kind = \"pools\", lossless-priorities = 9 }",
+        3,
+        50,
+        "expected 1 to 8",
+    );
     fails("[switch]\nbuffer = { kind = \"pools\", alpha = 0.0 }", 3, 36, "0 is no share");
     fails("[host]\nnic = { buffer = { kind = \"pools\" } }", 3, 27, "nobody to share with");
     fails(
@@ -408,7 +534,8 @@ fn a_pause_needs_a_memory_with_headroom() {
         plan(&text, None, &[]).unwrap_or_else(|e| panic!("{e}")).warnings.join("\n")
     };
     // Every transport has timers.
-    let (pools, always) = ("kind = \"pools\", size = \"9MB\"", "needs timers-run, which switch.pause \"pfc\" breaks");
+    let (pools, always) =
+        ("kind = \"pools\", size = \"9MB\"", "needs timers-run, which switch.pause \"pfc\" breaks");
     let quiet = warns(pools, "", 0);
     assert!(quiet.contains(always) && quiet.lines().count() == 1, "{quiet}");
     assert!(warns(pools, "", 3).contains("2 priorities, and switch.buffer keeps headroom for 1"));
@@ -425,7 +552,11 @@ fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
     let traffic = "[[traffic]]\nkind = \"stride\"\nsize = 1000\n";
     let wrong = [
         ("transport", "importance = { kind = \"tlt\" }", "transport.importance \"tlt\""),
-        ("transport", "rank = { kind = \"attained-service\" }", "transport.rank \"attained-service\""),
+        (
+            "transport",
+            "rank = { kind = \"attained-service\" }",
+            "transport.rank \"attained-service\"",
+        ),
         ("transport", "ordering = { kind = \"timeout\" }", "transport.ordering \"timeout\""),
         ("edge", "load-balancing = { kind = \"presto\" }", "edge.load-balancing \"presto\""),
         ("[limit]", "rate = \"1Gbps\"\nhosts = \"all\"", "[[limit]]"),
@@ -439,12 +570,16 @@ fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
         let without = one.replace("transport = { kind = \"mptcp\" }\n", "");
         assert!(plan(&without, None, &[]).is_ok(), "{without}");
     }
-    let planned = plan(&format!("{HEAD}{traffic}transport = {{ kind = \"mptcp\", mptcp-subflows = 65 }}\n"), None, &[]);
+    let planned = plan(
+        &format!("{HEAD}{traffic}transport = {{ kind = \"mptcp\", mptcp-subflows = 65 }}\n"),
+        None,
+        &[],
+    );
     assert!(planned.unwrap_err().to_string().contains("1 to 64"));
 }
 
-/// What only TCPs read, or only their segments bear, is refused where queue pairs run; and what a layer
-/// below writes for the scenario's other variants is left to them.
+/// What only TCPs read, or only their segments bear, is refused where queue pairs run; and what a
+/// layer below writes for the scenario's other variants is left to them.
 #[test]
 fn a_pause_of_flows_needs_queues_of_flows() {
     fails("[switch]\npause = { kind = \"bfc\" }", 3, 1, "queue = { kind = \"dynamic-queues\" }");
@@ -454,8 +589,11 @@ fn a_pause_of_flows_needs_queues_of_flows() {
 #[test]
 fn keys_that_no_variant_uses_are_told() {
     let idle = |text: &str, set: &[(&str, &str)]| {
-        let text = format!("{HEAD}{text}\n[[traffic]]\nname = \"t\"\nkind = \"stride\"\nsize = 1000\npriority = 2\n");
-        let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let text = format!(
+            "{HEAD}{text}\n[[traffic]]\nname = \"t\"\nkind = \"stride\"\nsize = 1000\npriority = 2\n"
+        );
+        let set: Vec<(String, String)> =
+            set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         let scenario = Scenario::parse("s", &text).unwrap();
         scenario.plan(None, &set, None).unwrap();
         scenario.idle(&set)
@@ -464,7 +602,10 @@ fn keys_that_no_variant_uses_are_told() {
         let found = idle(text, set);
         let starts = keys.iter().map(|key| format!("`{key}` has no effect: "));
         assert_eq!(found.len(), keys.len(), "{text}: {found:?}");
-        found.iter().zip(starts).for_each(|(found, start)| assert!(found.starts_with(&start), "{found}"));
+        found
+            .iter()
+            .zip(starts)
+            .for_each(|(found, start)| assert!(found.starts_with(&start), "{found}"));
     };
     let strict = "[switch]\nqueue = { kind = \"strict-priority\" }\n";
     told("", &[], &["traffic.t.priority"]);
@@ -478,13 +619,24 @@ fn keys_that_no_variant_uses_are_told() {
         &["capture.snaplen", "capture.tcp-timestamps"],
     );
     told(&format!("{strict}[capture]\nsnaplen = \"200B\"\npcap = [\"host0\"]"), &[], &[]);
-    let rdma = format!("{strict}[rdma]\nflow-control = \"rate\"\nrecovery = {{ kind = \"selective\" }}\n");
+    let rdma =
+        format!("{strict}[rdma]\nflow-control = \"rate\"\nrecovery = {{ kind = \"selective\" }}\n");
     told(&rdma, &[], &["rdma.flow-control", "rdma.recovery"]);
     told(&rdma, &[("transport.kind", "hpcc")], &[]);
-    told(&format!("{rdma}[[variant]]\nname = \"hpcc\"\nset = {{ \"transport.kind\" = \"hpcc\" }}"), &[], &[]);
-    let host = format!("{strict}[host]\nsegment-offload = \"off\"\nnic = {{ per-flow-limit = \"64KiB\" }}\n");
+    told(
+        &format!("{rdma}[[variant]]\nname = \"hpcc\"\nset = {{ \"transport.kind\" = \"hpcc\" }}"),
+        &[],
+        &[],
+    );
+    let host = format!(
+        "{strict}[host]\nsegment-offload = \"off\"\nnic = {{ per-flow-limit = \"64KiB\" }}\n"
+    );
     told(&host, &[], &[]);
-    told(&format!("{host}[transport]\nkind = \"hpcc\""), &[], &["host.nic.per-flow-limit", "host.segment-offload"]);
+    told(
+        &format!("{host}[transport]\nkind = \"hpcc\""),
+        &[],
+        &["host.nic.per-flow-limit", "host.segment-offload"],
+    );
 }
 
 #[test]
@@ -498,7 +650,10 @@ fn messages_are_for_switches_that_serve_by_priority() {
     let told = |queue: &str| plan(&text(queue), None, &[]).unwrap().warnings;
     for queue in ["fifo", "srpt", "sp-pifo", "dynamic-queues"] {
         let warnings = told(queue);
-        assert!(warnings.iter().any(|w| w.contains("\"homa\" sets priorities") && w.contains(queue)), "{warnings:?}");
+        assert!(
+            warnings.iter().any(|w| w.contains("\"homa\" sets priorities") && w.contains(queue)),
+            "{warnings:?}"
+        );
     }
     assert_eq!(told("strict-priority"), Vec::<String>::new());
     assert!(plan(&text("fifo").replace("homa", "dctcp"), None, &[]).unwrap().warnings.is_empty());
@@ -518,34 +673,61 @@ fn what_messages_do_not_have_is_refused() {
 #[test]
 fn what_queue_pairs_do_not_have_is_refused() {
     let traffic = "[[traffic]]\nkind = \"stride\"\nsize = 1000\n";
-    fails(&format!("{traffic}[transport]\nkind = \"dcqcn\"\nmin-rto = \"1ms\""), 7, 1, "`min-rto` has no effect");
+    fails(
+        &format!("{traffic}[transport]\nkind = \"dcqcn\"\nmin-rto = \"1ms\""),
+        7,
+        1,
+        "`min-rto` has no effect",
+    );
     fails(
         &format!("{traffic}[transport]\nhandshake = false\nkind = \"hpcc\""),
         6,
         1,
         "what queue pairs read is in [rdma]",
     );
-    fails(&format!("{traffic}[transport]\nkind = \"dcqcn\"\ndctcp-g = 0.1"), 7, 1, "it belongs to kind \"dctcp\"");
+    fails(
+        &format!("{traffic}[transport]\nkind = \"dcqcn\"\ndctcp-g = 0.1"),
+        7,
+        1,
+        "it belongs to kind \"dctcp\"",
+    );
     fails("[rdma]\nwindo = 1000", 3, 1, "did you mean `window`?");
     fails("[rdma]\nack-priority = 8", 3, 16, "0 to 7");
     fails("[rdma]\nrecovery = { kind = \"go-back\" }", 3, 21, "go-back-n");
-    fails("[rdma]\nrecovery = { timeout-low = \"1ms\" }", 3, 14, "it belongs to kind \"selective\"");
+    fails(
+        "[rdma]\nrecovery = { timeout-low = \"1ms\" }",
+        3,
+        14,
+        "it belongs to kind \"selective\"",
+    );
     fails("[rdma]\nrecovery = { timeout = \"0us\" }", 3, 24, "1us or more");
     fails("[transport]\nkind = \"hpcc\"\nhpcc-eta = 0.0", 4, 12, "must be more than zero");
     fails("[transport]\nkind = \"irn\"", 3, 8, "recovery = { kind = \"selective\" }");
     for (table, key, what) in [
-        ("host", "receive-offload = { kind = \"stock-gro\" }", "host.receive-offload \"stock-gro\""),
+        (
+            "host",
+            "receive-offload = { kind = \"stock-gro\" }",
+            "host.receive-offload \"stock-gro\"",
+        ),
         ("[limit]", "rate = \"1Gbps\"\nhosts = \"all\"", "[[limit]]"),
     ] {
         let one = format!("{HEAD}{traffic}transport = {{ kind = \"timely\" }}\n[{table}]\n{key}\n");
         let shown = plan(&one, None, &[]).expect_err("both cannot be").to_string();
-        assert!(shown.contains(&format!("{what} and transport \"timely\" cannot be together")), "{shown}");
+        assert!(
+            shown.contains(&format!("{what} and transport \"timely\" cannot be together")),
+            "{shown}"
+        );
     }
     // The base's keys are its own; where a TCP runs beside, all keys are read.
     let base = format!("{HEAD}{traffic}[transport]\nmin-rto = \"1ms\"\n");
     assert!(plan(&base, None, &[("transport.kind", "dcqcn")]).is_ok());
-    assert!(plan(&base, None, &[("transport.kind", "dcqcn"), ("transport.min-rto", "2ms")]).is_err());
-    let beside =
-        [("transport.kind", "dcqcn"), ("transport.min-rto", "2ms"), ("traffic.stride.transport.kind", "cubic")];
+    assert!(
+        plan(&base, None, &[("transport.kind", "dcqcn"), ("transport.min-rto", "2ms")]).is_err()
+    );
+    let beside = [
+        ("transport.kind", "dcqcn"),
+        ("transport.min-rto", "2ms"),
+        ("traffic.stride.transport.kind", "cubic"),
+    ];
     assert!(plan(&base, None, &beside).is_ok());
 }

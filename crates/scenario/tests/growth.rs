@@ -9,8 +9,8 @@ use std::time::Duration;
 const NETWORK: &str = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n";
 const ONE_FLOW: &str = "[[traffic]]\nkind = \"flows\"\nrows = [[1, 0, 1, 1000]]\n";
 
-/// What this thread has computed so far: other work on the machine does not count. `schedstat` will not do: it is
-/// counted up at a tick, every 4 ms where there are 250 a second.
+/// What this thread has computed so far: other work on the machine does not count. `schedstat` will
+/// not do: it is counted up at a tick, every 4 ms where there are 250 a second.
 fn computed() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
@@ -37,7 +37,10 @@ fn grows_with_its_text(text: impl Fn(usize) -> String, n: usize) {
     };
     let (short, long) = (text(n), text(8 * n));
     let (small, large) = (cost(|| check(&short)), cost(|| check(&long)));
-    assert!(large < small * 24 + Duration::from_millis(20), "{n}: {small:?}, eight times as much: {large:?}");
+    assert!(
+        large < small * 24 + Duration::from_millis(20),
+        "{n}: {small:?}, eight times as much: {large:?}"
+    );
 }
 
 fn repeated(n: usize, head: &str, part: impl Fn(usize) -> String) -> String {
@@ -47,7 +50,9 @@ fn repeated(n: usize, head: &str, part: impl Fn(usize) -> String) -> String {
 #[test]
 fn many_variants() {
     let head = format!("{NETWORK}{ONE_FLOW}");
-    let variant = |i| format!("[[variant]]\nname = \"v{i}\"\nset = {{ \"seed\" = {i}, \"host.mtu\" = 1500 }}\n");
+    let variant = |i| {
+        format!("[[variant]]\nname = \"v{i}\"\nset = {{ \"seed\" = {i}, \"host.mtu\" = 1500 }}\n")
+    };
     grows_with_its_text(|n| repeated(n, &head, variant), 250);
 }
 
@@ -78,14 +83,18 @@ fn many_classes() {
         format!("{}[[traffic]]\nkind = \"flows\"\nrows = [{rows}]\n", NETWORK.replace("1ms", "1s"))
     };
     grows_with_its_text(rows, 2_000);
-    let tables = |n| repeated(n, NETWORK, |i| format!("[[traffic]]\nname = \"t{i}\"\n{}", &ONE_FLOW[12..]));
+    let tables =
+        |n| repeated(n, NETWORK, |i| format!("[[traffic]]\nname = \"t{i}\"\n{}", &ONE_FLOW[12..]));
     grows_with_its_text(tables, 1_000);
 }
 
 #[test]
 fn many_mistakes() {
     grows_with_its_text(|n| repeated(n, NETWORK, |i| format!("kee{i} = 1\n")), 1_500);
-    grows_with_its_text(|n| format!("{NETWORK}x = [{}]\n", repeated(n, "", |_| "1979-05-27, ".into())), 1_500);
+    grows_with_its_text(
+        |n| format!("{NETWORK}x = [{}]\n", repeated(n, "", |_| "1979-05-27, ".into())),
+        1_500,
+    );
     // All of them are counted, the first are told.
     let text = repeated(1_000, NETWORK, |i| format!("kee{i} = 1\n"));
     let errors = Scenario::parse("s.toml", &text).unwrap_err();
@@ -112,8 +121,13 @@ fn a_file_is_read_once_for_all_plans() {
     fs::write(dir.join("flows.csv"), "start_us,src,dst,bytes\n1,0,1,1000\n2,2,3,500\n").unwrap();
     fs::write(dir.join("sizes.txt"), "100 0.5\n200 1\n").unwrap();
     let graph = r#"{ "hosts": 4, "switches": [{ "name": "s" }], "links": [LINKS] }"#;
-    let link = |host| format!(r#"{{ "a": "host{host}", "b": "s", "rate": "10Gbps", "delay": "1us" }}"#);
-    fs::write(dir.join("net.json"), graph.replace("LINKS", &(0..4).map(link).collect::<Vec<_>>().join(", "))).unwrap();
+    let link =
+        |host| format!(r#"{{ "a": "host{host}", "b": "s", "rate": "10Gbps", "delay": "1us" }}"#);
+    fs::write(
+        dir.join("net.json"),
+        graph.replace("LINKS", &(0..4).map(link).collect::<Vec<_>>().join(", ")),
+    )
+    .unwrap();
     let text = "duration = \"1ms\"\n[topology]\nkind = \"file\"\npath = \"net.json\"\n\
                 [[traffic]]\nkind = \"flows\"\nfile = \"flows.csv\"\n\
                 [[traffic]]\nkind = \"poisson\"\nload = 0.1\nsizes = { file = \"sizes.txt\" }\n";
@@ -125,7 +139,10 @@ fn a_file_is_read_once_for_all_plans() {
     }
     let again = scenario.plan(None, &[], Some(7)).unwrap();
     assert_eq!((arrivals(&again), &again.resolved), (arrivals(&first), &first.resolved));
-    assert!(scenario.with_base(&dir).plan(None, &[], None).is_err(), "files of another folder are other files");
+    assert!(
+        scenario.with_base(&dir).plan(None, &[], None).is_err(),
+        "files of another folder are other files"
+    );
     fs::remove_dir_all(dir).unwrap();
 }
 
@@ -136,14 +153,18 @@ fn a_long_distribution_is_not_written_out() {
     let write = |points: usize, file: &str| {
         let mut text = String::new();
         for i in 1..=points {
-            writeln!(text, "{i} {}", if i == points { 1.0 } else { i as f64 / points as f64 }).unwrap();
+            writeln!(text, "{i} {}", if i == points { 1.0 } else { i as f64 / points as f64 })
+                .unwrap();
         }
         fs::write(dir.join(file), text).unwrap();
     };
     write(10_000, "few.txt");
     write(10_001, "many.txt");
-    let text = |sizes: &str| format!("{NETWORK}[[traffic]]\nkind = \"poisson\"\nload = 0.1\nsizes = {sizes}\n");
-    let plan = |text: &str| Scenario::parse("s.toml", text).unwrap().with_base(&dir).plan(None, &[], None);
+    let text = |sizes: &str| {
+        format!("{NETWORK}[[traffic]]\nkind = \"poisson\"\nload = 0.1\nsizes = {sizes}\n")
+    };
+    let plan =
+        |text: &str| Scenario::parse("s.toml", text).unwrap().with_base(&dir).plan(None, &[], None);
     let few = plan(&text("{ file = \"few.txt\" }")).unwrap();
     assert!(few.base.is_none() && few.resolved.contains("[10000.0, 1.0]"));
     let many = plan(&text("{ file = \"many.txt\", interpolation = \"steps\" }")).unwrap();

@@ -1,4 +1,5 @@
-//! Topologies from a file, captures and failures: from text to plan, and what is wrong with its place.
+//! Topologies from a file, captures and failures: from text to plan, and what is wrong with its
+//! place.
 
 use millpond_core::Time;
 use millpond_scenario::plan::{ConnectionCapture, QueueCapture};
@@ -19,7 +20,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn with(name: &str, json: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("millpond-network-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("millpond-network-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         std::fs::write(path.join("ring.json"), json).unwrap();
         Folder(path)
@@ -43,11 +45,15 @@ const FILE: &str = "duration = \"1ms\"\n[topology]\nkind = \"file\"\npath = \"ri
 fn a_network_from_a_file_is_inlined_in_the_resolved_scenario() {
     let folder = Folder::with("inlined", RING);
     let plan = plan_in(&folder.0, FILE).unwrap();
-    assert_eq!((plan.topology.hosts, plan.topology.switches.len(), plan.topology.links.len()), (3, 3, 6));
+    assert_eq!(
+        (plan.topology.hosts, plan.topology.switches.len(), plan.topology.links.len()),
+        (3, 3, 6)
+    );
     // a: host0, then the links to b and c.
     assert_eq!(plan.topology.routes[0].towards(1), &[1]);
     assert_eq!(plan.topology.routes[0].towards(2), &[2]);
-    let again = plan_in(Path::new("/nowhere"), &plan.resolved).unwrap_or_else(|e| panic!("{e}\n{}", plan.resolved));
+    let again = plan_in(Path::new("/nowhere"), &plan.resolved)
+        .unwrap_or_else(|e| panic!("{e}\n{}", plan.resolved));
     assert_eq!(again.resolved, plan.resolved);
     assert_eq!(format!("{:?}", again.topology), format!("{:?}", plan.topology));
 }
@@ -75,7 +81,8 @@ fn what_is_wrong_in_the_file_is_told_with_file_and_place() {
     wrong("slow", &RING.replacen("40Gbps", "1bps", 1), "too slow");
     let e = plan_in(Path::new("/nowhere"), FILE).unwrap_err();
     assert!(e.contains("ring.json: cannot be read"), "{e}");
-    let e = plan_in(Path::new("."), "duration = \"1ms\"\n[topology]\nkind = \"file\"\n").unwrap_err();
+    let e =
+        plan_in(Path::new("."), "duration = \"1ms\"\n[topology]\nkind = \"file\"\n").unwrap_err();
     assert!(e.contains("[topology] needs `path`"), "{e}");
 }
 
@@ -87,7 +94,8 @@ fn captures_name_hosts_and_ports() {
         "{SMALL}[capture]\nqueues = \"10us\"\npcap = [\"host3\", \"leaf1:3\", \"host3\"]\nsnaplen = \"off\"\ntrace = true\n"
     );
     let plan = plan_in(Path::new("."), &text).unwrap();
-    let taps: Vec<(&str, End)> = plan.capture.taps.iter().map(|t| (t.name.as_str(), t.end)).collect();
+    let taps: Vec<(&str, End)> =
+        plan.capture.taps.iter().map(|t| (t.name.as_str(), t.end)).collect();
     assert_eq!(taps, [("host3", End::Host(3)), ("leaf1-3", End::Switch { switch: 1, port: 3 })]);
     assert_eq!(plan.capture.queues, Some(QueueCapture { every: Time::from_us(10), ports: None }));
     assert_eq!(plan.capture.snaplen, u32::MAX);
@@ -103,20 +111,34 @@ fn captures_name_hosts_and_ports() {
 #[test]
 fn routes_converge_a_millisecond_after_a_failure() {
     let with = |keys: &str| {
-        let text = format!("{SMALL}[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"10us\"\n{keys}\n");
+        let text =
+            format!("{SMALL}[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"10us\"\n{keys}\n");
         plan_in(Path::new("."), &text).unwrap()
     };
     let converge = |keys: &str| with(keys).failures[0].converge;
     assert_eq!(converge(""), Some(Time::from_ms(1)));
     assert_eq!(converge("converge = \"20us\""), Some(Time::from_us(20)));
     assert_eq!(converge("converge = \"never\""), None);
-    assert_eq!(plan_in(Path::new("."), &with("converge = \"never\"").resolved).unwrap().failures[0].converge, None);
-    let warned = |keys: &str| with(keys).warnings.iter().any(|warning| warning.contains("before the switches"));
+    assert_eq!(
+        plan_in(Path::new("."), &with("converge = \"never\"").resolved).unwrap().failures[0]
+            .converge,
+        None
+    );
+    let warned = |keys: &str| {
+        with(keys).warnings.iter().any(|warning| warning.contains("before the switches"))
+    };
     assert!(warned("detect = \"2ms\"") && warned("detect = \"20us\"\nconverge = \"0us\""));
     let warnings = with("detect = \"2ms\"").warnings;
-    assert!(warnings[0].contains("leaf0 to spine1") && warnings[0].contains("after 1ms"), "{warnings:?}");
+    assert!(
+        warnings[0].contains("leaf0 to spine1") && warnings[0].contains("after 1ms"),
+        "{warnings:?}"
+    );
     // Nobody notices a link that is only lossy, and nothing follows.
-    for keys in ["detect = \"1ms\"", "detect = \"2ms\"\nconverge = \"never\"", "detect = \"2ms\"\nloss = 0.5"] {
+    for keys in [
+        "detect = \"1ms\"",
+        "detect = \"2ms\"\nconverge = \"never\"",
+        "detect = \"2ms\"\nloss = 0.5",
+    ] {
         assert!(!warned(keys), "{keys}");
     }
 }
@@ -129,7 +151,10 @@ fn ports_are_named_by_number_by_where_they_lead_or_all_at_once() {
         let text = format!("{SMALL}[capture]\nqueues = {{ every = \"10us\", ports = {names} }}\n");
         let plan = plan_in(Path::new("."), &text).unwrap();
         let again = plan_in(Path::new("."), &plan.resolved).unwrap();
-        assert_eq!((&again.capture.queues, &again.resolved), (&plan.capture.queues, &plan.resolved));
+        assert_eq!(
+            (&again.capture.queues, &again.resolved),
+            (&plan.capture.queues, &plan.resolved)
+        );
         plan.capture.queues.unwrap().ports.unwrap()
     };
     assert_eq!(ports("[\"leaf1->spine0\", \"leaf1->host3\"]"), [port(1, 1), port(1, 2)]);
@@ -138,21 +163,29 @@ fn ports_are_named_by_number_by_where_they_lead_or_all_at_once() {
     assert_eq!(ports("\"leaf1->host3, spine0->leaf1\""), [port(1, 1), port(2, 1)]);
     let text = format!("{SMALL}[capture]\npcap = [\"leaf1->spine0\", \"leaf1:2\", \"spine1\"]\n");
     let taps = plan_in(Path::new("."), &text).unwrap().capture.taps;
-    assert_eq!(taps.iter().map(|tap| tap.name.as_str()).collect::<Vec<_>>(), ["leaf1-2", "spine1-0", "spine1-1"]);
+    assert_eq!(
+        taps.iter().map(|tap| tap.name.as_str()).collect::<Vec<_>>(),
+        ["leaf1-2", "spine1-0", "spine1-1"]
+    );
 }
 
 #[test]
 fn a_period_alone_is_short_for_the_table_and_stays_when_a_member_is_set() {
     let text = format!("{SMALL}[capture]\nqueues = \"10us\"\nconnections = \"20us\"\n");
     let scenario = Scenario::parse("t.toml", &text).unwrap();
-    let set = |key: &str, value: &str| scenario.plan(None, &[(key.into(), value.into())], None).unwrap().capture;
+    let set = |key: &str, value: &str| {
+        scenario.plan(None, &[(key.into(), value.into())], None).unwrap().capture
+    };
     let queues = |every, ports| Some(QueueCapture { every: Time::from_us(every), ports });
     assert_eq!(set("capture.queues", "7us").queues, queues(7, None));
     assert_eq!(set("capture.queues.every", "7us").queues, queues(7, None));
     assert_eq!(set("capture.queues.ports", "host1").queues, queues(10, Some(vec![End::Host(1)])));
     assert_eq!(set("capture.queues", "off").queues, None);
     let connections = set("capture.connections.max", "3").connections.unwrap();
-    assert_eq!((connections.every, connections.max, connections.flows), (Time::from_us(20), 3, None));
+    assert_eq!(
+        (connections.every, connections.max, connections.flows),
+        (Time::from_us(20), 3, None)
+    );
     assert_eq!(set("capture.connections.every", "off").connections, None);
 }
 
@@ -160,9 +193,12 @@ fn a_period_alone_is_short_for_the_table_and_stays_when_a_member_is_set() {
 fn connections_are_chosen_by_flow_traffic_and_hosts() {
     let traffic = "[[traffic]]\nname = \"a\"\nkind = \"flows\"\nrows = [[0, 0, 2, 10], [1, 1, 3, 10, \"b\"]]\n\
                    [[traffic]]\nname = \"ping\"\nkind = \"probe\"\n";
-    let text = |keys: &str| format!("{SMALL}[capture]\nconnections = {{ every = \"10us\", {keys} }}\n{traffic}");
+    let text = |keys: &str| {
+        format!("{SMALL}[capture]\nconnections = {{ every = \"10us\", {keys} }}\n{traffic}")
+    };
     let plan = |keys: &str| plan_in(Path::new("."), &text(keys));
-    let chosen = plan("flows = [0, \"8..9\"], traffic = \"b\", src = \"0..1\", dst = [3]").unwrap().capture;
+    let chosen =
+        plan("flows = [0, \"8..9\"], traffic = \"b\", src = \"0..1\", dst = [3]").unwrap().capture;
     let expected = ConnectionCapture {
         every: Time::from_us(10),
         flows: Some(vec![0, 8, 9]),
@@ -214,9 +250,18 @@ fn unknown_nodes_and_links_are_told_with_their_place() {
     wrong("[capture]\npcap = [\"host4\"]\n", "no node \"host4\"");
     wrong("[capture]\npcap = [\"laef0:1\"]\n", "did you mean `leaf0`");
     wrong("[capture]\npcap = [\"leaf0:4\"]\n", "it has ports 0 to 3");
-    wrong("[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->spnie1\"] }\n", "did you mean `spine1`");
-    wrong("[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->leaf1\"] }\n", "no port \"leaf0->leaf1\"");
-    wrong("[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->host2\"] }\n", "did you mean `leaf0->host0`");
+    wrong(
+        "[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->spnie1\"] }\n",
+        "did you mean `spine1`",
+    );
+    wrong(
+        "[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->leaf1\"] }\n",
+        "no port \"leaf0->leaf1\"",
+    );
+    wrong(
+        "[capture]\nqueues = { every = \"1us\", ports = [\"leaf0->host2\"] }\n",
+        "did you mean `leaf0->host0`",
+    );
     wrong("[capture]\nqueues = { ports = [\"leaf0\"] }\n", "capture.queues needs `every`");
     wrong("[capture]\nqueues = { every = \"1us\", port = 3 }\n", "did you mean `ports`");
     wrong("[capture]\nsnaplen = 20\n", "do not hold the headers");

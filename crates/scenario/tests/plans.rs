@@ -22,9 +22,12 @@ fn shipped() -> Vec<PathBuf> {
 
 fn plans(path: &Path) -> Vec<Plan> {
     let scenario = Scenario::load(path).unwrap_or_else(|e| panic!("{e}"));
-    let names: Vec<Option<String>> =
-        std::iter::once(None).chain(scenario.variants().iter().map(|v| Some(v.to_string()))).collect();
-    let plan = |v: &Option<String>| scenario.plan(v.as_deref(), &[], None).unwrap_or_else(|e| panic!("{e}"));
+    let names: Vec<Option<String>> = std::iter::once(None)
+        .chain(scenario.variants().iter().map(|v| Some(v.to_string())))
+        .collect();
+    let plan = |v: &Option<String>| {
+        scenario.plan(v.as_deref(), &[], None).unwrap_or_else(|e| panic!("{e}"))
+    };
     names.iter().map(plan).collect()
 }
 
@@ -35,8 +38,22 @@ fn first(plan: &Plan, n: usize) -> Vec<Event> {
 /// Everything in a plan but what names the variant.
 fn content(plan: &Plan) -> String {
     let Plan { variant: _, warnings: _, resolved: _, traffic, topology, .. } = plan;
-    let rest = (&plan.name, plan.seed, plan.horizon, plan.until_complete, plan.warm_up, plan.mice, plan.elephants);
-    let traffic = (&traffic.classes, &traffic.thinking, &traffic.sources, traffic.total_flows, first(plan, 20_000));
+    let rest = (
+        &plan.name,
+        plan.seed,
+        plan.horizon,
+        plan.until_complete,
+        plan.warm_up,
+        plan.mice,
+        plan.elephants,
+    );
+    let traffic = (
+        &traffic.classes,
+        &traffic.thinking,
+        &traffic.sources,
+        traffic.total_flows,
+        first(plan, 20_000),
+    );
     let transport = (&plan.transport, &plan.transport_kind, &plan.transport_choices);
     let parts = (&plan.host, &plan.switch, transport, &plan.edge, &plan.engine);
     format!("{rest:?} {parts:?} {topology:?} {traffic:?}")
@@ -60,7 +77,8 @@ fn variants_see_the_same_arrivals() {
     for path in shipped() {
         let plans = plans(&path);
         let reference = first(&plans[0], 50_000);
-        let traffic = |plan: &Plan| plan.resolved.split_once("[[traffic]]").map(|(_, t)| t.to_string());
+        let traffic =
+            |plan: &Plan| plan.resolved.split_once("[[traffic]]").map(|(_, t)| t.to_string());
         // Some variants change the traffic itself.
         for plan in plans.iter().filter(|p| traffic(p) == traffic(&plans[0])) {
             assert!(first(plan, 50_000) == reference, "{} {:?}", path.display(), plan.variant);
@@ -72,7 +90,8 @@ fn variants_see_the_same_arrivals() {
 fn arrivals_are_sorted_and_numbered() {
     for path in shipped() {
         let plan = plans(&path).remove(0);
-        let (mut flow, mut query, mut at) = (plan.traffic.first_open_flow, 0, millpond_core::Time::ZERO);
+        let (mut flow, mut query, mut at) =
+            (plan.traffic.first_open_flow, 0, millpond_core::Time::ZERO);
         let mut remaining = 0;
         for event in plan.traffic.arrivals().take(200_000) {
             match event {
@@ -100,7 +119,8 @@ fn arrivals_are_sorted_and_numbered() {
     }
 }
 
-/// The hosts' edge reaches the plan from where a scenario writes it, and gives back what spraying takes.
+/// The hosts' edge reaches the plan from where a scenario writes it, and gives back what spraying
+/// takes.
 #[test]
 fn ranks_and_ordering_are_part_of_the_transport() {
     use millpond_core::Time;
@@ -118,7 +138,11 @@ fn ranks_and_ordering_are_part_of_the_transport() {
     assert!(
         matches!(&with.transport_choices.rank, RankParams::RemainingBytes(p) if p.boost == 4 && p.idle == Time::from_us(360))
     );
-    assert!(Ranker::new(&with.transport_choices.rank).is_some() && with.warnings.is_empty(), "{:?}", with.warnings);
+    assert!(
+        Ranker::new(&with.transport_choices.rank).is_some() && with.warnings.is_empty(),
+        "{:?}",
+        with.warnings
+    );
     let without = of("{ kind = \"none\" }");
     assert_eq!((without.transport_choices.ordering.timeout(), without.warnings.len()), (None, 1));
 }
@@ -134,17 +158,26 @@ fn a_think_time_without_a_request_is_warned_of() {
     };
     let (asked, unasked) = (of("request = 250").unwrap(), of("").unwrap());
     assert!(asked.warnings.is_empty(), "{:?}", asked.warnings);
-    assert!(unasked.warnings.len() == 1 && unasked.warnings[0].contains("no request"), "{:?}", unasked.warnings);
+    assert!(
+        unasked.warnings.len() == 1 && unasked.warnings[0].contains("no request"),
+        "{:?}",
+        unasked.warnings
+    );
     assert!(of("request = 0").is_err());
 }
 
-/// A table that is not there is not in the resolved text, by which runs on disk are known; nor is one that is off.
+/// A table that is not there is not in the resolved text, by which runs on disk are known; nor is
+/// one that is off.
 #[test]
 fn receiving_is_free_unless_it_is_written() {
     let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\n[host]\nHERE\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n";
     let plan = |host: &str, set: &[(&str, &str)]| {
-        let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        Scenario::parse("test", &text.replace("HERE", host)).unwrap().plan(None, &set, None).unwrap()
+        let set: Vec<(String, String)> =
+            set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Scenario::parse("test", &text.replace("HERE", host))
+            .unwrap()
+            .plan(None, &set, None)
+            .unwrap()
     };
     let without = plan("", &[]);
     assert!(without.host.receive_cpu.is_none() && !without.resolved.contains("receive-cpu"));
@@ -156,18 +189,26 @@ fn receiving_is_free_unless_it_is_written() {
     );
     assert_eq!(costs.host.receive_cpu, Some(Default::default()));
     assert_eq!(plan("receive-cpu = \"off\"", &[]).resolved, without.resolved);
-    assert_eq!(plan("receive-cpu = { ring = 7 }", &[("host.receive-cpu", "off")]).resolved, without.resolved);
+    assert_eq!(
+        plan("receive-cpu = { ring = 7 }", &[("host.receive-cpu", "off")]).resolved,
+        without.resolved
+    );
     let ring = plan("", &[("host.receive-cpu.ring", "7")]).host.receive_cpu.expect("it is written");
     assert_eq!((ring.ring, ring.per_packet), (7, millpond_core::Time::from_ns(400)));
 }
 
-/// Hosts jitter unless that is turned off, by a packet's time on their own link or by what is written.
+/// Hosts jitter unless that is turned off, by a packet's time on their own link or by what is
+/// written.
 #[test]
 fn hosts_jitter_by_a_packet_unless_told_otherwise() {
     let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\n[host]\nframe-overhead = 38\nHERE\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n";
     let plan = |host: &str, set: &[(&str, &str)]| {
-        let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        Scenario::parse("test", &text.replace("HERE", host)).unwrap().plan(None, &set, None).unwrap()
+        let set: Vec<(String, String)> =
+            set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Scenario::parse("test", &text.replace("HERE", host))
+            .unwrap()
+            .plan(None, &set, None)
+            .unwrap()
     };
     let size = |plan: &Plan| plan.host.jitter_size(plan.topology.links[0].rate);
     let usual = plan("", &[]);
@@ -179,12 +220,21 @@ fn hosts_jitter_by_a_packet_unless_told_otherwise() {
     );
     let set = plan("jitter = { packets = 0.5 }", &[("host.jitter.size", "3us")]);
     assert_eq!(size(&set), Some(Time::from_us(3)));
-    assert!(set.resolved.contains("jitter = { kind = \"uniform\", size = \"3us\" }"), "{}", set.resolved);
-    for off in
-        [plan("jitter = \"off\"", &[]), plan("", &[("host.jitter.kind", "none")]), plan("", &[("host.jitter", "off")])]
-    {
+    assert!(
+        set.resolved.contains("jitter = { kind = \"uniform\", size = \"3us\" }"),
+        "{}",
+        set.resolved
+    );
+    for off in [
+        plan("jitter = \"off\"", &[]),
+        plan("", &[("host.jitter.kind", "none")]),
+        plan("", &[("host.jitter", "off")]),
+    ] {
         assert_eq!(size(&off), None);
         assert!(off.resolved.contains("jitter = { kind = \"none\" }"), "{}", off.resolved);
     }
-    assert_eq!(size(&plan("jitter = \"off\"", &[("host.jitter.packets", "2")])), Some(Time::from_ps(2 * 1538 * 800)));
+    assert_eq!(
+        size(&plan("jitter = \"off\"", &[("host.jitter.packets", "2")])),
+        Some(Time::from_ps(2 * 1538 * 800))
+    );
 }

@@ -10,11 +10,14 @@ const HEAD: &str = "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhost
     [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
 
 fn plan(switch: &str, set: &[(&str, &str)]) -> Plan {
-    let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let scenario = Scenario::parse("s", &format!("{HEAD}[switch]\n{switch}\n")).unwrap_or_else(|e| panic!("{e}"));
+    let set: Vec<(String, String)> =
+        set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let scenario = Scenario::parse("s", &format!("{HEAD}[switch]\n{switch}\n"))
+        .unwrap_or_else(|e| panic!("{e}"));
     let plan = scenario.plan(None, &set, None).unwrap_or_else(|e| panic!("{e}"));
     // What is resolved means the same, and resolves to itself.
-    let again = Scenario::parse("r", &plan.resolved).unwrap_or_else(|e| panic!("{e}\n{}", plan.resolved));
+    let again =
+        Scenario::parse("r", &plan.resolved).unwrap_or_else(|e| panic!("{e}\n{}", plan.resolved));
     let again = again.plan(None, &[], None).unwrap();
     assert_eq!((&again.resolved, again.port_kinds()), (&plan.resolved, plan.port_kinds()));
     plan
@@ -46,11 +49,13 @@ fn thresholds_and_buffers_by_rate_and_tier() {
     let all = told(&plan(flat, &[]));
     assert!(all.iter().all(|kind| kind.ends_with("up to 200KB, CE from 65 packets on")), "{all:?}");
     // Unless it says of which rate it is.
-    let per =
-        "buffer = { size = \"100KB\", per = \"10Gbps\" }\nmarking = { threshold-bytes = \"10KB\", per = \"5Gbps\" }";
+    let per = "buffer = { size = \"100KB\", per = \"10Gbps\" }\nmarking = { threshold-bytes = \"10KB\", per = \"5Gbps\" }";
     assert_eq!(
         told(&plan(per, &[]))[..2],
-        ["leaf ports of 10Gbps: up to 100KB, CE from 20KB on", "leaf ports of 40Gbps: up to 400KB, CE from 80KB on"]
+        [
+            "leaf ports of 10Gbps: up to 100KB, CE from 20KB on",
+            "leaf ports of 40Gbps: up to 400KB, CE from 80KB on"
+        ]
     );
     // Or of which tier.
     let tiers = "buffer = { size = { leaf = \"100KB\", spine = \"1MB\" } }\n\
@@ -79,20 +84,42 @@ fn thresholds_and_buffers_by_rate_and_tier() {
 #[test]
 fn overrides_of_one_tier_leave_the_others_what_they_had() {
     let flat = "buffer = { size = \"200KB\" }";
-    let p = plan(flat, &[("switch.buffer.size.spine", "1MB"), ("switch.marking.threshold-packets.spine", "9")]);
-    assert!(p.resolved.contains("size = { spine = \"1MB\", others = \"200KB\" }"), "{}", p.resolved);
+    let p = plan(
+        flat,
+        &[("switch.buffer.size.spine", "1MB"), ("switch.marking.threshold-packets.spine", "9")],
+    );
+    assert!(
+        p.resolved.contains("size = { spine = \"1MB\", others = \"200KB\" }"),
+        "{}",
+        p.resolved
+    );
     let all = told(&p);
-    assert!(all[1].contains("up to 200KB") && all[2].ends_with("up to 1MB, CE from 9 packets on"), "{all:?}");
+    assert!(
+        all[1].contains("up to 200KB") && all[2].ends_with("up to 1MB, CE from 9 packets on"),
+        "{all:?}"
+    );
     // And one number takes the place of a table.
-    let p = plan("buffer = { size = { leaf = \"1MB\", spine = \"2MB\" } }", &[("switch.buffer.size", "3MB")]);
+    let p = plan(
+        "buffer = { size = { leaf = \"1MB\", spine = \"2MB\" } }",
+        &[("switch.buffer.size", "3MB")],
+    );
     assert!(told(&p).iter().all(|kind| kind.contains("up to 3MB")));
 }
 
 #[test]
 fn slips_with_tiers_and_rates_are_told() {
-    fails("buffer = { size = { core = \"1MB\" } }", "s:11:19: `switch.buffer.size`: the network has no tier \"core\"");
-    fails("buffer = { size = { roof = \"1MB\" } }", "there is no tier \"roof\"; there are leaf, spine");
-    fails("buffer = { size = { edge = \"1MB\", leaf = \"2MB\" } }", "edge and leaf are the same tier");
+    fails(
+        "buffer = { size = { core = \"1MB\" } }",
+        "s:11:19: `switch.buffer.size`: the network has no tier \"core\"",
+    );
+    fails(
+        "buffer = { size = { roof = \"1MB\" } }",
+        "there is no tier \"roof\"; there are leaf, spine",
+    );
+    fails(
+        "buffer = { size = { edge = \"1MB\", leaf = \"2MB\" } }",
+        "edge and leaf are the same tier",
+    );
     fails("buffer = { size = { leaf = \"1 furlong\" } }", "leaf: ");
     fails("marking = { per = \"10Gbps\" }", "write threshold-packets or threshold-bytes as well");
     fails("marking = { threshold-packets = 65, per = \"0bps\" }", "switch.marking.per");
@@ -102,8 +129,9 @@ fn slips_with_tiers_and_rates_are_told() {
 
 #[test]
 fn thresholds_that_full_packets_cannot_reach_are_warned_of() {
-    let warns =
-        |switch: &str| plan(switch, &[]).warnings.iter().any(|w| w.contains("marks no full queue of leaf ports"));
+    let warns = |switch: &str| {
+        plan(switch, &[]).warnings.iter().any(|w| w.contains("marks no full queue of leaf ports"))
+    };
     assert!(warns("buffer = { size = \"100KB\" }\nmarking = { threshold-packets = 67 }"));
     assert!(warns("buffer = { packets = 50 }\nmarking = { threshold-packets = 51 }"));
     assert!(!warns("buffer = { size = \"100KB\" }\nmarking = { threshold-packets = 66 }"));

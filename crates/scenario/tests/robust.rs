@@ -10,7 +10,12 @@ fn survive(text: &str, overrides: &[(String, String)]) {
         match scenario.plan(variant, overrides, None) {
             Ok(plan) => {
                 assert!(plan.traffic.arrivals().take(200).count() <= 200);
-                let _ = millpond_scenario::IdealTimes::default().flow(&plan, 0, plan.topology.hosts - 1, 12_345);
+                let _ = millpond_scenario::IdealTimes::default().flow(
+                    &plan,
+                    0,
+                    plan.topology.hosts - 1,
+                    12_345,
+                );
             }
             Err(e) => assert!(!e.errors.is_empty() && !e.to_string().is_empty()),
         }
@@ -76,7 +81,8 @@ proptest! {
         survive(&text, &[]);
     }
 
-    /// A shipped scenario with some values exchanged for awkward ones, and some lines gone or doubled.
+    /// A shipped scenario with some values exchanged for awkward ones, and some lines gone or
+    /// doubled.
     #[test]
     fn shipped_scenarios_bent(
         seed in 0..SEEDS.len(),

@@ -1,4 +1,5 @@
-//! The event queue against a binary heap: push and pop at a steady number of pending events, as a simulation does it.
+//! The event queue against a binary heap: push and pop at a steady number of pending events, as a
+//! simulation does it.
 //!
 //! `cargo run --release -p millpond-sim --example event_queue [-- --json]`
 
@@ -11,7 +12,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-/// Each popped event is pushed again a little later; most gaps are a packet's time, some a link's delay, a few a timer's.
+/// Each popped event is pushed again a little later; most gaps are a packet's time, some a link's
+/// delay, a few a timer's.
 fn gap(random: &mut Stream, pending: u64) -> Time {
     let packet = 120_000 * (1 + pending / 400);
     Time::from_ps(match random.below(100) {
@@ -22,7 +24,11 @@ fn gap(random: &mut Stream, pending: u64) -> Time {
 }
 
 /// Mean time of one push and one pop, in nanoseconds, with `pending` events waiting.
-fn nanoseconds(pending: u64, mut push: impl FnMut(Time, Key), mut pop: impl FnMut() -> (Time, Key, bool)) -> f64 {
+fn nanoseconds(
+    pending: u64,
+    mut push: impl FnMut(Time, Key),
+    mut pop: impl FnMut() -> (Time, Key, bool),
+) -> f64 {
     let mut random = Stream::new(1, "event-queue");
     for source in 0..pending {
         push(gap(&mut random, pending), Key::new(Class::Arrival, source as u32, 0));
@@ -47,19 +53,31 @@ fn main() {
         let wheel_ns = nanoseconds(
             pending,
             |at, key| wheel.borrow_mut().push(at, key),
-            || wheel.borrow_mut().pop_before(Time::MAX).map(|(at, key)| (at, key, true)).expect("never empty"),
+            || {
+                wheel
+                    .borrow_mut()
+                    .pop_before(Time::MAX)
+                    .map(|(at, key)| (at, key, true))
+                    .expect("never empty")
+            },
         );
         let heap = std::cell::RefCell::new(BinaryHeap::new());
         let heap_ns = nanoseconds(
             pending,
             |at, key| heap.borrow_mut().push(Reverse((at, key))),
-            || heap.borrow_mut().pop().map(|Reverse((at, key))| (at, key, true)).expect("never empty"),
+            || {
+                heap.borrow_mut()
+                    .pop()
+                    .map(|Reverse((at, key))| (at, key, true))
+                    .expect("never empty")
+            },
         );
         rows.push((pending, wheel_ns, heap_ns));
     }
     if json {
-        let row =
-            |r: &(u64, f64, f64)| format!(r#"{{"pending":{},"wheel_ns":{:.1},"binary_heap_ns":{:.1}}}"#, r.0, r.1, r.2);
+        let row = |r: &(u64, f64, f64)| {
+            format!(r#"{{"pending":{},"wheel_ns":{:.1},"binary_heap_ns":{:.1}}}"#, r.0, r.1, r.2)
+        };
         println!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(","));
     } else {
         println!("{:>9}  {:>12}  {:>12}   push + pop", "pending", "wheel", "binary heap");

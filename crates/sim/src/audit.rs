@@ -1,18 +1,23 @@
-//! The audit: what was injected was delivered, dropped for a reason, or is in flight. In packets and in bytes.
+//! The audit: what was injected was delivered, dropped for a reason, or is in flight. In packets
+//! and in bytes.
 //!
-//! Counted where it happens, checked at the end of every run; a difference is an error, never a warning.
+//! Counted where it happens, checked at the end of every run; a difference is an error, never a
+//! warning.
 
 use millpond_core::counters::DropReason;
 use millpond_core::packet::{Kind, Packet, flags};
 
-/// What is dropped, in the order of reports: what packets are for in any protocol, and apart the data
-/// that was sent before.
-pub const DROPPED: [&str; 9] = ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant", "overlay"];
+/// What is dropped, in the order of reports: what packets are for in any protocol, and apart the
+/// data that was sent before.
+pub const DROPPED: [&str; 9] =
+    ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant", "overlay"];
 
 /// Where a packet counts in [`DROPPED`].
 fn dropped_as(packet: &Packet) -> usize {
     match packet.kind() {
-        Kind::Data | Kind::RdmaData | Kind::HomaData => usize::from(packet.has(flags::RETRANSMISSION)),
+        Kind::Data | Kind::RdmaData | Kind::HomaData => {
+            usize::from(packet.has(flags::RETRANSMISSION))
+        }
         Kind::Ack | Kind::RdmaAck | Kind::Done => 2,
         Kind::Syn => 3,
         Kind::SynAck => 4,
@@ -68,7 +73,8 @@ pub struct Audit {
     pub hops: u64,
     /// Events served.
     pub events: u64,
-    /// Packets in a pool that are in no link, no queue and no host's hands, at the end. Must be zero.
+    /// Packets in a pool that are in no link, no queue and no host's hands, at the end. Must be
+    /// zero.
     pub lost: u64,
 }
 
@@ -79,7 +85,8 @@ impl Audit {
         self.dropped_as[dropped_as(packet)] += 1;
     }
 
-    /// Counts a drop of what had reached its host: packets that were merged, of which this is the first.
+    /// Counts a drop of what had reached its host: packets that were merged, of which this is the
+    /// first.
     pub fn drop_delivered(&mut self, first: &Packet, packets: Tally, reason: DropReason) {
         self.delivered.take_back(packets);
         self.dropped[reason as usize].merge(packets);
@@ -115,7 +122,9 @@ impl Audit {
         let (mut out, dropped) = (self.delivered, self.dropped_total());
         out.merge(dropped);
         out.merge(self.in_flight);
-        out == self.injected && self.lost == 0 && self.dropped_as.iter().sum::<u64>() == dropped.packets
+        out == self.injected
+            && self.lost == 0
+            && self.dropped_as.iter().sum::<u64>() == dropped.packets
     }
 }
 
@@ -132,10 +141,18 @@ mod tests {
         audit.drop(&packet(data, flags::LAST), DropReason::QueueFull);
         audit.drop(&packet(data, flags::RETRANSMISSION), DropReason::Early);
         audit.drop(&packet(Body::Ack { ack: 0, slot: 0, hops: 0 }, 0), DropReason::Early);
-        audit.drop(&packet(Body::Syn { slot: 0, flowcell: 0 }, flags::RETRANSMISSION), DropReason::QueueFull);
+        audit.drop(
+            &packet(Body::Syn { slot: 0, flowcell: 0 }, flags::RETRANSMISSION),
+            DropReason::QueueFull,
+        );
         audit.delivered = Tally { packets: 3, bytes: 300 };
-        audit.drop_delivered(&packet(data, 0), Tally { packets: 2, bytes: 200 }, DropReason::ReceiveRing);
-        let counted: Vec<(&str, u64)> = DROPPED.into_iter().zip(audit.dropped_as).filter(|(_, n)| *n > 0).collect();
+        audit.drop_delivered(
+            &packet(data, 0),
+            Tally { packets: 2, bytes: 200 },
+            DropReason::ReceiveRing,
+        );
+        let counted: Vec<(&str, u64)> =
+            DROPPED.into_iter().zip(audit.dropped_as).filter(|(_, n)| *n > 0).collect();
         assert_eq!(counted, [("data", 3), ("retransmission", 1), ("ack", 1), ("syn", 1)]);
         assert!(audit.is_conserved());
         audit.dropped_as[4] += 1;

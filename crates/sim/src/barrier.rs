@@ -1,10 +1,11 @@
 //! The barrier at a window's edge: the last thread to arrive runs the serial part, then all go on.
 //!
-//! Waiting threads spin briefly and then sleep. Spinning makes short windows cheap; sleeping frees the core, so that a
-//! thread that the kernel has put aside for another program gets to run on it (a barrier that only spins collapses on a
-//! busy machine).
+//! Waiting threads spin briefly and then sleep. Spinning makes short windows cheap; sleeping frees
+//! the core, so that a thread that the kernel has put aside for another program gets to run on it
+//! (a barrier that only spins collapses on a busy machine).
 //!
-//! Invariant: no thread leaves generation n before every thread has arrived in it and the serial part has run.
+//! Invariant: no thread leaves generation n before every thread has arrived in it and the serial
+//! part has run.
 
 #[cfg(loom)]
 use loom::sync::{Condvar, Mutex, atomic::AtomicUsize};
@@ -20,7 +21,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 #[cfg(loom)]
 const SPINS: u32 = 1;
-/// About 20 µs: longer than the gap between two threads' ends of a window, shorter than a scheduler's time slice.
+/// About 20 µs: longer than the gap between two threads' ends of a window, shorter than a
+/// scheduler's time slice.
 #[cfg(not(loom))]
 const SPINS: u32 = 4_000;
 
@@ -100,7 +102,8 @@ mod model {
     use super::*;
     use loom::sync::Arc;
 
-    /// Every interleaving of two threads over two windows: the serial part runs once a window, before anyone goes on.
+    /// Every interleaving of two threads over two windows: the serial part runs once a window,
+    /// before anyone goes on.
     #[test]
     fn every_interleaving_of_two_windows() {
         loom::model(|| {

@@ -1,7 +1,8 @@
 //! From a plan to partitions: nodes, ports and links, each in its place.
 //!
-//! Directed link 2l runs from end a of link l to end b, and 2l + 1 back. Within a partition links and ports are numbered
-//! in the order of the whole network, so the order of simultaneous events does not depend on the partitioning.
+//! Directed link 2l runs from end a of link l to end b, and 2l + 1 back. Within a partition links
+//! and ports are numbered in the order of the whole network, so the order of simultaneous events
+//! does not depend on the partitioning.
 
 use crate::audit::Audit;
 use crate::cells::Cells;
@@ -58,7 +59,8 @@ fn install_labels(plan: &Plan, partitions: &mut [Partition]) {
 
 /// Where every directed link begins and ends.
 struct Cables {
-    /// By directed link: (partition of the receiver, its number among that partition's inbound links).
+    /// By directed link: (partition of the receiver, its number among that partition's inbound
+    /// links).
     inbound: Vec<(u16, u32)>,
     /// By switch and port: the directed link that leaves there.
     from_switch: Vec<Vec<u32>>,
@@ -79,7 +81,11 @@ impl Cables {
         let topology = &shared.plan.topology;
         let mut cables = Cables {
             inbound: vec![(0, 0); topology.links.len() * 2],
-            from_switch: topology.switches.iter().map(|s| vec![u32::MAX; s.ports as usize]).collect(),
+            from_switch: topology
+                .switches
+                .iter()
+                .map(|s| vec![u32::MAX; s.ports as usize])
+                .collect(),
             from_host: vec![u32::MAX; topology.hosts as usize],
         };
         let mut count = vec![0u32; shared.layout.partitions];
@@ -89,7 +95,9 @@ impl Cables {
             count[partition as usize] += 1;
             match from {
                 End::Host(host) => cables.from_host[host as usize] = id,
-                End::Switch { switch, port } => cables.from_switch[switch as usize][port as usize] = id,
+                End::Switch { switch, port } => {
+                    cables.from_switch[switch as usize][port as usize] = id
+                }
             }
         }
         cables
@@ -122,7 +130,9 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         captured_pauses: Vec::new(),
         audit: Audit::default(),
     };
-    for (id, _, to, _) in directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p) {
+    for (id, _, to, _) in
+        directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p)
+    {
         let number = place(layout, to).1;
         let mut receiver = match to {
             End::Host(_) => Receiver::Host(number),
@@ -142,9 +152,15 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         let link = &topology.links[id as usize / 2];
         let at_host = topology.is_host_link(id as usize / 2);
         let (partition, inbound) = cables.inbound[id as usize];
-        let mut target = if partition == p { Target::Local(inbound) } else { Target::Remote(partition, inbound) };
+        let mut target = if partition == p {
+            Target::Local(inbound)
+        } else {
+            Target::Remote(partition, inbound)
+        };
         if let Some(jitter) = jitter(plan, id) {
-            let Target::Local(inbound) = target else { unreachable!("a host and its switch are in one partition") };
+            let Target::Local(inbound) = target else {
+                unreachable!("a host and its switch are in one partition")
+            };
             fabric.jittered.push((inbound, jitter));
             target = Target::Jittered(fabric.jittered.len() as u32 - 1);
         }
@@ -163,10 +179,17 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
     for (index, _) in layout.switches.iter().enumerate().filter(|(_, place)| place.0 == p) {
         let first = fabric.outlinks.len() as u32;
         let ports = &cables.from_switch[index];
-        owners.extend((0..ports.len()).map(|port| Receiver::Switch(switches.len() as u32, port as u16)));
+        owners.extend(
+            (0..ports.len()).map(|port| Receiver::Switch(switches.len() as u32, port as u16)),
+        );
         let cell = layout.cells[index];
         ports.iter().for_each(|id| outlink(*id, cell, &mut fabric));
-        switches.push(SwitchNode { switch: switch(plan, index, ports), first, index: index as u32, cell });
+        switches.push(SwitchNode {
+            switch: switch(plan, index, ports),
+            first,
+            index: index as u32,
+            cell,
+        });
     }
     let mut hosts = Vec::new();
     for (index, _) in layout.hosts.iter().enumerate().filter(|(_, place)| place.0 == p) {
@@ -189,10 +212,15 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         fabric.outlinks.push(link);
     }
     for (number, epoch) in shared.epochs.iter().enumerate() {
-        let changed = switches.iter().filter(|node: &&SwitchNode| epoch.changed.contains_key(&node.index));
+        let changed =
+            switches.iter().filter(|node: &&SwitchNode| epoch.changed.contains_key(&node.index));
         let cells: BTreeSet<u32> = changed.map(|node| node.cell).collect();
         for cell in cells {
-            fabric.events.push_to(cell, epoch.from, Key::new(Class::Link, 0, REROUTE + number as u32));
+            fabric.events.push_to(
+                cell,
+                epoch.from,
+                Key::new(Class::Link, 0, REROUTE + number as u32),
+            );
         }
     }
     let loops = loops(plan, &hosts);
@@ -210,7 +238,8 @@ fn lot(plan: &Plan, id: u32) -> u32 {
     (id + 1).wrapping_mul(odd)
 }
 
-/// The jitter on a directed link, if a host is at one of its ends and has any: each way has delays of its own.
+/// The jitter on a directed link, if a host is at one of its ends and has any: each way has delays
+/// of its own.
 fn jitter(plan: &Plan, id: u32) -> Option<Jitter> {
     let link = &plan.topology.links[id as usize / 2];
     let End::Host(host) = link.a else { return None };
@@ -229,8 +258,10 @@ fn watched(plan: &Plan, id: u32) -> Option<Watched> {
         Outage { from: f.at, until: f.until, loss: f.loss, spares_green }
     };
     let outages: Vec<Outage> = failures.map(outage).collect();
-    let taps = plan.capture.taps.iter().enumerate().filter(|(_, tap)| tap.end == from || tap.end == to);
-    let taps: Vec<LinkTap> = taps.map(|(i, tap)| LinkTap { tap: i as u16, outgoing: tap.end == from }).collect();
+    let taps =
+        plan.capture.taps.iter().enumerate().filter(|(_, tap)| tap.end == from || tap.end == to);
+    let taps: Vec<LinkTap> =
+        taps.map(|(i, tap)| LinkTap { tap: i as u16, outgoing: tap.end == from }).collect();
     let is_watched = !outages.is_empty() || !taps.is_empty();
     is_watched.then(|| Watched {
         plain: u32::MAX,
@@ -242,8 +273,8 @@ fn watched(plan: &Plan, id: u32) -> Option<Watched> {
     })
 }
 
-/// The events at which the node at the beginning of a directed link, the last one added, learns of its failures. Those that
-/// touch are one to it.
+/// The events at which the node at the beginning of a directed link, the last one added, learns of
+/// its failures. Those that touch are one to it.
 fn notices(plan: &Plan, id: u32, fabric: &mut Fabric) {
     let out = fabric.outlinks.len() as u32 - 1;
     let failures = plan.failures.iter().filter(|f| f.link == id / 2 && f.is_outage());
@@ -271,9 +302,9 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
     for (index, source) in plan.traffic.sources.iter().enumerate() {
         let start = match &source.kind {
             SourceKind::Open => continue,
-            SourceKind::Shuffle { start, .. } | SourceKind::Rpc { start, .. } | SourceKind::Probe { start, .. } => {
-                *start
-            }
+            SourceKind::Shuffle { start, .. }
+            | SourceKind::Rpc { start, .. }
+            | SourceKind::Probe { start, .. } => *start,
         };
         loops.extend((0..hosts.len() as u32).map(|host| (start, index as u16, host)));
     }
@@ -295,7 +326,8 @@ pub fn fast_ports(plan: &Plan) -> bool {
     let switch = &plan.switch;
     let occupancy = Occupancy::new(&switch.occupancy);
     let displaces = Deflection::new(&switch.deflection).nature().displaces;
-    let policies = !pauses(plan) && !displaces && !occupancy.watches_departures() && !collects_telemetry(plan);
+    let policies =
+        !pauses(plan) && !displaces && !occupancy.watches_departures() && !collects_telemetry(plan);
     let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
     let port = port_config(plan, &PortSite::default(), None).fits_fast();
     policies && buffer && port && !plan.engine.general_ports
@@ -320,9 +352,12 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
     let name = format!("switch/{}", site.name);
     let link = |id: &u32| *id as usize / 2;
     let memory = Memory::new(&plan.switch.buffer, &plan.switch_facts(index));
-    let port = |id: &u32| port_config(plan, &plan.port_site(site.tier, topology.links[link(id)].rate), Some(&memory));
+    let port = |id: &u32| {
+        port_config(plan, &plan.port_site(site.tier, topology.links[link(id)].rate), Some(&memory))
+    };
     let ports_of = ports.iter().map(port).collect();
-    let fabric_ports = (0..ports.len()).filter(|p| !topology.is_host_link(link(&ports[*p]))).map(|p| p as u16);
+    let fabric_ports =
+        (0..ports.len()).filter(|p| !topology.is_host_link(link(&ports[*p]))).map(|p| p as u16);
     Switch::new(SwitchConfig {
         site: Site { tier: site.tier, salt: mix64(mix64(plan.seed) ^ hash_name(&name)) as u32 },
         routes: topology.routes[index].clone(),
@@ -344,7 +379,9 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
 fn cells(shared: &Shared, p: u16) -> Cells {
     let (topology, layout) = (&shared.plan.topology, &shared.layout);
     let mut rates: Vec<u128> = Vec::new();
-    for (_, _, to, link) in directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p) {
+    for (_, _, to, link) in
+        directed(&topology.links).filter(|(_, _, to, _)| place(layout, *to).0 == p)
+    {
         let cell = layout.cell(topology, to) as usize;
         rates.resize(rates.len().max(cell + 1), 0);
         rates[cell] += u128::from(link.rate.bps());
@@ -352,7 +389,10 @@ fn cells(shared: &Shared, p: u16) -> Cells {
     let packet_bits = shared.plan.host.mtu as u128 * 8;
     let queue = |bits_per_second: &u128| {
         let gap_ps = packet_bits * 1_000_000_000_000 / (*bits_per_second).max(1);
-        EventQueue::new(Time::from_ps((gap_ps as u64 * 2).clamp(500, 1_000_000)), draws_lots(&shared.plan))
+        EventQueue::new(
+            Time::from_ps((gap_ps as u64 * 2).clamp(500, 1_000_000)),
+            draws_lots(&shared.plan),
+        )
     };
     Cells::new(rates.iter().map(queue).collect())
 }

@@ -153,7 +153,8 @@ mod tests {
     use super::*;
 
     fn two_cells() -> Cells {
-        let mut cells = Cells::new((0..2).map(|_| EventQueue::new(Time::from_ns(10), false)).collect());
+        let mut cells =
+            Cells::new((0..2).map(|_| EventQueue::new(Time::from_ns(10), false)).collect());
         cells.places = Places { inbound: vec![0, 1], outlinks: vec![1], hosts: vec![1, 0] };
         cells
     }
@@ -174,8 +175,12 @@ mod tests {
             assert!(cells.enter(cell, Time::from_us(7)));
             // For the other cell, and for this one.
             cells.push(Time::from_us(9), Key::arrival(1 - cell, 0));
-            let served: Vec<Event> = std::iter::from_fn(|| cells.pop_before(Time::from_us(7))).collect();
-            let expected = events.iter().filter(|event| event.2 == cell).map(|(at, key, _)| (Time::from_us(*at), *key));
+            let served: Vec<Event> =
+                std::iter::from_fn(|| cells.pop_before(Time::from_us(7))).collect();
+            let expected = events
+                .iter()
+                .filter(|event| event.2 == cell)
+                .map(|(at, key, _)| (Time::from_us(*at), *key));
             assert_eq!(served, expected.collect::<Vec<_>>());
             cells.leave();
         }

@@ -29,7 +29,8 @@ pub fn epochs(plan: &Plan) -> Vec<Epoch> {
     let mut before = Detours::new();
     let mut epochs = Vec::new();
     for from in changes(plan) {
-        let down: BTreeSet<u32> = plan.failures.iter().filter(|f| is_avoided(f, from)).map(|f| f.link).collect();
+        let down: BTreeSet<u32> =
+            plan.failures.iter().filter(|f| is_avoided(f, from)).map(|f| f.link).collect();
         let detours = plan.topology.detours(&down);
         let switches: BTreeSet<u32> = before.keys().chain(detours.keys()).copied().collect();
         let differs = |switch: &u32| before.get(switch) != detours.get(switch);
@@ -46,7 +47,9 @@ pub fn epochs(plan: &Plan) -> Vec<Epoch> {
 /// The times within the run at which some link is left out of the routes, or comes back into them.
 fn changes(plan: &Plan) -> BTreeSet<Time> {
     let outages = plan.failures.iter().filter(|f| f.is_outage());
-    let known = outages.flat_map(|f| f.converge.into_iter().flat_map(|delay| [f.at, f.until].map(|at| (at, delay))));
+    let known = outages.flat_map(|f| {
+        f.converge.into_iter().flat_map(|delay| [f.at, f.until].map(|at| (at, delay)))
+    });
     known.map(|(at, delay)| at.saturating_add(delay)).filter(|at| *at < plan.horizon).collect()
 }
 
@@ -62,7 +65,9 @@ mod tests {
     use millpond_scenario::Scenario;
 
     fn of(failures: &[(&str, &str, &str, &str)]) -> Vec<(u64, Vec<u32>)> {
-        let mut text = "duration = \"10ms\"\n[topology]\nleaves = 3\nspines = 2\nhosts-per-leaf = 1\n".to_string();
+        let mut text =
+            "duration = \"10ms\"\n[topology]\nleaves = 3\nspines = 2\nhosts-per-leaf = 1\n"
+                .to_string();
         for (spine, at, until, converge) in failures {
             text += &format!(
                 "[[failure]]\nlink = [\"leaf0\", \"spine{spine}\"]\nat = \"{at}\"\nuntil = \"{until}\"\nconverge = \"{converge}\"\n"
@@ -92,6 +97,9 @@ mod tests {
         let both = of(&[("1", "2ms", "6ms", "1ms"), ("0", "3ms", "5ms", "1ms")]);
         let every = vec![0, 1, 2, 3, 4];
         let other = vec![0, 1, 2, 4];
-        assert_eq!(both, [(3_000, other.clone()), (4_000, every.clone()), (6_000, every), (7_000, other)]);
+        assert_eq!(
+            both,
+            [(3_000, other.clone()), (4_000, every.clone()), (6_000, every), (7_000, other)]
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Events of the distant future: timers, most of which are taken back before they are due.
 //!
-//! A million connections that wait for a second each have one, and an estimator whose timeout shrinks with every sample
-//! moves it with every ACK. They lie in spans of about a millisecond, each a hash set, so that putting one in and taking
-//! it back cost the same however many there are; a span is put in order only when its time comes.
+//! A million connections that wait for a second each have one, and an estimator whose timeout
+//! shrinks with every sample moves it with every ACK. They lie in spans of about a millisecond,
+//! each a hash set, so that putting one in and taking it back cost the same however many there are;
+//! a span is put in order only when its time comes.
 //!
 //! Invariant: what is here is later than every span that was taken.
 

@@ -4,7 +4,9 @@ use crate::build::pauses;
 use crate::shared::has_overlay;
 use millpond_core::host::limit::{ClassConfig, LimitConfig, QueueConfig, SideConfig};
 use millpond_core::host::virtual_switch::{ApplicationConfig, VirtualSwitchParams};
-use millpond_core::host::{Host, HostConfig, LimiterConfig, Nic, ReceiveConfig, VirtualSwitchConfig};
+use millpond_core::host::{
+    Host, HostConfig, LimiterConfig, Nic, ReceiveConfig, VirtualSwitchConfig,
+};
 use millpond_core::packet::tcp::HEADERS;
 use millpond_core::random::Stream;
 use millpond_core::switch::admission::Admission;
@@ -36,12 +38,14 @@ fn virtual_switch(plan: &Plan, host: HostId, rate: Rate) -> Option<VirtualSwitch
     if matches!(plan.edge.virtual_switch, VirtualSwitchParams::None(_)) {
         return None;
     }
-    let applications = plan
-        .applications
-        .iter()
-        .map(|application| ApplicationConfig { costs: application.costs.clone(), hosts: application.hosts.clone() });
+    let applications = plan.applications.iter().map(|application| ApplicationConfig {
+        costs: application.costs.clone(),
+        hosts: application.hosts.clone(),
+    });
     let of_class = |class: u16| {
-        let has = |it: &ApplicationPlan| it.classes.as_ref().is_none_or(|classes| classes.contains(&class));
+        let has = |it: &ApplicationPlan| {
+            it.classes.as_ref().is_none_or(|classes| classes.contains(&class))
+        };
         plan.applications.iter().position(has).map(|at| at as u16)
     };
     Some(VirtualSwitchConfig {
@@ -62,13 +66,16 @@ fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
     let buffer = plan.host.nic.buffer.as_ref().unwrap_or(&unlimited);
     let site = plan.port_site(0, rate);
     let capacity = Capacity::new(buffer, &site);
-    // A NIC that can be paused has a queue for each priority, or one would hold up the others, and one
-    // for each flow where flows are paused; what virtual switches tell each other goes before data.
+    // A NIC that can be paused has a queue for each priority, or one would hold up the others, and
+    // one for each flow where flows are paused; what virtual switches tell each other goes before
+    // data.
     let queue = match &plan.switch.queue {
         QueueParams::DynamicQueues(p) if Pause::new(&plan.switch.pause).stops_flows() => {
             QueueParams::DynamicQueues(DynamicQueuesParams { queues: None, ..p.clone() })
         }
-        _ if pauses(plan) || has_overlay(plan) => QueueParams::StrictPriority(StrictPriorityParams::default()),
+        _ if pauses(plan) || has_overlay(plan) => {
+            QueueParams::StrictPriority(StrictPriorityParams::default())
+        }
         _ => QueueParams::default(),
     };
     let config = PortConfig {
@@ -78,7 +85,9 @@ fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
         admission: Admission::new(&Default::default()),
         queue: Queue::new(&queue),
     };
-    let fast = config.fits_fast() && matches!(buffer, BufferParams::PerPort(_)) && !plan.engine.general_ports;
+    let fast = config.fits_fast()
+        && matches!(buffer, BufferParams::PerPort(_))
+        && !plan.engine.general_ports;
     let random = Stream::new(plan.seed, &format!("nic/host{host}"));
     Nic::new(config, Memory::new(buffer, &SwitchFacts::default()), fast, random)
 }
@@ -117,7 +126,9 @@ fn limits(plan: &Plan, host: HostId) -> Option<LimiterConfig> {
 fn side(plan: &Plan, own: &[(u16, &LimitPlan)], ingress: bool) -> SideConfig {
     let mut side = SideConfig::default();
     let sees = |limit: &LimitPlan| if ingress { limit.ingress } else { limit.egress };
-    for (_, limit) in own.iter().filter(|(_, limit)| sees(limit) && matches!(limit.kind, LimitKind::Nrm(_))) {
+    for (_, limit) in
+        own.iter().filter(|(_, limit)| sees(limit) && matches!(limit.kind, LimitKind::Nrm(_)))
+    {
         let mut queues = Vec::new();
         for &scope in &limit.scopes {
             let known = side.queues.iter().position(|queue| queue.limit == scope);

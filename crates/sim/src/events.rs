@@ -1,16 +1,17 @@
 //! The event queue: a timing wheel with exact order.
 //!
-//! Near events lie in buckets of a power of two picoseconds (a slab of nodes, a list a bucket, a bit for each bucket
-//! that is not empty); the bucket that is due is sorted and served from its end; what lies beyond the wheel waits in a
-//! sorted set, and what is later still in [`Distant`]; from both a timer that is no longer wanted can be taken back. The
-//! structure was chosen by `cargo run --release --example event_queue` beside a binary heap.
+//! Near events lie in buckets of a power of two picoseconds (a slab of nodes, a list a bucket, a
+//! bit for each bucket that is not empty); the bucket that is due is sorted and served from its
+//! end; what lies beyond the wheel waits in a sorted set, and what is later still in [`Distant`];
+//! from both a timer that is no longer wanted can be taken back. The structure was chosen by `cargo
+//! run --release --example event_queue` beside a binary heap.
 //!
-//! Arrivals at one instant leave in the order of links, or they draw lots, so that no link is always the first into a queue
-//! with one place left: then their order is that of a hash of the time and of the number that a link's key has for its
-//! sequence.
+//! Arrivals at one instant leave in the order of links, or they draw lots, so that no link is
+//! always the first into a queue with one place left: then their order is that of a hash of the
+//! time and of the number that a link's key has for its sequence.
 //!
-//! Invariant: events leave in an order that is of times and keys alone, so it does not depend on when or by whom an event
-//! was inserted.
+//! Invariant: events leave in an order that is of times and keys alone, so it does not depend on
+//! when or by whom an event was inserted.
 
 use crate::distant::Distant;
 use millpond_core::Time;
@@ -18,7 +19,8 @@ use millpond_core::random::mix64;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What is ordered at equal times: class, then source, then sequence. Arrivals may draw lots between class and source.
+/// What is ordered at equal times: class, then source, then sequence. Arrivals may draw lots
+/// between class and source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 
@@ -28,7 +30,8 @@ pub struct Key(u64);
 pub enum Class {
     /// A switch learns that a link is down or up, or routes change. Before anything chooses a port.
     Link = 0,
-    /// A port's link is free. Before arrivals, so that a packet that arrives at this instant finds its place.
+    /// A port's link is free. Before arrivals, so that a packet that arrives at this instant finds
+    /// its place.
     PortReady = 1,
     /// A packet's last bit has arrived. Before timers, so that an ACK at the deadline still counts.
     Arrival = 2,
@@ -42,8 +45,8 @@ pub enum Class {
     SenderTimer = 6,
     /// A receiver's delayed acknowledgement.
     ReceiverTimer = 7,
-    /// A receiver's ordering buffer has held a packet long enough. After arrivals, so that what fills the gap at this
-    /// instant still does.
+    /// A receiver's ordering buffer has held a packet long enough. After arrivals, so that what
+    /// fills the gap at this instant still does.
     OrderingTimer = 8,
     /// A probe is due.
     Probe = 9,
@@ -53,7 +56,8 @@ pub enum Class {
     Release = 11,
     /// A switch looks again at what it has paused.
     PauseCheck = 12,
-    /// A host polls its receive queue. After arrivals, so that what arrives at this instant is in it.
+    /// A host polls its receive queue. After arrivals, so that what arrives at this instant is in
+    /// it.
     Poll = 13,
 }
 
@@ -144,8 +148,9 @@ pub struct EventQueue {
     occupied: [u64; WORDS],
     /// Arrivals at one instant draw lots.
     draws: bool,
-    /// Beyond the wheel. A set, so that timers of connections that have ended do not stay until they would have fired:
-    /// with short flows and long timeouts they would be most of a run's memory.
+    /// Beyond the wheel. A set, so that timers of connections that have ended do not stay until
+    /// they would have fired: with short flows and long timeouts they would be most of a run's
+    /// memory.
     far: BTreeSet<Event>,
     /// Beyond those.
     distant: Distant,
@@ -155,8 +160,8 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// An empty queue whose buckets are about `width` wide: a few times the mean gap between events is best. With `draws`
-    /// arrivals at one instant draw lots.
+    /// An empty queue whose buckets are about `width` wide: a few times the mean gap between events
+    /// is best. With `draws` arrivals at one instant draw lots.
     pub fn new(width: Time, draws: bool) -> EventQueue {
         EventQueue {
             due: Vec::new(),
@@ -197,25 +202,34 @@ impl EventQueue {
         }
     }
 
-    /// An event that is due already, or beyond the wheel. Apart, so that the common path saves no registers.
+    /// An event that is due already, or beyond the wheel. Apart, so that the common path saves no
+    /// registers.
     #[inline(never)]
     fn push_elsewhere(&mut self, at: Time, key: Key) {
         let event = (at, key);
         if at.as_ps() >> self.shift <= self.cursor {
             return self.insert_due(event);
         }
-        let is_new = if self.distant.covers(at) { self.distant.insert(event) } else { self.far.insert(event) };
+        let is_new = if self.distant.covers(at) {
+            self.distant.insert(event)
+        } else {
+            self.far.insert(event)
+        };
         debug_assert!(is_new, "an event is scheduled once");
     }
 
-    /// Takes back an event that was pushed and has not been popped, if it is still beyond the wheel. What is nearer stays,
-    /// and whoever it is for must not mind.
+    /// Takes back an event that was pushed and has not been popped, if it is still beyond the
+    /// wheel. What is nearer stays, and whoever it is for must not mind.
     pub fn cancel(&mut self, at: Time, key: Key) {
         if at == Time::MAX || at.as_ps() >> self.shift < self.cursor + BUCKETS as u64 {
             return;
         }
         let event = (at, key);
-        let was_here = if self.distant.covers(at) { self.distant.remove(&event) } else { self.far.remove(&event) };
+        let was_here = if self.distant.covers(at) {
+            self.distant.remove(&event)
+        } else {
+            self.far.remove(&event)
+        };
         self.len -= usize::from(was_here);
     }
 
@@ -255,7 +269,8 @@ impl EventQueue {
 
     #[inline]
     fn insert_due(&mut self, event: Event) {
-        // Most insertions are later than all that is due, or nearly so: they belong near the front of the vector.
+        // Most insertions are later than all that is due, or nearly so: they belong near the front
+        // of the vector.
         let place = if self.draws {
             self.due.partition_point(|other| cmp_lots(other, &event).is_gt())
         } else {
@@ -312,7 +327,8 @@ impl EventQueue {
         from + (slot as u64).wrapping_sub(from) % BUCKETS as u64
     }
 
-    /// Takes over from [`Distant`] what comes within the wheel's reach from `bucket`, and notes when to ask again.
+    /// Takes over from [`Distant`] what comes within the wheel's reach from `bucket`, and notes
+    /// when to ask again.
     #[cold]
     fn pass(&mut self, bucket: u64) {
         let span = Time::from_ps((BUCKETS as u64 + 1) << self.shift);
@@ -324,7 +340,8 @@ impl EventQueue {
         self.pass_at = distant.passed().saturating_sub(span).as_ps() >> self.shift;
     }
 
-    /// Makes the next bucket due, unless it begins at `end` or later. Says whether there is anything due.
+    /// Makes the next bucket due, unless it begins at `end` or later. Says whether there is
+    /// anything due.
     fn advance(&mut self, end: Time) -> bool {
         let near = self.next_bucket();
         if near.is_none() && self.far.is_empty() {
@@ -407,8 +424,8 @@ mod tests {
         assert!(Key::new(Class::Arrival, 1, 0) < Key::new(Class::Arrival, 2, 0));
     }
 
-    /// Of several links whose packets arrive together again and again, each comes first about as often as any other where
-    /// they draw lots, and the first one always where they do not.
+    /// Of several links whose packets arrive together again and again, each comes first about as
+    /// often as any other where they draw lots, and the first one always where they do not.
     #[test]
     fn lots_favour_no_link() {
         const LINKS: u32 = 3;
@@ -421,9 +438,13 @@ mod tests {
                 (0..LINKS).for_each(|link| wheel.push(at, Key::arrival(link, 7 + link)));
                 wheel.push(at, Key::new(Class::Pause, 0, 0));
                 wheel.push(at, Key::new(Class::PortReady, 9, 0));
-                let served: Vec<Key> =
-                    std::iter::from_fn(|| wheel.pop_before(Time::MAX)).map(|event| event.1).collect();
-                assert_eq!((served[0].class(), served[LINKS as usize + 1].class()), (Class::PortReady, Class::Pause));
+                let served: Vec<Key> = std::iter::from_fn(|| wheel.pop_before(Time::MAX))
+                    .map(|event| event.1)
+                    .collect();
+                assert_eq!(
+                    (served[0].class(), served[LINKS as usize + 1].class()),
+                    (Class::PortReady, Class::Pause)
+                );
                 first[served[1].source() as usize] += 1;
             }
             first

@@ -1,14 +1,16 @@
 //! Links and the packets on them: what a partition's hosts and switches send through.
 //!
-//! A link's packets in flight are a FIFO at its receiving end, so the event queue holds one arrival a busy link, not one
-//! a packet. A link that ends in another partition copies the packet into that partition's mail; it is taken in at the
-//! window's edge, before it can be due.
+//! A link's packets in flight are a FIFO at its receiving end, so the event queue holds one arrival
+//! a busy link, not one a packet. A link that ends in another partition copies the packet into that
+//! partition's mail; it is taken in at the window's edge, before it can be due.
 //!
-//! Hosts are late with packets by a little (`host.jitter`), both ways. That is added where a packet enters the link at a
-//! host: it only delays, so windows hold, and it keeps the order of a link. On the way to the host it jitters what is
-//! clocked by acknowledgements; on the way from it, what its NIC sends back to back.
+//! Hosts are late with packets by a little (`host.jitter`), both ways. That is added where a packet
+//! enters the link at a host: it only delays, so windows hold, and it keeps the order of a link. On
+//! the way to the host it jitters what is clocked by acknowledgements; on the way from it, what its
+//! NIC sends back to back.
 //!
-//! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue, or a node's hands.
+//! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue,
+//! or a node's hands.
 
 use crate::audit::{Audit, Tally};
 use crate::cells::Cells;
@@ -89,14 +91,21 @@ pub struct LinkTap {
 }
 
 impl Watched {
-    /// Why a packet is lost, if it is: the link is down at any time between a transmission's start and its arrival. What has
-    /// arrived when it goes down has arrived, and what starts when it comes up gets through.
+    /// Why a packet is lost, if it is: the link is down at any time between a transmission's start
+    /// and its arrival. What has arrived when it goes down has arrived, and what starts when it
+    /// comes up gets through.
     fn loses(&mut self, starts: Time, arrives: Time, color: Color) -> Option<DropReason> {
         let random = &mut self.random;
         let mut meets = self.outages.iter().filter(|it| starts < it.until && arrives > it.from);
-        let by = meets
-            .find(|it| !(it.spares_green && color == Color::Green) && (it.loss >= 1.0 || random.unit() < it.loss))?;
-        Some(if by.loss >= 1.0 && !by.spares_green { DropReason::LinkDown } else { DropReason::Injected })
+        let by = meets.find(|it| {
+            !(it.spares_green && color == Color::Green)
+                && (it.loss >= 1.0 || random.unit() < it.loss)
+        })?;
+        Some(if by.loss >= 1.0 && !by.spares_green {
+            DropReason::LinkDown
+        } else {
+            DropReason::Injected
+        })
     }
 }
 
@@ -181,7 +190,8 @@ impl Fabric {
         }
     }
 
-    /// A packet is sent over a link with a host that jitters. By itself, so that all other hops stay as short as they are.
+    /// A packet is sent over a link with a host that jitters. By itself, so that all other hops
+    /// stay as short as they are.
     #[inline(never)]
     fn transmit_jittered(&mut self, jittered: u32, arrives: Time, id: PacketId) {
         let (inbound, jitter) = &mut self.jittered[jittered as usize];
@@ -205,12 +215,15 @@ impl Fabric {
         let link = self.outlinks[it.plain as usize];
         let mut arrives = departs + link.delay;
         let packet = &mut self.packets[id];
-        let starts = Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
+        let starts =
+            Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
         let reason = it.loses(starts, departs + it.delay, packet.color());
         let lost = reason.is_some();
         if let Some(reason) = reason {
-            // It still takes its time on the link, so that it counts as in flight until it would have arrived.
-            packet.flags |= flags::LOST | if reason == DropReason::Injected { flags::INJECTED } else { 0 };
+            // It still takes its time on the link, so that it counts as in flight until it would
+            // have arrived.
+            packet.flags |=
+                flags::LOST | if reason == DropReason::Injected { flags::INJECTED } else { 0 };
         }
         let mut target = link.target;
         if let Target::Jittered(jittered) = target {
@@ -223,16 +236,25 @@ impl Fabric {
             let at = if tap.outgoing { departs } else { arrives };
             let packet = self.packets[id];
             let records = self.packets.records(&packet);
-            self.captured.push(PacketRecord { at, tap: tap.tap, outgoing: tap.outgoing, packet, records });
+            self.captured.push(PacketRecord {
+                at,
+                tap: tap.tap,
+                outgoing: tap.outgoing,
+                packet,
+                records,
+            });
         }
         match target {
             Target::Local(inbound) => self.fly(inbound, arrives, id),
             Target::Remote(partition, inbound) => self.cross(partition, inbound, arrives, id),
-            Target::Jittered(_) | Target::Watched(_) => unreachable!("what a watched link leads to is plain"),
+            Target::Jittered(_) | Target::Watched(_) => {
+                unreachable!("what a watched link leads to is plain")
+            }
         }
     }
 
-    /// Who receives the packet that has come over a link that may fail; `None` if it was lost there.
+    /// Who receives the packet that has come over a link that may fail; `None` if it was lost
+    /// there.
     #[cold]
     pub fn land_failing(&mut self, failing: u32, id: PacketId) -> Option<Receiver> {
         if !self.packets[id].has(flags::LOST) {
@@ -258,12 +280,14 @@ impl Fabric {
     pub fn land(&mut self, inbound: u32) -> (Receiver, PacketId) {
         self.audit.hops += 1;
         let link = &mut self.inbound[inbound as usize];
-        let (id, next) =
-            link.flight.pop(&mut self.chunks).expect("an arrival is scheduled only for a packet in flight");
+        let (id, next) = link
+            .flight
+            .pop(&mut self.chunks)
+            .expect("an arrival is scheduled only for a packet in flight");
         if let Some((arrives, next)) = next {
-            // Fetches the next packet's line while others are served: with many packets under way it is far off, and waiting
-            // for it is what a hop would cost most. A store, for unlike a load it holds nothing up; the field is set
-            // anew on arrival.
+            // Fetches the next packet's line while others are served: with many packets under way
+            // it is far off, and waiting for it is what a hop would cost most. A store, for unlike
+            // a load it holds nothing up; the field is set anew on arrival.
             self.packets[next].ingress = 0;
             self.events.push_here(arrives, Key::arrival(inbound, link.lot));
         }
@@ -273,7 +297,8 @@ impl Fabric {
     /// The pause frame whose arrival is due on `inbound`, and who receives it.
     pub fn land_pause(&mut self, inbound: u32) -> (Receiver, PauseFrame) {
         let pauses = self.pauses.entry(inbound).or_default();
-        let (_, frame) = pauses.pop_front().expect("a pause is scheduled only for a frame in flight");
+        let (_, frame) =
+            pauses.pop_front().expect("a pause is scheduled only for a frame in flight");
         if let Some((arrives, _)) = pauses.front() {
             self.events.push(*arrives, Key::new(Class::Pause, inbound, 0));
         }
@@ -283,7 +308,8 @@ impl Fabric {
         }
     }
 
-    /// Takes in the packets and pause frames that another partition sent. Its notes stay for the hosts.
+    /// Takes in the packets and pause frames that another partition sent. Its notes stay for the
+    /// hosts.
     pub fn take_in(&mut self, mail: &mut Mail) {
         let Mail { packets, records, .. } = mail;
         let mut records = records.drain(..);
@@ -313,7 +339,9 @@ impl Fabric {
         match link.target {
             Target::Local(inbound) => self.fly_pause(inbound, arrives, frame),
             // NICs obey by themselves: nothing that could be late has a part in it.
-            Target::Jittered(jittered) => self.fly_pause(self.jittered[jittered as usize].0, arrives, frame),
+            Target::Jittered(jittered) => {
+                self.fly_pause(self.jittered[jittered as usize].0, arrives, frame)
+            }
             Target::Remote(partition, inbound) => {
                 self.outbox[partition as usize].pauses.push((arrives, inbound, frame));
             }
@@ -324,7 +352,13 @@ impl Fabric {
                 for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
                     let at = if tap.outgoing { departs } else { arrives };
                     let LinkTap { tap, outgoing, .. } = *tap;
-                    self.captured_pauses.push(PauseRecord { at, tap, outgoing, frame, rate: it.rate });
+                    self.captured_pauses.push(PauseRecord {
+                        at,
+                        tap,
+                        outgoing,
+                        frame,
+                        rate: it.rate,
+                    });
                 }
                 if !lost {
                     let plain = it.plain;
@@ -393,6 +427,8 @@ impl Wire for Ports<'_> {
         self.fabric.send_pause(self.first + port as u32, frame, departs);
     }
     fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time) {
-        self.fabric.events.push(at, Key::new(Class::PauseCheck, self.first + port as u32, target.number()));
+        self.fabric
+            .events
+            .push(at, Key::new(Class::PauseCheck, self.first + port as u32, target.number()));
     }
 }

@@ -1,7 +1,8 @@
 //! Packets in flight on links: a FIFO a link, all in one slab of chunks.
 //!
-//! A queue that has once been long would keep a long ring for ever, and there are many links; chunks go back to the slab
-//! as soon as they are empty, so the memory is that of the packets that are in flight now.
+//! A queue that has once been long would keep a long ring for ever, and there are many links;
+//! chunks go back to the slab as soon as they are empty, so the memory is that of the packets that
+//! are in flight now.
 //!
 //! Invariant: what is pushed on a link comes out of it once, in order.
 
@@ -58,7 +59,10 @@ impl Default for Flight {
 impl Chunks {
     fn allocate(&mut self, first: Time, id: PacketId) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
-            push_tight(&mut self.chunks, Chunk { first, entries: [Entry::default(); ENTRIES], next: END, len: 1 });
+            push_tight(
+                &mut self.chunks,
+                Chunk { first, entries: [Entry::default(); ENTRIES], next: END, len: 1 },
+            );
             (self.chunks.len() - 1) as u32
         });
         let chunk = &mut self.chunks[number as usize];

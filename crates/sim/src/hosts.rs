@@ -1,15 +1,17 @@
 //! The hosts of one partition: applications and connections, and the driver of their nodes.
 //!
-//! What lies between a connection and the link is [`millpond_core::host`]. Here are its endpoints, and
-//! the events and links that it is driven by (`wire`).
+//! What lies between a connection and the link is [`millpond_core::host`]. Here are its endpoints,
+//! and the events and links that it is driven by (`wire`).
 //!
-//! A connection has a sending side at one host and a receiving side at the other, each in its host's partition. The two
-//! sides speak through packets; what the simulation itself must know (that a connection exists, that it is over) goes by
-//! [`Note`]. Data packets carry the receiver's slot and acknowledgements the sender's, so the per-packet path looks
-//! nothing up; only the packets of the first round trip, which cannot know the slot yet, are found by flow id.
+//! A connection has a sending side at one host and a receiving side at the other, each in its
+//! host's partition. The two sides speak through packets; what the simulation itself must know
+//! (that a connection exists, that it is over) goes by [`Note`]. Data packets carry the receiver's
+//! slot and acknowledgements the sender's, so the per-packet path looks nothing up; only the
+//! packets of the first round trip, which cannot know the slot yet, are found by flow id.
 //!
-//! Invariant: each flow that starts makes exactly one record, and a packet of a connection that is over is answered or
-//! ignored as if the connection were still there, whatever partition its other side is in.
+//! Invariant: each flow that starts makes exactly one record, and a packet of a connection that is
+//! over is answered or ignored as if the connection were still there, whatever partition its other
+//! side is in.
 
 mod answering;
 mod counting;
@@ -40,7 +42,9 @@ use millpond_core::host::{self, CoreCounts, Egress, Ingress, LimitCounts, Markin
 use millpond_core::packet::{Body, Kind, NONE, Side, TTL, flags};
 use millpond_core::random::mix64;
 use millpond_core::switch::pause::PauseFrame;
-use millpond_core::{Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Time, TrafficClass};
+use millpond_core::{
+    Ecn, FlowId, HostId, Importance, Mapping, Packet, PacketId, Time, TrafficClass,
+};
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 pub use pulling::PULL;
@@ -101,7 +105,8 @@ pub struct Receiving {
     delivered: u64,
     /// Where the present flow or message ends.
     ends: u64,
-    /// When the present message of a persistent connection was asked for; `Time::MAX`: none is under way.
+    /// When the present message of a persistent connection was asked for; `Time::MAX`: none is
+    /// under way.
     asked: Time,
     /// Bytes delivered in the measured time.
     measured: u64,
@@ -130,7 +135,8 @@ pub struct HostCounters {
     pub started: u64,
     /// Flows over.
     pub completed: u64,
-    /// Flows started and not over; the sum over all partitions is what is under way (one partition's may be negative).
+    /// Flows started and not over; the sum over all partitions is what is under way (one
+    /// partition's may be negative).
     pub active: i64,
     /// Segments sent again.
     pub retransmitted: u64,
@@ -181,7 +187,8 @@ pub struct Hosts {
     pub waiting: Waiting,
     /// Flows that are over, with the time at which they were.
     pub flow_records: Vec<(Time, FlowRecord)>,
-    /// By flow that is open at the end: packets that its receiver got out of order, and changes of path.
+    /// By flow that is open at the end: packets that its receiver got out of order, and changes of
+    /// path.
     pub open_counts: Vec<(FlowId, u32, u32)>,
     /// Queries that are over.
     pub query_records: Vec<(Time, QueryRecord)>,
@@ -189,7 +196,8 @@ pub struct Hosts {
     pub rtts: Vec<(Time, FlowId, Time)>,
     /// What receive queues did, if that is recorded.
     pub poll_records: Vec<PollRecord>,
-    /// Bytes delivered in the measured time, by (source, destination), of the pairs that had some to send in it.
+    /// Bytes delivered in the measured time, by (source, destination), of the pairs that had some
+    /// to send in it.
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// By class: bytes that connections delivered which are gone; empty unless goodput is sampled.
     gone: Vec<u64>,
@@ -207,7 +215,9 @@ fn five_tuple_hash(src: HostId, dst: HostId, flow: FlowId) -> u32 {
 #[inline]
 fn of_subflow(hash: u32, mapping: Option<Mapping>) -> u32 {
     match mapping {
-        Some(Mapping { subflow, .. }) if subflow > 0 => mix64(u64::from(hash) << 8 | u64::from(subflow)) as u32,
+        Some(Mapping { subflow, .. }) if subflow > 0 => {
+            mix64(u64::from(hash) << 8 | u64::from(subflow)) as u32
+        }
         _ => hash,
     }
 }
@@ -216,7 +226,14 @@ impl Hosts {
     /// Hosts without connections.
     pub fn new(shared: Arc<Shared>, hosts: Vec<Host>) -> Hosts {
         Hosts {
-            gone: vec![0; if shared.plan.capture.goodput.is_some() { shared.plan.traffic.classes.len() } else { 0 }],
+            gone: vec![
+                0;
+                if shared.plan.capture.goodput.is_some() {
+                    shared.plan.traffic.classes.len()
+                } else {
+                    0
+                }
+            ],
             messages: messages::of_hosts(&shared, hosts.len()),
             message_counts: MessageCounts::default(),
             shared,

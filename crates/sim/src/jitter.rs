@@ -1,11 +1,12 @@
-//! How late a host is with a packet: what its stack, NIC and interrupts take, which is never twice the same
-//! (`host.jitter`). One [`Jitter`] for what it sends and one for what it receives.
+//! How late a host is with a packet: what its stack, NIC and interrupts take, which is never twice
+//! the same (`host.jitter`). One [`Jitter`] for what it sends and one for what it receives.
 //!
-//! Without it, packets of several senders come to a queue at one instant again and again, and whose packet finds the last
-//! place is decided once for the whole run (Floyd and Jacobson: On traffic phase effects in packet-switched gateways,
-//! Internetworking: Research and Experience 3, 1992).
+//! Without it, packets of several senders come to a queue at one instant again and again, and whose
+//! packet finds the last place is decided once for the whole run (Floyd and Jacobson: On traffic
+//! phase effects in packet-switched gateways, Internetworking: Research and Experience 3, 1992).
 //!
-//! Invariant: packets stay in order, none is early, and none later than its own delay but for the packet before it.
+//! Invariant: packets stay in order, none is early, and none later than its own delay but for the
+//! packet before it.
 
 use millpond_core::Time;
 use millpond_core::random::Stream;

@@ -1,12 +1,13 @@
-//! What the controller tells the edges and the switches of a run: lists of labels by pair of leaves, anew after each
-//! failure, and each switch's entries.
+//! What the controller tells the edges and the switches of a run: lists of labels by pair of
+//! leaves, anew after each failure, and each switch's entries.
 //!
-//! The controller is [`millpond_core::edge::controller`], a pure function; when its lists change follows from the plan's
-//! failures, so they are worked out before the run and no message is exchanged. Switches keep the entries that they were
-//! given at first: what a failure changes is over which trees hosts send.
+//! The controller is [`millpond_core::edge::controller`], a pure function; when its lists change
+//! follows from the plan's failures, so they are worked out before the run and no message is
+//! exchanged. Switches keep the entries that they were given at first: what a failure changes is
+//! over which trees hosts send.
 //!
-//! Where switches do not follow labels they hash, and the edge writes a hash of flow and flowcell instead (the paper's
-//! Presto + ECMP).
+//! Where switches do not follow labels they hash, and the edge writes a hash of flow and flowcell
+//! instead (the paper's Presto + ECMP).
 //!
 //! Invariant: what a list says depends on the plan and the time alone.
 
@@ -44,7 +45,8 @@ pub struct LabelPlan {
     leaf_of: Vec<u16>,
     /// In the order of time; the first from the beginning.
     epochs: Vec<Epoch>,
-    /// All lists that any pair has at any time; the first is that of a leaf and itself. None is empty.
+    /// All lists that any pair has at any time; the first is that of a leaf and itself. None is
+    /// empty.
     lists: Vec<Vec<u16>>,
 }
 
@@ -73,12 +75,17 @@ impl Controller {
 fn network(topology: &Topology) -> (Network, Vec<u32>) {
     let (mut links, mut numbers) = (Vec::new(), Vec::new());
     for (number, link) in topology.links.iter().enumerate() {
-        if let (End::Switch { switch: a, port: pa }, End::Switch { switch: b, port: pb }) = (link.a, link.b) {
+        if let (End::Switch { switch: a, port: pa }, End::Switch { switch: b, port: pb }) =
+            (link.a, link.b)
+        {
             links.push(FabricLink { ends: [(a, pa), (b, pb)], rate: link.rate });
             numbers.push(number as u32);
         }
     }
-    (Network { leaves: topology.leaves(), switches: topology.switches.len() as u32, links }, numbers)
+    (
+        Network { leaves: topology.leaves(), switches: topology.switches.len() as u32, links },
+        numbers,
+    )
 }
 
 /// By switch: its entries.
@@ -108,8 +115,12 @@ impl LabelPlan {
         let mut known = BTreeMap::from([(vec![0], 0)]);
         for from in changes(plan) {
             let delay = plan.edge.load_balancing.controller_delay();
-            let is_alive =
-                |link: u32| !plan.failures.iter().any(|f| f.link == numbers[link as usize] && is_known(f, delay, from));
+            let is_alive = |link: u32| {
+                !plan
+                    .failures
+                    .iter()
+                    .any(|f| f.link == numbers[link as usize] && is_known(f, delay, from))
+            };
             labels.epoch(from, &network, &trees, is_alive, &mut known);
         }
         Some(labels)
@@ -167,7 +178,8 @@ impl LabelPlan {
 fn changes(plan: &Plan) -> Vec<Time> {
     let mut times = vec![Time::ZERO];
     if let Some(delay) = plan.edge.load_balancing.controller_delay() {
-        let known = plan.failures.iter().flat_map(|f| [f.at, f.until]).filter(|at| *at != Time::MAX);
+        let known =
+            plan.failures.iter().flat_map(|f| [f.at, f.until]).filter(|at| *at != Time::MAX);
         times.extend(known.map(|at| at.saturating_add(delay)));
     }
     times.sort();

@@ -15,7 +15,8 @@
 use millpond_core::Time;
 use millpond_scenario::topology::{End, Topology};
 
-/// More partitions than this gain nothing: there are no more cores to run them, and every pair has a mailbox.
+/// More partitions than this gain nothing: there are no more cores to run them, and every pair has
+/// a mailbox.
 pub const PARTITIONS_MAX: usize = 48;
 /// So many a thread, where there are several: one that is late leaves some of its own to others.
 const PARTITIONS_A_THREAD: usize = 4;
@@ -56,10 +57,13 @@ impl Layout {
         let merge = one || lookahead.is_none_or(|delay| delay == Time::ZERO);
         let window = lookahead.filter(|delay| *delay != Time::ZERO).unwrap_or(WINDOW_UNCUT);
 
-        let with_hosts =
-            (0..topology.leaves()).map(|leaf| group_of_switch[leaf as usize] as usize + 1).max().unwrap_or(0);
+        let with_hosts = (0..topology.leaves())
+            .map(|leaf| group_of_switch[leaf as usize] as usize + 1)
+            .max()
+            .unwrap_or(0);
         let groups = group_of_switch.iter().max().map_or(0, |g| *g as usize + 1);
-        let place = Spread::new(with_hosts, groups - with_hosts, if merge { 1 } else { partitions });
+        let place =
+            Spread::new(with_hosts, groups - with_hosts, if merge { 1 } else { partitions });
         let mut taken = vec![(0u32, 0u32); place.partitions];
         let hosts = (0..topology.hosts).map(|host| {
             let p = place.of(group(End::Host(host)) as usize);
@@ -107,7 +111,11 @@ fn cells(topology: &Topology, places: &[(u16, u32)], window: Time) -> Vec<u32> {
     let mut taken = vec![0; places.iter().map(|place| place.0 as usize + 1).max().unwrap_or(0)];
     for switch in 0..places.len() as u32 {
         let first = first(&mut joined, switch);
-        let cell = if first < switch { cells[first as usize] } else { taken[places[switch as usize].0 as usize] };
+        let cell = if first < switch {
+            cells[first as usize]
+        } else {
+            taken[places[switch as usize].0 as usize]
+        };
         if first == switch {
             taken[places[switch as usize].0 as usize] += 1;
         }
@@ -155,12 +163,14 @@ mod tests {
     use millpond_scenario::plan::Plan;
 
     fn plan(text: &str) -> Plan {
-        let text =
-            format!("duration = \"1ms\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n[topology]\n{text}");
+        let text = format!(
+            "duration = \"1ms\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n[topology]\n{text}"
+        );
         Scenario::parse("t.toml", &text).unwrap().plan(None, &[], None).unwrap()
     }
 
-    const FAT_TREE: &str = "kind = \"fat-tree\"\nk = 4\nhost-link.delay = \"100ns\"\nfabric-link.delay = \"1us\"\n";
+    const FAT_TREE: &str =
+        "kind = \"fat-tree\"\nk = 4\nhost-link.delay = \"100ns\"\nfabric-link.delay = \"1us\"\n";
 
     #[test]
     fn a_switch_and_its_hosts_are_a_cell() {
@@ -176,7 +186,10 @@ mod tests {
         assert_eq!(cores, [0, 0, 1, 1], "cores are shared, too");
         // Edges 0-3 and aggregations 8-11 (by the whole network's numbers) come first, then two
         // cores.
-        assert_eq!([0, 3, 4, 7, 8, 15, 16, 19].map(|switch| two.cells[switch]), [0, 3, 0, 3, 4, 7, 8, 9]);
+        assert_eq!(
+            [0, 3, 4, 7, 8, 15, 16, 19].map(|switch| two.cells[switch]),
+            [0, 3, 0, 3, 4, 7, 8, 9]
+        );
         assert!(Layout::new(&t, 48, true).cells.iter().all(|cell| *cell == 0));
     }
 
@@ -188,6 +201,9 @@ mod tests {
         let t = plan(&format!("kind = \"file\"\n{links}")).topology;
         // Its switches: a, b, c. A link without delay cannot be cut.
         let layout = Layout::new(&t, 48, false);
-        assert_eq!((layout.partitions, layout.cells, layout.window), (1, vec![0, 1, 0], Time::from_us(100)));
+        assert_eq!(
+            (layout.partitions, layout.cells, layout.window),
+            (1, vec![0, 1, 0], Time::from_us(100))
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! The simulator: virtual time.
 //!
-//! It drives the nodes of `millpond-core` from event queues, one a partition, and gives them hosts with transports,
-//! links with delays, and flows. It reads no clock and draws no randomness of its own, so a run is a function of its
-//! plan: [`run`] gives the same records and counts for any number of threads.
+//! It drives the nodes of `millpond-core` from event queues, one a partition, and gives them hosts
+//! with transports, links with delays, and flows. It reads no clock and draws no randomness of its
+//! own, so a run is a function of its plan: [`run`] gives the same records and counts for any
+//! number of threads.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -1,11 +1,13 @@
-//! What crosses from one partition to another at a window's edge: packets, and notes between the two ends of a
-//! connection.
+//! What crosses from one partition to another at a window's edge: packets, and notes between the
+//! two ends of a connection.
 //!
-//! Notes are bookkeeping of the simulation, not of the network: they cost no bandwidth and take no virtual time, and no
-//! decision of a protocol depends on when one is read, as long as it is read before the packets that follow it.
+//! Notes are bookkeeping of the simulation, not of the network: they cost no bandwidth and take no
+//! virtual time, and no decision of a protocol depends on when one is read, as long as it is read
+//! before the packets that follow it.
 //!
-//! Invariant: what is read at one edge is read in an order that is of links and flows alone, whoever shares a partition with
-//! whom: packets in the order of their link, notes in the order of flows.
+//! Invariant: what is read at one edge is read in an order that is of links and flows alone,
+//! whoever shares a partition with whom: packets in the order of their link, notes in the order of
+//! flows.
 
 use millpond_core::packet::Record;
 use millpond_core::switch::pause::PauseFrame;
@@ -39,8 +41,8 @@ pub struct Mail {
 /// Crossings in a page of a mailbox.
 const PAGE: usize = 16;
 
-/// Crossings in order, in pages: there is a mailbox a pair of partitions, they do not all peak at once, and pages of one
-/// size go from one to another through the allocator without slack.
+/// Crossings in order, in pages: there is a mailbox a pair of partitions, they do not all peak at
+/// once, and pages of one size go from one to another through the allocator without slack.
 #[derive(Debug, Default)]
 pub struct Crossings {
     pages: Vec<Vec<Crossing>>,
@@ -171,10 +173,13 @@ pub enum Note {
 }
 
 impl Note {
-    /// The connection that it is about. News is about none; in which order it is read changes nothing.
+    /// The connection that it is about. News is about none; in which order it is read changes
+    /// nothing.
     pub fn flow(&self) -> FlowId {
         match *self {
-            Note::Open(Opening { flow, .. }) | Note::Delivered { flow, .. } | Note::Release(flow) => flow,
+            Note::Open(Opening { flow, .. })
+            | Note::Delivered { flow, .. }
+            | Note::Release(flow) => flow,
             Note::News { node, .. } => node,
         }
     }

@@ -1,4 +1,5 @@
-//! One partition: its nodes, its links, its events. It runs a window at a time and touches nothing outside itself.
+//! One partition: its nodes, its links, its events. It runs a window at a time and touches nothing
+//! outside itself.
 
 use crate::audit::{Audit, Tally};
 use crate::events::{Class, Key};
@@ -95,8 +96,9 @@ impl Partition {
         self.hosts.expect(query);
     }
 
-    /// Takes in what all partitions, itself among them, left for it in the window before. Notes are read in the order of
-    /// flows: the order in which they were written would tell which hosts share a partition.
+    /// Takes in what all partitions, itself among them, left for it in the window before. Notes are
+    /// read in the order of flows: the order in which they were written would tell which hosts
+    /// share a partition.
     pub fn take_in(&mut self, inbox: &mut [Mail]) {
         for mail in inbox.iter_mut().filter(|mail| !mail.is_empty()) {
             self.fabric.take_in(mail);
@@ -137,8 +139,8 @@ impl Partition {
         self.samplers.sample(at, &mut self.switches, &mut self.hosts);
     }
 
-    /// Ends the run at `end`, with the samples that are due by then: its last events may have been long before. A run
-    /// without an end takes no more of them.
+    /// Ends the run at `end`, with the samples that are due by then: its last events may have been
+    /// long before. A run without an end takes no more of them.
     pub fn finish(&mut self, end: Time) {
         if end < Time::END {
             while let Some(at) = self.samplers.next(end) {
@@ -182,7 +184,9 @@ impl Partition {
                             let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
                             node.switch.on_arrival(now, port, id, &mut ports);
                         }
-                        Receiver::Host(host) => self.hosts.on_arrival(now, host, id, &mut self.fabric),
+                        Receiver::Host(host) => {
+                            self.hosts.on_arrival(now, host, id, &mut self.fabric)
+                        }
                         Receiver::Failing(_) => unreachable!("a link ends at a node"),
                     }
                 }
@@ -204,7 +208,8 @@ impl Partition {
         }
     }
 
-    /// The node at an out-link's beginning learns that the link is down, or up again. Hosts have no other.
+    /// The node at an out-link's beginning learns that the link is down, or up again. Hosts have no
+    /// other.
     fn notice(&mut self, out: u32, down: bool) {
         let Receiver::Switch(switch, port) = self.owners[out as usize] else { return };
         self.switches[switch as usize].switch.set_alive(port, !down);
@@ -216,14 +221,17 @@ impl Partition {
         let here = self.fabric.events.here();
         for node in self.switches.iter_mut().filter(|node| node.cell == here) {
             if let Some(changes) = shared.epochs[epoch as usize].changed.get(&node.index) {
-                node.switch.set_routes(shared.plan.topology.routes[node.index as usize].amended(changes));
+                node.switch
+                    .set_routes(shared.plan.topology.routes[node.index as usize].amended(changes));
             }
         }
     }
 
     fn serve_rare(&mut self, now: Time, key: Key) {
         match key.class() {
-            Class::Start if key.source() == WAITED => self.hosts.start_waited(now, key.sequence(), &mut self.fabric),
+            Class::Start if key.source() == WAITED => {
+                self.hosts.start_waited(now, key.sequence(), &mut self.fabric)
+            }
             Class::Start if key.sequence() == 0 => {
                 let starts = &mut self.starts[self.fabric.events.here() as usize];
                 let arrival = starts.pop_front().expect("a start is scheduled only for an arrival");
@@ -241,15 +249,21 @@ impl Partition {
             Class::NicRoom if key.sequence() == NONE => {
                 self.hosts.on_room_for_messages(now, key.source(), &mut self.fabric);
             }
-            Class::NicRoom if key.sequence() == PULL => self.hosts.on_pull(now, key.source(), &mut self.fabric),
+            Class::NicRoom if key.sequence() == PULL => {
+                self.hosts.on_pull(now, key.source(), &mut self.fabric)
+            }
             Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
             Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
-            Class::ReceiverTimer => self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric),
+            Class::ReceiverTimer => {
+                self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric)
+            }
             Class::OrderingTimer => {
                 self.hosts.on_ordering_timer(now, key.source(), key.sequence(), &mut self.fabric);
             }
             Class::Answer => self.hosts.on_answer(now, key.sequence(), &mut self.fabric),
-            Class::Release => self.hosts.on_release(now, key.source(), key.sequence(), &mut self.fabric),
+            Class::Release => {
+                self.hosts.on_release(now, key.source(), key.sequence(), &mut self.fabric)
+            }
             Class::Poll => self.hosts.on_poll(now, key.source(), key.sequence(), &mut self.fabric),
             Class::Pause => match self.fabric.land_pause(key.source()) {
                 (Receiver::Switch(switch, port), frame) => {
@@ -257,11 +271,15 @@ impl Partition {
                     let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
                     node.switch.on_pause(now, port, frame, &mut ports);
                 }
-                (Receiver::Host(host), frame) => self.hosts.on_pause(now, host, frame, &mut self.fabric),
+                (Receiver::Host(host), frame) => {
+                    self.hosts.on_pause(now, host, frame, &mut self.fabric)
+                }
                 (Receiver::Failing(_), _) => unreachable!("a link ends at a node"),
             },
             Class::PauseCheck => {
-                let Receiver::Switch(switch, port) = self.owners[key.source() as usize] else { return };
+                let Receiver::Switch(switch, port) = self.owners[key.source() as usize] else {
+                    return;
+                };
                 let node = &mut self.switches[switch as usize];
                 let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
                 let target = PauseTarget::of_number(key.sequence());
@@ -276,7 +294,10 @@ impl Partition {
     pub fn audit(&self) -> Audit {
         let mut audit = self.fabric.audit.clone();
         let mut in_flight = Tally::default();
-        let ids = self.fabric.in_flight().chain(self.switches.iter().flat_map(|node| node.switch.queued()));
+        let ids = self
+            .fabric
+            .in_flight()
+            .chain(self.switches.iter().flat_map(|node| node.switch.queued()));
         for id in ids.chain(self.hosts.queued()) {
             in_flight.add(self.fabric.packets[id].size);
         }

@@ -5,18 +5,19 @@
 //!        arrivals, hand over records, choose the next window }
 //! ```
 //!
-//! Where a window holds little work, one thread runs windows alone while the others sleep: handing over would cost more
-//! than it saves, most of all on a machine that is busy elsewhere.
+//! Where a window holds little work, one thread runs windows alone while the others sleep: handing
+//! over would cost more than it saves, most of all on a machine that is busy elsewhere.
 //!
 //! A window that could take long is served in parts. Between two parts nothing changes hands and no
 //! record leaves: the observer is asked whether to go on, and that is all. So a part's length
 //! changes no result.
 //!
-//! Windows lie on a fixed grid (the layout's window length) and empty ones are skipped. Threads claim partitions, their
-//! own first and then whatever another has not begun, so a thread that the kernel puts aside holds up one partition and
-//! not all of its share.
+//! Windows lie on a fixed grid (the layout's window length) and empty ones are skipped. Threads
+//! claim partitions, their own first and then whatever another has not begun, so a thread that the
+//! kernel puts aside holds up one partition and not all of its share.
 //!
-//! Invariant: what happens in a window depends on the plan alone; the number of threads decides only who computes it.
+//! Invariant: what happens in a window depends on the plan alone; the number of threads decides
+//! only who computes it.
 
 mod director;
 mod watch;
@@ -36,7 +37,9 @@ use director::{Ahead, Director};
 use millpond_core::counters::Counters;
 use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
 use millpond_core::{FlowId, HostId, Time};
-use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use millpond_results::{
+    ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{Arrivals, Event};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +64,8 @@ pub struct Standing {
     pub completed: u64,
 }
 
-/// Who watches a run and receives its records, in an order that is the same for any number of threads.
+/// Who watches a run and receives its records, in an order that is the same for any number of
+/// threads.
 pub trait Observer: Send {
     /// The first error that receiving a record may end in.
     type Error: Send;
@@ -81,7 +85,8 @@ pub trait Observer: Send {
     fn connection(&mut self, _record: &ConnectionRecord) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// A packet was captured. In the order of (time, capture), and of two at once the outgoing one first.
+    /// A packet was captured. In the order of (time, capture), and of two at once the outgoing one
+    /// first.
     fn packet(&mut self, _record: &PacketRecord) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -114,9 +119,11 @@ pub struct Outcome {
     pub deflected: u64,
     /// Frames of switches that stop a priority.
     pub pause_frames: u64,
-    /// Application bytes delivered in the measured time, by (source, destination), of the pairs that had some to send.
+    /// Application bytes delivered in the measured time, by (source, destination), of the pairs
+    /// that had some to send.
     pub pairs: BTreeMap<(HostId, HostId), u64>,
-    /// Application bytes delivered since the beginning, by class, at each multiple of `[capture] goodput`.
+    /// Application bytes delivered since the beginning, by class, at each multiple of `[capture]
+    /// goodput`.
     pub delivered: Vec<Vec<u64>>,
     /// The flows whose connections were sampled.
     pub sampled: BTreeSet<FlowId>,
@@ -156,28 +163,41 @@ impl NotStarted {
         let Some(graph) = &plan.traffic.dependencies else { return NotStarted::default() };
         started.sort_unstable();
         late.sort_unstable();
-        let all =
-            (0..graph.flows.len() as u32).filter(|node| started.binary_search(&(graph.first_flow + node)).is_err());
-        let is_late =
-            |node: &u32| graph.waits_for(*node) == 0 || late.binary_search(&(graph.first_flow + node)).is_ok();
+        let all = (0..graph.flows.len() as u32)
+            .filter(|node| started.binary_search(&(graph.first_flow + node)).is_err());
+        let is_late = |node: &u32| {
+            graph.waits_for(*node) == 0 || late.binary_search(&(graph.first_flow + node)).is_ok()
+        };
         let (late, waiting): (Vec<u32>, Vec<u32>) = all.partition(is_late);
-        let flows = |nodes: Vec<u32>| nodes.into_iter().map(|node| graph.first_flow + node).collect();
+        let flows =
+            |nodes: Vec<u32>| nodes.into_iter().map(|node| graph.first_flow + node).collect();
         NotStarted { waiting: flows(waiting), late: flows(late) }
     }
 }
 
 /// Runs a plan with this many threads (at least one).
-pub fn run<O: Observer>(plan: &Plan, threads: usize, observer: &mut O) -> Result<Outcome, O::Error> {
+pub fn run<O: Observer>(
+    plan: &Plan,
+    threads: usize,
+    observer: &mut O,
+) -> Result<Outcome, O::Error> {
     run_in_parts(plan, threads, observer, part(plan))
 }
 
 /// The same with windows in parts of this length.
-fn run_in_parts<O: Observer>(plan: &Plan, threads: usize, observer: &mut O, part: Time) -> Result<Outcome, O::Error> {
+fn run_in_parts<O: Observer>(
+    plan: &Plan,
+    threads: usize,
+    observer: &mut O,
+    part: Time,
+) -> Result<Outcome, O::Error> {
     let (shared, partitions) = build(plan, layout::partitions(threads));
     let count = partitions.len();
     let threads = threads.clamp(1, count);
     let stage = Stage {
-        inboxes: (0..count).map(|_| Mutex::new((0..count).map(|_| Mail::default()).collect())).collect(),
+        inboxes: (0..count)
+            .map(|_| Mutex::new((0..count).map(|_| Mail::default()).collect()))
+            .collect(),
         claimed: (0..count).map(|_| AtomicU64::new(0)).collect(),
         partitions: partitions.into_iter().map(Mutex::new).collect(),
         end: AtomicU64::new(0),
@@ -240,7 +260,13 @@ struct Stage {
 
 impl Stage {
     /// One thread's part of the run.
-    fn work<O: Observer>(&self, thread: usize, threads: usize, director: &Mutex<Director<'_, O>>, barrier: &Barrier) {
+    fn work<O: Observer>(
+        &self,
+        thread: usize,
+        threads: usize,
+        director: &Mutex<Director<'_, O>>,
+        barrier: &Barrier,
+    ) {
         let count = self.partitions.len();
         // A contiguous share each; then the others' shares, from their ends.
         let own = |t: usize| t * count / threads..(t + 1) * count / threads;
@@ -253,8 +279,12 @@ impl Stage {
             let end = Time::from_ps(self.end.load(Ordering::Acquire));
             let served = catch_unwind(AssertUnwindSafe(|| {
                 for &p in &order {
-                    let claim =
-                        self.claimed[p].compare_exchange(window - 1, window, Ordering::AcqRel, Ordering::Relaxed);
+                    let claim = self.claimed[p].compare_exchange(
+                        window - 1,
+                        window,
+                        Ordering::AcqRel,
+                        Ordering::Relaxed,
+                    );
                     if claim.is_ok() {
                         self.serve(p, end);
                     }
@@ -313,8 +343,8 @@ impl Stage {
         self.alone.store(director.is_quiet(&partitions), Ordering::Release);
     }
 
-    /// After the last window: has all mail read, and what is answered to it, since a note may open a connection whose other
-    /// side is to be told.
+    /// After the last window: has all mail read, and what is answered to it, since a note may open
+    /// a connection whose other side is to be told.
     fn deliver_last_mail(&self) {
         let mut partitions: Vec<_> = self.partitions.iter().map(lock).collect();
         loop {
@@ -327,7 +357,8 @@ impl Stage {
         }
     }
 
-    /// Moves what partitions left for each other into their inboxes. Says whether there was anything.
+    /// Moves what partitions left for each other into their inboxes. Says whether there was
+    /// anything.
     fn exchange(&self, partitions: &mut [std::sync::MutexGuard<'_, Partition>]) -> bool {
         let mut any = false;
         for (from, partition) in partitions.iter_mut().enumerate() {
@@ -345,8 +376,10 @@ impl Stage {
 /// How long a part of a window may be: from the topology alone, so that parts, too, are the same in
 /// every run.
 fn part(plan: &Plan) -> Time {
-    let bps: u128 =
-        plan.topology.links[..plan.topology.hosts as usize].iter().map(|link| u128::from(link.rate.bps())).sum();
+    let bps: u128 = plan.topology.links[..plan.topology.hosts as usize]
+        .iter()
+        .map(|link| u128::from(link.rate.bps()))
+        .sum();
     let bits = PACKETS_A_PART * u128::from(plan.host.mtu) * 8;
     let ps = bits * 1_000_000_000_000 / bps.max(1);
     Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX).max(1))
@@ -420,11 +453,19 @@ mod tests {
         let run = |threads, part| {
             let mut seen = Seen::default();
             let outcome = run_in_parts(&plan, threads, &mut seen, part).unwrap();
-            (seen.flows, outcome.simulated, outcome.audit.events, outcome.audit.hops, outcome.queue_bytes_max)
+            (
+                seen.flows,
+                outcome.simulated,
+                outcome.audit.events,
+                outcome.audit.hops,
+                outcome.queue_bytes_max,
+            )
         };
         let whole = run(1, Time::MAX);
         assert!(whole.0.len() > 10 && whole.0.iter().all(|flow| flow.finish.is_some()));
-        for (threads, part) in [(1, Time::from_us(130)), (2, Time::from_us(130)), (1, Time::from_ns(7_001))] {
+        for (threads, part) in
+            [(1, Time::from_us(130)), (2, Time::from_us(130)), (1, Time::from_ns(7_001))]
+        {
             assert!(run(threads, part) == whole, "{threads} threads, parts of {part}");
         }
     }
@@ -451,6 +492,9 @@ mod tests {
         });
         let window = Time::from_ms(2).as_ps();
         let stopped: Vec<Time> = stopped.collect();
-        assert!(stopped.iter().any(|at| !at.as_ps().is_multiple_of(window)), "{stopped:?}: some are amid a window");
+        assert!(
+            stopped.iter().any(|at| !at.as_ps().is_multiple_of(window)),
+            "{stopped:?}: some are amid a window"
+        );
     }
 }

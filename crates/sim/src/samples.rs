@@ -101,12 +101,14 @@ impl Samplers {
 
     /// How many rows wait.
     pub fn waiting(&self) -> usize {
-        self.queues.records.len() + self.connections.as_ref().map_or(0, |sampler| sampler.records.len())
+        self.queues.records.len()
+            + self.connections.as_ref().map_or(0, |sampler| sampler.records.len())
     }
 
     /// Hands over the rows that wait.
     pub fn take(&mut self) -> (Vec<QueueRecord>, Vec<ConnectionRecord>) {
-        let connections = self.connections.as_mut().map(|sampler| std::mem::take(&mut sampler.records));
+        let connections =
+            self.connections.as_mut().map(|sampler| std::mem::take(&mut sampler.records));
         (std::mem::take(&mut self.queues.records), connections.unwrap_or_default())
     }
 }
@@ -133,13 +135,22 @@ impl QueueSampler {
             let has = |end: End| ports.binary_search(&end).is_ok();
             for it in switches {
                 chosen.extend(
-                    (0..sites[it.index as usize].ports).map(|port| has(End::Switch { switch: it.index, port })),
+                    (0..sites[it.index as usize].ports)
+                        .map(|port| has(End::Switch { switch: it.index, port })),
                 );
             }
-            nics = (0..hosts.hosts.len() as u32).filter(|n| has(End::Host(hosts.hosts[*n as usize].id))).collect();
+            nics = (0..hosts.hosts.len() as u32)
+                .filter(|n| has(End::Host(hosts.hosts[*n as usize].id)))
+                .collect();
         }
         let held = Vec::new();
-        QueueSampler { clock: Clock::new(capture.map(|c| c.every)), chosen, nics, held, records: Vec::new() }
+        QueueSampler {
+            clock: Clock::new(capture.map(|c| c.every)),
+            chosen,
+            nics,
+            held,
+            records: Vec::new(),
+        }
     }
 
     /// The chosen ports that hold something just before `at`, and those that have become empty
@@ -188,7 +199,12 @@ struct ConnectionSampler {
 impl ConnectionSampler {
     fn new(capture: ConnectionCapture) -> ConnectionSampler {
         let clock = Clock::new(Some(capture.every));
-        ConnectionSampler { clock, capture: Arc::new(capture), chosen: BTreeSet::new(), records: Vec::new() }
+        ConnectionSampler {
+            clock,
+            capture: Arc::new(capture),
+            chosen: BTreeSet::new(),
+            records: Vec::new(),
+        }
     }
 
     /// A row for each chosen connection that is open just before `at`.
@@ -213,12 +229,16 @@ pub struct ConnectionFilter {
 impl ConnectionFilter {
     /// As the plan asks.
     pub fn new(plan: &CapturePlan) -> ConnectionFilter {
-        ConnectionFilter { max: plan.connections.as_ref().map_or(0, |c| c.max), kept: BTreeSet::new() }
+        ConnectionFilter {
+            max: plan.connections.as_ref().map_or(0, |c| c.max),
+            kept: BTreeSet::new(),
+        }
     }
 
     /// Whether a row is kept. Rows come in the order of (time, flow).
     pub fn keeps(&mut self, record: &ConnectionRecord) -> bool {
-        self.kept.contains(&record.flow) || (self.kept.len() < self.max && self.kept.insert(record.flow))
+        self.kept.contains(&record.flow)
+            || (self.kept.len() < self.max && self.kept.insert(record.flow))
     }
 
     /// The flows of the rows that were kept.

@@ -35,8 +35,14 @@ impl Rounds {
         let params = HederaParams { period, ..params.clone() };
         let Controller { network, trees, links } = Controller::new(plan);
         let leaves = plan.topology.attachment.hosts.iter().map(|(leaf, _)| *leaf);
-        let hosts: Vec<_> = leaves.zip(&plan.topology.links).map(|(leaf, link)| (leaf, link.rate)).collect();
-        Some(Rounds { scheduler: Scheduler::new(network, trees, &hosts, &params), period, next: period, links })
+        let hosts: Vec<_> =
+            leaves.zip(&plan.topology.links).map(|(leaf, link)| (leaf, link.rate)).collect();
+        Some(Rounds {
+            scheduler: Scheduler::new(network, trees, &hosts, &params),
+            period,
+            next: period,
+            links,
+        })
     }
 
     /// Tells what they have done.
@@ -52,13 +58,17 @@ impl Rounds {
             readings.sort_unstable_by_key(|it| it.flow);
             let (plan, at) = (&shared.plan, self.next);
             let delay = plan.edge.load_balancing.controller_delay();
-            let is_dead = |link: u32| plan.failures.iter().any(|f| f.link == link && is_known(f, delay, at));
-            for change in self.scheduler.round(&readings, |link| !is_dead(self.links[link as usize])) {
+            let is_dead =
+                |link: u32| plan.failures.iter().any(|f| f.link == link && is_known(f, delay, at));
+            for change in
+                self.scheduler.round(&readings, |link| !is_dead(self.links[link as usize]))
+            {
                 let partition = shared.partition_of_host(change.src);
                 partitions[usize::from(partition)].hosts.pin(change.flow, change.label);
             }
             // Without flows no round changes anything.
-            let rounds = if readings.is_empty() { (until - at).as_ps() / self.period.as_ps() } else { 0 };
+            let rounds =
+                if readings.is_empty() { (until - at).as_ps() / self.period.as_ps() } else { 0 };
             self.next = at + self.period * (rounds + 1);
         }
     }

@@ -82,7 +82,10 @@ impl Shared {
         let mss = transport.tcp.mss;
         let speaking = plan.edge.virtual_switch.speaking();
         let is_admitted = plan.edge.virtual_switch.admits();
-        let whole = plan.host.segment_offload.map_or(1, |bytes| (bytes.get() / u64::from(mss)).max(1) as u32);
+        let whole = plan
+            .host
+            .segment_offload
+            .map_or(1, |bytes| (bytes.get() / u64::from(mss)).max(1) as u32);
         Shared {
             handshake: plan.transport.handshake,
             mss,

@@ -1,4 +1,5 @@
-//! Slots for connections: recycled when they end, found by slot on the per-packet path and by flow id elsewhere.
+//! Slots for connections: recycled when they end, found by slot on the per-packet path and by flow
+//! id elsewhere.
 //!
 //! Invariant: a flow id is in the table exactly while its slot is occupied.
 

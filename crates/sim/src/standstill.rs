@@ -81,8 +81,12 @@ pub struct Islands {
 impl Islands {
     /// Of a plan; `None`: all hosts are joined.
     pub fn of(plan: &Plan) -> Option<Islands> {
-        let dead: BTreeSet<u32> =
-            plan.failures.iter().filter(|f| f.is_outage() && f.until == Time::MAX).map(|f| f.link).collect();
+        let dead: BTreeSet<u32> = plan
+            .failures
+            .iter()
+            .filter(|f| f.is_outage() && f.until == Time::MAX)
+            .map(|f| f.link)
+            .collect();
         if dead.is_empty() {
             return None;
         }
@@ -100,7 +104,10 @@ impl Islands {
         let of: Vec<u32> = (0..hosts).map(|host| root(&mut parent, host) as u32).collect();
         let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
         of.iter().for_each(|island| *sizes.entry(*island).or_insert(0) += 1);
-        let main = sizes.iter().max_by_key(|(island, size)| (**size, u32::MAX - **island)).map_or(0, |(it, _)| *it);
+        let main = sizes
+            .iter()
+            .max_by_key(|(island, size)| (**size, u32::MAX - **island))
+            .map_or(0, |(it, _)| *it);
         (sizes.len() > 1).then_some(Islands { of, main })
     }
 
@@ -153,7 +160,8 @@ type AllHeld<'a> = BTreeMap<(u32, u16), Vec<(&'a Packet, PauseTarget)>>;
 
 impl<'a> Network<'a> {
     fn new(plan: &'a Plan, partitions: &'a [&mut Partition]) -> Network<'a> {
-        let nodes = partitions.iter().flat_map(|p| p.switches.iter().map(|node| (node, &p.fabric.packets)));
+        let nodes =
+            partitions.iter().flat_map(|p| p.switches.iter().map(|node| (node, &p.fabric.packets)));
         Network {
             topology: &plan.topology,
             lossy: plan.failures.iter().map(|failure| failure.link).collect(),
@@ -188,7 +196,10 @@ impl<'a> Network<'a> {
         let of = |((switch, port), targets): (&(u32, u16), &Vec<PauseTarget>)| {
             let (node, packets) = self.switches[switch];
             let held = node.switch.held(*port, targets, packets);
-            ((*switch, *port), held.into_iter().map(|(id, target)| (&packets[id], target)).collect())
+            (
+                (*switch, *port),
+                held.into_iter().map(|(id, target)| (&packets[id], target)).collect(),
+            )
         };
         targets.iter().map(of).collect()
     }
@@ -196,7 +207,9 @@ impl<'a> Network<'a> {
     /// Whether a stop lasts while these packets are held.
     fn lasts(&self, stop: &Stop, held: &AllHeld<'_>) -> bool {
         let (switch, port) = stop.by;
-        let left = held.range((switch, 0)..=(switch, u16::MAX)).flat_map(|(_, held)| held.iter().map(|(it, _)| *it));
+        let left = held
+            .range((switch, 0)..=(switch, u16::MAX))
+            .flat_map(|(_, held)| held.iter().map(|(it, _)| *it));
         self.switches[&switch].0.switch.stays_stopped(port, stop.target, left)
     }
 
@@ -206,7 +219,9 @@ impl<'a> Network<'a> {
         let node = self.switches[&switch].0;
         let mut here = held.range((switch, 0)..=(switch, u16::MAX));
         let (at, target) = here.find_map(|(at, held)| {
-            let own = held.iter().find(|(packet, _)| node.switch.counts_for(packet, ingress, stop.target))?;
+            let own = held
+                .iter()
+                .find(|(packet, _)| node.switch.counts_for(packet, ingress, stop.target))?;
             Some((*at, own.1))
         })?;
         stops.iter().find(|next| next.at == at && next.target == target).copied()
@@ -232,7 +247,8 @@ impl Deadlock {
                 break held;
             }
         };
-        let mut flows: Vec<FlowId> = held.values().flatten().map(|(packet, _)| packet.flow).collect();
+        let mut flows: Vec<FlowId> =
+            held.values().flatten().map(|(packet, _)| packet.flow).collect();
         flows.sort_unstable();
         flows.dedup();
         Some(Deadlock { cycle: cycle(&network, &stops, &held), stops: stops.len(), flows })
@@ -246,7 +262,11 @@ fn cycle(network: &Network<'_>, stops: &[Stop], held: &AllHeld<'_>) -> Vec<Stop>
     while let Some(stop) = next {
         if let Some(from) = way.iter().position(|earlier| *earlier == stop) {
             let mut cycle = way.split_off(from);
-            let first = cycle.iter().enumerate().min_by_key(|(_, stop)| **stop).map_or(0, |(place, _)| place);
+            let first = cycle
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, stop)| **stop)
+                .map_or(0, |(place, _)| place);
             cycle.rotate_left(first);
             return cycle;
         }

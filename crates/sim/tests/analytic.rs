@@ -5,7 +5,8 @@ mod common;
 use common::{exact as plan, simulate};
 use millpond_core::Time;
 
-/// Hosts on one switch: 10 Gb/s, 1 µs a link; 1,500-byte packets take 1.2 µs to send, 40-byte packets 32 ns.
+/// Hosts on one switch: 10 Gb/s, 1 µs a link; 1,500-byte packets take 1.2 µs to send, 40-byte
+/// packets 32 ns.
 fn one_switch(hosts: u32, traffic: &str, transport: &str) -> String {
     format!(
         r#"
@@ -65,16 +66,19 @@ fn one_window() {
     }
 }
 
-/// Two windows: the first acknowledgement releases two more segments while the window's tail is still being sent.
+/// Two windows: the first acknowledgement releases two more segments while the window's tail is
+/// still being sent.
 #[test]
 fn slow_start_keeps_a_short_path_busy() {
     let text = one_switch(2, &one_flow(1460 * 30), "initial-window = 10");
     let (_, records) = simulate(&plan(&text, &[("switch.buffer.packets", "1000")]), 1);
-    // The first acknowledgement is back after 6.464 µs, before ten packets have left (12 µs): the link never idles.
+    // The first acknowledgement is back after 6.464 µs, before ten packets have left (12 µs): the
+    // link never idles.
     assert_eq!(records.flows[0].fct(), Some(Time::from_ns(30 * 1_200 + 1_000 + 1_200 + 1_000)));
 }
 
-/// Sixteen hosts send one packet each to the same host at once; four may wait and one is on the wire.
+/// Sixteen hosts send one packet each to the same host at once; four may wait and one is on the
+/// wire.
 #[test]
 fn incast_into_drop_tail() {
     let traffic = r#"
@@ -89,7 +93,8 @@ fn incast_into_drop_tail() {
         start = "1us"
         "#;
     let (outcome, records) = simulate(&plan(&one_switch(17, traffic, ""), &[]), 1);
-    let mut fct: Vec<u64> = records.flows.iter().filter_map(|f| f.fct()).map(|t| t.as_ps()).collect();
+    let mut fct: Vec<u64> =
+        records.flows.iter().filter_map(|f| f.fct()).map(|t| t.as_ps()).collect();
     fct.sort();
     let expected: Vec<u64> = (0..5).map(|i| 4_400_000 + i * 1_200_000).collect();
     assert_eq!(fct, expected);
@@ -99,7 +104,8 @@ fn incast_into_drop_tail() {
     assert_eq!((records.queries[0].completed, records.queries[0].finish), (5, None));
 }
 
-/// The eleven that were dropped come again when their timer fires: 1 s for a connection without a sample (RFC 6298 §2.1).
+/// The eleven that were dropped come again when their timer fires: 1 s for a connection without a
+/// sample (RFC 6298 §2.1).
 #[test]
 fn a_lone_packet_that_is_lost_waits_for_the_initial_timeout() {
     let traffic = r#"
@@ -139,8 +145,8 @@ fn strict_priority_lets_the_urgent_pass() {
         let (_, records) = simulate(&plan, 1);
         records.flows.iter().find(|f| f.class == 1).and_then(|f| f.fct())
     };
-    // Two bulk packets arrive every 1.2 µs from 2.2 µs on, one leaves. At 7.2 µs, when the urgent one arrives, ten have
-    // come, the fifth to leave is on the wire until 8.2 µs and five wait.
+    // Two bulk packets arrive every 1.2 µs from 2.2 µs on, one leaves. At 7.2 µs, when the urgent
+    // one arrives, ten have come, the fifth to leave is on the wire until 8.2 µs and five wait.
     assert_eq!(fct("fifo"), Some(Time::from_ns(8_200 + 5 * 1_200 + 1_200 + 1_000 - 5_000)));
     assert_eq!(fct("strict-priority"), Some(Time::from_ns(8_200 + 1_200 + 1_000 - 5_000)));
 }

@@ -49,7 +49,11 @@ const FEW: (&str, &str) = ("switch.queue.queues", "3");
 fn nothing_is_lost_within_the_buffer() {
     for set in [&[][..], &[FEW], &[("switch.queue.vfids", "8")], &[("transport.kind", "dcqcn")]] {
         let (outcome, records) = simulate(&plan(INCAST, set), 2);
-        let counts = (outcome.audit.dropped_total().packets, outcome.hosts.retransmitted, outcome.hosts.timeouts);
+        let counts = (
+            outcome.audit.dropped_total().packets,
+            outcome.hosts.retransmitted,
+            outcome.hosts.timeouts,
+        );
         println!("{set:?}: {} frames, {}", outcome.pause_frames, outcome.queue_bytes_max);
         assert_eq!(counts, (0, 0, 0), "{set:?}");
         assert!(outcome.pause_frames > 100 && outcome.counters.get("bfc", "paused_us") > 100);
@@ -112,7 +116,8 @@ fn goodputs(set: &[(&str, &str)]) -> (f64, f64) {
     assert_eq!(outcome.audit.dropped_total().packets, 0, "{set:?}");
     let seconds = (outcome.simulated - plan.warm_up).as_s_f64();
     let of = |dst: u32| {
-        let bytes: u64 = outcome.pairs.iter().filter(|(pair, _)| pair.1 == dst).map(|(_, bytes)| *bytes).sum();
+        let bytes: u64 =
+            outcome.pairs.iter().filter(|(pair, _)| pair.1 == dst).map(|(_, bytes)| *bytes).sum();
         bytes as f64 * 8.0 / seconds / 1e9
     };
     (of(5), of(4))
@@ -136,7 +141,8 @@ fn a_victim_is_not_stopped_with_others() {
 #[test]
 fn only_what_is_queued_is_paused() {
     let (outcome, records) = simulate(&exact(VICTIM, &[]), 1);
-    let mut flows: Vec<PauseTarget> = records.pauses.iter().map(|pause| pause.frame.target).collect();
+    let mut flows: Vec<PauseTarget> =
+        records.pauses.iter().map(|pause| pause.frame.target).collect();
     flows.sort_unstable();
     flows.dedup();
     assert_eq!(flows.len(), 3, "{flows:?}");
@@ -155,9 +161,15 @@ fn no_pause_is_for_ever() {
         let (outcome, records) = simulate(&exact(VICTIM, &set), 1);
         assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "{set:?}");
         let bfc = |name| outcome.counters.get("bfc", name);
-        assert!(bfc("episodes") > 0 && bfc("episodes") == bfc("resume_frames"), "{:?}", outcome.counters);
+        assert!(
+            bfc("episodes") > 0 && bfc("episodes") == bfc("resume_frames"),
+            "{:?}",
+            outcome.counters
+        );
         let late = records.flows.iter().filter(|flow| flow.start >= Time::from_ms(3));
-        late.for_each(|flow| assert!(flow.fct().unwrap() < flow.ideal + Time::from_us(3), "{flow:?}"));
+        late.for_each(|flow| {
+            assert!(flow.fct().unwrap() < flow.ideal + Time::from_us(3), "{flow:?}")
+        });
     }
 }
 

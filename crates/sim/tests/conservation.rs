@@ -1,5 +1,5 @@
-//! Whatever the network, the traffic and the mechanisms: packets and bytes are conserved, every flow that starts makes
-//! one record that makes sense, and the number of threads changes nothing.
+//! Whatever the network, the traffic and the mechanisms: packets and bytes are conserved, every
+//! flow that starts makes one record that makes sense, and the number of threads changes nothing.
 
 mod common;
 
@@ -49,9 +49,12 @@ fn switch() -> impl Strategy<Value = String> {
         "{ kind = \"ecn\", threshold-bytes = \"10KB\", at = \"dequeue\" }",
         "{ kind = \"red\", at = \"dequeue\", min-threshold = \"2KB\", max-threshold = \"20KB\" }",
     ]);
-    let path = prop::sample::select(PathParams::place().mechanisms.iter().map(|m| m.kind).collect::<Vec<_>>());
+    let path = prop::sample::select(
+        PathParams::place().mechanisms.iter().map(|m| m.kind).collect::<Vec<_>>(),
+    );
     (buffer, pause, marking, path, deflection()).prop_map(|(buffer, pause, marking, path, deflection)| {
-        // Who moves packets from one queue to another does not go with pools, nor a pause with ports by themselves.
+        // Who moves packets from one queue to another does not go with pools, nor a pause with
+        // ports by themselves.
         let moves = deflection.contains("vertigo") && buffer.contains("pools");
         let buffer = if moves { "{ kind = \"shared\", size = \"100KB\" }" } else { buffer };
         let pause = if buffer.contains("per-port") { "{ kind = \"none\" }" } else { pause };
@@ -108,8 +111,10 @@ fn transport() -> impl Strategy<Value = String> {
 /// The kinds of transport of queue pairs, or those of TCPs.
 fn kinds(of_queue_pairs: bool) -> Vec<&'static str> {
     let mechanisms = TransportKind::place().mechanisms.iter().map(|mechanism| mechanism.kind);
-    let is_meant = |family: Family| if of_queue_pairs { family == Family::Rdma } else { family.is_tcp() };
-    let is_one = |kind: &&str| TransportKind::of_kind(kind).is_some_and(|it| is_meant(it.demands().family));
+    let is_meant =
+        |family: Family| if of_queue_pairs { family == Family::Rdma } else { family.is_tcp() };
+    let is_one =
+        |kind: &&str| TransportKind::of_kind(kind).is_some_and(|it| is_meant(it.demands().family));
     mechanisms.filter(is_one).collect()
 }
 
@@ -152,14 +157,20 @@ fn queue_pairs() -> impl Strategy<Value = String> {
         "importance = { kind = \"tlt\" }",
         "importance = { kind = \"tlt\", every = 3 }",
     ]);
-    (prop::sample::select(kinds(true)), recovery, rdma, edge).prop_map(|(kind, recovery, rdma, edge)| {
-        format!("kind = \"{kind}\"\n{edge}\n[rdma]\nrecovery = {recovery}\n{rdma}\n")
-    })
+    (prop::sample::select(kinds(true)), recovery, rdma, edge).prop_map(
+        |(kind, recovery, rdma, edge)| {
+            format!("kind = \"{kind}\"\n{edge}\n[rdma]\nrecovery = {recovery}\n{rdma}\n")
+        },
+    )
 }
 
 fn streams() -> impl Strategy<Value = String> {
     let kind = prop::sample::select(kinds(false));
-    let rto = prop::sample::select(vec!["min-rto = \"300us\"", "min-rto = \"1ms\"", "fixed-rto = \"500us\""]);
+    let rto = prop::sample::select(vec![
+        "min-rto = \"300us\"",
+        "min-rto = \"1ms\"",
+        "fixed-rto = \"500us\"",
+    ]);
     let window = prop::sample::select(vec![1, 2, 10, 40]);
     let threshold = prop::sample::select(vec!["1", "3", "\"off\""]);
     let edge = prop::sample::select(vec![
@@ -202,7 +213,10 @@ fn traffic() -> impl Strategy<Value = String> {
             },
         );
     prop::collection::vec(one, 1..4).prop_map(|list| {
-        let tables = list.iter().enumerate().map(|(i, keys)| format!("[[traffic]]\nname = \"t{i}\"\n{keys}\n"));
+        let tables = list
+            .iter()
+            .enumerate()
+            .map(|(i, keys)| format!("[[traffic]]\nname = \"t{i}\"\n{keys}\n"));
         tables.collect::<String>()
     })
 }
@@ -339,7 +353,8 @@ fn holds(text: &str) {
     let plan = plan(text, &[]);
     let (outcome, records) = simulate(&plan, 1);
     let audit = &outcome.audit;
-    let accounted = audit.delivered.packets + audit.dropped_total().packets + audit.in_flight.packets;
+    let accounted =
+        audit.delivered.packets + audit.dropped_total().packets + audit.in_flight.packets;
     assert_eq!(audit.injected.packets, accounted);
     let accounted = audit.delivered.bytes + audit.dropped_total().bytes + audit.in_flight.bytes;
     assert_eq!(audit.injected.bytes, accounted);
@@ -347,18 +362,25 @@ fn holds(text: &str) {
     assert!(audit.hops >= 2 * audit.delivered.packets);
 
     let hosts = plan.topology.hosts;
-    // Ideal times count on full segments. Short ones are forwarded sooner: at most by a packet's time
-    // at each hop, and there are five of 12 us.
+    // Ideal times count on full segments. Short ones are forwarded sooner: at most by a packet's
+    // time at each hop, and there are five of 12 us.
     let is_cut_short = text.contains("silly-window-avoidance = false");
-    let sooner = if is_cut_short { millpond_core::Time::from_us(60) } else { millpond_core::Time::ZERO };
+    let sooner =
+        if is_cut_short { millpond_core::Time::from_us(60) } else { millpond_core::Time::ZERO };
     for flow in &records.flows {
         assert!(flow.src < hosts && flow.dst < hosts && flow.src != flow.dst && flow.bytes > 0);
         assert!(flow.start <= outcome.simulated);
-        assert!(flow.finish.is_none_or(|finish| finish >= flow.start && finish <= outcome.simulated));
-        assert!(flow.fct().is_none_or(|fct| fct + sooner >= flow.ideal), "faster than alone: {flow:?}");
+        assert!(
+            flow.finish.is_none_or(|finish| finish >= flow.start && finish <= outcome.simulated)
+        );
+        assert!(
+            flow.fct().is_none_or(|fct| fct + sooner >= flow.ideal),
+            "faster than alone: {flow:?}"
+        );
         assert_eq!(flow.slowdown().is_some(), flow.finish.is_some(), "{flow:?}");
     }
-    let numbers: BTreeSet<(u32, millpond_core::Time)> = records.flows.iter().map(|f| (f.flow, f.start)).collect();
+    let numbers: BTreeSet<(u32, millpond_core::Time)> =
+        records.flows.iter().map(|f| (f.flow, f.start)).collect();
     assert_eq!(numbers.len(), records.flows.len(), "a flow makes one record");
     for query in &records.queries {
         assert!(query.completed <= query.degree && query.client < hosts);

@@ -52,7 +52,11 @@ const PATHS: &[&[(&str, &str)]] = &[
     &[("switch.path.kind", "spray"), ("transport.dupack-threshold", "off")],
     &[("switch.path.kind", "spray"), ("switch.path.order", "round-robin")],
     &[("switch.path.kind", "drill")],
-    &[("switch.path.kind", "ecmp"), ("switch.deflection.kind", "dibs"), ("switch.buffer.size", "30KB")],
+    &[
+        ("switch.path.kind", "ecmp"),
+        ("switch.deflection.kind", "dibs"),
+        ("switch.buffer.size", "30KB"),
+    ],
     &[
         ("switch.path.kind", "labels"),
         ("edge.load-balancing.kind", "presto"),
@@ -84,14 +88,19 @@ fn all_flows_end_when_routes_have_converged() {
         }
         // What stays in the same hole without: a flow that is hashed onto it never ends.
         let never = &[("failure.0.converge", "never"), ("duration", "200ms")];
-        let (dropped, unfinished, _) = run(&text.replace("detect", "converge = \"never\"\n    detect"), &[&never[1..]]);
-        assert!(dropped > 100 && unfinished >= 10, "{network}: {dropped} drops, {unfinished} flows that never end");
+        let (dropped, unfinished, _) =
+            run(&text.replace("detect", "converge = \"never\"\n    detect"), &[&never[1..]]);
+        assert!(
+            dropped > 100 && unfinished >= 10,
+            "{network}: {dropped} drops, {unfinished} flows that never end"
+        );
     }
 }
 
 /// The packets that leave leaf 0 for spine 1, and come from there.
 fn at_the_link(records: &Records, from: Time, to: Time) -> usize {
-    let data = records.packets.iter().filter(|p| p.packet.payload > 0 && !p.packet.has(flags::LOST));
+    let data =
+        records.packets.iter().filter(|p| p.packet.payload > 0 && !p.packet.has(flags::LOST));
     data.filter(|p| p.at >= from && p.at < to).count()
 }
 
@@ -127,7 +136,8 @@ fn failures_that_touch_are_one() {
                 )
             };
             let failures: String = times.iter().copied().map(failure).collect();
-            let (from, to) = (LEAF_SPINE.find("[[failure]]").unwrap(), LEAF_SPINE.find("[[traffic]]").unwrap());
+            let (from, to) =
+                (LEAF_SPINE.find("[[failure]]").unwrap(), LEAF_SPINE.find("[[traffic]]").unwrap());
             let text = format!("{}{failures}{}", &LEAF_SPINE[..from], &LEAF_SPINE[to..]);
             fingerprint(&plan(&text, &[("traffic.poisson.stop", "6ms")]), 2)
         };
@@ -135,7 +145,10 @@ fn failures_that_touch_are_one() {
         assert!(one == of(&[("300us", "4ms"), ("500us", "4ms")]), "{converge}: they end together");
         assert!(one == of(&[("300us", "1ms"), ("1ms", "4ms")]), "{converge}: one after the other");
         assert!(one == of(&[("2ms", "4ms"), ("300us", "3ms")]), "{converge}: they overlap");
-        assert!(one == of(&[("300us", "4ms"), ("300us", "2ms")]), "{converge}: they begin together");
+        assert!(
+            one == of(&[("300us", "4ms"), ("300us", "2ms")]),
+            "{converge}: they begin together"
+        );
         assert_ne!(one, of(&[("300us", "2ms"), ("3ms", "4ms")]), "{converge}");
     }
 }
@@ -152,19 +165,30 @@ fn what_cannot_be_reached_is_dropped_as_link_down() {
     let to = LEAF_SPINE.find("[[traffic]]").unwrap();
     let text = format!("{}{cut}{}", &LEAF_SPINE[..from], &LEAF_SPINE[to + "[[traffic]]".len()..])
         .replace("spines = 3", "spines = 2");
-    let text = format!("{text}    [capture]\n    pcap = [\"leaf0:6\", \"leaf0:7\", \"spine0:0\", \"spine1:0\"]\n");
+    let text = format!(
+        "{text}    [capture]\n    pcap = [\"leaf0:6\", \"leaf0:7\", \"spine0:0\", \"spine1:0\"]\n"
+    );
     let (outcome, records) = simulate(&plan(&text, &[]), 2);
     assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "in the end all are there");
     let dropped = |reason: DropReason| outcome.audit.dropped[reason as usize].packets;
     assert!(dropped(DropReason::LinkDown) > 100);
-    assert_eq!(outcome.audit.dropped_total().packets, dropped(DropReason::LinkDown) + dropped(DropReason::QueueFull));
+    assert_eq!(
+        outcome.audit.dropped_total().packets,
+        dropped(DropReason::LinkDown) + dropped(DropReason::QueueFull)
+    );
     // From when both are known until one is mended nothing tries the way.
-    let tried = records.packets.iter().filter(|p| p.at > Time::from_us(620) && p.at < Time::from_us(20_200));
+    let tried = records
+        .packets
+        .iter()
+        .filter(|p| p.at > Time::from_us(620) && p.at < Time::from_us(20_200));
     assert_eq!(tried.count(), 0);
     let short = plan(&text, &[("until", "off"), ("duration", "15ms")]);
     let (outcome, records) = simulate(&short, 1);
     let waits = |f: &millpond_results::FlowRecord| f.finish.is_none();
-    assert!(records.flows.iter().filter(|f| waits(f)).all(|f| (f.src < 6) != (f.dst < 6)), "only leaf 0's wait");
+    assert!(
+        records.flows.iter().filter(|f| waits(f)).all(|f| (f.src < 6) != (f.dst < 6)),
+        "only leaf 0's wait"
+    );
     assert!(records.flows.iter().any(waits) && outcome.audit.is_conserved());
 }
 
@@ -222,7 +246,15 @@ fn convergence_is_as_deterministic_as_all_else() {
         let with = |set: &[(&str, &str)]| plan(&text, &[path, set].concat());
         let one = fingerprint(&with(&[]), 1);
         assert_eq!(one, fingerprint(&with(&[]), 3), "{path:?}: threads");
-        assert_eq!(one, fingerprint(&with(&[("engine.partitions", "one")]), 1), "{path:?}: one partition");
-        assert_eq!(one, fingerprint(&with(&[("engine.ports", "general")]), 2), "{path:?}: general ports");
+        assert_eq!(
+            one,
+            fingerprint(&with(&[("engine.partitions", "one")]), 1),
+            "{path:?}: one partition"
+        );
+        assert_eq!(
+            one,
+            fingerprint(&with(&[("engine.ports", "general")]), 2),
+            "{path:?}: general ports"
+        );
     }
 }

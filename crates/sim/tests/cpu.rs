@@ -1,5 +1,5 @@
-//! Hosts' cores (`host.receive-cpu`) against arithmetic: a core that is never idle passes one over its cost, one that is
-//! idle adds its own delay, and its time is what it was asked for.
+//! Hosts' cores (`host.receive-cpu`) against arithmetic: a core that is never idle passes one over
+//! its cost, one that is idle adds its own delay, and its time is what it was asked for.
 
 mod common;
 
@@ -30,7 +30,8 @@ const PAIR: &str = r#"
     rows = [["0us", 0, 1, 1000000000]]
 "#;
 
-/// Two senders spray flowcells over two paths to two receivers, so that segments meet out of order; it ends.
+/// Two senders spray flowcells over two paths to two receivers, so that segments meet out of order;
+/// it ends.
 const SPRAYED: &str = r#"
     name = "sprayed"
     duration = "200ms"
@@ -73,7 +74,8 @@ fn ring_drops(outcome: &Outcome) -> u64 {
     outcome.audit.dropped[DropReason::ReceiveRing as usize].packets
 }
 
-/// Without offload a full packet costs 1 us, 1460 times 300 ps, and 2 us: 3.438 us, so 3.397 Gb/s of payload go up.
+/// Without offload a full packet costs 1 us, 1460 times 300 ps, and 2 us: 3.438 us, so 3.397 Gb/s
+/// of payload go up.
 #[test]
 fn a_core_that_is_never_idle_passes_one_over_its_cost() {
     let plan = plan(PAIR, &COSTS);
@@ -88,7 +90,8 @@ fn a_core_that_is_never_idle_passes_one_over_its_cost() {
     assert_eq!(core.packets, 64 * core.polls, "what waits for a busy core fills its polls");
     assert_eq!(core.segments, core.packets);
     // With offload a segment's cost is shared by its packets: 64 of a poll go up as 44 and 20.
-    let merged = common::plan(PAIR, &[&COSTS[..], &[("host.receive-offload.kind", "stock-gro")]].concat());
+    let merged =
+        common::plan(PAIR, &[&COSTS[..], &[("host.receive-offload.kind", "stock-gro")]].concat());
     let (outcome, _) = simulate(&merged, 1);
     let core = of(&outcome, 1);
     let gbps = outcome.hosts.measured_bytes as f64 * 8e-9 / measured.as_s_f64();
@@ -102,7 +105,8 @@ fn a_core_that_is_never_idle_passes_one_over_its_cost() {
 /// A core's load where it keeps up is what its packets cost, and nothing is lost for it.
 #[test]
 fn a_core_that_keeps_up_is_busy_for_what_comes() {
-    let plan = plan(PAIR, &[("host.receive-offload.kind", "stock-gro"), ("host.receive-cpu.ring", "512")]);
+    let plan =
+        plan(PAIR, &[("host.receive-offload.kind", "stock-gro"), ("host.receive-cpu.ring", "512")]);
     let free = common::plan(PAIR, &[("host.receive-offload.kind", "stock-gro")]);
     let (outcome, _) = simulate(&plan, 1);
     let core = of(&outcome, 1);
@@ -114,7 +118,8 @@ fn a_core_that_keeps_up_is_busy_for_what_comes() {
     assert!(simulate(&free, 1).0.cores.is_empty());
 }
 
-/// A packet that is alone waits for the work on itself, to the picosecond; work of no length changes nothing.
+/// A packet that is alone waits for the work on itself, to the picosecond; work of no length
+/// changes nothing.
 #[test]
 fn an_idle_core_adds_its_own_delay() {
     let text = PAIR
@@ -132,8 +137,8 @@ fn an_idle_core_adds_its_own_delay() {
     assert_eq!(fct(&COSTS), free + own);
 }
 
-/// Whatever it was asked for, the core's time is the sum of its costs: of polls, of timers, and of order; and what the ring
-/// has no room for is dropped, told, and sent again.
+/// Whatever it was asked for, the core's time is the sum of its costs: of polls, of timers, and of
+/// order; and what the ring has no room for is dropped, told, and sent again.
 #[test]
 fn a_cores_time_is_the_sum_of_its_costs() {
     for offload in ["none", "stock-gro", "presto-gro"] {
@@ -153,17 +158,23 @@ fn a_cores_time_is_the_sum_of_its_costs() {
         assert_eq!(drops, ring_drops(&outcome));
         assert!(drops > 0, "{offload}: a ring of 64 is too small for the beginning");
         assert_eq!(late, outcome.hosts.out_of_order, "{offload}");
-        let (up, packets) = outcome.cores.iter().fold((0, 0), |(s, p), (_, c)| (s + c.segments, p + c.packets));
+        let (up, packets) =
+            outcome.cores.iter().fold((0, 0), |(s, p), (_, c)| (s + c.segments, p + c.packets));
         let merged = |name: &str| outcome.counters.get(offload, name);
-        let segments = Cause::ALL.iter().map(|cause| merged(&format!("segments-{}", cause.name()))).sum::<u64>();
-        let went_up = if offload == "none" { (packets, packets) } else { (segments, merged("packets")) };
+        let segments = Cause::ALL
+            .iter()
+            .map(|cause| merged(&format!("segments-{}", cause.name())))
+            .sum::<u64>();
+        let went_up =
+            if offload == "none" { (packets, packets) } else { (segments, merged("packets")) };
         assert_eq!(went_up, (up, packets), "what was taken went up");
     }
 }
 
 /// Twelve hosts of three leaves send forty short flows each to one of a fourth.
 fn fan(cores: u32) -> Plan {
-    let rows: Vec<String> = (0..480).map(|n| format!("[\"{}us\", {}, 0, 60000]", 500 * (n / 12), 4 + n % 12)).collect();
+    let rows: Vec<String> =
+        (0..480).map(|n| format!("[\"{}us\", {}, 0, 60000]", 500 * (n / 12), 4 + n % 12)).collect();
     let text = format!(
         "name = \"fan\"\nduration = \"200ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\n\
          hosts-per-leaf = 4\nhost-link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
@@ -175,7 +186,11 @@ fn fan(cores: u32) -> Plan {
     let cores = cores.to_string();
     common::plan(
         &text,
-        &[&COSTS[..], &[("host.receive-cpu.cores", cores.as_str()), ("host.receive-cpu.ring", "4096")]].concat(),
+        &[
+            &COSTS[..],
+            &[("host.receive-cpu.cores", cores.as_str()), ("host.receive-cpu.ring", "4096")],
+        ]
+        .concat(),
     )
 }
 
@@ -195,24 +210,38 @@ fn four_cores_share_the_work() {
     for core in &cores {
         println!("{core:?}");
         let segments = Time::from_us(2) * core.segments + Time::from_us(3) * core.out_of_order;
-        assert_eq!(core.busy, Time::from_us(1) * core.packets + Time::from_ps(300) * core.bytes + segments);
+        assert_eq!(
+            core.busy,
+            Time::from_us(1) * core.packets + Time::from_ps(300) * core.bytes + segments
+        );
         for (its, all) in [(core.bytes, whole), (core.busy.as_ps(), busy.as_ps())] {
             let share = its as f64 / all as f64;
             assert!((0.2..0.3).contains(&share), "{share} of the work");
         }
     }
     let counted = |name: &str| outcome.counters.get("receive-cpu", name);
-    assert_eq!((counted("receiving-hosts"), counted("packets")), (1, cores.iter().map(|core| core.packets).sum()));
+    assert_eq!(
+        (counted("receiving-hosts"), counted("packets")),
+        (1, cores.iter().map(|core| core.packets).sum())
+    );
     for threads in [2, 3] {
         let (again, its) = simulate(&fan(4), threads);
-        assert_eq!((again.cores, its.flows), (outcome.cores.clone(), records.flows.clone()), "{threads} threads");
+        assert_eq!(
+            (again.cores, its.flows),
+            (outcome.cores.clone(), records.flows.clone()),
+            "{threads} threads"
+        );
     }
     let (alone, slow) = simulate(&fan(1), 1);
-    let last =
-        |records: &common::Records| records.flows.iter().map(|flow| flow.finish.expect("it is over")).max().unwrap();
+    let last = |records: &common::Records| {
+        records.flows.iter().map(|flow| flow.finish.expect("it is over")).max().unwrap()
+    };
     let (four, one, work) = (last(&records), last(&slow), of_first(&alone)[0].busy);
     println!("{four:?} with four, {one:?} with one, which is busy for {work:?}");
-    assert!(work * 10 > one * 9 && one * 4 > four * 5, "{four:?} with four, {one:?} with one, busy for {work:?}");
+    assert!(
+        work * 10 > one * 9 && one * 4 > four * 5,
+        "{four:?} with four, {one:?} with one, busy for {work:?}"
+    );
 }
 
 /// What Presto's offload gives up by its timer is paid for, too, though no packet calls it.
@@ -230,6 +259,9 @@ fn a_timer_costs_what_a_poll_does() {
     assert!(outcome.counters.get("presto-gro", "segments-timeout") > 10, "{:?}", outcome.counters);
     for (_, core) in &outcome.cores {
         let segments = Time::from_us(2) * core.segments + Time::from_us(3) * core.out_of_order;
-        assert_eq!(core.busy, Time::from_us(1) * core.packets + Time::from_ps(300) * core.bytes + segments);
+        assert_eq!(
+            core.busy,
+            Time::from_us(1) * core.packets + Time::from_ps(300) * core.bytes + segments
+        );
     }
 }

@@ -63,8 +63,13 @@ fn a_flow_starts_when_the_news_of_the_last_is_there() {
     let of = |id: &str| *by_id(&plan, &records.flows, id);
     let finish = |id: &str| of(id).finish.unwrap();
     assert_eq!(of("a").start, Time::from_us(3));
-    for (id, later) in [("same-host", 0), ("same-leaf", 2), ("its-source", 6), ("short-delay", 6), ("long-delay", 1000)]
-    {
+    for (id, later) in [
+        ("same-host", 0),
+        ("same-leaf", 2),
+        ("its-source", 6),
+        ("short-delay", 6),
+        ("long-delay", 1000),
+    ] {
         assert_eq!(of(id).start, finish("a") + Time::from_us(later), "{id}");
     }
     let last = finish("same-host").max(finish("same-leaf"));
@@ -79,7 +84,8 @@ fn random_list(seed: u64, count: u64) -> String {
         let src = random.below(16);
         let dst = (src + 1 + random.below(15)) % 16;
         let (start, bytes) = (random.below(20_000) as f64 / 1000.0, 1 + random.below(60_000));
-        let after: Vec<String> = (0..random.below(4).min(at)).map(|_| format!("\"f{}\"", random.below(at))).collect();
+        let after: Vec<String> =
+            (0..random.below(4).min(at)).map(|_| format!("\"f{}\"", random.below(at))).collect();
         let _ = writeln!(
             text,
             "{{ start = {start}, src = {src}, dst = {dst}, bytes = {bytes}, id = \"f{at}\", after = [{}] }},",
@@ -98,7 +104,8 @@ fn random_graphs_start_as_defined_for_any_partition() {
         let (outcome, records) = simulate(&plan, 3);
         assert_eq!(records.flows.len(), 120);
         assert!(outcome.not_started.waiting.is_empty() && outcome.not_started.late.is_empty());
-        let record = |node: u32| records.flows.iter().find(|r| r.flow == graph.first_flow + node).unwrap();
+        let record =
+            |node: u32| records.flows.iter().find(|r| r.flow == graph.first_flow + node).unwrap();
         let mut expected: Vec<Option<Time>> = vec![None; 120];
         for before in 0..120 {
             for &node in graph.successors(before) {
@@ -161,11 +168,17 @@ fn a_traffic_starts_after_others() {
         records.flows.iter().filter(move |record| record.class == number)
     };
     let last = |class: &str| of(class).map(|record| record.finish.unwrap()).max().unwrap();
-    assert_eq!([of("map").count(), of("asked").count(), of("second").count(), of("third").count()], [240, 10, 16, 2]);
+    assert_eq!(
+        [of("map").count(), of("asked").count(), of("second").count(), of("third").count()],
+        [240, 10, 16, 2]
+    );
     // The barriers count at host 0, whose news is 0 to 6 us away either way.
     for record in of("second") {
         let earliest = last("map").max(last("asked")) + Time::from_us(10);
-        assert!(record.start >= earliest && record.start <= earliest + Time::from_us(6), "{record:?}");
+        assert!(
+            record.start >= earliest && record.start <= earliest + Time::from_us(6),
+            "{record:?}"
+        );
     }
     let starts: Vec<Time> = of("third").map(|record| record.start).collect();
     assert!(starts.iter().all(|start| *start >= last("second")), "{starts:?}");
@@ -187,10 +200,15 @@ fn what_never_starts_is_told_with_its_reason() {
     let plan = plan(&text, &[]);
     let (outcome, records) = simulate(&plan, 2);
     let graph = plan.traffic.dependencies.as_ref().unwrap();
-    let ids = |flows: &[u32]| flows.iter().map(|f| graph.id(graph.node(*f).unwrap()).unwrap()).collect::<Vec<_>>();
+    let ids = |flows: &[u32]| {
+        flows.iter().map(|f| graph.id(graph.node(*f).unwrap()).unwrap()).collect::<Vec<_>>()
+    };
     let mut waiting = ids(&outcome.not_started.waiting);
     waiting.sort_unstable();
-    assert_eq!((waiting, ids(&outcome.not_started.late)), (vec!["waits", "waits-too"], vec!["late", "later"]));
+    assert_eq!(
+        (waiting, ids(&outcome.not_started.late)),
+        (vec!["waits", "waits-too"], vec!["late", "later"])
+    );
     assert_eq!((records.flows.len(), outcome.hosts.started), (2, 2));
 }
 
@@ -198,8 +216,7 @@ fn what_never_starts_is_told_with_its_reason() {
 #[test]
 fn ids_alone_change_nothing() {
     let plain = "[0, 0, 5, 40000],\n[1, 5, 9, 9000],\n[\"2us\", 6, 9, 9000],\n";
-    let named =
-        "{ start = 0, src = 0, dst = 5, bytes = 40000, id = \"a\" },\n[1, 5, 9, 9000],\n[\"2us\", 6, 9, 9000],\n";
+    let named = "{ start = 0, src = 0, dst = 5, bytes = 40000, id = \"a\" },\n[1, 5, 9, 9000],\n[\"2us\", 6, 9, 9000],\n";
     let (plain, named) = (plan(&rows(plain), &[]), plan(&rows(named), &[]));
     assert!(plain.traffic.dependencies.is_none() && named.traffic.dependencies.is_none());
     assert!(fingerprint(&plain, 2) == fingerprint(&named, 2));

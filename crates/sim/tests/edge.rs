@@ -1,4 +1,5 @@
-//! The edge against numbers that are known without a simulation: what labels, lists and failures do to elephants.
+//! The edge against numbers that are known without a simulation: what labels, lists and failures do
+//! to elephants.
 
 mod common;
 
@@ -62,8 +63,9 @@ fn a_scheduler_gives_four_hosts_four_paths() {
     assert_eq!(rounds, 29, "one each 2 ms of 60, but none at the end");
 }
 
-/// One of four uplinks is dead. The switch moves its flowcells onto the next, which so has two of every four: each flow gets
-/// a half. Then the controller's lists leave the tree out: three uplinks for four hosts.
+/// One of four uplinks is dead. The switch moves its flowcells onto the next, which so has two of
+/// every four: each flow gets a half. Then the controller's lists leave the tree out: three uplinks
+/// for four hosts.
 #[test]
 fn the_stages_of_a_failure_are_a_half_and_three_quarters() {
     let dead = |controller: &str| {
@@ -83,24 +85,35 @@ fn the_stages_of_a_failure_are_a_half_and_three_quarters() {
     assert!((0.675..0.825).contains(&weighted), "{weighted}");
 }
 
-/// Three paths of 10 Gb/s and one of 2 between three hosts and three. Spread alike, the whole is held to four times the
-/// narrow path, 8 Gb/s; by weight (5, 5, 5, 1) three hosts' 30 would fit.
+/// Three paths of 10 Gb/s and one of 2 between three hosts and three. Spread alike, the whole is
+/// held to four times the narrow path, 8 Gb/s; by weight (5, 5, 5, 1) three hosts' 30 would fit.
 #[test]
 fn a_narrow_path_gets_what_it_can_carry() {
-    let links =
-        (0..6).map(|h| format!("{{ a = \"host{h}\", b = \"leaf{}\", rate = \"10Gbps\", delay = \"1us\" }}", h / 3));
+    let links = (0..6).map(|h| {
+        format!("{{ a = \"host{h}\", b = \"leaf{}\", rate = \"10Gbps\", delay = \"1us\" }}", h / 3)
+    });
     let fabric = (0..8).map(|i| {
         let (leaf, spine) = (i / 4, i % 4);
         let rate = if spine == 3 { "2Gbps" } else { "10Gbps" };
-        format!("{{ a = \"leaf{leaf}\", b = \"spine{spine}\", rate = \"{rate}\", delay = \"1us\" }}")
+        format!(
+            "{{ a = \"leaf{leaf}\", b = \"spine{spine}\", rate = \"{rate}\", delay = \"1us\" }}"
+        )
     });
     let links: Vec<String> = links.chain(fabric).collect();
-    let names =
-        ["leaf0", "leaf1", "spine0", "spine1", "spine2", "spine3"].map(|name| format!("{{ name = \"{name}\" }}"));
-    let graph = format!("{{ hosts = 6, switches = [{}], links = [{}] }}", names.join(", "), links.join(", "));
+    let names = ["leaf0", "leaf1", "spine0", "spine1", "spine2", "spine3"]
+        .map(|name| format!("{{ name = \"{name}\" }}"));
+    let graph = format!(
+        "{{ hosts = 6, switches = [{}], links = [{}] }}",
+        names.join(", "),
+        links.join(", ")
+    );
     let from = LEAF_TO_LEAF.find("kind = \"leaf-spine\"").unwrap();
     let to = LEAF_TO_LEAF.find("[host]").unwrap();
-    let text = format!("{}kind = \"file\"\ngraph = {graph}\n{}", &LEAF_TO_LEAF[..from], &LEAF_TO_LEAF[to..]);
+    let text = format!(
+        "{}kind = \"file\"\ngraph = {graph}\n{}",
+        &LEAF_TO_LEAF[..from],
+        &LEAF_TO_LEAF[to..]
+    );
     let rows = text.find("rows =").unwrap();
     let text = format!(
         "{}rows = [[\"0us\", 0, 3, 1000000000], [\"0us\", 1, 4, 1000000000], [\"0us\", 2, 5, 1000000000]]\n",
@@ -118,16 +131,21 @@ fn a_narrow_path_gets_what_it_can_carry() {
     assert!(alike < 8.0, "{alike}");
 }
 
-/// Stock offload ejects a segment whenever two flowcells interleave; Presto's hands up what was sent.
+/// Stock offload ejects a segment whenever two flowcells interleave; Presto's hands up what was
+/// sent.
 #[test]
 fn offload_by_flowcell_hides_what_stock_offload_shows() {
     let run = |kind: &str| {
         let (outcome, _) = simulate(&plan(LEAF_TO_LEAF, &[("host.receive-offload.kind", kind)]), 2);
         let offload = |name: &str| outcome.counters.get(kind, name);
-        let all = Cause::ALL.iter().map(|cause| offload(&format!("segments-{}", cause.name()))).sum::<u64>();
+        let all = Cause::ALL
+            .iter()
+            .map(|cause| offload(&format!("segments-{}", cause.name())))
+            .sum::<u64>();
         (outcome.hosts.out_of_order, offload("segments-ejected"), offload("segments-timeout"), all)
     };
-    let ((stock, ejected, _, _), (presto, _, timed_out, all)) = (run("stock-gro"), run("presto-gro"));
+    let ((stock, ejected, _, _), (presto, _, timed_out, all)) =
+        (run("stock-gro"), run("presto-gro"));
     assert!(ejected > 1_000);
     assert!(stock > 10 * presto.max(1), "{stock} {presto}");
     assert!(timed_out * 100 < all, "{timed_out} of {all}");
@@ -139,7 +157,8 @@ fn offload_by_flowcell_hides_what_stock_offload_shows() {
 /// began well are the same in both.
 #[test]
 fn a_timeout_takes_a_flow_off_a_dead_path() {
-    let rows: Vec<String> = (0..64).map(|n| format!("[\"{}us\", {}, {}, 1000]", 20 * n, n % 4, 4 + n % 4)).collect();
+    let rows: Vec<String> =
+        (0..64).map(|n| format!("[\"{}us\", {}, {}, 1000]", 20 * n, n % 4, 4 + n % 4)).collect();
     let text = format!(
         "name = \"dead\"\nduration = \"400ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\n\
          hosts-per-leaf = 4\n[edge]\nload-balancing = {{ kind = \"plb\" }}\n[transport]\nkind = \"dctcp\"\nmin-rto = \"5ms\"\n\
@@ -163,6 +182,9 @@ fn a_timeout_takes_a_flow_off_a_dead_path() {
     assert!((8..24).contains(&lost), "a fourth has drawn the dead link: {lost}");
     for (with, without) in moved.iter().zip(&stuck) {
         let finish = with.1.expect("it draws until it gets through");
-        assert!(without.1.is_none_or(|finish_without| finish_without == finish), "{with:?} {without:?}");
+        assert!(
+            without.1.is_none_or(|finish_without| finish_without == finish),
+            "{with:?} {without:?}"
+        );
     }
 }

@@ -43,14 +43,36 @@ fn values(key: &Key) -> Vec<String> {
     let mut values = match key.form {
         Form::Bool => texts(&["true", "false", "1"]),
         Form::Int => texts(&["0", "1", "65535", "4294967295", "18446744073709551615", "-1", "1.5"]),
-        Form::Float => texts(&["0", "1", "-1", "1e-300", "1e308", "18446744073709551615", "nan", "inf"]),
-        Form::Time => texts(&["0us", "1ps", "1us", "1000s", "1000000s", "18446744073709551615ps", "-1us"]),
-        Form::Bytes => texts(&["0", "1", "1500", "4GiB", "1000TB", "18446744073709551615", "4611686018427387904B"]),
-        Form::Rate => texts(&["0bps", "1bps", "1Kbps", "8Tbps", "1000Tbps", "18446744073709551615bps"]),
-        Form::Choice(words) => texts(words),
-        Form::Text | Form::List => {
-            texts(&["", "x", "all", "0", "18446744073709551615", "0-1", "0..18446744073709551615", "[]", "[\"x\"]"])
+        Form::Float => {
+            texts(&["0", "1", "-1", "1e-300", "1e308", "18446744073709551615", "nan", "inf"])
         }
+        Form::Time => {
+            texts(&["0us", "1ps", "1us", "1000s", "1000000s", "18446744073709551615ps", "-1us"])
+        }
+        Form::Bytes => texts(&[
+            "0",
+            "1",
+            "1500",
+            "4GiB",
+            "1000TB",
+            "18446744073709551615",
+            "4611686018427387904B",
+        ]),
+        Form::Rate => {
+            texts(&["0bps", "1bps", "1Kbps", "8Tbps", "1000Tbps", "18446744073709551615bps"])
+        }
+        Form::Choice(words) => texts(words),
+        Form::Text | Form::List => texts(&[
+            "",
+            "x",
+            "all",
+            "0",
+            "18446744073709551615",
+            "0-1",
+            "0..18446744073709551615",
+            "[]",
+            "[\"x\"]",
+        ]),
     };
     if key.optional {
         values.push("off".into());
@@ -63,7 +85,10 @@ fn home(place: &str, kind: &str) -> (String, String) {
     match place {
         "traffic" => {
             let own = if kind == "flows" { "rows = [[1, 0, 1, 500]]\n" } else { "" };
-            ("traffic.it".into(), format!("{NETWORK}[[traffic]]\nname = \"it\"\nkind = \"{kind}\"\n{own}"))
+            (
+                "traffic.it".into(),
+                format!("{NETWORK}[[traffic]]\nname = \"it\"\nkind = \"{kind}\"\n{own}"),
+            )
         }
         "limit" => {
             let limit = format!("[[limit]]\nname = \"it\"\nkind = \"{kind}\"\nhosts = \"all\"\n");
@@ -108,7 +133,8 @@ fn cases() -> Vec<Case> {
     for table in tables() {
         let (path, text) = home(table.path, if table.path == "limit" { "nrm" } else { "poisson" });
         for key in &table.keys {
-            let whole = if path.is_empty() { key.name.clone() } else { format!("{path}.{}", key.name) };
+            let whole =
+                if path.is_empty() { key.name.clone() } else { format!("{path}.{}", key.name) };
             add(&text, &[], whole, key);
         }
     }
@@ -126,10 +152,14 @@ fn failures() -> Vec<Case> {
     let mut cases = Vec::new();
     for key in &table.keys {
         for value in values(&key.key) {
-            let mut keys = vec![("link", "[\"leaf0\", \"spine0\"]".to_string()), ("at", "\"2us\"".to_string())];
+            let mut keys = vec![
+                ("link", "[\"leaf0\", \"spine0\"]".to_string()),
+                ("at", "\"2us\"".to_string()),
+            ];
             keys.retain(|(name, _)| *name != key.name);
             keys.push((&key.name, quoted(&value)));
-            let lines: String = keys.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+            let lines: String =
+                keys.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
             cases.push(Case { text: format!("{NETWORK}[[failure]]\n{lines}"), set: Vec::new() });
         }
     }
@@ -151,8 +181,11 @@ fn planned(case: &Case) -> Option<Plan> {
     let scenario = Scenario::parse("case.toml", &case.text).ok()?;
     match scenario.plan(None, &case.set, None) {
         Ok(plan) => {
-            let again = Scenario::parse("again.toml", &plan.resolved).expect("what is resolved can be read");
-            let again = again.plan(None, &[], None).unwrap_or_else(|e| panic!("what is resolved can be planned: {e}"));
+            let again = Scenario::parse("again.toml", &plan.resolved)
+                .expect("what is resolved can be read");
+            let again = again
+                .plan(None, &[], None)
+                .unwrap_or_else(|e| panic!("what is resolved can be planned: {e}"));
             assert_eq!(again.resolved, plan.resolved);
             Some(plan)
         }
@@ -178,7 +211,8 @@ fn every_key_at_its_ends_is_refused_or_runs() {
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 let panic = thread.join().expect_err("it has sent nothing");
                 let text = panic.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+                let text =
+                    text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
                 wrong.push(format!("panics: {told}: {}", text.unwrap_or_default()));
             }
         }
@@ -200,7 +234,11 @@ fn a_run_without_a_duration_ends_at_the_end_of_time() {
     let (outcome, records) = common::simulate(&plan, 1);
     assert_eq!((outcome.simulated, outcome.is_stalled()), (millpond_core::Time::END, true));
     let open = records.flows.iter().filter(|flow| flow.finish.is_none()).count();
-    assert!((1..4).contains(&open) && outcome.hosts.timeouts < 200, "{open} {}", outcome.hosts.timeouts);
+    assert!(
+        (1..4).contains(&open) && outcome.hosts.timeouts < 200,
+        "{open} {}",
+        outcome.hosts.timeouts
+    );
 }
 
 /// More at a time than there are others means all at once, in no time.

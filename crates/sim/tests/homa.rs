@@ -29,7 +29,9 @@ const STAR: &str = r#"
 "#;
 
 fn rows(list: &[(&str, u32, u32, u64)]) -> String {
-    let row = |(at, src, dst, bytes): &(&str, u32, u32, u64)| format!("[\"{at}\", {src}, {dst}, {bytes}]");
+    let row = |(at, src, dst, bytes): &(&str, u32, u32, u64)| {
+        format!("[\"{at}\", {src}, {dst}, {bytes}]")
+    };
     format!("[{}]", list.iter().map(row).collect::<Vec<_>>().join(", "))
 }
 
@@ -54,7 +56,8 @@ fn a_message_alone_takes_the_ideal_time() {
 #[test]
 fn a_short_message_overtakes_a_long_one_of_its_host() {
     let list = rows(&[("0us", 0, 1, 500_000), ("50us", 0, 2, 4_380)]);
-    let (_, records) = simulate(&exact(STAR, &[("traffic.m.rows", &list), ("capture.pcap", "host0")]), 1);
+    let (_, records) =
+        simulate(&exact(STAR, &[("traffic.m.rows", &list), ("capture.pcap", "host0")]), 1);
     let short = records.flows.iter().find(|flow| flow.dst == 2).expect("it is over");
     let late = short.fct().expect("it is over") - short.ideal;
     assert!(late <= Time::from_ns(2 * 1_200), "{late:?}");
@@ -85,7 +88,9 @@ fn a_host_is_sent_the_shortest_messages_first() {
 #[test]
 fn overcommitment_keeps_the_link_full_when_a_sender_is_silent() {
     let list = rows(&[("0us", 1, 0, 200_000), ("0us", 2, 0, 900_000), ("0us", 3, 0, 900_000)]);
-    let text = format!("{STAR}\n[[failure]]\nlink = [\"host1\", \"switch0\"]\nat = \"20us\"\nuntil = \"2500us\"\n");
+    let text = format!(
+        "{STAR}\n[[failure]]\nlink = [\"host1\", \"switch0\"]\nat = \"20us\"\nuntil = \"2500us\"\n"
+    );
     let of = |degree: &str| {
         let set = [("traffic.m.rows", &list[..]), ("transport.homa-overcommitment", degree)];
         let (_, records) = simulate(&exact(&text, &set), 1);
@@ -178,9 +183,12 @@ const FABRIC: &str = r#"
 
 const SHALLOW: (&str, &str) = ("switch.buffer.size", "30KB");
 const SOON: (&str, &str) = ("transport.homa-resend-interval", "200us");
-const RPCS: (&str, &str) =
-    ("traffic.background", r#"{ kind = "rpc", clients = 5, servers = 5, request = 3000, response = 40000 }"#);
-const PFC: [(&str, &str); 2] = [("switch.pause.kind", "pfc"), ("switch.buffer", r#"{ kind = "pools", size = "1MB" }"#)];
+const RPCS: (&str, &str) = (
+    "traffic.background",
+    r#"{ kind = "rpc", clients = 5, servers = 5, request = 3000, response = 40000 }"#,
+);
+const PFC: [(&str, &str); 2] =
+    [("switch.pause.kind", "pfc"), ("switch.buffer", r#"{ kind = "pools", size = "1MB" }"#)];
 
 #[test]
 fn threads_partitions_and_ports_change_nothing() {
@@ -207,9 +215,21 @@ fn threads_partitions_and_ports_change_nothing() {
 /// What is compared above is there.
 #[test]
 fn every_kind_of_packet_is_there() {
-    let set = [SHALLOW, ("transport.homa-resend-interval", "20us"), ("capture.pcap", "host0,host3,host7,host12")];
+    let set = [
+        SHALLOW,
+        ("transport.homa-resend-interval", "20us"),
+        ("capture.pcap", "host0,host3,host7,host12"),
+    ];
     let (outcome, records) = simulate(&plan(FABRIC, &set), 2);
-    for kind in [Kind::HomaData, Kind::Grant, Kind::Resend, Kind::Busy, Kind::Done, Kind::Ping, Kind::Unknown] {
+    for kind in [
+        Kind::HomaData,
+        Kind::Grant,
+        Kind::Resend,
+        Kind::Busy,
+        Kind::Done,
+        Kind::Ping,
+        Kind::Unknown,
+    ] {
         let count = records.packets.iter().filter(|p| p.packet.kind() == kind).count();
         println!("{kind:?} {count}");
         assert!(count > 0 || kind == Kind::Busy, "{kind:?}");
@@ -239,12 +259,17 @@ fn every_traffic_is_messages() {
     let shuffle = r#"{ kind = "shuffle", size = 30000, concurrency = 2 }"#;
     for traffic in [RPCS.1, probe, shuffle] {
         for extra in [&[][..], &[SHALLOW, SOON]] {
-            let set = [&[("traffic.incast.request", "100"), ("traffic.background", traffic)][..], extra].concat();
+            let set =
+                [&[("traffic.incast.request", "100"), ("traffic.background", traffic)][..], extra]
+                    .concat();
             let set = [&set[..], &[("traffic.background.name", "background")]].concat();
             let (outcome, records) = simulate(&plan(FABRIC, &set), 2);
             let open = records.flows.iter().filter(|flow| flow.finish.is_none()).count();
             println!("{traffic} {}: {} done, {open} open", extra.len(), outcome.hosts.completed);
-            assert!(outcome.hosts.completed > 100 && open * 4 < records.flows.len(), "{traffic}: {open} open");
+            assert!(
+                outcome.hosts.completed > 100 && open * 4 < records.flows.len(),
+                "{traffic}: {open} open"
+            );
             assert!(traffic != probe || records.rtts.len() > 100);
         }
     }
@@ -274,7 +299,9 @@ fn a_dead_peer_is_given_up() {
     let set = [("traffic.m.rows", &list[..]), ("duration", "100ms")];
     let (outcome, records) = simulate(&exact(&text, &set), 1);
     assert_eq!(outcome.counters.get("homa", "aborted"), 2);
-    let done = |src: u32| records.flows.iter().find(|flow| flow.src == src).expect("it has a record").finish.is_some();
+    let done = |src: u32| {
+        records.flows.iter().find(|flow| flow.src == src).expect("it has a record").finish.is_some()
+    };
     assert!(!done(1) && done(2));
 }
 
@@ -285,7 +312,11 @@ fn a_slow_receiver_costs_resend_intervals() {
     let p99 = |per_packet: &str| {
         let cpu = format!("{{ per-packet = \"{per_packet}\", ring = 64 }}");
         let list: Vec<_> = (1..8).flat_map(|src| (0..20).map(move |n| (n * 100, src))).collect();
-        let rows = list.iter().map(|(at, src)| format!("[\"{at}us\", {src}, 0, 4380]")).collect::<Vec<_>>().join(", ");
+        let rows = list
+            .iter()
+            .map(|(at, src)| format!("[\"{at}us\", {src}, 0, 4380]"))
+            .collect::<Vec<_>>()
+            .join(", ");
         let set = [("traffic.m.rows", &format!("[{rows}]")[..]), ("host.receive-cpu", &cpu)];
         let (outcome, records) = simulate(&plan(STAR, &set), 1);
         let mut fcts = fcts(&records);
@@ -315,8 +346,12 @@ fn short_messages_are_far_faster_than_dctcps() {
         ];
         let (_, records) = simulate(&plan(&background, &set), 2);
         let is_counted = |flow: &&FlowRecord| flow.bytes <= 10_000;
-        let mut slowdowns: Vec<f64> =
-            records.flows.iter().filter(is_counted).map(|flow| flow.slowdown().unwrap_or(f64::MAX)).collect();
+        let mut slowdowns: Vec<f64> = records
+            .flows
+            .iter()
+            .filter(is_counted)
+            .map(|flow| flow.slowdown().unwrap_or(f64::MAX))
+            .collect();
         slowdowns.sort_by(f64::total_cmp);
         let at = |share: f64| slowdowns[((slowdowns.len() - 1) as f64 * share) as usize];
         println!("{kind}: {} messages, p50 {:.2}, p99 {:.2}", slowdowns.len(), at(0.5), at(0.99));

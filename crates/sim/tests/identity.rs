@@ -1,4 +1,5 @@
-//! Determinism is law: the same records and counts for any number of threads, partitions, and either kind of port.
+//! Determinism is law: the same records and counts for any number of threads, partitions, and
+//! either kind of port.
 
 mod common;
 
@@ -125,7 +126,8 @@ const FAT_TREE: &str = r#"
     concurrency = 2
 "#;
 
-/// The hosts' edge: ranks, ordering buffers over sprayed paths, servers that think, losses to have packets sent again.
+/// The hosts' edge: ranks, ordering buffers over sprayed paths, servers that think, losses to have
+/// packets sent again.
 const EDGE: &str = r#"
     name = "identity-edge"
     duration = "4ms"
@@ -174,7 +176,8 @@ const EDGE: &str = r#"
     connections = 1
 "#;
 
-/// The edge's other half: flowcells over labels, offload on arrival with timers, links that fail, and lists that change.
+/// The edge's other half: flowcells over labels, offload on arrival with timers, links that fail,
+/// and lists that change.
 const PRESTO: &str = r#"
     name = "identity-presto"
     duration = "4ms"
@@ -222,11 +225,15 @@ const PRESTO: &str = r#"
 "#;
 
 /// The same with cores that cannot keep up: rings overflow, and timers wait.
-const BUSY: &[(&str, &str)] = &[("host.receive-cpu.per-packet", "700ns"), ("host.receive-cpu.ring", "40")];
+const BUSY: &[(&str, &str)] =
+    &[("host.receive-cpu.per-packet", "700ns"), ("host.receive-cpu.ring", "40")];
 
 /// Several of them a host.
-const SEVERAL: &[(&str, &str)] =
-    &[("host.receive-cpu.per-packet", "2us"), ("host.receive-cpu.ring", "20"), ("host.receive-cpu.cores", "3")];
+const SEVERAL: &[(&str, &str)] = &[
+    ("host.receive-cpu.per-packet", "2us"),
+    ("host.receive-cpu.ring", "20"),
+    ("host.receive-cpu.cores", "3"),
+];
 
 /// Bursts for ports that hold a quarter of them, so that packets go elsewhere.
 const DEFLECTION: &str = r#"
@@ -262,7 +269,8 @@ const DEFLECTION: &str = r#"
     rate = 5000
 "#;
 
-/// Short flows whose segments wait in receive offload: many end in one window, and waits of several run out at one instant.
+/// Short flows whose segments wait in receive offload: many end in one window, and waits of several
+/// run out at one instant.
 const SHORT_FLOWS: &str = r#"
     name = "identity-short-flows"
     duration = "2ms"
@@ -311,8 +319,11 @@ const AIFO: Set = &[
 const CANARY: Set = &[("switch.deflection.kind", "canary")];
 const STALE: Set = &[("switch.occupancy.kind", "refreshed"), ("switch.occupancy.period", "3us")];
 
-const POOLS: Set =
-    &[("switch.buffer.kind", "pools"), ("switch.buffer.size", "600KB"), ("switch.buffer.headroom", "10KB")];
+const POOLS: Set = &[
+    ("switch.buffer.kind", "pools"),
+    ("switch.buffer.size", "600KB"),
+    ("switch.buffer.headroom", "10KB"),
+];
 const PFC: Set = &[
     ("switch.pause.kind", "pfc"),
     ("switch.pause.frames", "each-arrival"),
@@ -328,17 +339,29 @@ const HIGH: (&str, &str) = ("switch.admission.max-threshold", "24KB");
 /// The variants: a name, and their sets.
 const DEFLECTIONS: &[(&str, &[Set])] = &[
     ("canary, aifo", &[RANKED, AIFO, CANARY]),
-    ("canary, aifo, quirks", &[RANKED, AIFO, CANARY, &[("switch.deflection.artifact-quirks", "true")]]),
-    ("vertigo, srpt", &[RANKED, &[("switch.queue.kind", "srpt"), ("switch.deflection.kind", "vertigo")]]),
+    (
+        "canary, aifo, quirks",
+        &[RANKED, AIFO, CANARY, &[("switch.deflection.artifact-quirks", "true")]],
+    ),
+    (
+        "vertigo, srpt",
+        &[RANKED, &[("switch.queue.kind", "srpt"), ("switch.deflection.kind", "vertigo")]],
+    ),
     ("dibs", &[&[("switch.deflection.kind", "dibs"), ("transport.dupack-threshold", "off")]]),
-    ("simple, stale", &[STALE, &[("switch.deflection.kind", "simple"), ("transport.dupack-threshold", "off")]]),
+    (
+        "simple, stale",
+        &[STALE, &[("switch.deflection.kind", "simple"), ("transport.dupack-threshold", "off")]],
+    ),
     ("canary, stale", &[RANKED, AIFO, CANARY, STALE]),
     (
         "canary-pisa, departures",
         &[
             RANKED,
             &[("switch.deflection.kind", "canary-pisa"), ("switch.deflection.cells", "500")],
-            &[("switch.occupancy.kind", "refreshed"), ("switch.occupancy.written-at", "departures")],
+            &[
+                ("switch.occupancy.kind", "refreshed"),
+                ("switch.occupancy.written-at", "departures"),
+            ],
         ],
     ),
     ("pools, pfc", &[POOLS, &[("switch.pause.kind", "pfc")]]),
@@ -355,16 +378,31 @@ const DEFLECTIONS: &[(&str, &[Set])] = &[
     ("distribution", &[RANKED, CANARY, &[("switch.admission.kind", "distribution")]]),
     (
         "distribution by ewma, stale",
-        &[RANKED, CANARY, STALE, &[("switch.admission.kind", "distribution"), ("switch.admission.mean", "ewma")]],
+        &[
+            RANKED,
+            CANARY,
+            STALE,
+            &[("switch.admission.kind", "distribution"), ("switch.admission.mean", "ewma")],
+        ],
     ),
-    ("aifo and sp-pifo without deflection", &[AIFO, &[RANKED[1], ("switch.queue.kind", "sp-pifo")]]),
+    (
+        "aifo and sp-pifo without deflection",
+        &[AIFO, &[RANKED[1], ("switch.queue.kind", "sp-pifo")]],
+    ),
     ("red", &[CANARY, &[("switch.admission.kind", "red"), LOW, HIGH, FRESH]]),
     ("red that marks", &[CANARY, &[("switch.marking.kind", "red")]]),
-    ("wred, stale", &[RANKED, CANARY, STALE, &[("switch.admission.kind", "wred"), LOW, HIGH, FRESH]]),
+    (
+        "wred, stale",
+        &[RANKED, CANARY, STALE, &[("switch.admission.kind", "wred"), LOW, HIGH, FRESH]],
+    ),
     ("probabilistic", &[RANKED, CANARY, &[("switch.admission.kind", "probabilistic"), LOW]]),
     (
         "last-packet",
-        &[RANKED, CANARY, &[("switch.admission.kind", "last-packet"), ("switch.admission.threshold", "8KB")]],
+        &[
+            RANKED,
+            CANARY,
+            &[("switch.admission.kind", "last-packet"), ("switch.admission.threshold", "8KB")],
+        ],
     ),
 ];
 
@@ -429,8 +467,10 @@ const EXACT: &[(&str, &str)] = &[("host.jitter", "off")];
 /// Exact hosts whose packets draw lots: much arrives at one instant.
 const LOTS: &[(&str, &str)] = &[("host.jitter.packets", "0")];
 /// Full packets of a segment are dropped by its NIC, and its tail may fit.
-const NARROW_NIC: &[(&str, &str)] =
-    &[("host.nic.buffer", "{ kind = \"per-port\", size = \"10000\" }"), ("host.nic.per-flow-limit", "40KB")];
+const NARROW_NIC: &[(&str, &str)] = &[
+    ("host.nic.buffer", "{ kind = \"per-port\", size = \"10000\" }"),
+    ("host.nic.per-flow-limit", "40KB"),
+];
 
 #[test]
 fn partitions_do_not_change_a_result() {
@@ -450,11 +490,12 @@ fn the_kind_of_port_does_not_change_a_result() {
     }
 }
 
-/// Each mechanism that decides who goes where, or who may stay, and with links that fail: for threads, partitions and
-/// ports; and the audit holds.
+/// Each mechanism that decides who goes where, or who may stay, and with links that fail: for
+/// threads, partitions and ports; and the audit holds.
 #[test]
 fn deflection_is_as_deterministic() {
-    for ((_, sets), text) in DEFLECTIONS.iter().flat_map(|it| [(it, DEFLECTION), (it, EVERYTHING)]) {
+    for ((_, sets), text) in DEFLECTIONS.iter().flat_map(|it| [(it, DEFLECTION), (it, EVERYTHING)])
+    {
         assert_nothing_changes(text, &sets.concat(), &[2, 3]);
     }
 }
@@ -475,7 +516,11 @@ fn deflection_does_something() {
         let seen = |p: &millpond_core::Packet| p.has(millpond_core::packet::flags::DEFLECTED);
         assert_eq!(records.packets.iter().any(|p| seen(&p.packet)), deflects, "{name}");
         assert!(!name.contains("stale") || dropped(DropReason::OverflowStale) > 0, "{name}");
-        assert!(!name.contains("aifo") || dropped(DropReason::Early) + dropped(DropReason::NoDeflection) > 0, "{name}");
+        assert!(
+            !name.contains("aifo")
+                || dropped(DropReason::Early) + dropped(DropReason::NoDeflection) > 0,
+            "{name}"
+        );
         assert!(records.queues.len() > 100 && !records.flows.is_empty(), "{name}");
     }
 }
@@ -505,16 +550,25 @@ fn everything_at_once_happens() {
     assert!(nics(3) > 1 && nics(9) > 1, "{} {}", nics(3), nics(9));
     let sampled: BTreeSet<u32> = records.connections.iter().map(|c| c.flow).collect();
     assert!(sampled.len() == 7 && sampled == outcome.sampled, "{sampled:?}");
-    assert!(records.connections.len() > 300 && records.connections.iter().any(|c| c.state != "open"));
+    assert!(
+        records.connections.len() > 300 && records.connections.iter().any(|c| c.state != "open")
+    );
     for tap in 0..4 {
-        let of = |outgoing: bool| records.packets.iter().filter(|p| p.tap == tap && p.outgoing == outgoing).count();
-        assert!(of(true) > 50 && of(false) > 50, "capture {tap}: {} out, {} in", of(true), of(false));
+        let of = |outgoing: bool| {
+            records.packets.iter().filter(|p| p.tap == tap && p.outgoing == outgoing).count()
+        };
+        assert!(
+            of(true) > 50 && of(false) > 50,
+            "capture {tap}: {} out, {} in",
+            of(true),
+            of(false)
+        );
     }
     assert!(records.packets.iter().any(|p| !p.records.is_empty()));
 }
 
-/// What is compared above is there. Where nothing is dropped, a patient buffer lets nothing through out of order, and an
-/// impatient one less than none does.
+/// What is compared above is there. Where nothing is dropped, a patient buffer lets nothing through
+/// out of order, and an impatient one less than none does.
 #[test]
 fn the_edge_does_something() {
     let disorder = |ordering: (&str, &str)| {
@@ -533,16 +587,28 @@ fn the_edge_does_something() {
     let control = records.packets.iter().filter(|p| !p.packet.is_data());
     assert!(control.clone().count() > 100 && control.clone().all(|p| p.packet.rank == 0));
     let service = [("transport.rank.kind", "attained-service")];
-    assert_same(&fingerprint(&plan(EDGE, &service), 1), &fingerprint(&plan(EDGE, &service), 3), "attained service");
+    assert_same(
+        &fingerprint(&plan(EDGE, &service), 1),
+        &fingerprint(&plan(EDGE, &service), 3),
+        "attained service",
+    );
 }
 
-/// What is compared above is there: flowcells reorder, receive offload waits and gives up, links fail.
+/// What is compared above is there: flowcells reorder, receive offload waits and gives up, links
+/// fail.
 #[test]
 fn presto_does_something() {
     let (outcome, records) = simulate(&plan(PRESTO, &[]), 2);
     let offload = |name: &str| outcome.counters.get("presto-gro", name);
     println!("{:?}", outcome.counters);
-    for cause in [Cause::Single, Cause::SameCell, Cause::InOrder, Cause::Timeout, Cause::Older, Cause::Overlap] {
+    for cause in [
+        Cause::Single,
+        Cause::SameCell,
+        Cause::InOrder,
+        Cause::Timeout,
+        Cause::Older,
+        Cause::Overlap,
+    ] {
         assert!(offload(&format!("segments-{}", cause.name())) > 10, "{cause:?}");
     }
     assert!(offload("filled") > 100 && offload("packets") > 10_000);
@@ -551,7 +617,11 @@ fn presto_does_something() {
         let of = records.packets.iter().filter(|p| p.packet.is_data() == is_data && p.outgoing);
         of.map(|p| p.packet.entropy).filter(|label| *label < 4).collect::<BTreeSet<u32>>()
     };
-    assert_eq!((labels(true).len(), labels(false).len()), (4, 4), "data and acknowledgements take all paths");
+    assert_eq!(
+        (labels(true).len(), labels(false).len()),
+        (4, 4),
+        "data and acknowledgements take all paths"
+    );
 }
 
 /// What is compared above is there: many flows end in one window, and waits run out.
@@ -559,8 +629,12 @@ fn presto_does_something() {
 fn short_flows_do_something() {
     let (outcome, records) = simulate(&plan(SHORT_FLOWS, &[]), 2);
     let window = Time::from_us(5).as_ps();
-    let windows: BTreeSet<u64> =
-        records.flows.iter().filter_map(|flow| flow.sender_last).map(|last| last.as_ps() / window).collect();
+    let windows: BTreeSet<u64> = records
+        .flows
+        .iter()
+        .filter_map(|flow| flow.sender_last)
+        .map(|last| last.as_ps() / window)
+        .collect();
     println!("{} flows end in {} windows", records.flows.len(), windows.len());
     assert!(records.flows.len() > 4 * windows.len());
     assert!(outcome.counters.get("presto-gro", "segments-timeout") > 100);
@@ -571,19 +645,26 @@ fn the_scheduler_does_something() {
     let (outcome, _) = simulate(&plan(PRESTO, HEDERA), 2);
     let [rounds, large, placed, crowded] =
         ["rounds", "large", "placed", "crowded"].map(|name| outcome.counters.get("hedera", name));
-    assert!(rounds > 20 && large > 10 && placed > 10 && crowded > 0, "{rounds} {large} {placed} {crowded}");
+    assert!(
+        rounds > 20 && large > 10 && placed > 10 && crowded > 0,
+        "{rounds} {large} {placed} {crowded}"
+    );
 }
 
 #[test]
 fn busy_cores_do_something() {
     let (outcome, _) = simulate(&plan(PRESTO, BUSY), 2);
     assert!(outcome.audit.dropped[DropReason::ReceiveRing as usize].packets > 100);
-    let busy = outcome.cores.iter().filter(|(_, core)| core.busy * 10 > outcome.simulated * 8).count();
+    let busy =
+        outcome.cores.iter().filter(|(_, core)| core.busy * 10 > outcome.simulated * 8).count();
     assert!(busy >= 4 && outcome.cores.len() == 12, "{:?}", outcome.cores);
     assert!(outcome.counters.get("presto-gro", "segments-timeout") > 10);
     let (outcome, _) = simulate(&plan(PRESTO, SEVERAL), 2);
     assert!(outcome.audit.dropped[DropReason::ReceiveRing as usize].packets > 100);
-    assert!(outcome.cores.len() == 36 && outcome.cores.iter().filter(|(_, core)| core.packets > 0).count() > 24);
+    assert!(
+        outcome.cores.len() == 36
+            && outcome.cores.iter().filter(|(_, core)| core.packets > 0).count() > 24
+    );
 }
 
 /// What is only recorded changes nothing else.
@@ -592,7 +673,11 @@ fn captures_change_no_result() {
     let off = [("capture.queues", "off"), ("capture.connections", "off"), ("capture.pcap", "")];
     let with = simulate(&plan(EVERYTHING, &[]), 1);
     let without = simulate(&plan(EVERYTHING, &off), 1);
-    assert!(without.1.queues.is_empty() && without.1.connections.is_empty() && without.1.packets.is_empty());
+    assert!(
+        without.1.queues.is_empty()
+            && without.1.connections.is_empty()
+            && without.1.packets.is_empty()
+    );
     assert_eq!(with.1.flows, without.1.flows);
     assert_eq!(with.1.rtts, without.1.rtts);
     assert_eq!(format!("{:?}", with.0.audit.dropped), format!("{:?}", without.0.audit.dropped));

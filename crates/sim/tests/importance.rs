@@ -1,4 +1,5 @@
-//! TLT from end to end: whatever becomes of unimportant packets, no timer expires, and without losses TLT changes nothing.
+//! TLT from end to end: whatever becomes of unimportant packets, no timer expires, and without
+//! losses TLT changes nothing.
 
 mod common;
 
@@ -6,7 +7,8 @@ use common::{assert_nothing_changes, plan, simulate};
 use millpond_scenario::plan::Plan;
 use proptest::prelude::*;
 
-/// A time in which the links between the switches lose a share of the unimportant packets, in microseconds.
+/// A time in which the links between the switches lose a share of the unimportant packets, in
+/// microseconds.
 type Loss = (f64, u64, Option<u64>);
 
 /// Two pairs of hosts over one bottleneck, each host sending `bytes` to its pair's other end.
@@ -46,11 +48,16 @@ fn lossy(kind: &str, bytes: u64, losses: &[Loss], set: &[(&str, &str)]) -> Plan 
     plan(&text, set)
 }
 
-/// Runs it to its end, without a timeout; how many unimportant packets were lost, and when the last flow ended.
+/// Runs it to its end, without a timeout; how many unimportant packets were lost, and when the last
+/// flow ended.
 fn completes_without_timeouts(plan: &Plan) -> (u64, f64) {
     let (outcome, records) = simulate(plan, 1);
     assert_eq!(outcome.hosts.timeouts, 0, "{:?}", outcome.hosts);
-    assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "after {:?}", outcome.simulated);
+    assert!(
+        records.flows.iter().all(|flow| flow.finish.is_some()),
+        "after {:?}",
+        outcome.simulated
+    );
     let lost: u64 = outcome.audit.dropped.iter().map(|tally| tally.packets).sum();
     (lost, outcome.simulated.as_us_f64())
 }
@@ -60,7 +67,8 @@ fn completes_without_timeouts(plan: &Plan) -> (u64, f64) {
 fn all_unimportant_packets_lost() {
     for kind in ["newreno", "dctcp", "cubic"] {
         for bytes in [1, 1460, 1461, 14_600, 14_601, 1_000_000, 30_000_000] {
-            let (lost, us) = completes_without_timeouts(&lossy(kind, bytes, &[(1.0, 0, None)], &[]));
+            let (lost, us) =
+                completes_without_timeouts(&lossy(kind, bytes, &[(1.0, 0, None)], &[]));
             let segments = bytes.div_ceil(1460);
             assert_eq!(lost > 0, segments > 1, "{kind} {bytes}");
             // A round trip is 16 us; a byte may go before a segment.
@@ -69,8 +77,8 @@ fn all_unimportant_packets_lost() {
     }
 }
 
-/// Why all rounds that are over count: where only the last does, as in the authors' simulators, newer losses keep an older
-/// hole from being repaired.
+/// Why all rounds that are over count: where only the last does, as in the authors' simulators,
+/// newer losses keep an older hole from being repaired.
 #[test]
 fn looking_at_the_last_round_alone_costs_timeouts() {
     let last = [("transport.importance", "{ kind = \"tlt\", lost-rounds = \"last\" }")];
@@ -81,8 +89,9 @@ fn looking_at_the_last_round_alone_costs_timeouts() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Oracle: random, bursty, or all: no loss of unimportant packets costs a timeout. With SACK, as the published evaluation
-    /// has it: RFC 6582 repairs a hole a round trip and restarts its timer for the first of them only.
+    /// Oracle: random, bursty, or all: no loss of unimportant packets costs a timeout. With SACK,
+    /// as the published evaluation has it: RFC 6582 repairs a hole a round trip and restarts its
+    /// timer for the first of them only.
     #[test]
     fn no_loss_of_unimportant_packets_costs_a_timeout(
         kind in prop::sample::select(vec!["newreno", "dctcp", "cubic"]),
@@ -106,11 +115,13 @@ proptest! {
     }
 }
 
-/// Oracle: on a path that loses nothing, TLT adds single bytes and changes no flow's bytes or retransmissions.
+/// Oracle: on a path that loses nothing, TLT adds single bytes and changes no flow's bytes or
+/// retransmissions.
 #[test]
 fn without_losses_it_costs_single_bytes() {
     for kind in ["newreno", "dctcp"] {
-        let (outcome, _) = simulate(&lossy(kind, 300_000, &[], &[("switch.admission.kind", "drop-tail")]), 1);
+        let (outcome, _) =
+            simulate(&lossy(kind, 300_000, &[], &[("switch.admission.kind", "drop-tail")]), 1);
         let tlt = |name: &str| outcome.counters.get("tlt", name);
         assert_eq!((outcome.hosts.timeouts, tlt("masked_losses")), (0, 0));
         assert_eq!(tlt("forced_bytes"), tlt("forced_packets"), "forced packets are single bytes");
@@ -190,10 +201,13 @@ fn lossy_pairs(law: &str, rdma: &str, bytes: u64, losses: &[Loss]) -> Plan {
     plan(&text, &[])
 }
 
-/// By window where there is one or what is missing is known, by rate otherwise. Timeouts are as in the authors'
-/// simulator: 4 ms.
+/// By window where there is one or what is missing is known, by rate otherwise. Timeouts are as in
+/// the authors' simulator: 4 ms.
 const PAIRS: [(&str, &str); 8] = [
-    ("hpcc", "recovery = { kind = \"selective\", bdp-limit = \"off\", timeout-low = \"4ms\", timeout-high = \"4ms\" }"),
+    (
+        "hpcc",
+        "recovery = { kind = \"selective\", bdp-limit = \"off\", timeout-low = \"4ms\", timeout-high = \"4ms\" }",
+    ),
     ("dcqcn", "recovery = { kind = \"selective\", timeout-low = \"4ms\", timeout-high = \"4ms\" }"),
     (
         "dcqcn",
@@ -210,7 +224,9 @@ const PAIRS: [(&str, &str); 8] = [
 #[test]
 fn no_loss_of_unimportant_packets_costs_a_queue_pair_a_timeout() {
     for (law, rdma) in PAIRS {
-        for losses in [&[(0.02, 0, None)][..], &[(0.3, 0, None)], &[(1.0, 0, Some(60)), (0.5, 90, Some(200))]] {
+        for losses in
+            [&[(0.02, 0, None)][..], &[(0.3, 0, None)], &[(1.0, 0, Some(60)), (0.5, 90, Some(200))]]
+        {
             for bytes in [1, 1000, 1461, 50_000, 3_000_000] {
                 let (lost, _) = completes_without_timeouts(&lossy_pairs(law, rdma, bytes, losses));
                 assert!(lost > 0 || bytes < 3_000_000, "{law} {rdma}: {bytes} {losses:?}");
@@ -240,5 +256,9 @@ fn queue_pairs_are_marked_by_their_kind_of_clock() {
     assert!(window.echoes[0] > 8 && window.sent[1].packets > 8, "{window:?}");
     let rate = marking(PAIRS[3]);
     // Four flows of 103 packets each, of which none is lost: the 96th, and the last.
-    assert_eq!((rate.sent[1].packets, rate.sent[2].packets, rate.echoes), (4 * 2, 0, [0, 0]), "{rate:?}");
+    assert_eq!(
+        (rate.sent[1].packets, rate.sent[2].packets, rate.echoes),
+        (4 * 2, 0, [0, 0]),
+        "{rate:?}"
+    );
 }

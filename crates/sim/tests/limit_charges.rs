@@ -1,5 +1,5 @@
-//! Limits together with every other stage of a host: a limit charges the bytes that are on the wire, whatever cuts, merges
-//! or paces segments, and one that never acts changes nothing.
+//! Limits together with every other stage of a host: a limit charges the bytes that are on the
+//! wire, whatever cuts, merges or paces segments, and one that never acts changes nothing.
 
 mod common;
 
@@ -16,10 +16,13 @@ const FRAMING: u64 = 14;
 /// The transports that a limit takes.
 fn streams() -> impl Iterator<Item = &'static str> {
     let kinds = TransportKind::place().mechanisms.iter().map(|mechanism| mechanism.kind);
-    kinds.filter(|kind| TransportKind::of_kind(kind).is_some_and(|kind| kind.demands().family == Family::Tcp))
+    kinds.filter(|kind| {
+        TransportKind::of_kind(kind).is_some_and(|kind| kind.demands().family == Family::Tcp)
+    })
 }
 
-/// Three hosts send to each other through a switch that drops, so that some acknowledgements carry SACK blocks.
+/// Three hosts send to each other through a switch that drops, so that some acknowledgements carry
+/// SACK blocks.
 fn text(kind: &str, more: &str) -> String {
     format!(
         "name = \"charges\"\nduration = \"400ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 3\n\
@@ -35,7 +38,10 @@ fn text(kind: &str, more: &str) -> String {
 /// What a host had on its wire, as limits charge it: leaving, arriving.
 fn on_the_wire(records: &Records, tap: u16) -> [u64; 2] {
     [true, false].map(|outgoing| {
-        let own = records.packets.iter().filter(|record| record.tap == tap && record.outgoing == outgoing);
+        let own = records
+            .packets
+            .iter()
+            .filter(|record| record.tap == tap && record.outgoing == outgoing);
         own.map(|record| u64::from(record.packet.size) + FRAMING).sum()
     })
 }
@@ -56,7 +62,8 @@ fn idle(kind: &str) -> String {
     let direction = if kind == "nrm" { "both" } else { "egress" };
     [0, 2]
         .map(|host| {
-            let limit = format!("[[limit]]\nname = \"at{host}\"\nhosts = {host}\nkind = \"{kind}\"\n");
+            let limit =
+                format!("[[limit]]\nname = \"at{host}\"\nhosts = {host}\nkind = \"{kind}\"\n");
             format!("{limit}direction = \"{direction}\"\nrate = \"1Tbps\"\n")
         })
         .concat()
@@ -74,27 +81,51 @@ fn limits_charge_the_bytes_on_the_wire() {
             ("\"64KiB\"", "stock-gro"),
             ("\"64KiB\"", "presto-gro"),
         ] {
-            let host = format!("[host]\nsegment-offload = {offload}\nreceive-offload = {{ kind = \"{receive}\" }}\n");
+            let host = format!(
+                "[host]\nsegment-offload = {offload}\nreceive-offload = {{ kind = \"{receive}\" }}\n"
+            );
             for limit in ["nrm", "htb"] {
                 let what = format!("{kind}, {limit}, segments of {offload}, {receive}");
-                let (outcome, records) = complete(&plan(&text(kind, &format!("{host}{}", idle(limit))), &[]), &what);
+                let (outcome, records) =
+                    complete(&plan(&text(kind, &format!("{host}{}", idle(limit))), &[]), &what);
                 for (tap, number) in [(0, 0), (1, 1)] {
                     let [leaving, arriving] = charged(&outcome, number);
                     let [left, arrived] = on_the_wire(&records, tap);
-                    assert_eq!((leaving.bytes, leaving.dropped), (left, 0), "{what}: leaving host {tap}");
+                    assert_eq!(
+                        (leaving.bytes, leaving.dropped),
+                        (left, 0),
+                        "{what}: leaving host {tap}"
+                    );
                     if limit == "nrm" {
-                        assert_eq!((arriving.bytes, arriving.dropped), (arrived, 0), "{what}: arriving at {tap}");
+                        assert_eq!(
+                            (arriving.bytes, arriving.dropped),
+                            (arrived, 0),
+                            "{what}: arriving at {tap}"
+                        );
                     }
-                    let arrivals = records.packets.iter().filter(|it| it.tap == tap && !it.outgoing).count() as u64;
+                    let arrivals =
+                        records.packets.iter().filter(|it| it.tap == tap && !it.outgoing).count()
+                            as u64;
                     merged += usize::from(arriving.packets > 0 && arriving.packets < arrivals);
                 }
-                let plain = records.packets.iter().filter(|it| !it.packet.is_data()).map(|it| it.packet.size).min();
-                with_sack +=
-                    records.packets.iter().filter(|it| !it.packet.is_data() && Some(it.packet.size) > plain).count();
+                let plain = records
+                    .packets
+                    .iter()
+                    .filter(|it| !it.packet.is_data())
+                    .map(|it| it.packet.size)
+                    .min();
+                with_sack += records
+                    .packets
+                    .iter()
+                    .filter(|it| !it.packet.is_data() && Some(it.packet.size) > plain)
+                    .count();
             }
         }
     }
-    assert!(with_sack > 100 && merged > 10, "{with_sack} acknowledgements with SACK blocks, {merged} merging hosts");
+    assert!(
+        with_sack > 100 && merged > 10,
+        "{with_sack} acknowledgements with SACK blocks, {merged} merging hosts"
+    );
 }
 
 /// Every transport, with and without what else stands in a packet's way out.
@@ -104,24 +135,42 @@ fn limits_that_never_act_change_nothing() {
         for (transport, host) in [
             ("", ""),
             ("importance = { kind = \"tlt\" }\n", ""),
-            ("rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }\n", ""),
+            (
+                "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }\n",
+                "",
+            ),
             ("", "segment-offload = \"off\"\n"),
             (
                 "importance = { kind = \"tlt\" }\n",
                 "segment-offload = 4000\nreceive-offload = { kind = \"stock-gro\" }\n",
             ),
-            ("", "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \"presto\" }\n"),
+            (
+                "",
+                "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \"presto\" }\n",
+            ),
         ] {
-            let color = "[switch]\nadmission = { kind = \"color-aware\", threshold = \"20KB\" }\nbuffer";
+            let color =
+                "[switch]\nadmission = { kind = \"color-aware\", threshold = \"20KB\" }\nbuffer";
             let run = |limits: &str| {
-                let text = text(kind, &format!("{transport}[host]\n{host}{limits}")).replace("[switch]\nbuffer", color);
-                let (outcome, records) = complete(&plan(&text, &[]), &format!("{kind}, {transport}{host}{limits}"));
-                let kept = (outcome.audit.injected, outcome.audit.delivered, outcome.audit.dropped, outcome.audit.hops);
+                let text = text(kind, &format!("{transport}[host]\n{host}{limits}"))
+                    .replace("[switch]\nbuffer", color);
+                let (outcome, records) =
+                    complete(&plan(&text, &[]), &format!("{kind}, {transport}{host}{limits}"));
+                let kept = (
+                    outcome.audit.injected,
+                    outcome.audit.delivered,
+                    outcome.audit.dropped,
+                    outcome.audit.hops,
+                );
                 format!("{:?} {kept:?} {:?}", outcome.hosts, records.flows)
             };
             let without = run("");
             for limit in ["nrm", "htb"] {
-                common::assert_same(&without, &run(&idle(limit)), &format!("{kind} behind {limit}: {transport}{host}"));
+                common::assert_same(
+                    &without,
+                    &run(&idle(limit)),
+                    &format!("{kind} behind {limit}: {transport}{host}"),
+                );
             }
         }
     }
@@ -163,7 +212,8 @@ fn incast(kind: &str, limit: &str) -> Outcome {
 fn tlt_behind_a_limit_has_no_timeouts() {
     for kind in ["dctcp", "cubic", "newreno"] {
         for limit in ["nrm", "htb"] {
-            let limit = format!("[[limit]]\nhosts = \"all\"\nkind = \"{limit}\"\nrate = \"100Gbps\"\n");
+            let limit =
+                format!("[[limit]]\nhosts = \"all\"\nkind = \"{limit}\"\nrate = \"100Gbps\"\n");
             let outcome = incast(kind, &limit);
             assert!(outcome.audit.dropped_total().packets > 100, "{kind} {limit}: nothing is lost");
             assert_eq!(outcome.hosts.timeouts, 0, "{kind} {limit}");
@@ -171,11 +221,12 @@ fn tlt_behind_a_limit_has_no_timeouts() {
     }
 }
 
-/// An acknowledgement that comes when its connection is over belongs to no traffic, whether or not the other end, which
-/// is not over yet, is in the same partition.
+/// An acknowledgement that comes when its connection is over belongs to no traffic, whether or not
+/// the other end, which is not over yet, is in the same partition.
 #[test]
 fn late_acknowledgements_are_charged_alike_in_all_partitions() {
-    // The timeout is far shorter than the round trip, so every packet is sent many times, and answered.
+    // The timeout is far shorter than the round trip, so every packet is sent many times, and
+    // answered.
     let text = "name = \"late\"\nduration = \"2ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 2\n\
                 host-link = { rate = \"10Gbps\", delay = \"5us\" }\nfabric-link = { rate = \"10Gbps\", delay = \"5us\" }\n\
                 [transport]\nkind = \"newreno\"\nfixed-rto = \"2us\"\ninitial-rto = \"2us\"\n\

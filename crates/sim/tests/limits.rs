@@ -1,5 +1,5 @@
-//! Limits on hosts: the rate holds whatever sends, nothing is lost without being counted, and a limit that is never reached
-//! changes nothing.
+//! Limits on hosts: the rate holds whatever sends, nothing is lost without being counted, and a
+//! limit that is never reached changes nothing.
 
 mod common;
 
@@ -25,10 +25,15 @@ const CUBIC_ECN: &str = "kind = \"cubic\"\ncubic-ecn = true";
 const DCTCP: &str = "kind = \"dctcp\"";
 const NEWRENO: &str = "kind = \"newreno\"";
 
-/// The most wire bytes (with Ethernet headers, as they are charged) that passed in any second, over what the limit allows.
+/// The most wire bytes (with Ethernet headers, as they are charged) that passed in any second, over
+/// what the limit allows.
 fn worst_second(records: &Records) -> f64 {
-    let sent: Vec<(Time, u64)> =
-        records.packets.iter().filter(|r| r.outgoing).map(|r| (r.at, r.packet.size as u64 + 14)).collect();
+    let sent: Vec<(Time, u64)> = records
+        .packets
+        .iter()
+        .filter(|r| r.outgoing)
+        .map(|r| (r.at, r.packet.size as u64 + 14))
+        .collect();
     let (mut first, mut sum, mut most) = (0, 0, 0);
     for &(at, bytes) in &sent {
         sum += bytes;
@@ -56,7 +61,12 @@ fn no_second_carries_more_than_the_limit_and_three_percent() {
         (2, NEWRENO, "credit"),
         (5, "kind = \"swift\"", "credit"),
     ] {
-        let text = rack(flows, transport, &format!("hosts = 0\nform = \"{form}\""), "[capture]\npcap = [\"host0\"]\n");
+        let text = rack(
+            flows,
+            transport,
+            &format!("hosts = 0\nform = \"{form}\""),
+            "[capture]\npcap = [\"host0\"]\n",
+        );
         let (_, records) = run(&text);
         let worst = worst_second(&records);
         assert!(worst <= 1.03, "{flows} flows, {transport}, {form}: {worst} Gb/s");
@@ -98,11 +108,13 @@ fn told_senders_reduce_once_a_round_trip() {
     assert_eq!(outcome.hosts.retransmitted, 0);
 }
 
-/// With nothing in flight and everything refused only the probe timer goes on: one segment each time.
+/// With nothing in flight and everything refused only the probe timer goes on: one segment each
+/// time.
 #[test]
 fn the_probe_timer_is_what_a_refused_flow_waits_for() {
     let calls = |timer: &str| {
-        let text = rack(8, CUBIC, "hosts = 0\nbypass = 0\ncwr = false", "").replace("probe-timer = \"20ms\"", timer);
+        let text = rack(8, CUBIC, "hosts = 0\nbypass = 0\ncwr = false", "")
+            .replace("probe-timer = \"20ms\"", timer);
         run(&text).0.hosts.measured_bytes
     };
     let (short, long) = (calls("probe-timer = \"20ms\""), calls("probe-timer = \"200ms\""));
@@ -118,15 +130,21 @@ fn on_arrival_a_drop_is_a_loss_and_is_counted() {
     assert!(outcome.hosts.retransmitted > 0);
     let gbps = limit.measured_bytes as f64 * 8.0 / 1.3e9;
     assert!(gbps <= 1.03, "{gbps}");
-    let (outcome, _) = run(&rack(8, CUBIC, "hosts = 1\ndirection = \"ingress\"\ningress-mode = \"mark-only\"", ""));
+    let (outcome, _) = run(&rack(
+        8,
+        CUBIC,
+        "hosts = 1\ndirection = \"ingress\"\ningress-mode = \"mark-only\"",
+        "",
+    ));
     assert_eq!(outcome.audit.dropped_total().packets, 0);
     let (outcome, _) = run(&rack(2, DCTCP, "hosts = 1\ndirection = \"ingress\"", ""));
     let lost = outcome.audit.dropped_total().packets;
     assert!(outcome.marked > 100 && lost * 100 < outcome.audit.injected.packets, "{lost}");
 }
 
-/// What arrives is merged before a limit sees it: a segment is charged for all of its packets, the rate holds, and a
-/// segment that is dropped is lost with all of its packets, each of which is counted and sent again.
+/// What arrives is merged before a limit sees it: a segment is charged for all of its packets, the
+/// rate holds, and a segment that is dropped is lost with all of its packets, each of which is
+/// counted and sent again.
 #[test]
 fn limits_on_arrival_and_receive_offload_are_right_together() {
     let gro = "receive-offload = { kind = \"stock-gro\" }\n";
@@ -138,14 +156,23 @@ fn limits_on_arrival_and_receive_offload_are_right_together() {
         (CUBIC, format!("{gro}receive-cpu = {{ }}\n")),
         (ordering, gro.to_string()),
     ] {
-        let text = rack(8, transport, "hosts = 1\ndirection = \"ingress\"", &format!("[host]\n{host}"));
+        let text =
+            rack(8, transport, "hosts = 1\ndirection = \"ingress\"", &format!("[host]\n{host}"));
         let (outcome, _) = run(&text);
         let (limit, audit) = (limit_of(&outcome, true), &outcome.audit);
         assert!(audit.is_conserved(), "{host}: {audit:?}");
         let lost = audit.dropped[DropReason::Limit as usize];
         // A segment is several packets.
-        assert!(limit.dropped > 10 && lost.packets > 2 * limit.dropped, "{host}: {} are {lost:?}", limit.dropped);
-        assert_eq!(limit.dropped_bytes, lost.bytes + 14 * lost.packets, "{host}: with an Ethernet header each");
+        assert!(
+            limit.dropped > 10 && lost.packets > 2 * limit.dropped,
+            "{host}: {} are {lost:?}",
+            limit.dropped
+        );
+        assert_eq!(
+            limit.dropped_bytes,
+            lost.bytes + 14 * lost.packets,
+            "{host}: with an Ethernet header each"
+        );
         // All that was lost was sent again, or no call of a megabyte would end.
         let (again, calls) = (outcome.hosts.retransmitted, outcome.hosts.completed);
         assert!(again > 100 && calls > 20, "{host}: {again} sent again, {calls} calls");
@@ -153,17 +180,26 @@ fn limits_on_arrival_and_receive_offload_are_right_together() {
         assert!((0.3..=1.03).contains(&gbps), "{host}: {gbps} Gb/s");
     }
     // CE on a merged segment is CE on all of its packets.
-    let (outcome, _) = run(&rack(2, DCTCP, "hosts = 1\ndirection = \"ingress\"", &format!("[host]\n{gro}")));
+    let (outcome, _) =
+        run(&rack(2, DCTCP, "hosts = 1\ndirection = \"ingress\"", &format!("[host]\n{gro}")));
     let limit = limit_of(&outcome, true);
-    assert!(limit.marked > 10 && outcome.marked >= limit.marked, "{} and {limit:?}", outcome.marked);
+    assert!(
+        limit.marked > 10 && outcome.marked >= limit.marked,
+        "{} and {limit:?}",
+        outcome.marked
+    );
 }
 
 #[test]
 fn htb_makes_segments_wait_and_loses_nothing() {
-    let (outcome, records) = run(&rack(8, CUBIC, "kind = \"htb\"\nhosts = 0", "[capture]\npcap = [\"host0\"]\n"));
+    let (outcome, records) =
+        run(&rack(8, CUBIC, "kind = \"htb\"\nhosts = 0", "[capture]\npcap = [\"host0\"]\n"));
     let limit = limit_of(&outcome, false);
     assert_eq!((limit.dropped, outcome.hosts.retransmitted), (0, 0));
-    assert!(limit.waited.as_us_f64() / limit.timed as f64 > 1_000.0, "a standing queue of milliseconds");
+    assert!(
+        limit.waited.as_us_f64() / limit.timed as f64 > 1_000.0,
+        "a standing queue of milliseconds"
+    );
     let worst = worst_second(&records);
     assert!((0.95..=1.001).contains(&worst), "{worst}");
     // A class with room for one segment refuses the others: no loss either.
@@ -176,13 +212,15 @@ fn htb_makes_segments_wait_and_loses_nothing() {
 fn a_limit_that_is_never_reached_changes_nothing() {
     let flows = |limit: &str| run(&rack(3, DCTCP, limit, "")).1.flows;
     let idle = flows("hosts = 0\nobserve = true");
-    let without = rack(3, DCTCP, "", "").replace("[[limit]]\nname = \"batch\"\nrate = \"1Gbps\"\n", "");
+    let without =
+        rack(3, DCTCP, "", "").replace("[[limit]]\nname = \"batch\"\nrate = \"1Gbps\"\n", "");
     let without = run(&without).1.flows;
     assert_eq!(format!("{idle:?}"), format!("{without:?}"));
     let high = flows("hosts = 0").len();
     assert!(high < without.len());
-    let other =
-        flows("hosts = 0\ntraffic = [\"small\"]\nscopes = [\"all\"]\n[[limit]]\nname = \"all\"\nrate = \"20Gbps\"");
+    let other = flows(
+        "hosts = 0\ntraffic = [\"small\"]\nscopes = [\"all\"]\n[[limit]]\nname = \"all\"\nrate = \"20Gbps\"",
+    );
     assert!(other.len() > high, "only the small calls are held");
 }
 
@@ -207,9 +245,11 @@ fn a_traffic_with_its_own_transport_runs_as_if_it_were_the_scenarios() {
              [transport]\nkind = \"{kind}\"\n[[traffic]]\nname = \"p\"\nkind = \"poisson\"\nsizes = \"web-search\"\nload = 0.6\n{own}"
         )
     };
-    for (kind, keys) in [("dctcp", ""), ("cubic", ", cubic-ecn = true"), ("newreno", ""), ("swift", "")] {
-        let scenarios =
-            text(kind, "").replace("[[traffic]]", &format!("{}\n[[traffic]]", keys.trim_start_matches(", ")));
+    for (kind, keys) in
+        [("dctcp", ""), ("cubic", ", cubic-ecn = true"), ("newreno", ""), ("swift", "")]
+    {
+        let scenarios = text(kind, "")
+            .replace("[[traffic]]", &format!("{}\n[[traffic]]", keys.trim_start_matches(", ")));
         let own = text("cubic", &format!("transport = {{ kind = \"{kind}\"{keys} }}"));
         let flows = |text: &str| format!("{:?}", run(text).1.flows);
         assert_eq!(flows(&scenarios), flows(&own), "{kind}");
@@ -262,7 +302,8 @@ fn stages() -> impl Strategy<Value = (&'static str, &'static str)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any limits, transports, links that fail: packets are conserved, and threads, partitions and ports change nothing.
+    /// Any limits, transports, links that fail: packets are conserved, and threads, partitions and
+    /// ports change nothing.
     #[test]
     fn whatever_is_limited_is_conserved_and_the_same_in_all_partitionings(
         limits in limits(), seed: u32, kind in prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift"]),

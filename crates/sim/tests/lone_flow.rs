@@ -2,8 +2,8 @@
 //! whatever the switches and hosts do beside it, and however long the network's round trip is:
 //! every amount that is left to a rule ("auto") follows the network.
 //!
-//! The beginning is a transport's own law: a TCP's slow start from its initial window, TAS' from its
-//! initial rate. So these get one that fills the longest round trip here. HPCC's law leaves a
+//! The beginning is a transport's own law: a TCP's slow start from its initial window, TAS' from
+//! its initial rate. So these get one that fills the longest round trip here. HPCC's law leaves a
 //! twentieth of the link free (`hpcc-eta`), and so much more is its bound.
 
 mod common;
@@ -99,7 +99,10 @@ fn slow(kind: &TransportKind, tables: &str, set: &[(&str, &str)]) -> Vec<String>
 }
 
 fn kinds() -> impl Iterator<Item = TransportKind> {
-    TransportKind::place().mechanisms.iter().map(|m| TransportKind::of_kind(m.kind).expect("it is registered"))
+    TransportKind::place()
+        .mechanisms
+        .iter()
+        .map(|m| TransportKind::of_kind(m.kind).expect("it is registered"))
 }
 
 #[test]
@@ -124,7 +127,11 @@ fn no_mechanism_slows_a_lone_flow_by_its_name_alone() {
     let tlt = [("switch.admission.kind", "color-aware"), ("transport.importance.kind", "tlt")];
     let aifo = [("switch.admission.kind", "aifo"), ("transport.rank.kind", "remaining-bytes")];
     let bfc = [("switch.queue.kind", "dynamic-queues"), ("switch.pause.kind", "bfc")];
-    let pfc = [("switch.buffer.kind", "pools"), ("switch.buffer.size", "90MB"), ("switch.pause.kind", "pfc")];
+    let pfc = [
+        ("switch.buffer.kind", "pools"),
+        ("switch.buffer.size", "90MB"),
+        ("switch.pause.kind", "pfc"),
+    ];
     let sets: [&[(&str, &str)]; 7] = [
         &tlt,
         &aifo,
@@ -143,9 +150,13 @@ fn no_mechanism_slows_a_lone_flow_by_its_name_alone() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     // Credits are asked for first, which takes a round trip.
     for (name, network, ends) in NETWORKS {
-        let plan = exact(&text(&dctcp, network, *ends, server), &[("edge.virtual-switch.kind", "credits")]);
+        let plan = exact(
+            &text(&dctcp, network, *ends, server),
+            &[("edge.virtual-switch.kind", "credits")],
+        );
         let flow = &simulate(&plan, 1).1.flows[0];
-        let found = (flow.fct().expect("it ends") - plan.round_trip).as_us_f64() / flow.ideal.as_us_f64();
+        let found =
+            (flow.fct().expect("it ends") - plan.round_trip).as_us_f64() / flow.ideal.as_us_f64();
         assert!(found <= MOST, "{name}: {found:.3}");
     }
 }

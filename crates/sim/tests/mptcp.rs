@@ -38,13 +38,15 @@ fn share(subflows: u32, coupling: &str) -> f64 {
         "#
     );
     let (outcome, _) = simulate(&plan(&text, &[]), 1);
-    let bytes = |pair| outcome.pairs.iter().find(|(of, _)| **of == pair).map_or(0, |(_, bytes)| *bytes) as f64;
+    let bytes = |pair| {
+        outcome.pairs.iter().find(|(of, _)| **of == pair).map_or(0, |(_, bytes)| *bytes) as f64
+    };
     bytes((0, 2)) / bytes((1, 3))
 }
 
-/// RFC 6356 §2, goal 2: do no harm. Coupled subflows take about what one TCP takes; uncoupled ones as
-/// many shares as they are. LIA's α follows the larger of windows that are never equal, so two take
-/// a little more than one.
+/// RFC 6356 §2, goal 2: do no harm. Coupled subflows take about what one TCP takes; uncoupled ones
+/// as many shares as they are. LIA's α follows the larger of windows that are never equal, so two
+/// take a little more than one.
 #[test]
 fn coupled_subflows_share_a_link_as_one_tcp_and_uncoupled_ones_as_several() {
     for (subflows, coupling, expected) in [
@@ -113,7 +115,11 @@ fn receive_offload_merges_each_subflows_packets() {
     let set = [("transport.kind", "mptcp"), ("host.receive-offload", "{ kind = \"stock-gro\" }")];
     let (outcome, records) = simulate(&plan(STRIDE, &set), 1);
     let offload = &outcome.counters.numbers()["stock-gro"];
-    let segments: u64 = offload.iter().filter(|(name, _)| name.starts_with("segments-")).map(|(_, count)| count).sum();
+    let segments: u64 = offload
+        .iter()
+        .filter(|(name, _)| name.starts_with("segments-"))
+        .map(|(_, count)| count)
+        .sum();
     assert!(offload["packets"] > 2 * segments, "{offload:?}");
     assert!(records.flows.iter().all(|flow| flow.timeouts < 20));
     let delivered: u64 = outcome.pairs.values().sum();
@@ -143,10 +149,14 @@ fn threads_partitions_and_ports_change_nothing() {
 fn a_connection_outlives_the_path_of_some_of_its_subflows() {
     let text = STRIDE.replace("1GB", "4MB").replace("12ms", "2s")
         + "[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"500us\"\nconverge = \"never\"\n";
-    let (_, records) = simulate(&plan(&text, &[("transport.kind", "mptcp"), ("until", "flows-complete")]), 1);
+    let (_, records) =
+        simulate(&plan(&text, &[("transport.kind", "mptcp"), ("until", "flows-complete")]), 1);
     assert_eq!(records.flows.len(), 8);
     let done = records.flows.iter().filter_map(|flow| flow.finish).max().expect("some are over");
     assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "all are delivered");
-    assert!(records.flows.iter().any(|flow| flow.timeouts > 0), "some subflow was on the dead link");
+    assert!(
+        records.flows.iter().any(|flow| flow.timeouts > 0),
+        "some subflow was on the dead link"
+    );
     assert!(done < Time::from_ms(100), "{done:?}");
 }

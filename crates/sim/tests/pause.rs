@@ -1,5 +1,5 @@
-//! PFC in a whole network: nothing is lost, whatever the load, and the frames cross links, partitions and NICs alike for any
-//! number of threads.
+//! PFC in a whole network: nothing is lost, whatever the load, and the frames cross links,
+//! partitions and NICs alike for any number of threads.
 
 mod common;
 
@@ -104,8 +104,8 @@ fn episodes_and_arrivals_are_counted_apart() {
 /// A NIC that is paused stops that priority and no other.
 #[test]
 fn a_paused_nic_stops_one_priority() {
-    // Three hosts send to a fourth, whose link is a quarter of theirs; at its priority only what it takes arrives, while a
-    // probe of another priority crosses the same NICs.
+    // Three hosts send to a fourth, whose link is a quarter of theirs; at its priority only what it
+    // takes arrives, while a probe of another priority crosses the same NICs.
     let text = r#"
         name = "pause-nic"
         duration = "1ms"
@@ -141,12 +141,18 @@ fn a_paused_nic_stops_one_priority() {
     let (outcome, records) = simulate(&plan(text, &[]), 1);
     assert_eq!(outcome.audit.dropped_total().packets, 0);
     assert!(outcome.counters.get("pfc", "paused_us") > 100, "{:?}", outcome.counters);
-    // A probe waits for one packet in transmission at each hop, and never for the bulk that is paused.
+    // A probe waits for one packet in transmission at each hop, and never for the bulk that is
+    // paused.
     let slowest = records.rtts.iter().max().expect("probes were answered");
-    assert!(records.rtts.len() > 50 && *slowest < Time::from_us(8), "{slowest:?} of {}", records.rtts.len());
+    assert!(
+        records.rtts.len() > 50 && *slowest < Time::from_us(8),
+        "{slowest:?} of {}",
+        records.rtts.len()
+    );
 }
 
-/// A PAUSE that is sent while its link is down is lost like a packet, and the run is conserved all the same.
+/// A PAUSE that is sent while its link is down is lost like a packet, and the run is conserved all
+/// the same.
 #[test]
 fn frames_on_a_failing_link_are_lost() {
     let text = format!(
@@ -167,14 +173,18 @@ fn a_limited_host_is_paused_as_well() {
     );
     let (outcome, _) = simulate(&plan(&text, &[]), 1);
     assert_eq!(outcome.audit.dropped_total().packets, 0);
-    assert!(outcome.counters.get("pfc", "episodes") > 20 && outcome.limits.values().any(|limit| limit.packets > 100));
+    assert!(
+        outcome.counters.get("pfc", "episodes") > 20
+            && outcome.limits.values().any(|limit| limit.packets > 100)
+    );
     assert_nothing_changes(&text, &[], &[3]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Oracle: at any load, with any seed, nothing is dropped and every retransmission would be a timer's.
+    /// Oracle: at any load, with any seed, nothing is dropped and every retransmission would be a
+    /// timer's.
     #[test]
     fn no_load_makes_pfc_lose(
         seed in any::<u32>(), degree in 2..24u32, response in 2..200u32, load in 1..9u32, delay in 0..8u32,
@@ -202,8 +212,9 @@ proptest! {
     }
 }
 
-/// All ports of a switch with three hosts, two of which send to the third: every frame that the switch sends is in the capture of
-/// one of its ports and arrives at that port's host one delay later; a full pause of 65,535 quanta, and 0 to go on.
+/// All ports of a switch with three hosts, two of which send to the third: every frame that the
+/// switch sends is in the capture of one of its ports and arrives at that port's host one delay
+/// later; a full pause of 65,535 quanta, and 0 to go on.
 #[test]
 fn captures_show_every_frame_at_both_ends_of_its_link() {
     let text = r#"
@@ -229,7 +240,12 @@ fn captures_show_every_frame_at_both_ends_of_its_link() {
     // 65,535 times 512 bits at 10 Gb/s.
     let lengths = [Time::ZERO, Time::from_ps(65_535 * 51_200)];
     let stops = at_switch.iter().filter(|pause| pause.frame.duration > Time::ZERO).count() as u64;
-    assert!(stops > 1 && at_switch.iter().all(|pause| lengths.contains(&pause.frame.duration) && pause.tap < 3));
+    assert!(
+        stops > 1
+            && at_switch
+                .iter()
+                .all(|pause| lengths.contains(&pause.frame.duration) && pause.tap < 3)
+    );
     assert_eq!(
         (stops, at_switch.len() as u64 - stops),
         (outcome.pause_frames, outcome.counters.get("pfc", "resume_frames"))

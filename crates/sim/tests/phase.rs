@@ -1,4 +1,5 @@
-//! Phase effects: equal senders share a link, whatever their packets' phases, and who gets nothing is counted.
+//! Phase effects: equal senders share a link, whatever their packets' phases, and who gets nothing
+//! is counted.
 
 mod common;
 
@@ -30,7 +31,8 @@ fn into_one_port(flows: u32, duration: &str) -> String {
     scenario(&format!("kind = \"single-switch\"\nhosts = {}", flows + 1), duration, &rows)
 }
 
-/// The first sender has the port for itself and its NIC sends back to back, in step with the port, when the second comes.
+/// The first sender has the port for itself and its NIC sends back to back, in step with the port,
+/// when the second comes.
 fn late_comer(duration: &str) -> String {
     let rows = format!("[\"0us\", 2, 0, {BULK}], [\"50ms\", 1, 0, {BULK}]");
     scenario("kind = \"single-switch\"\nhosts = 3", duration, &rows)
@@ -60,12 +62,14 @@ fn equal_flows_share_a_link() {
     }
 }
 
-/// Neither half of the cure is there for nothing: exact hosts are locked out, and without lots for what arrives at one
-/// instant (no delay can be drawn here) so they would be.
+/// Neither half of the cure is there for nothing: exact hosts are locked out, and without lots for
+/// what arrives at one instant (no delay can be drawn here) so they would be.
 #[test]
 fn exact_hosts_lock_each_other_out() {
     let newreno = ("transport.kind", "newreno");
-    for (text, flows) in [(late_comer("1s"), 2.0), (into_one_port(8, "200ms"), 8.0), (dumbbell(8, "200ms"), 8.0)] {
+    for (text, flows) in
+        [(late_comer("1s"), 2.0), (into_one_port(8, "200ms"), 8.0), (dumbbell(8, "200ms"), 8.0)]
+    {
         let (index, _) = fairness(&text, &[newreno, ("host.jitter", "off")]);
         assert!(index < 1.3 / flows, "one of {flows} has nearly all: {index}");
     }
@@ -73,7 +77,8 @@ fn exact_hosts_lock_each_other_out() {
     assert!(index > 0.8, "{index}");
 }
 
-/// A pair counts that had something to send in the measured time; one that was done before does not.
+/// A pair counts that had something to send in the measured time; one that was done before does
+/// not.
 #[test]
 fn who_gets_nothing_is_counted() {
     let starved = [("transport.kind", "newreno"), ("host.jitter", "off"), ("warm-up", "100ms")];

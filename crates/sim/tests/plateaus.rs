@@ -17,7 +17,8 @@ fn times(estimator: &str) -> Vec<f64> {
     let scenario = Scenario::parse("plateaus.toml", TEXT).unwrap_or_else(|e| panic!("{e}"));
     let plan = scenario.plan(Some(estimator), &[], Some(1)).unwrap_or_else(|e| panic!("{e}"));
     let (_, records) = simulate(&plan, 1);
-    let qct = |query: &millpond_results::QueryRecord| query.qct().expect("all complete").as_s_f64() * 1e3;
+    let qct =
+        |query: &millpond_results::QueryRecord| query.qct().expect("all complete").as_s_f64() * 1e3;
     let mut times: Vec<f64> = records.queries.iter().map(qct).collect();
     times.sort_by(f64::total_cmp);
     times

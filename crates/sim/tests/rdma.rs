@@ -39,7 +39,8 @@ const DUMBBELL: &str = r#"
     rows = [["0us", 0, 2, 1000000000]]
 "#;
 
-const TWO: (&str, &str) = ("traffic.long.rows", r#"[["0us", 0, 2, 1000000000], ["0us", 1, 3, 1000000000]]"#);
+const TWO: (&str, &str) =
+    ("traffic.long.rows", r#"[["0us", 0, 2, 1000000000], ["0us", 1, 3, 1000000000]]"#);
 
 /// Payload in Gb/s that each pair had in the measured time.
 fn goodputs(law: &str, set: &[(&str, &str)]) -> (Vec<f64>, Vec<u64>) {
@@ -48,7 +49,9 @@ fn goodputs(law: &str, set: &[(&str, &str)]) -> (Vec<f64>, Vec<u64>) {
     assert_eq!(outcome.audit.dropped_total().packets, 0, "{law}");
     let measured = (outcome.simulated - plan.warm_up).as_s_f64();
     let goodput = |bytes: &u64| *bytes as f64 * 8.0 / measured / 1e9;
-    let after = |queue: &&millpond_results::QueueRecord| queue.at >= plan.warm_up && queue.node == Node::Switch(0);
+    let after = |queue: &&millpond_results::QueueRecord| {
+        queue.at >= plan.warm_up && queue.node == Node::Switch(0)
+    };
     let queues = records.queues.iter().filter(after).map(|queue| queue.bytes).collect();
     (outcome.pairs.values().map(goodput).collect(), queues)
 }
@@ -99,7 +102,12 @@ fn queues_stand_where_the_theory_puts_them() {
 #[test]
 fn a_nic_serves_its_queue_pairs_in_turn() {
     let rows = r#"[["0us", 0, 2, 100000], ["0us", 0, 3, 100000]]"#;
-    let set = [("traffic.long.rows", rows), ("capture.pcap", "host0"), ("warm-up", "0us"), ("duration", "1ms")];
+    let set = [
+        ("traffic.long.rows", rows),
+        ("capture.pcap", "host0"),
+        ("warm-up", "0us"),
+        ("duration", "1ms"),
+    ];
     let (_, records) = simulate(&plan(DUMBBELL, &set), 1);
     let data = records.packets.iter().filter(|p| p.outgoing && p.packet.kind() == Kind::RdmaData);
     let flows: Vec<u32> = data.map(|p| p.packet.flow).collect();
@@ -155,19 +163,36 @@ const IRN: (&str, &str) = ("rdma.recovery.kind", "selective");
 fn pfc_loses_nothing_of_any_law() {
     for law in LAWS {
         let (outcome, records) = simulate(&plan(INCAST, &[("transport.kind", law)]), 2);
-        let counts = (outcome.audit.dropped_total().packets, outcome.hosts.retransmitted, outcome.hosts.timeouts);
+        let counts = (
+            outcome.audit.dropped_total().packets,
+            outcome.hosts.retransmitted,
+            outcome.hosts.timeouts,
+        );
         assert_eq!(counts, (0, 0, 0), "{law}");
-        assert!(outcome.pause_frames > 0 && records.flows.iter().any(|flow| flow.finish.is_some()), "{law}");
+        assert!(
+            outcome.pause_frames > 0 && records.flows.iter().any(|flow| flow.finish.is_some()),
+            "{law}"
+        );
     }
 }
 
 /// Without it packets are lost, and both recoveries deliver everything.
 #[test]
 fn losses_are_repaired() {
-    for (law, recovery) in LAWS.into_iter().flat_map(|law| [(law, "go-back-n"), (law, "selective")]) {
-        let until =
-            [("until", "flows-complete"), ("traffic.background.stop", "600us"), ("traffic.incast.stop", "600us")];
-        let set = [("transport.kind", law), ("rdma.recovery.kind", recovery), LOSSY, SHALLOW, ("duration", "400ms")];
+    for (law, recovery) in LAWS.into_iter().flat_map(|law| [(law, "go-back-n"), (law, "selective")])
+    {
+        let until = [
+            ("until", "flows-complete"),
+            ("traffic.background.stop", "600us"),
+            ("traffic.incast.stop", "600us"),
+        ];
+        let set = [
+            ("transport.kind", law),
+            ("rdma.recovery.kind", recovery),
+            LOSSY,
+            SHALLOW,
+            ("duration", "400ms"),
+        ];
         let (outcome, records) = simulate(&plan(INCAST, &[&set[..], &until].concat()), 2);
         assert!(outcome.audit.dropped_total().packets > 100, "{law} {recovery}");
         assert!(outcome.hosts.retransmitted > 0, "{law} {recovery}");
@@ -180,7 +205,8 @@ fn losses_are_repaired() {
 fn threads_partitions_and_ports_change_nothing() {
     let telling = ("rdma.notification", "answers");
     let fast = ("switch.marking", r#"{ kind = "ecn", threshold-bytes = "50KB" }"#);
-    let priorities = [("rdma.ack-priority", "5"), ("rdma.nack-priority", "6"), ("rdma.cnp-priority", "7")];
+    let priorities =
+        [("rdma.ack-priority", "5"), ("rdma.nack-priority", "6"), ("rdma.cnp-priority", "7")];
     let sets: [&[(&str, &str)]; 9] = [
         &[],
         &priorities,
@@ -211,7 +237,9 @@ fn every_kind_of_packet_is_there() {
     let pcap = ("capture.pcap", "host3,leaf0:6");
     let kinds = |set: &[(&str, &str)]| {
         let (_, records) = simulate(&plan(INCAST, set), 1);
-        move |kind: Kind| records.packets.iter().filter(|p| p.packet.kind() == kind).cloned().collect::<Vec<_>>()
+        move |kind: Kind| {
+            records.packets.iter().filter(|p| p.packet.kind() == kind).cloned().collect::<Vec<_>>()
+        }
     };
     let of = kinds(&[LOSSY, SHALLOW, pcap]);
     for kind in [Kind::RdmaData, Kind::RdmaAck, Kind::Nack, Kind::Cnp] {

@@ -9,7 +9,8 @@ use millpond_core::packet::flags;
 use millpond_results::Node;
 use millpond_sim::Outcome;
 
-/// Two hosts on a switch: 10 Gb/s, 1 µs a link; 1,500-byte packets take 1.2 µs to send, 40-byte packets 32 ns.
+/// Two hosts on a switch: 10 Gb/s, 1 µs a link; 1,500-byte packets take 1.2 µs to send, 40-byte
+/// packets 32 ns.
 fn one_switch(rows: &str, rest: &str) -> String {
     format!(
         r#"
@@ -40,9 +41,10 @@ fn link_down(outcome: &Outcome) -> u64 {
 
 const BOTH_PORTS: [&str; 2] = ["auto", "general"];
 
-/// Ten packets leave host 0 back to back, packet i in [1.2 i, 1.2 (i+1)] µs, and are at the switch 1 µs later. The link is
-/// down in [4, 5) µs: lost are those under way at any time of it, which begin before 5 µs and arrive after 4 µs. Packet 1
-/// arrives at 3.4 µs and packet 2 at 4.6; packet 4 begins at 4.8 and packet 5 at 6: so 2, 3 and 4.
+/// Ten packets leave host 0 back to back, packet i in [1.2 i, 1.2 (i+1)] µs, and are at the switch
+/// 1 µs later. The link is down in [4, 5) µs: lost are those under way at any time of it, which
+/// begin before 5 µs and arrive after 4 µs. Packet 1 arrives at 3.4 µs and packet 2 at 4.6; packet
+/// 4 begins at 4.8 and packet 5 at 6: so 2, 3 and 4.
 #[test]
 fn a_packet_is_lost_if_its_link_is_down_at_any_time_under_way() {
     let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"4us\"\nuntil = \"5us\"\n[capture]\npcap = [\"switch0:0\"]\n";
@@ -50,21 +52,28 @@ fn a_packet_is_lost_if_its_link_is_down_at_any_time_under_way() {
     for ports in BOTH_PORTS {
         let (outcome, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
         assert_eq!(link_down(&outcome), 3, "{ports}");
-        let came = records.packets.iter().filter(|p| !p.outgoing && !p.packet.has(flags::RETRANSMISSION));
+        let came =
+            records.packets.iter().filter(|p| !p.outgoing && !p.packet.has(flags::RETRANSMISSION));
         let came: Vec<u64> = came.map(|p| p.packet.seq() / 1460).collect();
         assert_eq!(came, [0, 1, 5, 6, 7, 8, 9]);
         assert!(records.flows[0].finish.is_some() && records.flows[0].retransmitted >= 3);
     }
 }
 
-/// The edges: arriving at the very instant at which the link fails is arriving, and starting at the instant at which it is
-/// back gets through. Packet 1 arrives at 3.4 µs, packet 3 begins at 3.6 µs: only packet 2 is lost.
+/// The edges: arriving at the very instant at which the link fails is arriving, and starting at the
+/// instant at which it is back gets through. Packet 1 arrives at 3.4 µs, packet 3 begins at 3.6 µs:
+/// only packet 2 is lost.
 #[test]
 fn an_outage_is_half_open() {
-    let failure = "[[failure]]\nlink = [\"switch0\", \"host0\"]\nat = \"3400ns\"\nuntil = \"3600ns\"\n";
+    let failure =
+        "[[failure]]\nlink = [\"switch0\", \"host0\"]\nat = \"3400ns\"\nuntil = \"3600ns\"\n";
     let text = one_switch("[\"0us\", 0, 1, 14600]", failure);
     for ports in BOTH_PORTS {
-        assert_eq!(link_down(&simulate(&plan(&text, &[("engine.ports", ports)]), 1).0), 1, "{ports}");
+        assert_eq!(
+            link_down(&simulate(&plan(&text, &[("engine.ports", ports)]), 1).0),
+            1,
+            "{ports}"
+        );
     }
 }
 
@@ -74,13 +83,19 @@ fn a_run_that_ends_during_an_outage_is_conserved() {
     let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 14600]", failure);
     for ports in BOTH_PORTS {
-        let (outcome, _) = simulate(&plan(&text, &[("engine.ports", ports), ("duration", "5us")]), 1);
+        let (outcome, _) =
+            simulate(&plan(&text, &[("engine.ports", ports), ("duration", "5us")]), 1);
         // Packets 0 to 2 would have arrived at 2.2, 3.4 and 4.6 µs; seven are still on their way.
-        assert_eq!((link_down(&outcome), outcome.audit.in_flight.packets, outcome.audit.hops), (3, 7, 0), "{ports}");
+        assert_eq!(
+            (link_down(&outcome), outcome.audit.in_flight.packets, outcome.audit.hops),
+            (3, 7, 0),
+            "{ports}"
+        );
     }
 }
 
-/// A run without a duration ends as stalled when only a flow is open whose one link has failed for good.
+/// A run without a duration ends as stalled when only a flow is open whose one link has failed for
+/// good.
 #[test]
 fn a_run_without_an_end_ends_when_nothing_more_can_happen() {
     let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"2us\"\n";
@@ -92,10 +107,12 @@ fn a_run_without_an_end_ends_when_nothing_more_can_happen() {
     assert_eq!((outcome.is_stalled(), outcome.simulated), (true, Time::from_ms(10)));
 }
 
-/// A port that drains after the last sample with traffic gets its row of zeros, even if nothing happens any more.
+/// A port that drains after the last sample with traffic gets its row of zeros, even if nothing
+/// happens any more.
 #[test]
 fn samples_go_on_to_the_end_of_the_run() {
-    // Ten packets of 12 µs each on the leaf's uplink: two wait at 100 µs, and all is over at 130 µs.
+    // Ten packets of 12 µs each on the leaf's uplink: two wait at 100 µs, and all is over at 130
+    // µs.
     let text = "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 1\n\
                 fabric-link = { rate = \"1Gbps\", delay = \"1us\" }\n[transport]\nhandshake = false\n\
                 [[traffic]]\nkind = \"flows\"\nrows = [[\"0us\", 0, 1, 14600]]\n[capture]\nqueues = \"100us\"\n";
@@ -139,10 +156,10 @@ fn two_spines(path: &str, detect: &str) -> String {
     )
 }
 
-/// Forty packets are sprayed in turn over two spines; packet i reaches the leaf at 2.2 + 1.2 i µs and begins to leave at
-/// once, to be at the spine 2.2 µs later. Even ones take spine 1, whose link fails at 10 µs: those that begin after 7.8 µs
-/// are lost, which is from i = 6 (9.4 µs) on, until the leaf learns of it. (Acknowledgements are lost as well, since leaf 1
-/// never learns of it.)
+/// Forty packets are sprayed in turn over two spines; packet i reaches the leaf at 2.2 + 1.2 i µs
+/// and begins to leave at once, to be at the spine 2.2 µs later. Even ones take spine 1, whose link
+/// fails at 10 µs: those that begin after 7.8 µs are lost, which is from i = 6 (9.4 µs) on, until
+/// the leaf learns of it. (Acknowledgements are lost as well, since leaf 1 never learns of it.)
 #[test]
 fn a_switch_avoids_a_dead_port_once_it_knows() {
     let spray = "{ kind = \"spray\", order = \"round-robin\" }";
@@ -151,7 +168,8 @@ fn a_switch_avoids_a_dead_port_once_it_knows() {
             let set = [("engine.ports", ports), ("capture.pcap", "leaf0:2")];
             let (_, records) = simulate(&plan(&two_spines(spray, detect), &set), 2);
             let lost = records.packets.iter().map(|p| p.packet);
-            let lost = lost.filter(|p| p.has(flags::LOST) && p.is_data() && !p.has(flags::RETRANSMISSION));
+            let lost =
+                lost.filter(|p| p.has(flags::LOST) && p.is_data() && !p.has(flags::RETRANSMISSION));
             lost.map(|p| p.seq() / 1460).collect::<Vec<_>>()
         };
         // Packet 8 comes at 11.8 µs, when the leaf has known for 1.8 µs.
@@ -168,21 +186,30 @@ fn without_another_port_packets_are_lost() {
     let failure = "[[failure]]\nlink = [\"host1\", \"switch0\"]\nat = \"0us\"\nuntil = \"500us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 1460]", failure);
     let (outcome, records) = simulate(&plan(&text, &[]), 1);
-    assert_eq!((link_down(&outcome), records.flows[0].fct()), (1, Some(Time::from_us(1_000) + Time::from_ns(4_400))));
+    assert_eq!(
+        (link_down(&outcome), records.flows[0].fct()),
+        (1, Some(Time::from_us(1_000) + Time::from_ns(4_400)))
+    );
 }
 
-/// Hosts 0 and 2 send ten packets each to host 1 at once. Packets reach the switch in pairs at 2.2 + 1.2 i µs and leave one
-/// each 1.2 µs, so the i-th pair finds i packets waiting, of which one begins: after pair i, i + 1 wait.
+/// Hosts 0 and 2 send ten packets each to host 1 at once. Packets reach the switch in pairs at 2.2
+/// + 1.2 i µs and leave one each 1.2 µs, so the i-th pair finds i packets waiting, of which one
+/// begins: after pair i, i + 1 wait.
 #[test]
 fn queue_samples_by_hand() {
-    let text = one_switch("[\"0us\", 0, 1, 14600], [\"0us\", 2, 1, 14600]", "[capture]\nqueues = \"1200ns\"\n");
+    let text = one_switch(
+        "[\"0us\", 0, 1, 14600], [\"0us\", 2, 1, 14600]",
+        "[capture]\nqueues = \"1200ns\"\n",
+    );
     let first: Vec<(u64, u32)> = (1..=10).map(|i| (2_400 + 1_200 * (i - 1), i as u32)).collect();
     for ports in BOTH_PORTS {
         for samples in ["1200ns", "600ns"] {
             let plan = plan(&text, &[("engine.ports", ports), ("capture.queues", samples)]);
             let (_, records) = simulate(&plan, 1);
             let at_host1: Vec<_> = records.queues.iter().filter(|q| q.port == 1).collect();
-            let seen = |ns: u64| at_host1.iter().find(|q| q.at == Time::from_ns(ns)).map(|q| (ns, q.packets));
+            let seen = |ns: u64| {
+                at_host1.iter().find(|q| q.at == Time::from_ns(ns)).map(|q| (ns, q.packets))
+            };
             for (ns, packets) in &first {
                 assert_eq!(seen(*ns), Some((*ns, *packets)), "{ports} {samples}");
             }
@@ -194,11 +221,15 @@ fn queue_samples_by_hand() {
     }
 }
 
-/// A sample at the very instant of a departure is what was there just before it, with either kind of port: pair i comes at
-/// 2.2 + 1.2 i µs, when the link is free again, so just before it i packets wait.
+/// A sample at the very instant of a departure is what was there just before it, with either kind
+/// of port: pair i comes at 2.2 + 1.2 i µs, when the link is free again, so just before it i
+/// packets wait.
 #[test]
 fn a_sample_at_an_event_precedes_it() {
-    let text = one_switch("[\"0us\", 0, 1, 14600], [\"0us\", 2, 1, 14600]", "[capture]\nqueues = \"100ns\"\n");
+    let text = one_switch(
+        "[\"0us\", 0, 1, 14600], [\"0us\", 2, 1, 14600]",
+        "[capture]\nqueues = \"100ns\"\n",
+    );
     for ports in BOTH_PORTS {
         let (_, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
         for i in 1..10 {
@@ -212,41 +243,52 @@ fn a_sample_at_an_event_precedes_it() {
 /// One packet and its acknowledgement, at the host and at the port that faces the receiver.
 #[test]
 fn captured_times_by_hand() {
-    let text = one_switch("[\"0us\", 0, 1, 1460]", "[capture]\npcap = [\"host0\", \"switch0:1\"]\n");
+    let text =
+        one_switch("[\"0us\", 0, 1, 1460]", "[capture]\npcap = [\"host0\", \"switch0:1\"]\n");
     for ports in BOTH_PORTS {
         let (_, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
-        let seen: Vec<_> = records.packets.iter().map(|p| (p.at.as_ps() / 1_000, p.tap, p.outgoing)).collect();
-        let expected = [(1_200, 0, true), (3_400, 1, true), (4_400 + 1_032, 1, false), (4_400 + 2_064, 0, false)];
+        let seen: Vec<_> =
+            records.packets.iter().map(|p| (p.at.as_ps() / 1_000, p.tap, p.outgoing)).collect();
+        let expected = [
+            (1_200, 0, true),
+            (3_400, 1, true),
+            (4_400 + 1_032, 1, false),
+            (4_400 + 2_064, 0, false),
+        ];
         assert_eq!(seen, expected, "{ports}");
     }
 }
 
-/// In an empty network every probe takes four hops of 104 bytes (83.2 ns) and 1 µs, and the 32 ns of the acknowledgement
-/// that leaves before the answer. Period and stop tell how many there are.
+/// In an empty network every probe takes four hops of 104 bytes (83.2 ns) and 1 µs, and the 32 ns
+/// of the acknowledgement that leaves before the answer. Period and stop tell how many there are.
 #[test]
 fn probes_in_an_empty_network() {
-    let probe =
-        "[[traffic]]\nname = \"ping\"\nkind = \"probe\"\npairs = [\"2-1\"]\nperiod = \"10us\"\nstop = \"1ms\"\n";
+    let probe = "[[traffic]]\nname = \"ping\"\nkind = \"probe\"\npairs = [\"2-1\"]\nperiod = \"10us\"\nstop = \"1ms\"\n";
     let text = one_switch("[\"40ms\", 0, 1, 1]", probe);
     let (outcome, records) = simulate(&plan(&text, &[]), 1);
     assert_eq!(records.rtts, vec![Time::from_ps(4 * (83_200 + 1_000_000) + 32_000); 100]);
     // They are no flows.
     assert_eq!((outcome.hosts.started, records.flows.len(), outcome.pairs.len()), (1, 1, 1));
     let (_, records) = simulate(&plan(&text, &[("traffic.ping.period", "3us")]), 1);
-    // The answer takes longer than the period and sets the pace, 32 ns more for the acknowledgement of the answer.
+    // The answer takes longer than the period and sets the pace, 32 ns more for the acknowledgement
+    // of the answer.
     assert!((227..=228).contains(&records.rtts.len()), "{}", records.rtts.len());
 }
 
-/// Ten packets of 1,460 bytes come one every 1.2 µs, the first 4.4 µs after the start, in whatever partition.
+/// Ten packets of 1,460 bytes come one every 1.2 µs, the first 4.4 µs after the start, in whatever
+/// partition.
 #[test]
 fn goodput_is_sampled_by_class_and_adds_up() {
     let rest = "[[traffic]]\nname = \"late\"\nkind = \"flows\"\nrows = [[\"40us\", 2, 1, 2920]]\n[capture]\ngoodput = \"4us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 14600]", rest);
     let of = |partitions: &str, threads| {
-        simulate(&plan(&text, &[("engine.partitions", partitions), ("duration", "60us")]), threads).0.delivered
+        simulate(&plan(&text, &[("engine.partitions", partitions), ("duration", "60us")]), threads)
+            .0
+            .delivered
     };
     let progress = of("one", 1);
-    // Packet i arrives 4.4 + 1.2 i µs after the start: before 4, 8, 12 and 16 µs there are 0, 3, 7 and 10.
+    // Packet i arrives 4.4 + 1.2 i µs after the start: before 4, 8, 12 and 16 µs there are 0, 3, 7
+    // and 10.
     let first: Vec<u64> = progress.iter().map(|sample| sample[0] / 1460).collect();
     assert_eq!(first[..5], [0, 3, 7, 10, 10]);
     let late: Vec<u64> = progress.iter().map(|sample| sample[1] / 1460).collect();
@@ -263,7 +305,11 @@ fn a_nic_is_sampled_where_it_is_named() {
     let text = one_switch("[\"0us\", 0, 1, 14600]", capture);
     for ports in BOTH_PORTS {
         let (_, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
-        let seen: Vec<_> = records.queues.iter().map(|q| (q.at.as_ps() / 1_000, q.node, q.packets, q.bytes)).collect();
+        let seen: Vec<_> = records
+            .queues
+            .iter()
+            .map(|q| (q.at.as_ps() / 1_000, q.node, q.packets, q.bytes))
+            .collect();
         let waiting = |sample: u64| 10 - sample.div_ceil(2);
         let row = |n: u64| (600 * n, Node::Host(0), waiting(n) as u32, 1_500 * waiting(n));
         // The last one begins at 10.8 µs, sample 18, and sample 19 is the first without any.
@@ -287,10 +333,18 @@ fn connections_are_sampled_by_hand() {
         let back = |i: u64| 6_464 + 1_200 * i + if i > 0 || rows[6].acked == 0 { 1_200 } else { 0 };
         let acked = |at: u64| 1_460 * (0..10).filter(|i| back(*i) < at).count() as u64;
         let times: Vec<u64> = rows.iter().map(|row| row.at.as_ps() / 1_000_000).collect();
-        assert_eq!(times, (1..=back(9) / 1_000).collect::<Vec<_>>(), "until the last is acknowledged: {way:?}");
+        assert_eq!(
+            times,
+            (1..=back(9) / 1_000).collect::<Vec<_>>(),
+            "until the last is acknowledged: {way:?}"
+        );
         for (row, at) in rows.iter().zip(1u64..) {
             assert_eq!((row.flow, row.src, row.dst, row.state), (0, 0, 1, "open"));
-            assert_eq!((row.acked, row.in_flight), (acked(1_000 * at), 14_600 - row.acked), "{at} µs, {way:?}");
+            assert_eq!(
+                (row.acked, row.in_flight),
+                (acked(1_000 * at), 14_600 - row.acked),
+                "{at} µs, {way:?}"
+            );
             assert_eq!((row.ssthresh, row.timeouts, row.retransmitted), (None, 0, 0));
             assert_eq!(row.rto, Time::from_ms(1));
             assert_eq!(row.srtt.is_some(), row.acked > 0);
@@ -308,8 +362,9 @@ fn connections_are_sampled_by_hand() {
 fn silence_is_sampled_as_it_passes() {
     let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\nuntil = \"500us\"\n[capture]\nconnections = \"10us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 1460]", failure);
-    let rows =
-        |partitions, threads| simulate(&plan(&text, &[("engine.partitions", partitions)]), threads).1.connections;
+    let rows = |partitions, threads| {
+        simulate(&plan(&text, &[("engine.partitions", partitions)]), threads).1.connections
+    };
     let rows = rows("one", 1).into_iter().zip(rows("auto", 2)).map(|(a, b)| {
         assert_eq!(a, b);
         a
@@ -326,8 +381,12 @@ fn silence_is_sampled_as_it_passes() {
 fn the_first_connections_are_sampled_and_no_more() {
     let rows = "[\"0us\", 0, 1, 14600], [\"5us\", 2, 1, 14600], [\"6us\", 1, 2, 14600], [\"30us\", 0, 2, 14600]";
     let sampled = |connections: &str| {
-        let text = one_switch(rows, &format!("[capture]\nconnections = {{ every = \"4us\", {connections} }}\n"));
-        let of = |partitions| simulate(&plan(&text, &[("engine.partitions", partitions)]), 1).0.sampled;
+        let text = one_switch(
+            rows,
+            &format!("[capture]\nconnections = {{ every = \"4us\", {connections} }}\n"),
+        );
+        let of =
+            |partitions| simulate(&plan(&text, &[("engine.partitions", partitions)]), 1).0.sampled;
         assert_eq!(of("one"), of("auto"), "{connections}");
         of("auto").into_iter().collect::<Vec<_>>()
     };
@@ -354,9 +413,15 @@ fn each_control_law_tells_what_it_steers_by() {
     let more = "[[traffic]]\nname = \"other\"\nkind = \"flows\"\nrows = [[\"0us\", 2, 1, 14_600_000]]\n\
                 transport = { kind = \"swift\" }\n[capture]\nconnections = \"10us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 14_600_000], [\"0us\", 2, 1, 14_600_000]", more);
-    for (kind, expected) in [("newreno", &[][..]), ("cubic", &["w_max_bytes"]), ("dctcp", &["alpha"])] {
-        let plan = plan(&text, &[("transport.kind", kind), ("duration", "5ms"), ("switch.buffer.size", "30KB")]);
-        let names: Vec<&str> = millpond_sim::quantities(&plan).iter().map(|quantity| quantity.name).collect();
+    for (kind, expected) in
+        [("newreno", &[][..]), ("cubic", &["w_max_bytes"]), ("dctcp", &["alpha"])]
+    {
+        let plan = plan(
+            &text,
+            &[("transport.kind", kind), ("duration", "5ms"), ("switch.buffer.size", "30KB")],
+        );
+        let names: Vec<&str> =
+            millpond_sim::quantities(&plan).iter().map(|quantity| quantity.name).collect();
         assert_eq!(names, [expected, &["fcwnd_segments", "target_delay_us"]].concat(), "{kind}");
         let (_, records) = simulate(&plan, 1);
         // The most that any row of these flows tells: W_max has no value before the first loss.
@@ -371,7 +436,8 @@ fn each_control_law_tells_what_it_steers_by() {
         let [(_, window), (_, target)] = swift.law[..] else { panic!() };
         // One switch on the way: 60 + 30 µs and what flow scaling adds for this window.
         assert!(
-            (90.0..=390.0).contains(&target) && (swift.cwnd as f64 - window.max(1.0) * 1460.0).abs() < 1.0,
+            (90.0..=390.0).contains(&target)
+                && (swift.cwnd as f64 - window.max(1.0) * 1460.0).abs() < 1.0,
             "{window} {target}"
         );
         for (_, alpha) in most(|flow| flow < 2).law.iter().filter(|(name, _)| *name == "alpha") {

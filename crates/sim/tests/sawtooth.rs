@@ -15,9 +15,9 @@
 //! - RFC 8257's `window-end` cuts a round later. A second window has been marked by then, and it is
 //!   cut for that, too: two teeth in a row, and the queue swings by up to 2 A.
 //!
-//! The bands of A and of the top with `first-mark` are those chosen before the first run. All others
-//! were set after it: those of `first-mark` about the corrected analysis, those of `window-end` about
-//! what was measured. Hosts are exact here, as in the analysis.
+//! The bands of A and of the top with `first-mark` are those chosen before the first run. All
+//! others were set after it: those of `first-mark` about the corrected analysis, those of
+//! `window-end` about what was measured. Hosts are exact here, as in the analysis.
 
 mod common;
 
@@ -83,11 +83,13 @@ fn measure(records: &Records, n: u32) -> Found {
     let alphas: Vec<f64> = steady().map(|row| row.law[0].1).collect();
     let mut swings = Vec::new();
     for flow in 0..n {
-        let windows: Vec<f64> = steady().filter(|row| row.flow == flow).map(|row| row.cwnd as f64 / MSS).collect();
+        let windows: Vec<f64> =
+            steady().filter(|row| row.flow == flow).map(|row| row.cwnd as f64 / MSS).collect();
         let falls = windows.windows(2).filter(|pair| pair[1] < pair[0] - 0.5);
         swings.extend(falls.map(|pair| pair[0] - pair[1]));
     }
-    let waiting = records.queues.iter().filter(|row| row.at >= STEADY).map(|row| row.bytes as f64 / PACKET);
+    let waiting =
+        records.queues.iter().filter(|row| row.at >= STEADY).map(|row| row.bytes as f64 / PACKET);
     let top = waiting.clone().fold(0.0, f64::max);
     let queue = top - waiting.fold(f64::INFINITY, f64::min);
     Found { alpha: mean(&alphas), swing: mean(&swings), queue, top, teeth: swings.len() }
@@ -100,8 +102,10 @@ fn alpha_and_the_swing_of_window_and_queue_are_those_of_the_analysis() {
     let pipe = (2.0 * 12_000.0 + 300.0 + 1_200.0 + 300.0 + 8.0 + 32.0 + 8.0) / 1_200.0;
     // By what ends a window: from and to of alpha, of the window's swing, and of the queue's, over
     // the analysis.
-    let bands =
-        [("first-mark", [0.85, 1.15], [0.7, 1.15], [0.7, 1.6]), ("window-end", [0.7, 1.15], [0.65, 1.15], [1.3, 2.6])];
+    let bands = [
+        ("first-mark", [0.85, 1.15], [0.7, 1.15], [0.7, 1.6]),
+        ("window-end", [0.7, 1.15], [0.65, 1.15], [1.3, 2.6]),
+    ];
     for (n, (reduce, of_alpha, of_swing, of_queue)) in
         [1u32, 2, 4].into_iter().flat_map(|n| bands.map(|band| (n, band)))
     {
@@ -113,12 +117,27 @@ fn alpha_and_the_swing_of_window_and_queue_are_those_of_the_analysis() {
         let alpha = ((1.0 + 2.0 * (w + 1.0)).sqrt() - 1.0) / (w + 1.0);
         let swing = (w + 1.0) * alpha / 2.0;
         let over = [found.alpha / alpha, found.swing / swing, found.queue / (flows * swing)];
-        println!("N = {n}, {reduce}: {over:.3?} of alpha {alpha:.4}, D {swing:.2}, N D; top {}", found.top);
+        println!(
+            "N = {n}, {reduce}: {over:.3?} of alpha {alpha:.4}, D {swing:.2}, N D; top {}",
+            found.top
+        );
         let is_in = |x: f64, [from, to]: [f64; 2]| (from..=to).contains(&x);
         assert!(found.teeth > 40 * n as usize, "{n} {reduce}: {} teeth", found.teeth);
         assert!(is_in(over[0], of_alpha), "{n} {reduce}: alpha is {} of the analysis", over[0]);
-        assert!(is_in(over[1], of_swing), "{n} {reduce}: the window's swing is {} of the analysis", over[1]);
-        assert!(is_in(over[2], of_queue), "{n} {reduce}: the queue's swing is {} of the analysis", over[2]);
-        assert!(is_in(found.top, [K, K + 2.0 * flows + 1.0]), "{n} {reduce}: the queue's top is {}", found.top);
+        assert!(
+            is_in(over[1], of_swing),
+            "{n} {reduce}: the window's swing is {} of the analysis",
+            over[1]
+        );
+        assert!(
+            is_in(over[2], of_queue),
+            "{n} {reduce}: the queue's swing is {} of the analysis",
+            over[2]
+        );
+        assert!(
+            is_in(found.top, [K, K + 2.0 * flows + 1.0]),
+            "{n} {reduce}: the queue's top is {}",
+            found.top
+        );
     }
 }

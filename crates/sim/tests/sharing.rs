@@ -33,8 +33,8 @@ const PACKET: f64 = 1.2;
 const FROM: u64 = 4_000_000;
 /// Between two short flows, in nanoseconds.
 const STEP: u64 = 44_917;
-/// How much later the next of them starts, in nanoseconds: each begins the NIC's round anew, so even
-/// distances would meet the same queue pairs.
+/// How much later the next of them starts, in nanoseconds: each begins the NIC's round anew, so
+/// even distances would meet the same queue pairs.
 const fn late(number: u64) -> u64 {
     number * number * 7_919 % 19_211
 }
@@ -46,14 +46,18 @@ fn wait(long: u32, set: &[(&str, &str)]) -> f64 {
 }
 
 fn wait_in(text: &str, long: u32, set: &[(&str, &str)]) -> f64 {
-    let mut rows: Vec<String> = (0..long).map(|i| format!(r#"["{i}us", 0, {}, 1000000000]"#, 10 + i)).collect();
-    rows.extend(
-        (0..SHORT).map(|i| format!(r#"["{}ns", 0, 19, 100]"#, FROM + u64::from(i) * STEP + late(u64::from(i)))),
-    );
+    let mut rows: Vec<String> =
+        (0..long).map(|i| format!(r#"["{i}us", 0, {}, 1000000000]"#, 10 + i)).collect();
+    rows.extend((0..SHORT).map(|i| {
+        format!(r#"["{}ns", 0, 19, 100]"#, FROM + u64::from(i) * STEP + late(u64::from(i)))
+    }));
     let rows = format!("[{}]", rows.join(", "));
-    let (_, records) = simulate(&plan(text, &[&[("traffic.flows.rows", &rows[..])], set].concat()), 1);
+    let (_, records) =
+        simulate(&plan(text, &[&[("traffic.flows.rows", &rows[..])], set].concat()), 1);
     let short = records.flows.iter().filter(|flow| flow.bytes == 100);
-    let waits: Vec<f64> = short.map(|flow| (flow.fct().expect("it ends") - flow.ideal).as_us_f64() / PACKET).collect();
+    let waits: Vec<f64> = short
+        .map(|flow| (flow.fct().expect("it ends") - flow.ideal).as_us_f64() / PACKET)
+        .collect();
     assert_eq!(waits.len(), SHORT as usize);
     waits.iter().sum::<f64>() / waits.len() as f64
 }
@@ -78,7 +82,10 @@ fn newcomer_among_queue_pairs_waits_for_half_of_them() {
         for (long, packets) in [(1, 0.5), (4, 2.0), (8, 4.0)] {
             let waited = wait(long, &[&[("transport.kind", law)], set].concat());
             println!("{law} {set:?}: {waited:.2} packets beside {long}");
-            assert!((waited / packets - 1.0_f64).abs() < 0.1, "{law} {set:?}: {waited} packets beside {long}");
+            assert!(
+                (waited / packets - 1.0_f64).abs() < 0.1,
+                "{law} {set:?}: {waited} packets beside {long}"
+            );
         }
     }
 }
@@ -99,7 +106,11 @@ fn newcomer_among_tcps_waits_for_all_that_they_have_in_the_nic() {
 #[test]
 fn newcomer_among_mptcps_waits_as_among_tcps() {
     for (long, packets) in [(1, 1.5 * 44.0), (4, 7.5 * 44.0)] {
-        let set = [("transport.kind", "mptcp"), ("transport.mptcp-subflows", "4"), ("transport.handshake", "false")];
+        let set = [
+            ("transport.kind", "mptcp"),
+            ("transport.mptcp-subflows", "4"),
+            ("transport.handshake", "false"),
+        ];
         let waited = wait(long, &set);
         println!("mptcp: {waited:.1} packets beside {long}");
         assert!((waited / packets - 1.0_f64).abs() < 0.1, "{waited} packets beside {long}");

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 
 /// Any rate, also such as gives no whole picoseconds a byte.
 fn rate() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["1Gbps", "2500Mbps", "3Gbps", "7Gbps", "10Gbps", "10Gbps", "25Gbps", "40Gbps", "100Gbps"])
+    prop::sample::select(vec![
+        "1Gbps", "2500Mbps", "3Gbps", "7Gbps", "10Gbps", "10Gbps", "25Gbps", "40Gbps", "100Gbps",
+    ])
 }
 fn delay() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["0us", "37ns", "500ns", "1us", "5us", "20us"])
@@ -20,7 +22,8 @@ fn link() -> impl Strategy<Value = (&'static str, &'static str)> {
 
 /// Built-in networks whose fabric is as fast as the hosts, faster or slower.
 fn built_in() -> impl Strategy<Value = (String, u64)> {
-    let table = |(rate, delay): (&str, &str)| format!("{{ rate = \"{rate}\", delay = \"{delay}\" }}");
+    let table =
+        |(rate, delay): (&str, &str)| format!("{{ rate = \"{rate}\", delay = \"{delay}\" }}");
     (0..4, 2..4u32, 1..5u32, 1..3u32, link(), link()).prop_map(move |(kind, leaves, spines, hosts, host, fabric)| {
         let (host, fabric) = (table(host), table(fabric));
         match kind {
@@ -58,7 +61,11 @@ fn drawn() -> impl Strategy<Value = (String, u64)> {
         }
         // All switches hang together, and then as it comes.
         for (i, link) in chain.into_iter().enumerate() {
-            links.push(entry(format!("s{}", if i < 2 { i } else { i / 2 }), format!("s{}", i + 1), link));
+            links.push(entry(
+                format!("s{}", if i < 2 { i } else { i / 2 }),
+                format!("s{}", i + 1),
+                link,
+            ));
         }
         links.extend(
             more.into_iter()
@@ -67,7 +74,8 @@ fn drawn() -> impl Strategy<Value = (String, u64)> {
         );
         let names: Vec<String> = (0..6).map(|s| format!("{{ name = \"s{s}\" }}")).collect();
         let (names, links) = (names.join(", "), links.join(", "));
-        let graph = format!("{{ hosts = {}, switches = [{names}], links = [{links}] }}", hosts.len());
+        let graph =
+            format!("{{ hosts = {}, switches = [{names}], links = [{links}] }}", hosts.len());
         (format!("kind = \"file\"\ngraph = {graph}"), hosts.len() as u64)
     })
 }
@@ -145,8 +153,8 @@ fn transport() -> impl Strategy<Value = String> {
 fn traffic(apart: bool) -> impl Strategy<Value = (Vec<(u64, u64, u64)>, String, bool, bool)> {
     let size = || {
         prop::sample::select(vec![
-            1u64, 100, 496, 536, 700, 1_459, 1_460, 1_461, 1_500, 2_200, 2_919, 2_921, 4_381, 8_961, 14_600, 14_601,
-            30_000, 100_001, 292_000, 1_000_000,
+            1u64, 100, 496, 536, 700, 1_459, 1_460, 1_461, 1_500, 2_200, 2_919, 2_921, 4_381,
+            8_961, 14_600, 14_601, 30_000, 100_001, 292_000, 1_000_000,
         ])
     };
     let rows = prop::collection::vec((any::<u16>(), any::<u16>(), size()), 1..12);
@@ -161,20 +169,25 @@ fn traffic(apart: bool) -> impl Strategy<Value = (Vec<(u64, u64, u64)>, String, 
         }
     });
     (rows, other, any::<bool>()).prop_map(move |(rows, other, both)| {
-        let rows = rows.into_iter().map(|(a, b, size)| (u64::from(a), u64::from(b), size)).collect();
+        let rows =
+            rows.into_iter().map(|(a, b, size)| (u64::from(a), u64::from(b), size)).collect();
         (rows, other, apart, both)
     })
 }
 
 /// The tables: the flows alone, the other traffic alone, or both at once.
-fn tables(hosts: u64, (rows, other, apart, both): (Vec<(u64, u64, u64)>, String, bool, bool)) -> String {
+fn tables(
+    hosts: u64,
+    (rows, other, apart, both): (Vec<(u64, u64, u64)>, String, bool, bool),
+) -> String {
     let row = |(i, (a, b, size)): (usize, &(u64, u64, u64))| {
         let at = if apart { i as u64 * 1_000 } else { i as u64 * 7 };
         let src = a % hosts;
         format!("[\"{at}us\", {src}, {}, {size}]", (src + 1 + b % (hosts - 1)) % hosts)
     };
     let rows: Vec<String> = rows.iter().enumerate().map(row).collect();
-    let flows = format!("[[traffic]]\nname = \"flows\"\nkind = \"flows\"\nrows = [{}]\n", rows.join(", "));
+    let flows =
+        format!("[[traffic]]\nname = \"flows\"\nkind = \"flows\"\nrows = [{}]\n", rows.join(", "));
     let other = format!("[[traffic]]\nname = \"other\"\n{other}\n");
     match (apart, both) {
         (true, true) => flows,
@@ -201,8 +214,16 @@ fn holds(text: &str) {
     let (_, records) = simulate(&plan(text, &[]), 1);
     for flow in &records.flows {
         let Some(fct) = flow.fct() else { continue };
-        assert!(flow.ideal > Time::ZERO && flow.slowdown().is_some(), "complete and without a slowdown: {flow:?}");
-        assert!(fct >= flow.ideal, "faster than alone, {} of {}: {flow:?}\n{text}", fct, flow.ideal);
+        assert!(
+            flow.ideal > Time::ZERO && flow.slowdown().is_some(),
+            "complete and without a slowdown: {flow:?}"
+        );
+        assert!(
+            fct >= flow.ideal,
+            "faster than alone, {} of {}: {flow:?}\n{text}",
+            fct,
+            flow.ideal
+        );
     }
 }
 
@@ -274,7 +295,8 @@ fn complete_is_complete_before_its_last_acknowledgement() {
     let flow = records.flows.iter().find(|flow| flow.src == 0).expect("it has started");
     assert!(flow.finish.is_some() && flow.sender_last.is_none(), "{flow:?}");
     assert_eq!(flow.slowdown(), Some(1.0));
-    let calls: Vec<f64> = records.flows.iter().filter(|f| f.dst == 1).filter_map(|f| f.slowdown()).collect();
+    let calls: Vec<f64> =
+        records.flows.iter().filter(|f| f.dst == 1).filter_map(|f| f.slowdown()).collect();
     // An acknowledgement of 32 ns leaves before the answer.
     assert_eq!(calls.len(), 1);
     assert!(calls[0] > 1.0 && calls[0] < 1.01, "{calls:?}");

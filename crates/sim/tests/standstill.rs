@@ -30,7 +30,8 @@ const CUT: &str = r#"
 /// and with one.
 fn stalls(plan: &Plan, before: Time, what: &str) -> (Outcome, Standstill) {
     let (outcome, _) = simulate(plan, 1);
-    let found = outcome.standstill.clone().unwrap_or_else(|| panic!("{what}: {:?}", outcome.simulated));
+    let found =
+        outcome.standstill.clone().unwrap_or_else(|| panic!("{what}: {:?}", outcome.simulated));
     assert!(found.is_end && outcome.is_stalled() && !outcome.interrupted, "{what}");
     assert!(outcome.simulated <= before, "{what}: at {}", outcome.simulated);
     assert_eq!(found.at, outcome.simulated, "{what}");
@@ -40,7 +41,8 @@ fn stalls(plan: &Plan, before: Time, what: &str) -> (Outcome, Standstill) {
 
 #[test]
 fn every_transport_stalls_when_a_host_is_cut_off() {
-    let kinds = TransportKind::place().mechanisms.iter().map(|it| vec![("transport.kind", it.kind)]);
+    let kinds =
+        TransportKind::place().mechanisms.iter().map(|it| vec![("transport.kind", it.kind)]);
     let others: [&[(&str, &str)]; 4] = [
         &[("transport.kind", "dctcp"), ("transport.fixed-rto", "1ms")],
         &[("transport.kind", "homa"), ("transport.homa-abort-after", "off")],
@@ -49,7 +51,11 @@ fn every_transport_stalls_when_a_host_is_cut_off() {
     ];
     for set in kinds.chain(others.iter().map(|set| set.to_vec())) {
         let (outcome, found) = stalls(&plan(CUT, &set), Time::from_s(1), &format!("{set:?}"));
-        assert_eq!((found.open, found.cut.flows, &found.cut.hosts[..]), (1, 1, &[0][..]), "{set:?}");
+        assert_eq!(
+            (found.open, found.cut.flows, &found.cut.hosts[..]),
+            (1, 1, &[0][..]),
+            "{set:?}"
+        );
         assert_eq!((outcome.hosts.started, outcome.hosts.completed), (2, 1), "{set:?}");
     }
 }
@@ -92,10 +98,17 @@ fn flows_that_routes_lead_into_a_dead_link_stall_when_they_have_tried_often_enou
 /// Five switches in a ring. Every flow crosses two links of it, which are too slow for it.
 fn ring(set: &[(&str, &str)]) -> Plan {
     let hosts: String = (0..5)
-        .map(|n| format!("{{ a = \"host{n}\", b = \"ring{n}\", rate = \"40Gbps\", delay = \"1us\" }},\n"))
+        .map(|n| {
+            format!("{{ a = \"host{n}\", b = \"ring{n}\", rate = \"40Gbps\", delay = \"1us\" }},\n")
+        })
         .collect();
     let links: String = (0..5)
-        .map(|n| format!("{{ a = \"ring{n}\", b = \"ring{}\", rate = \"10Gbps\", delay = \"1us\" }},\n", (n + 1) % 5))
+        .map(|n| {
+            format!(
+                "{{ a = \"ring{n}\", b = \"ring{}\", rate = \"10Gbps\", delay = \"1us\" }},\n",
+                (n + 1) % 5
+            )
+        })
         .collect();
     let names: Vec<String> = (0..5).map(|n| format!("{{ name = \"ring{n}\" }}")).collect();
     let rows: String = (0..5).map(|n| format!("[0, {n}, {}, 5000000],\n", (n + 2) % 5)).collect();
@@ -129,7 +142,12 @@ fn a_ring_of_pauses_stalls_and_is_named() {
     // Each queue leads to the next switch, whose own queue is the next one of the cycle.
     assert_eq!(found.cycle.len(), 5);
     for (stop, next) in found.cycle.iter().zip(found.cycle.iter().cycle().skip(1)) {
-        assert_eq!((stop.by.0, stop.target), (next.at.0, PauseTarget::Priority(0)), "{:?}", found.cycle);
+        assert_eq!(
+            (stop.by.0, stop.target),
+            (next.at.0, PauseTarget::Priority(0)),
+            "{:?}",
+            found.cycle
+        );
     }
     assert_eq!(outcome.hosts.completed, 0);
     // Without pauses, or with fewer hops, all flows end.
@@ -143,7 +161,10 @@ fn a_run_with_a_duration_goes_on_and_tells_of_the_deadlock() {
     let timed = ring(&[("until", "off"), ("duration", "20ms")]);
     let (outcome, _) = simulate(&timed, 1);
     let found = outcome.standstill.clone().expect("a deadlock");
-    assert_eq!((found.is_end, outcome.is_stalled(), outcome.simulated), (false, false, Time::from_ms(20)));
+    assert_eq!(
+        (found.is_end, outcome.is_stalled(), outcome.simulated),
+        (false, false, Time::from_ms(20))
+    );
     assert_eq!(found.deadlock.map(|found| found.cycle.len()), Some(5));
 }
 
@@ -154,7 +175,8 @@ fn a_watchdog_ends_a_ring_of_pauses() {
         let (outcome, _) = simulate(&ring(&set), 1);
         assert_eq!((&outcome.standstill, outcome.hosts.completed), (&None, 5), "{action}");
         assert!(outcome.counters.get("pfc", "watchdog_storms") > 0, "{action}");
-        let dropped = outcome.audit.dropped[millpond_core::counters::DropReason::Watchdog as usize].packets;
+        let dropped =
+            outcome.audit.dropped[millpond_core::counters::DropReason::Watchdog as usize].packets;
         assert_eq!(dropped > 0, action == "drop", "{action}: {dropped}");
     }
 }
@@ -195,7 +217,11 @@ fn bfc_beside_a_deflection_stalls_and_the_cycle_is_named() {
     }
     for set in [("switch.deflection.kind", "none"), ("switch.pause.kind", "none")] {
         let (outcome, _) = simulate(&plan(text, &[set]), 1);
-        assert_eq!((outcome.standstill, outcome.hosts.started - outcome.hosts.completed), (None, 0), "{set:?}");
+        assert_eq!(
+            (outcome.standstill, outcome.hosts.started - outcome.hosts.completed),
+            (None, 0),
+            "{set:?}"
+        );
     }
 }
 
@@ -214,7 +240,8 @@ fn a_run_in_which_something_can_still_happen_does_not_stall() {
     "#;
     let later = CUT.replace("at = \"100us\"", "at = \"100us\"\nuntil = \"30s\"");
     let arrivals = CUT.replace("1000000]]", "1000000], [\"20s\", 2, 1, 1000]]");
-    let lossy = CUT.replace("at = \"100us\"", "at = \"0us\"\nloss = 0.7").replace("1000000", "20000");
+    let lossy =
+        CUT.replace("at = \"100us\"", "at = \"0us\"\nloss = 0.7").replace("1000000", "20000");
     let far = slow.replace("20Kbps", "1Gbps").replace("1us", "5s");
     /// A scenario, the keys set in it, and the flows that stay open.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u64);

@@ -58,7 +58,8 @@ fn run(text: &str, set: &[(&str, &str)]) -> (Outcome, Records) {
 
 /// Packets dropped at hosts.
 fn lost(outcome: &Outcome) -> [u64; 2] {
-    [DropReason::ReceiveRing, DropReason::VirtualSwitch].map(|reason| outcome.audit.dropped[reason as usize].packets)
+    [DropReason::ReceiveRing, DropReason::VirtualSwitch]
+        .map(|reason| outcome.audit.dropped[reason as usize].packets)
 }
 
 const SWITCH: &str = "edge.virtual-switch.kind";
@@ -78,8 +79,12 @@ fn each_kind_drops_in_its_place_and_backdraft_nowhere() {
     assert_eq!((outcome.hosts.retransmitted, outcome.hosts.out_of_order), (0, 0));
     assert!(outcome.counters.get("backdraft", "pauses") > 0);
     // The live oracle: without headroom, and a small ring, the same run loses packets.
-    let without =
-        [(SWITCH, "backdraft"), MEMORY, ("edge.virtual-switch.headroom", "0"), ("edge.virtual-switch.ring", "64")];
+    let without = [
+        (SWITCH, "backdraft"),
+        MEMORY,
+        ("edge.virtual-switch.headroom", "0"),
+        ("edge.virtual-switch.ring", "64"),
+    ];
     assert!(drops(&without)[0] > 0, "headroom was not needed");
 }
 
@@ -89,9 +94,18 @@ fn each_kind_drops_in_its_place_and_backdraft_nowhere() {
 fn credits_drop_nothing_within_the_memory() {
     let (outcome, records) = run(PAIR, &[(SWITCH, "credits"), MEMORY]);
     assert_eq!((lost(&outcome), outcome.audit.dropped_total().packets), ([0, 0], 0));
-    assert_eq!((outcome.hosts.retransmitted, outcome.hosts.timeouts), (0, 0), "{:?}", outcome.hosts);
+    assert_eq!(
+        (outcome.hosts.retransmitted, outcome.hosts.timeouts),
+        (0, 0),
+        "{:?}",
+        outcome.hosts
+    );
     let count = |name: &str| outcome.counters.get("credits", name);
-    assert!(count("asks") > 0 && count("grants") > 0 && count("held-us") > 0, "{:?}", outcome.counters);
+    assert!(
+        count("asks") > 0 && count("grants") > 0 && count("held-us") > 0,
+        "{:?}",
+        outcome.counters
+    );
     assert_eq!((count("late"), count("stops")), (0, 0));
     assert!(count("peak-bytes") <= 1_000_000);
     assert!(records.flows.iter().any(|flow| flow.class == 1 && flow.finish.is_some()));
@@ -117,12 +131,17 @@ fn rates_follow_how_long_packets_wait() {
 }
 
 /// Who has no credit asks and waits for the answer: a message takes a round trip more. Four links
-/// are 4 us; what is asked and answered, and the core's two rounds for it, are less than half a one.
+/// are 4 us; what is asked and answered, and the core's two rounds for it, are less than half a
+/// one.
 #[test]
 fn credits_cost_a_round_trip() {
     let text = PAIR.replace("degree = 7", "degree = 1").replace("period = \"6ms\"", "count = 1");
     let time = |kind: &str| {
-        let set = [(SWITCH, kind), ("traffic.victim.stop", "1ns"), ("traffic.neighbour.response", "1000")];
+        let set = [
+            (SWITCH, kind),
+            ("traffic.victim.stop", "1ns"),
+            ("traffic.neighbour.response", "1000"),
+        ];
         let (_, records) = simulate(&exact(&text, &set), 1);
         let flow = records.flows.iter().find(|flow| flow.class == 1).and_then(|flow| flow.fct());
         flow.expect("it is delivered").as_us_f64()
@@ -145,7 +164,10 @@ fn a_slow_neighbour_is_kept_apart() {
     };
     let (alone, quick) = p99(&[(SWITCH, "lossy"), ("traffic.neighbour.response", "1")]);
     let (kept, with) = p99(&[(SWITCH, "backdraft"), MEMORY]);
-    assert!(with <= 2 * quick && kept * 10 >= alone * 9, "{with} ps of {kept}, {quick} ps of {alone} alone");
+    assert!(
+        with <= 2 * quick && kept * 10 >= alone * 9,
+        "{with} ps of {kept}, {quick} ps of {alone} alone"
+    );
     let (_, held_up) = p99(&[(SWITCH, "flow-queues"), MEMORY]);
     assert!(held_up > 5 * quick, "memory that is exhausted stops the ring for all: {held_up} ps");
 }
@@ -159,8 +181,12 @@ fn two_senders_share_a_slow_application() {
         let set = [(SWITCH, kind), ("traffic.victim.stop", "1ns"), memory];
         let (_, records) = run(&text, &set);
         let neighbours: Vec<_> = records.flows.iter().filter(|flow| flow.class == 1).collect();
-        let times: Vec<u64> = neighbours.iter().map(|flow| flow.fct().expect("complete").as_ps()).collect();
-        assert!(times.len() == 2 && times[0].abs_diff(times[1]) * 20 <= times[0], "{kind}: {times:?}");
+        let times: Vec<u64> =
+            neighbours.iter().map(|flow| flow.fct().expect("complete").as_ps()).collect();
+        assert!(
+            times.len() == 2 && times[0].abs_diff(times[1]) * 20 <= times[0],
+            "{kind}: {times:?}"
+        );
     }
 }
 
@@ -169,10 +195,12 @@ fn two_senders_share_a_slow_application() {
 fn a_service_time_is_the_throughput() {
     let text = PAIR.replace("degree = 7", "degree = 1").replace("period = \"6ms\"", "count = 1");
     for kind in ["lossy", "backpressure", "flow-queues", "backdraft", "credits", "picnic"] {
-        let set = [(SWITCH, kind), ("traffic.victim.stop", "1ns"), ("application.slow.ring", "4096")];
+        let set =
+            [(SWITCH, kind), ("traffic.victim.stop", "1ns"), ("application.slow.ring", "4096")];
         let (outcome, records) = run(&text, &set);
         assert_eq!(lost(&outcome), [0, 0]);
-        let neighbour = records.flows.iter().find(|flow| flow.class == 1).and_then(|flow| flow.fct());
+        let neighbour =
+            records.flows.iter().find(|flow| flow.class == 1).and_then(|flow| flow.fct());
         let time = neighbour.expect("it is delivered").as_us_f64();
         assert!((822.0..835.0).contains(&time), "{kind}: {time} us");
         let victims = records.flows.iter().filter(|flow| flow.class == 0).count() as u64;
@@ -203,16 +231,22 @@ fn polls_follow_flows_only_without_doorbells() {
 #[test]
 fn the_releases_overlays_speak_their_own_way() {
     let words = |overlay: &str| {
-        let (outcome, records) = run(PAIR, &[(SWITCH, "backdraft"), MEMORY, ("edge.virtual-switch.overlay", overlay)]);
-        let served = records.flows.iter().filter(|flow| flow.class == 1 && flow.finish.is_some()).count();
-        (["pauses", "refreshes", "resumes"].map(|word| outcome.counters.get("backdraft", word)), served)
+        let (outcome, records) =
+            run(PAIR, &[(SWITCH, "backdraft"), MEMORY, ("edge.virtual-switch.overlay", overlay)]);
+        let served =
+            records.flows.iter().filter(|flow| flow.class == 1 && flow.finish.is_some()).count();
+        (
+            ["pauses", "refreshes", "resumes"].map(|word| outcome.counters.get("backdraft", word)),
+            served,
+        )
     };
     let ([pauses, refreshes, resumes], served) = words("episode");
     assert!(pauses > 0 && refreshes == 0 && pauses - resumes <= 1, "{pauses} {resumes}");
     assert!(served >= 14, "whoever was told to pause is told to go on: {served}");
     // A queue of a flow is long at 7/8 of 8/7 times flow-cap.
     let cap = ("edge.virtual-switch.flow-cap", "56");
-    let (outcome, _) = run(PAIR, &[(SWITCH, "backdraft"), cap, ("edge.virtual-switch.overlay", "timed")]);
+    let (outcome, _) =
+        run(PAIR, &[(SWITCH, "backdraft"), cap, ("edge.virtual-switch.overlay", "timed")]);
     let [pauses, refreshes, resumes] =
         ["pauses", "refreshes", "resumes"].map(|word| outcome.counters.get("backdraft", word));
     assert!(pauses > 0 && (refreshes, resumes) == (0, 0), "{pauses} {refreshes} {resumes}");
@@ -257,13 +291,22 @@ fn a_pause_holds_a_message() {
     assert!(lost(&outcome)[1] > 0 && outcome.counters.get("homa", "resends") > 0);
     let set = [(SWITCH, "backdraft"), ("edge.virtual-switch.memory", "100KB")];
     let (outcome, records) = messages(&set);
-    assert_eq!((lost(&outcome), outcome.hosts.retransmitted, outcome.hosts.timeouts), ([0, 0], 0, 0));
-    assert!(outcome.counters.get("backdraft", "pauses") > 0 && outcome.counters.get("backdraft", "held-us") > 0);
+    assert_eq!(
+        (lost(&outcome), outcome.hosts.retransmitted, outcome.hosts.timeouts),
+        ([0, 0], 0, 0)
+    );
+    assert!(
+        outcome.counters.get("backdraft", "pauses") > 0
+            && outcome.counters.get("backdraft", "held-us") > 0
+    );
     assert!(records.flows.iter().all(|flow| flow.finish.is_some()) && records.flows.len() == 12);
     // A receiver that asks for what is held hears that its sender is busy.
     let soon = [set[0], set[1], ("transport.homa-resend-interval", "50us")];
     let (outcome, records) = messages(&soon);
-    assert!(outcome.counters.get("homa", "busy") > 0 && records.flows.iter().all(|flow| flow.finish.is_some()));
+    assert!(
+        outcome.counters.get("homa", "busy") > 0
+            && records.flows.iter().all(|flow| flow.finish.is_some())
+    );
     assert_eq!(lost(&outcome), [0, 0]);
 }
 
@@ -314,7 +357,13 @@ struct Case {
 fn case() -> impl Strategy<Value = Case> {
     let network = (any::<u32>(), 1..8u32, prop::sample::select(vec![10u32, 25, 40, 100]), 0..4u32);
     let application = (0..4_000u32, 0..3_000u32, 0..400u32);
-    let rest = (10..400u32, 0.0..0.3f64, 1..6u32, prop::sample::select(vec![100u32, 400, 1_000]), any::<bool>());
+    let rest = (
+        10..400u32,
+        0.0..0.3f64,
+        1..6u32,
+        prop::sample::select(vec![100u32, 400, 1_000]),
+        any::<bool>(),
+    );
     (network, application, rest).prop_map(
         |(
             (seed, senders, gbps, delay_us),
@@ -365,10 +414,14 @@ impl Case {
     }
 
     fn with(&self, switch: &str, is_homa: bool) -> String {
-        let Case { seed, senders, gbps, delay_us, work_ns, mean_ns, stall_us, size_kb, flows, .. } = self;
+        let Case {
+            seed, senders, gbps, delay_us, work_ns, mean_ns, stall_us, size_kb, flows, ..
+        } = self;
         let transport = match is_homa {
             true => "kind = \"homa\"\n            homa-abort-after = \"off\"",
-            false => "kind = \"dctcp\"\n            min-rto = \"2ms\"\n            initial-rto = \"2ms\"",
+            false => {
+                "kind = \"dctcp\"\n            min-rto = \"2ms\"\n            initial-rto = \"2ms\""
+            }
         };
         format!(
             r#"
@@ -437,7 +490,8 @@ proptest! {
 }
 
 /// Where the first pause and its repetition are always lost, headroom has to have room for two
-/// losses: one sender at 100 Gb/s, 100 us from a pause to its effect, and an application that stands.
+/// losses: one sender at 100 Gb/s, 100 us from a pause to its effect, and an application that
+/// stands.
 #[test]
 fn losses_need_their_headroom() {
     let text = r#"

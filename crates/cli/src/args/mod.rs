@@ -55,7 +55,8 @@ Ctrl-C or a crash loses only the runs under way: the same command goes on with t
 Exit codes: 0 all runs are complete, 1 some failed (they are named, and run again by the same command), 2 bad usage,
 3 some stalled (no open flow can end; their results are kept), 130 interrupted.")]
     Sweep(SweepArgs),
-    /// Run a paper's experiments and say which of its claims hold; stopped, the same command goes on
+    /// Run a paper's experiments and say which of its claims hold; stopped, the same command goes
+    /// on
     #[command(after_help = "\
 Examples: millpond reproduce canary --quick               what minutes can decide
           millpond reproduce canary --dry-run             what would be run, and how long it may take
@@ -141,10 +142,14 @@ Then write #:schema ./millpond.schema.json in a scenario's first line: an editor
 what they mean, and marks the one that is wrong. docs/editors.md tells how to set editors up.")]
     Schema,
     /// Print completions for a shell
-    #[command(after_help = "Example: millpond completions bash > ~/.local/share/bash-completion/completions/millpond")]
+    #[command(
+        after_help = "Example: millpond completions bash > ~/.local/share/bash-completion/completions/millpond"
+    )]
     Completions(CompletionArgs),
     /// Write the manual pages
-    #[command(after_help = "Example: millpond man --out ~/.local/share/man/man1 && man millpond-sweep")]
+    #[command(
+        after_help = "Example: millpond man --out ~/.local/share/man/man1 && man millpond-sweep"
+    )]
     Man(ManArgs),
     /// Print the scenario reference of the book, in Markdown
     #[command(hide = true)]
@@ -154,7 +159,8 @@ what they mean, and marks the one that is wrong. docs/editors.md tells how to se
 /// What is changed in a scenario.
 #[derive(Args, Debug, Default)]
 pub struct Overrides {
-    /// Override a key: transport.kind=cubic, 'topology.fabric-link={ rate = "100Gbps", delay = "1us" }'
+    /// Override a key: transport.kind=cubic, 'topology.fabric-link={ rate = "100Gbps", delay =
+    /// "1us" }'
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
 }
@@ -162,8 +168,9 @@ pub struct Overrides {
 /// Which numbers.
 #[derive(Args, Debug, Default)]
 pub struct Shows {
-    /// Numbers to show, instead of those of the scenario's `shows`: queries.qct.p99,rpc.latency.p99,timeouts
-    /// (CLASS.METRIC.STAT, or one of the network) [default: those that suit the traffic]
+    /// Numbers to show, instead of those of the scenario's `shows`:
+    /// queries.qct.p99,rpc.latency.p99,timeouts (CLASS.METRIC.STAT, or one of the network)
+    /// [default: those that suit the traffic]
     #[arg(long = "shows", value_name = "NAME,…", value_delimiter = ',')]
     pub names: Vec<String>,
 }
@@ -171,8 +178,8 @@ pub struct Shows {
 /// Which seeds.
 #[derive(Args, Debug, Default)]
 pub struct Seeds {
-    /// How many seeds (5 means 1 to 5), or from which to which (3..7, both included) [default: the scenario's or the
-    /// experiment's]
+    /// How many seeds (5 means 1 to 5), or from which to which (3..7, both included) [default: the
+    /// scenario's or the experiment's]
     #[arg(long = "seeds", value_name = "N|A..B", value_parser = seeds, allow_negative_numbers = true)]
     pub range: Option<(u64, u64)>,
 }
@@ -221,8 +228,9 @@ pub struct CompareArgs {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Vary a key instead of, or on top of, the scenario's variants: transport.kind=newreno,cubic,dctcp, or a range with
-    /// its step: traffic.background.load=0.2..0.8/0.2
+    /// Vary a key instead of, or on top of, the scenario's variants:
+    /// transport.kind=newreno,cubic,dctcp, or a range with its step:
+    /// traffic.background.load=0.2..0.8/0.2
     #[arg(long = "vary", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub vary: Vec<(String, String)>,
     #[command(flatten)]
@@ -243,14 +251,14 @@ pub struct CompareArgs {
 pub struct SweepArgs {
     /// The scenario (TOML; - is standard input)
     pub scenario: PathBuf,
-    /// Values of a key; several --grid make their product: transport.kind=dctcp,cubic, or a range with its step:
-    /// traffic.background.load=0.2..0.8/0.2
+    /// Values of a key; several --grid make their product: transport.kind=dctcp,cubic, or a range
+    /// with its step: traffic.background.load=0.2..0.8/0.2
     #[arg(long = "grid", value_name = "KEY=A,B,…", value_parser = key_value)]
     pub grid: Vec<(String, String)>,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Sweep the scenario's variants, too, as a key `variant`; some of them: --grid variant=A,B [default: the scenario as it
-    /// stands]
+    /// Sweep the scenario's variants, too, as a key `variant`; some of them: --grid variant=A,B
+    /// [default: the scenario as it stands]
     #[arg(long)]
     pub variants: bool,
     #[command(flatten)]
@@ -338,8 +346,9 @@ pub struct ReproduceArgs {
     /// The results folder [default: out/reproduce-PAPER, with --quick out/reproduce-PAPER-quick]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// What emulated Linux did, as benches/limit/vm.py --json writes it; may be repeated. It decides the claims of world linux-vm,
-    /// and is kept in the results folder (--only linux-vm: these claims alone)
+    /// What emulated Linux did, as benches/limit/vm.py --json writes it; may be repeated. It
+    /// decides the claims of world linux-vm, and is kept in the results folder (--only linux-vm:
+    /// these claims alone)
     #[arg(long, value_name = "FILE")]
     pub vm: Vec<PathBuf>,
     /// Write results.json and page.md of what was measured into the paper's folder DIR
@@ -381,7 +390,8 @@ pub struct ImportArgs {
 pub enum ImportFrom {
     /// Files of HPCC's simulator and of its forks
     Hpcc {
-        /// The configuration; the files that it names are looked for from here and from the folders above it
+        /// The configuration; the files that it names are looked for from here and from the folders
+        /// above it
         config: PathBuf,
         /// The topology file [default: the one that the configuration names]
         #[arg(long, value_name = "FILE")]
@@ -492,7 +502,8 @@ pub struct JsonArgs {
 /// What `explain` takes.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field (wcmp)
+    /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field
+    /// (wcmp)
     pub name: String,
     /// Print as JSON
     #[arg(long)]
@@ -501,7 +512,9 @@ pub struct ExplainArgs {
 
 pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_string(), value.trim().to_string())),
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_string(), value.trim().to_string()))
+        }
         _ => Err("write KEY=VALUE, for example transport.kind=cubic".to_string()),
     }
 }
@@ -526,7 +539,9 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
     let (a, b) = text.split_once("..").unwrap_or(("1", text));
     let b = b.strip_prefix('=').unwrap_or(b);
     match (a.parse::<u64>(), b.parse::<u64>()) {
-        (Ok(a), Ok(b)) if a <= b && b - a >= SEEDS_MAX => Err(format!("more than {SEEDS_MAX} seeds")),
+        (Ok(a), Ok(b)) if a <= b && b - a >= SEEDS_MAX => {
+            Err(format!("more than {SEEDS_MAX} seeds"))
+        }
         (Ok(a), Ok(b)) if a <= b => Ok((a, b)),
         _ => Err(help.to_string()),
     }

@@ -28,7 +28,10 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
         LimitAction::Doctor(how) => {
             let findings = doctor::examine(bpffs);
             match how.json {
-                true => say(&serde_json::to_string(&findings).map_err(|e| Failure::Usage(e.to_string()))?),
+                true => {
+                    say(&serde_json::to_string(&findings)
+                        .map_err(|e| Failure::Usage(e.to_string()))?)
+                }
                 false => say(&doctor::table(&findings)),
             }
             match doctor::is_able(&findings) {
@@ -105,7 +108,8 @@ fn pods(file: &Path) -> Result<(), Failure> {
         true => std::io::read_to_string(std::io::stdin()),
         false => std::fs::read_to_string(file),
     };
-    let (config, notes) = pods::config(&file.to_string_lossy(), &text.map_err(|e| Error::file(file, e))?)?;
+    let (config, notes) =
+        pods::config(&file.to_string_lossy(), &text.map_err(|e| Error::file(file, e))?)?;
     say(config.to_text().trim_start());
     notes.iter().for_each(|note| tell(format_args!("note: {note}")));
     Ok(())
@@ -113,7 +117,11 @@ fn pods(file: &Path) -> Result<(), Failure> {
 
 fn done(done: &Done) {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    say(&format!("{} in force, {} with programs", plural(done.limits, "limit"), plural(done.cgroups, "cgroup")));
+    say(&format!(
+        "{} in force, {} with programs",
+        plural(done.limits, "limit"),
+        plural(done.cgroups, "cgroup")
+    ));
     done.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
     for (limit, reason) in &done.waiting {
         tell(format_args!("note: limit \"{limit}\" waits for its cgroup: {reason}"));
@@ -122,7 +130,9 @@ fn done(done: &Done) {
 
 /// What an apply would change.
 fn planned(old: &[Source], new: &[Source], plan: &Plan) -> String {
-    let limits = |sources: &[Source]| -> Vec<_> { sources.iter().flat_map(|s| s.config.limits.clone()).collect() };
+    let limits = |sources: &[Source]| -> Vec<_> {
+        sources.iter().flat_map(|s| s.config.limits.clone()).collect()
+    };
     let (old, new) = (limits(old), limits(new));
     let mut lines = Vec::new();
     for limit in &new {
@@ -130,16 +140,24 @@ fn planned(old: &[Source], new: &[Source], plan: &Plan) -> String {
         match old.iter().find(|l| l.name() == limit.name()) {
             None => lines.push(format!("+ {} at {rate}", limit.name())),
             Some(before) if before == limit => lines.push(format!("= {} at {rate}", limit.name())),
-            Some(before) => lines.push(format!("~ {} at {rate} (was {})", limit.name(), before.queue.rate)),
+            Some(before) => {
+                lines.push(format!("~ {} at {rate} (was {})", limit.name(), before.queue.rate))
+            }
         }
     }
     let gone = old.iter().filter(|l| !new.iter().any(|n| n.name() == l.name()));
     lines.extend(gone.map(|l| format!("- {}", l.name())));
     for hook in &plan.hooks {
         let counts = hook.chain.map(|c| c.count);
-        lines.push(format!("{}: {} egress and {} ingress scopes", hook.cgroup.path.display(), counts[0], counts[1]));
+        lines.push(format!(
+            "{}: {} egress and {} ingress scopes",
+            hook.cgroup.path.display(),
+            counts[0],
+            counts[1]
+        ));
     }
-    lines.extend(plan.waiting.iter().map(|(limit, reason)| format!("{limit} would wait: {reason}")));
+    lines
+        .extend(plan.waiting.iter().map(|(limit, reason)| format!("{limit} would wait: {reason}")));
     lines.join("\n")
 }
 

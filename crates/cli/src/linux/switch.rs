@@ -1,6 +1,9 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use super::args::{DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs, SwitchDemo};
+use super::args::{
+    DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs,
+    SwitchDemo,
+};
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;
@@ -29,7 +32,11 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
         SwitchAction::Apply(what) => {
             let config = apply::read(&what.file)?;
             match what.dry_run {
-                true => say(&format!("{}: {} ports, no errors", what.file.display(), config.ports.len())),
+                true => say(&format!(
+                    "{}: {} ports, no errors",
+                    what.file.display(),
+                    config.ports.len()
+                )),
                 false => done(&apply::apply(&state, &config, &program)?)?,
             }
         }
@@ -46,13 +53,20 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
             Some(name) => done(&apply::remove(&state, name, &program)?)?,
             None => {
                 let gone = apply::remove_all(&state)?;
-                say(if gone { "the switch is removed; nothing of it is left" } else { "no switch is here" });
+                say(if gone {
+                    "the switch is removed; nothing of it is left"
+                } else {
+                    "no switch is here"
+                });
             }
         },
         SwitchAction::Doctor(how) => {
             let findings = doctor::examine();
             match how.json {
-                true => say(&serde_json::to_string(&findings).map_err(|e| Failure::Usage(e.to_string()))?),
+                true => {
+                    say(&serde_json::to_string(&findings)
+                        .map_err(|e| Failure::Usage(e.to_string()))?)
+                }
                 false => say(&finding::table(&findings)),
             }
             if !finding::is_able(&findings) {
@@ -66,18 +80,27 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
         SwitchAction::Mirror(what) => match &what.write {
             Some(path) => {
                 let failed = |e| millpond_linux::switch::Error::file(path, e);
-                control::mirror(&state, &what.name, &mut std::fs::File::create(path).map_err(failed)?)?;
+                control::mirror(
+                    &state,
+                    &what.name,
+                    &mut std::fs::File::create(path).map_err(failed)?,
+                )?;
             }
             None if std::io::stdout().is_terminal() => {
-                return Err(Failure::Usage("a capture is no text: give it a file (--write FILE), or a reader".into()));
+                return Err(Failure::Usage(
+                    "a capture is no text: give it a file (--write FILE), or a reader".into(),
+                ));
             }
             None => control::mirror(&state, &what.name, &mut std::io::stdout().lock())?,
         },
         SwitchAction::Cni => {
             let mut input = String::new();
-            std::io::stdin().read_to_string(&mut input).map_err(|e| Failure::Usage(format!("standard input: {e}")))?;
+            std::io::stdin()
+                .read_to_string(&mut input)
+                .map_err(|e| Failure::Usage(format!("standard input: {e}")))?;
             let variable = |name: &str| std::env::var(name).ok();
-            let call = cni::Call { variable: &variable, input: &input, state: &state, program: &program };
+            let call =
+                cni::Call { variable: &variable, input: &input, state: &state, program: &program };
             match call.run() {
                 Ok(result) => result.iter().for_each(|result| say(&result.to_string())),
                 Err(problem) => {
@@ -102,7 +125,11 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print<T: serde::Serialize>(json: bool, value: &T, table: impl Fn() -> String) -> Result<(), Failure> {
+fn print<T: serde::Serialize>(
+    json: bool,
+    value: &T,
+    table: impl Fn() -> String,
+) -> Result<(), Failure> {
     let text = match json {
         true => serde_json::to_string(value).map_err(|e| Failure::Usage(e.to_string()))?,
         false => table().trim_end().to_string(),
@@ -117,7 +144,9 @@ fn done(done: &Done) -> Result<(), Failure> {
     done.waiting.iter().for_each(|(_, reason)| tell(format_args!("waits: {reason}")));
     match done.waiting.len() {
         0 => Ok(()),
-        n => Err(Failure::Runs(format!("{n} of the ports wait; the switch tries them every second"))),
+        n => {
+            Err(Failure::Runs(format!("{n} of the ports wait; the switch tries them every second")))
+        }
     }
 }
 
@@ -145,7 +174,10 @@ fn show_switch(state: &State, args: &ShowArgs) -> Result<(), Failure> {
 fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
     let pacing = |text: &String| match text.as_str() {
         "off" => Ok(None),
-        rate => rate.parse::<Rate>().map(Some).map_err(|e| Failure::Usage(format!("--pacing {rate}: {e}"))),
+        rate => rate
+            .parse::<Rate>()
+            .map(Some)
+            .map_err(|e| Failure::Usage(format!("--pacing {rate}: {e}"))),
     };
     let plan = Plan {
         arms: match args.arms.is_empty() {
@@ -173,7 +205,8 @@ fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
             run.out_of_order
         ));
     };
-    let report = demo::demo(&plan, &watch::interrupted, &mut told).map_err(|e| Failure::Runs(e.to_string()))?;
+    let report = demo::demo(&plan, &watch::interrupted, &mut told)
+        .map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {
         true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
         false => say(&report.table()),
@@ -224,7 +257,11 @@ fn demo_backdraft(args: &DemoBackdraftArgs) -> Result<(), Failure> {
         memory: args.memory.0,
     };
     let mut told = |run: &backdraft::Run| {
-        let slow = if run.slow.p99.is_finite() { format!(", slow's {:.0} us", run.slow.p99) } else { String::new() };
+        let slow = if run.slow.p99.is_finite() {
+            format!(", slow's {:.0} us", run.slow.p99)
+        } else {
+            String::new()
+        };
         tell(format_args!(
             "{:>3} {:<13} window {:>5}: {:>7} dropped, victim's p99 {:.0} us{slow}",
             run.repetition + 1,
@@ -234,7 +271,8 @@ fn demo_backdraft(args: &DemoBackdraftArgs) -> Result<(), Failure> {
             run.victim.p99
         ));
     };
-    let report = backdraft::demo(&plan, &watch::interrupted, &mut told).map_err(|e| Failure::Runs(e.to_string()))?;
+    let report = backdraft::demo(&plan, &watch::interrupted, &mut told)
+        .map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {
         true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
         false => say(&report.table()),

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::args::{Seeds, Threads};
-use millpond_claims::{Baselines, Case, Claim, Counts, Experiment, Measure, Published, Runs, Statistic, Value};
+use millpond_claims::{
+    Baselines, Case, Claim, Counts, Experiment, Measure, Published, Runs, Statistic, Value,
+};
 use millpond_results::{Claim as Judged, Keep, Reproduction, Status, Summary, Sweep, Verdict};
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,10 +43,21 @@ const EXPERIMENT: Experiment = Experiment {
     load_axis: "load",
     load_key: Some("traffic.incast.rate"),
     full: Runs { loads: &[(50.0, "2000"), (90.0, "4000")], seeds: (1, 2), set: &[], note: "" },
-    quick: Ok(Runs { loads: &[(90.0, "4000")], seeds: (1, 1), set: &[("duration", "1ms")], note: "half" }),
+    quick: Ok(Runs {
+        loads: &[(90.0, "4000")],
+        seeds: (1, 1),
+        set: &[("duration", "1ms")],
+        note: "half",
+    }),
     keep: Keep::Queries,
     shows: &[],
-    published: &[Published { variant: "small", source: "s", loads: &[50.0], mean_s: &[1e-3], p99_s: &[2e-3] }],
+    published: &[Published {
+        variant: "small",
+        source: "s",
+        loads: &[50.0],
+        mean_s: &[1e-3],
+        p99_s: &[2e-3],
+    }],
 };
 
 const fn drops(id: &'static str, experiment: &'static str, accept: [Option<f64>; 2]) -> Claim {
@@ -67,7 +80,8 @@ const CLAIMS: &[Claim] = &[
     drops("S1b", "buffers", [Some(0.0), None]),
     drops("S2", "alone", [None, Some(0.0)]),
 ];
-const ALONE: Experiment = Experiment { name: "alone", quick: Err("no time"), published: &[], ..EXPERIMENT };
+const ALONE: Experiment =
+    Experiment { name: "alone", quick: Err("no time"), published: &[], ..EXPERIMENT };
 const BASELINES: Baselines = Baselines { off: &[("large", "small")], of: &[], none: &[] };
 static PAPER: Paper = Paper {
     year: 2026,
@@ -100,7 +114,8 @@ struct Dir(PathBuf);
 
 impl Dir {
     fn new(name: &str) -> Dir {
-        let dir = std::env::temp_dir().join(format!("millpond-reproduce-{}-{name}", std::process::id()));
+        let dir =
+            std::env::temp_dir().join(format!("millpond-reproduce-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         Dir(dir)
@@ -152,7 +167,10 @@ fn a_paper_is_run_decided_and_written() {
     let dir = Dir::new("whole");
     let out = dir.0.join("x");
     let ended = run_paper(&PAPER, &quiet(), &out).unwrap();
-    assert_eq!(statuses(&ended.claims), [("test-S1a", "holds"), ("test-S1b", "fails"), ("test-S2", "holds")]);
+    assert_eq!(
+        statuses(&ended.claims),
+        [("test-S1a", "holds"), ("test-S1b", "fails"), ("test-S2", "holds")]
+    );
     assert_eq!((ended.failed, ended.runs, written(&out).len()), (0, 16, 16));
     let mut total = Total::default();
     total.add(ended);
@@ -161,7 +179,8 @@ fn a_paper_is_run_decided_and_written() {
     assert_eq!(strict.to_string(), "--strict: 1 claim fails: test-S1b");
     assert!(matches!(strict, Failure::Runs(_)));
 
-    let json: Vec<Judged> = serde_json::from_slice(&fs::read(out.join("claims.json")).unwrap()).unwrap();
+    let json: Vec<Judged> =
+        serde_json::from_slice(&fs::read(out.join("claims.json")).unwrap()).unwrap();
     assert_eq!(json, total.claims);
     assert_eq!(fs::read_to_string(out.join("scenarios/buffers.toml")).unwrap(), TEXT);
     let of = Reproduction::read(&out).unwrap();
@@ -170,11 +189,19 @@ fn a_paper_is_run_decided_and_written() {
     assert_eq!((point.load, point.runs, point.planned), (90.0, 2, 2));
     assert!(!point.distribution.is_empty() && point.mean_us.mean.is_some());
     let page = fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains("✓ holds") && page.contains("✗ fails") && page.contains("Small, published"));
-    let counts = ["published 2: 1 hold, 1 fail, 0 not evaluated", "fitted 1: 1 hold, 0 fail, 0 not evaluated"];
+    assert!(
+        page.contains("✓ holds") && page.contains("✗ fails") && page.contains("Small, published")
+    );
+    let counts = [
+        "published 2: 1 hold, 1 fail, 0 not evaluated",
+        "fitted 1: 1 hold, 0 fail, 0 not evaluated",
+    ];
     assert!(page.contains(&counts.map(|of| format!("<li>{of}</li>")).concat()), "{page}");
     let table = reproduction_table(&of, |_| true);
-    assert!(table.contains(&counts.join("\n")) && table.contains("· fitted · buffers: Large, Small"), "{table}");
+    assert!(
+        table.contains(&counts.join("\n")) && table.contains("· fitted · buffers: Large, Small"),
+        "{table}"
+    );
     // An experiment's folder is that of a sweep; the page can be made again.
     assert_eq!(Sweep::read(&out.join("buffers")).unwrap().status, Status::Complete);
     fs::remove_file(out.join("report.html")).unwrap();
@@ -198,7 +225,11 @@ fn runs_are_never_made_again_and_seeds_are_added() {
     assert!(!gone.exists(), "only what is asked for is run");
     let claims = Reproduction::read(&out).unwrap().claims;
     assert_eq!(claims[0].status, Verdict::NotEvaluated);
-    assert!(claims[0].note.contains("small at 90 % has no complete run of seed 2"), "{}", claims[0].note);
+    assert!(
+        claims[0].note.contains("small at 90 % has no complete run of seed 2"),
+        "{}",
+        claims[0].note
+    );
 
     let kept = written(&out);
     run_paper(&PAPER, &of_one, &out).unwrap();
@@ -256,8 +287,14 @@ fn a_damaged_run_is_run_again() {
 fn seeds_that_only_some_schemes_have_do_not_count() {
     let dir = Dir::new("uneven");
     let out = dir.0.join("x");
-    run_paper(&PAPER, &ReproduceArgs { seeds: Seeds { range: Some((1, 3)) }, ..only(&["buffers"]) }, &out).unwrap();
-    fs::remove_dir_all(out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-3")).unwrap();
+    run_paper(
+        &PAPER,
+        &ReproduceArgs { seeds: Seeds { range: Some((1, 3)) }, ..only(&["buffers"]) },
+        &out,
+    )
+    .unwrap();
+    fs::remove_dir_all(out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-3"))
+        .unwrap();
     let ended = run_paper(&PAPER, &only(&["buffers"]), &out).unwrap();
     assert_eq!(written(&out).len(), 11);
     assert!(ended.claims[0].note.starts_with("2 seeds"), "{}", ended.claims[0].note);
@@ -271,10 +308,18 @@ fn fewer_seeds_than_an_experiment_has_decide_nothing() {
     let out = dir.0.join("x");
     let one = ReproduceArgs { seeds: Seeds { range: Some((2, 2)) }, ..only(&["buffers"]) };
     let ended = run_paper(&PAPER, &one, &out).unwrap();
-    assert_eq!(statuses(&ended.claims), [("test-S1a", "not-evaluated"), ("test-S1b", "not-evaluated")]);
+    assert_eq!(
+        statuses(&ended.claims),
+        [("test-S1a", "not-evaluated"), ("test-S1b", "not-evaluated")]
+    );
     let note = &ended.claims[0].note;
     assert!(note.starts_with("1 seed of the 2 that experiment buffers needs"), "{note}");
-    assert!(Reproduction::read(&out).unwrap().experiments[0].schemes[0].points[1].mean_us.mean.is_some());
+    assert!(
+        Reproduction::read(&out).unwrap().experiments[0].schemes[0].points[1]
+            .mean_us
+            .mean
+            .is_some()
+    );
     let quick = ReproduceArgs { quick: true, ..one };
     let ended = run_paper(&PAPER, &quick, &dir.0.join("quick")).unwrap();
     assert_eq!(ended.claims[0].status, Verdict::Holds, "--quick has one seed of its own");
@@ -290,9 +335,13 @@ fn what_would_be_lost_is_refused() {
     assert!(refused.to_string().contains("holds 8 finished runs of another version"), "{refused}");
     let quick = ReproduceArgs { quick: true, ..quiet() };
     let refused = run_paper(&PAPER, &quick, &out).unwrap_err();
-    assert!(refused.to_string().contains("holds test (full)") && matches!(refused, Failure::Usage(_)), "{refused}");
+    assert!(
+        refused.to_string().contains("holds test (full)") && matches!(refused, Failure::Usage(_)),
+        "{refused}"
+    );
     assert_eq!(written(&out), before);
-    let forced = run_paper(&CHANGED, &ReproduceArgs { force: true, ..only(&["buffers"]) }, &out).unwrap();
+    let forced =
+        run_paper(&CHANGED, &ReproduceArgs { force: true, ..only(&["buffers"]) }, &out).unwrap();
     assert_eq!(forced.runs, 8);
     assert!(written(&out).iter().all(|(path, at)| before.get(path) != Some(at)));
 
@@ -311,10 +360,19 @@ fn quick_leaves_out_what_it_cannot_decide() {
     let ended = run_paper(&PAPER, &ReproduceArgs { quick: true, ..quiet() }, &out).unwrap();
     assert_eq!(ended.runs, 2);
     assert_eq!(ended.claims[2].status, Verdict::NotEvaluated);
-    assert!(ended.claims[2].note.contains("--quick does not decide this: no time"), "{}", ended.claims[2].note);
-    let summary = Summary::read(&out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-1")).unwrap();
+    assert!(
+        ended.claims[2].note.contains("--quick does not decide this: no time"),
+        "{}",
+        ended.claims[2].note
+    );
+    let summary =
+        Summary::read(&out.join("buffers/runs/variant=small,traffic.incast.rate=4000/seed-1"))
+            .unwrap();
     assert_eq!(summary.run.simulated_s, 1e-3);
-    assert_eq!(Reproduction::read(&out).unwrap().experiments[1].note, "left out by --quick: no time");
+    assert_eq!(
+        Reproduction::read(&out).unwrap().experiments[1].note,
+        "left out by --quick: no time"
+    );
 }
 
 #[test]
@@ -333,8 +391,13 @@ fn only_takes_experiments_claims_and_groups() {
     }
 }
 
-const GOODPUT: Measure =
-    Measure::Change { experiment: "buffers", load: 90.0, statistic: Statistic::Goodput, of: "large", than: "small" };
+const GOODPUT: Measure = Measure::Change {
+    experiment: "buffers",
+    load: 90.0,
+    statistic: Statistic::Goodput,
+    of: "large",
+    than: "small",
+};
 const CASES: &[Case] = &[
     Case { name: "a", experiment: "buffers", load: 90.0, variant: "small" },
     Case { name: "b", experiment: "buffers", load: 90.0, variant: "large" },
@@ -371,9 +434,16 @@ fn what_emulated_linux_did_decides_claims_of_its_own() {
     let given = |words: &[&str]| ReproduceArgs { vm: vec![file.clone()], ..only(words) };
     let ended = run(given(&["S3-vm"])).unwrap();
     let claim = &ended.claims[0];
-    assert_eq!((claim.status, claim.world, ended.claims.len()), (Verdict::Holds, millpond_results::World::LinuxVm, 1));
+    assert_eq!(
+        (claim.status, claim.world, ended.claims.len()),
+        (Verdict::Holds, millpond_results::World::LinuxVm, 1)
+    );
     assert!((claim.measured.unwrap() - 20.0).abs() < 1e-9, "the longest run of a case: {claim:?}");
-    assert!(claim.note.contains("Linux 6.1.0 in virtual time, one run of 9 s and 3 s"), "{}", claim.note);
+    assert!(
+        claim.note.contains("Linux 6.1.0 in virtual time, one run of 9 s and 3 s"),
+        "{}",
+        claim.note
+    );
     // What was given stays; a class that was not measured decides nothing.
     let ended = run(only(&["linux-vm"])).unwrap();
     assert_eq!(ended.claims[1].status, Verdict::Holds);
@@ -384,27 +454,45 @@ fn what_emulated_linux_did_decides_claims_of_its_own() {
     assert!(text.contains("\"linux-vm\""), "{text}");
     for (text, said) in [
         (VM_FILE.replace("linux-vm", "sim"), "its world is not linux-vm"),
-        (VM_FILE.replace("\"mbps\": 100.0", "\"mbps\": \"fast\""), "no result of benches/limit/vm.py"),
+        (
+            VM_FILE.replace("\"mbps\": 100.0", "\"mbps\": \"fast\""),
+            "no result of benches/limit/vm.py",
+        ),
         (VM_FILE.replace("\"name\": \"a\", ", ""), "missing field `name`"),
         ("{".to_string(), "no results of"),
     ] {
         fs::write(&file, text).unwrap();
         let refused = run(given(&["linux-vm"])).unwrap_err();
-        assert!(refused.to_string().contains(said) && matches!(refused, Failure::Usage(_)), "{refused}");
+        assert!(
+            refused.to_string().contains(said) && matches!(refused, Failure::Usage(_)),
+            "{refused}"
+        );
     }
-    assert_eq!(run(only(&["S3-vm"])).unwrap().claims[0].status, Verdict::Holds, "what was refused changed nothing");
+    assert_eq!(
+        run(only(&["S3-vm"])).unwrap().claims[0].status,
+        Verdict::Holds,
+        "what was refused changed nothing"
+    );
 }
 
 #[test]
 fn what_is_announced_is_what_is_told_at_the_end() {
     let dir = Dir::new("counts");
-    let all = [("all", quiet()), ("one", only(&["S1", "S1a"])), ("quick", ReproduceArgs { quick: true, ..quiet() })];
+    let all = [
+        ("all", quiet()),
+        ("one", only(&["S1", "S1a"])),
+        ("quick", ReproduceArgs { quick: true, ..quiet() }),
+    ];
     for (name, args) in all {
         let job = job(&args, &PAPER, dir.0.join(name)).unwrap();
         let counts = || job.counts(&job.prepare(false).unwrap());
         let before = counts();
         let ended = run_job(&args, &job).unwrap();
-        assert_eq!((before.claims.all(), before.runs, before.finished), (ended.claims.len(), ended.runs, 0), "{name}");
+        assert_eq!(
+            (before.claims.all(), before.runs, before.finished),
+            (ended.claims.len(), ended.runs, 0),
+            "{name}"
+        );
         assert_eq!(counts(), Counts { finished: ended.runs, ..before }, "{name}");
     }
 }

@@ -60,7 +60,11 @@ pub struct Dir(PathBuf);
 impl Dir {
     pub fn new(name: &str) -> Dir {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let unique = format!("millpond-cli-{}-{}-{name}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let unique = format!(
+            "millpond-cli-{}-{}-{name}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
         let dir = Dir(std::env::temp_dir().join(unique));
         fs::create_dir_all(&dir.0).unwrap();
         dir
@@ -89,7 +93,11 @@ impl Dir {
     /// The command, in this folder.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = millpond(words);
-        command.current_dir(&self.0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .current_dir(&self.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
     /// Runs it to its end.
@@ -105,8 +113,10 @@ impl Drop for Dir {
 }
 
 pub fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -177,7 +187,8 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a message says, whatever the width that it was wrapped to: one line, without the wrapping's marks.
+/// What a message says, whatever the width that it was wrapped to: one line, without the wrapping's
+/// marks.
 pub fn flat(bytes: &[u8]) -> String {
     text(bytes).replace(['│', '×', '·'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -199,17 +210,31 @@ impl Shipped {
     fn of(name: &str) -> Shipped {
         let golden = root().join("tests/golden").join(format!("{name}.txt"));
         let table = fs::read_to_string(&golden).unwrap_or_default();
-        let command = table.lines().next().and_then(|line| line.strip_prefix(&format!("{GOLDEN_COMMAND}{name}.toml")));
+        let command = table
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix(&format!("{GOLDEN_COMMAND}{name}.toml")));
         let overrides = command.unwrap_or_else(|| {
-            panic!("{}: its first line must be `{GOLDEN_COMMAND}{name}.toml [--set KEY=VALUE]…`", golden.display())
+            panic!(
+                "{}: its first line must be `{GOLDEN_COMMAND}{name}.toml [--set KEY=VALUE]…`",
+                golden.display()
+            )
         });
         let short = overrides.split(" --set ").skip(1).map(|set| set.trim().to_string()).collect();
         let parsed = millpond_scenario::Scenario::load(&scenario(name)).unwrap();
-        Shipped { name: name.to_string(), variants: parsed.variants().iter().map(|v| v.to_string()).collect(), short }
+        Shipped {
+            name: name.to_string(),
+            variants: parsed.variants().iter().map(|v| v.to_string()).collect(),
+            short,
+        }
     }
     /// Its variants as `--variant` arguments; a scenario without variants has one, without a name.
     pub fn arms(&self) -> Vec<Option<&str>> {
-        if self.variants.is_empty() { vec![None] } else { self.variants.iter().map(|v| Some(v.as_str())).collect() }
+        if self.variants.is_empty() {
+            vec![None]
+        } else {
+            self.variants.iter().map(|v| Some(v.as_str())).collect()
+        }
     }
     /// The words of a short run of one variant: `run FILE --set … --variant … --out … --quiet`.
     pub fn run(&self, variant: Option<&str>, out: &Path, more: &[&str]) -> Command {
@@ -228,7 +253,11 @@ impl Shipped {
 
 /// The names of the files in a folder that end so, without their ends.
 pub fn stems(folder: &str, extension: &str) -> Vec<String> {
-    names(&root().join(folder)).iter().filter_map(|n| n.strip_suffix(extension)).map(str::to_string).collect()
+    names(&root().join(folder))
+        .iter()
+        .filter_map(|n| n.strip_suffix(extension))
+        .map(str::to_string)
+        .collect()
 }
 
 /// All shipped scenarios.
@@ -273,7 +302,8 @@ pub fn difference(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) 
     Some(format!("{name} differs at byte {at}:\n{}\n{}", around(bytes), around(&b[name])))
 }
 
-/// The report shows the scenario and what the command line has changed in it: there, and only there, `set` may be seen.
+/// The report shows the scenario and what the command line has changed in it: there, and only
+/// there, `set` may be seen.
 pub fn with_default(
     contents: &BTreeMap<String, Vec<u8>>,
     key: &str,

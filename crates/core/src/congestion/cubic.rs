@@ -1,9 +1,11 @@
 //! CUBIC: RFC 9438. Windows are counted in segments, as the RFC does; time in seconds.
 //!
-//! Not implemented: §4.9 (undoing after spurious events), HyStart++ (§4.10). The only function beyond the four basic
-//! operations is `libm::cbrt`, once a congestion event, so results are the same on every machine.
+//! Not implemented: §4.9 (undoing after spurious events), HyStart++ (§4.10). The only function
+//! beyond the four basic operations is `libm::cbrt`, once a congestion event, so results are the
+//! same on every machine.
 //!
-//! Invariant: between congestion events the window never shrinks, and never grows by more than half a window a window.
+//! Invariant: between congestion events the window never shrinks, and never grows by more than half
+//! a window a window.
 
 use super::{Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window};
 use crate::Time;
@@ -26,11 +28,13 @@ crate::params! {
         /// What remains of the window after loss or a mark. Source: RFC 9438 §4.6.
         #[within(0..=1)]
         pub cubic_beta: f64 = 0.7,
-        /// Whether a flow that lost below its last maximum gives up more, for new flows' sake. Source: RFC 9438 §4.7.
+        /// Whether a flow that lost below its last maximum gives up more, for new flows' sake.
+        /// Source: RFC 9438 §4.7.
         pub cubic_fast_convergence: bool = true,
         /// Whether it is never slower than Reno would be. Source: RFC 9438 §4.3.
         pub cubic_reno_friendly: bool = true,
-        /// Whether it declares ECN and reacts to marks as to loss. Source: RFC 9438 §4.6, RFC 3168 §6.1.2.
+        /// Whether it declares ECN and reacts to marks as to loss. Source: RFC 9438 §4.6, RFC 3168
+        /// §6.1.2.
         pub cubic_ecn: bool = false,
     }
 }
@@ -58,7 +62,15 @@ pub struct Cubic {
 
 impl Default for Cubic {
     fn default() -> Cubic {
-        Cubic { epoch: Time::MAX, w_max: 0.0, k: 0.0, w_est: 0.0, prior: 0.0, credit: 0.0, timed_out: false }
+        Cubic {
+            epoch: Time::MAX,
+            w_max: 0.0,
+            k: 0.0,
+            w_est: 0.0,
+            prior: 0.0,
+            credit: 0.0,
+            timed_out: false,
+        }
     }
 }
 
@@ -126,7 +138,8 @@ impl Law for Cubic {
         self.timed_out = cut.cause == Cause::Timeout;
         let base = if cut.cause == Cause::Mark { window.cwnd } else { cut.flight };
         window.ssthresh = (base as f64 * beta) as u64;
-        window.cwnd = if cut.cause == Cause::Mark { window.ssthresh } else { window.ssthresh.max(2 * mss) };
+        window.cwnd =
+            if cut.cause == Cause::Mark { window.ssthresh } else { window.ssthresh.max(2 * mss) };
     }
 
     /// Time in which the application sent nothing does not count (§5.8).
@@ -190,7 +203,8 @@ mod tests {
     #[test]
     fn the_window_follows_the_closed_form_and_reaches_w_max_at_k() {
         let cfg = cfg(false);
-        let (mut cubic, mut window) = (Cubic::default(), Window { cwnd: 1000 * MSS, ssthresh: u64::MAX });
+        let (mut cubic, mut window) =
+            (Cubic::default(), Window { cwnd: 1000 * MSS, ssthresh: u64::MAX });
         cubic.cut(&mut window, &cut(Cause::Loss, 1000 * MSS), &cfg);
         assert_eq!(window, Window { cwnd: 700 * MSS, ssthresh: 700 * MSS });
         let k = libm::cbrt(1000.0 * (1.0 - 0.7) / 0.4); // 9.086 s
@@ -212,7 +226,8 @@ mod tests {
     #[test]
     fn fast_convergence_gives_up_more_when_the_last_maximum_was_not_reached() {
         let cfg = cfg(true);
-        let (mut cubic, mut window) = (Cubic::default(), Window { cwnd: 100 * MSS, ssthresh: u64::MAX });
+        let (mut cubic, mut window) =
+            (Cubic::default(), Window { cwnd: 100 * MSS, ssthresh: u64::MAX });
         cubic.cut(&mut window, &cut(Cause::Loss, 100 * MSS), &cfg);
         assert_eq!(cubic.w_max, 100.0);
         window.cwnd = 80 * MSS;
@@ -223,9 +238,11 @@ mod tests {
 
     #[test]
     fn at_small_windows_it_grows_as_reno_would() {
-        // W_max 20, RTT 1 ms: the curve needs 2.5 s to the plateau, Reno with β 0.7 some 11 round trips.
+        // W_max 20, RTT 1 ms: the curve needs 2.5 s to the plateau, Reno with β 0.7 some 11 round
+        // trips.
         let cfg = cfg(true);
-        let (mut cubic, mut window) = (Cubic::default(), Window { cwnd: 20 * MSS, ssthresh: u64::MAX });
+        let (mut cubic, mut window) =
+            (Cubic::default(), Window { cwnd: 20 * MSS, ssthresh: u64::MAX });
         cubic.cut(&mut window, &cut(Cause::Loss, 20 * MSS), &cfg);
         let mut now = Time::ZERO;
         for _ in 0..6 {
@@ -239,13 +256,17 @@ mod tests {
         let before = window.cwnd;
         assert!(before > 20 * MSS);
         round(&mut cubic, &mut window, &mut now, &cfg);
-        assert!((window.cwnd - before).abs_diff(MSS) < MSS / 5, "one segment a round trip above the last maximum");
+        assert!(
+            (window.cwnd - before).abs_diff(MSS) < MSS / 5,
+            "one segment a round trip above the last maximum"
+        );
     }
 
     #[test]
     fn after_a_timeout_the_curve_starts_at_its_plateau() {
         let cfg = cfg(false);
-        let (mut cubic, mut window) = (Cubic::default(), Window { cwnd: 100 * MSS, ssthresh: u64::MAX });
+        let (mut cubic, mut window) =
+            (Cubic::default(), Window { cwnd: 100 * MSS, ssthresh: u64::MAX });
         cubic.cut(&mut window, &cut(Cause::Timeout, 100 * MSS), &cfg);
         window.cwnd = 70 * MSS; // slow start has come back to ssthresh
         cubic.grow(&mut window, &Growth { now: RTT, bytes: MSS, srtt: RTT, limit: 0 }, &cfg);

@@ -98,7 +98,8 @@ struct State {
 }
 
 const TARGET: Quantity = Quantity { name: "target_gbps", meaning: "DCQCN's target rate, in Gb/s" };
-const ALPHA: Quantity = Quantity { name: "dcqcn_alpha", meaning: "DCQCN's alpha: the rate is cut by half of it" };
+const ALPHA: Quantity =
+    Quantity { name: "dcqcn_alpha", meaning: "DCQCN's alpha: the rate is cut by half of it" };
 
 impl Law for Dcqcn {
     type Params = DcqcnParams;
@@ -191,7 +192,11 @@ impl Law for Dcqcn {
 
     fn told(&self, _: &Shared<DcqcnParams>) -> Vec<Told> {
         let it = &self.0;
-        vec![(RATE, Some(in_gbps(it.rate))), (TARGET, Some(in_gbps(it.target))), (ALPHA, Some(it.alpha))]
+        vec![
+            (RATE, Some(in_gbps(it.rate))),
+            (TARGET, Some(in_gbps(it.target))),
+            (ALPHA, Some(it.alpha)),
+        ]
     }
 }
 
@@ -399,14 +404,19 @@ mod tests {
     #[test]
     fn the_byte_counter_counts_stages_of_its_own() {
         let (mut law, shared) = as_in_tlt(|p| {
-            (p.dcqcn_byte_counter, p.dcqcn_fast_recovery, p.dcqcn_g) = (Some(Bytes(10_000)), 2, 0.0);
+            (p.dcqcn_byte_counter, p.dcqcn_fast_recovery, p.dcqcn_g) =
+                (Some(Bytes(10_000)), 2, 0.0);
             p.dcqcn_clamp_target = true;
         });
         law.on_notification(us(0), &shared);
         law.on_timer(us(4), &shared);
         law.on_notification(us(5), &shared);
         law.on_timer(us(8), &shared);
-        assert_eq!((law.0.rate, law.0.target), (10e9, 20e9), "a cut without an increase before it clamps, too");
+        assert_eq!(
+            (law.0.rate, law.0.target),
+            (10e9, 20e9),
+            "a cut without an increase before it clamps, too"
+        );
         let mut targets = Vec::new();
         for _ in 0..8 {
             law.on_sent(us(9), 4_000, &shared);
@@ -419,7 +429,10 @@ mod tests {
             "the timer had none: no hyper increase"
         );
         law.on_timer(us(908), &shared);
-        assert_eq!((law.0.timed, law.0.counted, ((law.0.target - 20e9) / 1e6).round()), (1, 8, 350.0));
+        assert_eq!(
+            (law.0.timed, law.0.counted, ((law.0.target - 20e9) / 1e6).round()),
+            (1, 8, 350.0)
+        );
     }
 
     /// The rate never falls below its floor, and a slow link's floor is its own rate.

@@ -1,16 +1,20 @@
 //! DCTCP: RFC 8257. The cut follows the fraction of bytes that were marked.
 //!
-//! Growth is NewReno's, and so is the answer to loss (§3.4). An ACK with an echo does not grow the window (RFC 3168
-//! §6.1.2). The window's floor is one MSS, that of ssthresh two; the RFC leaves both open.
+//! Growth is NewReno's, and so is the answer to loss (§3.4). An ACK with an echo does not grow the
+//! window (RFC 3168 §6.1.2). The window's floor is one MSS, that of ssthresh two; the RFC leaves
+//! both open.
 //!
-//! Four keys run it as INET's TCP does in the Canary artifact: there only an ACK with the echo ends an observation window,
-//! so alpha never decays without marks, a loss leaves three quarters of the window instead of a half, an ACK with the
-//! echo that cuts nothing grows the window, and marks go on to cut it while a loss or a timeout is repaired.
+//! Four keys run it as INET's TCP does in the Canary artifact: there only an ACK with the echo ends
+//! an observation window, so alpha never decays without marks, a loss leaves three quarters of the
+//! window instead of a half, an ACK with the echo that cuts nothing grows the window, and marks go
+//! on to cut it while a loss or a timeout is repaired.
 //!
 //! Invariant: alpha lies in [0, 1] and changes once an observation window.
 
 use super::newreno::NewReno;
-use super::{Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window};
+use super::{
+    Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window,
+};
 use crate::registry::About;
 
 pub(super) const ABOUT: About = About {
@@ -24,9 +28,11 @@ pub(super) const ABOUT: About = About {
 crate::choice! {
     /// How a DCTCP receiver echoes congestion marks.
     pub enum DctcpEcho {
-        /// Each acknowledgement tells exactly which bytes were marked: the two-state machine of RFC 8257 §3.2.
+        /// Each acknowledgement tells exactly which bytes were marked: the two-state machine of RFC
+        /// 8257 §3.2.
         Precise = "precise",
-        /// Every acknowledgement carries the echo until the sender says that it has reduced (RFC 3168 §6.1.3).
+        /// Every acknowledgement carries the echo until the sender says that it has reduced (RFC
+        /// 3168 §6.1.3).
         Latch = "latch",
     }
 }
@@ -34,7 +40,8 @@ crate::choice! {
 crate::choice! {
     /// When a DCTCP sender cuts its window.
     pub enum DctcpReduce {
-        /// At the end of an observation window in which there were marks, after alpha's update (RFC 8257 §3.3).
+        /// At the end of an observation window in which there were marks, after alpha's update (RFC
+        /// 8257 §3.3).
         WindowEnd = "window-end",
         /// At the first mark of a window, with the alpha known by then (Linux, ns-3).
         FirstMark = "first-mark",
@@ -46,8 +53,9 @@ crate::choice! {
     pub enum DctcpAlphaUpdate {
         /// At the end of every observation window, with marks or without (RFC 8257 §3.3).
         Window = "window",
-        /// Only by an acknowledgement that carries the echo, once it is past the window's end, over all bytes since the
-        /// last update: without marks alpha never decays (INET's TCP as the Canary artifact runs it).
+        /// Only by an acknowledgement that carries the echo, once it is past the window's end, over
+        /// all bytes since the last update: without marks alpha never decays (INET's TCP as the
+        /// Canary artifact runs it).
         Echo = "echo",
     }
 }
@@ -65,19 +73,23 @@ crate::params! {
         pub dctcp_echo: DctcpEcho = DctcpEcho::Precise,
         /// When in a window the sender reacts. Source: RFC 8257 §3.3.
         pub dctcp_reduce: DctcpReduce = DctcpReduce::WindowEnd,
-        /// When alpha is updated: at the end of every window, or only by an `echo` past it, so that it never decays
-        /// without marks. Source: RFC 8257 §3.3; `echo` is INET's TCP as the Canary artifact runs it.
+        /// When alpha is updated: at the end of every window, or only by an `echo` past it, so that
+        /// it never decays without marks. Source: RFC 8257 §3.3; `echo` is INET's TCP as the Canary
+        /// artifact runs it.
         pub dctcp_alpha_update: DctcpAlphaUpdate = DctcpAlphaUpdate::Window,
-        /// What the slow-start threshold keeps of the flight (at most the window) at a loss or a timeout; its floor is
-        /// two segments. Source: RFC 8257 §3.4, RFC 5681 (4); 0.75 is INET's TCP as the Canary artifact runs it.
+        /// What the slow-start threshold keeps of the flight (at most the window) at a loss or a
+        /// timeout; its floor is two segments. Source: RFC 8257 §3.4, RFC 5681 (4); 0.75 is INET's
+        /// TCP as the Canary artifact runs it.
         #[within(0..=1)]
         pub dctcp_loss_reduction: f64 = 0.5,
-        /// Whether an acknowledgement with the echo grows the window where it does not cut it. Source: RFC 3168 §6.1.2 says
-        /// no; INET's DCTCP, which the artifacts of Vertigo and Canary run, does.
+        /// Whether an acknowledgement with the echo grows the window where it does not cut it.
+        /// Source: RFC 3168 §6.1.2 says no; INET's DCTCP, which the artifacts of Vertigo and Canary
+        /// run, does.
         pub dctcp_growth_on_echo: bool = false,
-        /// Whether echoes cut a window that a loss or a timeout has cut already: after a timeout an observation window is
-        /// then what was sent again. Source: RFC 8257 §3.4 says no, once a window of data whatever the signals; INET's
-        /// DCTCP, which the artifacts of Vertigo and Canary run, does.
+        /// Whether echoes cut a window that a loss or a timeout has cut already: after a timeout an
+        /// observation window is then what was sent again. Source: RFC 8257 §3.4 says no, once a
+        /// window of data whatever the signals; INET's DCTCP, which the artifacts of Vertigo and
+        /// Canary run, does.
         pub dctcp_cut_after_loss: bool = false,
     }
 }
@@ -97,8 +109,10 @@ pub struct Dctcp {
     marked: u64,
 }
 
-const ALPHA: Quantity =
-    Quantity { name: "alpha", meaning: "DCTCP.Alpha (RFC 8257): the fraction of bytes that are marked, as estimated" };
+const ALPHA: Quantity = Quantity {
+    name: "alpha",
+    meaning: "DCTCP.Alpha (RFC 8257): the fraction of bytes that are marked, as estimated",
+};
 
 impl Law for Dctcp {
     type Params = DctcpParams;
@@ -110,8 +124,15 @@ impl Law for Dctcp {
             DctcpEcho::Latch => Echo::Latch,
         };
         // Linux marks retransmissions, too: what is not ECT is dropped where DCTCP's marks begin.
-        let (grows_on_echo, cuts_after_loss) = (params.dctcp_growth_on_echo, params.dctcp_cut_after_loss);
-        Demands { echo, marks_retransmissions: true, grows_on_echo, cuts_after_loss, ..Demands::default() }
+        let (grows_on_echo, cuts_after_loss) =
+            (params.dctcp_growth_on_echo, params.dctcp_cut_after_loss);
+        Demands {
+            echo,
+            marks_retransmissions: true,
+            grows_on_echo,
+            cuts_after_loss,
+            ..Demands::default()
+        }
     }
 
     fn constants(params: &DctcpParams) -> DctcpParams {
@@ -197,11 +218,22 @@ mod tests {
     }
 
     /// An ACK of `bytes` up to `una`, with the echo or not, when data up to `nxt` was sent.
-    fn ack(control: &mut Dctcp, bytes: u64, ece: bool, una: u64, nxt: u64, cfg: &Shared<DctcpParams>) -> bool {
-        control.on_ack(Acked { now: Time::ZERO, bytes, ece, una, nxt, delay: Time::ZERO, hops: 0 }, cfg)
+    fn ack(
+        control: &mut Dctcp,
+        bytes: u64,
+        ece: bool,
+        una: u64,
+        nxt: u64,
+        cfg: &Shared<DctcpParams>,
+    ) -> bool {
+        control.on_ack(
+            Acked { now: Time::ZERO, bytes, ece, una, nxt, delay: Time::ZERO, hops: 0 },
+            cfg,
+        )
     }
 
-    /// Windows of ten segments each, of which the first `marked` carry the echo; returns alpha after each.
+    /// Windows of ten segments each, of which the first `marked` carry the echo; returns alpha
+    /// after each.
     fn windows(alpha: f64, marked: u64, n: usize) -> Vec<f64> {
         let cfg = shared(|_| ());
         let mut control = with_alpha(alpha);
@@ -223,7 +255,10 @@ mod tests {
         let g = 1.0f64 / 16.0;
         for (n, (up, down)) in windows(0.0, 10, 60).iter().zip(windows(1.0, 0, 60)).enumerate() {
             let power = (1.0 - g).powi(n as i32 + 1);
-            assert!((up - (1.0 - power)).abs() < 1e-12 && (down - power).abs() < 1e-12, "{n}: {up} {down}");
+            assert!(
+                (up - (1.0 - power)).abs() < 1e-12 && (down - power).abs() < 1e-12,
+                "{n}: {up} {down}"
+            );
         }
     }
 
@@ -251,16 +286,25 @@ mod tests {
         for una in 502..=510 {
             assert!(!ack(&mut control, 1, true, una, una + 9, &cfg));
         }
-        assert!(!ack(&mut control, 1, false, 511, 520, &cfg) && (control.alpha - expected).abs() < 1e-12);
+        assert!(
+            !ack(&mut control, 1, false, 511, 520, &cfg)
+                && (control.alpha - expected).abs() < 1e-12
+        );
         assert!(ack(&mut control, 1, true, 512, 521, &cfg));
     }
 
     #[test]
     fn a_loss_leaves_the_share_of_the_flight_that_the_scenario_says_and_two_segments() {
-        for (share, flight, left) in [(0.5, 40_000, 20_000), (0.75, 40_000, 30_000), (0.75, 2_000, 2_000)] {
+        for (share, flight, left) in
+            [(0.5, 40_000, 20_000), (0.75, 40_000, 30_000), (0.75, 2_000, 2_000)]
+        {
             let cfg = shared(|p| p.dctcp_loss_reduction = share);
             let mut window = Window { cwnd: flight, ssthresh: u64::MAX };
-            with_alpha(1.0).cut(&mut window, &Cut { now: Time::ZERO, cause: Cause::Loss, flight }, &cfg);
+            with_alpha(1.0).cut(
+                &mut window,
+                &Cut { now: Time::ZERO, cause: Cause::Loss, flight },
+                &cfg,
+            );
             assert_eq!(window, Window { cwnd: left, ssthresh: left });
         }
     }
@@ -269,10 +313,19 @@ mod tests {
     fn a_window_is_cut_at_its_end_and_only_if_it_had_marks() {
         let cfg = shared(|_| ());
         let mut control = with_alpha(1.0);
-        assert!(!ack(&mut control, 10, false, 10, 100, &cfg), "the first observation ends with the first ACK");
+        assert!(
+            !ack(&mut control, 10, false, 10, 100, &cfg),
+            "the first observation ends with the first ACK"
+        );
         assert!(!ack(&mut control, 10, true, 20, 110, &cfg));
-        assert!(!ack(&mut control, 80, false, 100, 190, &cfg), "WindowEnd itself belongs to the window");
+        assert!(
+            !ack(&mut control, 80, false, 100, 190, &cfg),
+            "WindowEnd itself belongs to the window"
+        );
         assert!(ack(&mut control, 10, false, 110, 200, &cfg));
-        assert!(!ack(&mut control, 90, false, 200, 290, &cfg) && !ack(&mut control, 10, false, 210, 300, &cfg));
+        assert!(
+            !ack(&mut control, 90, false, 200, 290, &cfg)
+                && !ack(&mut control, 10, false, 210, 300, &cfg)
+        );
     }
 }

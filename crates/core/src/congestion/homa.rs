@@ -49,7 +49,8 @@ impl Field for Cutoffs {
             let from = sizes.first().is_none_or(|first| *first > Bytes(0));
             from && sizes.len() <= CUTOFFS_MAX && sizes.windows(2).all(|pair| pair[0] < pair[1])
         };
-        let message = format!("expected up to {CUTOFFS_MAX} sizes that ascend, such as [469, 5521, 15267]");
+        let message =
+            format!("expected up to {CUTOFFS_MAX} sizes that ascend, such as [469, 5521, 15267]");
         sizes.filter(ascend).map(Cutoffs).ok_or(ValueError(message))
     }
 }

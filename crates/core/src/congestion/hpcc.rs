@@ -84,8 +84,10 @@ struct State {
     until: u64,
 }
 
-const LOAD: Quantity =
-    Quantity { name: "utilization", meaning: "HPCC's U, of the link for which it is the largest; 1 is a full pipe" };
+const LOAD: Quantity = Quantity {
+    name: "utilization",
+    meaning: "HPCC's U, of the link for which it is the largest; 1 is a full pipe",
+};
 
 impl Law for Hpcc {
     type Params = HpccParams;
@@ -94,7 +96,13 @@ impl Law for Hpcc {
     const SLOW_STARTS: bool = false;
 
     fn demands(_: &HpccParams) -> Demands {
-        Demands { family: Family::Rdma, paces: true, telemetry: true, window: true, ..Demands::default() }
+        Demands {
+            family: Family::Rdma,
+            paces: true,
+            telemetry: true,
+            window: true,
+            ..Demands::default()
+        }
     }
 
     fn check(p: &HpccParams) -> Option<(&'static str, String)> {
@@ -158,7 +166,8 @@ impl Law for Hpcc {
 
     fn told(&self, shared: &Shared<HpccParams>) -> Vec<Told> {
         let links = if shared.law.hpcc_multi_rate { self.0.known } else { 1.min(self.0.known) };
-        let load = self.0.references[..links].iter().map(|reference| reference.load).reduce(f64::max);
+        let load =
+            self.0.references[..links].iter().map(|reference| reference.load).reduce(f64::max);
         vec![(RATE, Some(in_gbps(self.0.rate))), (LOAD, load.filter(|_| self.0.until > 0))]
     }
 }
@@ -172,12 +181,14 @@ impl State {
     /// What a link has done since the last answer: its utilisation, and over what share of a round
     /// trip, at most 1. `None`: there is no earlier record of it.
     fn load(&self, place: usize, hop: &Hop) -> Option<(f64, f64)> {
-        let seen = self.seen.get(place).filter(|seen| place < self.known && seen.rate == hop.rate)?;
+        let seen =
+            self.seen.get(place).filter(|seen| place < self.known && seen.rate == hop.rate)?;
         let ps = hop.at.as_ps().checked_sub(seen.at.as_ps()).filter(|ps| *ps > 0)?;
         let bits = 8.0 * hop.sent.checked_sub(seen.sent)? as f64;
         let capacity = hop.rate.bps() as f64;
         let Setting { line, base_rtt, window } = self.setting;
-        let waits = hop.queue.min(seen.queue) as f64 * line.bps() as f64 / (capacity * window.max(1) as f64);
+        let waits = hop.queue.min(seen.queue) as f64 * line.bps() as f64
+            / (capacity * window.max(1) as f64);
         let load = bits / (ps as f64 * 1e-12) / capacity + waits;
         Some((load, (ps as f64 / base_rtt.as_ps().max(1) as f64).min(1.0)))
     }
@@ -186,7 +197,12 @@ impl State {
     fn moved(&self, from: Reference, (load, share): (f64, f64), p: &HpccParams) -> Reference {
         let load = from.load * (1.0 - share) + load * share;
         let excess = load / p.hpcc_eta;
-        let more = step(p.hpcc_additive_increase, Rate(10_000_000), Rate::from_gbps(25), self.setting.line);
+        let more = step(
+            p.hpcc_additive_increase,
+            Rate(10_000_000),
+            Rate::from_gbps(25),
+            self.setting.line,
+        );
         let (rate, stage) = match excess >= 1.0 || from.stage >= p.hpcc_max_stage {
             true => (from.rate / excess + more, 0),
             false => (from.rate + more, from.stage + 1),
@@ -234,7 +250,10 @@ mod tests {
 
     /// 40 Gb/s, T = 10 us, a window of 50,000 bytes, a step of 50 Mb/s.
     fn hpcc(change: impl FnOnce(&mut HpccParams)) -> (Hpcc, Shared<HpccParams>) {
-        let mut p = HpccParams { hpcc_additive_increase: Auto::Given(Rate(50_000_000)), ..HpccParams::default() };
+        let mut p = HpccParams {
+            hpcc_additive_increase: Auto::Given(Rate(50_000_000)),
+            ..HpccParams::default()
+        };
         change(&mut p);
         let shared = Shared { mss: 1000, ecn: false, law: Hpcc::constants(&p) };
         let mut law = Hpcc::new(0, &shared);
@@ -294,7 +313,12 @@ mod tests {
         answer(&mut law, (1000, 2000), &[hop(0, 0, 0)], &shared);
         let mut expected = 10e9;
         for n in 1..=6u64 {
-            answer(&mut law, (1000 + 2000 * n, 2000 + 2000 * n), &[hop(10 * n, 25_000 * n, 0)], &shared);
+            answer(
+                &mut law,
+                (1000 + 2000 * n, 2000 + 2000 * n),
+                &[hop(10 * n, 25_000 * n, 0)],
+                &shared,
+            );
             expected = if n <= 5 { expected + 50e6 } else { expected / (0.5 / 0.95) + 50e6 };
             close(law.0.rate, expected);
             assert_eq!(law.0.references[0].stage, if n <= 5 { n as u32 } else { 0 });

@@ -9,9 +9,9 @@
 //! Slow start is the same for all laws that have one: RFC 5681 §3.1 with the byte counting of RFC
 //! 3465 §2.2.
 //!
-//! The laws of queue pairs (RDMA) steer a rate. They begin at the rate of their host's link, and beside
-//! acknowledgements they may hear notifications, switches' telemetry and a timer of their own. Their
-//! state is behind a pointer, so that TCP's connections stay small.
+//! The laws of queue pairs (RDMA) steer a rate. They begin at the rate of their host's link, and
+//! beside acknowledgements they may hear notifications, switches' telemetry and a timer of their
+//! own. Their state is behind a pointer, so that TCP's connections stay small.
 //!
 //! Homa has no law, but a line here: its parameters are a transport's, and what may be in flight is
 //! its receivers' decision.
@@ -62,8 +62,12 @@ use tas::Tas;
 use timely::Timely;
 
 /// What a law that goes by losses needs of the path.
-const LOSS_BASED: &[PathProperty] =
-    &[PathProperty::FifoPerFlow, PathProperty::TimersRun, PathProperty::LossIsSignal, PathProperty::PhasesMix];
+const LOSS_BASED: &[PathProperty] = &[
+    PathProperty::FifoPerFlow,
+    PathProperty::TimersRun,
+    PathProperty::LossIsSignal,
+    PathProperty::PhasesMix,
+];
 
 /// The two numbers that a law with a window steers, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +214,8 @@ pub struct Demands {
     pub spaces: bool,
     /// Whether its data collects telemetry ([`Control::on_telemetry`]).
     pub telemetry: bool,
-    /// Whether a queue pair has a window in proportion to its rate, unless the scenario says otherwise.
+    /// Whether a queue pair has a window in proportion to its rate, unless the scenario says
+    /// otherwise.
     pub window: bool,
 }
 
@@ -311,8 +316,8 @@ pub trait Law: Clone + Debug {
     fn on_notification(&mut self, _now: Time, _: &Shared<Self::Constants>) {}
     /// What the switches have written on data that is answered; after `on_ack` of the same answer.
     fn on_telemetry(&mut self, _: &Acked, _: &Telemetry, _: &Shared<Self::Constants>) {}
-    /// A packet leaves, of so many bytes: a queue pair's on the wire, a TCP's of payload, where it spaces
-    /// its packets.
+    /// A packet leaves, of so many bytes: a queue pair's on the wire, a TCP's of payload, where it
+    /// spaces its packets.
     #[inline]
     fn on_sent(&mut self, _now: Time, _bytes: u32, _: &Shared<Self::Constants>) {}
     /// When `on_timer` has something to do; `Time::MAX`: never.
@@ -375,7 +380,8 @@ macro_rules! laws {
             }
         }
 
-        /// One connection's control law: a closed enum, so that dispatch is a jump and not a pointer.
+        /// One connection's control law: a closed enum, so that dispatch is a jump and not a
+        /// pointer.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)]
         pub enum Control { $($Law($Law)),+ }
@@ -414,8 +420,8 @@ macro_rules! laws {
                 match self { $(Control::$Law(law) => close(law, window, cut, &terms.$module)),+ }
             }
 
-            /// Brings the window down to at most `bytes`: the restart window, or that of a connection
-            /// whose SYNs were lost.
+            /// Brings the window down to at most `bytes`: the restart window, or that of a
+            /// connection whose SYNs were lost.
             #[cold]
             pub fn narrow(&mut self, window: &mut Window, bytes: u64, terms: &Terms) {
                 window.cwnd = window.cwnd.min(bytes);
@@ -497,15 +503,16 @@ laws! {
     "homa" => homa::Homa { HomaParams },
 }
 
-const RATE: Quantity = Quantity { name: "rate_gbps", meaning: "the rate at which packets may leave, in Gb/s" };
+const RATE: Quantity =
+    Quantity { name: "rate_gbps", meaning: "the rate at which packets may leave, in Gb/s" };
 
 /// A rate as a value of [`RATE`]'s unit.
 fn in_gbps(rate: f64) -> f64 {
     rate / 1e9
 }
 
-/// A rate to add, in bits a second, at a host whose link has this one: as given, or `amount` for each
-/// `per` of it.
+/// A rate to add, in bits a second, at a host whose link has this one: as given, or `amount` for
+/// each `per` of it.
 fn step(given: Auto<Rate>, amount: Rate, per: Rate, line: Rate) -> f64 {
     match given {
         Auto::Given(rate) => rate.bps() as f64,
@@ -514,7 +521,8 @@ fn step(given: Auto<Rate>, amount: Rate, per: Rate, line: Rate) -> f64 {
 }
 
 impl TransportKind {
-    /// Whether its connections declare ECN, and so learn of congestion from marks where there are any.
+    /// Whether its connections declare ECN, and so learn of congestion from marks where there are
+    /// any.
     pub fn declares_ecn(&self) -> bool {
         self.demands().echo != Echo::Off
     }

@@ -1,8 +1,9 @@
-//! MPTCP's coupled laws: LIA (RFC 6356) and OLIA (Khalili et al., CoNEXT 2012), and the uncoupled one.
+//! MPTCP's coupled laws: LIA (RFC 6356) and OLIA (Khalili et al., CoNEXT 2012), and the uncoupled
+//! one.
 //!
 //! Each subflow has a window of its own, with TCP's slow start and TCP's answer to loss. Coupled is
-//! only how windows grow in congestion avoidance. For `acked` bytes on subflow r, with w and rtt for
-//! windows and round-trip times and sums over all subflows, in bytes:
+//! only how windows grow in congestion avoidance. For `acked` bytes on subflow r, with w and rtt
+//! for windows and round-trip times and sums over all subflows, in bytes:
 //!
 //! - LIA (RFC 6356 §3): acked · mss · min(α / Σw, 1 / w_r), α = Σw · max(w/rtt²) / (Σ w/rtt)² (§4).
 //! - OLIA (equation 5): acked · mss · ((w_r/rtt_r²) / (Σ w/rtt)² + α_r / w_r). α moves windows from
@@ -49,8 +50,8 @@ crate::params! {
         /// How their windows are linked. Source: RFC 6356; "olia" is the default of the kernel that
         /// Presto's authors ran.
         pub mptcp_coupling: Coupling = Coupling::Lia,
-        /// Whether what a subflow had in flight at a timeout is sent by others, too. Source: RFC 8684
-        /// §3.3.6 allows it; the MPTCP kernel (v0.8x) does it.
+        /// Whether what a subflow had in flight at a timeout is sent by others, too. Source: RFC
+        /// 8684 §3.3.6 allows it; the MPTCP kernel (v0.8x) does it.
         pub mptcp_reinjection: bool = true,
         /// Whether its subflows declare ECN and halve on marks as on loss. Source: RFC 3168 §6.1.2.
         pub mptcp_ecn: bool = false,
@@ -78,7 +79,8 @@ impl Law for Mptcp {
 
     fn demands(params: &MptcpParams) -> Demands {
         let echo = if params.mptcp_ecn { Echo::Latch } else { Echo::Off };
-        let (subflows, reinjection) = (params.mptcp_subflows.clamp(1, 64) as u8, params.mptcp_reinjection);
+        let (subflows, reinjection) =
+            (params.mptcp_subflows.clamp(1, 64) as u8, params.mptcp_reinjection);
         Demands { echo, family: Family::Mptcp { subflows, reinjection }, ..Demands::default() }
     }
 
@@ -202,7 +204,11 @@ mod tests {
 
     /// Windows in segments, round-trip times in microseconds, ℓ in kilobytes.
     fn paths(of: &[(u64, u64, u64)]) -> Vec<Path> {
-        let path = |&(w, rtt, l): &_| Path { cwnd: w * u64::from(MSS), rtt: Time::from_us(rtt), quality: l * 1000 };
+        let path = |&(w, rtt, l): &_| Path {
+            cwnd: w * u64::from(MSS),
+            rtt: Time::from_us(rtt),
+            quality: l * 1000,
+        };
         of.iter().map(path).collect()
     }
 
@@ -258,7 +264,8 @@ mod tests {
         }
     }
 
-    /// The best path has the smaller window: it gains 1/n, the largest loses 1/n; in between nothing.
+    /// The best path has the smaller window: it gains 1/n, the largest loses 1/n; in between
+    /// nothing.
     #[test]
     fn olia_moves_windows_from_the_largest_to_the_best() {
         let three = [(30, 100, 10), (10, 100, 90), (20, 100, 10)];
@@ -278,7 +285,15 @@ mod tests {
         let shared = shared(Coupling::Olia);
         let mut law = Mptcp::new(0, &shared);
         let mut window = Window { cwnd: 20_000, ssthresh: 20_000 };
-        let ack = |bytes| Acked { now: Time::ZERO, bytes, ece: false, una: 0, nxt: 0, delay: Time::ZERO, hops: 0 };
+        let ack = |bytes| Acked {
+            now: Time::ZERO,
+            bytes,
+            ece: false,
+            una: 0,
+            nxt: 0,
+            delay: Time::ZERO,
+            hops: 0,
+        };
         let cut = Cut { now: Time::ZERO, cause: Cause::Loss, flight: 20_000 };
         law.on_ack(ack(5000), &shared);
         assert_eq!(law.quality(), 5000);
@@ -292,7 +307,8 @@ mod tests {
         assert_eq!(law.quality(), 9000, "a second loss with nothing in between is the same loss");
     }
 
-    /// A window of acknowledgements: the largest path shrinks, whole bytes at a time, to one segment.
+    /// A window of acknowledgements: the largest path shrinks, whole bytes at a time, to one
+    /// segment.
     #[test]
     fn a_window_may_shrink_and_keeps_a_segment() {
         let shared = shared(Coupling::Olia);
@@ -313,7 +329,8 @@ mod tests {
         let mut windows = [Window { cwnd: 10_000, ssthresh: 5000 }; 2];
         law.couple(0, &paths(&[(10, 100, 0), (90, 10, 0)]), &shared);
         for _ in 0..100 {
-            let growth = Growth { now: Time::ZERO, bytes: 1000, srtt: Time::from_us(100), limit: 0 };
+            let growth =
+                Growth { now: Time::ZERO, bytes: 1000, srtt: Time::from_us(100), limit: 0 };
             law.grow(&mut windows[0], &growth, &shared);
             reno.add(&mut windows[1], 1000, MSS);
             assert_eq!(windows[0], windows[1]);

@@ -1,6 +1,7 @@
 //! NewReno: RFC 5681 §3.1. Half on loss, one segment a round trip otherwise.
 //!
-//! Invariant: in congestion avoidance the window grows by one MSS for every window of bytes acknowledged.
+//! Invariant: in congestion avoidance the window grows by one MSS for every window of bytes
+//! acknowledged.
 
 use super::{Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Shared, Window};
 use crate::registry::About;

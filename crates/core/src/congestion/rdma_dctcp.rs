@@ -9,7 +9,9 @@
 //!
 //! Invariant: min-rate ≤ rate ≤ line rate; 0 ≤ alpha ≤ 1.
 
-use super::{Acked, Demands, Echo, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
+use super::{
+    Acked, Demands, Echo, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step,
+};
 use crate::Rate;
 use crate::registry::About;
 use crate::switch::site::Auto;
@@ -79,7 +81,15 @@ impl Law for RdmaDctcp {
 
     fn new(_: u64, _: &Shared<RdmaDctcpParams>) -> RdmaDctcp {
         let (line, alpha) = (Rate(0), 1.0);
-        RdmaDctcp(Box::new(State { line, rate: 0.0, alpha, answers: 0, marked: 0, until: 0, cut_until: None }))
+        RdmaDctcp(Box::new(State {
+            line,
+            rate: 0.0,
+            alpha,
+            answers: 0,
+            marked: 0,
+            until: 0,
+            cut_until: None,
+        }))
     }
 
     fn begin(&mut self, setting: &Setting, _: &Shared<RdmaDctcpParams>) {
@@ -129,11 +139,16 @@ mod tests {
     use crate::Time;
 
     fn law() -> (RdmaDctcp, Shared<RdmaDctcpParams>) {
-        let p =
-            RdmaDctcpParams { rdma_dctcp_additive_increase: Auto::Given(Rate(1_000_000_000)), ..Default::default() };
+        let p = RdmaDctcpParams {
+            rdma_dctcp_additive_increase: Auto::Given(Rate(1_000_000_000)),
+            ..Default::default()
+        };
         let shared = Shared { mss: 1000, ecn: true, law: RdmaDctcp::constants(&p) };
         let mut law = RdmaDctcp::new(0, &shared);
-        law.begin(&Setting { line: Rate::from_gbps(40), base_rtt: Time::from_us(9), window: 0 }, &shared);
+        law.begin(
+            &Setting { line: Rate::from_gbps(40), base_rtt: Time::from_us(9), window: 0 },
+            &shared,
+        );
         (law, shared)
     }
 

@@ -1,13 +1,15 @@
 //! Swift: SIGCOMM 2020, algorithm 1. The window steers the delay of the path to a target.
 //!
-//! The target grows with the switches that the data crosses (topology scaling) and as the window shrinks (flow scaling,
-//! §3.5), so that many flows through one queue settle on windows that are alike. The delay is that of the data and its
-//! acknowledgement, from the hand-down of the one to the arrival of the other; hosts take no time here, so the paper's
-//! second window, against the endpoint's delay, would never be the smaller one and is left out. Below one segment the
-//! window is a rate: one segment every round-trip time / window, which the family keeps: see `next_departure`.
+//! The target grows with the switches that the data crosses (topology scaling) and as the window
+//! shrinks (flow scaling, §3.5), so that many flows through one queue settle on windows that are
+//! alike. The delay is that of the data and its acknowledgement, from the hand-down of the one to
+//! the arrival of the other; hosts take no time here, so the paper's second window, against the
+//! endpoint's delay, would never be the smaller one and is left out. Below one segment the window
+//! is a rate: one segment every round-trip time / window, which the family keeps: see
+//! `next_departure`.
 //!
-//! Invariant: the window lies in [`swift-window-min`, `swift-window-max`] and shrinks at most once a round trip, except
-//! for repeated timeouts.
+//! Invariant: the window lies in [`swift-window-min`, `swift-window-max`] and shrinks at most once
+//! a round trip, except for repeated timeouts.
 
 use super::{Acked, Cause, Cut, Demands, Law, Quantity, Shared, Told, Window};
 use crate::registry::{About, PathProperty};
@@ -25,40 +27,42 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Swift. The window of a new connection is `initial-window`.
     pub struct SwiftParams {
-        /// Target delay of a path without switches for a large window. "auto" is 60us, or the longest round trip of the
-        /// empty network where that is longer. Source: 60us is the Canary artifact's; the paper (§3.5) leaves it to the
-        /// network.
+        /// Target delay of a path without switches for a large window. "auto" is 60us, or the
+        /// longest round trip of the empty network where that is longer. Source: 60us is the Canary
+        /// artifact's; the paper (§3.5) leaves it to the network.
         pub swift_base_target: Auto<Time> = Auto::Auto,
-        /// Target delay that each switch on the way of the data adds. Source: Swift, SIGCOMM 2020 §3.5; 30us is the
-        /// Canary artifact's.
+        /// Target delay that each switch on the way of the data adds. Source: Swift, SIGCOMM 2020
+        /// §3.5; 30us is the Canary artifact's.
         pub swift_hop_target: Time = Time::from_us(30),
-        /// Most that a small window adds to the target. Source: Swift, SIGCOMM 2020 §3.5; 300us is the Canary
-        /// artifact's.
+        /// Most that a small window adds to the target. Source: Swift, SIGCOMM 2020 §3.5; 300us is
+        /// the Canary artifact's.
         pub swift_fs_range: Time = Time::from_us(300),
         /// Window in segments from which on nothing is added. Source: Swift, SIGCOMM 2020 §3.5.
         pub swift_fs_max: f64 = 100.0,
-        /// Window in segments below which all of the range is added. Source: Swift, SIGCOMM 2020 §3.5.
+        /// Window in segments below which all of the range is added. Source: Swift, SIGCOMM 2020
+        /// §3.5.
         pub swift_fs_min: f64 = 0.1,
-        /// Segments a round trip by which the window grows below the target. Source: Swift, SIGCOMM 2020, algorithm 1;
-        /// 1 is the Canary artifact's.
+        /// Segments a round trip by which the window grows below the target. Source: Swift, SIGCOMM
+        /// 2020, algorithm 1; 1 is the Canary artifact's.
         #[within(0..)]
         pub swift_additive_increase: f64 = 1.0,
-        /// How strongly the window follows the excess of the delay over the target. Source: Swift, SIGCOMM 2020,
-        /// algorithm 1; 0.8 is the Canary artifact's.
+        /// How strongly the window follows the excess of the delay over the target. Source: Swift,
+        /// SIGCOMM 2020, algorithm 1; 0.8 is the Canary artifact's.
         #[within(0..)]
         pub swift_beta: f64 = 0.8,
-        /// Largest share of the window that one round trip may take; a loss takes just this. Source: Swift, SIGCOMM
-        /// 2020, algorithm 1; 0.5 is the Canary artifact's.
+        /// Largest share of the window that one round trip may take; a loss takes just this.
+        /// Source: Swift, SIGCOMM 2020, algorithm 1; 0.5 is the Canary artifact's.
         #[within(0..=1)]
         pub swift_max_decrease: f64 = 0.5,
-        /// Largest window, in segments. "auto" is 43, or what the fastest host's link carries in the longest round trip of
-        /// the empty network where that is more. Source: 43 is the Canary artifact's, some 64KB.
+        /// Largest window, in segments. "auto" is 43, or what the fastest host's link carries in
+        /// the longest round trip of the empty network where that is more. Source: 43 is the Canary
+        /// artifact's, some 64KB.
         pub swift_window_max: Auto<f64> = Auto::Auto,
-        /// Smallest window, in segments; below one, a segment leaves every round-trip time / window. Source: Swift,
-        /// SIGCOMM 2020 §3.4.
+        /// Smallest window, in segments; below one, a segment leaves every round-trip time /
+        /// window. Source: Swift, SIGCOMM 2020 §3.4.
         pub swift_window_min: f64 = 0.001,
-        /// Timeouts in a row that bring the window to its smallest. Source: Swift, SIGCOMM 2020, algorithm 1, which
-        /// names no number; 12 is the Canary artifact's.
+        /// Timeouts in a row that bring the window to its smallest. Source: Swift, SIGCOMM 2020,
+        /// algorithm 1, which names no number; 12 is the Canary artifact's.
         #[within(1..)]
         pub swift_retransmit_reset: u32 = 12,
     }
@@ -69,7 +73,9 @@ impl SwiftParams {
     /// many segments.
     pub fn in_network(&self, round_trip: Time, segments: f64) -> SwiftParams {
         SwiftParams {
-            swift_base_target: Auto::Given(self.swift_base_target.or(|| round_trip.max(BASE_TARGET))),
+            swift_base_target: Auto::Given(
+                self.swift_base_target.or(|| round_trip.max(BASE_TARGET)),
+            ),
             swift_window_max: Auto::Given(self.swift_window_max.or(|| segments.max(WINDOW_MAX))),
             ..self.clone()
         }
@@ -114,8 +120,9 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// The flow scaling's a and b are such that it adds all of its range at a window of `swift-fs-min`, and nothing at
-    /// one of `swift-fs-max`; where these are not in order it adds nothing.
+    /// The flow scaling's a and b are such that it adds all of its range at a window of
+    /// `swift-fs-min`, and nothing at one of `swift-fs-max`; where these are not in order it adds
+    /// nothing.
     fn new(p: &SwiftParams) -> Constants {
         let (smallest, ps) = (1e-6, |t: Time| t.as_ps() as f64);
         let min = p.swift_window_min.max(smallest);
@@ -177,7 +184,8 @@ impl Law for Swift {
 
     fn check(p: &SwiftParams) -> Option<(&'static str, String)> {
         let (min, max) = (p.swift_window_min, p.swift_window_max.or(|| WINDOW_MAX));
-        (min > max).then(|| ("swift-window-min", format!("{min} is above swift-window-max ({max})")))
+        (min > max)
+            .then(|| ("swift-window-min", format!("{min} is above swift-window-max ({max})")))
     }
 
     fn constants(params: &SwiftParams) -> Constants {
@@ -209,7 +217,11 @@ impl Law for Swift {
             let grown = self.window + if self.window < 1.0 { step } else { step / self.window };
             self.window = grown.min(p.max);
         } else {
-            self.decrease(ack.now, (1.0 - p.beta * (delay - target) / delay).max(1.0 - p.max_decrease), p);
+            self.decrease(
+                ack.now,
+                (1.0 - p.beta * (delay - target) / delay).max(1.0 - p.max_decrease),
+                p,
+            );
         }
         false
     }
@@ -217,7 +229,8 @@ impl Law for Swift {
     /// Loss, or silence.
     fn cut(&mut self, window: &mut Window, cut: &Cut, shared: &Shared<Constants>) {
         let p = &shared.law;
-        self.timeouts = if cut.cause == Cause::Timeout { self.timeouts.saturating_add(1) } else { 0 };
+        self.timeouts =
+            if cut.cause == Cause::Timeout { self.timeouts.saturating_add(1) } else { 0 };
         if self.timeouts >= p.reset {
             (self.window, self.decreased) = (p.min, cut.now);
         } else {
@@ -312,7 +325,9 @@ mod tests {
         let cfg = cfg(|p| p.swift_window_max = Auto::Given(1e6));
         let target = |window: f64, hops| swift(window, &cfg).target(hops, &cfg.law) / US;
         // a = 300 us / (√10 − 1/10) = 97.966 us, b = −9.797 us.
-        assert!((cfg.law.fs_a / US - 97.966).abs() < 1e-3 && (cfg.law.fs_b / US + 9.7966).abs() < 1e-3);
+        assert!(
+            (cfg.law.fs_a / US - 97.966).abs() < 1e-3 && (cfg.law.fs_b / US + 9.7966).abs() < 1e-3
+        );
         for (window, hops, expected) in [
             (100.0, 0, 60.0),
             (100.0, 3, 150.0),
@@ -323,7 +338,11 @@ mod tests {
             (0.1, 3, 450.0),
             (0.001, 3, 450.0),
         ] {
-            assert!((target(window, hops) - expected).abs() < 2e-3, "{window} {hops}: {}", target(window, hops));
+            assert!(
+                (target(window, hops) - expected).abs() < 2e-3,
+                "{window} {hops}: {}",
+                target(window, hops)
+            );
         }
     }
 

@@ -1,19 +1,21 @@
-//! TAS: the rate-based DCTCP of a user-level TCP (TAS, EuroSys 2019), as its released code runs it; the
-//! stack of Backdraft's applications.
+//! TAS: the rate-based DCTCP of a user-level TCP (TAS, EuroSys 2019), as its released code runs it;
+//! the stack of Backdraft's applications.
 //!
-//! A slow path looks at the connection every `tas-interval` round trips, never more often than its own
-//! turn. What was acknowledged and marked since then decides, once there are `tas-min-acks`
+//! A slow path looks at the connection every `tas-interval` round trips, never more often than its
+//! own turn. What was acknowledged and marked since then decides, once there are `tas-min-acks`
 //! acknowledgements of it: without marks the rate doubles until there were any, and grows by a step
-//! then; with marks it shrinks by half their smoothed fraction; with losses it is halved. It is never
-//! more than 1.2 times of what was really delivered, so a connection that has nothing to send does not
-//! save up a rate. The first loss between two looks halves the rate at once, until the next look.
+//! then; with marks it shrinks by half their smoothed fraction; with losses it is halved. It is
+//! never more than 1.2 times of what was really delivered, so a connection that has nothing to send
+//! does not save up a rate. The first loss between two looks halves the rate at once, until the
+//! next look.
 //!
 //! Looks happen here when an acknowledgement comes after their time, with what there was before it:
 //! nothing else could change a rate. A packet leaves at a time, each at its own departure; the only
 //! window is that of the buffers, which were 8 KB each. What is lost is found and sent again by the
 //! family; TAS goes back to the first byte that is not acknowledged, in either case.
 //!
-//! Invariant: the rate is positive, and changes at most once an interval but for the first loss in it.
+//! Invariant: the rate is positive, and changes at most once an interval but for the first loss in
+//! it.
 
 use super::{Acked, Cause, Cut, Demands, Echo, Law, Quantity, RATE, Shared, Told, Window, in_gbps};
 use crate::registry::{About, PathProperty};
@@ -33,22 +35,26 @@ crate::params! {
         /// Rate of a new connection, in payload. Source: TAS' released code, `cc-dctcp-init`.
         #[within(1..)]
         pub tas_initial_rate: Rate = Rate(10_000_000),
-        /// What the rate grows by in an interval without marks, after slow start. Source: TAS' released code,
-        /// `cc-dctcp-step`.
+        /// What the rate grows by in an interval without marks, after slow start. Source: TAS'
+        /// released code, `cc-dctcp-step`.
         pub tas_step: Rate = Rate(10_000_000),
-        /// The lowest rate. Source: none in TAS' released code; 1 Mb/s is ours, a packet every 12 ms.
+        /// The lowest rate. Source: none in TAS' released code; 1 Mb/s is ours, a packet every 12
+        /// ms.
         #[within(1..)]
         pub tas_min_rate: Rate = Rate(1_000_000),
         /// Weight of the newest fraction of marks. Source: TAS' released code, `cc-dctcp-weight`.
         #[within(0..=1)]
         pub tas_weight: f64 = 1.0 / 16.0,
-        /// Acknowledgements before the rate changes. Source: TAS' released code, `cc-dctcp-minpkts`.
+        /// Acknowledgements before the rate changes. Source: TAS' released code,
+        /// `cc-dctcp-minpkts`.
         #[within(1..)]
         pub tas_min_acks: u32 = 50,
-        /// Round trips from one look at a connection to the next. Source: TAS' released code, `cc-control-interval`.
+        /// Round trips from one look at a connection to the next. Source: TAS' released code,
+        /// `cc-control-interval`.
         #[within(1..)]
         pub tas_interval: u32 = 2,
-        /// Least time from one look to the next. Source: TAS' released code, `cc-control-granularity`.
+        /// Least time from one look to the next. Source: TAS' released code,
+        /// `cc-control-granularity`.
         pub tas_granularity: Time = Time::from_us(50),
         /// Round-trip time before the first sample. Source: TAS' released code, `tcp-rtt-init`.
         pub tas_initial_rtt: Time = Time::from_us(50),
@@ -95,8 +101,10 @@ struct Seen {
     losses: u32,
 }
 
-const MARKS: Quantity =
-    Quantity { name: "marked_fraction", meaning: "TAS' smoothed fraction of bytes that are marked" };
+const MARKS: Quantity = Quantity {
+    name: "marked_fraction",
+    meaning: "TAS' smoothed fraction of bytes that are marked",
+};
 
 impl Law for Tas {
     type Params = TasParams;
@@ -106,12 +114,19 @@ impl Law for Tas {
 
     fn demands(_: &TasParams) -> Demands {
         let echo = Echo::Precise;
-        Demands { echo, marks_retransmissions: true, paces: true, spaces: true, ..Demands::default() }
+        Demands {
+            echo,
+            marks_retransmissions: true,
+            paces: true,
+            spaces: true,
+            ..Demands::default()
+        }
     }
 
     fn check(p: &TasParams) -> Option<(&'static str, String)> {
         let (min, initial) = (p.tas_min_rate, p.tas_initial_rate);
-        (min > initial).then(|| ("tas-min-rate", format!("{min} is above tas-initial-rate ({initial})")))
+        (min > initial)
+            .then(|| ("tas-min-rate", format!("{min} is above tas-initial-rate ({initial})")))
     }
 
     fn constants(params: &TasParams) -> TasParams {
@@ -205,7 +220,8 @@ impl State {
 
     fn steer(&mut self, interval: Time, p: &TasParams) {
         let seen = std::mem::take(&mut self.seen);
-        // All that came since the rate last changed, over the last interval alone: so does the source.
+        // All that came since the rate last changed, over the last interval alone: so does the
+        // source.
         let delivered = seen.bytes as f64 * 8.0 / interval.as_s_f64();
         self.delivered = (7.0 * self.delivered + delivered) / 8.0;
         self.rate = self.rate.min(HEADROOM * delivered.max(self.delivered));
@@ -215,7 +231,8 @@ impl State {
         } else if seen.losses > 0 {
             self.rate /= 2.0;
         } else {
-            let fraction = if seen.bytes > 0 { seen.marked as f64 / seen.bytes as f64 } else { self.marks };
+            let fraction =
+                if seen.bytes > 0 { seen.marked as f64 / seen.bytes as f64 } else { self.marks };
             self.marks += p.tas_weight * (fraction - self.marks);
             match seen.marked {
                 0 => self.rate += p.tas_step.bps() as f64,
@@ -239,8 +256,8 @@ mod tests {
         (Tas::new(0, &shared), shared)
     }
 
-    /// `n` acknowledgements of a segment each from `now` on, a microsecond apart, of which the first
-    /// `marked` are marked, after a round trip of 50 us.
+    /// `n` acknowledgements of a segment each from `now` on, a microsecond apart, of which the
+    /// first `marked` are marked, after a round trip of 50 us.
     fn acks(law: &mut Tas, now: Time, n: u64, marked: u64, shared: &Shared<TasParams>) {
         for i in 0..n {
             let delay = Time::from_us(50);
@@ -253,8 +270,8 @@ mod tests {
         assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} is not {b}");
     }
 
-    /// By hand. Two round trips are 100 us; 50 segments in one are 4 Gb/s, so nothing clamps 10 Mb/s:
-    /// 20, 40, 80.
+    /// By hand. Two round trips are 100 us; 50 segments in one are 4 Gb/s, so nothing clamps 10
+    /// Mb/s: 20, 40, 80.
     #[test]
     fn it_doubles_until_something_goes_wrong() {
         let (mut law, shared) = tas(|_| ());
@@ -311,7 +328,11 @@ mod tests {
     #[test]
     fn departures_follow_what_was_sent() {
         let (mut law, shared) = tas(|_| ());
-        assert_eq!(law.next_departure(Time::ZERO, &shared), Time::from_us(800), "1000 bytes at 10 Mb/s");
+        assert_eq!(
+            law.next_departure(Time::ZERO, &shared),
+            Time::from_us(800),
+            "1000 bytes at 10 Mb/s"
+        );
         law.on_sent(Time::ZERO, 100, &shared);
         assert_eq!(law.next_departure(Time::from_us(7), &shared), Time::from_us(87));
     }

@@ -6,7 +6,10 @@ use crate::registry::Choice;
 const MSS: u32 = 1000;
 
 fn kinds() -> impl Iterator<Item = TransportKind> {
-    TransportKind::place().mechanisms.iter().filter_map(|mechanism| TransportKind::of_kind(mechanism.kind))
+    TransportKind::place()
+        .mechanisms
+        .iter()
+        .filter_map(|mechanism| TransportKind::of_kind(mechanism.kind))
 }
 
 /// The `n`-th acknowledgement of a stream: a segment more, with a mark now and then.
@@ -28,7 +31,8 @@ fn whatever_happens_a_window_holds_a_segment_and_a_departure_is_no_earlier_than_
     for kind in kinds() {
         let terms = Terms::new(&kind, MSS);
         let cwnd = terms.initial_window(10 * u64::from(MSS));
-        let (mut control, mut window) = (Control::new(cwnd, &terms), Window { cwnd, ssthresh: u64::MAX });
+        let (mut control, mut window) =
+            (Control::new(cwnd, &terms), Window { cwnd, ssthresh: u64::MAX });
         for n in 1..2000 {
             let acked = ack(n, window.cwnd);
             let (now, flight) = (acked.now, window.cwnd);
@@ -40,12 +44,20 @@ fn whatever_happens_a_window_holds_a_segment_and_a_departure_is_no_earlier_than_
             match cause {
                 Some(cause) => control.cut(&mut window, &Cut { now, cause, flight }, &terms),
                 None => {
-                    let growth = Growth { now, bytes: acked.bytes, srtt: acked.delay, limit: 2 * u64::from(MSS) };
+                    let growth = Growth {
+                        now,
+                        bytes: acked.bytes,
+                        srtt: acked.delay,
+                        limit: 2 * u64::from(MSS),
+                    };
                     control.grow(&mut window, &growth, &terms);
                 }
             }
             window.cwnd = control.window(&terms).unwrap_or(window.cwnd);
-            assert!(window.cwnd >= u64::from(MSS) && window.ssthresh >= 2 * u64::from(MSS), "{kind:?}: {window:?}");
+            assert!(
+                window.cwnd >= u64::from(MSS) && window.ssthresh >= 2 * u64::from(MSS),
+                "{kind:?}: {window:?}"
+            );
             assert!(control.next_departure(now, &terms) >= now, "{kind:?}");
             if n % 700 == 0 {
                 control.narrow(&mut window, u64::from(MSS), &terms);
@@ -63,10 +75,12 @@ fn a_law_tells_the_same_quantities_in_every_state_and_paces_only_if_it_says_so()
         let mut control = Control::new(10 * u64::from(MSS), &terms);
         for n in 1..100 {
             control.on_ack(ack(n, 10_000), &terms);
-            let told: Vec<Quantity> = control.told(&terms).into_iter().map(|(quantity, _)| quantity).collect();
+            let told: Vec<Quantity> =
+                control.told(&terms).into_iter().map(|(quantity, _)| quantity).collect();
             assert_eq!(told, names, "{kind:?}");
             let last = Time::from_us(n);
-            let paces = control.window(&terms).is_some() || control.next_departure(last, &terms) > last;
+            let paces =
+                control.window(&terms).is_some() || control.next_departure(last, &terms) > last;
             assert!(!paces || kind.demands().paces, "{kind:?}");
         }
     }

@@ -97,7 +97,14 @@ impl Law for Timely {
     }
 
     fn new(_: u64, _: &Shared<TimelyParams>) -> Timely {
-        Timely(Box::new(State { line: Rate(0), rate: 0.0, rtt: 0.0, difference: 0.0, growths: 0, until: 0 }))
+        Timely(Box::new(State {
+            line: Rate(0),
+            rate: 0.0,
+            rtt: 0.0,
+            difference: 0.0,
+            growths: 0,
+            until: 0,
+        }))
     }
 
     fn begin(&mut self, setting: &Setting, _: &Shared<TimelyParams>) {
@@ -181,7 +188,8 @@ mod tests {
     /// The n-th round trip, of which 1000 bytes were in flight, took so many microseconds.
     fn round(law: &mut Timely, n: u64, us: u64, shared: &Shared<TimelyParams>) {
         let (una, nxt, delay) = (1000 * n + 1, 1000 * (n + 1), Time::from_us(us));
-        let ack = Acked { now: Time::from_ms(n), bytes: 1000, ece: false, una, nxt, delay, hops: 1 };
+        let ack =
+            Acked { now: Time::from_ms(n), bytes: 1000, ece: false, una, nxt, delay, hops: 1 };
         assert!(!law.on_ack(ack, shared));
     }
 
@@ -227,7 +235,10 @@ mod tests {
         round(&mut law, 1, 20, &shared);
         round(&mut law, 2, 20, &shared);
         let (una, nxt, delay) = (2500, 9000, Time::from_ms(5));
-        law.on_ack(Acked { now: Time::from_ms(3), bytes: 500, ece: false, una, nxt, delay, hops: 1 }, &shared);
+        law.on_ack(
+            Acked { now: Time::from_ms(3), bytes: 500, ece: false, una, nxt, delay, hops: 1 },
+            &shared,
+        );
         close(law.0.rate, 5e9 + 10e6);
         for n in 10..40 {
             round(&mut law, n, 100_000, &shared);

@@ -1,20 +1,22 @@
-//! The controller: a pure function from a network to its disjoint trees, and from them to the lists of labels that hosts
-//! spread their flowcells over.
+//! The controller: a pure function from a network to its disjoint trees, and from them to the lists
+//! of labels that hosts spread their flowcells over.
 //!
-//! Section 3.1 of Presto (SIGCOMM 2015). Each tree is rooted at a switch without hosts and uses each of its links alone;
-//! in a leaf-spine network with γ links from each leaf to each of ν spines there are νγ. A label names a tree. Switches
-//! have one entry for each label and leaf, as the paper's have for each shadow MAC. A list of labels is that of a pair of
-//! leaves: all trees that connect them, each as often as its narrowest link between the two says ([`weighted`]); a tree
+//! Section 3.1 of Presto (SIGCOMM 2015). Each tree is rooted at a switch without hosts and uses
+//! each of its links alone; in a leaf-spine network with γ links from each leaf to each of ν spines
+//! there are νγ. A label names a tree. Switches have one entry for each label and leaf, as the
+//! paper's have for each shadow MAC. A list of labels is that of a pair of leaves: all trees that
+//! connect them, each as often as its narrowest link between the two says ([`weighted`]); a tree
 //! with a dead link between them is left out, and stays in the lists of other pairs.
 //!
 //! In networks of three tiers the trees are disjoint, too, and so fewer than there are paths.
 //!
-//! Nothing here grows as pairs of leaves or as switches times leaves. In a tree a switch's entries are one port, up, but for
-//! the leaves below it. Lists are those of pairs of *classes*: leaves that lie on the same side of every link that is dead
-//! or narrower than others, which in an intact regular network is one class.
+//! Nothing here grows as pairs of leaves or as switches times leaves. In a tree a switch's entries
+//! are one port, up, but for the leaves below it. Lists are those of pairs of *classes*: leaves
+//! that lie on the same side of every link that is dead or narrower than others, which in an intact
+//! regular network is one class.
 //!
-//! Invariant: no two of [`Network::trees`] share a link; from every switch of a tree its entries lead to the leaf, over links of the tree
-//! alone.
+//! Invariant: no two of [`Network::trees`] share a link; from every switch of a tree its entries
+//! lead to the leaf, over links of the tree alone.
 
 use super::schedule::weighted;
 use crate::units::Rate;
@@ -78,7 +80,11 @@ impl Entries {
     pub fn port(&self, label: u32, leaf: u16) -> u16 {
         let Some(row) = self.rows.get(label as usize) else { return NO_PORT };
         let place = leaf.wrapping_sub(row.first);
-        if place < row.count { self.ports[row.from as usize + usize::from(place)] } else { row.beyond }
+        if place < row.count {
+            self.ports[row.from as usize + usize::from(place)]
+        } else {
+            row.beyond
+        }
     }
 
     /// One more label: by `beyond` to all leaves but those of `others`, which are in order.
@@ -105,8 +111,8 @@ impl Network {
         if a.0 == at { a.1 } else { b.1 }
     }
 
-    /// The disjoint trees, in the order of their roots, and of one root in that of its links. Trees of fewer than two
-    /// leaves connect nothing and are left out.
+    /// The disjoint trees, in the order of their roots, and of one root in that of its links. Trees
+    /// of fewer than two leaves connect nothing and are left out.
     pub fn trees(&self) -> Vec<Tree> {
         let links_at = self.links_at();
         let mut is_used = vec![false; self.links.len()];
@@ -122,7 +128,8 @@ impl Network {
     /// may share links, so that a fat tree has one for each core, where it has fewer disjoint ones.
     pub fn paths(&self) -> Vec<Tree> {
         let links_at = self.links_at();
-        let mut heights: Vec<Option<u32>> = (0..self.switches).map(|it| (it < self.leaves).then_some(0)).collect();
+        let mut heights: Vec<Option<u32>> =
+            (0..self.switches).map(|it| (it < self.leaves).then_some(0)).collect();
         let mut reached: VecDeque<u32> = (0..self.leaves).collect();
         while let Some(at) = reached.pop_front() {
             for link in &links_at[at as usize] {
@@ -151,14 +158,21 @@ impl Network {
     }
 
     /// Adds the disjoint trees of `root` over links that are not used, and uses theirs.
-    fn trees_of(&self, root: u32, links_at: &[Vec<u32>], is_used: &mut [bool], trees: &mut Vec<Tree>) {
+    fn trees_of(
+        &self,
+        root: u32,
+        links_at: &[Vec<u32>],
+        is_used: &mut [bool],
+        trees: &mut Vec<Tree>,
+    ) {
         while let Some(tree) = self.tree(root, links_at, is_used) {
             tree.up.iter().flatten().for_each(|link| is_used[*link as usize] = true);
             trees.push(tree);
         }
     }
 
-    /// The tree of shortest paths from `root` over links that are not used. A leaf is an end: nothing goes through it.
+    /// The tree of shortest paths from `root` over links that are not used. A leaf is an end:
+    /// nothing goes through it.
     fn tree(&self, root: u32, links_at: &[Vec<u32>], is_used: &[bool]) -> Option<Tree> {
         let mut up = vec![None; self.switches as usize];
         let (mut reached, mut leaves) = (VecDeque::from([root]), 0);
@@ -213,12 +227,12 @@ impl Network {
         std::iter::successors(step(from), move |(_, at)| step(*at))
     }
 
-    /// By leaf: its class, numbered in the order of the leaves. What [`Network::labels`] gives two leaves depends on their
-    /// classes alone.
+    /// By leaf: its class, numbered in the order of the leaves. What [`Network::labels`] gives two
+    /// leaves depends on their classes alone.
     ///
-    /// Two leaves of a tree are connected by what the narrowest link between them carries, which the widest of all leaves'
-    /// uplinks bounds. So a link matters only where it carries less than that, and to whom it matters says which leaves are
-    /// below it.
+    /// Two leaves of a tree are connected by what the narrowest link between them carries, which
+    /// the widest of all leaves' uplinks bounds. So a link matters only where it carries less than
+    /// that, and to whom it matters says which leaves are below it.
     pub fn classes(&self, trees: &[Tree], is_alive: impl Fn(u32) -> bool) -> Vec<u32> {
         let rate = |link: u32| self.links[link as usize].rate.bps();
         let mut narrow = vec![false; self.links.len()];
@@ -233,10 +247,14 @@ impl Network {
         let class = |leaf: u32| {
             let narrow_of = |(label, tree): (usize, _)| {
                 let links = self.climb(tree, leaf).map(|(link, _)| link);
-                links.filter(|link| narrow[*link as usize]).map(|link| (label, link)).collect::<Vec<_>>()
+                links
+                    .filter(|link| narrow[*link as usize])
+                    .map(|link| (label, link))
+                    .collect::<Vec<_>>()
             };
             let above: Vec<(usize, u32)> = trees.iter().enumerate().flat_map(narrow_of).collect();
-            let missing = |(label, tree): (usize, &Tree)| tree.up[leaf as usize].is_none().then_some(label);
+            let missing =
+                |(label, tree): (usize, &Tree)| tree.up[leaf as usize].is_none().then_some(label);
             let missing: Vec<usize> = trees.iter().enumerate().filter_map(missing).collect();
             let next = known.len() as u32;
             *known.entry((above, missing)).or_insert(next)
@@ -272,14 +290,24 @@ impl Network {
         Some(self.path(tree, from, to)?.into_iter().map(way).collect())
     }
 
-    /// The labels over which the leaf `from` reaches the leaf `to`, with their weights as repetitions. A link for which
-    /// `is_alive` says no is not gone over. Empty if no tree connects them, as for a leaf and itself.
-    pub fn labels(&self, trees: &[Tree], from: u32, to: u32, is_alive: impl Fn(u32) -> bool) -> Vec<u16> {
+    /// The labels over which the leaf `from` reaches the leaf `to`, with their weights as
+    /// repetitions. A link for which `is_alive` says no is not gone over. Empty if no tree connects
+    /// them, as for a leaf and itself.
+    pub fn labels(
+        &self,
+        trees: &[Tree],
+        from: u32,
+        to: u32,
+        is_alive: impl Fn(u32) -> bool,
+    ) -> Vec<u16> {
         let weight = |tree: &Tree| {
             let path = self.path(tree, from, to)?;
-            path.iter().map(|link| if is_alive(*link) { self.links[*link as usize].rate.bps() } else { 0 }).min()
+            path.iter()
+                .map(|link| if is_alive(*link) { self.links[*link as usize].rate.bps() } else { 0 })
+                .min()
         };
-        let weights = trees.iter().enumerate().map(|(label, tree)| (label as u16, weight(tree).unwrap_or(0)));
+        let weights =
+            trees.iter().enumerate().map(|(label, tree)| (label as u16, weight(tree).unwrap_or(0)));
         weighted(&weights.collect::<Vec<_>>())
     }
 }
@@ -290,7 +318,8 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// `leaves` and `spines` with `parallel` links between any two; a leaf's first `hosts` ports are its hosts'.
+    /// `leaves` and `spines` with `parallel` links between any two; a leaf's first `hosts` ports
+    /// are its hosts'.
     fn clos(leaves: u32, spines: u32, parallel: u32, rates: impl Fn(u32, u32) -> u64) -> Network {
         let mut links = Vec::new();
         for leaf in 0..leaves {
@@ -310,13 +339,20 @@ pub(super) mod tests {
         let half = k / 2;
         let (edges, mut links) = (k * half, Vec::new());
         let mut link = |a: u32, pa: u32, b: u32, pb: u32| {
-            links.push(FabricLink { ends: [(a, pa as u16), (b, pb as u16)], rate: Rate::from_gbps(10) });
+            links.push(FabricLink {
+                ends: [(a, pa as u16), (b, pb as u16)],
+                rate: Rate::from_gbps(10),
+            });
         };
         for edge in 0..edges {
-            (0..half).for_each(|agg| link(edge, half + agg, edges + edge / half * half + agg, edge % half));
+            (0..half).for_each(|agg| {
+                link(edge, half + agg, edges + edge / half * half + agg, edge % half)
+            });
         }
         for agg in 0..edges {
-            (0..half).for_each(|core| link(edges + agg, half + core, 2 * edges + agg % half * half + core, agg / half));
+            (0..half).for_each(|core| {
+                link(edges + agg, half + core, 2 * edges + agg % half * half + core, agg / half)
+            });
         }
         Network { leaves: edges, switches: 2 * edges + half * half, links }
     }
@@ -350,7 +386,8 @@ pub(super) mod tests {
         let net = clos(3, 2, 2, |_, _| 10);
         let trees = net.trees();
         assert_eq!(trees.len(), 4);
-        let ways: BTreeSet<Vec<u32>> = (0..4).filter_map(|label| follow(&net, &trees, label, 0, 2)).collect();
+        let ways: BTreeSet<Vec<u32>> =
+            (0..4).filter_map(|label| follow(&net, &trees, label, 0, 2)).collect();
         assert_eq!(ways.len(), 4);
         let links: BTreeSet<u32> = ways.into_iter().flatten().collect();
         assert_eq!(links.len(), 8, "they share no link");
@@ -360,7 +397,8 @@ pub(super) mod tests {
     fn a_dead_link_prunes_its_tree_for_the_pairs_that_used_it() {
         let net = clos(4, 4, 1, |_, _| 10);
         let trees = net.trees();
-        let dead = net.links.iter().position(|l| l.ends[0].0 == 0 && l.ends[1].0 == 4).unwrap() as u32;
+        let dead =
+            net.links.iter().position(|l| l.ends[0].0 == 0 && l.ends[1].0 == 4).unwrap() as u32;
         let labels = |from, to| net.labels(&trees, from, to, |link| link != dead);
         assert_eq!(labels(0, 3), [1, 2, 3]);
         assert_eq!(labels(3, 0), [1, 2, 3]);
@@ -377,7 +415,8 @@ pub(super) mod tests {
         assert_eq!(counts, [5, 5, 5, 1]);
         let whole = |counts: [usize; 4], rates: [f64; 4]| {
             let sum: usize = counts.iter().sum();
-            let bound = counts.iter().zip(rates).map(|(count, rate)| rate * sum as f64 / *count as f64);
+            let bound =
+                counts.iter().zip(rates).map(|(count, rate)| rate * sum as f64 / *count as f64);
             bound.fold(f64::INFINITY, f64::min)
         };
         assert_eq!(whole(counts, [10.0, 10.0, 10.0, 2.0]), 32.0);
@@ -390,13 +429,26 @@ pub(super) mod tests {
         let net = fat_tree(4);
         let trees = net.paths();
         assert_eq!(trees.iter().map(|tree| tree.root).collect::<Vec<_>>(), [16, 17, 18, 19]);
-        let ways: BTreeSet<Vec<u32>> = (0..4).filter_map(|label| follow(&net, &trees, label, 0, 7)).collect();
+        let ways: BTreeSet<Vec<u32>> =
+            (0..4).filter_map(|label| follow(&net, &trees, label, 0, 7)).collect();
         assert!(ways.len() == 4 && ways.iter().all(|way| way.len() == 4), "{ways:?}");
-        assert_eq!(follow(&net, &trees, 3, 0, 1).map(|way| way.len()), Some(2), "within a pod no core is needed");
+        assert_eq!(
+            follow(&net, &trees, 3, 0, 1).map(|way| way.len()),
+            Some(2),
+            "within a pod no core is needed"
+        );
         assert_eq!(net.labels(&trees, 0, 7, |_| true), [0, 1, 2, 3]);
         let there = net.directed(&trees[0], 0, 7).unwrap();
-        assert_eq!(there.iter().map(|(_, way)| *way).collect::<Vec<_>>(), [0, 0, 1, 1], "up twice and down twice");
-        assert_eq!(clos(3, 2, 2, |_, _| 10).paths().len(), 4, "parallel links are paths of their own");
+        assert_eq!(
+            there.iter().map(|(_, way)| *way).collect::<Vec<_>>(),
+            [0, 0, 1, 1],
+            "up twice and down twice"
+        );
+        assert_eq!(
+            clos(3, 2, 2, |_, _| 10).paths().len(),
+            4,
+            "parallel links are paths of their own"
+        );
     }
 
     #[test]
@@ -406,7 +458,10 @@ pub(super) mod tests {
         let whole = trees.iter().filter(|tree| tree.up[..8].iter().all(Option::is_some)).count();
         assert_eq!(whole, 2, "{:?}", trees.iter().map(|t| t.root).collect::<Vec<_>>());
         for label in net.labels(&trees, 0, 7, |_| true) {
-            assert_eq!(follow(&net, &trees, usize::from(label), 0, 7).map(|way| way.len()), Some(4));
+            assert_eq!(
+                follow(&net, &trees, usize::from(label), 0, 7).map(|way| way.len()),
+                Some(4)
+            );
         }
     }
 
@@ -416,8 +471,8 @@ pub(super) mod tests {
             let trees = net.trees();
             assert_eq!(net.classes(&trees, |_| true), vec![0; net.leaves as usize]);
         }
-        // Without a link from edge 5 (pod 1) up, that edge is a class of its own; without one from a pod to its core, the
-        // pod is.
+        // Without a link from edge 5 (pod 1) up, that edge is a class of its own; without one from
+        // a pod to its core, the pod is.
         let net = fat_tree(4);
         let trees = net.trees();
         let without = |link: Option<u32>| net.classes(&trees, |it| Some(it) != link);
@@ -438,22 +493,25 @@ pub(super) mod tests {
         });
         let whole = prop_oneof![clos, (1u32..5).prop_map(|half| fat_tree(2 * half))];
         let rates = prop::collection::btree_map(0usize..256, 1u64..20, 0..6);
-        (whole, prop::collection::btree_set(0usize..256, 0..8), rates).prop_map(|(mut net, missing, rates)| {
-            for (link, rate) in rates {
-                if let Some(link) = net.links.get_mut(link) {
-                    link.rate = Rate::from_gbps(rate);
+        (whole, prop::collection::btree_set(0usize..256, 0..8), rates).prop_map(
+            |(mut net, missing, rates)| {
+                for (link, rate) in rates {
+                    if let Some(link) = net.links.get_mut(link) {
+                        link.rate = Rate::from_gbps(rate);
+                    }
                 }
-            }
-            let mut number = 0..;
-            net.links.retain(|_| !missing.contains(&number.next().unwrap_or(0)));
-            net
-        })
+                let mut number = 0..;
+                net.links.retain(|_| !missing.contains(&number.next().unwrap_or(0)));
+                net
+            },
+        )
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Entries are as the definition has them, and lists depend on classes alone, whatever is missing, dead or slow.
+        /// Entries are as the definition has them, and lists depend on classes alone, whatever is
+        /// missing, dead or slow.
         #[test]
         fn entries_and_classes_equal_the_definition(
             net in any_network(),
@@ -483,8 +541,8 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Whatever links are missing: trees share none, entries follow them, and every listed label arrives over links
-        /// that are alive.
+        /// Whatever links are missing: trees share none, entries follow them, and every listed
+        /// label arrives over links that are alive.
         #[test]
         fn labels_lead_where_they_should(
             (leaves, spines, parallel) in (2u32..5, 1u32..5, 1u32..3),

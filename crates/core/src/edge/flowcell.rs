@@ -1,14 +1,16 @@
 //! Flowcells: the sender's rule, once for each segment that the transport hands down.
 //!
-//! Algorithm 1 of Presto (SIGCOMM 2015, section 3.1). A flowcell is a whole number of consecutive segments of one flow, of
-//! no more bytes together than the largest segment; it has one label, and the next flowcell has the schedule's next. The
-//! number of bytes is tested before the segment is added, so a flowcell is never larger than the threshold unless one
-//! segment is. Time closes no flowcell.
+//! Algorithm 1 of Presto (SIGCOMM 2015, section 3.1). A flowcell is a whole number of consecutive
+//! segments of one flow, of no more bytes together than the largest segment; it has one label, and
+//! the next flowcell has the schedule's next. The number of bytes is tested before the segment is
+//! added, so a flowcell is never larger than the threshold unless one segment is. Time closes no
+//! flowcell.
 //!
-//! The flowlet switch that the paper compares with lives here too: there time alone opens the next one.
+//! The flowlet switch that the paper compares with lives here too: there time alone opens the next
+//! one.
 //!
-//! Invariant: all packets of a segment have one label and one flowcell number; flowcell numbers of a flow ascend, modulo
-//! 2^16, one by one.
+//! Invariant: all packets of a segment have one label and one flowcell number; flowcell numbers of
+//! a flow ascend, modulo 2^16, one by one.
 
 use super::hedera::{self, HederaParams};
 use super::plb::{self, PlbParams, PlbRule};
@@ -28,10 +30,11 @@ crate::params! {
         pub threshold: Bytes = Bytes(64 << 10),
         /// In which order a flow takes its paths. Source: round-robin is the paper's.
         pub order: Order = Order::RoundRobin,
-        /// Whether all flows begin with the same path rather than a random one. Begun together they stay in phase. Source:
-        /// the published description is silent.
+        /// Whether all flows begin with the same path rather than a random one. Begun together they
+        /// stay in phase. Source: the published description is silent.
         pub first_path: bool = false,
-        /// From a failure until the hosts have new lists of paths, without the broken ones; off: never. Source: ours.
+        /// From a failure until the hosts have new lists of paths, without the broken ones; off:
+        /// never. Source: ours.
         pub controller_delay: Option<Time> = Some(Time::from_ms(200)),
     }
 }
@@ -44,13 +47,19 @@ crate::params! {
         pub order: Order = Order::RoundRobin,
         /// Whether all flows begin with the same path rather than a random one.
         pub first_path: bool = false,
-        /// From a failure until the hosts have new lists of paths, without the broken ones; off: never. Source: ours.
+        /// From a failure until the hosts have new lists of paths, without the broken ones; off:
+        /// never. Source: ours.
         pub controller_delay: Option<Time> = Some(Time::from_ms(200)),
     }
 }
 
-const UNSPREAD: About =
-    About { summary: "the edge labels nothing", source: "", needs: &[], breaks: &[], restores: &[] };
+const UNSPREAD: About = About {
+    summary: "the edge labels nothing",
+    source: "",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
 const PRESTO: About = About {
     summary: "flowcells of up to 64 KB, each on the next of the disjoint paths",
     source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM 2015, section 3.1",
@@ -104,16 +113,20 @@ impl LoadBalancingParams {
     pub fn rule(&self) -> Option<Rule> {
         match self {
             LoadBalancingParams::None(_) => None,
-            LoadBalancingParams::Presto(p) => {
-                Some(Rule { opening: Opening::Bytes(p.threshold.get()), order: p.order, is_first: p.first_path })
-            }
+            LoadBalancingParams::Presto(p) => Some(Rule {
+                opening: Opening::Bytes(p.threshold.get()),
+                order: p.order,
+                is_first: p.first_path,
+            }),
             LoadBalancingParams::Flowlet(p) => {
                 Some(Rule { opening: Opening::Gap(p.gap), order: p.order, is_first: p.first_path })
             }
             LoadBalancingParams::Hedera(_) => Some(hedera::RULE),
-            LoadBalancingParams::Plb(p) => {
-                Some(Rule { opening: Opening::Congestion(p.rule()), order: Order::Random, is_first: false })
-            }
+            LoadBalancingParams::Plb(p) => Some(Rule {
+                opening: Opening::Congestion(p.rule()),
+                order: Order::Random,
+                is_first: false,
+            }),
         }
     }
     /// How long after a failure hosts have new lists; `None`: they never have.
@@ -127,8 +140,9 @@ impl LoadBalancingParams {
     }
 }
 
-/// What a segment counts for in its flowcell, in bytes: its payload, or its IP and TCP headers where they are more, so that
-/// acknowledgements change paths too. Both worlds count so; the paper's "length" leaves it open.
+/// What a segment counts for in its flowcell, in bytes: its payload, or its IP and TCP headers
+/// where they are more, so that acknowledgements change paths too. Both worlds count so; the
+/// paper's "length" leaves it open.
 #[inline]
 pub fn counted(payload: u32, headers: u32) -> u32 {
     payload.max(headers)
@@ -159,7 +173,13 @@ pub struct Flowcell {
 impl Flowcell {
     /// Of a new flow. `key` is a random number of its own; `number` its first flowcell's.
     pub fn new(rule: &Rule, key: u64, number: u16) -> Flowcell {
-        Flowcell { turn: Turn::new(key, rule.is_first), bytes: 0, last: Time::ZERO, number, is_over: false }
+        Flowcell {
+            turn: Turn::new(key, rule.is_first),
+            bytes: 0,
+            last: Time::ZERO,
+            number,
+            is_over: false,
+        }
     }
 
     /// The next segment opens another flowcell.
@@ -167,7 +187,8 @@ impl Flowcell {
         self.is_over = true;
     }
 
-    /// A segment of `len` bytes is sent, as [`counted`]; `labels` lead to its destination, and there is at least one.
+    /// A segment of `len` bytes is sent, as [`counted`]; `labels` lead to its destination, and
+    /// there is at least one.
     #[inline]
     pub fn stamp(&mut self, now: Time, rule: &Rule, len: u32, labels: &[u16]) -> Stamp {
         let ends = match rule.opening {
@@ -176,7 +197,8 @@ impl Flowcell {
             Opening::Congestion(_) => false,
         };
         let ends = std::mem::take(&mut self.is_over) | ends;
-        // A flow's first segment has none before it, however long it is and whenever its connection was opened.
+        // A flow's first segment has none before it, however long it is and whenever its connection
+        // was opened.
         if ends && self.bytes > 0 {
             self.bytes = 0;
             self.turn.advance(rule.order, labels.len());
@@ -242,8 +264,12 @@ mod tests {
     fn a_segment_above_the_threshold_is_a_flowcell_of_its_own() {
         let rule = Rule { opening: Opening::Bytes(10), ..rule(Order::RoundRobin) };
         let mut flow = Flowcell::new(&rule, 3, u16::MAX);
-        let stamps: Vec<_> = [20, 20, 5].iter().map(|len| flow.stamp(Time::ZERO, &rule, *len, &[1, 2])).collect();
-        assert_eq!(stamps.iter().map(|s| (s.label, s.flowcell)).collect::<Vec<_>>(), [(1, u16::MAX), (2, 0), (1, 1)]);
+        let stamps: Vec<_> =
+            [20, 20, 5].iter().map(|len| flow.stamp(Time::ZERO, &rule, *len, &[1, 2])).collect();
+        assert_eq!(
+            stamps.iter().map(|s| (s.label, s.flowcell)).collect::<Vec<_>>(),
+            [(1, u16::MAX), (2, 0), (1, 1)]
+        );
     }
 
     #[test]
@@ -256,13 +282,17 @@ mod tests {
         };
         assert_eq!(labels_of(gap), [10, 10, 10, 11, 12]);
         let mut late = Flowcell::new(&gap, 3, 0);
-        assert_eq!(late.stamp(Time::from_ms(9), &gap, 1_448, &LABELS).label, 10, "no segment was before it");
+        assert_eq!(
+            late.stamp(Time::from_ms(9), &gap, 1_448, &LABELS).label,
+            10,
+            "no segment was before it"
+        );
         assert_eq!(labels_of(rule(Order::RoundRobin)), [10; 5]);
     }
 
     proptest! {
-        /// No flowcell of several segments is above the threshold, none could have taken the next one's first segment, and
-        /// numbers and labels go on one by one.
+        /// No flowcell of several segments is above the threshold, none could have taken the next
+        /// one's first segment, and numbers and labels go on one by one.
         #[test]
         fn flowcells_are_as_large_as_they_may_be(
             segments in prop::collection::vec(1u32..70_000, 1..100),

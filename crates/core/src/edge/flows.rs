@@ -1,11 +1,12 @@
 //! Flows by their identity: what an edge remembers of each.
 //!
-//! A hash table whose entries lie in one slab and are chained, so that an entry's number stays what it is while the table
-//! grows. The driver brings the hash (a NIC has computed it); the identity is compared whole, so two flows of one hash stay
-//! two. Entries that have been idle are found by a hand that goes round the slab, a bounded number of steps a call.
+//! A hash table whose entries lie in one slab and are chained, so that an entry's number stays what
+//! it is while the table grows. The driver brings the hash (a NIC has computed it); the identity is
+//! compared whole, so two flows of one hash stay two. Entries that have been idle are found by a
+//! hand that goes round the slab, a bounded number of steps a call.
 //!
-//! Invariant: looking up costs the length of one chain, whatever else is in the table; nothing is allocated while the
-//! number of flows stays below what it was at most.
+//! Invariant: looking up costs the length of one chain, whatever else is in the table; nothing is
+//! allocated while the number of flows stays below what it was at most.
 
 const NONE: u32 = u32::MAX;
 
@@ -92,7 +93,8 @@ impl<F: Copy + Eq, V> FlowTable<F, V> {
     pub fn flow(&self, at: u32) -> F {
         self.entries[at as usize].flow
     }
-    /// Looks at up to `steps` entries, from where the last call ended, and forgets those that are idle. Returns how many.
+    /// Looks at up to `steps` entries, from where the last call ended, and forgets those that are
+    /// idle. Returns how many.
     pub fn evict(&mut self, steps: usize, mut is_idle: impl FnMut(&V) -> bool) -> usize {
         let mut evicted = 0;
         for _ in 0..steps.min(self.entries.len()) {
@@ -112,7 +114,8 @@ impl<F: Copy + Eq, V> FlowTable<F, V> {
     }
     /// Forgets entry `at`.
     pub fn remove(&mut self, at: u32) {
-        let (chain, next) = (self.chain(self.entries[at as usize].hash), self.entries[at as usize].next);
+        let (chain, next) =
+            (self.chain(self.entries[at as usize].hash), self.entries[at as usize].next);
         let mut before = self.chains[chain];
         if before == at {
             self.chains[chain] = next;
@@ -161,7 +164,10 @@ mod tests {
     fn flows_of_one_hash_stay_apart() {
         let mut table = FlowTable::default();
         let (a, b) = (table.insert(7, 'a', 1), table.insert(7, 'b', 2));
-        assert_eq!((table.find(7, 'a'), table.find(7, 'b'), table.find(7, 'c')), (Some(a), Some(b), None));
+        assert_eq!(
+            (table.find(7, 'a'), table.find(7, 'b'), table.find(7, 'c')),
+            (Some(a), Some(b), None)
+        );
         assert_eq!((table.flow(a), table[b]), ('a', 2));
     }
 

@@ -52,7 +52,8 @@ pub(super) const ABOUT: About = About {
 };
 
 /// A flow keeps the label that it began with.
-pub(super) const RULE: Rule = Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: false };
+pub(super) const RULE: Rule =
+    Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: false };
 
 /// What an edge has counted of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +116,8 @@ struct Demand {
 /// in bits a second.
 pub fn estimate(flows: &[(HostId, HostId)], rate: impl Fn(HostId) -> Rate) -> Vec<u64> {
     let mut demands = vec![Demand { bps: 0, is_converged: false, is_limited: false }; flows.len()];
-    let (mut by_src, mut by_dst) = (BTreeMap::<HostId, Vec<usize>>::new(), BTreeMap::<HostId, Vec<usize>>::new());
+    let (mut by_src, mut by_dst) =
+        (BTreeMap::<HostId, Vec<usize>>::new(), BTreeMap::<HostId, Vec<usize>>::new());
     for (at, (src, dst)) in flows.iter().enumerate() {
         by_src.entry(*src).or_default().push(at);
         by_dst.entry(*dst).or_default().push(at);
@@ -136,7 +138,8 @@ pub fn estimate(flows: &[(HostId, HostId)], rate: impl Fn(HostId) -> Rate) -> Ve
 /// What a sender has left is shared evenly by its flows that are not converged (the paper's
 /// EST-SRC).
 fn share_sender(demands: &mut [Demand], mine: &[usize], rate: u64) {
-    let taken: u64 = mine.iter().map(|at| demands[*at]).filter(|it| it.is_converged).map(|it| it.bps).sum();
+    let taken: u64 =
+        mine.iter().map(|at| demands[*at]).filter(|it| it.is_converged).map(|it| it.bps).sum();
     let open: Vec<usize> = mine.iter().copied().filter(|at| !demands[*at].is_converged).collect();
     let share = rate.saturating_sub(taken) / (open.len() as u64).max(1);
     open.iter().for_each(|at| demands[*at].bps = share);
@@ -152,8 +155,11 @@ fn cap_receiver(demands: &mut [Demand], mine: &[usize], rate: u64) {
     let (mut left, mut limited) = (rate, mine.len() as u64);
     let mut share = left / limited;
     loop {
-        let small: Vec<usize> =
-            mine.iter().copied().filter(|at| demands[*at].is_limited && demands[*at].bps < share).collect();
+        let small: Vec<usize> = mine
+            .iter()
+            .copied()
+            .filter(|at| demands[*at].is_limited && demands[*at].bps < share)
+            .collect();
         if small.is_empty() {
             break;
         }
@@ -195,7 +201,12 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Of a network with these paths; of each host its leaf and its NIC's rate.
-    pub fn new(network: Network, trees: Vec<Tree>, hosts: &[(u16, Rate)], params: &HederaParams) -> Scheduler {
+    pub fn new(
+        network: Network,
+        trees: Vec<Tree>,
+        hosts: &[(u16, Rate)],
+        params: &HederaParams,
+    ) -> Scheduler {
         let (leaves, rates) = hosts.iter().copied().unzip();
         Scheduler {
             network,
@@ -210,14 +221,19 @@ impl Scheduler {
 
     /// One round: `readings` are all flows that are under way, in ascending order. Links for which
     /// `is_alive` says no are gone over by nobody. What changes, in the order of flows.
-    pub fn round(&mut self, readings: &[Reading], is_alive: impl Fn(u32) -> bool) -> Vec<Placement> {
+    pub fn round(
+        &mut self,
+        readings: &[Reading],
+        is_alive: impl Fn(u32) -> bool,
+    ) -> Vec<Placement> {
         self.counts.rounds += u64::from(!readings.is_empty());
         let before = std::mem::take(&mut self.flows);
         let mut large = Vec::new();
         for it in readings {
             let known = before.get(&it.flow).copied();
             let known = known.unwrap_or(Known { bytes: 0, is_large: false, label: None });
-            let is_large = known.is_large || self.is_large(it.src, it.bytes.saturating_sub(known.bytes));
+            let is_large =
+                known.is_large || self.is_large(it.src, it.bytes.saturating_sub(known.bytes));
             self.counts.large += u64::from(is_large && !known.is_large);
             self.flows.insert(it.flow, Known { bytes: it.bytes, is_large, ..known });
             if is_large {
@@ -249,7 +265,12 @@ impl Scheduler {
     }
 
     /// Global First Fit: a label a flow; `None`: no path has room, or the flow crosses no fabric.
-    fn place(&self, flows: &[Reading], demands: &[u64], is_alive: impl Fn(u32) -> bool) -> Vec<Option<u16>> {
+    fn place(
+        &self,
+        flows: &[Reading],
+        demands: &[u64],
+        is_alive: impl Fn(u32) -> bool,
+    ) -> Vec<Option<u16>> {
         let mut reserved = vec![[0u128; 2]; self.network.links.len()];
         let mut labels = vec![None; flows.len()];
         let path = |it: &Reading, label: u16| {
@@ -257,9 +278,13 @@ impl Scheduler {
             path.iter().all(|(link, _)| is_alive(*link)).then_some(path)
         };
         for (at, it) in flows.iter().enumerate() {
-            let Some(label) = self.flows.get(&it.flow).and_then(|known| known.label) else { continue };
+            let Some(label) = self.flows.get(&it.flow).and_then(|known| known.label) else {
+                continue;
+            };
             if let Some(path) = path(it, label) {
-                path.iter().for_each(|(link, way)| reserved[*link as usize][*way] += u128::from(demands[at]));
+                path.iter().for_each(|(link, way)| {
+                    reserved[*link as usize][*way] += u128::from(demands[at])
+                });
                 labels[at] = Some(label);
             }
         }
@@ -271,10 +296,13 @@ impl Scheduler {
                 reserved[*link as usize][*way] + u128::from(demands[at])
                     <= u128::from(self.network.links[*link as usize].rate.bps())
             };
-            let first = (0..self.trees.len() as u16)
-                .find_map(|label| Some((label, path(it, label).filter(|path| path.iter().all(fits))?)));
+            let first = (0..self.trees.len() as u16).find_map(|label| {
+                Some((label, path(it, label).filter(|path| path.iter().all(fits))?))
+            });
             if let Some((label, path)) = first {
-                path.iter().for_each(|(link, way)| reserved[*link as usize][*way] += u128::from(demands[at]));
+                path.iter().for_each(|(link, way)| {
+                    reserved[*link as usize][*way] += u128::from(demands[at])
+                });
                 labels[at] = Some(label);
             }
         }
@@ -308,8 +336,10 @@ mod tests {
     #[test]
     fn demands_of_the_papers_example() {
         let (a, b, c, d) = (0, 1, 2, 3);
-        let flows = [(a, b), (a, c), (a, d), (b, a), (b, a), (b, c), (c, a), (c, d), (d, b), (d, b)];
-        let thirds: Vec<u64> = estimate(&flows, |_| NIC).iter().map(|bps| bps / 1_000_000_000).collect();
+        let flows =
+            [(a, b), (a, c), (a, d), (b, a), (b, a), (b, c), (c, a), (c, d), (d, b), (d, b)];
+        let thirds: Vec<u64> =
+            estimate(&flows, |_| NIC).iter().map(|bps| bps / 1_000_000_000).collect();
         assert_eq!(thirds, [1, 1, 1, 1, 1, 1, 1, 2, 1, 1]);
     }
 
@@ -348,11 +378,22 @@ mod tests {
     fn first_fit_in_a_fat_tree_of_four_pods() {
         let mut it = fat_tree(&second());
         assert_eq!(it.trees.iter().map(|tree| tree.root).collect::<Vec<_>>(), [16, 17, 18, 19]);
-        assert_eq!(it.round(&next_pod(1_000_000), |_| true), [], "none has taken a tenth of its NIC");
-        let labels: Vec<Option<u16>> =
-            it.round(&next_pod(1_250_000_000), |_| true).iter().map(|change| change.label).collect();
+        assert_eq!(
+            it.round(&next_pod(1_000_000), |_| true),
+            [],
+            "none has taken a tenth of its NIC"
+        );
+        let labels: Vec<Option<u16>> = it
+            .round(&next_pod(1_250_000_000), |_| true)
+            .iter()
+            .map(|change| change.label)
+            .collect();
         assert_eq!(labels, [Some(0), Some(2), Some(1), Some(3)].repeat(4));
-        assert_eq!(it.round(&next_pod(1_250_000_001), |_| true), [], "who has a path keeps it, idle or not");
+        assert_eq!(
+            it.round(&next_pod(1_250_000_001), |_| true),
+            [],
+            "who has a path keeps it, idle or not"
+        );
     }
 
     #[test]
@@ -364,8 +405,14 @@ mod tests {
         it.leaves[4] = 0;
         let flows = [reading(0, 0, 8), reading(1, 1, 12), reading(2, 4, 14)];
         let label = |change: &Placement| (change.flow, change.label);
-        assert_eq!(it.round(&flows, |_| true).iter().map(label).collect::<Vec<_>>(), [(0, Some(0)), (1, Some(2))]);
-        assert_eq!(it.round(&flows[1..], |_| true).iter().map(label).collect::<Vec<_>>(), [(2, Some(0))]);
+        assert_eq!(
+            it.round(&flows, |_| true).iter().map(label).collect::<Vec<_>>(),
+            [(0, Some(0)), (1, Some(2))]
+        );
+        assert_eq!(
+            it.round(&flows[1..], |_| true).iter().map(label).collect::<Vec<_>>(),
+            [(2, Some(0))]
+        );
         assert_eq!(it.counts, Counts { rounds: 2, large: 3, placed: 3, crowded: 1 });
     }
 
@@ -377,7 +424,11 @@ mod tests {
         let first = it.path(&flow[0], 0).unwrap();
         assert_eq!(first.len(), 4);
         let (up, core) = (first[0].0, first[1].0);
-        assert_eq!(it.round(&flow, |link| link != core)[0].label, Some(1), "the same aggregation's other core");
+        assert_eq!(
+            it.round(&flow, |link| link != core)[0].label,
+            Some(1),
+            "the same aggregation's other core"
+        );
         assert_eq!(it.round(&flow, |link| link != up)[0].label, Some(2));
         assert_eq!(it.round(&flow, |_| false), [Placement { flow: 7, src: 0, label: None }]);
     }

@@ -1,14 +1,15 @@
 //! Liveness of paths: *which of the paths to a peer may carry data now?*
 //!
-//! Section 3.3 of Presto (SIGCOMM 2015) leaves a failed path to the switches' fast failover first, and
-//! then to a controller, which sends the edges new lists of labels. An edge over an ordinary network
-//! has neither. It finds out by probes each way, as BFD does (RFC 5880, asynchronous mode): a probe
-//! tells the peer which of its probes was heard last, and for how long that has waited here.
+//! Section 3.3 of Presto (SIGCOMM 2015) leaves a failed path to the switches' fast failover first,
+//! and then to a controller, which sends the edges new lists of labels. An edge over an ordinary
+//! network has neither. It finds out by probes each way, as BFD does (RFC 5880, asynchronous mode):
+//! a probe tells the peer which of its probes was heard last, and for how long that has waited
+//! here.
 //!
-//! A path's liveness is one number: when the newest probe was sent of which the peer has said that it
-//! came. A path is dead when its number falls behind the peer's other paths'. So an end that sleeps,
-//! a peer that is busy, or a fabric that is gone as a whole makes no path dead. The same answers
-//! measure a path's delay.
+//! A path's liveness is one number: when the newest probe was sent of which the peer has said that
+//! it came. A path is dead when its number falls behind the peer's other paths'. So an end that
+//! sleeps, a peer that is busy, or a fabric that is gone as a whole makes no path dead. The same
+//! answers measure a path's delay.
 //!
 //! Invariant: a peer with paths has at least one that is used. Where none works, all are used: a
 //! peer that does not answer probes is sent to as if there were none.
@@ -162,7 +163,8 @@ impl Liveness {
         &self.terms
     }
 
-    /// The peer has heard the probe that was sent over `path` at `sent`, `waited` before it said so.
+    /// The peer has heard the probe that was sent over `path` at `sent`, `waited` before it said
+    /// so.
     pub fn heard(&mut self, now: Time, path: usize, sent: Time, waited: Time) {
         let Some(path) = self.paths.get_mut(path) else { return };
         let is_new = path.confirmed.is_none_or(|confirmed| sent > confirmed);
@@ -171,7 +173,8 @@ impl Liveness {
             return;
         }
         path.confirmed = Some(sent);
-        path.delays[(path.answers % DELAYS as u64) as usize] = now.saturating_sub(sent).saturating_sub(waited);
+        path.delays[(path.answers % DELAYS as u64) as usize] =
+            now.saturating_sub(sent).saturating_sub(waited);
         path.answers += 1;
     }
 
@@ -211,15 +214,20 @@ impl Liveness {
         let any_up = self.paths.iter().any(is_up);
         let any_wide = self.paths.iter().any(|path| is_up(path) && !path.is_narrow);
         let carries = |path: &Path| is_up(path) && !(any_wide && path.is_narrow);
-        let fastest = self.paths.iter().filter(|path| carries(path)).filter_map(Path::round_trip).min();
+        let fastest =
+            self.paths.iter().filter(|path| carries(path)).filter_map(Path::round_trip).min();
         // Round trips, so twice the difference. One that is left out comes back at three quarters.
         let allowed = self.terms.skew_max + self.terms.skew_max;
         let standings: Vec<Standing> = self
             .paths
             .iter()
             .map(|path| {
-                let skew = path.round_trip().unwrap_or(Time::ZERO).saturating_sub(fastest.unwrap_or(Time::MAX));
-                let allowed = if path.standing == Standing::Slow { allowed * 3 / 4 } else { allowed };
+                let skew = path
+                    .round_trip()
+                    .unwrap_or(Time::ZERO)
+                    .saturating_sub(fastest.unwrap_or(Time::MAX));
+                let allowed =
+                    if path.standing == Standing::Slow { allowed * 3 / 4 } else { allowed };
                 match () {
                     () if !any_up => Standing::Used,
                     () if !is_up(path) => Standing::Dead,
@@ -268,8 +276,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TERMS: Terms =
-        Terms { probe: Time::from_ms(10), dead_after: Time::from_ms(30), skew_max: Time::from_us(500) };
+    const TERMS: Terms = Terms {
+        probe: Time::from_ms(10),
+        dead_after: Time::from_ms(30),
+        skew_max: Time::from_us(500),
+    };
 
     /// Two ends' worth: each probe is answered after a path's round trip, where `works` says so.
     struct World {
@@ -282,7 +293,12 @@ mod tests {
     impl World {
         fn new(delays_us: &[u64]) -> World {
             let delays = delays_us.iter().map(|us| Time::from_us(*us)).collect::<Vec<_>>();
-            World { liveness: Liveness::new(TERMS, delays.len()), delays, now: Time::ZERO, under_way: Vec::new() }
+            World {
+                liveness: Liveness::new(TERMS, delays.len()),
+                delays,
+                now: Time::ZERO,
+                under_way: Vec::new(),
+            }
         }
         /// Runs for so long, in steps of a probe; how often standings changed.
         fn run(&mut self, ms: u64, works: impl Fn(usize) -> bool) -> u32 {
@@ -317,7 +333,11 @@ mod tests {
             world.run(10, |path| path != 0);
         }
         assert_eq!(world.standings(), [Dead, Used, Used, Used]);
-        assert!(world.now.saturating_sub(died) <= Time::from_ms(50), "{}", world.now.saturating_sub(died));
+        assert!(
+            world.now.saturating_sub(died) <= Time::from_ms(50),
+            "{}",
+            world.now.saturating_sub(died)
+        );
         // Three answers are not enough: it may fail again at once.
         world.run(30, |_| true);
         assert_eq!(world.standings()[0], Dead);

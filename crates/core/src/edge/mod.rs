@@ -1,4 +1,5 @@
-//! The host's edge: what happens to a packet between a host's transport and its NIC, in either direction.
+//! The host's edge: what happens to a packet between a host's transport and its NIC, in either
+//! direction.
 //!
 //! | file | place | the question |
 //! |---|---|---|
@@ -14,16 +15,18 @@
 //! | `liveness` | | which paths to a peer may carry data now? |
 //! | `path_size` | | how large a packet does a path carry? |
 //!
-//! The first two follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021) and
-//! its published simulations, and are per connection: a driver keeps a [`rank::Ranker`] beside what sends and an
-//! [`ordering::Ordering`] beside what receives, and neither if the scenario chooses none.
+//! The first two follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks
+//! with Vertigo, CoNEXT 2021) and its published simulations, and are per connection: a driver keeps
+//! a [`rank::Ranker`] beside what sends and an [`ordering::Ordering`] beside what receives, and
+//! neither if the scenario chooses none.
 //!
 //! `hedera` follows Hedera (Al-Fares and others, NSDI 2010). The others follow Presto (He, Rozner,
 //! Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for Fast Datacenter Networks,
 //! SIGCOMM 2015). A [`flowcell::Flowcell`] is one sender's; there is one [`gro::Offload`] a receive
 //! queue.
 //!
-//! Invariant: the edge knows stream offsets and times only. It never looks at payload and never makes a packet.
+//! Invariant: the edge knows stream offsets and times only. It never looks at payload and never
+//! makes a packet.
 
 pub mod controller;
 pub mod flowcell;

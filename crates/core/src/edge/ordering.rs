@@ -1,19 +1,22 @@
-//! The receiver's ordering buffer: holds back what arrives too early, so that the transport above does not take
-//! reordering for loss.
+//! The receiver's ordering buffer: holds back what arrives too early, so that the transport above
+//! does not take reordering for loss.
 //!
-//! Follows the ordering component of Vertigo's hosts (CoNEXT 2021 and its published simulations). There a packet's
-//! place is known by the bytes that remain of its message, and messages by a number; here both follow from the offset in
-//! the stream: messages of a connection lie one behind the other in it, so ascending offsets are descending remaining
-//! bytes, message by message, and the end of one message is followed by the first byte of the next.
+//! Follows the ordering component of Vertigo's hosts (CoNEXT 2021 and its published simulations).
+//! There a packet's place is known by the bytes that remain of its message, and messages by a
+//! number; here both follow from the offset in the stream: messages of a connection lie one behind
+//! the other in it, so ascending offsets are descending remaining bytes, message by message, and
+//! the end of one message is followed by the first byte of the next.
 //!
-//! A packet at or before the expected offset is delivered at once: it is next in order, or a late copy that the transport
-//! must see to answer it. One beyond waits for the gap to fill, `timeout` at most. A packet that is held in front of
-//! another takes over the other's time of arrival, so times ascend with offsets and one deadline, the first packet's, is
-//! enough. When it expires, that packet and what follows it without a gap are delivered, as are all whose time is over;
-//! the transport then sees the gap, and does about it what it does.
+//! A packet at or before the expected offset is delivered at once: it is next in order, or a late
+//! copy that the transport must see to answer it. One beyond waits for the gap to fill, `timeout`
+//! at most. A packet that is held in front of another takes over the other's time of arrival, so
+//! times ascend with offsets and one deadline, the first packet's, is enough. When it expires, that
+//! packet and what follows it without a gap are delivered, as are all whose time is over; the
+//! transport then sees the gap, and does about it what it does.
 //!
-//! Invariant: nothing is held longer than `timeout`; what goes in comes out once; with a timeout that never expires the
-//! output is in order but for copies of what was delivered; input in order passes through, and allocates nothing.
+//! Invariant: nothing is held longer than `timeout`; what goes in comes out once; with a timeout
+//! that never expires the output is in order but for copies of what was delivered; input in order
+//! passes through, and allocates nothing.
 
 use crate::registry::{About, PathProperty};
 use crate::units::Time;
@@ -26,13 +29,19 @@ crate::params! {
 crate::params! {
     /// Early packets wait for the gap before them to fill.
     pub struct TimeoutParams {
-        /// The longest that a packet is held back. Source: Vertigo's published simulations use 360us at 10 and 40 Gbps.
+        /// The longest that a packet is held back. Source: Vertigo's published simulations use
+        /// 360us at 10 and 40 Gbps.
         pub timeout: Time = Time::from_us(360),
     }
 }
 
-const UNORDERED: About =
-    About { summary: "packets reach the transport as they come", source: "", needs: &[], breaks: &[], restores: &[] };
+const UNORDERED: About = About {
+    summary: "packets reach the transport as they come",
+    source: "",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
 const TIMEOUT: About = About {
     summary: "packets that arrive early wait for the gap before them, up to a timeout",
     source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
@@ -71,11 +80,11 @@ struct Waiting<T> {
 
 #[derive(Clone, Debug)]
 struct Held<T> {
-    /// By offset, and in the order of arrival where several have the same. A window's worth at most, so moving a few is
-    /// cheaper than a tree.
+    /// By offset, and in the order of arrival where several have the same. A window's worth at
+    /// most, so moving a few is cheaper than a tree.
     waiting: VecDeque<Waiting<T>>,
-    /// What was delivered although it was early: ranges from, to, ascending; apart from each other and beyond the expected
-    /// offset.
+    /// What was delivered although it was early: ranges from, to, ascending; apart from each other
+    /// and beyond the expected offset.
     early: VecDeque<(u64, u64)>,
     /// While time-outs are served: where the run that is being delivered ends; 0: there is none.
     run: u64,
@@ -89,8 +98,8 @@ impl<T> Default for Held<T> {
 
 /// One connection's ordering buffer. What it holds is the driver's: a packet, or a frame.
 ///
-/// After [`Ordering::arrive`] has given a packet back, [`Ordering::next`] is to be asked until it gives none; from
-/// [`Ordering::deadline`] on, [`Ordering::expire`] is.
+/// After [`Ordering::arrive`] has given a packet back, [`Ordering::next`] is to be asked until it
+/// gives none; from [`Ordering::deadline`] on, [`Ordering::expire`] is.
 #[derive(Clone, Debug)]
 pub struct Ordering<T> {
     /// The first byte not delivered in order.
@@ -101,8 +110,9 @@ pub struct Ordering<T> {
 }
 
 impl<T> Ordering<T> {
-    /// Of a connection all of whose bytes before `expected` were delivered, and none behind it: a driver needs a buffer
-    /// only from the first packet that is early to when it [holds nothing](Ordering::is_idle).
+    /// Of a connection all of whose bytes before `expected` were delivered, and none behind it: a
+    /// driver needs a buffer only from the first packet that is early to when it [holds
+    /// nothing](Ordering::is_idle).
     pub fn new(timeout: Time, expected: u64) -> Ordering<T> {
         Ordering { expected, timeout, held: None }
     }
@@ -141,8 +151,8 @@ impl<T> Ordering<T> {
         Some(next.item)
     }
 
-    /// When [`Ordering::expire`] has something to give; `Time::MAX`: never. Never earlier than it was before, so that a
-    /// driver may leave its timer as it is and look here when it fires.
+    /// When [`Ordering::expire`] has something to give; `Time::MAX`: never. Never earlier than it
+    /// was before, so that a driver may leave its timer as it is and look here when it fires.
     #[inline]
     pub fn deadline(&self) -> Time {
         let first = self.held.as_deref().and_then(|held| held.waiting.front());
@@ -153,7 +163,8 @@ impl<T> Ordering<T> {
     pub fn expire(&mut self, now: Time) -> Option<T> {
         let held = self.held.as_deref_mut()?;
         let run = std::mem::take(&mut held.run);
-        let due = |it: &mut Waiting<T>| it.seq <= run || it.since.saturating_add(self.timeout) <= now;
+        let due =
+            |it: &mut Waiting<T>| it.seq <= run || it.since.saturating_add(self.timeout) <= now;
         let waiting = held.waiting.pop_front_if(due)?;
         held.run = insert(&mut held.early, waiting.seq, waiting.end);
         Some(waiting.item)
@@ -273,7 +284,8 @@ mod tests {
         assert_eq!(b.expire(), us(110));
         assert_eq!(b.take(), [0, 2, 3], "3 although it came later");
         assert_eq!(b.buffer.deadline(), us(130));
-        // The gap fills after all: what was delivered is not delivered again, and what waited is not next yet.
+        // The gap fills after all: what was delivered is not delivered again, and what waited is
+        // not next yet.
         b.arrive(120, 1);
         assert_eq!(b.take(), [1]);
         assert_eq!(b.buffer.expected, 40);
@@ -322,8 +334,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever arrives in whatever order, with copies and losses: everything comes out once, and none later than
-        /// the timeout after it came; each run that comes out is in order; the buffer holds no more than is missing.
+        /// Whatever arrives in whatever order, with copies and losses: everything comes out once,
+        /// and none later than the timeout after it came; each run that comes out is in order; the
+        /// buffer holds no more than is missing.
         #[test]
         fn nothing_is_lost_doubled_or_late(
             arrivals in prop::collection::vec((0u64..60, 0u64..40, 1u32..4), 1..300),

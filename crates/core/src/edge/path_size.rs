@@ -1,12 +1,12 @@
 //! The size of a path: *how large a packet does it carry?*
 //!
-//! As packetization-layer path MTU discovery does (RFC 8899): some probes are padded to the size that
-//! is wanted, and the peer says which of them came. Routers that drop without a word cannot hide
-//! that. Where the wanted size does not come, the largest that does is searched by halving.
+//! As packetization-layer path MTU discovery does (RFC 8899): some probes are padded to the size
+//! that is wanted, and the peer says which of them came. Routers that drop without a word cannot
+//! hide that. Where the wanted size does not come, the largest that does is searched by halving.
 //!
 //! Invariant: a size is known to be carried only after the peer has heard a probe of it, and stops
-//! being so when probes of it are lost again and again while plain ones after them are not. So a path
-//! that dies is not taken for a small one.
+//! being so when probes of it are lost again and again while plain ones after them are not. So a
+//! path that dies is not taken for a small one.
 
 use crate::units::Time;
 
@@ -29,8 +29,8 @@ pub struct PathSize {
     carried: u32,
     /// Known not to be; above `wanted` where nothing is.
     refused: u32,
-    /// The size on trial, how many probes of it were lost, and when the one was sent of which nothing
-    /// is known yet.
+    /// The size on trial, how many probes of it were lost, and when the one was sent of which
+    /// nothing is known yet.
     trial: u32,
     lost: u32,
     open: Option<Time>,
@@ -62,8 +62,8 @@ impl PathSize {
         }
     }
 
-    /// The size that a probe of now is padded to; `None`: it is not. Of the plain probes the peer has
-    /// heard that of `heard` last.
+    /// The size that a probe of now is padded to; `None`: it is not. Of the plain probes the peer
+    /// has heard that of `heard` last.
     pub fn probe(&mut self, now: Time, heard: Option<Time>) -> Option<u32> {
         if now < self.next {
             return None;
@@ -76,8 +76,12 @@ impl PathSize {
         if self.lost >= TRIES {
             self.refuse(now, self.trial);
         }
-        if self.is_settled() && self.refused <= self.wanted && now.saturating_sub(self.refused_at) > RETRY {
-            (self.refused, self.trial, self.lost, self.open) = (self.wanted + 1, self.wanted, 0, None);
+        if self.is_settled()
+            && self.refused <= self.wanted
+            && now.saturating_sub(self.refused_at) > RETRY
+        {
+            (self.refused, self.trial, self.lost, self.open) =
+                (self.wanted + 1, self.wanted, 0, None);
         }
         let is_confirming = self.trial == self.carried && self.lost == 0 && self.open.is_none();
         self.open.get_or_insert(now);
@@ -136,7 +140,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// A path of this size for so long, on which only each `nth` probe is lost beside.
-    fn run(size: &mut PathSize, now: &mut Time, carries: u32, ms: u64, loses: impl Fn(u32) -> bool) {
+    fn run(
+        size: &mut PathSize,
+        now: &mut Time,
+        carries: u32,
+        ms: u64,
+        loses: impl Fn(u32) -> bool,
+    ) {
         let end = *now + Time::from_ms(ms);
         let mut count = 0;
         while *now < end {

@@ -1,9 +1,9 @@
 //! PLB, protective load balancing: a flow that meets congestion round after round draws a new label
 //! (Qureshi et al., SIGCOMM 2022; as Linux has it since 6.2, `net/ipv4/tcp_plb.c`).
 //!
-//! A round is what is in flight when the last one ended. It is congested if at least so much of what
-//! it acknowledged was marked. After enough congested rounds the flow moves at once; after fewer it
-//! moves as soon as nothing is in flight, since then no packet can be overtaken.
+//! A round is what is in flight when the last one ended. It is congested if at least so much of
+//! what it acknowledged was marked. After enough congested rounds the flow moves at once; after
+//! fewer it moves as soon as nothing is in flight, since then no packet can be overtaken.
 //!
 //! A timeout moves it at once, since its path may be broken. Linux does that without PLB as well,
 //! at every timeout of a retransmission (commit 3acf3ec3f4b0 of 2016, `tcp_write_timeout`). Then it
@@ -28,20 +28,20 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Protective load balancing.
     pub struct PlbParams {
-        /// Of 256 bytes acknowledged in a round, how many marked ones make it congested. Source: 128, Linux's
-        /// tcp_plb_cong_thresh.
+        /// Of 256 bytes acknowledged in a round, how many marked ones make it congested. Source:
+        /// 128, Linux's tcp_plb_cong_thresh.
         #[within(1..=256)]
         pub threshold: u32 = 128,
-        /// Congested rounds in a row after which a flow moves, whatever is in flight. Source: 12, Linux's
-        /// tcp_plb_rehash_rounds.
+        /// Congested rounds in a row after which a flow moves, whatever is in flight. Source: 12,
+        /// Linux's tcp_plb_rehash_rounds.
         #[within(1..=31)]
         pub rounds: u32 = 12,
-        /// Congested rounds in a row after which a flow moves that has nothing in flight; 0: it waits for the others.
-        /// Source: 3, Linux's tcp_plb_idle_rehash_rounds.
+        /// Congested rounds in a row after which a flow moves that has nothing in flight; 0: it
+        /// waits for the others. Source: 3, Linux's tcp_plb_idle_rehash_rounds.
         #[within(0..=31)]
         pub idle_rounds: u32 = 3,
-        /// How long a flow stays after a timeout; up to as much again is drawn to it. Source: 60s, Linux's
-        /// tcp_plb_suspend_rto_sec.
+        /// How long a flow stays after a timeout; up to as much again is drawn to it. Source: 60s,
+        /// Linux's tcp_plb_suspend_rto_sec.
         pub suspend: Time = Time::from_s(60),
         /// Whether a flow moves at each timeout. Source: on, Linux's net.core.txrehash.
         pub redraw_on_timeout: bool = true,
@@ -61,7 +61,8 @@ pub struct PlbRule {
 impl PlbParams {
     /// The rule.
     pub(super) fn rule(&self) -> PlbRule {
-        let PlbParams { threshold, rounds, idle_rounds, suspend, redraw_on_timeout: redraws } = *self;
+        let PlbParams { threshold, rounds, idle_rounds, suspend, redraw_on_timeout: redraws } =
+            *self;
         PlbRule { threshold: u64::from(threshold), rounds, idle_rounds, suspend, redraws }
     }
 }
@@ -99,11 +100,13 @@ impl Plb {
         }
         if self.acked > 0 {
             let is_congested = self.marked * 256 >= self.rule.threshold * self.acked;
-            self.congested = if is_congested { (self.congested + 1).min(self.rule.rounds) } else { 0 };
+            self.congested =
+                if is_congested { (self.congested + 1).min(self.rule.rounds) } else { 0 };
         }
         (self.round_ends, self.acked, self.marked) = (heard.sent, 0, 0);
         let is_idle = heard.to >= heard.sent && self.rule.idle_rounds > 0;
-        let moves = self.congested >= self.rule.rounds || (is_idle && self.congested >= self.rule.idle_rounds);
+        let moves = self.congested >= self.rule.rounds
+            || (is_idle && self.congested >= self.rule.idle_rounds);
         if !moves || now < self.stays_until {
             return false;
         }
@@ -116,7 +119,8 @@ impl Plb {
         self.key = mix64(self.key);
         let suspend = self.rule.suspend.as_ps();
         let drawn = ((u128::from(self.key) * u128::from(suspend)) >> 64) as u64;
-        self.stays_until = now.saturating_add(self.rule.suspend).saturating_add(Time::from_ps(drawn));
+        self.stays_until =
+            now.saturating_add(self.rule.suspend).saturating_add(Time::from_ps(drawn));
         self.congested = 0;
         self.rule.redraws
     }

@@ -1,18 +1,21 @@
-//! Ranks: how urgent a data packet is. Smaller is more important; packets without payload keep rank 0.
+//! Ranks: how urgent a data packet is. Smaller is more important; packets without payload keep rank
+//! 0.
 //!
-//! Follows the marking component of Vertigo's hosts (CoNEXT 2021 and its published simulations). A packet's rank
-//! is settled when it is first sent and divided by the boost factor once for each retransmission of it, so that what was
-//! deflected or dropped comes back with more weight. A connection that was silent for longer than `idle` and then has to
-//! send a packet again has met more than a detour: from then on its new packets, too, begin as if they had been sent
-//! again that often.
+//! Follows the marking component of Vertigo's hosts (CoNEXT 2021 and its published simulations). A
+//! packet's rank is settled when it is first sent and divided by the boost factor once for each
+//! retransmission of it, so that what was deflected or dropped comes back with more weight. A
+//! connection that was silent for longer than `idle` and then has to send a packet again has met
+//! more than a detour: from then on its new packets, too, begin as if they had been sent again that
+//! often.
 //!
-//! A packet is known by the offset of its first byte. To tell a packet's first rank when it is sent again, packets are
-//! remembered by *runs*, in which the rank follows from the offset; a flow that is written at once is one run. So a
-//! connection has a fixed, small state until something is sent again or runs overlap, and then one entry for each packet
-//! that is sent again and not acknowledged.
+//! A packet is known by the offset of its first byte. To tell a packet's first rank when it is sent
+//! again, packets are remembered by *runs*, in which the rank follows from the offset; a flow that
+//! is written at once is one run. So a connection has a fixed, small state until something is sent
+//! again or runs overlap, and then one entry for each packet that is sent again and not
+//! acknowledged.
 //!
-//! Invariant: a packet that is sent again carries the rank of its first time, divided by what its retransmissions call
-//! for; what is acknowledged is forgotten.
+//! Invariant: a packet that is sent again carries the rank of its first time, divided by what its
+//! retransmissions call for; what is acknowledged is forgotten.
 
 use crate::registry::{About, PathProperty};
 use crate::units::Time;
@@ -25,23 +28,25 @@ crate::params! {
 crate::params! {
     /// Bytes that are left of the message.
     pub struct RemainingBytesParams {
-        /// The rank is divided by it (rounding down) once for each retransmission of the packet; 0 or 1: never. Source:
-        /// Vertigo's published simulations use 2.
+        /// The rank is divided by it (rounding down) once for each retransmission of the packet; 0
+        /// or 1: never. Source: Vertigo's published simulations use 2.
         pub boost: u32 = 2,
-        /// A connection that sends a packet again after a longer silence gives its new packets the boost of one
-        /// retransmission more. Source: Vertigo's published simulations use 360us at 10 and 40 Gbps.
+        /// A connection that sends a packet again after a longer silence gives its new packets the
+        /// boost of one retransmission more. Source: Vertigo's published simulations use 360us at
+        /// 10 and 40 Gbps.
         pub idle: Time = Time::from_us(360),
     }
 }
 crate::params! {
     /// Packets that were sent before in the burst.
     pub struct AttainedServiceParams {
-        /// The rank is divided by it (rounding down) once for each retransmission of the packet; 0 or 1: never. Source:
-        /// Vertigo's published simulations use 2.
+        /// The rank is divided by it (rounding down) once for each retransmission of the packet; 0
+        /// or 1: never. Source: Vertigo's published simulations use 2.
         pub boost: u32 = 2,
-        /// A longer silence ends a burst: the next new packet is the first of another. A connection that sends a packet
-        /// again after it also gives its new packets the boost of one retransmission more. Source: Vertigo's published
-        /// simulations use 360us at 10 and 40 Gbps.
+        /// A longer silence ends a burst: the next new packet is the first of another. A connection
+        /// that sends a packet again after it also gives its new packets the boost of one
+        /// retransmission more. Source: Vertigo's published simulations use 360us at 10 and 40
+        /// Gbps.
         pub idle: Time = Time::from_us(360),
     }
 }
@@ -104,7 +109,8 @@ enum By {
 struct Run {
     /// Offset of the first.
     from: u64,
-    /// Remaining bytes: where the message ends. Attained service: how many came before the first in the burst.
+    /// Remaining bytes: where the message ends. Attained service: how many came before the first in
+    /// the burst.
     base: u64,
     /// Packets.
     count: u32,
@@ -158,7 +164,8 @@ impl Ranker {
         Some(Ranker { by, fresh: true, boost, idle, last, retried: 0, run, past: None })
     }
 
-    /// The rank of a packet that leaves now. To be asked once for each, in the order in which they leave.
+    /// The rank of a packet that leaves now. To be asked once for each, in the order in which they
+    /// leave.
     pub fn rank(&mut self, now: Time, packet: &Outbound) -> u32 {
         let was_idle = self.last != Time::MAX && now.saturating_sub(self.last) > self.idle;
         self.last = now;
@@ -219,7 +226,9 @@ impl Ranker {
 
     fn forget(&mut self, acked: u64) {
         let Some(past) = &mut self.past else { return };
-        while !past.runs.is_empty() && past.runs.get(1).map_or(self.run.from, |next| next.from) <= acked {
+        while !past.runs.is_empty()
+            && past.runs.get(1).map_or(self.run.from, |next| next.from) <= acked
+        {
             past.runs.pop_front();
         }
         while past.again.first_key_value().is_some_and(|(seq, _)| *seq < acked) {
@@ -366,7 +375,8 @@ mod tests {
                     (*rank, *times)
                 }
                 None => {
-                    let rank = if self.by == By::AttainedService { self.sent } else { p.written - p.seq };
+                    let rank =
+                        if self.by == By::AttainedService { self.sent } else { p.written - p.seq };
                     self.sent += 1;
                     self.seen.insert(p.seq, (rank, self.retried));
                     (rank, self.retried)
@@ -377,7 +387,8 @@ mod tests {
     }
 
     proptest! {
-        /// Runs give what a table of all packets would, whatever is written, sent again, acknowledged and waited for.
+        /// Runs give what a table of all packets would, whatever is written, sent again,
+        /// acknowledged and waited for.
         #[test]
         fn runs_are_as_good_as_a_table(
             service in any::<bool>(),

@@ -1,13 +1,16 @@
 //! Label schedules: *which label does the flow's next flowcell get?*
 //!
-//! Section 3.1 of Presto (SIGCOMM 2015). A list of labels is a controller's; repeating labels in it gives them weight. A flow
-//! remembers its place in the list and nothing else, so a list can be replaced under it.
+//! Section 3.1 of Presto (SIGCOMM 2015). A list of labels is a controller's; repeating labels in it
+//! gives them weight. A flow remembers its place in the list and nothing else, so a list can be
+//! replaced under it.
 //!
-//! Invariant: over each whole turn of the list a flow gets every entry once, except with [`Order::Random`].
+//! Invariant: over each whole turn of the list a flow gets every entry once, except with
+//! [`Order::Random`].
 
 use crate::random::Stream;
 
-/// The longest list that is worked with, and the most entries that weights are turned into are [`WEIGHTED_MAX`].
+/// The longest list that is worked with, and the most entries that weights are turned into are
+/// [`WEIGHTED_MAX`].
 pub const LABELS_MAX: usize = 256;
 /// The longest list that [`weighted`] gives, if there are no more labels than that.
 pub const WEIGHTED_MAX: u64 = 64;
@@ -33,8 +36,9 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A flow's first place; `key` is a random number of the flow's own, of which its schedule is made. With `is_first` it
-    /// is the head of the list: flows that begin together then go through the labels in phase.
+    /// A flow's first place; `key` is a random number of the flow's own, of which its schedule is
+    /// made. With `is_first` it is the head of the list: flows that begin together then go through
+    /// the labels in phase.
     pub fn new(key: u64, is_first: bool) -> Turn {
         Turn { place: if is_first { 0 } else { (key >> 32) as u32 }, key }
     }
@@ -71,7 +75,8 @@ impl Turn {
     }
 }
 
-/// Entry `place` of the permutation of `0..count` that `key` stands for. Once a flowcell, so it is worked out anew.
+/// Entry `place` of the permutation of `0..count` that `key` stands for. Once a flowcell, so it is
+/// worked out anew.
 fn shuffled(key: u64, count: usize, place: usize) -> usize {
     let mut entries = [0u16; LABELS_MAX];
     let entries = &mut entries[..count];
@@ -80,11 +85,13 @@ fn shuffled(key: u64, count: usize, place: usize) -> usize {
     usize::from(entries[place])
 }
 
-/// A list in which each label comes as often as its weight says, spread evenly (smooth weighted round robin). Weights are
-/// whole numbers in any unit; those that are 0 are left out, and where the least common unit needs more than
-/// [`WEIGHTED_MAX`] entries they are rounded, to no less than one. In order of `labels` where weights are equal.
+/// A list in which each label comes as often as its weight says, spread evenly (smooth weighted
+/// round robin). Weights are whole numbers in any unit; those that are 0 are left out, and where
+/// the least common unit needs more than [`WEIGHTED_MAX`] entries they are rounded, to no less than
+/// one. In order of `labels` where weights are equal.
 pub fn weighted(labels: &[(u16, u64)]) -> Vec<u16> {
-    let labels: Vec<(u16, u64)> = labels.iter().copied().filter(|(_, weight)| *weight > 0).collect();
+    let labels: Vec<(u16, u64)> =
+        labels.iter().copied().filter(|(_, weight)| *weight > 0).collect();
     let unit = labels.iter().fold(0, |unit, (_, weight)| greatest_common_divisor(unit, *weight));
     let total: u128 = labels.iter().map(|(_, weight)| u128::from(*weight / unit.max(1))).sum();
     let entries = WEIGHTED_MAX.max(labels.len() as u64);
@@ -148,7 +155,9 @@ mod tests {
     #[test]
     fn random_is_uniform_and_flows_begin_anywhere() {
         let mut counts = [0u32; 4];
-        walk(Order::Random, &[0, 1, 2, 3], 40_000).iter().for_each(|label| counts[usize::from(*label)] += 1);
+        walk(Order::Random, &[0, 1, 2, 3], 40_000)
+            .iter()
+            .for_each(|label| counts[usize::from(*label)] += 1);
         assert!(counts.iter().all(|count| (9_600..10_400).contains(count)), "{counts:?}");
         let mut random = Stream::new(1, "t");
         let mut counts = [0u32; 4];
@@ -171,19 +180,26 @@ mod tests {
     #[test]
     fn weights_are_repeated_labels() {
         assert_eq!(weighted(&[(0, 10), (1, 10), (2, 10)]), [0, 1, 2]);
-        // The published example has the weights 1/4, 1/2, 1/4; the order within the turn is the schedule's.
+        // The published example has the weights 1/4, 1/2, 1/4; the order within the turn is the
+        // schedule's.
         assert_eq!(weighted(&[(1, 25), (2, 50), (3, 25)]), [2, 1, 3, 2]);
         assert_eq!(weighted(&[(0, 5), (1, 1), (2, 1)]), [0, 0, 1, 0, 2, 0, 0]);
         assert_eq!(weighted(&[(0, 3), (1, 0), (2, 3)]), [0, 2], "nothing goes over a dead tree");
         assert_eq!(weighted(&[(0, 0)]), []);
-        let list = weighted(&[(0, 10_000_000_000), (1, 10_000_000_000), (2, 10_000_000_000), (3, 2_000_000_000)]);
+        let list = weighted(&[
+            (0, 10_000_000_000),
+            (1, 10_000_000_000),
+            (2, 10_000_000_000),
+            (3, 2_000_000_000),
+        ]);
         let counts = |label| list.iter().filter(|it| **it == label).count();
         assert_eq!([0, 1, 2, 3].map(counts), [5, 5, 5, 1]);
     }
 
     /// As often as the weight says, to one entry; and never far from it in any stretch of the list.
     fn are_kept(weights: &[u64]) {
-        let labels: Vec<(u16, u64)> = weights.iter().enumerate().map(|(i, weight)| (i as u16, *weight)).collect();
+        let labels: Vec<(u16, u64)> =
+            weights.iter().enumerate().map(|(i, weight)| (i as u16, *weight)).collect();
         let list = weighted(&labels);
         let total: u64 = weights.iter().sum();
         assert_eq!(list.is_empty(), total == 0);
@@ -191,13 +207,17 @@ mod tests {
         for (label, weight) in &labels {
             let count = list.iter().filter(|it| *it == label).count() as f64;
             let share = |entries: f64| *weight as f64 / total.max(1) as f64 * entries;
-            // What is less than an entry has one all the same, so a list that is rounded may be longer than it should be.
-            let off = [list.len() as f64, WEIGHTED_MAX as f64].map(|entries| (count - share(entries)).abs());
+            // What is less than an entry has one all the same, so a list that is rounded may be
+            // longer than it should be.
+            let off = [list.len() as f64, WEIGHTED_MAX as f64]
+                .map(|entries| (count - share(entries)).abs());
             assert!(off[0] < 1e-9 || off[1] <= 1.0, "{weights:?}: {count}, off by {off:?}");
             assert_eq!(count == 0.0, *weight == 0);
             for upto in 0..list.len() {
                 let seen = list[..upto].iter().filter(|it| *it == label).count() as f64;
-                assert!((seen - count * upto as f64 / list.len() as f64).abs() <= labels.len() as f64);
+                assert!(
+                    (seen - count * upto as f64 / list.len() as f64).abs() <= labels.len() as f64
+                );
             }
         }
     }

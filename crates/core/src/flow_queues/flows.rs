@@ -135,7 +135,11 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
                 member.is_told = true;
                 self.queues[queue as usize].told += 1;
                 self.counters.pauses += 1;
-                self.signals.push_back(Signal { flow: self.flows.flow(flow), is_pause: true, queued });
+                self.signals.push_back(Signal {
+                    flow: self.flows.flow(flow),
+                    is_pause: true,
+                    queued,
+                });
             }
             flow = self.member_links.after(flow);
         }
@@ -195,7 +199,11 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
                 self.flows[flow].is_told = false;
                 self.queues[queue as usize].told -= 1;
                 self.counters.resumes += 1;
-                self.signals.push_back(Signal { flow: self.flows.flow(flow), is_pause: false, queued });
+                self.signals.push_back(Signal {
+                    flow: self.flows.flow(flow),
+                    is_pause: false,
+                    queued,
+                });
                 if self.queues[queue as usize].member_count > 1 {
                     self.part(queue, flow);
                 }
@@ -218,7 +226,8 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     }
     /// Holds or releases all known flows that a wider pause covers. All flows are looked at.
     pub fn set_where(&mut self, now: Time, is_held: bool, is_covered: impl Fn(&F) -> bool) {
-        let covered: Vec<u32> = self.flows.numbers().filter(|at| is_covered(&self.flows.flow(*at))).collect();
+        let covered: Vec<u32> =
+            self.flows.numbers().filter(|at| is_covered(&self.flows.flow(*at))).collect();
         for at in covered {
             self.set_held(now, at, is_held);
         }

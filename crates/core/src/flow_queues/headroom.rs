@@ -64,7 +64,11 @@ impl Loop {
 /// Segments for `headroom` of packets of at least `smallest` bytes, of at most `flows` flows: each
 /// may leave most of its last segment empty, and has read most of its first.
 pub fn segments(headroom: Bytes, smallest: u32, flows: u64) -> u64 {
-    headroom.0.div_ceil(u64::from(smallest.max(1))).div_ceil(u64::from(SLOTS)).saturating_add(2 * flows)
+    headroom
+        .0
+        .div_ceil(u64::from(smallest.max(1)))
+        .div_ceil(u64::from(SLOTS))
+        .saturating_add(2 * flows)
 }
 
 #[cfg(test)]
@@ -87,10 +91,16 @@ mod tests {
     #[test]
     fn a_link_by_hand() {
         let flow = Peak { rate: Rate::from_gbps(100), nic: Bytes(65_536), batch: Bytes(48_000) };
-        assert_eq!(LOOP.of_link(Rate::from_gbps(100), &[flow; 4], &[Bytes(65_536); 4]), Bytes(512_144));
+        assert_eq!(
+            LOOP.of_link(Rate::from_gbps(100), &[flow; 4], &[Bytes(65_536); 4]),
+            Bytes(512_144)
+        );
         // One slow flow needs less than the link could carry: 2,500 + 65,536 + 48,000.
         let slow = Peak { rate: Rate::from_gbps(1), ..flow };
-        assert_eq!(LOOP.of_link(Rate::from_gbps(100), &[slow], &[Bytes(65_536); 4]), Bytes(116_036));
+        assert_eq!(
+            LOOP.of_link(Rate::from_gbps(100), &[slow], &[Bytes(65_536); 4]),
+            Bytes(116_036)
+        );
     }
 
     /// Two losses double what arrives: 250,000 and twice 125,000.

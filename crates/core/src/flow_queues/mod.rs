@@ -131,7 +131,11 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
             segments: Budget::new(config.segments, config.headroom_segments),
             reserved: config.reserved,
             bytes: Budget::new(config.bytes.0, config.headroom.0),
-            config: Config { quantum: config.quantum.max(1), max_queues: config.max_queues.max(1), ..config },
+            config: Config {
+                quantum: config.quantum.max(1),
+                max_queues: config.max_queues.max(1),
+                ..config
+            },
             pool: Segments::default(),
             flows: FlowTable::default(),
             member_links: Links::default(),
@@ -152,7 +156,12 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     pub fn enqueue(&mut self, now: Time, arrival: &Arrival<F, P>) -> Verdict<P> {
         let (flow, is_new) = self.open(arrival.hash, arrival.flow);
         let queue = self.queue_of(flow);
-        let slot = Slot { packet: arrival.packet, len: arrival.len, flow, is_ack: arrival.class == Class::Ack };
+        let slot = Slot {
+            packet: arrival.packet,
+            len: arrival.len,
+            flow,
+            is_ack: arrival.class == Class::Ack,
+        };
         let outcome = match arrival.class {
             Class::Data => self.enqueue_data(now, queue, slot),
             Class::Ack | Class::Control => self.enqueue_control(queue, slot),
@@ -175,7 +184,8 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         // Told before memory is taken, so that only flows that were told take headroom.
         if !self.flows[flow].is_told {
             let q = &self.queues[queue as usize];
-            let is_short = len > self.bytes.shared() || (q.data.room() == 0 && self.segments.shared() == 0);
+            let is_short =
+                len > self.bytes.shared() || (q.data.room() == 0 && self.segments.shared() == 0);
             if is_short {
                 self.tell_longest(now);
             }
@@ -214,7 +224,8 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
             }
         }
         if q.control.len() == SLOTS || q.control.room() == 0 {
-            let replaced = if slot.is_ack { q.control.replace_ack(&mut self.pool, slot) } else { None };
+            let replaced =
+                if slot.is_ack { q.control.replace_ack(&mut self.pool, slot) } else { None };
             let Some(older) = replaced else { return Outcome::Hold };
             self.counters.coalesced += 1;
             return Outcome::Coalesced(older);
@@ -233,7 +244,8 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
             Some(queue) => (queue, self.dequeue_control(queue)),
             None => self.dequeue_data(now)?,
         };
-        let departure = Departure { flow: self.flows.flow(slot.flow), packet: slot.packet, len: slot.len };
+        let departure =
+            Departure { flow: self.flows.flow(slot.flow), packet: slot.packet, len: slot.len };
         self.counters.departed += 1;
         self.left(queue, slot.flow);
         self.settle_told(queue);
@@ -360,7 +372,8 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
             + self.member_links.memory()
             + self.links.memory()
             + self.queues.capacity() * size_of::<Queue>()
-            + (self.vacant.capacity() + self.control.capacity() + self.waiting.capacity()) * size_of::<u32>()
+            + (self.vacant.capacity() + self.control.capacity() + self.waiting.capacity())
+                * size_of::<u32>()
             + self.signals.capacity() * size_of::<Signal<F>>()
     }
 

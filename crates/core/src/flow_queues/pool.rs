@@ -104,7 +104,8 @@ impl<P: Copy + Default> Segments<P> {
             self.all[at as usize].next = NONE;
             return at;
         }
-        let slots = [Slot { packet: P::default(), len: 0, flow: NONE, is_ack: false }; SLOTS as usize];
+        let slots =
+            [Slot { packet: P::default(), len: 0, flow: NONE, is_ack: false }; SLOTS as usize];
         self.all.push(Segment { slots, next: NONE });
         self.all.len() as u32 - 1
     }
@@ -131,7 +132,16 @@ pub struct Fifo {
 
 impl Default for Fifo {
     fn default() -> Self {
-        Fifo { head: NONE, tail: NONE, last: NONE, head_at: 0, tail_at: 0, segments: 0, len: 0, spare: 0 }
+        Fifo {
+            head: NONE,
+            tail: NONE,
+            last: NONE,
+            head_at: 0,
+            tail_at: 0,
+            segments: 0,
+            len: 0,
+            spare: 0,
+        }
     }
 }
 
@@ -194,7 +204,11 @@ impl Fifo {
         (slot, freed)
     }
     /// The newest acknowledgement of `flow` that waits, if any, gives its place to `slot`.
-    pub fn replace_ack<P: Copy + Default>(&self, pool: &mut Segments<P>, slot: Slot<P>) -> Option<P> {
+    pub fn replace_ack<P: Copy + Default>(
+        &self,
+        pool: &mut Segments<P>,
+        slot: Slot<P>,
+    ) -> Option<P> {
         let (mut at, mut place, mut found) = (self.head, self.head_at, None);
         for _ in 0..self.len {
             if place == SLOTS {

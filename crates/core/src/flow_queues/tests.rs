@@ -30,7 +30,8 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let class = prop_oneof![8 => Just(Class::Data), 1 => Just(Class::Ack), 1 => Just(Class::Control)];
+    let class =
+        prop_oneof![8 => Just(Class::Data), 1 => Just(Class::Ack), 1 => Just(Class::Control)];
     prop_oneof![
         12 => (0u32..6, 1u32..3_000, class).prop_map(|(flow, len, class)| Step::Arrive(flow, len, class)),
         5 => (1u32..5).prop_map(Step::Serve),
@@ -77,17 +78,31 @@ impl Model {
             assert!(is_news, "flow {flow} is told twice, pause: {is_pause}");
         }
     }
-    fn arrive(&mut self, queues: &mut Queues, now: Time, number: u32, (flow, len, class): (u32, u32, Class)) {
+    fn arrive(
+        &mut self,
+        queues: &mut Queues,
+        now: Time,
+        number: u32,
+        (flow, len, class): (u32, u32, Class),
+    ) {
         let verdict = queues.enqueue(now, &Arrival { class, ..packet(flow, number, len) });
         self.hear(queues);
         assert_eq!(verdict.is_told, self.told.contains(&flow));
         let is_ack = class == Class::Ack;
         match (verdict.outcome, class) {
-            (Outcome::Queued, Class::Data) => self.data.entry(flow).or_default().push_back((number, len)),
-            (Outcome::Queued, _) => self.control.entry(flow).or_default().push_back((number, is_ack)),
+            (Outcome::Queued, Class::Data) => {
+                self.data.entry(flow).or_default().push_back((number, len))
+            }
+            (Outcome::Queued, _) => {
+                self.control.entry(flow).or_default().push_back((number, is_ack))
+            }
             (Outcome::Coalesced(older), _) => {
                 let waiting = self.control.get_mut(&flow).expect("something waits");
-                let newest = waiting.iter_mut().rev().find(|(_, is_ack)| *is_ack).expect("an acknowledgement");
+                let newest = waiting
+                    .iter_mut()
+                    .rev()
+                    .find(|(_, is_ack)| *is_ack)
+                    .expect("an acknowledgement");
                 assert!(is_ack && newest.0 == older);
                 newest.0 = number;
             }
@@ -95,7 +110,10 @@ impl Model {
                 let number = queues.flows.find(hash(flow), flow).expect("it was told");
                 let room = queues.queues[queues.flows[number].queue as usize].data.room();
                 let no_slot = room == 0 && !queues.segments.clone().take(1, true);
-                assert!(no_slot || !queues.bytes.clone().take(u64::from(len), true), "there was memory");
+                assert!(
+                    no_slot || !queues.bytes.clone().take(u64::from(len), true),
+                    "there was memory"
+                );
                 assert!(verdict.is_told && verdict.rung == Rung::Source);
             }
             (Outcome::Hold, _) => {
@@ -113,7 +131,9 @@ impl Model {
         let Some(gone) = departure else {
             assert!(!has_control);
             let alone = queues.config.max_queues >= 6;
-            let stands = |(flow, waiting): (&u32, &VecDeque<_>)| waiting.is_empty() || self.held.contains(flow);
+            let stands = |(flow, waiting): (&u32, &VecDeque<_>)| {
+                waiting.is_empty() || self.held.contains(flow)
+            };
             assert!(!alone || self.data.iter().all(stands), "somebody may send");
             assert!(!self.held.is_empty() || self.bytes() == 0);
             return false;
@@ -237,8 +257,15 @@ struct Congested {
 
 fn congested() -> impl Strategy<Value = Congested> {
     let stalls = prop::collection::vec((0u64..4_000, 1u64..800), 0..4);
-    (1u32..20, 1u64..60, 64u32..=1_500, 2u64..12, stalls)
-        .prop_map(|(flows, feedback, len, service, stalls)| Congested { flows, feedback, len, service, stalls })
+    (1u32..20, 1u64..60, 64u32..=1_500, 2u64..12, stalls).prop_map(
+        |(flows, feedback, len, service, stalls)| Congested {
+            flows,
+            feedback,
+            len,
+            service,
+            stalls,
+        },
+    )
 }
 
 impl Congested {
@@ -252,7 +279,9 @@ impl Congested {
         let headroom = match kind {
             Headroom::None => Bytes(0),
             Headroom::OfFlows => way.of_flows(&flows),
-            Headroom::OfLink | Headroom::OfLinkApart => way.of_link(rate, &flows, &[Bytes(u64::from(self.len))]),
+            Headroom::OfLink | Headroom::OfLinkApart => {
+                way.of_link(rate, &flows, &[Bytes(u64::from(self.len))])
+            }
         };
         let config = Config {
             segments: 40,
@@ -296,7 +325,11 @@ impl Congested {
                     app_news.push_back((at + self.feedback, false));
                 }
             }
-            news.extend(signals(&mut queues).into_iter().map(|(flow, is_pause)| (at + self.feedback, flow, is_pause)));
+            news.extend(
+                signals(&mut queues)
+                    .into_iter()
+                    .map(|(flow, is_pause)| (at + self.feedback, flow, is_pause)),
+            );
         }
         assert!(queues.counters().departed > 0);
         queues.counters()
@@ -305,7 +338,8 @@ impl Congested {
 
 #[test]
 fn without_headroom_packets_are_refused() {
-    let case = Congested { flows: 8, feedback: 40, len: 1_500, service: 4, stalls: vec![(1_000, 500)] };
+    let case =
+        Congested { flows: 8, feedback: 40, len: 1_500, service: 4, stalls: vec![(1_000, 500)] };
     assert_eq!(case.run(Headroom::OfFlows).held, 0);
     let without = case.run(Headroom::None);
     assert!(without.held > 0, "{without:?}");
@@ -332,7 +366,10 @@ fn a_queue_grows_and_shrinks() {
         assert!(queues.segments_used() <= waiting + 11, "{} at {number}", queues.segments_used());
     }
     queues.expire(Time::from_ms(100));
-    assert_eq!((queues.segments_used(), queues.flow_count(), queues.dequeue(Time::ZERO)), (0, 0, None));
+    assert_eq!(
+        (queues.segments_used(), queues.flow_count(), queues.dequeue(Time::ZERO)),
+        (0, 0, None)
+    );
 }
 
 /// What lies in memory for 100,000 flows that sent and are silent is below 64 MiB, all lists
@@ -352,13 +389,16 @@ fn memory_follows_what_waits() {
     assert_eq!((queues.segments_used(), queues.flow_count()), (0, 0));
 
     let mut few = Queues::new(config, random());
-    (0..100).for_each(|flow| assert_eq!(few.enqueue(Time::ZERO, &packet(flow, 0, 64)).outcome, Outcome::Queued));
+    (0..100).for_each(|flow| {
+        assert_eq!(few.enqueue(Time::ZERO, &packet(flow, 0, 64)).outcome, Outcome::Queued)
+    });
     assert!(few.memory() < 300 << 10, "{} bytes", few.memory());
 }
 
 #[test]
 fn acknowledgements_pass_a_pause_and_are_bounded() {
-    let mut queues = Queues::new(Config { reserved: 1, segments: 4, ..Config::default() }, random());
+    let mut queues =
+        Queues::new(Config { reserved: 1, segments: 4, ..Config::default() }, random());
     queues.enqueue(Time::ZERO, &packet(1, 0, 1_500));
     queues.hold(Time::ZERO, hash(1), 1);
     assert_eq!(queues.dequeue(Time::ZERO), None);
@@ -370,7 +410,8 @@ fn acknowledgements_pass_a_pause_and_are_bounded() {
     assert_eq!(queues.enqueue(Time::ZERO, &newer).outcome, Outcome::Coalesced(64));
     let syn = Arrival { class: Class::Control, ..packet(1, 66, 84) };
     assert_eq!(queues.enqueue(Time::ZERO, &syn).outcome, Outcome::Hold);
-    let sent: Vec<u32> = std::iter::from_fn(|| queues.dequeue(Time::ZERO)).map(|gone| gone.packet).collect();
+    let sent: Vec<u32> =
+        std::iter::from_fn(|| queues.dequeue(Time::ZERO)).map(|gone| gone.packet).collect();
     assert_eq!(sent, (1..=63).chain([65]).collect::<Vec<_>>());
     queues.release(Time::ZERO, hash(1), 1);
     assert_eq!(queues.dequeue(Time::ZERO).map(|gone| gone.packet), Some(0));
@@ -379,9 +420,12 @@ fn acknowledgements_pass_a_pause_and_are_bounded() {
 /// The bound is on what waits, not on what has passed since the queue was empty.
 #[test]
 fn control_flows_through_a_queue_that_is_never_empty() {
-    let mut queues = Queues::new(Config { reserved: 2, segments: 0, ..Config::default() }, random());
+    let mut queues =
+        Queues::new(Config { reserved: 2, segments: 0, ..Config::default() }, random());
     let grant = |number| Arrival { class: Class::Control, ..packet(1, number, 84) };
-    (0..40).for_each(|number| assert_eq!(queues.enqueue(Time::ZERO, &grant(number)).outcome, Outcome::Queued));
+    (0..40).for_each(|number| {
+        assert_eq!(queues.enqueue(Time::ZERO, &grant(number)).outcome, Outcome::Queued)
+    });
     for number in 40..1_000 {
         assert_eq!(queues.enqueue(Time::ZERO, &grant(number)).outcome, Outcome::Queued, "{number}");
         assert_eq!(queues.dequeue(Time::ZERO).map(|gone| gone.packet), Some(number - 40));
@@ -404,7 +448,8 @@ fn control_never_waits_for_the_memory_of_data() {
 
 #[test]
 fn a_pause_of_a_shared_queue_names_all_its_flows() {
-    let config = Config { max_queues: 1, bytes: Bytes(1 << 20), cap: 10, batch: 1, ..Config::default() };
+    let config =
+        Config { max_queues: 1, bytes: Bytes(1 << 20), cap: 10, batch: 1, ..Config::default() };
     let mut queues = Queues::new(config, random());
     for number in 0..9 {
         queues.enqueue(Time::ZERO, &packet(number % 3, number, 1_500));
@@ -427,7 +472,13 @@ fn a_pause_of_a_shared_queue_names_all_its_flows() {
 /// named, and at last the source.
 #[test]
 fn exhaustion_goes_rung_by_rung() {
-    let config = Config { segments: 64, bytes: Bytes(30_000), headroom: Bytes(12_000), batch: 8, ..Config::default() };
+    let config = Config {
+        segments: 64,
+        bytes: Bytes(30_000),
+        headroom: Bytes(12_000),
+        batch: 8,
+        ..Config::default()
+    };
     let mut queues = Queues::new(config, random());
     for number in 0..20 {
         let flow = if number < 12 { 1 } else { 2 + number % 2 };
@@ -438,7 +489,11 @@ fn exhaustion_goes_rung_by_rung() {
     for number in 20..29 {
         rungs.push(queues.enqueue(Time::ZERO, &packet(4, number, 1_500)).rung);
     }
-    assert_eq!(signals(&mut queues), [(1, true), (4, true)], "the longest, and the one that arrives");
+    assert_eq!(
+        signals(&mut queues),
+        [(1, true), (4, true)],
+        "the longest, and the one that arrives"
+    );
     use Rung::*;
     assert_eq!(rungs, [Flows, Flows, Flows, Application, Application, Peer, Peer, Peer, Source]);
     assert_eq!(queues.counters().held, 1);

@@ -42,7 +42,8 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Sizes a segment's next packet, of which `rest` bytes were left; returns how many are left now.
+    /// Sizes a segment's next packet, of which `rest` bytes were left; returns how many are left
+    /// now.
     #[inline(always)]
     fn next(self, packet: &mut Packet, rest: u32) -> u32 {
         let payload = rest.min(self.mss);
@@ -97,7 +98,8 @@ pub struct EgressStages {
 
 impl EgressStages {
     fn is_empty(&self) -> bool {
-        let is_plain = !self.is_limited && !self.is_scheduled && !self.is_switched && self.place.is_none();
+        let is_plain =
+            !self.is_limited && !self.is_scheduled && !self.is_switched && self.place.is_none();
         is_plain && self.marker.is_none() && self.ranker.is_none() && self.label.is_none()
     }
 }
@@ -226,7 +228,9 @@ impl<K: Copy + Eq> Host<K> {
         wire: &mut W,
     ) {
         let Egress { queue, stages } = egress;
-        let Some(stages) = stages.as_deref_mut() else { return self.send(now, Some(egress), segment, cut, wire) };
+        let Some(stages) = stages.as_deref_mut() else {
+            return self.send(now, Some(egress), segment, cut, wire);
+        };
         let Segment { first: mut packet, len } = segment;
         let mut held = leave.filter(|leave| leave.at > now).map(|_| Vec::new());
         let (mut rest, mut departs, mut is_first) = (len, Time::MAX, true);
@@ -308,8 +312,8 @@ impl<K: Copy + Eq> Host<K> {
         self.send_one(now, packet, &leave, wire);
     }
 
-    /// A packet that TLT forces out of what was sent before. Returns what the limits make of it: where they refuse it
-    /// nothing was sent.
+    /// A packet that TLT forces out of what was sent before. Returns what the limits make of it:
+    /// where they refuse it nothing was sent.
     #[allow(clippy::too_many_arguments)]
     pub fn force<S: Stream, W: HostWire>(
         &mut self,
@@ -346,7 +350,13 @@ impl<K: Copy + Eq> Host<K> {
     }
 
     /// A packet that no connection here stands behind: an answer to a handshake or to a late copy.
-    pub fn put<W: HostWire>(&mut self, now: Time, packet: Packet, class: impl FnOnce() -> Option<u16>, wire: &mut W) {
+    pub fn put<W: HostWire>(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        class: impl FnOnce() -> Option<u16>,
+        wire: &mut W,
+    ) {
         let leave = self.ask_for_one(now, &packet, class);
         if leave.refused {
             return;
@@ -373,8 +383,14 @@ impl<K: Copy + Eq> Host<K> {
         self.nic.on_pause(now, frame, wire);
     }
 
-    /// What the limits make of one packet. Where nobody would keep it and they refuse it, it is gone, as in the kernel.
-    fn ask_for_one(&mut self, now: Time, packet: &Packet, class: impl FnOnce() -> Option<u16>) -> Leave {
+    /// What the limits make of one packet. Where nobody would keep it and they refuse it, it is
+    /// gone, as in the kernel.
+    fn ask_for_one(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        class: impl FnOnce() -> Option<u16>,
+    ) -> Leave {
         let Some(limit) = &mut self.limit else { return Leave::at_once(now) };
         let payload = u32::from(packet.payload);
         let seen = Seen {

@@ -1,9 +1,9 @@
 //! What one flow has waiting in its host's NIC.
 //!
 //! The bound is Linux's TCP Small Queues: a flow that has as much in the NIC as it may is not asked
-//! for more until one of its segments has left in full. So the queue pushes back before a segment is
-//! made ([`FlowQueue::room`]), and the segment joins it when it has passed all stages above. Segments
-//! are the transport's super-segments; the NIC cuts them.
+//! for more until one of its segments has left in full. So the queue pushes back before a segment
+//! is made ([`FlowQueue::room`]), and the segment joins it when it has passed all stages above.
+//! Segments are the transport's super-segments; the NIC cuts them.
 //!
 //! A virtual switch may hold a flow ([`FlowQueue::hold`]). Whoever sends asks for that first: it is
 //! a switch's hosts alone that have to.

@@ -37,7 +37,8 @@ impl MarkingCounters {
 
     /// By name.
     pub fn tell(&self, named: &mut Named) {
-        for (importance, sent) in ["unimportant", "important", "forced"].into_iter().zip(self.sent) {
+        for (importance, sent) in ["unimportant", "important", "forced"].into_iter().zip(self.sent)
+        {
             named.add(format!("{importance}_packets"), sent.packets);
             named.add(format!("{importance}_bytes"), sent.bytes);
         }
@@ -59,6 +60,7 @@ impl MarkingCounters {
 #[inline]
 pub(super) fn stamp(marker: &mut Marker, packet: &mut Packet, is_last: bool, ends_message: bool) {
     passes!(Importance);
-    let importance = marker.on_packet(packet.seq(), u32::from(packet.payload), is_last, ends_message);
+    let importance =
+        marker.on_packet(packet.seq(), u32::from(packet.payload), is_last, ends_message);
     packet.class = packet.class.with_importance(importance);
 }

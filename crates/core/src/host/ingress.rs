@@ -1,9 +1,9 @@
 //! Ingress: the stages between the link and an endpoint, in their order.
 //!
 //! What arrives waits in a ring for a poll, and for the core's work on it if that costs something.
-//! Receive offload merges it to segments. The ordering buffer of its connection holds what is early.
-//! The limit decides last, on what the endpoint would be handed, as the kernel's cgroup hook does:
-//! a merged segment is charged for all of its packets, and a refusal loses them all.
+//! Receive offload merges it to segments. The ordering buffer of its connection holds what is
+//! early. The limit decides last, on what the endpoint would be handed, as the kernel's cgroup hook
+//! does: a merged segment is charged for all of its packets, and a refusal loses them all.
 //!
 //! The endpoint is handed one segment at a time ([`Host::hand_up`]). It answers by the entrances of
 //! `egress` before it asks for the next, so the ordering buffer and the limit see where it stands.
@@ -129,7 +129,12 @@ impl<K: Copy + Eq> Arrival<K> {
     }
 
     /// The next segment that is in order, as far as that is restored.
-    fn next<F: Flows, W: HostWire>(&mut self, now: Time, flows: &mut F, wire: &mut W) -> Option<Received> {
+    fn next<F: Flows, W: HostWire>(
+        &mut self,
+        now: Time,
+        flows: &mut F,
+        wire: &mut W,
+    ) -> Option<Received> {
         loop {
             if let Some(received) = self.due.pop_front() {
                 return Some(received);
@@ -142,7 +147,9 @@ impl<K: Copy + Eq> Arrival<K> {
                 return Some(received);
             }
             let packet = *packet;
-            let Some(Expecting { next, ingress }) = flows.expecting(&packet) else { return Some(received) };
+            let Some(Expecting { next, ingress }) = flows.expecting(&packet) else {
+                return Some(received);
+            };
             let has_buffer = ingress.as_ref().is_some_and(|ingress| ingress.order.is_some());
             super::passes!(Order);
             if seq <= next && !has_buffer {
@@ -198,9 +205,17 @@ impl<K: Copy + Eq> Host<K> {
 
     /// What a connection's ordering buffer holds has waited long enough, unless the gap has filled
     /// since.
-    pub fn on_order<F: Flows, W: HostWire<Flow = K>>(&mut self, now: Time, flow: FlowId, flows: &mut F, wire: &mut W) {
+    pub fn on_order<F: Flows, W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        flows: &mut F,
+        wire: &mut W,
+    ) {
         let Some(arrival) = &mut self.arrival else { return };
-        let Some(ingress) = flows.receiving(flow).and_then(|it| it.ingress.as_deref_mut()) else { return };
+        let Some(ingress) = flows.receiving(flow).and_then(|it| it.ingress.as_deref_mut()) else {
+            return;
+        };
         let Some(order) = &mut ingress.order else { return };
         if order.expire(now, flow, &mut arrival.due, wire) {
             ingress.order = None;
@@ -222,7 +237,9 @@ impl<K: Copy + Eq> Host<K> {
                 }
                 return None;
             };
-            if arrival.is_limited && !self.limit.as_mut().is_none_or(|it| it.admits(now, received, flows, wire)) {
+            if arrival.is_limited
+                && !self.limit.as_mut().is_none_or(|it| it.admits(now, received, flows, wire))
+            {
                 continue;
             }
             // What a buffer has ordered is never out of order.
@@ -237,8 +254,8 @@ impl<K: Copy + Eq> Host<K> {
         }
     }
 
-    /// A core of the virtual switch has ended its round, a core of an application its service, or the
-    /// overlay's time has come, as `call` says. Whether [`Host::next_change`] is to be asked.
+    /// A core of the virtual switch has ended its round, a core of an application its service, or
+    /// the overlay's time has come, as `call` says. Whether [`Host::next_change`] is to be asked.
     pub fn on_switch<F: Flows, W: HostWire<Flow = K>>(
         &mut self,
         now: Time,
@@ -250,7 +267,9 @@ impl<K: Copy + Eq> Host<K> {
         let Some(switch) = &mut arrival.switch else { return false };
         match call {
             Call::Switch(core) => switch.on_round(now, core, &mut arrival.up, flows, wire),
-            Call::Application(port) => switch.on_application(now, port, &mut arrival.up, flows, wire),
+            Call::Application(port) => {
+                switch.on_application(now, port, &mut arrival.up, flows, wire)
+            }
             _ if !switch.on_overlay(now) => return false,
             _ => (),
         }
@@ -282,7 +301,9 @@ impl<K: Copy + Eq> Host<K> {
         to: HostId,
         wire: &mut W,
     ) -> u32 {
-        let Some(switch) = self.arrival.as_mut().and_then(|arrival| arrival.switch.as_mut()) else { return wants };
+        let Some(switch) = self.arrival.as_mut().and_then(|arrival| arrival.switch.as_mut()) else {
+            return wants;
+        };
         let admitted = switch.admit(now, class, flow, to, wants);
         switch.arm(now, wire);
         admitted
@@ -299,7 +320,9 @@ impl<K: Copy + Eq> Host<K> {
         to: HostId,
         wire: &mut W,
     ) {
-        let Some(switch) = self.arrival.as_mut().and_then(|arrival| arrival.switch.as_mut()) else { return };
+        let Some(switch) = self.arrival.as_mut().and_then(|arrival| arrival.switch.as_mut()) else {
+            return;
+        };
         switch.handed_down(now, class, (flow, packets), to);
         switch.arm(now, wire);
     }
@@ -351,7 +374,13 @@ impl Host {
 
 impl super::Limiter {
     /// Whether what has arrived may go up.
-    fn admits<F: Flows, W: HostWire>(&mut self, now: Time, received: Received, flows: &F, wire: &mut W) -> bool {
+    fn admits<F: Flows, W: HostWire>(
+        &mut self,
+        now: Time,
+        received: Received,
+        flows: &F,
+        wire: &mut W,
+    ) -> bool {
         let packet = &mut wire.packets()[received.id];
         let payload = u32::from(packet.payload);
         let seen = Seen {

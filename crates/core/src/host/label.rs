@@ -1,9 +1,9 @@
 //! Labels: every segment that a connection's end hands down gets a label and a flowcell.
 //!
-//! The label goes into [`Packet::entropy`], by which the fabric tells flows apart; the flowcell into a
-//! data packet's body. A pure acknowledgement needs none, since receive offload does not wait with it.
-//! Which labels there are changes over time; the driver knows ([`HostWire::labels`]). A flow that a
-//! central scheduler has placed has one label ([`super::Egress::pin`]).
+//! The label goes into [`Packet::entropy`], by which the fabric tells flows apart; the flowcell
+//! into a data packet's body. A pure acknowledgement needs none, since receive offload does not
+//! wait with it. Which labels there are changes over time; the driver knows ([`HostWire::labels`]).
+//! A flow that a central scheduler has placed has one label ([`super::Egress::pin`]).
 
 use super::{HostWire, passes};
 use crate::edge::Heard;
@@ -72,7 +72,13 @@ impl Label {
     /// Stamps the first packet of a segment that counts for so many bytes; the others are copied
     /// from it.
     #[inline(never)]
-    pub(super) fn stamp<W: HostWire>(&mut self, now: Time, packet: &mut Packet, bytes: u32, wire: &mut W) {
+    pub(super) fn stamp<W: HostWire>(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        bytes: u32,
+        wire: &mut W,
+    ) {
         passes!(Label);
         let labels = wire.labels(now, packet.src, packet.dst);
         let stamp = self.cell.stamp(now, labels.rule, bytes, labels.list);

@@ -1,16 +1,18 @@
 //! A host's limits: virtual queues, the classes of HTB, and what waits for its departure.
 //!
 //! A [`Limiter`] is one host's, both ways. On what leaves it decides by super-segments, where the
-//! kernel's cgroup hook sees them: the endpoint has them ready and nothing has cut them. What it gives
-//! a departure time waits in a qdisc, cut and stamped, until then. On what arrives it decides by the
-//! segments that receive offload and the ordering buffer let through.
+//! kernel's cgroup hook sees them: the endpoint has them ready and nothing has cut them. What it
+//! gives a departure time waits in a qdisc, cut and stamped, until then. On what arrives it decides
+//! by the segments that receive offload and the ordering buffer let through.
 //!
-//! Invariant: a segment that a virtual queue refuses was charged to nothing, and what waits leaves at
-//! its time, each flow in order. A class of HTB that is full refuses what the virtual queues have been
-//! charged for, as the qdisc behind the kernel's hook does.
+//! Invariant: a segment that a virtual queue refuses was charged to nothing, and what waits leaves
+//! at its time, each flow in order. A class of HTB that is full refuses what the virtual queues
+//! have been charged for, as the qdisc behind the kernel's hook does.
 
 use super::passes;
-use crate::limit::{Ask, Form, Length, Outcome, Scopes, Settings, State, Verdict, charge, wire_bytes};
+use crate::limit::{
+    Ask, Form, Length, Outcome, Scopes, Settings, State, Verdict, charge, wire_bytes,
+};
 use crate::packet::PacketId;
 use crate::random::Stream;
 use crate::units::Time;
@@ -200,7 +202,8 @@ impl Leave {
     }
 }
 
-/// Segments that wait for their departure, as packets: those of one segment, and the class of HTB that they wait in.
+/// Segments that wait for their departure, as packets: those of one segment, and the class of HTB
+/// that they wait in.
 type Held = (Vec<PacketId>, Option<u16>);
 
 /// All limits of a host.
@@ -222,8 +225,14 @@ pub struct Limiter {
 impl Limiter {
     /// Idle.
     pub fn new(config: LimiterConfig) -> Limiter {
-        let LimiterConfig { egress, ingress, classes, random, measured_from, headers, frame } = config;
-        let class = |config| Class { config, state: State::default(), waiting: 0, counts: LimitCounts::default() };
+        let LimiterConfig { egress, ingress, classes, random, measured_from, headers, frame } =
+            config;
+        let class = |config| Class {
+            config,
+            state: State::default(),
+            waiting: 0,
+            counts: LimitCounts::default(),
+        };
         Limiter {
             egress: Side::new(egress),
             ingress: Side::new(ingress),
@@ -243,7 +252,8 @@ impl Limiter {
         !self.ingress.limits.is_empty()
     }
 
-    /// Of a segment of so many bytes on the wire: those that are neither payload nor what every packet has.
+    /// Of a segment of so many bytes on the wire: those that are neither payload nor what every
+    /// packet has.
     pub(super) fn options(&self, bytes: u32, payload: u32, packets: u32) -> u32 {
         bytes.saturating_sub(payload + packets * (self.headers + self.frame))
     }
@@ -251,13 +261,27 @@ impl Limiter {
     /// Decides on a segment that wants to leave, and charges it unless it is refused.
     pub(super) fn leave(&mut self, now: Time, seen: &Seen) -> Leave {
         passes!(Limit);
-        let outcome = self.egress.decide(now, seen, self.headers, self.measured_from, &mut self.random);
+        let outcome =
+            self.egress.decide(now, seen, self.headers, self.measured_from, &mut self.random);
         let verdict = outcome.verdict;
         let mark = verdict.has(Verdict::CE);
-        let at = if outcome.send == 0 { now } else { Time::from_ns(outcome.send.saturating_sub(EPOCH)).max(now) };
-        let mut leave =
-            Leave { refused: verdict.has(Verdict::DROP), mark, reduce: verdict.has(Verdict::CWR), at, class: None };
-        let class = self.htb.iter_mut().enumerate().find(|(_, class)| covers(&class.config.classes, seen.class));
+        let at = if outcome.send == 0 {
+            now
+        } else {
+            Time::from_ns(outcome.send.saturating_sub(EPOCH)).max(now)
+        };
+        let mut leave = Leave {
+            refused: verdict.has(Verdict::DROP),
+            mark,
+            reduce: verdict.has(Verdict::CWR),
+            at,
+            class: None,
+        };
+        let class = self
+            .htb
+            .iter_mut()
+            .enumerate()
+            .find(|(_, class)| covers(&class.config.classes, seen.class));
         if let Some((number, class)) = class
             && !leave.refused
         {
@@ -276,7 +300,10 @@ impl Limiter {
     /// Decides on a segment that has arrived.
     pub(super) fn arrive(&mut self, now: Time, seen: &Seen) -> Verdict {
         passes!(LimitUp);
-        let verdict = self.ingress.decide(now, seen, self.headers, self.measured_from, &mut self.random).verdict;
+        let verdict = self
+            .ingress
+            .decide(now, seen, self.headers, self.measured_from, &mut self.random)
+            .verdict;
         if verdict.has(Verdict::CE) && seen.ecn == 2 {
             self.marked += u64::from(seen.packets);
         }
@@ -325,10 +352,16 @@ impl Side {
     fn new(config: SideConfig) -> Side {
         let scopes = Scopes::new(config.queues.iter().map(|queue| queue.settings));
         let meter = |config| Meter { config, counts: LimitCounts::default() };
-        Side { limits: config.limits, scopes, meters: config.queues.into_iter().map(meter).collect(), ids: Vec::new() }
+        Side {
+            limits: config.limits,
+            scopes,
+            meters: config.queues.into_iter().map(meter).collect(),
+            ids: Vec::new(),
+        }
     }
 
-    /// What core has counted of verdicts (of those that are only observed, too), and what the meters have.
+    /// What core has counted of verdicts (of those that are only observed, too), and what the
+    /// meters have.
     fn counts(&self, ingress: bool) -> Vec<(u16, bool, LimitCounts)> {
         let both = self.meters.iter().zip(&self.scopes.scopes).map(|(meter, scope)| {
             let c = &scope.counts;
@@ -349,7 +382,14 @@ impl Side {
         both.collect()
     }
 
-    fn decide(&mut self, now: Time, seen: &Seen, headers: u32, measured_from: Time, random: &mut Stream) -> Outcome {
+    fn decide(
+        &mut self,
+        now: Time,
+        seen: &Seen,
+        headers: u32,
+        measured_from: Time,
+        random: &mut Stream,
+    ) -> Outcome {
         self.ids.clear();
         for limit in self.limits.iter().filter(|limit| covers(&limit.classes, seen.class)) {
             for id in &limit.queues {
@@ -367,7 +407,8 @@ impl Side {
             Length::Wire => wire_bytes(bytes, seen.packets, headers, meter.config.framing),
         };
         let rtt = (seen.srtt.as_ps() / 1_000_000).min(u64::from(u32::MAX)) as u32;
-        let ask = Ask { bytes, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn, share: 0 };
+        let ask =
+            Ask { bytes, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn, share: 0 };
         let at = now.as_ps() / 1000 + EPOCH;
         let outcome = self.scopes.decide(&self.ids, at, &ask, random.bits() as u32);
         for &id in &self.ids {
@@ -407,9 +448,22 @@ impl LimitCounts {
 impl Class {
     /// A segment joins the queue, if there is room: when it leaves.
     fn enter(&mut self, now: Time, seen: &Seen, headers: u32, measured_from: Time) -> Option<Time> {
-        let charged = wire_bytes(seen.payload + headers + seen.options, seen.packets, headers, self.config.framing);
+        let charged = wire_bytes(
+            seen.payload + headers + seen.options,
+            seen.packets,
+            headers,
+            self.config.framing,
+        );
         let rtt = (seen.srtt.as_ps() / 1_000_000).min(u64::from(u32::MAX)) as u32;
-        let ask = Ask { bytes: charged, charged, in_flight: seen.in_flight, rtt, tcp: 1, ecn: seen.ecn, share: 0 };
+        let ask = Ask {
+            bytes: charged,
+            charged,
+            in_flight: seen.in_flight,
+            rtt,
+            tcp: 1,
+            ecn: seen.ecn,
+            share: 0,
+        };
         self.counts.packets += 1;
         self.counts.bytes += u64::from(charged);
         self.counts.decided += 1;
@@ -420,8 +474,10 @@ impl Class {
             return None;
         }
         let at = now.as_ps() / 1000 + EPOCH;
-        let departs =
-            Time::from_ns(charge(&mut self.state, &self.config.settings, at, charged).send.max(at) - EPOCH).max(now);
+        let departs = Time::from_ns(
+            charge(&mut self.state, &self.config.settings, at, charged).send.max(at) - EPOCH,
+        )
+        .max(now);
         self.counts.pass(&ask, now >= measured_from);
         self.counts.credit_sum += credit(&self.config.settings, &self.state, at);
         self.counts.waited += departs.saturating_sub(now);

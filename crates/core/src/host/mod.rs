@@ -23,8 +23,8 @@
 //! It is passive, as the switch is: a driver owns time, links and endpoints, and calls the
 //! entrances of `egress` and `ingress`. The node answers through [`HostWire`]. Two of its answers
 //! are what an entrance returns, since the endpoint has to hear them before it goes on: a refusal
-//! ([`Host::ask`]), after which the endpoint keeps its segment, and what goes up ([`Host::hand_up`]),
-//! which the endpoint answers before it is given the next.
+//! ([`Host::ask`]), after which the endpoint keeps its segment, and what goes up
+//! ([`Host::hand_up`]), which the endpoint answers before it is given the next.
 //!
 //! A host says what it has when it is made, and a connection does by what it holds: an [`Egress`]
 //! where it sends, an [`Ingress`] where it receives, or nothing. Where there is nothing the way is
@@ -121,8 +121,8 @@ pub trait HostWire {
     fn headers(&mut self, id: PacketId) -> Option<gro::Arrival<Self::Flow>>;
     /// Makes one of the packets of a segment.
     fn merge(&mut self, released: gro::Released<'_, Self::Flow, PacketId>) -> Received;
-    /// When a packet had come that a poll takes. To the kernel that is the poll; a driver that knows
-    /// better says so, or polls that are late would hide how far paths differ.
+    /// When a packet had come that a poll takes. To the kernel that is the poll; a driver that
+    /// knows better says so, or polls that are late would hide how far paths differ.
     fn came(&mut self, now: Time, _: PacketId) -> Time {
         now
     }
@@ -136,7 +136,14 @@ pub trait HostWire {
         false
     }
     /// A poll took these packets (none: it was the timer), and the offload let those up.
-    fn polled(&mut self, _now: Time, _taken: Vec<Packet>, _up: &[Received], _counters: &gro::Counters) {}
+    fn polled(
+        &mut self,
+        _now: Time,
+        _taken: Vec<Packet>,
+        _up: &[Received],
+        _counters: &gro::Counters,
+    ) {
+    }
 }
 
 /// What a host is made of.
@@ -171,7 +178,8 @@ impl<K: Copy + Eq> Host<K> {
         Host { nic: config.nic, arrival, limit }
     }
 
-    /// Whether anything limits what leaves it. Then [`Host::ask`] comes before [`Host::send_staged`].
+    /// Whether anything limits what leaves it. Then [`Host::ask`] comes before
+    /// [`Host::send_staged`].
     pub fn is_limited(&self) -> bool {
         self.limit.is_some()
     }

@@ -11,8 +11,8 @@ use crate::switch::pause::{PauseFrame, PauseTarget};
 use crate::switch::port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use crate::units::Time;
 
-/// A NIC's transmit queue, with random numbers for a marking that draws. The large kind is the usual
-/// one, and every packet's: it is not behind a pointer.
+/// A NIC's transmit queue, with random numbers for a marking that draws. The large kind is the
+/// usual one, and every packet's: it is not behind a pointer.
 #[allow(clippy::large_enum_variant)]
 pub enum Nic {
     /// First come, first served: a departure is known on arrival.
@@ -45,13 +45,15 @@ impl Nic {
     pub(super) fn offer<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) -> Offered {
         passes!(Nic);
         let refused = match self {
-            Nic::Fast(port, random) => match port.offer(now, &mut wire.packets()[id], &Terms::plain(random)) {
-                Ok(departs) => {
-                    wire.transmit(id, departs);
-                    return Offered::Departs(departs);
+            Nic::Fast(port, random) => {
+                match port.offer(now, &mut wire.packets()[id], &Terms::plain(random)) {
+                    Ok(departs) => {
+                        wire.transmit(id, departs);
+                        return Offered::Departs(departs);
+                    }
+                    Err(reason) => reason,
                 }
-                Err(reason) => reason,
-            },
+            }
             Nic::General(inner) => {
                 let (port, memory, random) = &mut **inner;
                 match port.offer(now, id, &mut wire.packets()[id], memory, &Terms::plain(random)) {

@@ -7,9 +7,9 @@
 //! What a segment's packets are to the transport is one packet as large as all of them: one
 //! acknowledgement answers it, and order is counted in segments.
 //!
-//! Packets merge if ECN, importance, priority, TTL and the millisecond in which they were handed down
-//! are the same: TOS, TTL and the timestamp option of a real one. A subflow of an MPTCP is a flow here,
-//! and its packets merge if they continue one another in the stream, too.
+//! Packets merge if ECN, importance, priority, TTL and the millisecond in which they were handed
+//! down are the same: TOS, TTL and the timestamp option of a real one. A subflow of an MPTCP is a
+//! flow here, and its packets merge if they continue one another in the stream, too.
 //!
 //! Invariant: of a segment's packets one is left in the pool, which is the segment.
 
@@ -56,8 +56,8 @@ pub fn headers(packets: &Packets, id: PacketId) -> gro::Arrival<Flow> {
     }
 }
 
-/// Makes one packet of a segment's. The handles that come back are free from now on: the offload has
-/// forgotten them.
+/// Makes one packet of a segment's. The handles that come back are free from now on: the offload
+/// has forgotten them.
 pub fn merge(released: Released<'_, Flow, PacketId>, packets: &mut Packets) -> Received {
     let (first, others) = (released.packets[0], &released.packets[1..]);
     let (mut flags, mut bytes) = (packets[first].flags, u32::from(packets[first].size));

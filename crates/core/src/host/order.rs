@@ -1,7 +1,7 @@
 //! Order: the ordering buffer between receive offload and the transport, with its timer.
 //!
-//! A connection has a buffer from its first packet that is early to a timer that finds nothing held,
-//! so a packet in order touches none.
+//! A connection has a buffer from its first packet that is early to a timer that finds nothing
+//! held, so a packet in order touches none.
 //!
 //! Invariant: while a packet is held its timer is due no later than its deadline, and a connection
 //! without a buffer has handed up all that has arrived.

@@ -9,7 +9,10 @@ use crate::units::Time;
 #[inline]
 pub(super) fn stamp(ranker: &mut Ranker, now: Time, packet: &mut Packet, stream: &impl Stream) {
     passes!(Rank);
-    let (again, written, acked) = (packet.has(flags::RETRANSMISSION), stream.written(), stream.acked());
-    packet.rank =
-        ranker.rank(now, &Outbound { seq: packet.seq(), len: u32::from(packet.payload), again, written, acked });
+    let (again, written, acked) =
+        (packet.has(flags::RETRANSMISSION), stream.written(), stream.acked());
+    packet.rank = ranker.rank(
+        now,
+        &Outbound { seq: packet.seq(), len: u32::from(packet.payload), again, written, acked },
+    );
 }

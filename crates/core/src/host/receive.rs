@@ -1,31 +1,31 @@
 //! The receive rings of a host, and the cores that work on them (`host.receive-cpu`).
 //!
-//! A packet that comes to an idle ring calls a poll after the coalescing time. A poll takes what the
-//! ring holds, up to the budget; while something is left another follows at once, as the kernel's
-//! does. Rings are known by number, and flows are spread over them by hash; each ring is worked on by
-//! one core. Without cores polls take no time.
+//! A packet that comes to an idle ring calls a poll after the coalescing time. A poll takes what
+//! the ring holds, up to the budget; while something is left another follows at once, as the
+//! kernel's does. Rings are known by number, and flows are spread over them by hash; each ring is
+//! worked on by one core. Without cores polls take no time.
 //!
 //! **With cores.** A poll takes what waits, up to its budget, and the core works on it: so much for
-//! each packet, for each byte of payload, and for each segment that goes up. While it works no poll of
-//! its rings begins, and what arrives waits in the ring, which has a bound. A poll that took its whole
-//! budget is followed by another at once; after any other the interrupt is armed again, and comes the
-//! coalescing time after the first packet that waits did, or when the core is free, if that is later:
-//! as the kernel's polls do.
+//! each packet, for each byte of payload, and for each segment that goes up. While it works no poll
+//! of its rings begins, and what arrives waits in the ring, which has a bound. A poll that took its
+//! whole budget is followed by another at once; after any other the interrupt is armed again, and
+//! comes the coalescing time after the first packet that waits did, or when the core is free, if
+//! that is later: as the kernel's polls do.
 //!
 //! **When segments go up.** All at the end of the work on their poll, in their order. In the kernel
-//! each goes up within the poll, most of them when it ends: the wait that the whole of a poll's work
-//! makes is in every segment's delay, and none is acknowledged before it was paid for. What the
-//! offload decides is decided when the poll begins, as without costs: the time that its own work takes
-//! is not to be taken for reordering. What a segment costs because the transport finds it out of order
-//! is known only then; the core stays busy for it, after the answers have left.
+//! each goes up within the poll, most of them when it ends: the wait that the whole of a poll's
+//! work makes is in every segment's delay, and none is acknowledged before it was paid for. What
+//! the offload decides is decided when the poll begins, as without costs: the time that its own
+//! work takes is not to be taken for reordering. What a segment costs because the transport finds
+//! it out of order is known only then; the core stays busy for it, after the answers have left.
 //!
 //! A timer of the offload that comes while the core works waits until it is free; its segments cost
-//! what others do. Acknowledgements are packets and segments like data, without payload. Sending costs
-//! nothing.
+//! what others do. Acknowledgements are packets and segments like data, without payload. Sending
+//! costs nothing.
 //!
 //! Invariant: a core does one thing at a time; every packet that a poll took goes up once, when the
-//! work on it is done; while something is held a timer is due no later than its deadline, or than the
-//! core is free.
+//! work on it is done; while something is held a timer is due no later than its deadline, or than
+//! the core is free.
 
 use super::ingress::Received;
 use super::offload::{self, Flow};
@@ -42,21 +42,23 @@ crate::params! {
     /// published processor shares (docs/reproduce-presto.md has the arithmetic); they are
     /// calibrated, not measured.
     pub struct ReceiveCpuParams {
-        /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated; its division from the work
-        /// for a byte is ours.
+        /// Work for a packet that a poll takes: descriptor, buffer, headers. Source: calibrated;
+        /// its division from the work for a byte is ours.
         #[within(0..=1_000_000_000)]
         pub per_packet: Time = Time::from_ns(400),
         /// Work for a byte of payload: checksum and copy. Source: ours, 4 GB/s.
         #[within(0..=1_000_000)]
         pub per_byte: Time = Time::from_ps(250),
-        /// Work for a segment that goes up: the stack, the acknowledgement, the wake-up. Source: calibrated.
+        /// Work for a segment that goes up: the stack, the acknowledgement, the wake-up. Source:
+        /// calibrated.
         #[within(0..=1_000_000_000)]
         pub per_segment: Time = Time::from_ns(1_182),
-        /// Work on top for a segment that the transport finds out of order: it is queued, and answered by a duplicate
-        /// acknowledgement. Source: calibrated.
+        /// Work on top for a segment that the transport finds out of order: it is queued, and
+        /// answered by a duplicate acknowledgement. Source: calibrated.
         #[within(0..=1_000_000_000)]
         pub per_out_of_order: Time = Time::from_ns(3_204),
-        /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a common driver's default.
+        /// Packets that may wait for a poll; what comes beyond is dropped (receive-ring). Source: a
+        /// common driver's default.
         #[within(1..=1_000_000)]
         pub ring: u32 = 512,
         /// Cores of a host, each with a ring of its own; a hash spreads flows over them. Source:
@@ -105,7 +107,14 @@ impl ReceiveConfig {
             OffloadParams::Stock(p) => (p.budget, p.coalescing),
             OffloadParams::Presto(p) => (p.budget, p.coalescing),
         };
-        polls.then(|| ReceiveConfig { offload: offload.clone(), budget, coalescing, rings, cores, measured_from })
+        polls.then(|| ReceiveConfig {
+            offload: offload.clone(),
+            budget,
+            coalescing,
+            rings,
+            cores,
+            measured_from,
+        })
     }
 }
 
@@ -136,10 +145,12 @@ pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut
         return;
     }
     let named = counters.of("receive-cpu");
-    let share = |core: &CoreCounts| core.busy.as_ps() as u128 * 1_000_000 / measured.as_ps().max(1) as u128;
+    let share =
+        |core: &CoreCounts| core.busy.as_ps() as u128 * 1_000_000 / measured.as_ps().max(1) as u128;
     let by_host = cores.chunk_by(|(one, _), (next, _)| one == next);
     let hosts = by_host.map(|host| host.iter().map(|(_, core)| *core).collect::<Vec<_>>());
-    let (receiving, others): (Vec<_>, Vec<_>) = hosts.partition(|host| host.iter().any(|core| core.bytes > 0));
+    let (receiving, others): (Vec<_>, Vec<_>) =
+        hosts.partition(|host| host.iter().any(|core| core.bytes > 0));
     named.add("receiving-hosts", receiving.len() as u64);
     let (receiving, others) = (receiving.concat(), others.concat());
     let shares = || receiving.iter().map(share);
@@ -190,7 +201,8 @@ impl Core {
     /// Begins to work on what a poll of a ring took, or a timer: on packets, payload, and segments.
     fn begin(&mut self, now: Time, ring: u16, packets: u64, bytes: u64, segments: u64) {
         let costs = &self.costs;
-        let work = costs.per_packet * packets + costs.per_byte * bytes + costs.per_segment * segments;
+        let work =
+            costs.per_packet * packets + costs.per_byte * bytes + costs.per_segment * segments;
         self.works_on = Some(ring);
         self.spend(now, work);
         if now >= self.measured_from {
@@ -380,7 +392,12 @@ impl<K: Copy + Eq> Receive<K> {
     }
 
     /// A packet has arrived.
-    pub(super) fn on_arrival<W: HostWire<Flow = K>>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+    pub(super) fn on_arrival<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        id: PacketId,
+        wire: &mut W,
+    ) {
         let ring = self.ring_of(wire.packets()[id].flow);
         passes!(Ring);
         if let Some(core) = self.core_of(ring as u16) {
@@ -412,7 +429,11 @@ impl<K: Copy + Eq> Receive<K> {
         let ring = &mut self.rings[ring as usize];
         let taken = wire.records_polls().then(|| {
             let pool = wire.packets();
-            ring.waiting.iter().take(ring.budget as usize).map(|id| pool[*id]).collect::<Vec<Packet>>()
+            ring.waiting
+                .iter()
+                .take(ring.budget as usize)
+                .map(|id| pool[*id])
+                .collect::<Vec<Packet>>()
         });
         ring.poll(now, wire);
         ring.is_called = !ring.waiting.is_empty();
@@ -443,7 +464,13 @@ impl<K: Copy + Eq> Receive<K> {
     }
 
     /// A poll of a ring, whose packets cost a core work.
-    fn begin_poll<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
+    fn begin_poll<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        ring: u16,
+        number: u16,
+        wire: &mut W,
+    ) {
         let (ring, core) = (&mut self.rings[ring as usize], &mut self.cores[number as usize]);
         if core.works_on.is_some() {
             ring.polls_again = true;
@@ -461,7 +488,13 @@ impl<K: Copy + Eq> Receive<K> {
     }
 
     /// The timer of what a ring's offload holds, which costs a core work.
-    fn begin_flush<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, number: u16, wire: &mut W) {
+    fn begin_flush<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        ring: u16,
+        number: u16,
+        wire: &mut W,
+    ) {
         let (ring, core) = (&mut self.rings[ring as usize], &mut self.cores[number as usize]);
         if core.works_on.is_some() {
             return; // the timer is armed again when it has worked
@@ -526,7 +559,12 @@ impl<K: Copy + Eq> Receive<K> {
     }
 
     /// Lets go all that waits or is held, whatever cores work on.
-    pub(super) fn drain<W: HostWire<Flow = K>>(&mut self, now: Time, up: &mut VecDeque<Received>, wire: &mut W) {
+    pub(super) fn drain<W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        up: &mut VecDeque<Received>,
+        wire: &mut W,
+    ) {
         for ring in &mut self.rings {
             ring.drain(now, wire);
             up.append(&mut ring.up);

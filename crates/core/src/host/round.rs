@@ -76,12 +76,17 @@ impl Round {
 
     /// The slot whose turn it is among those that `may` names, and the priorities that
     /// `may_ring` does: the highest priority first.
-    pub fn next(&self, mut may_ring: impl FnMut(u8) -> bool, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub fn next(
+        &self,
+        mut may_ring: impl FnMut(u8) -> bool,
+        mut may: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
         for (priority, ring) in self.rings.iter().enumerate().rev() {
             if ring.ready.is_empty() || !may_ring(priority as u8) {
                 continue;
             }
-            let after = ring.ready.range((Bound::Excluded((ring.last, u32::MAX)), Bound::Unbounded));
+            let after =
+                ring.ready.range((Bound::Excluded((ring.last, u32::MAX)), Bound::Unbounded));
             let upto = ring.ready.range(..=(ring.last, u32::MAX));
             if let Some((_, slot)) = after.chain(upto).find(|(_, slot)| may(*slot)) {
                 return Some(*slot);
@@ -142,7 +147,8 @@ mod tests {
             round.serve(0, served);
             let place = 9;
             round.put(0, (place, place), true);
-            waited += std::iter::from_fn(|| next(&mut round)).take_while(|slot| *slot != place).count();
+            waited +=
+                std::iter::from_fn(|| next(&mut round)).take_while(|slot| *slot != place).count();
         }
         assert_eq!(waited, 28);
     }

@@ -43,7 +43,8 @@ fn us(n: u64) -> Time {
     Time::from_us(n)
 }
 
-const RULE: Rule = Rule { opening: Opening::Bytes(1 << 16), order: Order::RoundRobin, is_first: true };
+const RULE: Rule =
+    Rule { opening: Opening::Bytes(1 << 16), order: Order::RoundRobin, is_first: true };
 const CUT: Cut = Cut { mss: 1460, header: 40, headers: HEADERS };
 
 /// What a host asks of the world, and its one connection.
@@ -153,7 +154,10 @@ impl Stream for Untouched {
 fn nic(is_fast: bool) -> Nic {
     let rate = Rate::from_gbps(10);
     let site = PortSite { rate, ..PortSite::default() };
-    let buffer = BufferParams::PerPort(PerPortParams { size: Auto::Given(None).into(), ..PerPortParams::default() });
+    let buffer = BufferParams::PerPort(PerPortParams {
+        size: Auto::Given(None).into(),
+        ..PerPortParams::default()
+    });
     let capacity = Capacity::new(&buffer, &site);
     let config = PortConfig {
         rate,
@@ -167,9 +171,15 @@ fn nic(is_fast: bool) -> Nic {
 
 /// One limit of this rate on what leaves and what arrives.
 fn limits(mbps: u64, classes: Vec<ClassConfig>) -> LimiterConfig {
-    let params = LimitParams { rate: Rate(mbps * 1_000_000), form: Form::Credit, ..LimitParams::default() };
+    let params =
+        LimitParams { rate: Rate(mbps * 1_000_000), form: Form::Credit, ..LimitParams::default() };
     let side = || SideConfig {
-        queues: vec![QueueConfig { limit: 0, settings: params.settings(), length: params.length, framing: 14 }],
+        queues: vec![QueueConfig {
+            limit: 0,
+            settings: params.settings(),
+            length: params.length,
+            framing: 14,
+        }],
         limits: vec![LimitConfig { classes: None, queues: vec![0] }],
     };
     LimiterConfig {
@@ -201,7 +211,8 @@ fn receive(rings: u16, cores: Option<u16>) -> ReceiveConfig {
     ReceiveConfig {
         rings,
         cores: cores.map(|cores| (cores, ReceiveCpuParams::default())),
-        ..ReceiveConfig::new(&OffloadParams::Stock(StockGroParams::default()), None, Time::ZERO).expect("polls")
+        ..ReceiveConfig::new(&OffloadParams::Stock(StockGroParams::default()), None, Time::ZERO)
+            .expect("polls")
     }
 }
 
@@ -246,7 +257,11 @@ const SYN_ACK: Body = Body::SynAck { slot: 0 };
 
 /// A data packet of the connection, the `n`-th.
 fn data(n: u64) -> Packet {
-    Packet { payload: 1460, size: 1500, ..packet(Body::Data { seq: n * 1460, slot: 0, flowcell: 0 }) }
+    Packet {
+        payload: 1460,
+        size: 1500,
+        ..packet(Body::Data { seq: n * 1460, slot: 0, flowcell: 0 })
+    }
 }
 
 fn seen(payload: u32) -> Seen {

@@ -1,27 +1,29 @@
-//! Importance: *is this packet important?* Hosts mark the few packets whose loss would cause a timeout.
+//! Importance: *is this packet important?* Hosts mark the few packets whose loss would cause a
+//! timeout.
 //!
 //! | file | for |
 //! |---|---|
 //! | `window` | transports with a window (TCP, HPCC, IRN): one important packet in flight, always |
 //! | `rate` | transports without an ACK clock: the last packet of a message, the first after going back |
 //!
-//! Follows TLT (Lim, Bai, Zhu, Jung, Han: Towards timeout-less transport in commodity datacenter networks, EuroSys 2021) and
-//! its authors' published simulators. A drop causes a timeout only where nothing that arrives later tells the sender of
-//! it. So it is enough that one data packet a flow, or the acknowledgement of one, is in the network and cannot be dropped:
-//! what was sent before it and is not acknowledged by its echo is lost, and the sender knows within two round trips.
-//! Switches that know two colors ([`Importance::color`](crate::Importance::color)) drop the others beyond a threshold and so keep room
-//! for these.
+//! Follows TLT (Lim, Bai, Zhu, Jung, Han: Towards timeout-less transport in commodity datacenter
+//! networks, EuroSys 2021) and its authors' published simulators. A drop causes a timeout only
+//! where nothing that arrives later tells the sender of it. So it is enough that one data packet a
+//! flow, or the acknowledgement of one, is in the network and cannot be dropped: what was sent
+//! before it and is not acknowledged by its echo is lost, and the sender knows within two round
+//! trips. Switches that know two colors ([`Importance::color`](crate::Importance::color)) drop the
+//! others beyond a threshold and so keep room for these.
 //!
 //! A receiver needs no state: it answers an important packet at once, with an echo
-//! ([`Importance::echo`](crate::Importance::echo)). Data on the way back never carries one. Transports without
-//! an ACK clock have no echoes.
+//! ([`Importance::echo`](crate::Importance::echo)). Data on the way back never carries one.
+//! Transports without an ACK clock have no echoes.
 //!
-//! TLT changes no window and no rate. It marks, sometimes forces out a packet that the transport would not have sent, and
-//! reads echoes. All of it is free of clocks and I/O: the same machine can mark the traffic of an unmodified TCP at the
-//! host's edge.
+//! TLT changes no window and no rate. It marks, sometimes forces out a packet that the transport
+//! would not have sent, and reads echoes. All of it is free of clocks and I/O: the same machine can
+//! mark the traffic of an unmodified TCP at the host's edge.
 //!
-//! Invariant: while a flow has data unacknowledged, an important data packet of it is in flight, or its echo is, or the
-//! sender is about to send one.
+//! Invariant: while a flow has data unacknowledged, an important data packet of it is in flight, or
+//! its echo is, or the sender is about to send one.
 
 mod rate;
 mod window;
@@ -37,7 +39,8 @@ crate::params! {
     pub struct AlikeParams {}
 }
 
-const ALIKE: About = About { summary: "all packets are alike", source: "", needs: &[], breaks: &[], restores: &[] };
+const ALIKE: About =
+    About { summary: "all packets are alike", source: "", needs: &[], breaks: &[], restores: &[] };
 const WINDOW: About = About {
     summary: "one data packet a flow is important, and its echo: what was sent before it and is not echoed is lost",
     source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys 2021",
@@ -65,16 +68,20 @@ pub enum Marker {
 }
 
 impl Marker {
-    /// Of a new flow, if any of its packets is important. `has_clock`: acknowledgements let packets out.
+    /// Of a new flow, if any of its packets is important. `has_clock`: acknowledgements let packets
+    /// out.
     pub fn of(params: &ImportanceParams, has_clock: bool) -> Option<Marker> {
         match params {
             ImportanceParams::None(_) => None,
-            ImportanceParams::Tlt(params) if has_clock => Some(Marker::Window(WindowMarker::new(params))),
+            ImportanceParams::Tlt(params) if has_clock => {
+                Some(Marker::Window(WindowMarker::new(params)))
+            }
             ImportanceParams::Tlt(params) => Some(Marker::Rate(RateMarker::new(params))),
         }
     }
 
-    /// The same of a queue pair: its clock starts with its first packet, unless something else is written.
+    /// The same of a queue pair: its clock starts with its first packet, unless something else is
+    /// written.
     pub fn of_queue_pair(params: &ImportanceParams, has_clock: bool) -> Option<Marker> {
         match params {
             ImportanceParams::Tlt(params) if params.first == First::Auto => {
@@ -85,9 +92,16 @@ impl Marker {
         }
     }
 
-    /// A data packet `[seq, seq + len)` leaves. `last`: the transport can send nothing after it for now.
+    /// A data packet `[seq, seq + len)` leaves. `last`: the transport can send nothing after it for
+    /// now.
     #[inline]
-    pub fn on_packet(&mut self, seq: u64, len: u32, last: bool, ends_message: bool) -> packet::Importance {
+    pub fn on_packet(
+        &mut self,
+        seq: u64,
+        len: u32,
+        last: bool,
+        ends_message: bool,
+    ) -> packet::Importance {
         match self {
             Marker::Window(marker) => marker.on_packet(seq, len, last),
             Marker::Rate(marker) => marker.on_packet(len, ends_message),
@@ -96,14 +110,21 @@ impl Marker {
 
     /// An acknowledgement has come ([`WindowMarker::on_ack`]); whether the transport may see it.
     #[inline]
-    pub fn on_ack(&mut self, importance: packet::Importance, ack: u64, sacked: &[(u64, u64)], una: u64) -> bool {
+    pub fn on_ack(
+        &mut self,
+        importance: packet::Importance,
+        ack: u64,
+        sacked: &[(u64, u64)],
+        una: u64,
+    ) -> bool {
         match self {
             Marker::Window(marker) => marker.on_ack(importance, ack, sacked, una),
             Marker::Rate(_) => true,
         }
     }
 
-    /// What is to be sent in the place of the next packet of a recovery ([`WindowMarker::instead`]).
+    /// What is to be sent in the place of the next packet of a recovery
+    /// ([`WindowMarker::instead`]).
     pub fn instead(&mut self, seq: u64, mss: u32) -> Option<Forced> {
         match self {
             Marker::Window(marker) => marker.instead(seq, mss),
@@ -120,7 +141,8 @@ impl Marker {
         }
     }
 
-    /// What was to be forced out was refused at its own host, and never sent ([`WindowMarker::on_refusal`]).
+    /// What was to be forced out was refused at its own host, and never sent
+    /// ([`WindowMarker::on_refusal`]).
     pub fn on_refusal(&mut self, forced: &Forced) {
         if let Marker::Window(marker) = self {
             marker.on_refusal(forced);

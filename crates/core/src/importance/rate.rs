@@ -1,7 +1,9 @@
-//! TLT for transports that send at a rate (DCQCN with go-back-N, TIMELY): there is no ACK clock, and a timeout comes only of
-//! a lost tail, or of a lost first retransmission while further NACKs are suppressed. So those two are important.
+//! TLT for transports that send at a rate (DCQCN with go-back-N, TIMELY): there is no ACK clock,
+//! and a timeout comes only of a lost tail, or of a lost first retransmission while further NACKs
+//! are suppressed. So those two are important.
 //!
-//! Invariant: the last packet of a message and the first after going back are always important, each time they are sent.
+//! Invariant: the last packet of a message and the first after going back are always important,
+//! each time they are sent.
 
 use super::{Sent, TltParams};
 use crate::packet::Importance;

@@ -34,14 +34,24 @@ fn the_clock_starts_with_the_last_or_the_first_of_the_initial_window() {
 /// What is written holds for queue pairs, too; what is not follows the kind of flow.
 #[test]
 fn the_first_important_packet_is_the_one_that_is_written() {
-    for (first, of_tcp, of_queue_pair) in [(First::Auto, 3, 0), (First::Last, 3, 3), (First::First, 0, 0)] {
+    for (first, of_tcp, of_queue_pair) in
+        [(First::Auto, 3, 0), (First::Last, 3, 3), (First::First, 0, 0)]
+    {
         let params = ImportanceParams::Tlt(TltParams { first, ..TltParams::default() });
-        let markers = [(Marker::of(&params, true), of_tcp), (Marker::of_queue_pair(&params, true), of_queue_pair)];
+        let markers = [
+            (Marker::of(&params, true), of_tcp),
+            (Marker::of_queue_pair(&params, true), of_queue_pair),
+        ];
         for (marker, expected) in markers {
             let mut marker = marker.unwrap();
-            let sent: Vec<Importance> =
-                (0..4u64).map(|n| marker.on_packet(n * u64::from(MSS), MSS, n == 3, n == 3)).collect();
-            assert_eq!(sent.iter().position(|it| *it == Importance::Important), Some(expected), "{first:?}");
+            let sent: Vec<Importance> = (0..4u64)
+                .map(|n| marker.on_packet(n * u64::from(MSS), MSS, n == 3, n == 3))
+                .collect();
+            assert_eq!(
+                sent.iter().position(|it| *it == Importance::Important),
+                Some(expected),
+                "{first:?}"
+            );
         }
     }
 }
@@ -53,13 +63,18 @@ fn one_packet_an_echo_is_important() {
     send(&mut m, 0, 4);
     assert!(m.on_ack(Importance::Control, 1000, &[], 0));
     assert_eq!(send(&mut m, 4000, 1), [U]);
-    assert_eq!(m.after_ack(at(1000, 5000, false), MSS), None, "an ordinary acknowledgement forces nothing");
+    assert_eq!(
+        m.after_ack(at(1000, 5000, false), MSS),
+        None,
+        "an ordinary acknowledgement forces nothing"
+    );
     assert!(m.on_ack(Importance::Echo, 4000, &[], 1000));
     assert_eq!(send(&mut m, 5000, 2), [I, U]);
     assert_eq!(m.after_ack(at(4000, 7000, false), MSS), None);
 }
 
-/// Oracle: (previous round empty or not) × (used or not) × (anything exposed or not) → what is forced.
+/// Oracle: (previous round empty or not) × (used or not) × (anything exposed or not) → what is
+/// forced.
 #[test]
 fn forced_size_and_range() {
     let forced = |seq, len| Some(Forced { seq, len, importance: Importance::Forced });
@@ -69,10 +84,12 @@ fn forced_size_and_range() {
     m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
     assert_eq!(m.after_ack(at(0, 4000, false), MSS), forced(0, 1000));
     assert_eq!(m.masked, 1);
-    // Previous round used, and of it something is left: lost. The lowest of it, not the lowest exposed.
+    // Previous round used, and of it something is left: lost. The lowest of it, not the lowest
+    // exposed.
     m.on_ack(Importance::ForcedEcho, 1000, &[(3000, 4000)], 0);
     assert_eq!(m.after_ack(at(1000, 4000, false), MSS), forced(1000, 1000));
-    // A packet that leaves with an important one, behind it, counts for the round before: taken for lost though it is not.
+    // A packet that leaves with an important one, behind it, counts for the round before: taken for
+    // lost though it is not.
     let mut m = marker();
     send(&mut m, 0, 4);
     m.on_ack(Importance::Echo, 4000, &[], 0);
@@ -106,7 +123,8 @@ fn forced_size_and_range() {
     assert_eq!(m.on_packet(6000, MSS, false), Importance::Important);
 }
 
-/// A refusal at the sending host is as if nothing had been forced: the next event forces the same bytes.
+/// A refusal at the sending host is as if nothing had been forced: the next event forces the same
+/// bytes.
 #[test]
 fn refused_bytes_are_forced_again() {
     for lost_rounds in [LostRounds::All, LostRounds::Last] {
@@ -114,7 +132,8 @@ fn refused_bytes_are_forced_again() {
         send(&mut m, 0, 4);
         m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
         let sent = m.sent;
-        let forced = m.after_ack(at(0, 4000, false), MSS).expect("nothing else keeps the clock running");
+        let forced =
+            m.after_ack(at(0, 4000, false), MSS).expect("nothing else keeps the clock running");
         for _ in 0..3 {
             m.on_refusal(&forced);
             assert_eq!((m.masked, m.sent), (0, sent));
@@ -127,7 +146,9 @@ fn refused_bytes_are_forced_again() {
         m.on_refusal(&instead);
         assert_eq!((instead.seq, m.sent[1], m.instead(4000, MSS)), (1000, sent[1], Some(instead)));
         m.on_ack(Importance::Echo, 3000, &[], 1000);
-        let byte = m.after_ack(at(3000, 4000, false), MSS).expect("all is protected, and the clock would stop");
+        let byte = m
+            .after_ack(at(3000, 4000, false), MSS)
+            .expect("all is protected, and the clock would stop");
         m.on_refusal(&byte);
         assert_eq!((byte.len, m.after_ack(at(3000, 4000, false), MSS)), (1, Some(byte)));
     }
@@ -144,7 +165,8 @@ fn ablations_force_a_byte_or_a_segment_always() {
     }
 }
 
-/// Oracle: an echo of a forced packet reaches the congestion control unless it is older than what is acknowledged.
+/// Oracle: an echo of a forced packet reaches the congestion control unless it is older than what
+/// is acknowledged.
 #[test]
 fn stale_echoes_are_kept_from_the_transport() {
     let mut m = marker();
@@ -157,10 +179,15 @@ fn stale_echoes_are_kept_from_the_transport() {
             && sees(&mut m, Importance::ForcedEcho, 2001)
             && sees(&mut m, Importance::Echo, 1000)
     );
-    let mut released = WindowMarker::new(&TltParams { force_after_stale_echo: false, ..TltParams::default() });
+    let mut released =
+        WindowMarker::new(&TltParams { force_after_stale_echo: false, ..TltParams::default() });
     send(&mut released, 0, 4);
     assert!(!sees(&mut released, Importance::ForcedEcho, 1999));
-    assert_eq!(released.after_ack(at(2000, 4000, false), MSS), None, "the released simulator waits for another");
+    assert_eq!(
+        released.after_ack(at(2000, 4000, false), MSS),
+        None,
+        "the released simulator waits for another"
+    );
     released.on_ack(Importance::Control, 2000, &[], 2000);
     assert!(released.after_ack(at(2000, 4000, false), MSS).is_some());
 }
@@ -171,15 +198,24 @@ fn a_recovery_sends_what_is_known_lost_before_new_data() {
     send(&mut m, 0, 4);
     assert_eq!(m.instead(4000, MSS), None, "not armed");
     m.on_ack(Importance::Echo, 0, &[(3000, 4000)], 0);
-    assert_eq!(m.instead(4000, MSS), Some(Forced { seq: 0, len: 1000, importance: Importance::Important }));
-    assert_eq!(m.on_packet(4000, MSS, false), Importance::Unimportant, "that was the important one");
+    assert_eq!(
+        m.instead(4000, MSS),
+        Some(Forced { seq: 0, len: 1000, importance: Importance::Important })
+    );
+    assert_eq!(
+        m.on_packet(4000, MSS, false),
+        Importance::Unimportant,
+        "that was the important one"
+    );
     m.on_ack(Importance::Echo, 1000, &[(3000, 4000)], 0);
     assert_eq!(m.instead(1000, MSS), None, "the hole itself is due, and will be important");
 }
 
 #[test]
 fn a_timeout_arms_unless_told_otherwise() {
-    for (arm_on_timeout, expected) in [(true, Importance::Important), (false, Importance::Unimportant)] {
+    for (arm_on_timeout, expected) in
+        [(true, Importance::Important), (false, Importance::Unimportant)]
+    {
         let mut m = WindowMarker::new(&TltParams { arm_on_timeout, ..TltParams::default() });
         send(&mut m, 0, 4);
         m.on_timeout();
@@ -196,11 +232,15 @@ fn a_busy_nic_is_no_reason_to_force() {
     assert_eq!(m.on_packet(4000, MSS, false), Importance::Important);
 }
 
-/// Oracle: one echo each for important and forced packets; none for a handshake, or for what is not important.
+/// Oracle: one echo each for important and forced packets; none for a handshake, or for what is not
+/// important.
 #[test]
 fn important_packets_are_echoed() {
     let echoes = Importance::ALL.map(Importance::echo);
-    assert_eq!(echoes.map(Importance::name), ["control", "control", "echo", "control", "forced-echo", "control"]);
+    assert_eq!(
+        echoes.map(Importance::name),
+        ["control", "control", "echo", "control", "forced-echo", "control"]
+    );
 }
 
 #[test]
@@ -210,21 +250,30 @@ fn rates_mark_tails_rewinds_and_every_nth() {
     let sent: Vec<Importance> = (0..6).map(|_| m.on_packet(MSS, false)).collect();
     assert_eq!(sent, [U, U, I, U, U, I]);
     m.on_rewind();
-    assert_eq!([m.on_packet(MSS, false), m.on_packet(MSS, false), m.on_packet(MSS, true)], [I, U, I]);
+    assert_eq!(
+        [m.on_packet(MSS, false), m.on_packet(MSS, false), m.on_packet(MSS, true)],
+        [I, U, I]
+    );
     assert_eq!(m.sent.map(|sent| sent.packets), [5, 4]);
     let mut never = RateMarker::new(&TltParams { every: None, ..TltParams::default() });
     assert!((0..1000).all(|_| never.on_packet(MSS, false) == U));
 }
 
-/// A flow over a FIFO path that loses unimportant packets as told, under a transport that never sends anything again by
-/// itself. Returns how many round trips it took, and the machine at its end; or `None` if everything came to a stop: what
-/// would be a timeout.
-fn run(params: TltParams, bytes: u64, window: u64, mut lost: impl FnMut() -> bool) -> Option<(u64, WindowMarker)> {
+/// A flow over a FIFO path that loses unimportant packets as told, under a transport that never
+/// sends anything again by itself. Returns how many round trips it took, and the machine at its
+/// end; or `None` if everything came to a stop: what would be a timeout.
+fn run(
+    params: TltParams,
+    bytes: u64,
+    window: u64,
+    mut lost: impl FnMut() -> bool,
+) -> Option<(u64, WindowMarker)> {
     let mut m = WindowMarker::new(&params);
     let (mut una, mut nxt, mut held) = (0u64, 0u64, Ranges::default());
     let mut data: VecDeque<(u64, u32, Importance)> = VecDeque::new();
     let mut acks: VecDeque<(Importance, u64)> = VecDeque::from([(Importance::Control, 0)]);
-    let in_flight = |data: &VecDeque<(u64, u32, Importance)>, acks: &VecDeque<(Importance, u64)>| {
+    let in_flight = |data: &VecDeque<(u64, u32, Importance)>,
+                     acks: &VecDeque<(Importance, u64)>| {
         data.iter().filter(|it| it.2 != Importance::Unimportant).count()
             + acks.iter().filter(|it| it.0 != Importance::Control).count()
     };
@@ -269,7 +318,10 @@ fn run(params: TltParams, bytes: u64, window: u64, mut lost: impl FnMut() -> boo
 fn all_unimportant_packets_lost() {
     for bytes in [1, 999, 1000, 1001, 30_000, 300_000] {
         let trips = run(TltParams::default(), bytes, 10_000, || true).map(|(trips, _)| trips);
-        assert!(trips.is_some_and(|trips| trips <= 2 * bytes.div_ceil(1000) + 3), "{bytes}: {trips:?}");
+        assert!(
+            trips.is_some_and(|trips| trips <= 2 * bytes.div_ceil(1000) + 3),
+            "{bytes}: {trips:?}"
+        );
     }
 }
 
@@ -286,8 +338,8 @@ proptest! {
         prop_assert!(end.is_some());
     }
 
-    /// Without losses nothing but single bytes is forced, one a round trip at most; in flows of two windows or more, for
-    /// the first round has none before it that could tell.
+    /// Without losses nothing but single bytes is forced, one a round trip at most; in flows of two
+    /// windows or more, for the first round has none before it that could tell.
     #[test]
     fn a_lossless_path_costs_single_bytes(window in 2u64..40, beyond in 0u64..100_000) {
         let bytes = 2 * window * 1000 + beyond;

@@ -1,20 +1,23 @@
 //! The sender's side of TLT for transports with a window.
 //!
-//! An echo *arms* the sender: the next data packet is important, and disarms it. If the transport sends nothing in answer to
-//! an acknowledgement although data is outstanding (its window is closed, or there is no more), one packet is *forced* out
-//! of what was sent unprotected, so that the clock does not stop: a byte of it if nothing seems lost, else a segment.
+//! An echo *arms* the sender: the next data packet is important, and disarms it. If the transport
+//! sends nothing in answer to an acknowledgement although data is outstanding (its window is
+//! closed, or there is no more), one packet is *forced* out of what was sent unprotected, so that
+//! the clock does not stop: a byte of it if nothing seems lost, else a segment.
 //!
-//! Whether something is lost shows by *rounds*. A round is the time between two echoes. When an echo comes, all that went out
-//! unprotected before its important packet has had its chance: what of earlier rounds is still not acknowledged is lost
-//! (packets of a flow keep their order).
+//! Whether something is lost shows by *rounds*. A round is the time between two echoes. When an
+//! echo comes, all that went out unprotected before its important packet has had its chance: what
+//! of earlier rounds is still not acknowledged is lost (packets of a flow keep their order).
 //!
-//! From the authors' released simulator this deviates in three ways, each by a key of its own: the clock is armed again by a
-//! timeout; an echo that is older than what is acknowledged still keeps the clock running; and what earlier rounds than
-//! the last have lost is not forgotten while newer losses go on, so that no loss of unimportant packets costs a
-//! timeout. An order matters that is easy to get wrong: what an ACK acknowledges is forgotten first, then the transport
-//! sends, then a packet is forced, then the rounds change.
+//! From the authors' released simulator this deviates in three ways, each by a key of its own: the
+//! clock is armed again by a timeout; an echo that is older than what is acknowledged still keeps
+//! the clock running; and what earlier rounds than the last have lost is not forgotten while newer
+//! losses go on, so that no loss of unimportant packets costs a timeout. An order matters that is
+//! easy to get wrong: what an ACK acknowledges is forgotten first, then the transport sends, then a
+//! packet is forced, then the rounds change.
 //!
-//! Invariant: while data is outstanding, the sender is armed only within the handling of one acknowledgement.
+//! Invariant: while data is outstanding, the sender is armed only within the handling of one
+//! acknowledgement.
 
 use crate::packet::Importance;
 use crate::ranges::Ranges;
@@ -22,7 +25,8 @@ use crate::ranges::Ranges;
 crate::choice! {
     /// Which packet starts the clock.
     pub enum First {
-        /// The last of a TCP, the first of a queue pair, as the authors' simulators of both have it.
+        /// The last of a TCP, the first of a queue pair, as the authors' simulators of both have
+        /// it.
         Auto = "auto",
         /// The last packet that the initial window lets out, or of a shorter flow.
         Last = "last",
@@ -56,23 +60,27 @@ crate::choice! {
 crate::params! {
     /// TLT.
     pub struct TltParams {
-        /// The first important packet of a flow: last (of the initial window) or first; "auto" is last
-        /// of a TCP, first of a queue pair. Source: auto, the authors' simulators of both; first,
-        /// their testbed.
+        /// The first important packet of a flow: last (of the initial window) or first; "auto" is
+        /// last of a TCP, first of a queue pair. Source: auto, the authors' simulators of both;
+        /// first, their testbed.
         pub first: First = First::Auto,
-        /// What is forced out where the transport sends nothing. Source: adaptive, the authors' simulators.
+        /// What is forced out where the transport sends nothing. Source: adaptive, the authors'
+        /// simulators.
         pub force: Force = Force::Adaptive,
-        /// Whether a timeout arms the sender, so that the flow does not go on without an important packet. The authors' TCP
-        /// simulator does not, their RDMA simulator does.
+        /// Whether a timeout arms the sender, so that the flow does not go on without an important
+        /// packet. The authors' TCP simulator does not, their RDMA simulator does.
         pub arm_on_timeout: bool = true,
-        /// Whether an echo of a forced packet that acknowledges less than what is acknowledged already keeps the clock
-        /// running. The authors' TCP simulator waits for another acknowledgement.
+        /// Whether an echo of a forced packet that acknowledges less than what is acknowledged
+        /// already keeps the clock running. The authors' TCP simulator waits for another
+        /// acknowledgement.
         pub force_after_stale_echo: bool = true,
-        /// Which rounds' packets count as lost once they are not acknowledged. The authors' simulators look at the last; then
-        /// a hole of an earlier round waits while every round loses something, up to a timeout.
+        /// Which rounds' packets count as lost once they are not acknowledged. The authors'
+        /// simulators look at the last; then a hole of an earlier round waits while every round
+        /// loses something, up to a timeout.
         pub lost_rounds: LostRounds = LostRounds::All,
-        /// Of a queue pair without a clock of acknowledgements, whose last packet of a message and first after going back are important: so is
-        /// every so-manieth packet since the last important one; off: none. Source: 96, the authors' RDMA simulator.
+        /// Of a queue pair without a clock of acknowledgements, whose last packet of a message and
+        /// first after going back are important: so is every so-manieth packet since the last
+        /// important one; off: none. Source: 96, the authors' RDMA simulator.
         #[within(1..)]
         pub every: Option<u32> = Some(96),
     }
@@ -127,7 +135,8 @@ pub struct Standing {
     pub una: u64,
     /// Its first unsent byte.
     pub nxt: u64,
-    /// Only the NIC keeps it from sending, so that its next packet comes without a further acknowledgement.
+    /// Only the NIC keeps it from sending, so that its next packet comes without a further
+    /// acknowledgement.
     pub more: bool,
     /// It is in fast recovery.
     pub recovering: bool,
@@ -150,10 +159,11 @@ pub struct WindowMarker {
     round_ends: bool,
     /// It is an echo that is to be ignored otherwise.
     stale: bool,
-    /// Where the last forced packet's bytes belong as long as they have not left, and whether it counts as a masked loss.
+    /// Where the last forced packet's bytes belong as long as they have not left, and whether it
+    /// counts as a masked loss.
     taken: (Taken, bool),
-    /// Segments that were forced out because something seemed lost while the transport was not in recovery, so that its
-    /// congestion control may never see the loss.
+    /// Segments that were forced out because something seemed lost while the transport was not in
+    /// recovery, so that its congestion control may never see the loss.
     pub masked: u32,
     /// What was sent: unimportant, important, forced.
     pub sent: [Sent; 3],
@@ -194,7 +204,8 @@ impl WindowMarker {
         }
     }
 
-    /// A data packet `[seq, seq + len)` leaves. `last`: the transport can send nothing after it for now.
+    /// A data packet `[seq, seq + len)` leaves. `last`: the transport can send nothing after it for
+    /// now.
     #[inline]
     pub fn on_packet(&mut self, seq: u64, len: u32, last: bool) -> Importance {
         let important = match self.clock {
@@ -214,10 +225,17 @@ impl WindowMarker {
         Importance::Unimportant
     }
 
-    /// An acknowledgement has come, with the ranges that its SACK option holds; to be told before the transport is. Says
-    /// whether the transport may see it: a stale echo would count as a duplicate.
+    /// An acknowledgement has come, with the ranges that its SACK option holds; to be told before
+    /// the transport is. Says whether the transport may see it: a stale echo would count as a
+    /// duplicate.
     #[inline]
-    pub fn on_ack(&mut self, importance: Importance, ack: u64, sacked: &[(u64, u64)], una: u64) -> bool {
+    pub fn on_ack(
+        &mut self,
+        importance: Importance,
+        ack: u64,
+        sacked: &[(u64, u64)],
+        una: u64,
+    ) -> bool {
         for set in [&mut self.current.bytes, &mut self.previous.bytes, &mut self.older] {
             set.remove_below(ack);
             for &(from, to) in sacked {
@@ -234,8 +252,8 @@ impl WindowMarker {
         !self.stale
     }
 
-    /// In a recovery the transport is about to send from `seq`: what is to be sent in its place, if this packet must be
-    /// important and something older is known to be lost.
+    /// In a recovery the transport is about to send from `seq`: what is to be sent in its place, if
+    /// this packet must be important and something older is known to be lost.
     pub fn instead(&mut self, seq: u64, mss: u32) -> Option<Forced> {
         if self.clock != Clock::Armed || seq <= self.echoed {
             return None;
@@ -245,10 +263,14 @@ impl WindowMarker {
         Some(Forced { seq, len, importance: Importance::Important })
     }
 
-    /// The transport has sent what it may after an acknowledgement, and stands there. A packet to be sent at once, if the clock
-    /// would stop otherwise.
+    /// The transport has sent what it may after an acknowledgement, and stands there. A packet to
+    /// be sent at once, if the clock would stop otherwise.
     #[inline]
-    pub fn after_ack(&mut self, Standing { una, nxt, more, recovering }: Standing, mss: u32) -> Option<Forced> {
+    pub fn after_ack(
+        &mut self,
+        Standing { una, nxt, more, recovering }: Standing,
+        mss: u32,
+    ) -> Option<Forced> {
         let mut forced = None;
         let waits = more || (self.stale && !self.params.force_after_stale_echo);
         if self.clock == Clock::Armed && una < nxt && !waits {
@@ -286,7 +308,8 @@ impl WindowMarker {
         self.previous.used = over.used;
     }
 
-    /// What was to be forced out was refused at its own host: it was never sent, and the next event forces it out again.
+    /// What was to be forced out was refused at its own host: it was never sent, and the next event
+    /// forces it out again.
     pub fn on_refusal(&mut self, forced: &Forced) {
         let (from, to) = (forced.seq, forced.seq + u64::from(forced.len));
         let set = match self.taken.0 {
@@ -312,8 +335,8 @@ impl WindowMarker {
         }
     }
 
-    /// Whether something of the previous round seems lost. A round in which nothing was sent says nothing, and counts as a
-    /// loss, too.
+    /// Whether something of the previous round seems lost. A round in which nothing was sent says
+    /// nothing, and counts as a loss, too.
     fn is_loss_probable(&self) -> bool {
         !(self.previous.bytes.is_empty() && self.previous.used)
     }

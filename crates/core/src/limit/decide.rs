@@ -6,18 +6,21 @@
 //! | TCP without ECN | pass | CWR, more likely the further behind | small: CWR; large: drop with CWR | drop with CWR |
 //! | neither | pass while not behind at all (EDT: pass) | small: pass; large: drop | the same | drop |
 //!
-//! With departure times a packet that is not behind `mark` is not too much, only early: the qdisc below holds it until then.
-//! *CWR* asks the local TCP to reduce its window (`tcp_enter_cwr`), as a full qdisc does; its probability rises linearly
-//! from `mark` to `drop_large` (NRM's slides; thresholds in [`LimitParams`](super::LimitParams)). A TCP packet that would be dropped
-//! while its flow has nothing else in flight is let through with CWR, since no acknowledgement would clock the flow out of
-//! its timer; up to `bypass`, because without that bound eight flows broke the limit by a sixth.
+//! With departure times a packet that is not behind `mark` is not too much, only early: the qdisc
+//! below holds it until then. *CWR* asks the local TCP to reduce its window (`tcp_enter_cwr`), as a
+//! full qdisc does; its probability rises linearly from `mark` to `drop_large` (NRM's slides;
+//! thresholds in [`LimitParams`](super::LimitParams)). A TCP packet that would be dropped while its
+//! flow has nothing else in flight is let through with CWR, since no acknowledgement would clock
+//! the flow out of its timer; up to `bypass`, because without that bound eight flows broke the
+//! limit by a sixth.
 //!
 //! A connection that follows its [`Share`](super::Share) is told where its segment is larger than
-//! the share allows, and not of the queue: its pace follows that. It is refused beyond `bypass`; with
-//! nothing else in flight only where the queue cannot count its packet any more
+//! the share allows, and not of the queue: its pace follows that. It is refused beyond `bypass`;
+//! with nothing else in flight only where the queue cannot count its packet any more
 //! ([`FLOOR`](super::FLOOR)), since it would wait for a timer.
 //!
-//! Invariant: nothing is dropped that is not further behind than the table says, and nothing at all with `mark-only`.
+//! Invariant: nothing is dropped that is not further behind than the table says, and nothing at all
+//! with `mark-only`.
 
 use super::{Form, Reaction, SMALL, Settings, flags};
 
@@ -29,8 +32,8 @@ pub struct Ask {
     pub bytes: u32,
     /// Bytes that it is charged; see [`wire_bytes`](super::wire_bytes).
     pub charged: u32,
-    /// The flow's packets in flight, as the kernel counts them: a packet that is sent for the first time is not in it yet, one that is
-    /// sent again is. `u32::MAX`: unknown.
+    /// The flow's packets in flight, as the kernel counts them: a packet that is sent for the first
+    /// time is not in it yet, one that is sent again is. `u32::MAX`: unknown.
     pub in_flight: u32,
     /// The flow's smoothed round-trip time in microseconds; 0: unknown.
     pub rtt: u32,
@@ -87,12 +90,20 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
     }
     let too_far = behind > drop || (large && behind > drop_large);
     if !too_far && behind <= told_from {
-        return if shared && ask.bytes > ask.share { too_large(settings, ecn) } else { Verdict::PASS };
+        return if shared && ask.bytes > ask.share {
+            too_large(settings, ecn)
+        } else {
+            Verdict::PASS
+        };
     }
     let mut verdict = Verdict::BEHIND;
     if too_far {
         verdict |= if tcp && !ecn { Verdict::DROP | Verdict::CWR } else { Verdict::DROP };
-        if shared && ask.in_flight <= 1 && settings.bypass > 0 && behind < super::FLOOR * settings.drop {
+        if shared
+            && ask.in_flight <= 1
+            && settings.bypass > 0
+            && behind < super::FLOOR * settings.drop
+        {
             return Verdict(Verdict::BEHIND | Verdict::BYPASS);
         }
         if tcp && ask.in_flight <= 1 && behind <= settings.bypass {
@@ -111,7 +122,8 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
         verdict |= Verdict::DROP;
     }
     if ecn
-        && (verdict & Verdict::BYPASS != 0 || (settings.flags & flags::MARK_ONLY != 0 && verdict & Verdict::DROP != 0))
+        && (verdict & Verdict::BYPASS != 0
+            || (settings.flags & flags::MARK_ONLY != 0 && verdict & Verdict::DROP != 0))
     {
         verdict |= Verdict::CE;
     }
@@ -151,7 +163,8 @@ fn reduces(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> bool {
     }
     let region = (settings.drop_large - settings.mark).max(1) as u64;
     let over = (behind - settings.mark).max(0) as u64;
-    // Uniform in the region; products stay below 2^64 for regions of 2^39, nine minutes or half a terabyte.
+    // Uniform in the region; products stay below 2^64 for regions of 2^39, nine minutes or half a
+    // terabyte.
     let at = (region * (draw >> 8) as u64) >> 24;
     (over * share(settings, ask) as u64) >> 16 >= at
 }

@@ -76,7 +76,8 @@ pub fn space(
     arrival: &Arrival,
     verdict: Verdict,
 ) -> Verdict {
-    let is_spaced = settings.flags & flags::SPACED != 0 && ask.tcp != 0 && behind <= settings.bypass;
+    let is_spaced =
+        settings.flags & flags::SPACED != 0 && ask.tcp != 0 && behind <= settings.bypass;
     if is_spaced && arrival.held != 0 && ask.ecn != 0 && is_long(arrival.rtt) {
         let passed = if behind > settings.drop { Verdict::BYPASS } else { 0 };
         let marked = if behind > (settings.drop + settings.bypass) >> 1 { Verdict::CE } else { 0 };
@@ -135,7 +136,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const DROPPED: u32 = Verdict::BEHIND | Verdict::DROP | Verdict::CWR;
     const SPARED: u32 = Verdict::BEHIND | Verdict::BYPASS | Verdict::CWR;
-    const TCP: Ask = Ask { bytes: 1500, charged: 1514, in_flight: u32::MAX, rtt: 0, tcp: 1, ecn: 0, share: 0 };
+    const TCP: Ask =
+        Ask { bytes: 1500, charged: 1514, in_flight: u32::MAX, rtt: 0, tcp: 1, ecn: 0, share: 0 };
 
     fn spaced() -> Settings {
         let mut settings = LimitParams::default().arriving().settings();
@@ -172,8 +174,9 @@ mod tests {
         let far = (TCP, 10_000);
         for (of, rtt) in [(far, 10 * MS), ((Ask { ecn: 2, ..TCP }, 20), MS / 50)] {
             let mut loss = Loss::default();
-            let mut drops =
-                |now, end, expected, more| ask(&mut loss, of, now, end, expected, more) & Verdict::DROP != 0;
+            let mut drops = |now, end, expected, more| {
+                ask(&mut loss, of, now, end, expected, more) & Verdict::DROP != 0
+            };
             assert!(drops(100 * MS, 1_000, 0, 1));
             assert!(!drops(110 * MS, 3_000, 2_000, 5), "repaired");
             assert!(!drops(110 * MS + rtt - 1, 4_000, 3_000, 9), "less than a round trip");
@@ -187,16 +190,29 @@ mod tests {
     fn a_held_sender_with_ecn_at_a_long_round_trip_is_marked_late_and_loses_nothing() {
         let (settings, ecn) = (spaced(), Ask { ecn: 2, ..TCP });
         let of = |rtt, held, behind| {
-            let arrival =
-                Arrival { now: MS, end: 3_000, expected: 1_000, rtt, held, data: 1_448, ..Arrival::default() };
+            let arrival = Arrival {
+                now: MS,
+                end: 3_000,
+                expected: 1_000,
+                rtt,
+                held,
+                data: 1_448,
+                ..Arrival::default()
+            };
             let verdict = decide(&settings, behind, &ecn, 0);
             space(&mut Loss::default(), &settings, behind, &ecn, &arrival, verdict).0
         };
         let half = (settings.drop + settings.bypass) / 2;
         const PASSED: u32 = Verdict::BEHIND | Verdict::BYPASS;
-        assert_eq!([settings.mark + 1, settings.drop].map(|at| of(SHORT, 1, at)), [Verdict::BEHIND; 2]);
+        assert_eq!(
+            [settings.mark + 1, settings.drop].map(|at| of(SHORT, 1, at)),
+            [Verdict::BEHIND; 2]
+        );
         assert_eq!([settings.drop + 1, half].map(|at| of(SHORT, 1, at)), [PASSED; 2]);
-        assert_eq!([half + 1, settings.bypass].map(|at| of(SHORT, 1, at)), [PASSED | Verdict::CE; 2]);
+        assert_eq!(
+            [half + 1, settings.bypass].map(|at| of(SHORT, 1, at)),
+            [PASSED | Verdict::CE; 2]
+        );
         assert_eq!(of(SHORT, 1, settings.bypass + 1), Verdict::BEHIND | Verdict::DROP);
         // Not held, or at a short or unknown round trip: marked from `mark` on.
         for (rtt, held) in [(SHORT, 0), (SHORT - 1, 1), (u32::MAX, 1)] {
@@ -214,11 +230,17 @@ mod tests {
         let last = Arrival { data: 700, last: 1, ..Arrival::default() };
         assert_eq!(of(&settings, settings.drop + 1, last), SPARED, "it may be alone");
         assert_eq!(of(&settings, settings.bypass + 1, last), DROPPED);
-        let mut gets = |settings: &Settings, behind, data| of(settings, behind, Arrival { data, ..Arrival::default() });
+        let mut gets = |settings: &Settings, behind, data| {
+            of(settings, behind, Arrival { data, ..Arrival::default() })
+        };
         assert_eq!(gets(&settings, settings.drop + 1, 0), SPARED);
         assert_eq!(gets(&settings, settings.bypass + 1, 1_448), DROPPED);
         assert_eq!(gets(&settings, settings.bypass + 1, 1_448), DROPPED);
-        assert_eq!(gets(&Settings { flags: 0, ..settings }, settings.drop + 1, 0), DROPPED, "as published");
+        assert_eq!(
+            gets(&Settings { flags: 0, ..settings }, settings.drop + 1, 0),
+            DROPPED,
+            "as published"
+        );
         assert_eq!(gets(&settings, settings.mark, 1_448), 0);
     }
 

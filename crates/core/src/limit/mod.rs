@@ -11,14 +11,17 @@
 //! | `length` | how many bytes a packet is charged |
 //! | `params` | from what a user writes to integers |
 //!
-//! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers Conference 2018) and, where the
-//! slides are silent, the behaviour of the sample that came of it in Linux 5.2. A *virtual queue* is a number that may go
-//! negative; how negative it is becomes a congestion signal to the sender, long before anything waits.
+//! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers
+//! Conference 2018) and, where the slides are silent, the behaviour of the sample that came of it
+//! in Linux 5.2. A *virtual queue* is a number that may go negative; how negative it is becomes a
+//! congestion signal to the sender, long before anything waits.
 //!
-//! All of it is integer arithmetic on `#[repr(C)]` values, because it exists twice: here, and as `limit.h` for eBPF. Times
-//! are nanoseconds, as the kernel's clock gives them. Nothing here divides a signed number (eBPF could not).
+//! All of it is integer arithmetic on `#[repr(C)]` values, because it exists twice: here, and as
+//! `limit.h` for eBPF. Times are nanoseconds, as the kernel's clock gives them. Nothing here
+//! divides a signed number (eBPF could not).
 //!
-//! Invariant: the same state, settings, packet, time and draw give the same verdict and the same state in both.
+//! Invariant: the same state, settings, packet, time and draw give the same verdict and the same
+//! state in both.
 
 mod decide;
 mod length;
@@ -38,7 +41,8 @@ pub use scopes::{Counts, Outcome, Scope, Scopes, congestion};
 pub use share::{EVERY as SHARE_EVERY, Share, adjust};
 pub use window::window;
 
-/// Settings of one virtual queue, as integers. Amounts are bytes for [`Form::Credit`] and nanoseconds for the others.
+/// Settings of one virtual queue, as integers. Amounts are bytes for [`Form::Credit`] and
+/// nanoseconds for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Settings {
@@ -52,11 +56,13 @@ pub struct Settings {
     pub mark: i64,
     /// Further behind than this, any packet is dropped.
     pub drop: i64,
-    /// Further behind than this, packets larger than [`SMALL`] are dropped: the rest is kept for small ones.
+    /// Further behind than this, packets larger than [`SMALL`] are dropped: the rest is kept for
+    /// small ones.
     pub drop_large: i64,
     /// A flow that has nothing else in flight is let through up to here; 0: never.
     pub bypass: i64,
-    /// [`Reaction::RttAware`] tells flows with longer round trips less often than this one; in microseconds.
+    /// [`Reaction::RttAware`] tells flows with longer round trips less often than this one; in
+    /// microseconds.
     pub reference_rtt: u32,
     /// A [`Form`].
     pub form: u32,
@@ -84,15 +90,17 @@ pub mod flags {
     pub const HELD: u32 = 32;
 }
 
-/// Binary places of [`Settings::rate`] and [`Settings::cost`]. The published program has 20; 24 keep the error of a rate below
-/// 0.01 % from 5 Mb/s on, and leave room for 1 Tb/s over the longest time that is counted at once ([`IDLE_MAX`]).
+/// Binary places of [`Settings::rate`] and [`Settings::cost`]. The published program has 20; 24
+/// keep the error of a rate below 0.01 % from 5 Mb/s on, and leave room for 1 Tb/s over the longest
+/// time that is counted at once ([`IDLE_MAX`]).
 pub const POINT: u32 = 24;
-/// A queue that was idle for longer counts as idle for this long, in nanoseconds, so that no product overflows. It fills any
-/// burst.
+/// A queue that was idle for longer counts as idle for this long, in nanoseconds, so that no
+/// product overflows. It fills any burst.
 pub const IDLE_MAX: u64 = 1_000_000_000;
 /// Packets up to this many bytes may use the reserve. Source: the published program.
 pub const SMALL: u32 = 120;
-/// A queue is never further behind than this many times its drop threshold, whatever is let through.
+/// A queue is never further behind than this many times its drop threshold, whatever is let
+/// through.
 pub const FLOOR: i64 = 4;
 
 #[cfg(test)]

@@ -7,11 +7,13 @@ use crate::units::{Bytes, Rate, Time};
 crate::choice! {
     /// How senders are told that a queue is behind.
     pub enum Reaction {
-        /// CE for all; CWR with a probability that rises linearly from the mark to the drop threshold. The published one.
+        /// CE for all; CWR with a probability that rises linearly from the mark to the drop
+        /// threshold. The published one.
         Linear = "linear",
         /// CE and CWR for all beyond the mark threshold.
         Step = "step",
-        /// As linear, and flows with round trips longer than `reference-rtt` are told less often in that proportion.
+        /// As linear, and flows with round trips longer than `reference-rtt` are told less often in
+        /// that proportion.
         RttAware = "rtt-aware",
     }
 }
@@ -38,8 +40,8 @@ crate::choice! {
     }
 }
 
-/// The lowest and the highest rate that the integers of a virtual queue hold. What is lost is below 1 % from 48 kb/s on, and
-/// 5 % at the lowest.
+/// The lowest and the highest rate that the integers of a virtual queue hold. What is lost is below
+/// 1 % from 48 kb/s on, and 5 % at the lowest.
 pub const RATES: std::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 
 /// A packet of the slides, which count thresholds in packets.
@@ -50,34 +52,40 @@ crate::params! {
     pub struct LimitParams {
         /// What the traffic is held to.
         pub rate: Rate = Rate(1_000_000_000),
-        /// What may be saved up while idle and sent at once. Off: 150KB (100 packets; the published program), and less at low
-        /// rates: what 2 ms carry, at least 15KB.
+        /// What may be saved up while idle and sent at once. Off: 150KB (100 packets; the published
+        /// program), and less at low rates: what 2 ms carry, at least 15KB.
         pub burst: Option<Bytes> = None,
-        /// How far behind its rate the traffic may be before senders are told. Off: 180KB (120 packets; the slides),
-        /// and less at low rates: what 5 ms carry, at least 15KB.
+        /// How far behind its rate the traffic may be before senders are told. Off: 180KB (120
+        /// packets; the slides), and less at low rates: what 5 ms carry, at least 15KB.
         pub mark: Option<Bytes> = None,
-        /// How far behind it may be before packets are dropped. Off: 900KB (600 packets; the slides), and less at low
-        /// rates: what 20 ms carry, at least 108KB, so that no single super-segment crosses from mark to drop.
+        /// How far behind it may be before packets are dropped. Off: 900KB (600 packets; the
+        /// slides), and less at low rates: what 20 ms carry, at least 108KB, so that no single
+        /// super-segment crosses from mark to drop.
         pub drop: Option<Bytes> = None,
-        /// The last part of the way to `drop`, kept for packets of at most 120 bytes. Source: 15 packets, the published
-        /// program.
+        /// The last part of the way to `drop`, kept for packets of at most 120 bytes. Source: 15
+        /// packets, the published program.
         pub reserve: Bytes = Bytes(15 * 1500),
-        /// How the virtual queue counts: credit (bytes; the slides), lock-free, or edt (earliest departure times, for a pacing qdisc).
+        /// How the virtual queue counts: credit (bytes; the slides), lock-free, or edt (earliest
+        /// departure times, for a pacing qdisc).
         pub form: Form = Form::Credit,
         /// How senders are told: linear (the slides), step, or rtt-aware.
         pub reaction: Reaction = Reaction::Linear,
         /// rtt-aware: flows with longer round trips are told less often.
         pub reference_rtt: Time = Time::from_us(100),
-        /// What a packet is charged: wire (each packet that a super-segment is cut into, with its headers and framing) or ip
-        /// (the super-segment's IP length, as the published program does).
+        /// What a packet is charged: wire (each packet that a super-segment is cut into, with its
+        /// headers and framing) or ip (the super-segment's IP length, as the published program
+        /// does).
         pub length: Length = Length::Wire,
-        /// Bytes below IP that each packet is charged with `length = "wire"`. 14: an Ethernet header; 38 with CRC, preamble and gap.
+        /// Bytes below IP that each packet is charged with `length = "wire"`. 14: an Ethernet
+        /// header; 38 with CRC, preamble and gap.
         pub framing: Bytes = Bytes(14),
-        /// Whether senders without ECN are told to reduce their windows (the published no_cn turns it off).
+        /// Whether senders without ECN are told to reduce their windows (the published no_cn turns
+        /// it off).
         pub cwr: bool = true,
-        /// A flow with nothing else in flight is let through up to this many times the drop threshold; 0: never. Source:
-        /// the published program has it without a bound in one variant; unbounded it breaks the limit. At low rates less: with
-        /// the burst no more than what 30 ms carry (3 % of a second), and no less than `drop`.
+        /// A flow with nothing else in flight is let through up to this many times the drop
+        /// threshold; 0: never. Source: the published program has it without a bound in one
+        /// variant; unbounded it breaks the limit. At low rates less: with the burst no more than
+        /// what 30 ms carry (3 % of a second), and no less than `drop`.
         pub bypass: f64 = 2.0,
         /// Never drop, only tell senders.
         pub mark_only: bool = false,
@@ -86,7 +94,8 @@ crate::params! {
     }
 }
 
-/// A threshold where none is given: the published one, and at low rates what some milliseconds carry.
+/// A threshold where none is given: the published one, and at low rates what some milliseconds
+/// carry.
 #[derive(Clone, Copy)]
 struct Threshold {
     published: u64,
@@ -105,7 +114,8 @@ impl Threshold {
 }
 
 impl LimitParams {
-    /// Whether its rate is so low that a threshold that is not given is ours, and not the published one.
+    /// Whether its rate is so low that a threshold that is not given is ours, and not the published
+    /// one.
     pub fn has_own_thresholds(&self) -> bool {
         [(self.burst, BURST), (self.mark, MARK), (self.drop, DROP)]
             .into_iter()
@@ -120,7 +130,11 @@ impl LimitParams {
         let at_least = |given: Option<Bytes>, own: Threshold, ms: u64| {
             Some(given.unwrap_or(Bytes(own.at(self.rate.bps()).max(carries(ms)))))
         };
-        LimitParams { burst: at_least(self.burst, BURST, 1), drop: at_least(self.drop, DROP, DROP.ms), ..self.clone() }
+        LimitParams {
+            burst: at_least(self.burst, BURST, 1),
+            drop: at_least(self.drop, DROP, DROP.ms),
+            ..self.clone()
+        }
     }
 
     /// As it is for arriving packets whose connections lose one at a time
@@ -145,13 +159,15 @@ impl LimitParams {
     pub fn settings(&self) -> Settings {
         let bps = self.rate.bps().clamp(*RATES.start(), *RATES.end());
         let carries = |ms: u64| bps / 8 * ms / 1000;
-        let threshold = |given: Option<Bytes>, own: Threshold| given.map_or(own.at(bps), Bytes::get);
+        let threshold =
+            |given: Option<Bytes>, own: Threshold| given.map_or(own.at(bps), Bytes::get);
         let burst = threshold(self.burst, BURST);
         let mark = threshold(self.mark, MARK);
         let drop = threshold(self.drop, DROP).max(1);
         let drop_large = drop.saturating_sub(self.reserve.get()).max(1);
         let bypass = (self.bypass.clamp(0.0, super::FLOOR as f64) * drop as f64) as u64;
-        // What is let through beyond the drop threshold must not break the limit over a second; 0 stays 0.
+        // What is let through beyond the drop threshold must not break the limit over a second; 0
+        // stays 0.
         let bypass = bypass.min(carries(30).saturating_sub(burst).max(drop));
         let rate = ((bps as u128) << POINT) / 8_000_000_000;
         let cost = (8_000_000_000u128 << POINT) / bps as u128;

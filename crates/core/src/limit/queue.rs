@@ -1,13 +1,15 @@
 //! The virtual queue: how far behind its rate the traffic of a scope is.
 //!
-//! Three forms with one meaning. *Credit* (the slides): bytes that may still be sent, which grow with time and
-//! may go negative. *Lock-free*: one number, the time at which the queue would be empty (GCRA's theoretical arrival
-//! time), so that a compare-and-swap is enough. *EDT*: the same number is the packet's earliest departure, for a pacing
-//! qdisc below. Credit is whole bytes: time that has not become one is counted later, so that packets that come more often
-//! than bytes do not starve a slow limit.
+//! Three forms with one meaning. *Credit* (the slides): bytes that may still be sent, which grow
+//! with time and may go negative. *Lock-free*: one number, the time at which the queue would be
+//! empty (GCRA's theoretical arrival time), so that a compare-and-swap is enough. *EDT*: the same
+//! number is the packet's earliest departure, for a pacing qdisc below. Credit is whole bytes: time
+//! that has not become one is counted later, so that packets that come more often than bytes do not
+//! starve a slow limit.
 //!
-//! Invariant: no more than `burst` is ever saved up, a clock that goes backwards adds nothing, however dense the packets
-//! credit grows by the rate, and a refund takes back exactly what the charge took.
+//! Invariant: no more than `burst` is ever saved up, a clock that goes backwards adds nothing,
+//! however dense the packets credit grows by the rate, and a refund takes back exactly what the
+//! charge took.
 
 use super::{FLOOR, IDLE_MAX, POINT, Settings};
 
@@ -27,7 +29,8 @@ crate::choice! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct State {
-    /// Nanoseconds. Credit: the time that `credit` has counted; 0: none yet. Otherwise: when the queue would be empty.
+    /// Nanoseconds. Credit: the time that `credit` has counted; 0: none yet. Otherwise: when the
+    /// queue would be empty.
     pub last: u64,
     /// Bytes that may still be sent; only [`Form::Credit`] uses it.
     pub credit: i64,
@@ -37,8 +40,8 @@ pub struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Charge {
-    /// How far behind the queue is: bytes with the packet (credit), nanoseconds with it (lock-free) or before it (EDT). Negative: so much may still
-    /// be sent at once.
+    /// How far behind the queue is: bytes with the packet (credit), nanoseconds with it (lock-free)
+    /// or before it (EDT). Negative: so much may still be sent at once.
     pub behind: i64,
     /// What was taken, for [`refund`].
     pub cost: i64,

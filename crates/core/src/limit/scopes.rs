@@ -1,12 +1,12 @@
 //! Several limits on one packet: its cgroup, the parent slice, the uplink, a tenant.
 //!
-//! Every scope of a packet is charged; then the most congested one decides alone; if that drops the packet, every charge is
-//! refunded (NRM's slides). Scopes of different rates are compared by how far they are behind *as a part of their drop
-//! threshold*. A scope that only observes takes no part in this: it judges for itself, counts that, and is refunded also
-//! what it alone would drop.
+//! Every scope of a packet is charged; then the most congested one decides alone; if that drops the
+//! packet, every charge is refunded (NRM's slides). Scopes of different rates are compared by how
+//! far they are behind *as a part of their drop threshold*. A scope that only observes takes no
+//! part in this: it judges for itself, counts that, and is refunded also what it alone would drop.
 //!
-//! Invariant: a dropped packet leaves every scope as it was but for the time that has passed, and what is enforced does not
-//! depend on what is observed beside it.
+//! Invariant: a dropped packet leaves every scope as it was but for the time that has passed, and
+//! what is enforced does not depend on what is observed beside it.
 
 use super::{Ask, Charge, Settings, State, Verdict, charge, decide, flags, refund};
 
@@ -63,11 +63,13 @@ pub struct Outcome {
     pub send: u64,
 }
 
-/// How congested a queue is: how far behind, in 1/65536 of its drop threshold. Comparable across rates and forms.
+/// How congested a queue is: how far behind, in 1/65536 of its drop threshold. Comparable across
+/// rates and forms.
 #[inline]
 pub fn congestion(settings: &Settings, behind: i64) -> i64 {
     let drop = settings.drop.max(1) as u64;
-    // Half a terabyte, or nine minutes: beyond anything that a floor allows, and small enough for the product.
+    // Half a terabyte, or nine minutes: beyond anything that a floor allows, and small enough for
+    // the product.
     let far = behind.unsigned_abs().min(1 << 39);
     let part = ((far << 16) / drop) as i64;
     if behind < 0 { -part } else { part }
@@ -76,12 +78,13 @@ pub fn congestion(settings: &Settings, behind: i64) -> i64 {
 impl Scopes {
     /// With these settings, all idle.
     pub fn new(settings: impl IntoIterator<Item = Settings>) -> Scopes {
-        let scopes = settings.into_iter().map(|settings| Scope { settings, ..Scope::default() }).collect();
+        let scopes =
+            settings.into_iter().map(|settings| Scope { settings, ..Scope::default() }).collect();
         Scopes { scopes, charges: Vec::new() }
     }
 
-    /// Charges the packet to the scopes `ids` (each once) and lets the most congested of those that do not only observe
-    /// decide, the first among equals.
+    /// Charges the packet to the scopes `ids` (each once) and lets the most congested of those that
+    /// do not only observe decide, the first among equals.
     #[inline]
     pub fn decide(&mut self, ids: &[u16], now: u64, ask: &Ask, draw: u32) -> Outcome {
         self.charges.clear();
@@ -119,7 +122,8 @@ impl Scopes {
 }
 
 impl Scope {
-    /// Judges a packet that this scope does not touch, and takes the charge back if it would drop it.
+    /// Judges a packet that this scope does not touch, and takes the charge back if it would drop
+    /// it.
     #[inline]
     fn observe(&mut self, charged: &mut Charge, ask: &Ask, draw: u32) {
         let verdict = decide(&self.settings, charged.behind, ask, draw);

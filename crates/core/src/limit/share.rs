@@ -90,9 +90,10 @@ fn horizon(fair: u64, least: u64) -> u64 {
     (2 * largest(fair).min(SEGMENT_MOST) * 1_000_000_000 / fair).max(least).min(HORIZON_MOST)
 }
 
-/// Adjusts it to a queue that is `behind` at `now`, after a packet of this `cost`; both in the queue's
-/// own unit. What the packet took beyond half of the burst does not count: before it, no more credit
-/// than that was to be had, and a connection alone would be slowed down for its own segments.
+/// Adjusts it to a queue that is `behind` at `now`, after a packet of this `cost`; both in the
+/// queue's own unit. What the packet took beyond half of the burst does not count: before it, no
+/// more credit than that was to be had, and a connection alone would be slowed down for its own
+/// segments.
 #[inline]
 pub fn adjust(share: &mut Share, settings: &Settings, now: u64, behind: i64, cost: i64) {
     let behind = behind.saturating_sub(cost.saturating_sub(settings.burst >> 1).max(0));
@@ -133,7 +134,8 @@ mod tests {
     /// Connections that send as fast as they may, or a packet every so often: what each has sent in
     /// the second of two seconds, and how far the queue was behind at most in it.
     fn send(rate: u64, every: &[Option<u64>]) -> (Vec<u64>, i64) {
-        let settings = LimitParams { rate: Rate(rate), ..LimitParams::default() }.shared().settings();
+        let settings =
+            LimitParams { rate: Rate(rate), ..LimitParams::default() }.shared().settings();
         let (mut state, mut share) = (State::default(), Share::default());
         let mut next: Vec<u64> = (0..every.len()).map(|i| EVERY + 1_000 * i as u64).collect();
         let (mut sent, mut most) = (vec![0; every.len()], i64::MIN);
@@ -161,7 +163,16 @@ mod tests {
 
     #[test]
     fn together_they_send_what_the_limit_allows() {
-        let cases = [(1_000, 1), (1_000, 9), (1_000, 50), (1_000, 500), (5_000, 9), (10_000, 100), (100, 50), (10, 2)];
+        let cases = [
+            (1_000, 1),
+            (1_000, 9),
+            (1_000, 50),
+            (1_000, 500),
+            (5_000, 9),
+            (10_000, 100),
+            (100, 50),
+            (10, 2),
+        ];
         for (rate, connections) in cases {
             let (sent, most) = send(rate * 1_000_000, &vec![None; connections]);
             let second = rate * 1_000_000 / 8;
@@ -174,7 +185,10 @@ mod tests {
             let most = most as u64 * 8_000 / (rate * 1_000_000);
             assert!(most < 40, "{rate} Mb/s, {connections}: {most} ms behind");
             let (least, greatest) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
-            assert!(greatest - least <= 16_000.max(least / 10), "{rate} Mb/s, {connections}: {sent:?}");
+            assert!(
+                greatest - least <= 16_000.max(least / 10),
+                "{rate} Mb/s, {connections}: {sent:?}"
+            );
         }
     }
 
@@ -184,13 +198,17 @@ mod tests {
         for rate in [20, 50, 100, 200, 400] {
             let (sent, _) = send(rate * 1_000_000, &[None]);
             let second = rate * 1_000_000 / 8;
-            assert!((97 * second..=103 * second).contains(&(100 * sent[0])), "{rate} Mb/s: {sent:?}");
+            assert!(
+                (97 * second..=103 * second).contains(&(100 * sent[0])),
+                "{rate} Mb/s: {sent:?}"
+            );
         }
     }
 
     #[test]
     fn what_some_do_not_use_is_left_to_the_others() {
-        let (sent, _) = send(SECOND, &[None, None, Some(10_000_000), Some(10_000_000), Some(10_000_000)]);
+        let (sent, _) =
+            send(SECOND, &[None, None, Some(10_000_000), Some(10_000_000), Some(10_000_000)]);
         let two = sent[0] + sent[1];
         assert!((116_000_000..125_000_000).contains(&two), "{sent:?}");
     }
@@ -219,7 +237,10 @@ mod tests {
                 for level in [i64::from(i32::MIN), 0, i64::from(i32::MAX)] {
                     let mut share = Share { at: 5, level, ..Share::default() };
                     adjust(&mut share, &settings, u64::MAX, behind, 1_500);
-                    assert!((1..=rate / 2 + 1).contains(&share.pace), "{rate} {behind} {level}: {share:?}");
+                    assert!(
+                        (1..=rate / 2 + 1).contains(&share.pace),
+                        "{rate} {behind} {level}: {share:?}"
+                    );
                 }
             }
         }

@@ -9,7 +9,8 @@ fn gigabit() -> LimitParams {
     LimitParams { length: Length::Ip, ..LimitParams::default() }
 }
 
-const TCP: Ask = Ask { bytes: 1500, charged: 1500, in_flight: 9, rtt: 50, tcp: 1, ecn: 0, share: 0 };
+const TCP: Ask =
+    Ask { bytes: 1500, charged: 1500, in_flight: 9, rtt: 50, tcp: 1, ecn: 0, share: 0 };
 const ECT: Ask = Ask { ecn: 2, ..TCP };
 const UDP: Ask = Ask { tcp: 0, ..TCP };
 const SMALL_TCP: Ask = Ask { bytes: 60, charged: 60, ..TCP };
@@ -21,9 +22,15 @@ fn constants_of_the_slides() {
     assert_eq!((s.burst, s.mark, s.drop, s.drop_large), (150_000, 180_000, 900_000, 877_500));
     assert_eq!(s.rate, 1 << 21, "0.125 bytes a nanosecond");
     let timed = LimitParams { form: Form::Edt, ..gigabit() }.settings();
-    assert_eq!((timed.mark, timed.drop), (1_440_000, 7_200_000), "1.44 and 7.2 ms, as the slides say");
+    assert_eq!(
+        (timed.mark, timed.drop),
+        (1_440_000, 7_200_000),
+        "1.44 and 7.2 ms, as the slides say"
+    );
     assert_eq!(timed.cost, 8 << 24);
-    let published = LimitParams { mark: Some(Bytes(60_000)), drop: Some(Bytes(600_000)), ..gigabit() }.settings();
+    let published =
+        LimitParams { mark: Some(Bytes(60_000)), drop: Some(Bytes(600_000)), ..gigabit() }
+            .settings();
     assert_eq!((published.mark, published.drop, published.drop_large), (60_000, 600_000, 577_500));
     assert_eq!(published.drop_large - published.mark, 517_500, "the published marking region");
 }
@@ -44,7 +51,10 @@ fn low_rates_have_smaller_thresholds() {
     // Over any second no more than 3 % beyond the limit, wherever the super-segments allow it.
     for mbps in [50u64, 100, 250, 500, 1000] {
         let s = LimitParams { rate: Rate(mbps * 1_000_000), ..gigabit() }.settings();
-        assert!(s.burst + s.bypass <= (mbps * 1_000_000 / 8 * 3 / 100) as i64, "{mbps} Mbps: {s:?}");
+        assert!(
+            s.burst + s.bypass <= (mbps * 1_000_000 / 8 * 3 / 100) as i64,
+            "{mbps} Mbps: {s:?}"
+        );
     }
 }
 
@@ -56,14 +66,25 @@ fn thresholds_of_arriving_packets_are_times() {
     let s = at(10_000).arriving().settings();
     assert_eq!((s.burst, s.mark, s.drop, s.bypass), (1_250_000, 6_250_000, 12_500_000, 36_250_000));
     let s = at(5).arriving().settings();
-    assert_eq!((s.burst, s.mark, s.drop, s.bypass), (15_000, 15_000, 108_000, 108_000), "a super-segment fits");
+    assert_eq!(
+        (s.burst, s.mark, s.drop, s.bypass),
+        (15_000, 15_000, 108_000, 108_000),
+        "a super-segment fits"
+    );
     for mbps in [50u64, 100, 250, 500, 1000, 100_000] {
         let s = at(mbps).arriving().settings();
-        assert!(s.burst + s.bypass <= (mbps * 1_000_000 / 8 * 3 / 100) as i64, "{mbps} Mbps: {s:?}");
+        assert!(
+            s.burst + s.bypass <= (mbps * 1_000_000 / 8 * 3 / 100) as i64,
+            "{mbps} Mbps: {s:?}"
+        );
         assert!(10 * s.bypass >= 15 * s.drop, "{mbps} Mbps: {s:?}");
     }
     let given = LimitParams { drop: Some(Bytes(200_000)), ..gigabit() }.arriving();
-    assert_eq!((given.mark, given.drop), (Some(Bytes(100_000)), Some(Bytes(200_000))), "told before it is dropped");
+    assert_eq!(
+        (given.mark, given.drop),
+        (Some(Bytes(100_000)), Some(Bytes(200_000))),
+        "told before it is dropped"
+    );
     let given = LimitParams { mark: Some(Bytes(800_000)), ..gigabit() }.arriving();
     assert_eq!((given.mark, given.drop), (Some(Bytes(800_000)), Some(Bytes(1_600_000))));
 }
@@ -81,10 +102,22 @@ fn decision_table() {
     assert_eq!(verdict(180_001, ECT, u32::MAX), V::BEHIND | V::CE);
     assert_eq!(verdict(180_001, TCP, 0), V::BEHIND | V::CWR, "a draw of nothing");
     assert_eq!(verdict(180_001, TCP, u32::MAX), V::BEHIND, "hardly behind: hardly ever");
-    assert_eq!(verdict(877_500, TCP, u32::MAX), V::BEHIND | V::CWR, "at the end of the region: always");
+    assert_eq!(
+        verdict(877_500, TCP, u32::MAX),
+        V::BEHIND | V::CWR,
+        "at the end of the region: always"
+    );
     assert_eq!(verdict(877_501, TCP, 0), V::BEHIND | V::DROP | V::CWR);
-    assert_eq!(verdict(877_501, ECT, 0), V::BEHIND | V::DROP, "an ECN packet's drop says nothing more");
-    assert_eq!(verdict(900_000, SMALL_TCP, 0), V::BEHIND | V::CWR, "the reserve is for small packets");
+    assert_eq!(
+        verdict(877_501, ECT, 0),
+        V::BEHIND | V::DROP,
+        "an ECN packet's drop says nothing more"
+    );
+    assert_eq!(
+        verdict(900_000, SMALL_TCP, 0),
+        V::BEHIND | V::CWR,
+        "the reserve is for small packets"
+    );
     assert_eq!(verdict(900_001, SMALL_TCP, 0), V::BEHIND | V::DROP | V::CWR);
     assert_eq!(verdict(0, UDP, 0), 0);
     assert_eq!(verdict(1, UDP, 0), V::BEHIND | V::DROP);
@@ -102,7 +135,11 @@ fn a_paced_datagram_waits_until_it_is_behind_the_mark() {
     assert_eq!(edt(1_440_001, UDP), V::BEHIND | V::DROP);
     assert_eq!(edt(1_440_001, Ask { bytes: 120, ..UDP }), V::BEHIND);
     assert_eq!(edt(1_440_001, ECT), V::BEHIND | V::CE);
-    assert_eq!(decide(&timed(Form::LockFree), 1, &UDP, 0).0, V::BEHIND | V::DROP, "nothing holds it back there");
+    assert_eq!(
+        decide(&timed(Form::LockFree), 1, &UDP, 0).0,
+        V::BEHIND | V::DROP,
+        "nothing holds it back there"
+    );
 }
 
 #[test]
@@ -111,7 +148,10 @@ fn a_flow_with_nothing_in_flight_is_let_through_up_to_a_bound() {
     let alone = Ask { in_flight: 1, ..TCP };
     assert_eq!(verdict(1_800_000, alone, 0), V::BEHIND | V::BYPASS | V::CWR);
     assert_eq!(verdict(1_800_001, alone, 0), V::BEHIND | V::DROP | V::CWR);
-    assert_eq!(verdict(1_000_000, Ask { ecn: 2, ..alone }, 0), V::BEHIND | V::BYPASS | V::CWR | V::CE);
+    assert_eq!(
+        verdict(1_000_000, Ask { ecn: 2, ..alone }, 0),
+        V::BEHIND | V::BYPASS | V::CWR | V::CE
+    );
     let never = LimitParams { bypass: 0.0, ..gigabit() }.settings();
     assert_eq!(decide(&never, 1_000_000, &alone, 0).0, V::BEHIND | V::DROP | V::CWR);
 }
@@ -131,19 +171,27 @@ fn a_share_bounds_segments() {
     use Verdict as V;
     let shared = |bytes: u32, ask: Ask| Ask { bytes, share: 20_000, ..ask };
     assert_eq!(verdict(0, shared(20_000, TCP), 0), 0);
-    assert_eq!(verdict(0, shared(20_001, TCP), u32::MAX), V::CWR, "for sure, and it is no congestion");
+    assert_eq!(
+        verdict(0, shared(20_001, TCP), u32::MAX),
+        V::CWR,
+        "for sure, and it is no congestion"
+    );
     assert_eq!(verdict(0, shared(20_001, ECT), u32::MAX), V::CE);
     assert_eq!(verdict(0, shared(20_001, UDP), 0), 0);
     let silent = LimitParams { cwr: false, ..gigabit() }.settings();
     assert_eq!(decide(&silent, 0, &shared(20_001, TCP), 0), Verdict::PASS);
     assert_eq!(verdict(877_500, shared(1500, TCP), 0), 0, "its pace follows the queue");
     assert_eq!(verdict(877_500, shared(20_001, TCP), u32::MAX), V::CWR);
-    assert_eq!([verdict(1_800_000, shared(1500, TCP), 0), verdict(1_800_000, shared(1500, ECT), 0)], [0, 0]);
+    assert_eq!(
+        [verdict(1_800_000, shared(1500, TCP), 0), verdict(1_800_000, shared(1500, ECT), 0)],
+        [0, 0]
+    );
     assert_eq!(verdict(1_800_001, shared(1500, TCP), 0), V::BEHIND | V::DROP | V::CWR);
     assert_eq!(verdict(1_800_001, shared(1500, ECT), 0), V::BEHIND | V::DROP);
 }
 
-/// It would wait for a timer, and its pace holds it: so it waits only when the queue cannot count it.
+/// It would wait for a timer, and its pace holds it: so it waits only when the queue cannot count
+/// it.
 #[test]
 fn a_share_with_nothing_in_flight_passes_untold() {
     use Verdict as V;
@@ -156,7 +204,8 @@ fn a_share_with_nothing_in_flight_passes_untold() {
     assert_eq!(decide(&never, 900_001, &alone(TCP), 0).0, V::BEHIND | V::DROP | V::CWR);
 }
 
-/// CWR is as frequent as the linear law says: chi-square over ten equal parts of the region, 9 degrees of freedom, 0.1 %.
+/// CWR is as frequent as the linear law says: chi-square over ten equal parts of the region, 9
+/// degrees of freedom, 0.1 %.
 #[test]
 fn reductions_follow_the_linear_law() {
     let s = gigabit().settings();
@@ -166,7 +215,9 @@ fn reductions_follow_the_linear_law() {
     for part in 0..10 {
         let share = (part as f64 + 0.5) / 10.0;
         let behind = s.mark + ((s.drop_large - s.mark) as f64 * share) as i64;
-        let told = (0..n).filter(|_| decide(&s, behind, &TCP, random.bits() as u32).has(Verdict::CWR)).count();
+        let told = (0..n)
+            .filter(|_| decide(&s, behind, &TCP, random.bits() as u32).has(Verdict::CWR))
+            .count();
         let (expected, other) = (share * n as f64, (1.0 - share) * n as f64);
         let gap = told as f64 - expected;
         chi += gap * gap / expected + gap * gap / other;
@@ -178,8 +229,9 @@ fn reductions_follow_the_linear_law() {
 fn long_round_trips_are_told_less_often() {
     let s = LimitParams { reaction: Reaction::RttAware, ..gigabit() }.settings();
     let mut random = Stream::new(7, "rtt");
-    let mut told =
-        |ask: Ask, bit| (0..20_000).filter(|_| decide(&s, 850_000, &ask, random.bits() as u32).has(bit)).count();
+    let mut told = |ask: Ask, bit| {
+        (0..20_000).filter(|_| decide(&s, 850_000, &ask, random.bits() as u32).has(bit)).count()
+    };
     let near = told(ECT, Verdict::CE);
     let far = told(Ask { rtt: 400, ..ECT }, Verdict::CE);
     assert_eq!(near, 20_000);
@@ -187,7 +239,8 @@ fn long_round_trips_are_told_less_often() {
     assert!(told(Ask { rtt: 400, ..TCP }, Verdict::CWR) < told(TCP, Verdict::CWR) / 3);
 }
 
-/// Slides: sockets of one service may share some scopes and differ in others; each packet is charged to all of its own.
+/// Slides: sockets of one service may share some scopes and differ in others; each packet is
+/// charged to all of its own.
 #[test]
 fn red_green_blue_orange() {
     let [red, green, blue, orange] = [0u16, 1, 2, 3];
@@ -196,9 +249,11 @@ fn red_green_blue_orange() {
     let (first, second) = ([red, green, blue], [red, green, orange]);
     scopes.decide(&first, 1, &TCP, 0);
     scopes.decide(&second, 1, &TCP, 0);
-    let packets = |scopes: &Scopes| scopes.scopes.iter().map(|it| it.counts.packets).collect::<Vec<_>>();
+    let packets =
+        |scopes: &Scopes| scopes.scopes.iter().map(|it| it.counts.packets).collect::<Vec<_>>();
     assert_eq!(packets(&scopes), [2, 2, 1, 1]);
-    // Blue alone becomes tight: it speaks for the first socket, and not for the second, which it does not know.
+    // Blue alone becomes tight: it speaks for the first socket, and not for the second, which it
+    // does not know.
     scopes.scopes[blue as usize].state.credit = -400_000;
     let told = scopes.decide(&first, 1, &ECT, 0);
     assert_eq!((told.by, told.verdict.0), (Some(blue), Verdict::BEHIND | Verdict::CE));
@@ -234,12 +289,14 @@ fn observing_changes_nothing_for_the_traffic() {
     assert!(counts.decided == 5_000 && counts.dropped > 4_000, "{counts:?}");
 }
 
-/// A limit that is tried out inside of one that holds: that one decides, counts and pays as if it were alone.
+/// A limit that is tried out inside of one that holds: that one decides, counts and pays as if it
+/// were alone.
 #[test]
 fn an_observing_scope_leaves_the_enforced_one_alone() {
     for form in [Form::Credit, Form::LockFree, Form::Edt] {
         let uplink = LimitParams { form, ..gigabit() };
-        let batch = LimitParams { observe: true, rate: Rate(100_000_000), ..uplink.clone() }.settings();
+        let batch =
+            LimitParams { observe: true, rate: Rate(100_000_000), ..uplink.clone() }.settings();
         let uplink = uplink.settings();
         let (mut both, mut alone) = (Scopes::new([batch, uplink]), Scopes::new([uplink]));
         let mut random = Stream::new(7, "observe");
@@ -247,12 +304,23 @@ fn an_observing_scope_leaves_the_enforced_one_alone() {
         for _ in 0..5_000 {
             now += 6_000; // twice the uplink's rate, and twenty times the other's
             let draw = random.bits() as u32;
-            let (seen, expected) = (both.decide(&[0, 1], now, &TCP, draw), alone.decide(&[0], now, &TCP, draw));
-            assert_eq!((seen.verdict, seen.by, seen.send), (expected.verdict, Some(1), expected.send), "{form:?}");
+            let (seen, expected) =
+                (both.decide(&[0, 1], now, &TCP, draw), alone.decide(&[0], now, &TCP, draw));
+            assert_eq!(
+                (seen.verdict, seen.by, seen.send),
+                (expected.verdict, Some(1), expected.send),
+                "{form:?}"
+            );
         }
-        assert_eq!((both.scopes[1].state, both.scopes[1].counts), (alone.scopes[0].state, alone.scopes[0].counts));
+        assert_eq!(
+            (both.scopes[1].state, both.scopes[1].counts),
+            (alone.scopes[0].state, alone.scopes[0].counts)
+        );
         let [batch, uplink] = [both.scopes[0].counts, both.scopes[1].counts];
-        assert!(uplink.dropped > 1_000 && batch.dropped > uplink.dropped && batch.decided == 5_000, "{batch:?}");
+        assert!(
+            uplink.dropped > 1_000 && batch.dropped > uplink.dropped && batch.decided == 5_000,
+            "{batch:?}"
+        );
         // What both would drop is taken back from each once.
         while !both.decide(&[0, 1], now, &TCP, 0).verdict.has(Verdict::DROP) {}
         let states = |scopes: &Scopes| scopes.scopes.iter().map(|it| it.state).collect::<Vec<_>>();
@@ -262,7 +330,8 @@ fn an_observing_scope_leaves_the_enforced_one_alone() {
     }
 }
 
-/// Whoever asks more often than bytes come, and is mostly refused, still gets what the rate carries.
+/// Whoever asks more often than bytes come, and is mostly refused, still gets what the rate
+/// carries.
 #[test]
 fn dense_arrivals_get_the_whole_rate() {
     for form in [Form::Credit, Form::LockFree, Form::Edt] {
@@ -281,7 +350,8 @@ fn dense_arrivals_get_the_whole_rate() {
 
 #[test]
 fn wire_length_of_a_super_segment() {
-    // 65,212 IP bytes in 45 packets with 52 bytes of IPv4, TCP and timestamps: 4.5 % more on the wire.
+    // 65,212 IP bytes in 45 packets with 52 bytes of IPv4, TCP and timestamps: 4.5 % more on the
+    // wire.
     assert_eq!(wire_bytes(65_212, 45, 52, 14), 65_212 + 14 + 44 * 66);
     assert_eq!(wire_bytes(1_500, 0, 52, 14), 1_514);
     assert_eq!(wire_bytes(u32::MAX, 9, 52, 14), u32::MAX);
@@ -292,7 +362,8 @@ fn forms() -> impl Strategy<Value = Form> {
 }
 
 proptest! {
-    /// Whatever arrives, what passes in a time is what the rate carries in it, and what may be behind.
+    /// Whatever arrives, what passes in a time is what the rate carries in it, and what may be
+    /// behind.
     #[test]
     fn the_limit_holds(
         form in forms(), mbps in 1u64..100_000, seed: u64,
@@ -311,12 +382,14 @@ proptest! {
             }
         }
         let bytes = |amount: i64| if form == Form::Credit { amount as u64 } else { (amount as u64).saturating_mul(mbps) / 8_000 };
-        // A bypass may begin below its bound; one more super-segment then passes. Truncation: a byte a packet.
+        // A bypass may begin below its bound; one more super-segment then passes. Truncation: a
+        // byte a packet.
         let allowed = (now - start) * mbps / 8_000 + bytes(s.burst) + bytes(s.bypass) + 65_000 + 2_000;
         prop_assert!(passed <= allowed, "{passed} of {allowed}");
     }
 
-    /// Clocks that go backwards, long idle times and absurd lengths: nothing overflows, nothing is saved beyond the burst.
+    /// Clocks that go backwards, long idle times and absurd lengths: nothing overflows, nothing is
+    /// saved beyond the burst.
     #[test]
     fn nothing_overflows(
         form in forms(), bps in 8_000u64..1_000_000_000_000,
@@ -347,7 +420,8 @@ proptest! {
     }
 }
 
-/// 48 hours idle, and a clock that goes back: the published program's product would overflow after 39.
+/// 48 hours idle, and a clock that goes back: the published program's product would overflow after
+/// 39.
 #[test]
 fn idle_for_two_days() {
     let s = gigabit().settings();

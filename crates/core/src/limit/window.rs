@@ -6,13 +6,13 @@
 //! first window is what the limit carries in a round trip and the time of `drop`.
 //!
 //! A sender whose windows are small loses little where [`space`](super::space) drops one of its
-//! packets, and one that does not heed losses (BBR) is held as well. Where the round trip is long, a
-//! window is heard of late: an octave is one and a half round trips at least.
+//! packets, and one that does not heed losses (BBR) is held as well. Where the round trip is long,
+//! a window is heard of late: an octave is one and a half round trips at least.
 //!
 //! Not in NRM's slides.
 //!
-//! Invariant: no window is smaller than [`SEGMENTS`] segments. With fewer, a delayed acknowledgement
-//! would be waited for.
+//! Invariant: no window is smaller than [`SEGMENTS`] segments. With fewer, a delayed
+//! acknowledgement would be waited for.
 
 use super::share::{OCTAVE, lowered, nanoseconds};
 use super::{Settings, flags};
@@ -68,7 +68,11 @@ mod tests {
         // 10 ms of 1 Gb/s and the round trip are 1,252,500 bytes.
         for (tenths, of) in [(6, 64), (7, 128), (8, 256)] {
             let expected = 1_252_500 / of;
-            assert!(at(tenths).abs_diff(expected) <= expected / 100, "{} at {tenths}, not {expected}", at(tenths));
+            assert!(
+                at(tenths).abs_diff(expected) <= expected / 100,
+                "{} at {tenths}, not {expected}",
+                at(tenths)
+            );
         }
         assert_eq!(at(9), 3 * MSS);
         assert_eq!(at(30), 3 * MSS);
@@ -80,7 +84,10 @@ mod tests {
         // 10 ms carry 1.25 MB; an octave is 15 ms, and drop is at 10.
         let least = window(&settings, settings.drop, 10_000, MSS);
         assert!((1_500_000..1_700_000).contains(&least), "{least}");
-        assert_eq!(window(&settings, settings.drop, u32::MAX, MSS), window(&settings, settings.drop, 0, MSS));
+        assert_eq!(
+            window(&settings, settings.drop, u32::MAX, MSS),
+            window(&settings, settings.drop, 0, MSS)
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Credits: a sender may have in flight what the receiver has granted it from its memory.
 //!
-//! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that Prevents
-//! the Slow Receiver Problem, NSDI 2022) names credits among what it does without, for their extra
-//! round trip: who has none asks, and waits for a grant. It describes no protocol; this one is this
-//! project's.
+//! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that
+//! Prevents the Slow Receiver Problem, NSDI 2022) names credits among what it does without, for
+//! their extra round trip: who has none asks, and waits for a grant. It describes no protocol; this
+//! one is this project's.
 //!
 //! A credit is room for one packet, whatever its length. The *spender* asks for what it would send
 //! beyond what it has. The *granter* grants in turn, a few packets at a time, while what is granted
@@ -106,8 +106,10 @@ impl Granter {
     pub fn asked(&mut self, now: Time, peer: PeerId, key: FlowKey, wants: u64, heard: u64) {
         let account = self.flows.entry((peer, key)).or_default();
         // What is under way was not known when the flow asked.
-        let is_under_way = |grant: &&Grant| grant.seq > heard && grant.said + self.terms.feedback > now;
-        let under_way: u64 = account.grants.iter().filter(is_under_way).map(|grant| grant.packets).sum();
+        let is_under_way =
+            |grant: &&Grant| grant.seq > heard && grant.said + self.terms.feedback > now;
+        let under_way: u64 =
+            account.grants.iter().filter(is_under_way).map(|grant| grant.packets).sum();
         let wants = wants.saturating_sub(under_way);
         self.wanted = self.wanted - account.wants + wants;
         (account.wants, account.asked) = (wants, now);
@@ -126,7 +128,9 @@ impl Granter {
     /// A packet of a flow has come.
     pub fn arrived(&mut self, peer: PeerId, key: FlowKey) {
         let Some(account) = self.flows.get_mut(&(peer, key)) else { return self.late += 1 };
-        let Some(grant) = account.grants.iter_mut().find(|grant| grant.left > 0) else { return self.late += 1 };
+        let Some(grant) = account.grants.iter_mut().find(|grant| grant.left > 0) else {
+            return self.late += 1;
+        };
         grant.left -= 1;
         account.open -= 1;
         self.open -= 1;
@@ -254,7 +258,9 @@ impl Spender {
         });
         while purse.credits.pop_front_if(|(until, left)| *until <= now || *left == 0).is_some() {}
         let has: u32 = purse.credits.iter().map(|(_, left)| *left).sum();
-        if wants > has.saturating_add(purse.asked) || (wants > has && now >= purse.since + self.repeat) {
+        if wants > has.saturating_add(purse.asked)
+            || (wants > has && now >= purse.since + self.repeat)
+        {
             (purse.asked, purse.since) = (wants - has, now);
             self.to_ask.insert(flow);
         }
@@ -279,7 +285,10 @@ impl Spender {
     /// The receiver's switch has granted something.
     pub fn hear(&mut self, now: Time, peer: PeerId, record: &Record) {
         let (Word::Grant, Target::Flow(key)) = (record.word, record.target) else { return };
-        let Some(purse) = self.flows.get_mut(&(peer, key)).filter(|purse| record.seq > purse.heard) else { return };
+        let Some(purse) = self.flows.get_mut(&(peer, key)).filter(|purse| record.seq > purse.heard)
+        else {
+            return;
+        };
         purse.heard = record.seq;
         purse.asked = purse.asked.saturating_sub(record.queued);
         purse.credits.push_back((now + Time::from_us(u64::from(record.ttl)), record.queued));
@@ -307,7 +316,8 @@ impl Spender {
     /// Forgets flows that have been silent for long.
     pub fn age(&mut self, now: Time) {
         let lasts = self.repeat.saturating_mul(REMEMBERED);
-        self.flows.retain(|_, purse| purse.held.is_some() || purse.since.saturating_add(lasts) > now);
+        self.flows
+            .retain(|_, purse| purse.held.is_some() || purse.since.saturating_add(lasts) > now);
     }
 
     /// When flows are to ask, or to try again.
@@ -377,7 +387,10 @@ mod tests {
     #[test]
     fn a_flow_sends_nothing_before_it_was_granted_something() {
         let (mut spender, mut granter) = (Spender::new(TERMS.repeat), Granter::new(TERMS));
-        assert_eq!((spender.admit(Time::ZERO, 1, key(5), 3), spender.is_held(1, &key(5))), (0, true));
+        assert_eq!(
+            (spender.admit(Time::ZERO, 1, key(5), 3), spender.is_held(1, &key(5))),
+            (0, true)
+        );
         let (peer, ask) = spender.next_ask().expect("it asks");
         assert_eq!((peer, ask.word, ask.queued, spender.next_ask()), (1, Word::Ask, 3, None));
         granter.asked(Time::from_us(2), 7, key(5), u64::from(ask.queued), ask.seq);
@@ -388,7 +401,11 @@ mod tests {
         assert_eq!((change.target, change.is_held), (Target::Flow(key(5)), false));
         assert_eq!(spender.admit(Time::from_us(4), 1, key(5), 3), 3);
         spender.spent(1, key(5), 3);
-        assert_eq!(spender.admit(Time::from_us(4), 1, key(5), 1), 0, "each credit is for one packet");
+        assert_eq!(
+            spender.admit(Time::from_us(4), 1, key(5), 1),
+            0,
+            "each credit is for one packet"
+        );
         for _ in 0..3 {
             granter.arrived(7, key(5));
         }
@@ -408,7 +425,11 @@ mod tests {
             granter.arrived(7, key(1));
         }
         assert_eq!(grants(&mut granter, Time::ZERO, 8, &mut seq), []);
-        assert_eq!(grants(&mut granter, Time::ZERO, 1, &mut seq), [], "too little for a whole grant");
+        assert_eq!(
+            grants(&mut granter, Time::ZERO, 1, &mut seq),
+            [],
+            "too little for a whole grant"
+        );
         assert_eq!(grants(&mut granter, Time::ZERO, 0, &mut seq), [(1, 8)]);
     }
 
@@ -422,9 +443,15 @@ mod tests {
         granter.asked(Time::from_us(30), 7, key(1), 4, 0);
         assert_eq!(granter.deadline(), Some(Time::from_us(120)));
         granter.expire(Time::from_us(119));
-        assert_eq!((granter.open(), grants(&mut granter, Time::from_us(119), 1, &mut seq)), (7, vec![]));
+        assert_eq!(
+            (granter.open(), grants(&mut granter, Time::from_us(119), 1, &mut seq)),
+            (7, vec![])
+        );
         granter.expire(Time::from_us(120));
-        assert_eq!((granter.open(), grants(&mut granter, Time::from_us(120), 1, &mut seq).len()), (0, 2));
+        assert_eq!(
+            (granter.open(), grants(&mut granter, Time::from_us(120), 1, &mut seq).len()),
+            (0, 2)
+        );
         granter.arrived(7, key(1));
         assert_eq!(granter.late(), 0);
     }
@@ -438,7 +465,11 @@ mod tests {
         granter.asked(Time::from_us(10), 7, key(1), 8, 0);
         assert_eq!(grants(&mut granter, Time::from_us(10), 0, &mut seq), [(1, 2)]);
         granter.asked(Time::from_us(40), 7, key(1), 8, 0);
-        assert_eq!(grants(&mut granter, Time::from_us(40), 0, &mut seq), [(1, 8)], "those were lost");
+        assert_eq!(
+            grants(&mut granter, Time::from_us(40), 0, &mut seq),
+            [(1, 8)],
+            "those were lost"
+        );
     }
 
     /// A flow whose whole window was lost is granted anew, without a word of its own.
@@ -469,7 +500,11 @@ mod tests {
         };
         spender.hear(Time::from_us(4), 1, &grant(3, 4));
         spender.hear(Time::from_us(5), 1, &grant(3, 4));
-        assert_eq!(spender.admit(Time::from_us(50), 1, key(5), 9), 4, "a grant that comes twice counts once");
+        assert_eq!(
+            spender.admit(Time::from_us(50), 1, key(5), 9),
+            4,
+            "a grant that comes twice counts once"
+        );
         assert_eq!(spender.next_ask(), None, "five are asked for already");
         assert_eq!(spender.admit(Time::from_us(104), 1, key(5), 9), 0);
         assert_eq!(spender.next_ask().map(|(_, ask)| (ask.seq, ask.queued)), Some((3, 9)));
@@ -478,7 +513,10 @@ mod tests {
         spender.expire(Time::from_us(604));
         assert!(spender.next_change().is_some());
         assert_eq!(
-            (spender.admit(Time::from_us(604), 1, key(5), 2), spender.next_ask().map(|(_, a)| a.queued)),
+            (
+                spender.admit(Time::from_us(604), 1, key(5), 2),
+                spender.next_ask().map(|(_, a)| a.queued)
+            ),
             (0, Some(2))
         );
     }
@@ -499,15 +537,20 @@ mod tests {
             let mut number = 0;
             for us in 0..20_000u64 {
                 let now = Time::from_us(us);
-                while let Some((_, _, from)) = packets.first().copied().filter(|(at, ..)| *at <= now) {
+                while let Some((_, _, from)) =
+                    packets.first().copied().filter(|(at, ..)| *at <= now)
+                {
                     packets.pop_first();
                     granter.arrived(from as PeerId, key(from as u128));
                     waiting += 1;
                 }
-                while let Some((_, to, seq, queued)) = grants.first().copied().filter(|(at, ..)| *at <= now) {
+                while let Some((_, to, seq, queued)) =
+                    grants.first().copied().filter(|(at, ..)| *at <= now)
+                {
                     grants.pop_first();
                     let target = Target::Flow(key(to as u128));
-                    let record = Record { word: Word::Grant, target, seq, queued, rate: 0, ttl: 100 };
+                    let record =
+                        Record { word: Word::Grant, target, seq, queued, rate: 0, ttl: 100 };
                     spenders[to].hear(now, 9, &record);
                 }
                 most = most.max(waiting);
@@ -524,13 +567,24 @@ mod tests {
                         packets.extend((random.below(3) > 0).then_some((now + way, number, from)));
                     }
                     while let Some((_, ask)) = spender.next_ask() {
-                        granter.asked(now, from as PeerId, key(from as u128), u64::from(ask.queued), ask.seq);
+                        granter.asked(
+                            now,
+                            from as PeerId,
+                            key(from as u128),
+                            u64::from(ask.queued),
+                            ask.seq,
+                        );
                     }
                 }
                 seq += 1;
                 while let Some((to, grant)) = granter.next(now, waiting, seq) {
                     let way = Time::from_us(1 + random.below(9));
-                    grants.extend((random.below(3) > 0).then_some((now + way, to as usize, seq, grant.queued)));
+                    grants.extend((random.below(3) > 0).then_some((
+                        now + way,
+                        to as usize,
+                        seq,
+                        grant.queued,
+                    )));
                     seq += 1;
                 }
             }

@@ -43,7 +43,13 @@ impl Timed {
 
     /// With a ring of this capacity: 7/8 of it is high, 1/8 low.
     pub fn new(capacity: u64) -> Timed {
-        Timed { high: capacity * 7 / 8, low: capacity / 8, samples: [0; 4], at: 0, until: Time::ZERO }
+        Timed {
+            high: capacity * 7 / 8,
+            low: capacity / 8,
+            samples: [0; 4],
+            at: 0,
+            until: Time::ZERO,
+        }
     }
     /// Packets that left in the last [`Timed::SAMPLE`].
     pub fn sample(&mut self, left: u64) {
@@ -106,7 +112,8 @@ impl Episodes {
     /// What is to be said, to the sender of the packet at hand, of a queue that has `len` of
     /// `capacity` packets: `true`, that it is overloaded; `false`, that it no longer is.
     pub fn observe(&mut self, len: u64, capacity: u64) -> Option<bool> {
-        let is_news = if self.is_overloaded { len * 10 < capacity * 5 } else { len * 10 > capacity * 7 };
+        let is_news =
+            if self.is_overloaded { len * 10 < capacity * 5 } else { len * 10 > capacity * 7 };
         self.is_overloaded ^= is_news;
         is_news.then_some(self.is_overloaded)
     }
@@ -120,12 +127,18 @@ mod tests {
     #[test]
     fn durations_by_hand() {
         let mut timed = Timed::new(4_096);
-        assert_eq!((timed.duration(4_096), timed.duration(511)), (Time::from_ms(1), Time::from_us(1)));
+        assert_eq!(
+            (timed.duration(4_096), timed.duration(511)),
+            (Time::from_ms(1), Time::from_us(1))
+        );
         timed.sample(4);
         assert_eq!((timed.rate(), timed.duration(4_096)), (1_000, Time::from_ms(5)));
         // A million a second: 3,584 us; 1,000 packets over the low mark take 1 ms.
         (0..4).for_each(|_| timed.sample(1_000));
-        assert_eq!((timed.duration(4_096), timed.duration(1_512)), (Time::from_us(3_584), Time::from_ms(1)));
+        assert_eq!(
+            (timed.duration(4_096), timed.duration(1_512)),
+            (Time::from_us(3_584), Time::from_ms(1))
+        );
     }
 
     #[test]
@@ -146,7 +159,8 @@ mod tests {
     #[test]
     fn the_second_generation_speaks_once_an_episode() {
         let mut queue = Episodes::default();
-        let said: Vec<_> = [716, 717, 1_000, 512, 511, 100, 717].map(|len| queue.observe(len, 1_024)).into();
+        let said: Vec<_> =
+            [716, 717, 1_000, 512, 511, 100, 717].map(|len| queue.observe(len, 1_024)).into();
         assert_eq!(said, [None, Some(true), None, None, Some(false), None, Some(true)]);
     }
 }

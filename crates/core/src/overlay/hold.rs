@@ -45,7 +45,14 @@ pub struct Keeper {
 impl Keeper {
     /// Nobody is held.
     pub fn new(config: Config) -> Keeper {
-        Keeper { config, holds: BTreeMap::new(), ends: BTreeSet::new(), counts: BTreeMap::new(), late: 0, beyond: 0 }
+        Keeper {
+            config,
+            holds: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            counts: BTreeMap::new(),
+            late: 0,
+            beyond: 0,
+        }
     }
 
     /// A peer has said something.
@@ -81,7 +88,9 @@ impl Keeper {
     /// What ends by itself: to be asked, when [`Keeper::deadline`] has come, until there is no
     /// more.
     pub fn expire(&mut self, now: Time) -> Option<Change> {
-        while let Some(&(until, peer, target)) = self.ends.first().filter(|(until, ..)| *until <= now) {
+        while let Some(&(until, peer, target)) =
+            self.ends.first().filter(|(until, ..)| *until <= now)
+        {
             self.ends.pop_first();
             let hold = self.holds.get_mut(&(peer, target))?;
             if hold.is_held {
@@ -102,8 +111,11 @@ impl Keeper {
     }
     /// The peer has restarted: what it had said is void.
     pub fn forget(&mut self, peer: PeerId, changed: &mut impl FnMut(Change)) {
-        let all: Vec<Target> =
-            self.holds.range((peer, Target::Peer)..).map_while(|((p, t), _)| (*p == peer).then_some(*t)).collect();
+        let all: Vec<Target> = self
+            .holds
+            .range((peer, Target::Peer)..)
+            .map_while(|((p, t), _)| (*p == peer).then_some(*t))
+            .collect();
         for target in all {
             if let Some(hold) = self.holds.remove(&(peer, target)) {
                 self.ends.remove(&(hold.until, peer, target));

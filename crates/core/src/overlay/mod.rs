@@ -1,9 +1,9 @@
 //! The overlay: virtual switches tell each other whom to pause.
 //!
-//! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that Prevents
-//! the Slow Receiver Problem, NSDI 2022) keeps packets that a slow receiver has no room for in the
-//! memory of their senders' hosts. The switch at the receiver sends PAUSE and RESUME past the
-//! fabric. Drivers are the simulator's hosts and `millpond switch`.
+//! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that
+//! Prevents the Slow Receiver Problem, NSDI 2022) keeps packets that a slow receiver has no room
+//! for in the memory of their senders' hosts. The switch at the receiver sends PAUSE and RESUME
+//! past the fabric. Drivers are the simulator's hosts and `millpond switch`.
 //!
 //! | file | what |
 //! |---|---|
@@ -90,7 +90,11 @@ pub enum Target {
 impl Target {
     /// The application that a flow goes to.
     pub fn application(flow: &FlowKey) -> Target {
-        Target::Application { address: flow.destination, port: flow.destination_port, protocol: flow.protocol }
+        Target::Application {
+            address: flow.destination,
+            port: flow.destination_port,
+            protocol: flow.protocol,
+        }
     }
     /// Whether `flow`, which goes to the peer that says so, is meant.
     pub fn covers(&self, flow: &FlowKey) -> bool {
@@ -277,7 +281,8 @@ impl Overlay {
         }
         self.counters.received += 1;
         for record in opened.records {
-            let is_its_own = record.target.destination().is_none_or(|address| owns(opened.peer, address));
+            let is_its_own =
+                record.target.destination().is_none_or(|address| owns(opened.peer, address));
             if is_its_own && record.word.is_of_pauses() {
                 self.counters.heard[record.word.index()] += 1;
                 self.keeper.hear(now, opened.peer, &record).map(&mut changed);

@@ -69,14 +69,30 @@ impl Peers {
     }
     /// A peer, which is greeted at the next occasion.
     pub fn add(&mut self, peer: PeerId, key: Key) {
-        let fresh = Peer { key, epoch: 0, sent: 0, newest: 0, window: 0, is_to_be_greeted: true, greeted: None };
+        let fresh = Peer {
+            key,
+            epoch: 0,
+            sent: 0,
+            newest: 0,
+            window: 0,
+            is_to_be_greeted: true,
+            greeted: None,
+        };
         self.peers.insert(peer, fresh);
     }
-    /// A peer whose key is of its process and this one alone. Nothing of a former one opens, so both
-    /// are in the same epoch and need no greeting.
+    /// A peer whose key is of its process and this one alone. Nothing of a former one opens, so
+    /// both are in the same epoch and need no greeting.
     pub fn meet(&mut self, peer: PeerId, key: Key) {
         let epoch = self.epoch;
-        let met = Peer { key, epoch, sent: 0, newest: 0, window: 0, is_to_be_greeted: false, greeted: None };
+        let met = Peer {
+            key,
+            epoch,
+            sent: 0,
+            newest: 0,
+            window: 0,
+            is_to_be_greeted: false,
+            greeted: None,
+        };
         self.peers.insert(peer, met);
     }
     /// The peer's key has changed, and its process has not.
@@ -107,7 +123,8 @@ impl Peers {
     /// Whether `peer` is to be greeted now, which is then done. `None`: there is no such peer.
     pub(super) fn greets(&mut self, now: Time, peer: PeerId) -> Option<bool> {
         let peer = self.peers.get_mut(&peer)?;
-        let is_due = peer.is_to_be_greeted && peer.greeted.is_none_or(|last| now >= last + self.feedback);
+        let is_due =
+            peer.is_to_be_greeted && peer.greeted.is_none_or(|last| now >= last + self.feedback);
         if is_due {
             (peer.greeted, peer.is_to_be_greeted) = (Some(now), false);
         }
@@ -117,7 +134,8 @@ impl Peers {
     pub(super) fn seal(&mut self, to: PeerId, records: &[Record]) -> Option<Vec<u8>> {
         let peer = self.peers.get_mut(&to)?;
         peer.sent += 1;
-        let head = Head { from: self.me, to, epoch: self.epoch, to_epoch: peer.epoch, number: peer.sent };
+        let head =
+            Head { from: self.me, to, epoch: self.epoch, to_epoch: peer.epoch, number: peer.sent };
         Some(wire::encode(&head, records, &peer.key))
     }
 }

@@ -59,7 +59,14 @@ pub struct Advertiser {
 impl Advertiser {
     /// Nobody sends.
     pub fn new(terms: Terms) -> Advertiser {
-        Advertiser { terms, rate: None, senders: BTreeMap::new(), left: 0, longest: Time::ZERO, next: Time::MAX }
+        Advertiser {
+            terms,
+            rate: None,
+            senders: BTreeMap::new(),
+            left: 0,
+            longest: Time::ZERO,
+            next: Time::MAX,
+        }
     }
 
     /// Data of `sender` has come. Whether it is to be told the rate at once.
@@ -88,7 +95,8 @@ impl Advertiser {
             return false;
         }
         let Terms { period, target, growth, line } = self.terms;
-        let (left, longest) = (std::mem::take(&mut self.left), std::mem::take(&mut self.longest).max(oldest));
+        let (left, longest) =
+            (std::mem::take(&mut self.left), std::mem::take(&mut self.longest).max(oldest));
         self.senders.retain(|_, last| *last + SILENT > now);
         let was = self.rate;
         let active = self.senders.len().max(1) as u64;
@@ -96,9 +104,11 @@ impl Advertiser {
         self.rate = if longest > target && left == 0 {
             Some((was.unwrap_or(line.bps() / active) / 2).max(lowest))
         } else if longest > target {
-            let served = u128::from(left) * 8 * u128::from(Time::from_s(1).as_ps()) / u128::from(period.as_ps());
+            let served = u128::from(left) * 8 * u128::from(Time::from_s(1).as_ps())
+                / u128::from(period.as_ps());
             let share = served / u128::from(active);
-            let less = (share * u128::from(target.as_ps()) / u128::from(longest.as_ps())).max(share / 2);
+            let less =
+                (share * u128::from(target.as_ps()) / u128::from(longest.as_ps())).max(share / 2);
             Some(u64::try_from(less).unwrap_or(u64::MAX).clamp(lowest, line.bps()))
         } else {
             was.map(|rate| rate + (rate * growth / 1000).max(1)).filter(|rate| *rate < line.bps())
@@ -166,7 +176,8 @@ impl Shaper {
             Word::Resume => 0,
             _ => return,
         };
-        let fresh = Pace { seq: 0, kbps, until: now, next: now, line: VecDeque::new(), called: None };
+        let fresh =
+            Pace { seq: 0, kbps, until: now, next: now, line: VecDeque::new(), called: None };
         let pace = self.paces.entry((peer, record.target)).or_insert(fresh);
         if record.seq < pace.seq {
             return;
@@ -178,7 +189,9 @@ impl Shaper {
     /// How many packets a flow may send, of those that it would. None: it waits until
     /// [`Shaper::next_change`] names it.
     pub fn admit(&mut self, now: Time, peer: PeerId, key: &FlowKey, wants: u32) -> u32 {
-        let Some(pace) = self.paces.get_mut(&(peer, Target::application(key))) else { return wants };
+        let Some(pace) = self.paces.get_mut(&(peer, Target::application(key))) else {
+            return wants;
+        };
         let is_called = pace.called.take_if(|called| called == key).is_some();
         if pace.until <= now {
             return wants;
@@ -196,7 +209,9 @@ impl Shaper {
     pub fn sent(&mut self, now: Time, peer: PeerId, key: &FlowKey, bytes: u64) {
         let Some(pace) = self.paces.get_mut(&(peer, Target::application(key))) else { return };
         if pace.until > now {
-            let takes = Time::from_ps((u128::from(bytes) * 8_000_000_000 / u128::from(pace.kbps.max(1))) as u64);
+            let takes = Time::from_ps(
+                (u128::from(bytes) * 8_000_000_000 / u128::from(pace.kbps.max(1))) as u64,
+            );
             pace.next = pace.next.max(now).saturating_add(takes);
         }
     }
@@ -216,7 +231,9 @@ impl Shaper {
 
     /// Whether a flow waits.
     pub fn is_held(&self, peer: PeerId, key: &FlowKey) -> bool {
-        self.paces.get(&(peer, Target::application(key))).is_some_and(|pace| pace.line.contains(key))
+        self.paces
+            .get(&(peer, Target::application(key)))
+            .is_some_and(|pace| pace.line.contains(key))
     }
 
     /// Forgets rates that have ended.
@@ -229,8 +246,12 @@ impl Shaper {
 mod tests {
     use super::*;
 
-    const TERMS: Terms =
-        Terms { period: Time::from_us(50), target: Time::from_us(25), growth: 125, line: Rate::from_gbps(100) };
+    const TERMS: Terms = Terms {
+        period: Time::from_us(50),
+        target: Time::from_us(25),
+        growth: 125,
+        line: Rate::from_gbps(100),
+    };
 
     fn key(flow: u128) -> FlowKey {
         FlowKey { source: flow, destination: 9, source_port: 0, destination_port: 4, protocol: 0 }
@@ -284,11 +305,21 @@ mod tests {
     fn flows_of_a_destination_take_turns_at_its_rate() {
         let mut shaper = Shaper::new();
         assert_eq!(shaper.admit(Time::ZERO, 1, &key(5), 40), 40);
-        let rate = Record { word: Word::Rate, target: target(), seq: 1, queued: 0, rate: 12_000_000, ttl: 200 };
+        let rate = Record {
+            word: Word::Rate,
+            target: target(),
+            seq: 1,
+            queued: 0,
+            rate: 12_000_000,
+            ttl: 200,
+        };
         shaper.hear(Time::ZERO, 1, &rate);
         assert_eq!((shaper.admit(Time::ZERO, 1, &key(5), 40), shaper.deadline()), (1, None));
         shaper.sent(Time::ZERO, 1, &key(5), 1500);
-        assert_eq!((shaper.admit(Time::ZERO, 1, &key(5), 39), shaper.admit(Time::ZERO, 1, &key(6), 40)), (0, 0));
+        assert_eq!(
+            (shaper.admit(Time::ZERO, 1, &key(5), 39), shaper.admit(Time::ZERO, 1, &key(6), 40)),
+            (0, 0)
+        );
         assert!(shaper.is_held(1, &key(5)) && shaper.next_change(Time::from_ns(999)).is_none());
         assert_eq!(shaper.deadline(), Some(Time::from_us(1)));
         let mut order = Vec::new();
@@ -306,7 +337,10 @@ mod tests {
         assert_eq!(order, [5, 6, 5, 6]);
         // Nothing is said any more: the rate ends, and all go on.
         assert_eq!(shaper.admit(Time::from_us(200), 1, &key(7), 9), 9);
-        assert!(shaper.next_change(Time::from_us(200)).is_some() && shaper.next_change(Time::from_us(200)).is_some());
+        assert!(
+            shaper.next_change(Time::from_us(200)).is_some()
+                && shaper.next_change(Time::from_us(200)).is_some()
+        );
         shaper.age(Time::from_us(200));
         assert!(shaper.paces.is_empty());
     }
@@ -314,11 +348,22 @@ mod tests {
     #[test]
     fn what_is_late_changes_nothing() {
         let mut shaper = Shaper::new();
-        let rate = |seq: u64, rate: u32| Record { word: Word::Rate, target: target(), seq, queued: 0, rate, ttl: 200 };
+        let rate = |seq: u64, rate: u32| Record {
+            word: Word::Rate,
+            target: target(),
+            seq,
+            queued: 0,
+            rate,
+            ttl: 200,
+        };
         shaper.hear(Time::ZERO, 1, &rate(4, 12_000));
         shaper.hear(Time::ZERO, 1, &rate(3, 99_000));
         shaper.sent(Time::ZERO, 1, &key(5), 1500);
         assert_eq!(shaper.admit(Time::ZERO, 1, &key(5), 1), 0);
-        assert_eq!(shaper.deadline(), Some(Time::from_us(200)), "a packet takes a millisecond, the rate ends before");
+        assert_eq!(
+            shaper.deadline(),
+            Some(Time::from_us(200)),
+            "a packet takes a millisecond, the rate ends before"
+        );
     }
 }

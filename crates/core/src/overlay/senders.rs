@@ -33,7 +33,11 @@ impl<S: Copy + Ord> Senders<S> {
         pauses || (is_new && self.is_paused)
     }
     /// Whether all may go on now, of `memory` bytes that anybody may take.
-    pub fn calms<F: Copy + Eq, P: Copy + Default>(&mut self, queues: &FlowQueues<F, P>, memory: Bytes) -> bool {
+    pub fn calms<F: Copy + Eq, P: Copy + Default>(
+        &mut self,
+        queues: &FlowQueues<F, P>,
+        memory: Bytes,
+    ) -> bool {
         let is_calm = queues.is_headroom_full() && queues.queued().0 <= memory.0 / 2;
         is_calm && std::mem::take(&mut self.is_paused)
     }

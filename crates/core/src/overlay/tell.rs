@@ -8,8 +8,8 @@
 //! lost. A RESUME is said again after a feedback time, and then the target is forgotten.
 //!
 //! Where more than `flows` flows of one application are paused, the application is paused in their
-//! place until half as many are. While an application is paused, for that or by the driver's will, its
-//! flows are not told by themselves.
+//! place until half as many are. While an application is paused, for that or by the driver's will,
+//! its flows are not told by themselves.
 //!
 //! Invariant: a target has one thing to be said, the latest; a peer is sent no more than
 //! `datagrams` datagrams in half a feedback time.
@@ -120,10 +120,14 @@ impl Teller {
     pub fn arrived(&mut self, now: Time, peer: PeerId, flow: &FlowKey) {
         let Some(side) = self.sides.get_mut(&peer) else { return };
         for target in [Target::Peer, Target::application(flow), Target::Flow(*flow)] {
-            let Some(told) = side.told.get(&target).filter(|told| told.causes != 0 && told.due != Time::MAX) else {
+            let Some(told) =
+                side.told.get(&target).filter(|told| told.causes != 0 && told.due != Time::MAX)
+            else {
                 continue;
             };
-            if told.said.is_some_and(|said| now >= said + self.config.feedback / 2) && told.due > now {
+            if told.said.is_some_and(|said| now >= said + self.config.feedback / 2)
+                && told.due > now
+            {
                 side.set_due(target, now);
             }
         }
@@ -154,9 +158,15 @@ impl Teller {
             return Vec::new();
         }
         side.datagrams += 1;
-        let due: Vec<Target> =
-            side.due.iter().take_while(|(due, _)| *due <= now).take(most).map(|(_, target)| *target).collect();
-        let mut records: Vec<Record> = due.into_iter().map(|target| side.say(now, target, &self.config)).collect();
+        let due: Vec<Target> = side
+            .due
+            .iter()
+            .take_while(|(due, _)| *due <= now)
+            .take(most)
+            .map(|(_, target)| *target)
+            .collect();
+        let mut records: Vec<Record> =
+            due.into_iter().map(|target| side.say(now, target, &self.config)).collect();
         records.sort_by_key(|record| record.word == Word::Resume);
         records
     }
@@ -188,14 +198,24 @@ impl Side {
         if let Some(old) = self.told.get(&target) {
             self.due.remove(&(old.due, target));
         }
-        let told = Told { seq: self.seq, causes: cause, queued, said, is_announced: false, due: now, again: true };
+        let told = Told {
+            seq: self.seq,
+            causes: cause,
+            queued,
+            said,
+            is_announced: false,
+            due: now,
+            again: true,
+        };
         self.told.insert(target, told);
         self.due.insert((now, target));
         true
     }
     /// Whether the target had this cause to pause.
     fn resume(&mut self, now: Time, target: Target, cause: u8, half: Time) -> bool {
-        let Some(told) = self.told.get_mut(&target).filter(|told| told.causes & cause != 0) else { return false };
+        let Some(told) = self.told.get_mut(&target).filter(|told| told.causes & cause != 0) else {
+            return false;
+        };
         told.causes &= !cause;
         if told.causes != 0 {
             return true;
@@ -228,15 +248,23 @@ impl Side {
     /// An application speaks for its flows.
     fn cover(&mut self, application: Target) {
         let is_of = |target: &Target| matches!(target, Target::Flow(flow) if Target::application(flow) == application);
-        let covered: Vec<Target> =
-            self.told.iter().filter(|(target, told)| told.causes != 0 && is_of(target)).map(|(t, _)| *t).collect();
+        let covered: Vec<Target> = self
+            .told
+            .iter()
+            .filter(|(target, told)| told.causes != 0 && is_of(target))
+            .map(|(t, _)| *t)
+            .collect();
         covered.into_iter().for_each(|target| self.set_due(target, Time::MAX));
     }
     /// The flows that an application spoke for speak for themselves.
     fn uncover(&mut self, now: Time, application: Target) {
         let is_of = |target: &Target| matches!(target, Target::Flow(flow) if Target::application(flow) == application);
-        let covered: Vec<Target> =
-            self.told.iter().filter(|(target, told)| told.due == Time::MAX && is_of(target)).map(|(t, _)| *t).collect();
+        let covered: Vec<Target> = self
+            .told
+            .iter()
+            .filter(|(target, told)| told.due == Time::MAX && is_of(target))
+            .map(|(t, _)| *t)
+            .collect();
         covered.into_iter().for_each(|target| self.set_due(target, now));
     }
     fn say(&mut self, now: Time, target: Target, config: &Config) -> Record {

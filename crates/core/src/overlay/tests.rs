@@ -24,25 +24,17 @@ fn any_target() -> impl Strategy<Value = Target> {
         flow.prop_map(|(source, destination, source_port, destination_port, protocol)| {
             Target::Flow(FlowKey { source, destination, source_port, destination_port, protocol })
         }),
-        (any::<u128>(), any::<u16>(), any::<u8>()).prop_map(|(address, port, protocol)| Target::Application {
-            address,
-            port,
-            protocol
-        }),
+        (any::<u128>(), any::<u16>(), any::<u8>())
+            .prop_map(|(address, port, protocol)| Target::Application { address, port, protocol }),
         Just(Target::Peer),
     ]
 }
 fn any_record() -> impl Strategy<Value = Record> {
     let words = vec![Word::Pause, Word::Refresh, Word::Resume, Word::Ask, Word::Grant, Word::Rate];
     let word = prop::sample::select(words);
-    (word, any_target(), any::<u64>(), any::<[u32; 3]>()).prop_map(|(word, target, seq, [queued, rate, ttl])| Record {
-        word,
-        target,
-        seq,
-        queued,
-        rate,
-        ttl,
-    })
+    (word, any_target(), any::<u64>(), any::<[u32; 3]>()).prop_map(
+        |(word, target, seq, [queued, rate, ttl])| Record { word, target, seq, queued, rate, ttl },
+    )
 }
 
 proptest! {
@@ -135,7 +127,12 @@ proptest! {
 fn listen(a: &mut Overlay, now: Time, datagram: &[u8]) -> Result<(), Refused> {
     a.receive(now, datagram, |peer, address| (peer, address) == (2, 2), |_| ())
 }
-fn greet(from: &mut Overlay, to: &mut Overlay, [me, other]: [PeerId; 2], now: Time) -> Result<(), Refused> {
+fn greet(
+    from: &mut Overlay,
+    to: &mut Overlay,
+    [me, other]: [PeerId; 2],
+    now: Time,
+) -> Result<(), Refused> {
     let greeting = from.transmit(now, other).expect("it greets");
     let answer = to.receive(now, &greeting, |_, _| false, |_| ());
     assert_eq!(to.keeper.deadline(), None, "{me} has said nothing");
@@ -221,12 +218,19 @@ fn strangers_forgers_and_the_presumptuous_are_counted() {
     let elsewhere = Target::Flow(FlowKey { destination: 3, ..flow(1) });
     let application = Target::Application { address: 3, port: 80, protocol: 6 };
     for (number, target) in [(5, elsewhere), (6, application)] {
-        assert_eq!(listen(&mut a, Time::ZERO, &says(Head { number, ..head }, target, &key())), Ok(()));
+        assert_eq!(
+            listen(&mut a, Time::ZERO, &says(Head { number, ..head }, target, &key())),
+            Ok(())
+        );
     }
     for (number, word) in [(7, Word::Ask), (8, Word::Grant), (9, Word::Rate)] {
         let record = Record { word, ..pause(self::target(1)) };
         let datagram = wire::encode(&Head { number, ..head }, &[record], &key());
-        assert_eq!(listen(&mut a, Time::ZERO, &datagram), Ok(()), "a switch that pauses has no such word");
+        assert_eq!(
+            listen(&mut a, Time::ZERO, &datagram),
+            Ok(()),
+            "a switch that pauses has no such word"
+        );
     }
     let counters = a.counters();
     assert_eq!((counters.strangers, counters.forged, counters.foreign), (1, 4, 5));
@@ -303,9 +307,15 @@ fn many_flows_are_paused_as_an_application() {
     assert_eq!(said(&mut teller, 1), [(1, Pause, 1_000)]);
     (8..100).for_each(|number| teller.resume(US * 2, 1, target(number)));
     let after = said(&mut teller, 12);
-    let resumed = after.iter().position(|word| *word == (12, Resume, 1_000)).expect("it is set free");
+    let resumed =
+        after.iter().position(|word| *word == (12, Resume, 1_000)).expect("it is set free");
     assert!((0..8).all(|flow| !after.contains(&(2, Resume, flow))), "{after:?}");
-    assert!(after[..resumed].iter().filter(|(_, word, _)| *word == Resume).all(|(_, _, flow)| *flow < 16));
+    assert!(
+        after[..resumed]
+            .iter()
+            .filter(|(_, word, _)| *word == Resume)
+            .all(|(_, _, flow)| *flow < 16)
+    );
     let mut keeper = Keeper::new(Config::default());
     let mut teller = Teller::new(Config::default());
     (0..100).for_each(|number| teller.pause(US, 1, target(number), 1));
@@ -353,7 +363,10 @@ fn a_pause_ends_by_itself_and_what_is_late_does_nothing() {
     let held = |is_held| Some(Change { peer: 2, target: target(1), is_held });
     assert_eq!(keeper.hear(Time::ZERO, 2, &record(Word::Pause, 4, 100)), held(true));
     assert_eq!(keeper.hear(US * 50, 2, &record(Word::Refresh, 4, 100)), None);
-    assert_eq!((keeper.expire(US * 149), keeper.expire(US * 150), keeper.expire(US * 150)), (None, held(false), None));
+    assert_eq!(
+        (keeper.expire(US * 149), keeper.expire(US * 150), keeper.expire(US * 150)),
+        (None, held(false), None)
+    );
     // It was refreshed too late, and is held again.
     assert_eq!(keeper.hear(US * 160, 2, &record(Word::Refresh, 4, 100)), held(true));
     assert_eq!(keeper.hear(US * 170, 2, &record(Word::Resume, 5, 100)), held(false));

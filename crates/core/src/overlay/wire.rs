@@ -62,7 +62,8 @@ impl Key {
     }
     /// From a secret for what is said, and those for what is heard; `None`: one is too short.
     pub fn between<S: AsRef<[u8]>>(said: &[u8], heard: &[S]) -> Option<Key> {
-        let opens = heard.iter().map(|secret| keyed(secret.as_ref())).collect::<Option<Vec<_>>>()?;
+        let opens =
+            heard.iter().map(|secret| keyed(secret.as_ref())).collect::<Option<Vec<_>>>()?;
         Some(Key { seals: keyed(said)?, opens })
     }
 }
@@ -135,7 +136,8 @@ fn put(bytes: &mut Vec<u8>, record: &Record) {
         Word::Grant => 5,
         Word::Rate => 6,
     };
-    let nobody = FlowKey { source: 0, destination: 0, source_port: 0, destination_port: 0, protocol: 0 };
+    let nobody =
+        FlowKey { source: 0, destination: 0, source_port: 0, destination_port: 0, protocol: 0 };
     let (scope, flow) = match record.target {
         Target::Flow(flow) => (1, flow),
         Target::Application { address, port, protocol } => {
@@ -197,7 +199,9 @@ fn record(bytes: &[u8]) -> Option<Record> {
     let (source, destination) = (reader.u128()?, reader.u128()?);
     let (source_port, destination_port) = (reader.u16()?, reader.u16()?);
     let target = match (scope, source, source_port) {
-        (1, ..) => Target::Flow(FlowKey { source, destination, source_port, destination_port, protocol }),
+        (1, ..) => {
+            Target::Flow(FlowKey { source, destination, source_port, destination_port, protocol })
+        }
         (2, 0, 0) => Target::Application { address: destination, port: destination_port, protocol },
         (3, 0, 0) if (destination, destination_port, protocol) == (0, 0, 0) => Target::Peer,
         _ => return None,
@@ -211,5 +215,12 @@ fn record(bytes: &[u8]) -> Option<Record> {
         6 => Word::Rate,
         _ => return None,
     };
-    Some(Record { word, target, seq: reader.u64()?, queued: reader.u32()?, rate: reader.u32()?, ttl: reader.u32()? })
+    Some(Record {
+        word,
+        target,
+        seq: reader.u64()?,
+        queued: reader.u32()?,
+        rate: reader.u32()?,
+        ttl: reader.u32()?,
+    })
 }

@@ -34,7 +34,9 @@ pub const PROTOCOL: Protocol = Protocol { name: "homa", number: 146, checksum_at
 /// Puts a packet's header behind `out`, with a checksum of zero.
 fn header(out: &mut Vec<u8>, packet: &Packet, _: &[Record], _: Option<Time>) {
     let (opcode, priority, number, words) = match packet.body {
-        Body::HomaData { offset, length, number, .. } => (0x10, packet.priority(), number, [length, offset]),
+        Body::HomaData { offset, length, number, .. } => {
+            (0x10, packet.priority(), number, [length, offset])
+        }
         Body::Grant { upto, number, priority, .. } => (0x11, priority, number, [upto, 0]),
         Body::Resend { from, len, number, priority, .. } => (0x12, priority, number, [from, len]),
         Body::Unknown { number, .. } => (0x13, 0, number, [0; 2]),
@@ -58,7 +60,12 @@ mod tests {
     fn built(body: Body) -> Vec<u8> {
         let class = TrafficClass::default().with_priority(6);
         let mut out = Vec::new();
-        header(&mut out, &Packet { body, class, flow: 0x0102_0304, ..Packet::default() }, &[], None);
+        header(
+            &mut out,
+            &Packet { body, class, flow: 0x0102_0304, ..Packet::default() },
+            &[],
+            None,
+        );
         assert_eq!(out.len() as u32, HEADERS - 20);
         out
     }
@@ -69,9 +76,15 @@ mod tests {
         assert_eq!(data[..12], [0x10, 6, 0, 0, 1, 2, 3, 4, 0, 5, 0, 0]);
         assert_eq!(data[12..], [0, 1, 0x86, 0xA0, 0, 0, 0x05, 0xB4]);
         let grant = built(Body::Grant { upto: 258, slot: 9, number: 5, priority: 3 });
-        assert_eq!((grant[..2].to_vec(), grant[12..].to_vec()), (vec![0x11, 3], vec![0, 0, 1, 2, 0, 0, 0, 0]));
+        assert_eq!(
+            (grant[..2].to_vec(), grant[12..].to_vec()),
+            (vec![0x11, 3], vec![0, 0, 1, 2, 0, 0, 0, 0])
+        );
         let resend = built(Body::Resend { from: 1, len: 2, slot: 9, number: 5, priority: 7 });
-        assert_eq!((resend[..2].to_vec(), resend[12..].to_vec()), (vec![0x12, 7], vec![0, 0, 0, 1, 0, 0, 0, 2]));
+        assert_eq!(
+            (resend[..2].to_vec(), resend[12..].to_vec()),
+            (vec![0x12, 7], vec![0, 0, 0, 1, 0, 0, 0, 2])
+        );
         let (slot, number) = (9, 5);
         let others = [
             Body::Unknown { slot, number },

@@ -1,11 +1,10 @@
 //! The packet: metadata in one cache line, held in [`Packets`], referred to by a 32-bit id.
 //!
 //! A packet has a kind, and what only that kind has is in its [`Body`]. What few packets carry is a
-//! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says in
-//! one file what its kinds are called, how long their headers are and how a capture shows them
-//! ([`tcp`], [`rdma`], [`homa`], [`overlay`]). In the Linux world the same struct is parsed from the frame
-//! and the bytes stay where
-//! they are.
+//! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says
+//! in one file what its kinds are called, how long their headers are and how a capture shows them
+//! ([`tcp`], [`rdma`], [`homa`], [`overlay`]). In the Linux world the same struct is parsed from
+//! the frame and the bytes stay where they are.
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
@@ -57,7 +56,8 @@ pub enum Ecn {
     Ce = 3,
 }
 
-/// What a color-aware switch may do with the packet (srTCM's colors; TLT's unimportant packets are red).
+/// What a color-aware switch may do with the packet (srTCM's colors; TLT's unimportant packets are
+/// red).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Color {
@@ -68,7 +68,8 @@ pub enum Color {
     Red = 1,
 }
 
-/// What a packet is to TLT, and so its color. A host that does not run TLT sends [`Importance::Control`].
+/// What a packet is to TLT, and so its color. A host that does not run TLT sends
+/// [`Importance::Control`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Importance {
@@ -108,9 +109,9 @@ impl Importance {
             Importance::ForcedEcho => "forced-echo",
         }
     }
-    /// What the acknowledgement is that a packet of this importance causes. It must leave at once where it is not
-    /// [`Importance::Control`]. The packet counts before its place in the stream does: duplicates, late and early ones
-    /// are answered alike; handshake packets are not.
+    /// What the acknowledgement is that a packet of this importance causes. It must leave at once
+    /// where it is not [`Importance::Control`]. The packet counts before its place in the stream
+    /// does: duplicates, late and early ones are answered alike; handshake packets are not.
     #[inline]
     pub const fn echo(self) -> Importance {
         match self {
@@ -142,7 +143,11 @@ impl TrafficClass {
     /// Of its parts; `priority` is 0 (lowest) to 7.
     #[inline]
     pub const fn new(priority: u8, importance: Importance, ecn: Ecn) -> TrafficClass {
-        TrafficClass((priority & 7) << Self::PRIORITY_SHIFT | (importance as u8) << Self::IMPORTANCE_SHIFT | ecn as u8)
+        TrafficClass(
+            (priority & 7) << Self::PRIORITY_SHIFT
+                | (importance as u8) << Self::IMPORTANCE_SHIFT
+                | ecn as u8,
+        )
     }
     /// 0 (lowest) to 7.
     #[inline]
@@ -324,8 +329,9 @@ impl Kind {
     }
 }
 
-/// What only one kind of packet has. Its tag is the kind. Slots say where a connection's end is found
-/// without a lookup; they stand for the lookup by ports that a host makes, and are on no wire.
+/// What only one kind of packet has. Its tag is the kind. Slots say where a connection's end is
+/// found without a lookup; they stand for the lookup by ports that a host makes, and are on no
+/// wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Payload of a stream.
@@ -478,12 +484,13 @@ pub struct Packet {
     pub src: HostId,
     /// Receiving host.
     pub dst: HostId,
-    /// By what a fabric tells flows apart: the hash of the 5-tuple without DSCP and ECN, or the label
-    /// that an edge has given it.
+    /// By what a fabric tells flows apart: the hash of the 5-tuple without DSCP and ECN, or the
+    /// label that an edge has given it.
     pub entropy: u32,
     /// Its side records.
     pub side: Side,
-    /// The connection's slot at the receiving host, or [`NONE`] while the sender has not learned it.
+    /// The connection's slot at the receiving host, or [`NONE`] while the sender has not learned
+    /// it.
     pub peer: u32,
     /// Scheduling rank: smaller is more important.
     pub rank: u32,
@@ -499,8 +506,8 @@ pub struct Packet {
     pub class: TrafficClass,
     /// Switches that it may still cross.
     pub ttl: u8,
-    /// Which way it took where it had a choice: four bits a choice, exact for up to 256 ports at one
-    /// tier or 16 at each of two.
+    /// Which way it took where it had a choice: four bits a choice, exact for up to 256 ports at
+    /// one tier or 16 at each of two.
     pub path: u8,
 }
 
@@ -547,15 +554,18 @@ impl Packet {
     #[inline]
     pub fn flowcell(&self) -> u16 {
         match self.body {
-            Body::Data { flowcell, .. } | Body::RdmaData { flowcell, .. } | Body::Syn { flowcell, .. } => flowcell,
+            Body::Data { flowcell, .. }
+            | Body::RdmaData { flowcell, .. }
+            | Body::Syn { flowcell, .. } => flowcell,
             _ => 0,
         }
     }
     /// Says which flowcell it belongs to, if it is of a kind that does.
     #[inline]
     pub fn set_flowcell(&mut self, cell: u16) {
-        if let Body::Data { flowcell, .. } | Body::RdmaData { flowcell, .. } | Body::Syn { flowcell, .. } =
-            &mut self.body
+        if let Body::Data { flowcell, .. }
+        | Body::RdmaData { flowcell, .. }
+        | Body::Syn { flowcell, .. } = &mut self.body
         {
             *flowcell = cell;
         }
@@ -564,10 +574,15 @@ impl Packet {
     #[inline]
     pub fn slot(&self) -> u32 {
         match self.body {
-            Body::Data { slot, .. } | Body::Ack { slot, .. } | Body::Syn { slot, .. } | Body::SynAck { slot } => slot,
+            Body::Data { slot, .. }
+            | Body::Ack { slot, .. }
+            | Body::Syn { slot, .. }
+            | Body::SynAck { slot } => slot,
             Body::RdmaData { slot, .. } | Body::RdmaAck { slot, .. } => slot,
             Body::Nack { slot, .. } | Body::Cnp { slot } => slot,
-            Body::HomaData { slot, .. } | Body::Grant { slot, .. } | Body::Resend { slot, .. } => slot,
+            Body::HomaData { slot, .. } | Body::Grant { slot, .. } | Body::Resend { slot, .. } => {
+                slot
+            }
             Body::Busy { slot, .. } | Body::Done { slot, .. } => slot,
             Body::Ping { slot, .. } | Body::Unknown { slot, .. } => slot,
             Body::Overlay => NONE,
@@ -610,7 +625,10 @@ mod tests {
             for importance in Importance::ALL {
                 for ecn in [Ecn::NotEct, Ecn::Ect, Ecn::Ce] {
                     let class = TrafficClass::new(priority, importance, ecn);
-                    assert_eq!((class.priority(), class.importance(), class.ecn()), (priority, importance, ecn));
+                    assert_eq!(
+                        (class.priority(), class.importance(), class.ecn()),
+                        (priority, importance, ecn)
+                    );
                     let other = class.with_ecn(Ecn::Ce).with_importance(Importance::Echo);
                     assert_eq!(other, TrafficClass::new(priority, Importance::Echo, Ecn::Ce));
                 }

@@ -53,8 +53,12 @@ impl Whom {
     pub fn target(self, from: HostId, to: HostId) -> Target {
         match self {
             Whom::Host => Target::Peer,
-            Whom::Application(port) => Target::Application { address: u128::from(to), port, protocol: 0 },
-            Whom::Flow { flow, application } => Target::Flow(Whom::key(flow, application, from, to)),
+            Whom::Application(port) => {
+                Target::Application { address: u128::from(to), port, protocol: 0 }
+            }
+            Whom::Flow { flow, application } => {
+                Target::Flow(Whom::key(flow, application, from, to))
+            }
         }
     }
     /// Of a target that [`Whom::target`] made.
@@ -62,7 +66,9 @@ impl Whom {
         match target {
             Target::Peer => Whom::Host,
             Target::Application { port, .. } => Whom::Application(*port),
-            Target::Flow(key) => Whom::Flow { flow: key.source as FlowId, application: key.destination_port },
+            Target::Flow(key) => {
+                Whom::Flow { flow: key.source as FlowId, application: key.destination_port }
+            }
         }
     }
 }
@@ -112,8 +118,8 @@ impl Words {
     pub fn said(&self) -> &[Said] {
         &self.said[..usize::from(self.count)]
     }
-    /// The overlay's records, as `by` says them to `to`. They are about what `to` sends to `by`; who
-    /// asks speaks of what it sends itself.
+    /// The overlay's records, as `by` says them to `to`. They are about what `to` sends to `by`;
+    /// who asks speaks of what it sends itself.
     pub fn records(&self, by: HostId, to: HostId) -> impl Iterator<Item = overlay::Record> + '_ {
         self.said().iter().map(move |it| {
             let Said { word, whom, seq, queued, ttl, rate } = *it;
@@ -130,7 +136,13 @@ impl Words {
 /// Puts a packet's header behind `out`, with a checksum of zero.
 fn header(out: &mut Vec<u8>, packet: &Packet, records: &[Record], _: Option<Time>) {
     let words = Record::find::<Words>(records).copied().unwrap_or_default();
-    let head = wire::Head { from: packet.src, to: packet.dst, epoch: 1, to_epoch: 1, number: packet.stamp.as_ps() };
+    let head = wire::Head {
+        from: packet.src,
+        to: packet.dst,
+        epoch: 1,
+        to_epoch: 1,
+        number: packet.stamp.as_ps(),
+    };
     let said: Vec<overlay::Record> = words.records(packet.src, packet.dst).collect();
     let key = wire::Key::new(&[0; wire::SECRET_LEAST]);
     let datagram = key.map(|key| wire::encode(&head, &said, &key)).unwrap_or_default();

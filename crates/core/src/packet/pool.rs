@@ -2,7 +2,8 @@
 //!
 //! Invariant: an id is live from [`Pool::insert`] to [`Pool::remove`], never after.
 
-/// Pushes, growing by an eighth instead of doubling: for the few vectors whose slack is most of a run's memory.
+/// Pushes, growing by an eighth instead of doubling: for the few vectors whose slack is most of a
+/// run's memory.
 #[inline]
 pub fn push_tight<T>(vector: &mut Vec<T>, value: T) {
     if vector.len() == vector.capacity() {

@@ -88,8 +88,12 @@ fn put_telemetry(out: &mut Vec<u8>, record: &Telemetry) {
 fn bits(hop: &Hop) -> u64 {
     let low = |value: u64, bits: u32| value & ((1 << bits) - 1);
     let gbps = hop.rate.bps() / 1_000_000_000;
-    let rate = [25, 50, 100, 200, 400].into_iter().position(|known| known == gbps).unwrap_or(7) as u64;
-    rate << 61 | low(hop.at.as_ps() / 1_000, 24) << 37 | low(hop.sent / 128, 20) << 17 | low(hop.queue / 80, 17)
+    let rate =
+        [25, 50, 100, 200, 400].into_iter().position(|known| known == gbps).unwrap_or(7) as u64;
+    rate << 61
+        | low(hop.at.as_ps() / 1_000, 24) << 37
+        | low(hop.sent / 128, 20) << 17
+        | low(hop.queue / 80, 17)
 }
 
 #[cfg(test)]
@@ -106,7 +110,13 @@ mod tests {
     #[test]
     fn data_by_hand() {
         let body = Body::RdmaData { seq: (1 << 24) + 9, slot: 77, flowcell: 3 };
-        let packet = Packet { body, flow: (1 << 24) + 5, payload: 1000, flags: flags::ASKS, ..Packet::default() };
+        let packet = Packet {
+            body,
+            flow: (1 << 24) + 5,
+            payload: 1000,
+            flags: flags::ASKS,
+            ..Packet::default()
+        };
         let header = built(&packet, &[]);
         assert_eq!(header.len() as u32, HEADERS - 20);
         // Port 49157 to 4791, 1020 bytes; the pair's number and the sequence number have 24 bits.
@@ -138,6 +148,9 @@ mod tests {
         assert_eq!(header.len() as u32, HEADERS - 20 + telemetry::BYTES);
         assert_eq!(header[20..22], [0x10, 0]);
         let word = u64::from_be_bytes(header[22..30].try_into().unwrap());
-        assert_eq!((word >> 61, word >> 37 & 0xFF_FFFF, word >> 17 & 0xF_FFFF, word & 0x1_FFFF), (2, 3, 2, 3));
+        assert_eq!(
+            (word >> 61, word >> 37 & 0xFF_FFFF, word >> 17 & 0xF_FFFF, word & 0x1_FFFF),
+            (2, 3, 2, 3)
+        );
     }
 }

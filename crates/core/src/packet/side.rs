@@ -3,8 +3,8 @@
 //! A packet names the first of its records, and each record the next. A record is asked for by its
 //! type, which alone says in which pool it lies: there is no id that could be looked up in another.
 //!
-//! Invariant: a record belongs to one packet. It lives as long as that packet, whether that is in the
-//! pool or in somebody's hands, and is freed with it.
+//! Invariant: a record belongs to one packet. It lives as long as that packet, whether that is in
+//! the pool or in somebody's hands, and is freed with it.
 
 use super::pool::Pool;
 use super::{Mapping, Packet, PacketId, Sack, Telemetry, Words};
@@ -290,7 +290,11 @@ impl Packets {
     }
     /// Puts in a packet that another pool has sent; `records` begins with its own.
     #[inline]
-    pub fn bring(&mut self, mut packet: Packet, records: &mut impl Iterator<Item = Record>) -> PacketId {
+    pub fn bring(
+        &mut self,
+        mut packet: Packet,
+        records: &mut impl Iterator<Item = Record>,
+    ) -> PacketId {
         if !packet.side.is_none() {
             self.bring_records(&mut packet, records);
         }

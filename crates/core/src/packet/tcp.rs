@@ -4,8 +4,8 @@
 //! byte o of the stream is 1 + o, cut to 32 bits (RFC 9293 §3.4). The simulator acknowledges on a
 //! connection of its own each way, so data always acknowledges 1. It has no FIN.
 //!
-//! Invariant: a header's length is what the packet's size says of it, plus 12 bytes where timestamps
-//! are shown.
+//! Invariant: a header's length is what the packet's size says of it, plus 12 bytes where
+//! timestamps are shown.
 
 use super::{Body, Mapping, Packet, Protocol, Record, flags};
 use crate::units::Time;
@@ -34,7 +34,8 @@ mod bit {
     pub const CWR: u8 = 128;
 }
 
-/// Up to four received ranges beyond the cumulative acknowledgement, most recent first (RFC 2018 §4).
+/// Up to four received ranges beyond the cumulative acknowledgement, most recent first (RFC 2018
+/// §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Sack {
     /// `[from, to)` each.
@@ -68,8 +69,11 @@ fn header(out: &mut Vec<u8>, packet: &Packet, records: &[Record], at: Option<Tim
         Body::SynAck { .. } => (bit::SYN | bit::ACK, 0, 1, false),
         _ => (0, 0, 0, true), // none of TCP's
     };
-    let shown =
-        [(flags::ECE, bit::ECE), (flags::CWR, bit::CWR), (if packet.is_data() { flags::LAST } else { 0 }, bit::PSH)];
+    let shown = [
+        (flags::ECE, bit::ECE),
+        (flags::CWR, bit::CWR),
+        (if packet.is_data() { flags::LAST } else { 0 }, bit::PSH),
+    ];
     for (flag, bit) in shown {
         bits |= if packet.has(flag) { bit } else { 0 };
     }
@@ -93,7 +97,11 @@ fn stamps(packet: &Packet, at: Time) -> (u32, u32) {
 
 /// Timestamps (RFC 7323 §3.2) and SACK blocks (RFC 2018 §3), padded in front as hosts do; returns
 /// their length.
-fn put_options(out: &mut [u8; OPTIONS_MAX], stamps: Option<(u32, u32)>, sack: Option<&Sack>) -> usize {
+fn put_options(
+    out: &mut [u8; OPTIONS_MAX],
+    stamps: Option<(u32, u32)>,
+    sack: Option<&Sack>,
+) -> usize {
     let mut at = 0;
     let mut put = |bytes: &[u8]| {
         out[at..at + bytes.len()].copy_from_slice(bytes);
@@ -130,7 +138,8 @@ mod tests {
     fn data_by_hand() {
         let body = Body::Data { seq: (1 << 32) + 9, slot: 77, flowcell: 3 };
         let flags = flags::LAST | flags::CWR;
-        let header = built(&Packet { body, flow: (3 << 15) + 5, flags, ..Packet::default() }, &[], None);
+        let header =
+            built(&Packet { body, flow: (3 << 15) + 5, flags, ..Packet::default() }, &[], None);
         // Ports 32773 and 32771, sequence 1 + 9 after 2^32, acknowledgement 1.
         assert_eq!(header[..12], [0x80, 5, 0x80, 3, 0, 0, 0, 10, 0, 0, 0, 1]);
         assert_eq!(header[12..], [0x50, bit::ACK | bit::PSH | bit::CWR, 0xFF, 0xFF, 0, 0, 0, 0]);

@@ -38,8 +38,10 @@ pub struct Telemetry {
 
 impl Telemetry {
     /// What a packet begins with.
-    pub const EMPTY: Telemetry =
-        Telemetry { hops: [Hop { at: Time::ZERO, sent: 0, queue: 0, rate: Rate(0) }; HOPS], count: 0 };
+    pub const EMPTY: Telemetry = Telemetry {
+        hops: [Hop { at: Time::ZERO, sent: 0, queue: 0, rate: Rate(0) }; HOPS],
+        count: 0,
+    };
 
     /// The next switch on the way adds itself; one for which there is no more room does not.
     pub fn push(&mut self, hop: Hop) {

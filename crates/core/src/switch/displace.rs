@@ -1,14 +1,16 @@
-//! Displacement: a packet takes the place of less important ones, which are deflected in its stead (Vertigo, CoNEXT 2021).
+//! Displacement: a packet takes the place of less important ones, which are deflected in its stead
+//! (Vertigo, CoNEXT 2021).
 //!
-//! The packet's own queue gives up its least important packets, the newest among equals first, until the packet fits; if
-//! all that are less important would not make enough room, the packet itself is the one to go elsewhere. Whatever goes
-//! elsewhere joins the queue that the deflection names even if that is full: there the least important is dropped, which
-//! may be another packet.
+//! The packet's own queue gives up its least important packets, the newest among equals first,
+//! until the packet fits; if all that are less important would not make enough room, the packet
+//! itself is the one to go elsewhere. Whatever goes elsewhere joins the queue that the deflection
+//! names even if that is full: there the least important is dropped, which may be another packet.
 //!
-//! Only room is made in this way. Whom the admission of its own queue refuses is dropped, full or not, and who goes
-//! elsewhere is dropped where the admission there refuses it.
+//! Only room is made in this way. Whom the admission of its own queue refuses is dropped, full or
+//! not, and who goes elsewhere is dropped where the admission there refuses it.
 //!
-//! Invariant: a packet is displaced only by one of a strictly smaller rank, and joins no queue whose admission refuses it.
+//! Invariant: a packet is displaced only by one of a strictly smaller rank, and joins no queue
+//! whose admission refuses it.
 
 use super::buffer::Claim;
 use super::port::set_ce;
@@ -19,14 +21,27 @@ use crate::packet::{Packet, PacketId, flags};
 use crate::units::Time;
 
 impl Switch {
-    /// The queue of `port` has refused `id` for this reason: if it has no room, somebody must go elsewhere.
-    pub(super) fn displace<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
+    /// The queue of `port` has refused `id` for this reason: if it has no room, somebody must go
+    /// elsewhere.
+    pub(super) fn displace<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        reason: DropReason,
+        wire: &mut W,
+    ) {
         let packet = wire.packets()[id];
         let early = match reason {
             // The admission has counted the packet, and was not asked.
             DropReason::QueueFull | DropReason::SharedBuffer => {
                 let view = self.ports.view(now, port);
-                self.ports.admission(port).test(&Context { now, packet: &packet, view, random: &self.random })
+                self.ports.admission(port).test(&Context {
+                    now,
+                    packet: &packet,
+                    view,
+                    random: &self.random,
+                })
             }
             reason => Some(reason),
         };
@@ -74,7 +89,8 @@ impl Switch {
         self.join(now, port, id, wire);
     }
 
-    /// Writes on a packet that it goes elsewhere. Before it joins a queue: after that it may be on its way.
+    /// Writes on a packet that it goes elsewhere. Before it joins a queue: after that it may be on
+    /// its way.
     pub(super) fn mark_deflected<W: Wire>(&self, id: PacketId, wire: &mut W) {
         let packet = &mut wire.packets()[id];
         packet.flags |= flags::DEFLECTED;
@@ -95,10 +111,22 @@ impl Switch {
     }
 
     /// Takes the least important packet out of a queue, if it is less important than `rank`.
-    fn evict<W: Wire>(&mut self, now: Time, port: u16, rank: u32, wire: &mut W) -> Option<PacketId> {
+    fn evict<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        rank: u32,
+        wire: &mut W,
+    ) -> Option<PacketId> {
         self.occupancy.refresh(now, port, &mut self.ports);
         let Ports::General(ports) = &mut self.ports else { return None };
-        let victim = ports[port as usize].evict(now, rank, wire.packets(), &mut self.memory, &self.random)?;
+        let victim = ports[port as usize].evict(
+            now,
+            rank,
+            wire.packets(),
+            &mut self.memory,
+            &self.random,
+        )?;
         if !self.ingress_bytes.is_empty() {
             self.count_ingress(now, port, victim, false, wire);
         }

@@ -27,7 +27,11 @@ pub(in crate::switch) struct Curve {
 
 impl Curve {
     pub(in crate::switch) fn new(min: Bytes, max: Bytes, max_probability: f64) -> Curve {
-        Curve { min: min.get() as f64, max: max.get() as f64, max_probability: max_probability.clamp(0.0, 1.0) }
+        Curve {
+            min: min.get() as f64,
+            max: max.get() as f64,
+            max_probability: max_probability.clamp(0.0, 1.0),
+        }
     }
 
     /// The probability at a queue of this length, which is not averaged, without the spacing.
@@ -109,7 +113,11 @@ impl Estimate {
     }
 
     /// Whether a packet that arrives now is hit. Changes nothing.
-    pub(in crate::switch) fn hits(&self, Context { now, view, .. }: &Context<'_, QueueView>, curve: &Curve) -> bool {
+    pub(in crate::switch) fn hits(
+        &self,
+        Context { now, view, .. }: &Context<'_, QueueView>,
+        curve: &Curve,
+    ) -> bool {
         match self.verdict(self.average_at(*now, view), curve) {
             Verdict::Below | Verdict::Drawn(false) => false,
             Verdict::Drawn(true) | Verdict::Beyond => true,
@@ -124,13 +132,21 @@ impl Estimate {
     }
 
     /// The same where a packet is asked for once: whether it is hit, by a lot of the node's.
-    pub(in crate::switch) fn draws(&mut self, context: &Context<'_, QueueView>, curve: &Curve) -> bool {
+    pub(in crate::switch) fn draws(
+        &mut self,
+        context: &Context<'_, QueueView>,
+        curve: &Curve,
+    ) -> bool {
         self.lot = context.random.unit();
         matches!(self.arrive(context, curve), Verdict::Drawn(true) | Verdict::Beyond)
     }
 
     /// Takes an arrival into the average and the spacing.
-    fn arrive(&mut self, Context { now, view, .. }: &Context<'_, QueueView>, curve: &Curve) -> Verdict {
+    fn arrive(
+        &mut self,
+        Context { now, view, .. }: &Context<'_, QueueView>,
+        curve: &Curve,
+    ) -> Verdict {
         self.average = self.average_at(*now, view);
         if view.bytes == 0 {
             self.idle_since = *now;
@@ -141,7 +157,10 @@ impl Estimate {
     }
 
     /// A packet leaves the queue, of which the view still counts it.
-    pub(in crate::switch) fn on_dequeue(&mut self, Context { now, view, .. }: &Context<'_, QueueView>) {
+    pub(in crate::switch) fn on_dequeue(
+        &mut self,
+        Context { now, view, .. }: &Context<'_, QueueView>,
+    ) {
         if view.packets <= 1 {
             self.idle_since = *now;
         }
@@ -200,7 +219,9 @@ mod tests {
         let (mut gaps, mut gap) = ([0u32; 22], 0);
         for _ in 0..20_000 {
             gap += 1;
-            let hit = seeing_at(Time::ZERO, view(150_000), &Packet::default(), |at| it.hits(at, &curve()));
+            let hit = seeing_at(Time::ZERO, view(150_000), &Packet::default(), |at| {
+                it.hits(at, &curve())
+            });
             seeing_at(Time::ZERO, view(150_000), &Packet::default(), |at| it.commit(at, &curve()));
             if hit {
                 gaps[gap] += 1;

@@ -1,7 +1,8 @@
-//! Whence packets came: what the switch holds of each neighbour, whom it stops, and what happens where it is stopped itself.
+//! Whence packets came: what the switch holds of each neighbour, whom it stops, and what happens
+//! where it is stopped itself.
 //!
-//! Invariant: where a pause policy is active, every packet that waits is counted once, for the port and priority by which it
-//! came in.
+//! Invariant: where a pause policy is active, every packet that waits is counted once, for the port
+//! and priority by which it came in.
 
 use super::pause::watchdog::Barks;
 use super::pause::{IngressView, PAUSED, PauseCounts, PauseFrame, PauseTarget, Signal};
@@ -26,7 +27,13 @@ impl Switch {
     }
 
     /// The driver's call for what the pause policy has stopped or not, at a time that it asked for.
-    pub fn on_pause_check<W: Wire>(&mut self, now: Time, port: u16, target: PauseTarget, wire: &mut W) {
+    pub fn on_pause_check<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        target: PauseTarget,
+        wire: &mut W,
+    ) {
         if self.has_watchdogs {
             self.on_watchdog(now, port, target, wire);
         }
@@ -51,7 +58,9 @@ impl Switch {
         self.occupancy.refresh(now, port, &mut self.ports);
         let Ports::General(ports) = &mut self.ports else { return };
         let its = &mut ports[port as usize];
-        let Some((watchdog, _)) = its.watchdog().filter(|(watchdog, _)| watchdog.expects(now, priority)) else {
+        let Some((watchdog, _)) =
+            its.watchdog().filter(|(watchdog, _)| watchdog.expects(now, priority))
+        else {
             return;
         };
         if watchdog.on_call(now, priority) == Barks::Storm {
@@ -61,7 +70,8 @@ impl Switch {
             }
         }
         let Ports::General(ports) = &mut self.ports else { return };
-        let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory, &self.random);
+        let service =
+            ports[port as usize].serve(now, wire.packets(), &mut self.memory, &self.random);
         self.act(now, port, service, wire);
     }
 
@@ -74,7 +84,9 @@ impl Switch {
     pub fn paused_time(&self, now: Time) -> Time {
         match &self.ports {
             Ports::Fast(_) => Time::ZERO,
-            Ports::General(ports) => ports.iter().fold(Time::ZERO, |sum, port| sum + port.paused_time(now)),
+            Ports::General(ports) => {
+                ports.iter().fold(Time::ZERO, |sum, port| sum + port.paused_time(now))
+            }
         }
     }
 
@@ -101,16 +113,25 @@ impl Switch {
     /// Counts the bytes of a packet that joins or leaves `port` for its ingress and asks the pause
     /// policy.
     #[cold]
-    pub(super) fn count_ingress<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, enters: bool, wire: &mut W) {
+    pub(super) fn count_ingress<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        enters: bool,
+        wire: &mut W,
+    ) {
         let packet = wire.packets()[id];
         let priority = packet.priority();
         let bytes = &mut self.ingress_bytes[packet.ingress as usize][priority as usize];
         *bytes = if enters { *bytes + packet.size as u64 } else { *bytes - packet.size as u64 };
         let load = self.ports.load(port, &packet);
-        let target = load.map_or(PauseTarget::Priority(priority), |load| PauseTarget::Flow(load.vfid));
+        let target =
+            load.map_or(PauseTarget::Priority(priority), |load| PauseTarget::Flow(load.vfid));
         let view = self.ingress_view(packet.ingress, port, target, load);
         let context = Context { now, packet: &packet, view, random: &self.random };
-        let signal = if enters { self.pause.on_enqueue(&context) } else { self.pause.on_dequeue(&context) };
+        let signal =
+            if enters { self.pause.on_enqueue(&context) } else { self.pause.on_dequeue(&context) };
         if signal.counts || packet.has(flags::COUNTS) {
             let its = &mut wire.packets()[id].flags;
             *its = if signal.counts { *its | flags::COUNTS } else { *its & !flags::COUNTS };
@@ -120,14 +141,28 @@ impl Switch {
 
     /// Shows the pause policy a packet that neither `port` nor another took.
     #[cold]
-    pub(super) fn refuse_ingress<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+    pub(super) fn refuse_ingress<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        wire: &mut W,
+    ) {
         let packet = wire.packets()[id];
-        let view = self.ingress_view(packet.ingress, port, PauseTarget::Priority(packet.priority()), None);
-        let signal = self.pause.on_refused(&Context { now, packet: &packet, view, random: &self.random });
+        let view =
+            self.ingress_view(packet.ingress, port, PauseTarget::Priority(packet.priority()), None);
+        let signal =
+            self.pause.on_refused(&Context { now, packet: &packet, view, random: &self.random });
         self.signal(now, &view, signal, wire);
     }
 
-    fn ingress_view(&self, port: u16, egress: u16, target: PauseTarget, load: Option<Load>) -> IngressView {
+    fn ingress_view(
+        &self,
+        port: u16,
+        egress: u16,
+        target: PauseTarget,
+        load: Option<Load>,
+    ) -> IngressView {
         let priority = target.queue().unwrap_or_default();
         let bytes = self.ingress_bytes[port as usize][usize::from(priority)];
         let (facts, rate) = (self.memory.ingress(port, priority), self.ports.rate(egress));

@@ -1,11 +1,13 @@
 //! The switch node: receive, choose a port, admit, queue, transmit.
 //!
-//! It is passive: [`Switch::on_arrival`], [`Switch::on_ready`], [`Switch::on_pause`] and [`Switch::on_pause_check`] are
-//! called by a driver, which owns the links and the clock, and answers through [`Wire`]. The simulator drives it from its event queue, the Linux
-//! poll loop from its clock.
+//! It is passive: [`Switch::on_arrival`], [`Switch::on_ready`], [`Switch::on_pause`] and
+//! [`Switch::on_pause_check`] are called by a driver, which owns the links and the clock, and
+//! answers through [`Wire`]. The simulator drives it from its event queue, the Linux poll loop from
+//! its clock.
 //!
-//! Invariant: each packet that arrives is handed to the wire exactly once, to be transmitted or dropped. A port that a
-//! policy chose is asked once more, with the same test, when the packet joins it.
+//! Invariant: each packet that arrives is handed to the wire exactly once, to be transmitted or
+//! dropped. A port that a policy chose is asked once more, with the same test, when the packet
+//! joins it.
 
 pub mod admission;
 pub mod buffer;
@@ -47,17 +49,18 @@ pub struct QueueView {
     pub bytes: u64,
 }
 
-/// What a policy may see of the ports of its switch: lengths as the switch's occupancy tells them, the tests as each
-/// port would make them.
+/// What a policy may see of the ports of its switch: lengths as the switch's occupancy tells them,
+/// the tests as each port would make them.
 pub trait PortView {
     /// Bytes that wait at a port.
     fn bytes(&mut self, port: u16) -> u64;
     /// Whether a packet of this size finds room there (the published FULL is its opposite).
     fn has_room(&mut self, port: u16, size: u64) -> bool;
-    /// Whether the port's admission refuses the packet although there may be room (the published REJECT).
+    /// Whether the port's admission refuses the packet although there may be room (the published
+    /// REJECT).
     fn rejects(&mut self, port: u16, packet: &Packet) -> bool;
-    /// Bytes that wait at the port if it has room for the packet and its admission does not refuse it. One question for
-    /// three, for those who ask it of every packet.
+    /// Bytes that wait at the port if it has room for the packet and its admission does not refuse
+    /// it. One question for three, for those who ask it of every packet.
     fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
         let takes = self.has_room(port, packet.size as u64) && !self.rejects(port, packet);
         takes.then(|| self.bytes(port))
@@ -130,8 +133,8 @@ pub struct SwitchConfig {
     pub occupancy: Occupancy,
     /// Whom to stop.
     pub pause: Pause,
-    /// Add itself to the telemetry of packets that collect it; not with fast ports, whose packets have
-    /// left before anybody knows what waits behind them.
+    /// Add itself to the telemetry of packets that collect it; not with fast ports, whose packets
+    /// have left before anybody knows what waits behind them.
     pub telemetry: bool,
     /// This switch's random numbers.
     pub random: Stream,
@@ -139,7 +142,12 @@ pub struct SwitchConfig {
 
 impl SwitchConfig {
     /// A switch of hosts alone, with general ports and the default answer at each place.
-    pub fn plain(routes: Routes, ports: Vec<PortConfig>, memory: Memory, random: Stream) -> SwitchConfig {
+    pub fn plain(
+        routes: Routes,
+        ports: Vec<PortConfig>,
+        memory: Memory,
+        random: Stream,
+    ) -> SwitchConfig {
         SwitchConfig {
             site: Site { tier: 0, salt: 1 },
             routes,
@@ -172,7 +180,8 @@ pub struct Switch {
     /// By ingress port and priority: bytes held; empty unless a pause policy is active.
     ingress_bytes: Vec<[u64; PRIORITIES]>,
     random: Random,
-    /// Ports whose links are known to be down, and room for the candidates that are left without them.
+    /// Ports whose links are known to be down, and room for the candidates that are left without
+    /// them.
     dead: Vec<u16>,
     alive: Vec<u16>,
     /// Some port is down, and the path's labels must be led around it.
@@ -194,7 +203,8 @@ pub struct Switch {
 /// The ports of a switch as a policy sees them.
 struct View<'a> {
     now: Time,
-    /// The packet that is decided of: where room depends on whence a packet comes, it is this one's.
+    /// The packet that is decided of: where room depends on whence a packet comes, it is this
+    /// one's.
     packet: &'a Packet,
     random: &'a Random,
     ports: &'a mut Ports,
@@ -210,7 +220,8 @@ impl View<'_> {
         let live = self.ports.view(self.now, port);
         self.occupancy.known(port, live)
     }
-    /// Why `port` has no room for a packet of this size, or what `beyond` has against it in the port's admission.
+    /// Why `port` has no room for a packet of this size, or what `beyond` has against it in the
+    /// port's admission.
     #[inline]
     fn refusal(
         &self,
@@ -242,7 +253,8 @@ impl PortView for View<'_> {
         self.refusal(port, &known, size, |_| None).is_none()
     }
     fn rejects(&mut self, port: u16, packet: &Packet) -> bool {
-        let context = Context { now: self.now, packet, view: self.known(port), random: self.random };
+        let context =
+            Context { now: self.now, packet, view: self.known(port), random: self.random };
         self.ports.admission(port).test(&context).is_some()
     }
     fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
@@ -252,7 +264,8 @@ impl PortView for View<'_> {
         if refusal.is_none() { Some(known.bytes) } else { None }
     }
     fn note(&mut self, port: u16, packet: &Packet) {
-        let context = Context { now: self.now, packet, view: self.known(port), random: self.random };
+        let context =
+            Context { now: self.now, packet, view: self.known(port), random: self.random };
         self.ports.admission(port).commit(&context, false);
     }
 }
@@ -305,7 +318,9 @@ impl Switch {
         let mut ports = if config.fast {
             Ports::Fast(FastPort::all(&config.ports))
         } else {
-            let port = |(number, it): (usize, &PortConfig)| GeneralPort::new(it.clone()).numbered(number as u16);
+            let port = |(number, it): (usize, &PortConfig)| {
+                GeneralPort::new(it.clone()).numbered(number as u16)
+            };
             Ports::General(config.ports.iter().enumerate().map(port).collect())
         };
         let count = ports.count();
@@ -315,7 +330,9 @@ impl Switch {
         occupancy.install(count, &mut random);
         for (port, it) in config.ports.iter().enumerate() {
             let capacity = config.memory.reach(it.capacity);
-            ports.admission(port as u16).install(&PortFacts { capacity, rate: it.rate }, &mut random);
+            ports
+                .admission(port as u16)
+                .install(&PortFacts { capacity, rate: it.rate }, &mut random);
         }
         let mut pause = config.pause;
         let rates: Vec<_> = config.ports.iter().map(|it| it.rate).collect();
@@ -337,7 +354,11 @@ impl Switch {
             steps_in: nature.diverts || path.watches(),
             path,
             memory: config.memory,
-            ingress_bytes: if pause.is_active() { vec![[0; PRIORITIES]; count] } else { Vec::new() },
+            ingress_bytes: if pause.is_active() {
+                vec![[0; PRIORITIES]; count]
+            } else {
+                Vec::new()
+            },
             nature,
             deflection: config.deflection,
             occupancy,
@@ -349,7 +370,11 @@ impl Switch {
             detours: false,
             victims: Vec::new(),
             has_watchdogs: watchdog.is_some(),
-            sent: if config.telemetry { rates.iter().map(|rate| (*rate, 0)).collect() } else { Vec::new() },
+            sent: if config.telemetry {
+                rates.iter().map(|rate| (*rate, 0)).collect()
+            } else {
+                Vec::new()
+            },
             deflected: 0,
         }
     }
@@ -378,7 +403,8 @@ impl Switch {
                     false => alive(candidates, packet, &self.path, &self.dead, &mut self.alive),
                 };
                 let (memory, occupancy, random) = (&self.memory, &mut self.occupancy, &self.random);
-                let mut ports = View { now, packet, random, ports: &mut self.ports, memory, occupancy };
+                let mut ports =
+                    View { now, packet, random, ports: &mut self.ports, memory, occupancy };
                 let view = Choice { candidates, site: self.site, ports: &mut ports };
                 let port = self.path.choose(&mut Context { now, packet, view, random });
                 packet.path = packet.path << 4 ^ port.wrapping_sub(first) as u8;
@@ -393,8 +419,8 @@ impl Switch {
         }
     }
 
-    /// Forwards where the deflection sends packets elsewhere whose queue was not asked, or the path choice is shown every
-    /// packet.
+    /// Forwards where the deflection sends packets elsewhere whose queue was not asked, or the path
+    /// choice is shown every packet.
     #[inline(never)]
     fn forward_closely<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         let (size, watches) = (wire.packets()[id].size, self.path.watches());
@@ -415,7 +441,14 @@ impl Switch {
 
     /// The port that was chosen did not take the packet.
     #[inline]
-    fn not_taken<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
+    fn not_taken<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        reason: DropReason,
+        wire: &mut W,
+    ) {
         match reason {
             // The decision was to forward; the queue found that it was wrong.
             DropReason::OverflowStale | DropReason::Watchdog => wire.discard(id, reason),
@@ -428,7 +461,8 @@ impl Switch {
     pub fn on_ready<W: Wire>(&mut self, now: Time, port: u16, wire: &mut W) {
         self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
-            let service = ports[port as usize].on_ready(now, wire.packets(), &mut self.memory, &self.random);
+            let service =
+                ports[port as usize].on_ready(now, wire.packets(), &mut self.memory, &self.random);
             self.act(now, port, service, wire);
         }
     }
@@ -438,8 +472,8 @@ impl Switch {
         self.routes = routes;
     }
 
-    /// The link at `port` is known to be up again, or to be down: then the port is chosen only where a route has no
-    /// other. What waits at the port stays there.
+    /// The link at `port` is known to be up again, or to be down: then the port is chosen only
+    /// where a route has no other. What waits at the port stays there.
     pub fn set_alive(&mut self, port: u16, alive: bool) {
         self.dead.retain(|dead| *dead != port);
         if !alive {
@@ -448,27 +482,32 @@ impl Switch {
         self.detours = !self.dead.is_empty() && self.path.follows_labels();
     }
 
-    /// Where a packet goes that has one way only, which may be down: then out of the next port to another switch, which
-    /// knows a way around. `None` if there is no such port, or the way is to a host.
+    /// Where a packet goes that has one way only, which may be down: then out of the next port to
+    /// another switch, which knows a way around. `None` if there is no such port, or the way is to
+    /// a host.
     #[cold]
     fn detour(&self, only: u16, packet: &Packet) -> Option<u16> {
         if !self.dead.contains(&only) {
             return Some(only);
         }
         let from = self.fabric_ports.binary_search(&only).ok()?;
-        let others = self.fabric_ports.iter().cycle().skip(from + 1).take(self.fabric_ports.len() - 1);
+        let others =
+            self.fabric_ports.iter().cycle().skip(from + 1).take(self.fabric_ports.len() - 1);
         others.copied().find(|port| !self.dead.contains(port) && *port != packet.ingress)
     }
 
-    /// What waits at each port just before `at`, which is after all that the switch was told: with fast ports, too, a
-    /// packet that would start at this very instant still waits.
+    /// What waits at each port just before `at`, which is after all that the switch was told: with
+    /// fast ports, too, a packet that would start at this very instant still waits.
     pub fn occupancy(&mut self, at: Time, mut each: impl FnMut(u16, QueueView)) {
         let before = Time::from_ps(at.as_ps().saturating_sub(1));
         let count = self.ports.count() as u16;
         (0..count).for_each(|port| self.occupancy.refresh(before, port, &mut self.ports));
         match &mut self.ports {
             Ports::Fast(ports) => {
-                ports.iter_mut().enumerate().for_each(|(port, it)| each(port as u16, it.settled_view(before)));
+                ports
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(port, it)| each(port as u16, it.settled_view(before)));
             }
             Ports::General(ports) => {
                 ports.iter().enumerate().for_each(|(port, it)| each(port as u16, it.view()));
@@ -492,7 +531,8 @@ impl Switch {
         }
     }
 
-    /// All packets that wait here, for the audit. Fast ports hold none: their packets are on the links already.
+    /// All packets that wait here, for the audit. Fast ports hold none: their packets are on the
+    /// links already.
     pub fn queued(&self) -> Vec<PacketId> {
         match &self.ports {
             Ports::Fast(_) => Vec::new(),
@@ -507,7 +547,13 @@ impl Switch {
 
     /// Queues the packet at `port`, or says why not. Compiled into the path of every packet.
     #[inline(always)]
-    fn offer<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Result<(), DropReason> {
+    fn offer<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        wire: &mut W,
+    ) -> Result<(), DropReason> {
         self.occupancy.refresh(now, port, &mut self.ports);
         let sample_full = self.nature.samples_when_full;
         let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
@@ -535,7 +581,8 @@ impl Switch {
             self.count_ingress(now, port, id, true, wire);
         }
         if let Ports::General(ports) = &mut self.ports {
-            let service = ports[port as usize].serve(now, wire.packets(), &mut self.memory, &self.random);
+            let service =
+                ports[port as usize].serve(now, wire.packets(), &mut self.memory, &self.random);
             self.act(now, port, service, wire);
         }
     }
@@ -552,7 +599,14 @@ impl Switch {
 
     /// The queue refused it: deflect or drop.
     #[inline(never)]
-    fn refused<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, reason: DropReason, wire: &mut W) {
+    fn refused<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        reason: DropReason,
+        wire: &mut W,
+    ) {
         if self.nature.displaces {
             return self.displace(now, port, id, reason, wire);
         }
@@ -573,12 +627,19 @@ impl Switch {
 
     /// Where the deflection sends a packet that `port` did not take.
     #[inline]
-    fn elsewhere<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) -> Option<u16> {
+    fn elsewhere<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        wire: &mut W,
+    ) -> Option<u16> {
         let (memory, occupancy, random) = (&self.memory, &mut self.occupancy, &self.random);
         let packet = &wire.packets()[id];
         let mut ports = View { now, packet, random, ports: &mut self.ports, memory, occupancy };
         let all = &self.fabric_ports;
-        let candidates = if self.dead.is_empty() { all } else { survivors(all, &self.dead, &mut self.alive) };
+        let candidates =
+            if self.dead.is_empty() { all } else { survivors(all, &self.dead, &mut self.alive) };
         let view = Elsewhere { port, candidates, ports: &mut ports };
         self.deflection.choose(&mut Context { now, packet, view, random })
     }
@@ -624,9 +685,16 @@ impl Switch {
     }
 }
 
-/// The candidates that a path choice has while some are dead: of labels, the one that their failover names.
+/// The candidates that a path choice has while some are dead: of labels, the one that their
+/// failover names.
 #[cold]
-fn alive<'a>(candidates: &'a [u16], packet: &Packet, path: &Path, dead: &[u16], room: &'a mut Vec<u16>) -> &'a [u16] {
+fn alive<'a>(
+    candidates: &'a [u16],
+    packet: &Packet,
+    path: &Path,
+    dead: &[u16],
+    room: &'a mut Vec<u16>,
+) -> &'a [u16] {
     if !path.follows_labels() {
         return survivors(candidates, dead, room);
     }

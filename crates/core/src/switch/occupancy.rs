@@ -1,15 +1,17 @@
 //! Occupancy: *how fresh is what the switch knows of its queues?*
 //!
-//! A simulated switch can read every queue's length at any instant. A programmable chip cannot: its ingress learns lengths
-//! from packets that recirculate, one a port, so it decides on a copy that is as old as such a loop takes (Canary, on
-//! Tofino). `refreshed` keeps that copy: port by port it is renewed every period, each port at its own phase. Whatever
-//! decides (path choice, admission, deflection) reads the copy; a packet that does not fit the real queue is still
-//! dropped, as `overflow-stale`.
+//! A simulated switch can read every queue's length at any instant. A programmable chip cannot: its
+//! ingress learns lengths from packets that recirculate, one a port, so it decides on a copy that
+//! is as old as such a loop takes (Canary, on Tofino). `refreshed` keeps that copy: port by port it
+//! is renewed every period, each port at its own phase. Whatever decides (path choice, admission,
+//! deflection) reads the copy; a packet that does not fit the real queue is still dropped, as
+//! `overflow-stale`.
 //!
-//! Nothing is scheduled: the copy as of its last renewal is worked out when somebody reads it, or just before the queue
-//! changes.
+//! Nothing is scheduled: the copy as of its last renewal is worked out when somebody reads it, or
+//! just before the queue changes.
 //!
-//! Invariant: what is known at `now` is the length just before the last renewal that is not after `now`.
+//! Invariant: what is known at `now` is the length just before the last renewal that is not after
+//! `now`.
 
 use super::{Ports, QueueView};
 use crate::random::Stream;
@@ -36,8 +38,8 @@ crate::choice! {
     pub enum LengthWrittenAt {
         /// Arrivals and departures: a renewal finds the true length.
         Both = "both",
-        /// Departures alone, as a chip's egress does: a packet writes the length that it leaves, itself included, so the
-        /// copy of a queue that has run empty stays above zero.
+        /// Departures alone, as a chip's egress does: a packet writes the length that it leaves,
+        /// itself included, so the copy of a queue that has run empty stays above zero.
         Departures = "departures",
     }
 }
@@ -49,10 +51,12 @@ crate::params! {
 crate::params! {
     /// A copy of each queue's length.
     pub struct RefreshedParams {
-        /// From one renewal of a port's copy to the next. Source: the artifact's study has 0.1 to 500us.
+        /// From one renewal of a port's copy to the next. Source: the artifact's study has 0.1 to
+        /// 500us.
         #[within(1..)]
         pub period: Time = Time::from_us(1),
-        /// What writes the length that is copied. Source: "departures" is what Canary's Tofino program does.
+        /// What writes the length that is copied. Source: "departures" is what Canary's Tofino
+        /// program does.
         pub written_at: LengthWrittenAt = LengthWrittenAt::Both,
     }
 }
@@ -63,7 +67,8 @@ crate::registry! {
     params: OccupancyParams, policy: Occupancy {
         /// Makes room for so many ports, each with a phase of its own.
         fn install(&mut self, ports: usize, random: &mut Stream) -> ();
-        /// Brings what is known of `port` up to `now`. Before every read, and before the queue changes.
+        /// Brings what is known of `port` up to `now`. Before every read, and before the queue
+        /// changes.
         fn refresh(&mut self, now: Time, port: u16, ports: &mut Ports) -> ();
         /// What is known of `port`, if that is not its queue as it is.
         fn of(&self, port: u16) -> Option<QueueView>;
@@ -133,7 +138,8 @@ impl Refreshed {
 
     fn install(&mut self, ports: usize, random: &mut Stream) {
         let period = self.period.as_ps();
-        let register = |_| Register { due: Time::from_ps(random.below(period)), ..Register::default() };
+        let register =
+            |_| Register { due: Time::from_ps(random.below(period)), ..Register::default() };
         self.registers = (0..ports).map(register).collect();
     }
 
@@ -148,7 +154,9 @@ impl Refreshed {
         it.known = match self.written_at {
             LengthWrittenAt::Departures => it.written,
             LengthWrittenAt::Both => match ports {
-                Ports::Fast(ports) => ports[port as usize].view_at(Time::from_ps(renewed_at.saturating_sub(1))),
+                Ports::Fast(ports) => {
+                    ports[port as usize].view_at(Time::from_ps(renewed_at.saturating_sub(1)))
+                }
                 // Unchanged since the last change, which was before the renewal.
                 Ports::General(ports) => ports[port as usize].view(),
             },

@@ -1,11 +1,12 @@
 //! Ports: where packets wait for a link. Two kinds with one meaning.
 //!
-//! A [`FastPort`] serves first come, first served, never evicts and never pauses, so a packet's departure is known when
-//! it arrives: one number, `busy_until`, stands for the queue, and a hop costs one event. A [`GeneralPort`] holds its
-//! packets until they leave, and so can serve by priority, mark at dequeue, share its switch's memory and be paused.
+//! A [`FastPort`] serves first come, first served, never evicts and never pauses, so a packet's
+//! departure is known when it arrives: one number, `busy_until`, stands for the queue, and a hop
+//! costs one event. A [`GeneralPort`] holds its packets until they leave, and so can serve by
+//! priority, mark at dequeue, share its switch's memory and be paused.
 //!
-//! Invariant: where both can serve, they give the same verdicts and departures, to the picosecond. The packet in
-//! transmission does not wait: it is in neither occupancy.
+//! Invariant: where both can serve, they give the same verdicts and departures, to the picosecond.
+//! The packet in transmission does not wait: it is in neither occupancy.
 
 mod standing;
 
@@ -38,7 +39,11 @@ impl LinkRate {
     /// Time to put `bytes` on the wire.
     #[inline]
     pub fn time(self, bytes: u64) -> Time {
-        if self.ps_per_byte != 0 { Time::from_ps(bytes * self.ps_per_byte) } else { self.odd_time(bytes) }
+        if self.ps_per_byte != 0 {
+            Time::from_ps(bytes * self.ps_per_byte)
+        } else {
+            self.odd_time(bytes)
+        }
     }
     #[cold]
     fn odd_time(self, bytes: u64) -> Time {
@@ -110,8 +115,8 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// Asks whether a packet may join a queue that is as the view of `live`, or as the terms' `known` where that is not the
-/// same, and lets the admission count it, if there is one to ask.
+/// Asks whether a packet may join a queue that is as the view of `live`, or as the terms' `known`
+/// where that is not the same, and lets the admission count it, if there is one to ask.
 #[inline(always)]
 fn admit(
     mut admission: Option<&mut Admission>,
@@ -235,7 +240,9 @@ impl FastPort {
     #[cold]
     fn grow(&mut self) {
         let mut sizes = vec![0; (self.sizes.len() * 2).max(8)].into_boxed_slice();
-        (0..self.packets).zip(sizes.iter_mut()).for_each(|(nth, size)| *size = self.size(nth) as u16);
+        (0..self.packets)
+            .zip(sizes.iter_mut())
+            .for_each(|(nth, size)| *size = self.size(nth) as u16);
         (self.sizes, self.head) = (sizes, 0);
     }
 
@@ -291,7 +298,12 @@ impl FastPort {
 
     /// Takes the packet and returns when its last bit leaves, or refuses it.
     #[inline(always)]
-    pub fn offer(&mut self, now: Time, packet: &mut Packet, terms: &Terms<'_>) -> Result<Time, DropReason> {
+    pub fn offer(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        terms: &Terms<'_>,
+    ) -> Result<Time, DropReason> {
         self.settle(now);
         let size = packet.size as u64;
         let view = QueueView { packets: self.packets, bytes: self.bytes };
@@ -354,8 +366,8 @@ struct Pauses {
     spans: Vec<(Time, Time)>,
     /// Time that spans before those have lasted, summed over queues.
     lasted: Time,
-    /// The last end of a pause for which the driver was asked to call. As all pauses of a link last as long, the next
-    /// ends later.
+    /// The last end of a pause for which the driver was asked to call. As all pauses of a link last
+    /// as long, the next ends later.
     called_at: Time,
 }
 
@@ -450,12 +462,17 @@ impl GeneralPort {
 
     /// Why a queue of `view` has no room for what claims it, if it has none.
     #[inline]
-    pub fn lacks_room(&self, view: &QueueView, claim: &Claim, memory: &Memory) -> Option<DropReason> {
+    pub fn lacks_room(
+        &self,
+        view: &QueueView,
+        claim: &Claim,
+        memory: &Memory,
+    ) -> Option<DropReason> {
         self.capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, claim))
     }
 
-    /// Takes the packet into the queue, or refuses it; on the same terms as [`FastPort::offer`]. Follow with
-    /// [`GeneralPort::serve`].
+    /// Takes the packet into the queue, or refuses it; on the same terms as [`FastPort::offer`].
+    /// Follow with [`GeneralPort::serve`].
     #[inline]
     pub fn offer(
         &mut self,
@@ -467,8 +484,9 @@ impl GeneralPort {
     ) -> Result<(), DropReason> {
         let claim = Claim::of(packet, self.number);
         let capacity = self.capacity;
-        let lacks_room =
-            |view: &QueueView| capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, &claim));
+        let lacks_room = |view: &QueueView| {
+            capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, &claim))
+        };
         let live = Context { now, packet, view: self.view(), random: terms.random };
         // Drop-tail has nothing to say: not even a call.
         let asks = !matches!(self.admission, Admission::DropTail(_));
@@ -479,7 +497,14 @@ impl GeneralPort {
 
     /// Queues a packet for which there is room.
     #[inline]
-    pub fn take(&mut self, now: Time, id: PacketId, packet: &mut Packet, memory: &mut Memory, random: &Random) {
+    pub fn take(
+        &mut self,
+        now: Time,
+        id: PacketId,
+        packet: &mut Packet,
+        memory: &mut Memory,
+        random: &Random,
+    ) {
         let view = self.view();
         if self.marking.at_enqueue(&Context { now, packet, view, random }) && set_ce(packet) {
             self.marked += 1;
@@ -497,14 +522,18 @@ impl GeneralPort {
         memory.take(self.number, packet);
     }
 
-    /// Whether the packets less important than `rank` would, if they left, make room for `size` bytes.
+    /// Whether the packets less important than `rank` would, if they left, make room for `size`
+    /// bytes.
     pub fn can_displace(&self, rank: u32, size: u64, memory: &Memory) -> bool {
-        let bytes = (self.bytes + size).saturating_sub(self.capacity.bytes).max(memory.missing(self.bytes, size));
+        let bytes = (self.bytes + size)
+            .saturating_sub(self.capacity.bytes)
+            .max(memory.missing(self.bytes, size));
         let packets = self.packets >= self.capacity.packets;
         self.queue.can_evict(rank, bytes, u32::from(packets))
     }
 
-    /// Takes out the least important packet, the newest among equals, if its rank is larger than `rank`.
+    /// Takes out the least important packet, the newest among equals, if its rank is larger than
+    /// `rank`.
     pub fn evict(
         &mut self,
         now: Time,
@@ -520,7 +549,13 @@ impl GeneralPort {
 
     /// Starts the next packet if the link is free and one may be served.
     #[inline]
-    pub fn serve(&mut self, now: Time, packets: &mut Packets, memory: &mut Memory, random: &Random) -> Service {
+    pub fn serve(
+        &mut self,
+        now: Time,
+        packets: &mut Packets,
+        memory: &mut Memory,
+        random: &Random,
+    ) -> Service {
         if !self.paused.is_empty() {
             self.expire_pauses(now);
         }
@@ -529,7 +564,13 @@ impl GeneralPort {
     }
 
     /// The same after a pause frame, which is no occasion to serve what is paused.
-    pub fn heed(&mut self, now: Time, packets: &mut Packets, memory: &mut Memory, random: &Random) -> Service {
+    pub fn heed(
+        &mut self,
+        now: Time,
+        packets: &mut Packets,
+        memory: &mut Memory,
+        random: &Random,
+    ) -> Service {
         self.expire_pauses(now);
         self.serve_but(self.paused, now, packets, memory, random)
     }
@@ -585,7 +626,13 @@ impl GeneralPort {
 
     /// The driver's call at the time that [`Service::call_at`] named.
     #[inline]
-    pub fn on_ready(&mut self, now: Time, packets: &mut Packets, memory: &mut Memory, random: &Random) -> Service {
+    pub fn on_ready(
+        &mut self,
+        now: Time,
+        packets: &mut Packets,
+        memory: &mut Memory,
+        random: &Random,
+    ) -> Service {
         if now != self.ready_at {
             return Service::default(); // an earlier call took its place
         }
@@ -613,8 +660,8 @@ impl GeneralPort {
         self.paused.put(queue, until > now && counts);
     }
 
-    /// A frame of this port's own, for the neighbour: it waits for the packet in transmission and for nothing else. When its
-    /// last bit leaves.
+    /// A frame of this port's own, for the neighbour: it waits for the packet in transmission and
+    /// for nothing else. When its last bit leaves.
     pub fn send_frame(&mut self, now: Time) -> Time {
         self.busy_until = self.busy_until.max(now) + self.rate.time(FRAME_BYTES);
         self.busy_until
@@ -659,11 +706,13 @@ impl GeneralPort {
         let Some(pauses) = &self.pauses else {
             return self.flows().map_or(Time::MAX, DynamicQueues::next_resume);
         };
-        let paused = pauses.spans.iter().enumerate().filter(|(queue, _)| self.paused.has(*queue as u8));
+        let paused =
+            pauses.spans.iter().enumerate().filter(|(queue, _)| self.paused.has(*queue as u8));
         paused.map(|(_, span)| span.1).min().unwrap_or(Time::MAX)
     }
 
-    /// The time for which to ask the driver, unless it has been asked already: other priorities may have been served since.
+    /// The time for which to ask the driver, unless it has been asked already: other priorities may
+    /// have been served since.
     fn call(&mut self, at: Time) -> Option<Time> {
         if let Some(pauses) = &mut self.pauses {
             if pauses.called_at == at {

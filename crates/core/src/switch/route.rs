@@ -1,10 +1,11 @@
 //! Routes: the ports on shortest paths from a switch to a host, looked up in three small reads.
 //!
-//! A host is reached through the switch that it hangs on (its leaf), so a switch keeps what it needs by leaf and not by
-//! host; at the leaf itself the host's own port is the answer. In a network of tiers most leaves are reached alike, by
-//! all uplinks: these are *beyond*. What is told leaf by leaf is the range that is *near*, such as an aggregation
-//! switch's pod. Switches in the same place of their pods have the same two tables and differ in where the range begins,
-//! so a whole tier shares them, and they stay in the cache.
+//! A host is reached through the switch that it hangs on (its leaf), so a switch keeps what it
+//! needs by leaf and not by host; at the leaf itself the host's own port is the answer. In a
+//! network of tiers most leaves are reached alike, by all uplinks: these are *beyond*. What is told
+//! leaf by leaf is the range that is *near*, such as an aggregation switch's pod. Switches in the
+//! same place of their pods have the same two tables and differ in where the range begins, so a
+//! whole tier shares them, and they stay in the cache.
 //!
 //! Invariant: what a table says depends on the leaf alone, never on which switches share it.
 
@@ -59,7 +60,8 @@ impl<'a> Lists<'a> {
 }
 
 impl Routes {
-    /// Builds the table from the ports towards each leaf, in ascending order each; an empty list means "unreachable".
+    /// Builds the table from the ports towards each leaf, in ascending order each; an empty list
+    /// means "unreachable".
     pub fn new(attachment: Arc<Attachment>, own_leaf: Option<u16>, towards: &[Vec<u16>]) -> Routes {
         let mut lists = Lists::default();
         let groups: Vec<Group> = towards.iter().map(|ports| lists.group(ports)).collect();
@@ -68,7 +70,10 @@ impl Routes {
         for (_, group) in groups.iter().enumerate().filter(|(leaf, _)| is_other(*leaf)) {
             *users.entry(*group).or_insert(0u32) += 1;
         }
-        let beyond = users.into_iter().max_by_key(|(_, users)| *users).map_or(Group::default(), |(group, _)| group);
+        let beyond = users
+            .into_iter()
+            .max_by_key(|(_, users)| *users)
+            .map_or(Group::default(), |(group, _)| group);
         let differs = |leaf: &usize| is_other(*leaf) && groups[*leaf] != beyond;
         let first = (0..groups.len()).find(differs).unwrap_or(0);
         let end = (first..groups.len()).rev().find(differs).map_or(first, |last| last + 1);
@@ -82,16 +87,22 @@ impl Routes {
         }
     }
 
-    /// Of a switch in a regular network: towards the leaves from `first` on by one list of `near` each, towards all
-    /// others by `beyond`.
-    pub fn regular(attachment: Arc<Attachment>, first: u16, near: &[Vec<u16>], beyond: &[u16]) -> Routes {
+    /// Of a switch in a regular network: towards the leaves from `first` on by one list of `near`
+    /// each, towards all others by `beyond`.
+    pub fn regular(
+        attachment: Arc<Attachment>,
+        first: u16,
+        near: &[Vec<u16>],
+        beyond: &[u16],
+    ) -> Routes {
         let mut lists = Lists::default();
         let beyond = lists.group(beyond);
         let near = near.iter().map(|ports| lists.group(ports)).collect();
         Routes { attachment, own_leaf: u16::MAX, first, beyond, near, ports: lists.ports.into() }
     }
 
-    /// The same routes of a switch in the same place elsewhere: its own leaf, and the first that is near.
+    /// The same routes of a switch in the same place elsewhere: its own leaf, and the first that is
+    /// near.
     pub fn elsewhere(&self, own_leaf: Option<u16>, first: u16) -> Routes {
         Routes { own_leaf: own_leaf.unwrap_or(u16::MAX), first, ..self.clone() }
     }
@@ -101,7 +112,11 @@ impl Routes {
         let leaves = || changes.iter().map(|(leaf, _)| usize::from(*leaf));
         let own = (!self.near.is_empty()).then_some(usize::from(self.first));
         let first = leaves().chain(own).min().unwrap_or(0);
-        let end = leaves().map(|leaf| leaf + 1).chain(own.map(|own| own + self.near.len())).max().unwrap_or(0);
+        let end = leaves()
+            .map(|leaf| leaf + 1)
+            .chain(own.map(|own| own + self.near.len()))
+            .max()
+            .unwrap_or(0);
         let mut near: Vec<Group> = (first..end).map(|leaf| self.group(leaf as u16)).collect();
         let mut lists = Lists { ports: self.ports.to_vec(), known: BTreeMap::new() };
         for (leaf, ports) in changes {
@@ -174,14 +189,20 @@ mod tests {
     fn a_tier_shares_its_tables() {
         let first = Routes::regular(one_host_a_leaf(6), 0, &[vec![0], vec![1]], &[2, 3]);
         let third = first.elsewhere(None, 4);
-        assert_eq!([0, 1, 2, 5].map(|leaf| first.towards(leaf)), [&[0][..], &[1], &[2, 3], &[2, 3]]);
-        assert_eq!([0, 3, 4, 5].map(|leaf| third.towards(leaf)), [&[2, 3][..], &[2, 3], &[0], &[1]]);
+        assert_eq!(
+            [0, 1, 2, 5].map(|leaf| first.towards(leaf)),
+            [&[0][..], &[1], &[2, 3], &[2, 3]]
+        );
+        assert_eq!(
+            [0, 3, 4, 5].map(|leaf| third.towards(leaf)),
+            [&[2, 3][..], &[2, 3], &[0], &[1]]
+        );
         assert!(Arc::ptr_eq(&first.near, &third.near) && Arc::ptr_eq(&first.ports, &third.ports));
     }
 
     proptest! {
-        /// Whatever lists there are, and whatever is changed of them, again and again: each leaf has the last that it
-        /// was given.
+        /// Whatever lists there are, and whatever is changed of them, again and again: each leaf
+        /// has the last that it was given.
         #[test]
         fn routes_say_what_they_were_told(
             own in prop::option::of(0u16..12),

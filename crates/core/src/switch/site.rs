@@ -1,9 +1,9 @@
 //! Amounts that differ from port to port: by the tier of the switch, and by the rate of the link.
 //!
 //! A threshold or a buffer is written once in a scenario. It can be one amount for all ports, an
-//! amount by tier ([`ByTier`]), an amount by tier or rate ([`ByPort`]), proportional to the link's rate (the key `per`, [`scaled`]), or
-//! left to the mechanism's own rule ([`Auto`]). Which amount a port gets is settled before the
-//! first packet.
+//! amount by tier ([`ByTier`]), an amount by tier or rate ([`ByPort`]), proportional to the link's
+//! rate (the key `per`, [`scaled`]), or left to the mechanism's own rule ([`Auto`]). Which amount a
+//! port gets is settled before the first packet.
 //!
 //! Invariant: an amount that is written as one number, without `per`, is that number at every port.
 
@@ -81,7 +81,10 @@ impl<T> ByTier<T> {
     }
     /// The amount of a tier.
     pub fn at(&self, tier: u8) -> &T {
-        self.named.iter().find(|(_, named, _)| *named == tier).map_or(&self.others, |(_, _, amount)| amount)
+        self.named
+            .iter()
+            .find(|(_, named, _)| *named == tier)
+            .map_or(&self.others, |(_, _, amount)| amount)
     }
     /// All amounts that some tier may have.
     pub fn amounts(&self) -> impl Iterator<Item = &T> {
@@ -117,7 +120,10 @@ impl<T: Field + Default> Field for ByTier<T> {
                 continue;
             }
             let tier = tier_of(name).ok_or_else(|| {
-                ValueError(format!("there is no tier {name:?}; there are {}, others", TIER_NAMES.join(", ")))
+                ValueError(format!(
+                    "there is no tier {name:?}; there are {}, others",
+                    TIER_NAMES.join(", ")
+                ))
             })?;
             if let Some((twice, ..)) = amounts.named.iter().find(|(_, other, _)| *other == tier) {
                 return Err(ValueError(format!("{twice} and {name} are the same tier")));
@@ -171,7 +177,10 @@ impl<T> ByPort<T> {
     }
     /// The amount of a port.
     pub fn at(&self, site: &PortSite) -> &T {
-        self.named.iter().find(|(_, ports, _)| ports.has(site)).map_or(&self.others, |(_, _, amount)| amount)
+        self.named
+            .iter()
+            .find(|(_, ports, _)| ports.has(site))
+            .map_or(&self.others, |(_, _, amount)| amount)
     }
     /// All amounts that some port may have.
     pub fn amounts(&self) -> impl Iterator<Item = &T> {
@@ -276,16 +285,23 @@ mod tests {
 
     #[test]
     fn tiers_have_the_names_of_all_topologies() {
-        let value = Value::Tiers(vec![("edge".into(), Value::Int(20)), ("core".into(), Value::Int(80))]);
+        let value =
+            Value::Tiers(vec![("edge".into(), Value::Int(20)), ("core".into(), Value::Int(80))]);
         let amounts = ByTier::<Auto<u32>>::from_value(&value).unwrap();
-        assert_eq!((amounts.at(0), amounts.at(1), amounts.at(2)), (&Auto::Given(20), &Auto::Auto, &Auto::Given(80)));
+        assert_eq!(
+            (amounts.at(0), amounts.at(1), amounts.at(2)),
+            (&Auto::Given(20), &Auto::Auto, &Auto::Given(80))
+        );
         let Value::Tiers(written) = amounts.to_value() else { unreachable!() };
         assert_eq!(written[2], ("others".into(), Value::Text("auto".into())));
         assert_eq!(ByTier::from_value(&Value::Tiers(written)).unwrap(), amounts);
-        let twice = Value::Tiers(vec![("edge".into(), Value::Int(1)), ("leaf".into(), Value::Int(2))]);
+        let twice =
+            Value::Tiers(vec![("edge".into(), Value::Int(1)), ("leaf".into(), Value::Int(2))]);
         assert!(ByTier::<Auto<u32>>::from_value(&twice).unwrap_err().0.contains("the same tier"));
         let strange = Value::Tiers(vec![("roof".into(), Value::Int(1))]);
-        assert!(ByTier::<Auto<u32>>::from_value(&strange).unwrap_err().0.contains("no tier \"roof\""));
+        assert!(
+            ByTier::<Auto<u32>>::from_value(&strange).unwrap_err().0.contains("no tier \"roof\"")
+        );
         assert_eq!(tier_of("tier-7"), Some(7));
     }
 
@@ -293,16 +309,24 @@ mod tests {
     fn a_table_by_rate_gives_each_port_the_amount_of_its_link() {
         let site = |gbps, tier| PortSite { rate: Rate::from_gbps(gbps), tier, packet_max: 1500 };
         let table = |entries: &[(&str, u64)]| {
-            Value::Tiers(entries.iter().map(|(name, amount)| (name.to_string(), Value::Int(*amount))).collect())
+            Value::Tiers(
+                entries
+                    .iter()
+                    .map(|(name, amount)| (name.to_string(), Value::Int(*amount)))
+                    .collect(),
+            )
         };
         let by_rate = table(&[("50Gbps", 10), ("100Gbps", 400), ("core", 7), ("others", 1)]);
         let amounts = ByPort::<u64>::from_value(&by_rate).unwrap();
         let at = |gbps, tier| *amounts.at(&site(gbps, tier));
         assert_eq!([at(50, 2), at(100, 0), at(25, 2), at(25, 1)], [10, 400, 7, 1]);
         assert_eq!(amounts.to_value(), by_rate);
-        let fails = |entries: &[(&str, u64)]| ByPort::<u64>::from_value(&table(entries)).unwrap_err().0;
+        let fails =
+            |entries: &[(&str, u64)]| ByPort::<u64>::from_value(&table(entries)).unwrap_err().0;
         assert!(fails(&[("50Gbps", 1)]).contains("needs `others`"));
-        assert!(fails(&[("50Gbps", 1), ("50000Mbps", 2), ("others", 3)]).contains("the same ports"));
+        assert!(
+            fails(&[("50Gbps", 1), ("50000Mbps", 2), ("others", 3)]).contains("the same ports")
+        );
         assert!(fails(&[("roof", 1), ("others", 3)]).contains("no tier or rate \"roof\""));
     }
 }

@@ -35,13 +35,20 @@ impl Switch {
         packet.ingress == ingress
             && match target {
                 PauseTarget::Priority(priority) => packet.priority() == priority,
-                PauseTarget::Flow(vfid) => packet.has(flags::COUNTS) && self.vfid(packet) == Some(vfid),
+                PauseTarget::Flow(vfid) => {
+                    packet.has(flags::COUNTS) && self.vfid(packet) == Some(vfid)
+                }
             }
     }
 
     /// Whether the stop of `target` at an ingress port would last if all packets left the switch
     /// but these.
-    pub fn stays_stopped<'p>(&self, ingress: u16, target: PauseTarget, left: impl Iterator<Item = &'p Packet>) -> bool {
+    pub fn stays_stopped<'p>(
+        &self,
+        ingress: u16,
+        target: PauseTarget,
+        left: impl Iterator<Item = &'p Packet>,
+    ) -> bool {
         let (mut all, mut own, mut count) = (0, 0, 0);
         for packet in left {
             let is_own = self.counts_for(packet, ingress, target);
@@ -51,7 +58,15 @@ impl Switch {
         }
         let priority = target.queue().unwrap_or_default();
         let facts: IngressFacts = self.memory.ingress_of(ingress, priority, own, all);
-        let view = IngressView { port: ingress, egress: ingress, target, bytes: own, facts, load: None, rate: Rate(0) };
+        let view = IngressView {
+            port: ingress,
+            egress: ingress,
+            target,
+            bytes: own,
+            facts,
+            load: None,
+            rate: Rate(0),
+        };
         self.pause.stays(&view, count)
     }
 

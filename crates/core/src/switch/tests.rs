@@ -24,7 +24,12 @@ pub(crate) fn seeing<V, T>(view: V, packet: &Packet, ask: impl FnOnce(&Context<'
 }
 
 /// What a decision sees.
-pub(crate) fn seeing_at<V, T>(now: Time, view: V, packet: &Packet, ask: impl FnOnce(&Context<'_, V>) -> T) -> T {
+pub(crate) fn seeing_at<V, T>(
+    now: Time,
+    view: V,
+    packet: &Packet,
+    ask: impl FnOnce(&Context<'_, V>) -> T,
+) -> T {
     ask(&Context { now, packet, view, random: &Random::from(Stream::new(1, "t")) })
 }
 
@@ -73,7 +78,12 @@ impl Recorder {
 }
 
 /// Two hosts at ports 0 and 1 of 10 Gb/s.
-fn switch(fast: bool, buffer: &BufferParams, marking: &MarkingParams, queue: &QueueParams) -> Switch {
+fn switch(
+    fast: bool,
+    buffer: &BufferParams,
+    marking: &MarkingParams,
+    queue: &QueueParams,
+) -> Switch {
     let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (0, 1)] });
     let port = PortConfig {
         marking: marking::Marking::new(marking),
@@ -83,7 +93,10 @@ fn switch(fast: bool, buffer: &BufferParams, marking: &MarkingParams, queue: &Qu
     let routes = Routes::new(attachment, Some(0), &[vec![]]);
     let memory = Memory::new(buffer, &SwitchFacts::default());
     let ports = vec![port.clone(), port];
-    Switch::new(SwitchConfig { fast, ..SwitchConfig::plain(routes, ports, memory, Stream::new(1, "switch/test")) })
+    Switch::new(SwitchConfig {
+        fast,
+        ..SwitchConfig::plain(routes, ports, memory, Stream::new(1, "switch/test"))
+    })
 }
 
 fn of_priority(priority: u8) -> Packet {
@@ -95,7 +108,11 @@ fn data(dst: u32) -> Packet {
 }
 
 fn per_port(packets: u32) -> BufferParams {
-    BufferParams::PerPort(PerPortParams { size: Auto::Given(None).into(), packets: Some(packets).into(), per: None })
+    BufferParams::PerPort(PerPortParams {
+        size: Auto::Given(None).into(),
+        packets: Some(packets).into(),
+        per: None,
+    })
 }
 
 #[test]
@@ -133,21 +150,25 @@ fn the_packet_in_transmission_does_not_wait() {
 #[test]
 fn departing_packet_is_counted_or_not() {
     let marked = |at: MarkAt| {
-        let ecn = EcnParams { threshold_packets: Auto::Given(2).into(), at, ..EcnParams::default() };
+        let ecn =
+            EcnParams { threshold_packets: Auto::Given(2).into(), at, ..EcnParams::default() };
         let mut s = switch(false, &per_port(10), &MarkingParams::Ecn(ecn), &QueueParams::default());
         let mut w = Recorder::default();
         for _ in 0..4 {
             w.arrive(&mut s, Time::ZERO, data(1));
         }
         w.advance(&mut s, Time::from_ms(1));
-        w.sent.iter().map(|(_, id, _)| u32::from(w.packets[*id].ecn() == Ecn::Ce)).collect::<Vec<_>>()
+        w.sent
+            .iter()
+            .map(|(_, id, _)| u32::from(w.packets[*id].ecn() == Ecn::Ce))
+            .collect::<Vec<_>>()
     };
     assert_eq!(marked(MarkAt::Dequeue), [0, 1, 1, 0]);
     assert_eq!(marked(MarkAt::AfterDequeue), [0, 1, 0, 0]);
 }
 
-/// Poisson arrivals of exponential sizes: an M/M/1/K queue, K with the packet in transmission, which loses
-/// (1 − ρ) ρ^K / (1 − ρ^(K+1)) of what is offered.
+/// Poisson arrivals of exponential sizes: an M/M/1/K queue, K with the packet in transmission,
+/// which loses (1 − ρ) ρ^K / (1 − ρ^(K+1)) of what is offered.
 #[test]
 fn drop_tail_loses_what_an_m_m_1_k_queue_does() {
     for (fast, load) in [(true, 0.8f64), (false, 1.25)] {
@@ -168,7 +189,8 @@ fn drop_tail_loses_what_an_m_m_1_k_queue_does() {
 
 #[test]
 fn a_shared_memory_limits_by_what_is_free() {
-    let buffer = BufferParams::Shared(SharedParams { size: Bytes(15_000).into(), ..Default::default() });
+    let buffer =
+        BufferParams::Shared(SharedParams { size: Bytes(15_000).into(), ..Default::default() });
     let mut s = switch(false, &buffer, &MarkingParams::default(), &QueueParams::default());
     let mut w = Recorder::default();
     for _ in 0..8 {
@@ -182,10 +204,19 @@ fn a_shared_memory_limits_by_what_is_free() {
 
 #[test]
 fn a_paused_priority_waits_and_expires() {
-    let mut s =
-        switch(false, &per_port(10), &MarkingParams::default(), &QueueParams::of_kind("strict-priority").unwrap());
+    let mut s = switch(
+        false,
+        &per_port(10),
+        &MarkingParams::default(),
+        &QueueParams::of_kind("strict-priority").unwrap(),
+    );
     let mut w = Recorder::default();
-    s.on_pause(Time::ZERO, 1, PauseFrame { target: PauseTarget::Priority(3), duration: Time::from_us(10) }, &mut w);
+    s.on_pause(
+        Time::ZERO,
+        1,
+        PauseFrame { target: PauseTarget::Priority(3), duration: Time::from_us(10) },
+        &mut w,
+    );
     w.arrive(&mut s, Time::ZERO, of_priority(3));
     w.arrive(&mut s, Time::ZERO, of_priority(0));
     w.advance(&mut s, Time::from_us(9));
@@ -198,10 +229,20 @@ fn a_paused_priority_waits_and_expires() {
 fn a_resume_ends_a_pause_early() {
     let mut s = switch(false, &per_port(10), &MarkingParams::default(), &QueueParams::default());
     let mut w = Recorder::default();
-    s.on_pause(Time::ZERO, 1, PauseFrame { target: PauseTarget::Priority(0), duration: Time::from_ms(10) }, &mut w);
+    s.on_pause(
+        Time::ZERO,
+        1,
+        PauseFrame { target: PauseTarget::Priority(0), duration: Time::from_ms(10) },
+        &mut w,
+    );
     w.arrive(&mut s, Time::ZERO, data(1));
     assert!(w.sent.is_empty());
-    s.on_pause(Time::from_us(5), 1, PauseFrame { target: PauseTarget::Priority(0), duration: Time::ZERO }, &mut w);
+    s.on_pause(
+        Time::from_us(5),
+        1,
+        PauseFrame { target: PauseTarget::Priority(0), duration: Time::ZERO },
+        &mut w,
+    );
     assert_eq!(w.sent, [(1, 0, Time::from_ns(6_200))]);
 }
 

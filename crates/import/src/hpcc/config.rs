@@ -19,7 +19,10 @@ use crate::{Error, Result, units};
 static GROUP: Key = Key {
     names: &["GROUP_START{"],
     form: Form::Word,
-    part: Part::Unless("", "settings of some nodes alone are not modelled: all nodes have the same"),
+    part: Part::Unless(
+        "",
+        "settings of some nodes alone are not modelled: all nodes have the same",
+    ),
 };
 
 /// A key that is in no table, or words behind a value.
@@ -59,11 +62,17 @@ impl Config {
             for (name, values) in statements(&words) {
                 let Some(key) = find(name) else {
                     fates.insert(given.len(), Fate::Unknown(guess::meaning(name, values)));
-                    given.push(Given { key: &STRANGE, line, text: shortened(name, values), words: Vec::new() });
+                    given.push(Given {
+                        key: &STRANGE,
+                        line,
+                        text: shortened(name, values),
+                        words: Vec::new(),
+                    });
                     continue;
                 };
                 let count = check(&source, line, key, values)?;
-                // Pairs beyond the announced ones are not read there; here they are, if a link needs them.
+                // Pairs beyond the announced ones are not read there; here they are, if a link
+                // needs them.
                 let read = if key.form == Form::Map { values.len() } else { count };
                 let words = values[..read].iter().map(|word| word.to_string()).collect();
                 given.push(Given { key, line, text: shortened(name, &values[..count]), words });
@@ -74,7 +83,8 @@ impl Config {
                 }
             }
         }
-        let known = given.iter().enumerate().filter(|(_, given)| !std::ptr::eq(given.key, &STRANGE));
+        let known =
+            given.iter().enumerate().filter(|(_, given)| !std::ptr::eq(given.key, &STRANGE));
         let last = known.map(|(at, given)| (given.key.names[0], at)).collect();
         Ok(Config { source, given, last, fates: RefCell::new(fates), instead: BTreeMap::new() })
     }
@@ -170,7 +180,9 @@ impl Config {
             match given.key.part {
                 Part::Output => Fate::Output,
                 Part::Unused(why) => Fate::Unused(why.into()),
-                Part::Unless(value, _) if !value.is_empty() && same(value) => Fate::Becomes("what is modelled".into()),
+                Part::Unless(value, _) if !value.is_empty() && same(value) => {
+                    Fate::Becomes("what is modelled".into())
+                }
                 Part::Unless(_, means) => Fate::Missing(means.into()),
                 // A key that the importer forgot is not told as honoured.
                 Part::Read | Part::Transport => Fate::Missing("nothing here reads it".into()),
@@ -198,7 +210,9 @@ impl Config {
                 "FLOW_FILE" => "; --flows gives one",
                 _ => "",
             };
-            return Err(self.source.wrong(self.source.end(), format!("there is no {name}{option}")));
+            return Err(self
+                .source
+                .wrong(self.source.end(), format!("there is no {name}{option}")));
         };
         let given = Path::new(&self.source.name);
         let whole = std::path::absolute(given).unwrap_or_else(|_| given.to_path_buf());
@@ -207,7 +221,9 @@ impl Config {
         let bases: Vec<&Path> = std::iter::once(Path::new("")).chain(above).collect();
         let parts: Vec<_> = Path::new(named).components().collect();
         let ends = (0..parts.len()).map(|from| parts[from..].iter().collect::<PathBuf>());
-        let found = ends.flat_map(|end| bases.iter().map(move |base| base.join(&end))).find(|path| path.is_file());
+        let found = ends
+            .flat_map(|end| bases.iter().map(move |base| base.join(&end)))
+            .find(|path| path.is_file());
         match found {
             Some(path) => Source::read(&path),
             None => {
@@ -263,13 +279,16 @@ fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<usi
         _ => 1,
     };
     if values.len() < count {
-        return Err(source.wrong(line, format!("{name} has {} values, and should have {count}", values.len())));
+        return Err(source
+            .wrong(line, format!("{name} has {} values, and should have {count}", values.len())));
     }
     for (at, &value) in values[..count].iter().enumerate() {
         let fits = match key.form {
             Form::Whole => whole(value).is_some(),
             Form::Down => value.parse::<u64>().is_ok(),
-            Form::Map if at % 2 == 1 => units::rate(value).is_some_and(|_| units::has_no_unit(value)),
+            Form::Map if at % 2 == 1 => {
+                units::rate(value).is_some_and(|_| units::has_no_unit(value))
+            }
             Form::Map | Form::Number => units::number(value).is_some(),
             Form::Rate => units::rate_or_zero(value).is_some(),
             Form::Word => true,

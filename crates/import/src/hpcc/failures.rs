@@ -28,7 +28,11 @@ pub(super) fn tables(
     }
     config.becomes(
         "ERROR_RATE_PER_LINK",
-        if all > 0.0 { "[[failure]] of every link, with its loss" } else { "no link loses packets" },
+        if all > 0.0 {
+            "[[failure]] of every link, with its loss"
+        } else {
+            "no link loses packets"
+        },
     );
     for (link, number) in network.links.iter().zip(&numbers) {
         let loss = if link.loss > 0.0 { link.loss } else { all };
@@ -48,12 +52,17 @@ pub(super) fn tables(
     };
     let line = config.line("LINK_DOWN");
     let last = (0..network.links.len()).rev().find(between);
-    let at = last.ok_or_else(|| config.source.wrong(line, format!("there is no link between {a} and {b}")))?;
+    let at = last.ok_or_else(|| {
+        config.source.wrong(line, format!("there is no link between {a} and {b}"))
+    })?;
     let clock = units::seconds(&format!("{:.9}", fork.links_begin(config))).unwrap_or_default();
     let when = (clock + Time::from_us(us)).saturating_sub(begin);
     let names = [network.links[at].a, network.links[at].b].map(|node| network.name(node));
     let which = numbers[at].map(|number| format!(", number {number}")).unwrap_or_default();
-    config.becomes("LINK_DOWN", format!("[[failure]] of {} and {}{which}, at {when}", names[0], names[1]));
+    config.becomes(
+        "LINK_DOWN",
+        format!("[[failure]] of {} and {}{which}, at {when}", names[0], names[1]),
+    );
     if let Some(number) = numbers[at] {
         imported.facts.push(format!(
             "{}:{line}: {} and {} have {} links between them: the last one goes down, the only one that the program uses",
@@ -63,6 +72,9 @@ pub(super) fn tables(
             number + 1
         ));
     }
-    text += &format!("\n{}at = \"{when}\"\nconverge = \"0us\"\n", network.failing(&network.links[at], numbers[at]));
+    text += &format!(
+        "\n{}at = \"{when}\"\nconverge = \"0us\"\n",
+        network.failing(&network.links[at], numbers[at])
+    );
     Ok(text)
 }

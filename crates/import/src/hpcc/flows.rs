@@ -59,9 +59,11 @@ const PLAIN: Columns = columns("src dst pg port bytes start", 6, 0, 4);
 /// ConWeave's.
 const PORTLESS: Columns = columns("src dst pg bytes start", 5, 0, 3);
 /// Those of m3's fork and others.
-const NUMBERED: Columns = Columns { id: Some(0), ..columns("id src dst pg port bytes start", 7, 1, 5) };
+const NUMBERED: Columns =
+    Columns { id: Some(0), ..columns("id src dst pg port bytes start", 7, 1, 5) };
 /// The ancestor's.
-const PACKETS: Columns = Columns { in_packets: true, ..columns("src dst pg packets start stop", 5, 0, 3) };
+const PACKETS: Columns =
+    Columns { in_packets: true, ..columns("src dst pg packets start stop", 5, 0, 3) };
 
 /// A flow of the list.
 struct Flow {
@@ -75,7 +77,11 @@ struct Flow {
 }
 
 /// Reads it.
-pub(super) fn read(source: &Source, reading: &Reading<'_>, imported: &mut Imported) -> Result<Flows> {
+pub(super) fn read(
+    source: &Source,
+    reading: &Reading<'_>,
+    imported: &mut Imported,
+) -> Result<Flows> {
     let mut words = source.words();
     let count = words.whole("the number of flows")?;
     let first = words.left_in_line();
@@ -86,7 +92,9 @@ pub(super) fn read(source: &Source, reading: &Reading<'_>, imported: &mut Import
         let what = format!("flow {} of {count}", at + 1);
         let flow = flow(source, reading, &columns, (*line, words), &what)?;
         let left_out = match () {
-            () if flow.src == flow.dst => Some("a flow from a host to itself is left out: nothing of it is sent"),
+            () if flow.src == flow.dst => {
+                Some("a flow from a host to itself is left out: nothing of it is sent")
+            }
             () if flow.bytes == 0 => Some("a flow of 0 bytes is left out"),
             () => None,
         };
@@ -104,16 +112,21 @@ pub(super) fn read(source: &Source, reading: &Reading<'_>, imported: &mut Import
     }
     let rest = words.lines_left();
     if rest > 0 {
-        imported
-            .facts
-            .push(format!("{}: {rest} lines behind the last of the {count} flows are not read, as there", source.name));
+        imported.facts.push(format!(
+            "{}: {rest} lines behind the last of the {count} flows are not read, as there",
+            source.name
+        ));
     }
     Ok(list(source, flows, imported))
 }
 
 /// The words of each flow's line. A program reads words, so a flow may go over several lines: then
 /// all have as many words as the columns of the first line that is complete.
-fn lines<'s>(source: &Source, words: &mut Words<'s>, count: u64) -> Result<Vec<(usize, Vec<&'s str>)>> {
+fn lines<'s>(
+    source: &Source,
+    words: &mut Words<'s>,
+    count: u64,
+) -> Result<Vec<(usize, Vec<&'s str>)>> {
     let mut lines: Vec<(usize, Vec<&str>)> = Vec::new();
     for at in 1..=count {
         let what = format!("flow {at} of {count}");
@@ -151,27 +164,41 @@ fn chosen(
         _ => [PLAIN, PORTLESS, NUMBERED],
     };
     // A list with columns more is the fork's own, or one of those with the most.
-    let fits = |columns: &Columns| columns.count == found || *columns == own[0] || found > NUMBERED.count;
+    let fits =
+        |columns: &Columns| columns.count == found || *columns == own[0] || found > NUMBERED.count;
     let candidates = own.into_iter().filter(|columns| columns.count <= found && fits(columns));
-    let sound = |columns: &Columns| lines.iter().filter(|(_, words)| is_sound(words, columns, reading)).count();
-    let mut scored: Vec<(usize, Columns)> = candidates.map(|columns| (sound(&columns), columns)).collect();
+    let sound = |columns: &Columns| {
+        lines.iter().filter(|(_, words)| is_sound(words, columns, reading)).count()
+    };
+    let mut scored: Vec<(usize, Columns)> =
+        candidates.map(|columns| (sound(&columns), columns)).collect();
     // As many columns as the line has are more likely than fewer, but for a fork's own.
-    scored.sort_by_key(|(sound, columns)| (usize::MAX - sound, *columns != own[0], columns.count != found));
-    let Some((most, columns)) = scored.first().copied() else { return if found > 6 { NUMBERED } else { own[0] } };
-    let also: Vec<&str> = scored[1..].iter().filter(|(sound, _)| *sound == most).map(|(_, of)| of.text).collect();
+    scored.sort_by_key(|(sound, columns)| {
+        (usize::MAX - sound, *columns != own[0], columns.count != found)
+    });
+    let Some((most, columns)) = scored.first().copied() else {
+        return if found > 6 { NUMBERED } else { own[0] };
+    };
+    let also: Vec<&str> =
+        scored[1..].iter().filter(|(sound, _)| *sound == most).map(|(_, of)| of.text).collect();
     if columns != own[0] || found > columns.count || !also.is_empty() {
         let others = match also.is_empty() {
             true => String::new(),
             false => format!("; `{}` would fit as well", also.join("` and `")),
         };
-        imported.facts.push(format!("{}: its lines are read as `{}`{others}", source.name, columns.text));
+        imported
+            .facts
+            .push(format!("{}: its lines are read as `{}`{others}", source.name, columns.text));
     }
     if found > columns.count {
         let (line, words) = &lines[0];
         imported.told.push(Told {
             place: format!("{}:{line}", source.name),
             text: words.join(" "),
-            fate: Fate::Unknown(format!("column {} and what follows it are not read", columns.count + 1)),
+            fate: Fate::Unknown(format!(
+                "column {} and what follows it are not read",
+                columns.count + 1
+            )),
         });
     }
     columns
@@ -180,7 +207,9 @@ fn chosen(
 /// Whether a line makes sense in these columns.
 fn is_sound(words: &[&str], columns: &Columns, reading: &Reading<'_>) -> bool {
     let host = |at: usize| words.get(at).and_then(|word| word.parse::<u32>().ok());
-    let is_host = |node: Option<u32>| node.is_some_and(|node| reading.topology.network.hosts.contains_key(&node));
+    let is_host = |node: Option<u32>| {
+        node.is_some_and(|node| reading.topology.network.hosts.contains_key(&node))
+    };
     let (src, dst) = (host(columns.first), host(columns.first + 1));
     let bytes = words.get(columns.bytes).and_then(|word| word.parse::<u64>().ok());
     let start = words.get(columns.start).and_then(|word| seconds(word));
@@ -207,18 +236,25 @@ fn flow(
     let whole = |at: usize, what: &str| source.whole((line, words[at]), what);
     let host = |at: usize| -> Result<(u32, u32)> {
         let number = whole(at, what)?;
-        let host = u32::try_from(number).ok().and_then(|node| Some((node, *topology.network.hosts.get(&node)?)));
-        let is_switch = u32::try_from(number).is_ok_and(|node| topology.network.switches.contains_key(&node));
+        let host = u32::try_from(number)
+            .ok()
+            .and_then(|node| Some((node, *topology.network.hosts.get(&node)?)));
+        let is_switch =
+            u32::try_from(number).is_ok_and(|node| topology.network.switches.contains_key(&node));
         host.ok_or_else(|| {
-            let what =
-                if is_switch { "is a switch, and sends and receives no flows" } else { "is no host of the topology" };
+            let what = if is_switch {
+                "is a switch, and sends and receives no flows"
+            } else {
+                "is no host of the topology"
+            };
             source.wrong(line, format!("node {number} {what}"))
         })
     };
     let (src, dst) = (host(columns.first)?, host(columns.first + 1)?);
     let shared = |of: &u32| topology.nvswitches.get(&src.0).is_some_and(|list| list.contains(of));
     if src != dst && topology.nvswitches.get(&dst.0).is_some_and(|list| list.iter().any(shared)) {
-        let text = format!("the way from {} to {} is an NVSwitch, which is not modelled", src.0, dst.0);
+        let text =
+            format!("the way from {} to {} is an NVSwitch, which is not modelled", src.0, dst.0);
         return Err(source.wrong(line, text));
     }
     let group = whole(columns.first + 2, "the priority group")?;
@@ -231,8 +267,9 @@ fn flow(
         return Err(source.wrong(line, format!("{bytes} bytes is no size of a flow")));
     }
     let start = words[columns.start];
-    let start = seconds(start)
-        .ok_or_else(|| source.wrong(line, format!("start: {start:?} is not a time in seconds, from 0")))?;
+    let start = seconds(start).ok_or_else(|| {
+        source.wrong(line, format!("start: {start:?} is not a time in seconds, from 0"))
+    })?;
     Ok(Flow { line, id, start, src: src.1, dst: dst.1, bytes, group })
 }
 
@@ -248,11 +285,17 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
         imported.told.push(Told {
             place: format!("{}:{}", source.name, flows[0].line),
             text: "the flow's number".into(),
-            fate: Fate::Unknown("several flows have the same number, so flows have no id here".into()),
+            fate: Fate::Unknown(
+                "several flows have the same number, so flows have no id here".into(),
+            ),
         });
     }
     let with_ids = has_ids && are_apart;
-    let mut csv = String::from(if with_ids { "start_us,src,dst,bytes,id\n" } else { "start_us,src,dst,bytes\n" });
+    let mut csv = String::from(if with_ids {
+        "start_us,src,dst,bytes,id\n"
+    } else {
+        "start_us,src,dst,bytes\n"
+    });
     for flow in &flows {
         let start = us_text(flow.start.saturating_sub(begin));
         csv += &format!("{start},{},{},{}", flow.src, flow.dst, flow.bytes);

@@ -21,9 +21,19 @@ impl Fork {
     pub fn of(config: &Config) -> Fork {
         match () {
             () if config.word("HPCC_WORKLOAD").is_some() => Fork::Tlt,
-            () if config.word("LB_MODE").is_some() || config.word("FLOWGEN_START_TIME").is_some() => Fork::ConWeave,
-            () if config.word("MON_START").is_some() || config.word("QP_MON_INTERVAL").is_some() => Fork::SimAi,
-            () if config.word("KMAX_MAP").is_none() && config.word("KMAX").is_some() => Fork::Ancestor,
+            () if config.word("LB_MODE").is_some()
+                || config.word("FLOWGEN_START_TIME").is_some() =>
+            {
+                Fork::ConWeave
+            }
+            () if config.word("MON_START").is_some()
+                || config.word("QP_MON_INTERVAL").is_some() =>
+            {
+                Fork::SimAi
+            }
+            () if config.word("KMAX_MAP").is_none() && config.word("KMAX").is_some() => {
+                Fork::Ancestor
+            }
             () => Fork::Hpcc,
         }
     }
@@ -73,6 +83,10 @@ impl Fork {
 
     /// A link goes down so long after this, in seconds.
     pub fn links_begin(self, config: &Config) -> f64 {
-        if self == Fork::ConWeave { config.number("FLOWGEN_START_TIME").unwrap_or(2.0) } else { 2.0 }
+        if self == Fork::ConWeave {
+            config.number("FLOWGEN_START_TIME").unwrap_or(2.0)
+        } else {
+            2.0
+        }
     }
 }

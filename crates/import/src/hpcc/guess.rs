@@ -8,7 +8,8 @@ use crate::units;
 
 /// The probable meaning of a key.
 pub(super) fn meaning(name: &str, values: &[&str]) -> String {
-    let near = nearest(name).map(|near| format!(" ({near} is read: is that meant?)")).unwrap_or_default();
+    let near =
+        nearest(name).map(|near| format!(" ({near} is read: is that meant?)")).unwrap_or_default();
     format!("{}{near}", kind(name, values))
 }
 
@@ -17,29 +18,43 @@ fn kind(name: &str, values: &[&str]) -> &'static str {
     let has = |parts: &[&str]| parts.iter().any(|part| upper.contains(part));
     let Some(&value) = values.first() else { return "a word without a value: not read" };
     let is_number = units::number(value).is_some();
-    let is_path = !is_number && (value.contains('/') || value.contains(".txt") || value.contains(".csv"));
+    let is_path =
+        !is_number && (value.contains('/') || value.contains(".txt") || value.contains(".csv"));
     let records = has(&["MON", "OUTPUT", "TRACE", "DUMP", "LOG", "SAMPLE", "PRINT"]);
     match () {
-        () if has(&["FILE", "PATH"]) && !is_number || is_path => match records || has(&["FCT", "_OUT"]) {
-            true => "probably a file that it writes: millpond writes its own results",
-            false => "probably a file that it reads: what is in it is not in the scenario",
-        },
-        () if records => "probably when or how often it records: millpond records what [capture] asks for",
+        () if has(&["FILE", "PATH"]) && !is_number || is_path => {
+            match records || has(&["FCT", "_OUT"]) {
+                true => "probably a file that it writes: millpond writes its own results",
+                false => "probably a file that it reads: what is in it is not in the scenario",
+            }
+        }
+        () if records => {
+            "probably when or how often it records: millpond records what [capture] asks for"
+        }
         () if has(&["THRESH", "KMIN", "KMAX", "PMAX", "WATERMARK"]) => {
             "probably a threshold of its switches: not in the scenario"
         }
-        () if has(&["BUFFER", "ALPHA", "HEADROOM"]) => "probably a size of its switches: not in the scenario",
-        () if has(&["RATE", "BANDWIDTH", "_BW", "SPEED"]) || !is_number && units::rate(value).is_some() => {
+        () if has(&["BUFFER", "ALPHA", "HEADROOM"]) => {
+            "probably a size of its switches: not in the scenario"
+        }
+        () if has(&["RATE", "BANDWIDTH", "_BW", "SPEED"])
+            || !is_number && units::rate(value).is_some() =>
+        {
             "probably a rate: not in the scenario"
         }
-        () if has(&["INTERVAL", "INTV", "TIME", "DELAY", "PERIOD", "_NS", "_US", "_MS", "RTT", "RTO"]) => {
+        () if has(&[
+            "INTERVAL", "INTV", "TIME", "DELAY", "PERIOD", "_NS", "_US", "_MS", "RTT", "RTO",
+        ]) =>
+        {
             "probably a time: not in the scenario"
         }
         () if !is_number && units::time(value).is_some() => "probably a time: not in the scenario",
         () if ["0", "1", "true", "false"].contains(&value) => {
             "probably a feature that is on or off: not in the scenario"
         }
-        () if is_number => "probably a number of its switches or its transport: not in the scenario",
+        () if is_number => {
+            "probably a number of its switches or its transport: not in the scenario"
+        }
         () => "not in the scenario",
     }
 }
@@ -90,14 +105,24 @@ mod tests {
     fn names_and_values_tell_the_kind() {
         let of = |name: &str, value: &str| meaning(name, &[value]);
         assert!(of("BW_OUTPUT_FILE", "bw.txt").starts_with("probably a file that it writes"));
-        assert!(of("FLOW_GRAPH_FILE", "mix/graph.txt").starts_with("probably a file that it reads"));
-        assert!(of("P4THMETER_THRESHOLD", "1000000").starts_with("probably a threshold of its switches"));
-        assert!(of("QLEN_MON_INTV_NS", "1000").starts_with("probably when or how often it records"));
+        assert!(
+            of("FLOW_GRAPH_FILE", "mix/graph.txt").starts_with("probably a file that it reads")
+        );
+        assert!(
+            of("P4THMETER_THRESHOLD", "1000000")
+                .starts_with("probably a threshold of its switches")
+        );
+        assert!(
+            of("QLEN_MON_INTV_NS", "1000").starts_with("probably when or how often it records")
+        );
         assert!(of("NIC_LIMIT", "40Gbps").starts_with("probably a rate"));
         assert!(of("WAIT", "5us").starts_with("probably a time"));
         assert!(of("FANCY", "1").starts_with("probably a feature"));
         assert!(of("RP_TIMR", "300").ends_with("(RP_TIMER is read: is that meant?)"));
         assert!(!of("BW_OUTPUT_FILE", "bw.txt").contains("FCT_OUTPUT_FILE"));
-        assert_eq!((distance("RATE_AI", "RATE_HAI"), distance("abc", "abc"), distance("", "ab")), (1, 0, 2));
+        assert_eq!(
+            (distance("RATE_AI", "RATE_HAI"), distance("abc", "abc"), distance("", "ab")),
+            (1, 0, 2)
+        );
     }
 }

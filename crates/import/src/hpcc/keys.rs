@@ -55,8 +55,10 @@ const DUMBBELL: Part = Part::Unless(
     "TLT's dumbbell program makes its own network and its own flows of these: here they are those of the topology and \
      of HPCC_WORKLOAD",
 );
-const PATHS: Part = Part::Unless("", "m3 reads which flows share a path, for its own results: not in the scenario");
-const ANCESTOR: Part = Part::Unless("", "a key of the ancestor of HPCC's simulator: its mechanism is not modelled");
+const PATHS: Part =
+    Part::Unless("", "m3 reads which flows share a path, for its own results: not in the scenario");
+const ANCESTOR: Part =
+    Part::Unless("", "a key of the ancestor of HPCC's simulator: its mechanism is not modelled");
 
 /// The table.
 #[rustfmt::skip]

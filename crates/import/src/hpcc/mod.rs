@@ -1,5 +1,5 @@
-//! `import hpcc`: the configuration, topology and flow files of HPCC's released simulator (alibaba-edu), and of its forks
-//! by TLT, ConWeave and SimAI, made a scenario.
+//! `import hpcc`: the configuration, topology and flow files of HPCC's released simulator
+//! (alibaba-edu), and of its forks by TLT, ConWeave and SimAI, made a scenario.
 //!
 //! | file | what |
 //! |---|---|
@@ -50,7 +50,10 @@ pub fn import(config: &Path, topology: Option<&Path>, flows: Option<&Path>) -> R
 
 fn of(name: &str, config: Config) -> Result<Imported> {
     let fork = Fork::of(&config);
-    let mut imported = Imported { facts: vec![format!("a configuration of {}", fork.name())], ..Imported::default() };
+    let mut imported = Imported {
+        facts: vec![format!("a configuration of {}", fork.name())],
+        ..Imported::default()
+    };
     let source = config.file("TOPOLOGY_FILE")?;
     let topology = topology::read(&source, &mut imported.facts)?;
     config.becomes("TOPOLOGY_FILE", format!("{name}-topology.json"));
@@ -58,11 +61,15 @@ fn of(name: &str, config: Config) -> Result<Imported> {
     let payload = config.whole("PACKET_PAYLOAD_SIZE").filter(|bytes| *bytes > 0).unwrap_or(1000);
     config.becomes("PACKET_PAYLOAD_SIZE", format!("host.mss = {payload}"));
     let (traffic, begin, files) = traffic(name, &config, fork, &topology, payload, &mut imported)?;
-    let mut scenario = format!("# Imported from a configuration of {}.\nname = {name:?}\n", fork.name());
+    let mut scenario =
+        format!("# Imported from a configuration of {}.\nname = {name:?}\n", fork.name());
     scenario += &run(&config, begin);
     scenario += &format!("\n[topology]\nkind = \"file\"\npath = \"{name}-topology.json\"\n");
     // Theirs have 48 bytes of headers on the wire; a host's link has no jitter.
-    scenario += &format!("\n[host]\nmtu = {}\nmss = {payload}\nframe-overhead = 8\njitter = \"off\"\n", payload + 40);
+    scenario += &format!(
+        "\n[host]\nmtu = {}\nmss = {payload}\nframe-overhead = 8\njitter = \"off\"\n",
+        payload + 40
+    );
     scenario += &format!(
         "\n{}\n{}\n{traffic}",
         switches::table(&config, fork, &topology)?,
@@ -89,10 +96,16 @@ fn about(topology: &Topology, source: &Source) -> Vec<String> {
         ));
     }
     if topology.bare_rates > 0 {
-        facts.push(format!("{} rates of links have no unit: they are bit/s, as in ns-3", topology.bare_rates));
+        facts.push(format!(
+            "{} rates of links have no unit: they are bit/s, as in ns-3",
+            topology.bare_rates
+        ));
     }
     if let Some(line) = topology.surplus {
-        facts.push(format!("{}:{line}: values behind a link's error rate are not read", source.name));
+        facts.push(format!(
+            "{}:{line}: values behind a link's error rate are not read",
+            source.name
+        ));
     }
     facts
 }
@@ -118,7 +131,8 @@ fn traffic(
     }
     let time = |key: &str| config.word(key).and_then(units::seconds);
     let starts_late = time("FLOWGEN_START_TIME").filter(|_| fork == Fork::ConWeave);
-    let stops = [time("SIMULATOR_STOP_TIME"), time("FLOWGEN_STOP_TIME").filter(|_| fork == Fork::ConWeave)];
+    let stops =
+        [time("SIMULATOR_STOP_TIME"), time("FLOWGEN_STOP_TIME").filter(|_| fork == Fork::ConWeave)];
     let reading = flows::Reading {
         fork,
         topology,
@@ -128,14 +142,20 @@ fn traffic(
     };
     let flows = flows::read(&config.file("FLOW_FILE")?, &reading, imported)?;
     if flows.several_groups {
-        config.missing("FLOW_FILE", "its flows have several priority groups; here all have one priority");
+        config.missing(
+            "FLOW_FILE",
+            "its flows have several priority groups; here all have one priority",
+        );
     } else {
         config.becomes("FLOW_FILE", format!("{name}-flows.csv"));
     }
     config.unused("LOAD", "the flow file has the flows");
-    WORKLOAD.iter().for_each(|key| config.unused(key, "about the workload that HPCC_WORKLOAD chooses in TLT's fork"));
+    WORKLOAD.iter().for_each(|key| {
+        config.unused(key, "about the workload that HPCC_WORKLOAD chooses in TLT's fork")
+    });
     config.missing("TCP_FLOW_FILE", "flows of TCP beside those of FLOW_FILE: not in the scenario");
-    let text = format!("[[traffic]]\nname = \"flows\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n");
+    let text =
+        format!("[[traffic]]\nname = \"flows\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n");
     Ok((text, flows.begin, vec![(format!("{name}-flows.csv"), flows.csv)]))
 }
 
@@ -157,7 +177,10 @@ fn run(config: &Config, begin: Time) -> String {
         }
     }
     if let Some(seed) = config.whole("RANDOM_SEED") {
-        config.becomes("RANDOM_SEED", format!("seed = {seed}; what is drawn with it is not what is drawn there"));
+        config.becomes(
+            "RANDOM_SEED",
+            format!("seed = {seed}; what is drawn with it is not what is drawn there"),
+        );
         text += &format!("seed = {seed}\n");
     }
     text

@@ -25,7 +25,11 @@ impl Way {
     const NOWHERE: Way = Way { delay: 0, sending: 0, rate: Rate(u64::MAX) };
 
     fn and(self, other: Way) -> Way {
-        Way { delay: self.delay + other.delay, sending: self.sending + other.sending, rate: self.rate.min(other.rate) }
+        Way {
+            delay: self.delay + other.delay,
+            sending: self.sending + other.sending,
+            rate: self.rate.min(other.rate),
+        }
     }
 }
 
@@ -36,7 +40,8 @@ pub(super) fn longest(network: &Network, payload: u64) -> Option<(Time, Bytes)> 
     let mut leaves: BTreeMap<u32, BTreeMap<Way, u32>> = BTreeMap::new();
     for link in &network.links {
         let sending = u128::from(payload) * 8_000_000_000 / u128::from(link.rate.bps());
-        let way = Way { delay: link.delay.as_ps() / 1000, sending: sending as u64, rate: link.rate };
+        let way =
+            Way { delay: link.delay.as_ps() / 1000, sending: sending as u64, rate: link.rate };
         for (from, to) in [(link.a, link.b), (link.b, link.a)] {
             match network.hosts.contains_key(&from) {
                 true => *leaves.entry(to).or_default().entry(way).or_default() += 1,
@@ -60,7 +65,9 @@ pub(super) fn longest(network: &Network, payload: u64) -> Option<(Time, Bytes)> 
             }
         }
     }
-    longest.map(|(ns, bytes)| (Time::from_ns(ns), Bytes(u64::try_from(bytes).unwrap_or(u64::MAX).max(1))))
+    longest.map(|(ns, bytes)| {
+        (Time::from_ns(ns), Bytes(u64::try_from(bytes).unwrap_or(u64::MAX).max(1)))
+    })
 }
 
 /// The first shortest way to each switch.

@@ -27,7 +27,9 @@ pub(super) fn table(config: &Config, fork: Fork, topology: &Topology) -> Result<
     let path = path(config);
     let queue = if fork.answers_first() { "queue = { kind = \"strict-priority\" }\n" } else { "" };
     let admission = importance(config);
-    Ok(format!("[switch]\nbuffer = {buffer}\nmarking = {marking}\npause = {pause}\npath = {path}\n{queue}{admission}"))
+    Ok(format!(
+        "[switch]\nbuffer = {buffer}\nmarking = {marking}\npause = {pause}\npath = {path}\n{queue}{admission}"
+    ))
 }
 
 /// RED between two thresholds, in thousands of bytes, by the rate of the port.
@@ -46,7 +48,9 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
     let alike = by_rate.values().all(|of| *of == [low, high, most]);
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
     let in_proportion = by_rate.iter().all(|(other, of)| {
-        near(share(other, of[0]), share(&rate, low)) && near(share(other, of[1]), share(&rate, high)) && of[2] == most
+        near(share(other, of[0]), share(&rate, low))
+            && near(share(other, of[1]), share(&rate, high))
+            && of[2] == most
     });
     maps.iter().for_each(|key| config.becomes(key, "switch.marking, at departure"));
     let bytes = |k: f64| format!("\"{}\"", Bytes((k * 1000.0).round() as u64));
@@ -60,7 +64,8 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
     }
     // No port has another rate, so any amount will do for the others.
     let table = |amount: &dyn Fn(&[f64; 3]) -> String| {
-        let entries: Vec<String> = by_rate.iter().map(|(rate, of)| format!("\"{rate}\" = {}", amount(of))).collect();
+        let entries: Vec<String> =
+            by_rate.iter().map(|(rate, of)| format!("\"{rate}\" = {}", amount(of))).collect();
         format!("{{ {}, others = {} }}", entries.join(", "), amount(&[low, high, most]))
     };
     Ok(format!(
@@ -75,7 +80,11 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
 const SINGLE: [&str; 3] = ["KMIN", "KMAX", "PMAX"];
 
 /// By rate: the two thresholds, in thousands of bytes, and the probability below the second.
-fn thresholds(config: &Config, topology: &Topology, maps: [&str; 3]) -> Result<BTreeMap<Rate, [f64; 3]>> {
+fn thresholds(
+    config: &Config,
+    topology: &Topology,
+    maps: [&str; 3],
+) -> Result<BTreeMap<Rate, [f64; 3]>> {
     let mut by_rate: BTreeMap<Rate, [f64; 3]> = BTreeMap::new();
     for (at, (key, single)) in maps.into_iter().zip(SINGLE).enumerate() {
         let map = config.map(key);
@@ -92,12 +101,17 @@ fn thresholds(config: &Config, topology: &Topology, maps: [&str; 3]) -> Result<B
                 None => config.number(single),
             };
             let value = value.ok_or_else(|| {
-                config.source.wrong(config.line(key), format!("{key} has no threshold for links of {rate}"))
+                config
+                    .source
+                    .wrong(config.line(key), format!("{key} has no threshold for links of {rate}"))
             })?;
             let is_share = (0.0..=1.0).contains(&value);
             if at == 2 && !is_share {
-                let (key, text) = (if map.is_some() { key } else { single }, "is no probability, from 0 to 1");
-                return Err(config.source.wrong(config.line(key), format!("{key}: {value} {text}")));
+                let (key, text) =
+                    (if map.is_some() { key } else { single }, "is no probability, from 0 to 1");
+                return Err(config
+                    .source
+                    .wrong(config.line(key), format!("{key}: {value} {text}")));
             }
             by_rate.entry(rate).or_default()[at] = value;
         }
@@ -113,7 +127,11 @@ pub(super) fn buffer_bytes(config: &Config) -> u64 {
 fn buffer(config: &Config, fork: Fork, topology: &Topology) -> String {
     let rates = topology.network.rates();
     let ports = topology.network.ports_max() as u64;
-    let size = match config.whole("BUFFER_SIZE").unwrap_or(if fork.has_pools() { 0 } else { DEFAULT_MB }) {
+    let size = match config.whole("BUFFER_SIZE").unwrap_or(if fork.has_pools() {
+        0
+    } else {
+        DEFAULT_MB
+    }) {
         0 if rates.len() == 1 => {
             config.becomes("BUFFER_SIZE", format!("{PER_PORT} bytes a port"));
             format!("size = \"{}\", per = \"{}\"", Bytes(PER_PORT), rates[0])
@@ -121,7 +139,9 @@ fn buffer(config: &Config, fork: Fork, topology: &Topology) -> String {
         0 => {
             config.missing(
                 "BUFFER_SIZE",
-                format!("switches differ in their ports there; all have the memory of {ports} ports"),
+                format!(
+                    "switches differ in their ports there; all have the memory of {ports} ports"
+                ),
             );
             format!("size = \"{}\"", Bytes(PER_PORT * ports))
         }
@@ -136,7 +156,9 @@ fn buffer(config: &Config, fork: Fork, topology: &Topology) -> String {
     }
     // Of the 4 kB of a port an eighth is kept for each of eight priorities, and all is one's.
     let own = "group-min = \"512B\", port-min = \"3584B\"";
-    format!("{{ kind = \"pools\", {size}, alpha = 1000.0, {own}, headroom-rule = \"three-delays\" }}")
+    format!(
+        "{{ kind = \"pools\", {size}, alpha = 1000.0, {own}, headroom-rule = \"three-delays\" }}"
+    )
 }
 
 fn pause(config: &Config, fork: Fork, topology: &Topology) -> String {
@@ -182,7 +204,10 @@ fn path(config: &Config) -> String {
         6 => "{ kind = \"letflow\", gap = \"100us\" }",
         _ => {
             let name = if mode == 9 { "ConWeave" } else { "a path choice that is not known here" };
-            config.missing("LB_MODE", format!("{name} is not modelled: \"ecmp\" stands in its place"));
+            config.missing(
+                "LB_MODE",
+                format!("{name} is not modelled: \"ecmp\" stands in its place"),
+            );
             return "{ kind = \"ecmp\" }".into();
         }
     };
@@ -198,7 +223,10 @@ fn importance(config: &Config) -> String {
         return String::new();
     }
     let bytes = Bytes(config.number("TLT_MAXBYTES_UIP").unwrap_or(0.0).round() as u64);
-    config.becomes("ENABLE_TLT", "transport.importance = tlt, from the first packet on, as in TLT's RDMA simulator");
+    config.becomes(
+        "ENABLE_TLT",
+        "transport.importance = tlt, from the first packet on, as in TLT's RDMA simulator",
+    );
     config.becomes("TLT_MAXBYTES_UIP", format!("switch.admission.threshold = \"{bytes}\""));
     format!("admission = {{ kind = \"color-aware\", threshold = \"{bytes}\" }}\n")
 }

@@ -39,7 +39,9 @@ const CONFIG: &str = "ENABLE_QCN 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\n\nPACKET_PAYLOA
 fn dir(name: &str, config: &str, topology: &str, flows: &str) -> Dir {
     let dir = std::env::temp_dir().join(format!("millpond-import-{}-{name}", std::process::id()));
     std::fs::create_dir_all(dir.join("mix")).unwrap();
-    for (file, text) in [("config.txt", config), ("mix/topo.txt", topology), ("mix/flow.txt", flows)] {
+    for (file, text) in
+        [("config.txt", config), ("mix/topo.txt", topology), ("mix/flow.txt", flows)]
+    {
         std::fs::write(dir.join(file), text).unwrap();
     }
     Dir(dir)
@@ -76,20 +78,36 @@ fn plan(imported: &Imported, name: &str) -> millpond_scenario::Plan {
 #[test]
 fn hpccs_example_becomes_a_scenario() {
     let all = imported("hpcc", CONFIG, TOPOLOGY, FLOWS).unwrap();
-    assert_eq!(all.told.len(), CONFIG.lines().filter(|line| !line.is_empty()).count(), "every key is told of");
-    assert!(all.told.iter().all(|told| told.fate != Fate::Missing("nothing here reads it".into())), "{:#?}", all.told);
+    assert_eq!(
+        all.told.len(),
+        CONFIG.lines().filter(|line| !line.is_empty()).count(),
+        "every key is told of"
+    );
+    assert!(
+        all.told.iter().all(|told| told.fate != Fate::Missing("nothing here reads it".into())),
+        "{:#?}",
+        all.told
+    );
     let flows = &all.files.iter().find(|(name, _)| name.ends_with(".csv")).unwrap().1;
     assert_eq!(flows, "start_us,src,dst,bytes\n0,0,2,200000\n1,1,2,5000\n500000,3,0,1\n");
     let plan = plan(&all, "hpcc-plan");
-    assert_eq!((plan.topology.hosts, plan.topology.switches.len(), plan.topology.links.len()), (4, 3, 6));
+    assert_eq!(
+        (plan.topology.hosts, plan.topology.switches.len(), plan.topology.links.len()),
+        (4, 3, 6)
+    );
     assert_eq!((plan.horizon, plan.until_complete, plan.host.mtu), (Time::from_s(2), true, 1040));
     assert_eq!(fate(&all, "QLEN_MON_FILE"), &Fate::Output);
-    assert!(matches!(fate(&all, "DCTCP_RATE_AI"), Fate::Unused(why) if why.contains("CC_MODE 8, and CC_MODE is 1")));
     assert!(
-        matches!(fate(&all, "BUFFER_SIZE"), Fate::Becomes(_)) && matches!(fate(&all, "RATE_BOUND"), Fate::Becomes(_))
+        matches!(fate(&all, "DCTCP_RATE_AI"), Fate::Unused(why) if why.contains("CC_MODE 8, and CC_MODE is 1"))
     );
     assert!(
-        all.facts.iter().any(|fact| fact.contains("1 lines behind the last of the 3 flows are not read")),
+        matches!(fate(&all, "BUFFER_SIZE"), Fate::Becomes(_))
+            && matches!(fate(&all, "RATE_BOUND"), Fate::Becomes(_))
+    );
+    assert!(
+        all.facts
+            .iter()
+            .any(|fact| fact.contains("1 lines behind the last of the 3 flows are not read")),
         "{:?}",
         all.facts
     );
@@ -112,7 +130,10 @@ fn conweaves_flows_have_no_port_and_its_paths_are_known() {
     assert!(all.files[0].1.contains("path = { kind = \"letflow\", gap = \"100us\" }"));
     assert!(matches!(fate(&all, "CONWEAVE_TX"), Fate::Unused(why) if why.contains("LB_MODE is 6")));
     let own = imported("lb9", &config.replace("LB_MODE 6", "LB_MODE 9"), TOPOLOGY, flows).unwrap();
-    assert!(matches!(fate(&own, "LB_MODE"), Fate::Missing(_)) && matches!(fate(&own, "CONWEAVE_TX"), Fate::Missing(_)));
+    assert!(
+        matches!(fate(&own, "LB_MODE"), Fate::Missing(_))
+            && matches!(fate(&own, "CONWEAVE_TX"), Fate::Missing(_))
+    );
 }
 
 #[test]
@@ -128,7 +149,9 @@ fn tlts_workload_is_drawn_as_there() {
     let text = &all.files[0].1;
     // 50 Gb/s × 0.5 × 0.1 / (8 × 5 × 8000 B × 1.048) / 2 is one in 268.288 us.
     assert!(
-        text.contains("period = \"268288ns\"") && text.contains("flows-per-server = 5") && text.contains("degree = 3"),
+        text.contains("period = \"268288ns\"")
+            && text.contains("flows-per-server = 5")
+            && text.contains("degree = 3"),
         "{text}"
     );
     // 50 Gb/s × 0.5 / 1.048 / 2 × 0.9 of 25 Gb/s.
@@ -152,10 +175,16 @@ fn simais_names_are_the_same_keys() {
     let topology = "7 2 1 2 8 H100\n6 4 5\n0 6 2400Gbps 0.000025ms 0\n1 6 2400Gbps 0.000025ms 0\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n\
         2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
     let all = imported("simai", config, topology, "1\n0 2 3 100 40000000 2\n").unwrap();
-    assert!(matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Unused(why) if why.starts_with("later than any run")));
+    assert!(
+        matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Unused(why) if why.starts_with("later than any run"))
+    );
     let plan = plan(&all, "simai-plan");
     assert_eq!((plan.topology.links.len(), plan.host.mtu, plan.horizon), (6, 9040, Time::END));
-    assert!(all.facts.iter().any(|fact| fact.starts_with("2 links to NVSwitches are left out")), "{:?}", all.facts);
+    assert!(
+        all.facts.iter().any(|fact| fact.starts_with("2 links to NVSwitches are left out")),
+        "{:?}",
+        all.facts
+    );
     assert!(matches!(fate(&all, "ns3::IbvInterface::SendLatency"), Fate::Missing(_)));
     assert!(matches!(fate(&all, "ns3::RdmaHw::NicCoalesce"), Fate::Becomes(_)));
     let inside = fails("nvlink", config, topology, "1\n0 1 3 100 40000000 2\n");
@@ -164,7 +193,8 @@ fn simais_names_are_the_same_keys() {
 
 #[test]
 fn losses_and_a_link_that_goes_down_are_failures() {
-    let config = CONFIG.replace("LINK_DOWN 0 0 0", "LINK_DOWN 100 6 4").replace("LINK 0.0000", "LINK 0.01");
+    let config =
+        CONFIG.replace("LINK_DOWN 0 0 0", "LINK_DOWN 100 6 4").replace("LINK 0.0000", "LINK 0.01");
     let topology = TOPOLOGY.replace("0 4 25Gbps 1us 0\n", "0 4 25Gbps 1us 0.5\n");
     let all = imported("failures", &config, &topology, FLOWS).unwrap();
     let text = &all.files[0].1;
@@ -181,11 +211,20 @@ fn losses_and_a_link_that_goes_down_are_failures() {
         "5 6 100Gbps 1us 0\n\
         6 4 100Gbps 1us 0.03\n4 6 100Gbps 1us 0.02\n",
     );
-    let all = imported("parallel", &config.replace("LINK 0.01", "LINK 0"), &parallel, FLOWS).unwrap();
+    let all =
+        imported("parallel", &config.replace("LINK 0.01", "LINK 0"), &parallel, FLOWS).unwrap();
     let plan = plan(&all, "parallel-plan");
     let of = |failure: &millpond_scenario::plan::FailurePlan| (failure.link, failure.loss);
-    assert_eq!(plan.failures.iter().map(of).collect::<Vec<_>>(), [(0, 0.5), (6, 0.03), (7, 0.02), (7, 1.0)]);
-    assert!(all.facts.iter().any(|fact| fact.contains("have 3 links between them: the last one goes down")), "{all:?}");
+    assert_eq!(
+        plan.failures.iter().map(of).collect::<Vec<_>>(),
+        [(0, 0.5), (6, 0.03), (7, 0.02), (7, 1.0)]
+    );
+    assert!(
+        all.facts
+            .iter()
+            .any(|fact| fact.contains("have 3 links between them: the last one goes down")),
+        "{all:?}"
+    );
     let none = CONFIG.replace("LINK_DOWN 0 0 0", "LINK_DOWN 100 0 6");
     assert!(fails("no-link", &none, TOPOLOGY, FLOWS).ends_with("there is no link between 0 and 6"));
 }
@@ -193,10 +232,22 @@ fn losses_and_a_link_that_goes_down_are_failures() {
 #[test]
 fn errors_have_their_file_and_line() {
     let config = |from: &str, to: &str| fails("config", &CONFIG.replace(from, to), TOPOLOGY, FLOWS);
-    assert_eq!(config("RP_TIMER 300", "RP_TIMER"), "config.txt:14: RP_TIMER has 0 values, and should have 1");
-    assert_eq!(config("RP_TIMER 300", "RP_TIMER -3"), "config.txt:14: RP_TIMER: \"-3\" is not a number from 0");
-    assert_eq!(config("RATE_AI 5Mb/s", "RATE_AI 5x"), "config.txt:17: RATE_AI: \"5x\" is not a rate such as 5Mb/s");
-    assert_eq!(config("KMIN_MAP 2", "KMIN_MAP 3"), "config.txt:41: KMIN_MAP has 5 values, and should have 7");
+    assert_eq!(
+        config("RP_TIMER 300", "RP_TIMER"),
+        "config.txt:14: RP_TIMER has 0 values, and should have 1"
+    );
+    assert_eq!(
+        config("RP_TIMER 300", "RP_TIMER -3"),
+        "config.txt:14: RP_TIMER: \"-3\" is not a number from 0"
+    );
+    assert_eq!(
+        config("RATE_AI 5Mb/s", "RATE_AI 5x"),
+        "config.txt:17: RATE_AI: \"5x\" is not a rate such as 5Mb/s"
+    );
+    assert_eq!(
+        config("KMIN_MAP 2", "KMIN_MAP 3"),
+        "config.txt:41: KMIN_MAP has 5 values, and should have 7"
+    );
     assert_eq!(
         config("KMIN_MAP 2 25000000000 100", "KMIN_MAP 2 24000000000 100"),
         "config.txt:41: KMIN_MAP has no threshold for links of 25Gbps"
@@ -205,36 +256,63 @@ fn errors_have_their_file_and_line() {
         config("PMAX_MAP 2 25000000000 0.2", "PMAX_MAP 2 25000000000 20"),
         "config.txt:42: PMAX_MAP: 20 is no probability, from 0 to 1"
     );
-    assert!(config("FLOW_FILE mix/flow.txt\n", "").ends_with("there is no FLOW_FILE; --flows gives one"));
-    assert!(config("mix/topo.txt", "mix/nothing.txt").contains("there is no file \"mix/nothing.txt\""));
-    let topology = |from: &str, to: &str| fails("topology", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
-    assert_eq!(topology("0 4 25Gbps", "9 4 25Gbps"), "topo.txt:3: there is no node 9; there are 7, from 0");
+    assert!(
+        config("FLOW_FILE mix/flow.txt\n", "")
+            .ends_with("there is no FLOW_FILE; --flows gives one")
+    );
+    assert!(
+        config("mix/topo.txt", "mix/nothing.txt").contains("there is no file \"mix/nothing.txt\"")
+    );
+    let topology =
+        |from: &str, to: &str| fails("topology", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
+    assert_eq!(
+        topology("0 4 25Gbps", "9 4 25Gbps"),
+        "topo.txt:3: there is no node 9; there are 7, from 0"
+    );
     assert_eq!(topology("7 3 6", "8 3 6"), "topo.txt:9: host 7 has no link");
-    assert_eq!(topology("0 4 25Gbps 1us", "0 4 25Gbps -1us"), "topo.txt:3: \"-1us\" is not a delay such as 1000ns");
-    assert_eq!(topology("7 3 6", "7 3 7"), "topo.txt:9: link 7 of 7: \"First\" is not a whole number");
+    assert_eq!(
+        topology("0 4 25Gbps 1us", "0 4 25Gbps -1us"),
+        "topo.txt:3: \"-1us\" is not a delay such as 1000ns"
+    );
+    assert_eq!(
+        topology("7 3 6", "7 3 7"),
+        "topo.txt:9: link 7 of 7: \"First\" is not a whole number"
+    );
     assert_eq!(
         topology("5 6 100Gbps 1us 0\nFirst line: nodes, switches, links\n", ""),
         "topo.txt:7: the file ends where link 6 of 6 should be"
     );
     assert_eq!(topology("4 5 6\n", "4 5 5\n"), "topo.txt:2: node 5 is named a switch twice");
     let flows = |from: &str, to: &str| fails("flows", CONFIG, TOPOLOGY, &FLOWS.replace(from, to));
-    assert_eq!(flows("0 2 3", "5 2 3"), "flow.txt:2: node 5 is a switch, and sends and receives no flows");
+    assert_eq!(
+        flows("0 2 3", "5 2 3"),
+        "flow.txt:2: node 5 is a switch, and sends and receives no flows"
+    );
     assert_eq!(flows("0 2 3", "0 22 3"), "flow.txt:2: node 22 is no host of the topology");
-    assert_eq!(flows("200000 2\n", "200000 -2\n"), "flow.txt:2: start: \"-2\" is not a time in seconds, from 0");
+    assert_eq!(
+        flows("200000 2\n", "200000 -2\n"),
+        "flow.txt:2: start: \"-2\" is not a time in seconds, from 0"
+    );
     let short = fails("short", CONFIG, TOPOLOGY, "3\n0 2 3 100 200000 2\n");
     assert_eq!(short, "flow.txt:2: the file ends where flow 2 of 3 should be");
 }
 
-/// A key that nobody knows, words behind a value, and values in every form of the programs' readers.
+/// A key that nobody knows, words behind a value, and values in every form of the programs'
+/// readers.
 #[test]
 fn what_the_programs_skip_is_reported_and_the_import_goes_on() {
-    let config = CONFIG
-        .replace("RP_TIMER 300", "RP_TIMR 300")
-        .replace("CC_MODE 1", "NEW_OUTPUT_FILE mix/new.txt\nNEW_KMIN_BYTES 1000\nCC_MODE 1 DCQCN // of course");
+    let config = CONFIG.replace("RP_TIMER 300", "RP_TIMR 300").replace(
+        "CC_MODE 1",
+        "NEW_OUTPUT_FILE mix/new.txt\nNEW_KMIN_BYTES 1000\nCC_MODE 1 DCQCN // of course",
+    );
     let all = imported("strange", &config, TOPOLOGY, FLOWS).unwrap();
-    let unknown: Vec<_> = all.told.iter().filter(|told| matches!(told.fate, Fate::Unknown(_))).collect();
+    let unknown: Vec<_> =
+        all.told.iter().filter(|told| matches!(told.fate, Fate::Unknown(_))).collect();
     let texts: Vec<&str> = unknown.iter().map(|told| told.text.as_str()).collect();
-    assert_eq!(texts, ["RP_TIMR 300", "NEW_OUTPUT_FILE mix/new.txt", "NEW_KMIN_BYTES 1000", "CC_MODE … DCQCN"]);
+    assert_eq!(
+        texts,
+        ["RP_TIMR 300", "NEW_OUTPUT_FILE mix/new.txt", "NEW_KMIN_BYTES 1000", "CC_MODE … DCQCN"]
+    );
     assert!(unknown[0].place.ends_with("config.txt:14"), "{unknown:?}");
     plan(&all, "strange-plan");
     // Two keys on a line, and pairs that no count announces.
@@ -258,21 +336,29 @@ fn values_of_the_programs_readers_are_taken() {
         .replace("KMAX_MAP 2 25000000000", "KMAX_MAP 2 2.5e10")
         .replace("BUFFER_SIZE 32", "BUFFER_SIZE 32.0")
         .replace("QLEN_MON_START 2000000000", "QLEN_MON_START soon");
-    let topology = TOPOLOGY.replace("0 4 25Gbps 1us", "0 4 25000000000.0 1e-6s").replace("5 6 100Gbps", "5 6 12.5GBps");
-    let all = imported("values", &config, &topology, &FLOWS.replace("2.000001", "2.000001e+00")).unwrap();
+    let topology = TOPOLOGY
+        .replace("0 4 25Gbps 1us", "0 4 25000000000.0 1e-6s")
+        .replace("5 6 100Gbps", "5 6 12.5GBps");
+    let all =
+        imported("values", &config, &topology, &FLOWS.replace("2.000001", "2.000001e+00")).unwrap();
     let scenario = &all.files[0].1;
-    for line in
-        ["dcqcn-additive-increase = \"0bps\"", "dcqcn-hyper-increase = \"50Mbps\"", "dcqcn-min-rate = \"100Mbps\""]
-    {
+    for line in [
+        "dcqcn-additive-increase = \"0bps\"",
+        "dcqcn-hyper-increase = \"50Mbps\"",
+        "dcqcn-min-rate = \"100Mbps\"",
+    ] {
         assert!(scenario.contains(line), "{line} in\n{scenario}");
     }
     let plain = imported("plain-values", CONFIG, TOPOLOGY, FLOWS).unwrap();
     assert_eq!(all.files[1..], plain.files[1..]);
     assert!(matches!(fate(&all, "BUFFER_SIZE"), Fate::Becomes(_)));
     plan(&all, "values-plan");
-    let none = imported("least", &CONFIG.replace("MIN_RATE 100Mb/s", "MIN_RATE 0"), TOPOLOGY, FLOWS).unwrap();
+    let none =
+        imported("least", &CONFIG.replace("MIN_RATE 100Mb/s", "MIN_RATE 0"), TOPOLOGY, FLOWS)
+            .unwrap();
     assert!(
-        none.files[0].1.contains("dcqcn-min-rate = \"1bps\"") && matches!(fate(&none, "MIN_RATE"), Fate::Missing(_))
+        none.files[0].1.contains("dcqcn-min-rate = \"1bps\"")
+            && matches!(fate(&none, "MIN_RATE"), Fate::Missing(_))
     );
 }
 
@@ -290,11 +376,17 @@ fn the_first_line_that_fits_the_file_is_taken() {
     for (name, first) in [("tors", "7 3 2 6"), ("reverie", "7 3 2 6 25000000000 100000000000")] {
         let (json, facts) = network(name, first).unwrap();
         assert_eq!(json, plain);
-        assert!(facts.iter().any(|fact| fact.contains("first line is `nodes switches tors links`")), "{facts:?}");
+        assert!(
+            facts.iter().any(|fact| fact.contains("first line is `nodes switches tors links`")),
+            "{facts:?}"
+        );
     }
     let (json, facts) = network("simais", "7 2 0 3 6 H100").unwrap();
     assert_eq!(json, plain);
-    assert!(facts.iter().any(|fact| fact.contains("`nodes hosts-a-server NVSwitches switches links`")), "{facts:?}");
+    assert!(
+        facts.iter().any(|fact| fact.contains("`nodes hosts-a-server NVSwitches switches links`")),
+        "{facts:?}"
+    );
     assert!(network("neither", "7 9 9 9").unwrap_err().contains("topo.txt:1: 9 switches"));
 }
 
@@ -309,7 +401,11 @@ fn columns_are_those_that_make_sense() {
     let conweave = format!("{CONFIG}LB_MODE 0\nFLOWGEN_START_TIME 2.0\n");
     let (rows, all) = flows("six", &conweave, "2\n0 2 3 8192 2 2\n1 2 3 65536 2 1\n");
     assert_eq!(rows, ["0,0,2,8192", "0,1,2,65536"]);
-    assert!(matches!(fate(&all, "0 2 3 8192"), Fate::Unknown(of) if of.contains("column 6")), "{:?}", all.told);
+    assert!(
+        matches!(fate(&all, "0 2 3 8192"), Fate::Unknown(of) if of.contains("column 6")),
+        "{:?}",
+        all.told
+    );
     // The same fork's list with ports: no start fits the size.
     let (rows, _) = flows("six-ports", &conweave, "2\n0 2 3 100 8192 2\n1 2 3 100 65536 2.001\n");
     assert_eq!(rows, ["0,0,2,8192", "1000,1,2,65536"]);
@@ -326,17 +422,25 @@ fn columns_are_those_that_make_sense() {
     let (rows, all) = flows("surplus", CONFIG, "1\n0 2 3 100 100000 2 tail\n");
     assert_eq!(rows, ["0,0,2,100000"]);
     assert!(matches!(fate(&all, "0 2 3 100"), Fate::Unknown(of) if of.contains("column 7")));
-    let (rows, all) = flows("left-out", CONFIG, "3\n0 0 3 100 100 2\n0 1 3 100 0 2\n1 0 3 100 7 2\n");
+    let (rows, all) =
+        flows("left-out", CONFIG, "3\n0 0 3 100 100 2\n0 1 3 100 0 2\n1 0 3 100 7 2\n");
     assert_eq!(rows, ["0,1,0,7"]);
     assert_eq!(all.told.iter().filter(|told| matches!(told.fate, Fate::LeftOut(_))).count(), 2);
-    assert!(fails("nothing", CONFIG, TOPOLOGY, "1\n0 0 3 100 100 2\n").ends_with("flow.txt:1: there are no flows"));
+    assert!(
+        fails("nothing", CONFIG, TOPOLOGY, "1\n0 0 3 100 100 2\n")
+            .ends_with("flow.txt:1: there are no flows")
+    );
 }
 
 /// A stop before the first start is not honoured.
 #[test]
 fn a_stop_before_the_first_flow_is_reported() {
-    let all = imported("early", &CONFIG.replace("STOP_TIME 4.00", "STOP_TIME 1.5"), TOPOLOGY, FLOWS).unwrap();
-    assert!(matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Missing(why) if why.starts_with("there nothing starts")));
+    let all =
+        imported("early", &CONFIG.replace("STOP_TIME 4.00", "STOP_TIME 1.5"), TOPOLOGY, FLOWS)
+            .unwrap();
+    assert!(
+        matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Missing(why) if why.starts_with("there nothing starts"))
+    );
     assert!(!all.files[0].1.contains("duration"), "{}", all.files[0].1);
 }
 
@@ -363,8 +467,15 @@ fn the_ancestors_lists_are_in_packets() {
         PACKET_PAYLOAD_SIZE 1000\nDCTCP_GAIN 0.00390625\nBYTE_COUNTER 300000000\nSIMULATOR_STOP_TIME 3.01\n";
     let all = imported("ancestor", config, TOPOLOGY, "1\n0 2 3 100 2.0 3.0\n").unwrap();
     assert!(all.files[1].1.ends_with("\n0,0,2,100000\n"), "{}", all.files[1].1);
-    assert!(all.files[0].1.contains("min-threshold = \"40KB\", max-threshold = \"1MB\""), "{}", all.files[0].1);
-    assert!(matches!(fate(&all, "TCP_FLOW_FILE"), Fate::Missing(_)) && matches!(fate(&all, "KMIN"), Fate::Becomes(_)));
+    assert!(
+        all.files[0].1.contains("min-threshold = \"40KB\", max-threshold = \"1MB\""),
+        "{}",
+        all.files[0].1
+    );
+    assert!(
+        matches!(fate(&all, "TCP_FLOW_FILE"), Fate::Missing(_))
+            && matches!(fate(&all, "KMIN"), Fate::Becomes(_))
+    );
     plan(&all, "ancestor-plan");
     // Beside maps by rate it is HPCC's simulator, which reads FLOW_FILE.
     let beside = format!("{CONFIG}TCP_FLOW_FILE mix/none.txt\n");
@@ -385,7 +496,8 @@ fn files_are_given_in_the_place_of_those_that_keys_name() {
 /// Hosts with several links, and hosts that would have to forward.
 #[test]
 fn servers_as_switches_are_refused_in_plain_words() {
-    let topology = |from: &str, to: &str| fails("servers", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
+    let topology =
+        |from: &str, to: &str| fails("servers", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
     assert_eq!(
         topology("0 4 25Gbps", "0 1 25Gbps"),
         "topo.txt:3: nodes 0 and 1 are hosts with a link between them; hosts do not forward packets here, so two hosts \
@@ -415,9 +527,14 @@ const CONWEAVE: &str = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\n\nFL
 
 /// TLT's configuration in the order of its example.
 fn tlts(enable: &str) -> String {
-    let base =
-        CONFIG.replace("FLOW_FILE mix/flow.txt", "FLOW_FILE mix/none.txt").replace("BUFFER_SIZE 32", "BUFFER_SIZE 0");
-    let base: String = base.lines().filter(|line| !line.starts_with("PINT_")).map(|line| format!("{line}\n")).collect();
+    let base = CONFIG
+        .replace("FLOW_FILE mix/flow.txt", "FLOW_FILE mix/none.txt")
+        .replace("BUFFER_SIZE 32", "BUFFER_SIZE 0");
+    let base: String = base
+        .lines()
+        .filter(|line| !line.starts_with("PINT_"))
+        .map(|line| format!("{line}\n"))
+        .collect();
     let base = base.replace("MULTI_RATE 0", "MULTI_RATE 1").replace("RP_TIMER 300", "RP_TIMER 900");
     format!(
         "{base}HPCC_WORKLOAD mix/flow.txt\nLOAD 0.5\nFOREGROUND_RATIO 0.1\nAPP_START_TIME 0.01\nAPP_STOP_TIME 100\n\
@@ -456,35 +573,51 @@ fn no_key_of_three_forks_examples_is_unaccounted_for() {
 fn windows_are_of_the_longest_round_trip() {
     let all = imported("window", CONFIG, TOPOLOGY, FLOWS).unwrap();
     let rdma = plan(&all, "window-plan").rdma;
-    assert_eq!((rdma.base_rtt, rdma.window), (Auto::Given(Time::from_ns(8_800)), Auto::Given(Bytes(27_500))));
+    assert_eq!(
+        (rdma.base_rtt, rdma.window),
+        (Auto::Given(Time::from_ns(8_800)), Auto::Given(Bytes(27_500)))
+    );
     assert_eq!((rdma.flow_control, rdma.ack_interval), (FlowControl::Rate, 1));
-    for (from, to, expected) in
-        [("VAR_WIN 1", "VAR_WIN 0", FlowControl::Static), ("HAS_WIN 1", "HAS_WIN 0", FlowControl::None)]
-    {
+    for (from, to, expected) in [
+        ("VAR_WIN 1", "VAR_WIN 0", FlowControl::Static),
+        ("HAS_WIN 1", "HAS_WIN 0", FlowControl::None),
+    ] {
         let all = imported("window-kind", &CONFIG.replace(from, to), TOPOLOGY, FLOWS).unwrap();
         assert_eq!(plan(&all, "window-kind-plan").rdma.flow_control, expected);
     }
-    let each = imported("window-each", &CONFIG.replace("GLOBAL_T 1", "GLOBAL_T 0"), TOPOLOGY, FLOWS).unwrap();
-    assert!(matches!(fate(&each, "GLOBAL_T"), Fate::Missing(why) if why.contains("not each its own")));
+    let each =
+        imported("window-each", &CONFIG.replace("GLOBAL_T 1", "GLOBAL_T 0"), TOPOLOGY, FLOWS)
+            .unwrap();
+    assert!(
+        matches!(fate(&each, "GLOBAL_T"), Fate::Missing(why) if why.contains("not each its own"))
+    );
 }
 
 /// Recovery by fork: NACKs' interval, IRN's timeouts and its bound.
 #[test]
 fn recoveries_are_those_of_the_forks() {
     let of = |name: &str, config: &str, flows: &str| {
-        plan(&imported(name, config, TOPOLOGY, flows).unwrap(), &format!("{name}-plan")).rdma_choices.recovery
+        plan(&imported(name, config, TOPOLOGY, flows).unwrap(), &format!("{name}-plan"))
+            .rdma_choices
+            .recovery
     };
     let RecoveryParams::GoBackN(p) = of("gbn", CONFIG, FLOWS) else { panic!("go-back-n") };
     // 32 MiB in front of 25 Gb/s are 10.737 ms, and two round trips are 17.6 us.
     assert_eq!((p.nack_interval, p.timeout), (Time::from_us(500), Time::from_us(10_756)));
     assert!(!p.answer_duplicates, "HPCC's answers nothing that comes again, TLT's does");
-    let RecoveryParams::GoBackN(p) = of("tlt-gbn", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 0\n"), SIZES) else {
+    let RecoveryParams::GoBackN(p) =
+        of("tlt-gbn", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 0\n"), SIZES)
+    else {
         panic!("go-back-n")
     };
     assert!(p.answer_duplicates);
     let irn = |name: &str, config: &str, flows: &str| {
         let RecoveryParams::Selective(p) = of(name, config, flows) else { panic!("selective") };
-        assert_eq!((p.few, p.resend), (4, Resend::All), "three, and the last one, from whose start they count");
+        assert_eq!(
+            (p.few, p.resend),
+            (4, Resend::All),
+            "three, and the last one, from whose start they count"
+        );
         let (low, high) = p.timeouts(Time::ZERO);
         (p.nack_interval.as_ps() / 1_000_000, low, high, p.bdp_limit)
     };
@@ -492,8 +625,14 @@ fn recoveries_are_those_of_the_forks() {
     let given = |bytes| Auto::Given(Some(Bytes(bytes)));
     assert_eq!(irn("conweave-irn", CONWEAVE, PORTLESS), (4, us(100), us(320), given(27_500)));
     let tlt = |rest: &str| tlts(&format!("ENABLE_IRN 1\nENABLE_PFC 0\nENABLE_TLT 0\n{rest}"));
-    assert_eq!(irn("tlt-irn", &tlt("IRN_NO_BDPFC 0\n"), SIZES), (500, us(454), us(1930), given(18_750)));
-    assert_eq!(irn("tlt-sack", &tlt("IRN_NO_BDPFC 1\n"), SIZES), (500, ms(4), ms(4), Auto::Given(None)));
+    assert_eq!(
+        irn("tlt-irn", &tlt("IRN_NO_BDPFC 0\n"), SIZES),
+        (500, us(454), us(1930), given(18_750))
+    );
+    assert_eq!(
+        irn("tlt-sack", &tlt("IRN_NO_BDPFC 1\n"), SIZES),
+        (500, ms(4), ms(4), Auto::Given(None))
+    );
     let simai = format!("{CONFIG}MON_START 1\nns3::RdmaHw::NACKGenerationInterval 7.5\n");
     let RecoveryParams::GoBackN(p) = of("simai-nack", &simai, FLOWS) else { panic!("go-back-n") };
     assert_eq!(p.nack_interval, Time::from_ns(7_500));
@@ -507,7 +646,10 @@ fn answers_are_those_of_the_forks() {
         plan(&all, &format!("{name}-plan")).rdma
     };
     let hpcc = rdma("answers", CONFIG, FLOWS);
-    assert_eq!((hpcc.notification, hpcc.ack_priority, hpcc.cnp_on_reordering), (Notification::Answers, None, false));
+    assert_eq!(
+        (hpcc.notification, hpcc.ack_priority, hpcc.cnp_on_reordering),
+        (Notification::Answers, None, false)
+    );
     assert_eq!((hpcc.data_header, hpcc.rate_change), (0, RateChange::Law));
     let timely = rdma("answers-timely", &CONFIG.replace("CC_MODE 1", "CC_MODE 7"), FLOWS);
     assert_eq!(timely.data_header, 8, "a timestamp");
@@ -516,10 +658,21 @@ fn answers_are_those_of_the_forks() {
     let conweave = imported("answers-conweave", CONWEAVE, TOPOLOGY, PORTLESS).unwrap();
     let conweave = plan(&conweave, "answers-conweave-plan");
     assert_eq!((conweave.rdma.ack_priority, conweave.rdma.cnp_on_reordering), (Some(7), true));
-    assert!(conweave.resolved.contains("queue = { kind = \"strict-priority\""), "{}", conweave.resolved);
-    let seldom =
-        imported("seldom", &CONFIG.replace("L2_ACK_INTERVAL 1", "L2_ACK_INTERVAL 4000"), TOPOLOGY, FLOWS).unwrap();
-    assert!(matches!(fate(&seldom, "L2_ACK_INTERVAL"), Fate::Missing(why) if why.contains("first 4000 bytes")));
+    assert!(
+        conweave.resolved.contains("queue = { kind = \"strict-priority\""),
+        "{}",
+        conweave.resolved
+    );
+    let seldom = imported(
+        "seldom",
+        &CONFIG.replace("L2_ACK_INTERVAL 1", "L2_ACK_INTERVAL 4000"),
+        TOPOLOGY,
+        FLOWS,
+    )
+    .unwrap();
+    assert!(
+        matches!(fate(&seldom, "L2_ACK_INTERVAL"), Fate::Missing(why) if why.contains("first 4000 bytes"))
+    );
     assert_eq!(plan(&seldom, "seldom-plan").rdma.ack_interval, 1);
 }
 
@@ -533,15 +686,26 @@ fn switches_are_those_of_the_forks() {
     assert_eq!((pfc.alpha, pfc.per, pfc.pause_time), (0.125, Some(Rate::from_gbps(25)), None));
     assert_eq!(pfc.resume_offset, Bytes(8 * 3 * 1024));
     let BufferParams::Pools(pools) = hpcc.buffer else { panic!("pools") };
-    assert_eq!((pools.headroom_rule, pools.size.at(0)), (HeadroomRule::ThreeDelays, &Bytes(32 << 20)));
+    assert_eq!(
+        (pools.headroom_rule, pools.size.at(0)),
+        (HeadroomRule::ThreeDelays, &Bytes(32 << 20))
+    );
     assert_eq!(pools.group_min.unwrap().get() + pools.port_min.unwrap().get(), 4096);
-    let all =
-        imported("switch-conweave", &CONWEAVE.replace("ENABLE_PFC 0", "ENABLE_PFC 1"), TOPOLOGY, PORTLESS).unwrap();
+    let all = imported(
+        "switch-conweave",
+        &CONWEAVE.replace("ENABLE_PFC 0", "ENABLE_PFC 1"),
+        TOPOLOGY,
+        PORTLESS,
+    )
+    .unwrap();
     let conweave = plan(&all, "switch-conweave-plan").switch;
     let PauseParams::Pfc(pfc) = conweave.pause else { panic!("pfc") };
     assert_eq!((pfc.alpha, pfc.per, pfc.pause_time), (0.0625, None, Some(Time::from_us(5))));
     let BufferParams::Pools(pools) = conweave.buffer else { panic!("pools") };
-    assert_eq!((pools.headroom_rule, pools.egress_limit), (HeadroomRule::RoundTrip, EgressLimit::Always));
+    assert_eq!(
+        (pools.headroom_rule, pools.egress_limit),
+        (HeadroomRule::RoundTrip, EgressLimit::Always)
+    );
     let PathParams::Conga(conga) = conweave.path else { panic!("conga") };
     let us = Time::from_us;
     assert_eq!((conga.gap, conga.window, conga.age, conga.bits), (us(100), us(250), us(500), 3));
@@ -550,30 +714,51 @@ fn switches_are_those_of_the_forks() {
 /// TLT's keys, of queue pairs as its program has them.
 #[test]
 fn tlts_keys_mark_from_the_first_packet_on() {
-    let all = imported("tlt-keys", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 1\n"), TOPOLOGY, SIZES).unwrap();
+    let all =
+        imported("tlt-keys", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 1\n"), TOPOLOGY, SIZES)
+            .unwrap();
     let plan = plan(&all, "tlt-keys-plan");
     assert!(plan.resolved.contains("kind = \"tlt\", first = \"first\""), "{}", plan.resolved);
     assert!(plan.resolved.contains("lost-rounds = \"last\", every = 96"), "{}", plan.resolved);
-    assert!(plan.resolved.contains("kind = \"color-aware\", threshold = \"200KB\""), "{}", plan.resolved);
-    let off = imported("tlt-off", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 0\n"), TOPOLOGY, SIZES).unwrap();
-    assert!(matches!(fate(&off, "TLT_MAXBYTES_UIP"), Fate::Unused(_)) && !off.files[0].1.contains("tlt"));
+    assert!(
+        plan.resolved.contains("kind = \"color-aware\", threshold = \"200KB\""),
+        "{}",
+        plan.resolved
+    );
+    let off =
+        imported("tlt-off", &tlts("ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 0\n"), TOPOLOGY, SIZES)
+            .unwrap();
+    assert!(
+        matches!(fate(&off, "TLT_MAXBYTES_UIP"), Fate::Unused(_))
+            && !off.files[0].1.contains("tlt")
+    );
 }
 
 /// What is not modelled runs as what is nearest, and says so; parameters of what is not chosen have
 /// no effect there.
 #[test]
 fn a_congestion_control_that_is_not_modelled_has_a_stand_in() {
-    for (mode, stand_in, name) in
-        [(10, "hpcc", "HPCC-PINT"), (11, "timely", "Swift"), (13, "dcqcn", "RealDcqcn"), (2, "dcqcn", "not known")]
-    {
-        let all =
-            imported("stand-in", &CONFIG.replace("CC_MODE 1", &format!("CC_MODE {mode}")), TOPOLOGY, FLOWS).unwrap();
+    for (mode, stand_in, name) in [
+        (10, "hpcc", "HPCC-PINT"),
+        (11, "timely", "Swift"),
+        (13, "dcqcn", "RealDcqcn"),
+        (2, "dcqcn", "not known"),
+    ] {
+        let all = imported(
+            "stand-in",
+            &CONFIG.replace("CC_MODE 1", &format!("CC_MODE {mode}")),
+            TOPOLOGY,
+            FLOWS,
+        )
+        .unwrap();
         assert!(
             matches!(fate(&all, "CC_MODE"), Fate::Missing(why) if why.contains(name) && why.contains(stand_in)),
             "{mode}"
         );
         assert!(
-            plan(&all, "stand-in-plan").resolved.contains(&format!("[transport]\nkind = \"{stand_in}\"")),
+            plan(&all, "stand-in-plan")
+                .resolved
+                .contains(&format!("[transport]\nkind = \"{stand_in}\"")),
             "{mode}"
         );
         let is_pint = mode == 10;
@@ -582,7 +767,9 @@ fn a_congestion_control_that_is_not_modelled_has_a_stand_in() {
     }
     let simai = format!("{CONFIG}MON_START 1\nns3::RealDcqcn::F 5\n");
     let all = imported("real-unused", &simai, TOPOLOGY, FLOWS).unwrap();
-    assert!(matches!(fate(&all, "ns3::RealDcqcn::F"), Fate::Unused(why) if why.contains("CC_MODE 13")));
+    assert!(
+        matches!(fate(&all, "ns3::RealDcqcn::F"), Fate::Unused(why) if why.contains("CC_MODE 13"))
+    );
     assert!(matches!(fate(&all, "INT_MULTI"), Fate::Unused(_)), "DCQCN has no telemetry");
     let coarse = CONFIG.replace("CC_MODE 1", "CC_MODE 3").replace("INT_MULTI 1", "INT_MULTI 4");
     let all = imported("coarse", &coarse, TOPOLOGY, FLOWS).unwrap();

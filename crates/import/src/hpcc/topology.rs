@@ -30,7 +30,11 @@ impl Topology {
     /// The rate of the first host's link, which stands for all in the family's programs.
     pub fn host_rate(&self) -> Option<Rate> {
         let first = self.network.hosts.keys().next()?;
-        self.network.links.iter().find(|link| [link.a, link.b].contains(first)).map(|link| link.rate)
+        self.network
+            .links
+            .iter()
+            .find(|link| [link.a, link.b].contains(first))
+            .map(|link| link.rate)
     }
 }
 
@@ -115,7 +119,8 @@ fn as_form(source: &Source, form: Form) -> Result<Topology> {
         return Err(source.wrong(links.0, format!("the first line should be `{}`", form.text())));
     }
     if nodes > 1 << 24 || switch_count.saturating_add(nvswitch_count) > nodes {
-        let text = format!("{switch_count} switches and {nvswitch_count} NVSwitches of {nodes} nodes");
+        let text =
+            format!("{switch_count} switches and {nvswitch_count} NVSwitches of {nodes} nodes");
         return Err(source.wrong(first, text));
     }
     let kinds = switches(source, &mut words, nodes, nvswitch_count, switch_count)?;
@@ -124,7 +129,13 @@ fn as_form(source: &Source, form: Form) -> Result<Topology> {
     network.hosts = hosts.zip(0..).collect();
     let switches = kinds.iter().filter(|(_, is_nv)| !**is_nv);
     network.switches = switches.map(|(node, _)| (*node, (format!("switch{node}"), None))).collect();
-    let mut topology = Topology { network, nvswitches: BTreeMap::new(), left_out: 0, bare_rates: 0, surplus: None };
+    let mut topology = Topology {
+        network,
+        nvswitches: BTreeMap::new(),
+        left_out: 0,
+        bare_rates: 0,
+        surplus: None,
+    };
     for at in 0..link_count {
         let what = format!("link {} of {link_count}", at + 1);
         topology.bare_rates += usize::from(words.ahead(2).is_some_and(units::has_no_unit));
@@ -165,7 +176,9 @@ fn switches(
 
 fn known(source: &Source, line: usize, number: u64, nodes: u64) -> Result<u32> {
     if number >= nodes {
-        return Err(source.wrong(line, format!("there is no node {number}; there are {nodes}, from 0")));
+        return Err(
+            source.wrong(line, format!("there is no node {number}; there are {nodes}, from 0"))
+        );
     }
     Ok(number as u32)
 }
@@ -174,9 +187,10 @@ fn known(source: &Source, line: usize, number: u64, nodes: u64) -> Result<u32> {
 fn link(source: &Source, words: &mut Words<'_>, what: &str, nodes: u64) -> Result<(Link, usize)> {
     if words.left_in_line() < 5 {
         let (line, word) = words.next(what)?;
-        return Err(
-            source.wrong(line, format!("{what}: expected node, node, rate, delay and error rate from {word:?} on"))
-        );
+        return Err(source.wrong(
+            line,
+            format!("{what}: expected node, node, rate, delay and error rate from {word:?} on"),
+        ));
     }
     let (line, a) = words.next(what)?;
     let a = known(source, line, source.whole((line, a), what)?, nodes)?;
@@ -187,9 +201,11 @@ fn link(source: &Source, words: &mut Words<'_>, what: &str, nodes: u64) -> Resul
         return Err(wrong(format!("{what} leads from node {a} to itself")));
     }
     let rate = words.next(what)?.1;
-    let rate = units::rate(rate).ok_or_else(|| wrong(format!("{rate:?} is not a rate such as 100Gbps")))?;
+    let rate = units::rate(rate)
+        .ok_or_else(|| wrong(format!("{rate:?} is not a rate such as 100Gbps")))?;
     let delay = words.next(what)?.1;
-    let delay = units::time(delay).ok_or_else(|| wrong(format!("{delay:?} is not a delay such as 1000ns")))?;
+    let delay = units::time(delay)
+        .ok_or_else(|| wrong(format!("{delay:?} is not a delay such as 1000ns")))?;
     let loss = words.next(what)?.1;
     let share = units::number(loss).filter(|share| (0.0..=1.0).contains(share));
     let loss = share.ok_or_else(|| wrong(format!("{loss:?} is not an error rate, from 0 to 1")))?;

@@ -137,7 +137,8 @@ const MODES: [Mode; 7] = [
 
 impl Mode {
     fn has(&self, key: &str) -> bool {
-        self.keys.iter().any(|(theirs, ..)| *theirs == key) || self.lost.iter().any(|(keys, _)| keys.contains(&key))
+        self.keys.iter().any(|(theirs, ..)| *theirs == key)
+            || self.lost.iter().any(|(keys, _)| keys.contains(&key))
     }
 }
 
@@ -150,7 +151,10 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
         Some(None) => config.becomes("CC_MODE", format!("transport \"{kind}\"")),
         lost => {
             let name = lost.flatten().unwrap_or("a congestion control that is not known here");
-            config.missing("CC_MODE", format!("{name} is not modelled: \"{kind}\" stands in its place"));
+            config.missing(
+                "CC_MODE",
+                format!("{name} is not modelled: \"{kind}\" stands in its place"),
+            );
         }
     }
     let mut text = format!("[transport]\nkind = \"{kind}\"\n");
@@ -159,7 +163,9 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
         text += "importance = { kind = \"tlt\", first = \"first\", lost-rounds = \"last\" }\n";
     }
     for key in config.transport_keys() {
-        if let Some((_, ours, form)) = known.and_then(|mode| mode.keys.iter().find(|(theirs, ..)| *theirs == key)) {
+        if let Some((_, ours, form)) =
+            known.and_then(|mode| mode.keys.iter().find(|(theirs, ..)| *theirs == key))
+        {
             // Two keys of different forks have become one of ours: the first one given counts.
             if text.contains(&format!("\n{ours} = ")) {
                 config.unused(key, format!("{ours} is given by another key"));
@@ -167,24 +173,33 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
             }
             let value = written(config, key, *form);
             match ours.ends_with("min-rate") && config.word(key).and_then(units::rate).is_none() {
-                true => config.missing(key, "no rate at all would never end; here the least rate is 1 bit/s"),
+                true => config
+                    .missing(key, "no rate at all would never end; here the least rate is 1 bit/s"),
                 false => config.becomes(key, format!("{ours} = {value}")),
             }
             text += &format!("{ours} = {value}\n");
             continue;
         }
-        if let Some((_, means)) = known.and_then(|mode| mode.lost.iter().find(|(keys, _)| keys.contains(&key))) {
+        if let Some((_, means)) =
+            known.and_then(|mode| mode.lost.iter().find(|(keys, _)| keys.contains(&key)))
+        {
             config.missing(key, *means);
             continue;
         }
-        let of: Vec<String> = MODES.iter().filter(|mode| mode.has(key)).map(|mode| mode.number.to_string()).collect();
+        let of: Vec<String> =
+            MODES.iter().filter(|mode| mode.has(key)).map(|mode| mode.number.to_string()).collect();
         if !of.is_empty() {
-            config.unused(key, format!("a parameter of CC_MODE {}, and CC_MODE is {number}", of.join(", ")));
+            config.unused(
+                key,
+                format!("a parameter of CC_MODE {}, and CC_MODE is {number}", of.join(", ")),
+            );
         }
     }
     for (key, modelled, means) in TELEMETRY {
         match config.whole(key) {
-            _ if kind != "hpcc" => config.unused(key, format!("about telemetry, and CC_MODE is {number}")),
+            _ if kind != "hpcc" => {
+                config.unused(key, format!("about telemetry, and CC_MODE is {number}"))
+            }
             Some(value) if value != modelled => config.missing(key, means),
             _ => config.becomes(key, "what is modelled"),
         }
@@ -195,15 +210,23 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
 fn written(config: &Config, key: &str, form: As) -> String {
     let word = config.word(key).unwrap_or("");
     match form {
-        As::Number => units::number(word).map_or_else(String::new, |number| match number.fract() == 0.0 {
-            true => format!("{number:.0}"),
-            false => format!("{number:?}"),
-        }),
+        As::Number => {
+            units::number(word).map_or_else(String::new, |number| match number.fract() == 0.0 {
+                true => format!("{number:.0}"),
+                false => format!("{number:?}"),
+            })
+        }
         As::Flag => (config.whole(key) == Some(1)).to_string(),
         As::Rate if key == "MIN_RATE" => format!("\"{}\"", units::rate(word).unwrap_or(Rate(1))),
-        As::Rate => units::rate_or_zero(word).map_or_else(String::new, |rate| format!("\"{rate}\"")),
-        As::Microseconds => units::time(&format!("{word}us")).map_or_else(String::new, |time| format!("\"{time}\"")),
-        As::Nanoseconds => units::time(&format!("{word}ns")).map_or_else(String::new, |time| format!("\"{time}\"")),
+        As::Rate => {
+            units::rate_or_zero(word).map_or_else(String::new, |rate| format!("\"{rate}\""))
+        }
+        As::Microseconds => {
+            units::time(&format!("{word}us")).map_or_else(String::new, |time| format!("\"{time}\""))
+        }
+        As::Nanoseconds => {
+            units::time(&format!("{word}ns")).map_or_else(String::new, |time| format!("\"{time}\""))
+        }
     }
 }
 
@@ -219,13 +242,17 @@ fn queue_pairs(config: &Config, fork: Fork, network: &Network, payload: u64) -> 
     for key in ["HAS_WIN", "VAR_WIN"] {
         config.becomes(key, format!("rdma.flow-control = \"{window}\""));
     }
-    let longest = round_trip::longest(network, payload).map(|(rtt, bytes)| given_window(config, rtt, bytes));
+    let longest =
+        round_trip::longest(network, payload).map(|(rtt, bytes)| given_window(config, rtt, bytes));
     if let Some((rtt, bytes)) = longest {
         text += &format!("base-rtt = \"{rtt}\"\nwindow = \"{bytes}\"\n");
         config.becomes("GLOBAL_T", format!("rdma.base-rtt = \"{rtt}\", rdma.window = \"{bytes}\""));
     }
     if config.whole("GLOBAL_T") == Some(0) {
-        config.missing("GLOBAL_T", "all queue pairs have the window of the longest round trip, not each its own");
+        config.missing(
+            "GLOBAL_T",
+            "all queue pairs have the window of the longest round trip, not each its own",
+        );
     }
     if config.whole("CC_MODE") == Some(TIMELY) {
         text += "data-header = 8\n"; // a timestamp (`IntHeader`)
@@ -251,8 +278,10 @@ pub(super) fn stand_in(config: &Config, network: &Network) -> Time {
     const LEAST: Time = Time::from_ms(4);
     let rtt = round_trip::longest(network, 1000).map_or(Time::ZERO, |(rtt, _)| rtt);
     let slowest = network.rates().first().map_or(1, |rate| rate.bps());
-    let buffer = u128::from(switches::buffer_bytes(config)) * 8 * 1_000_000_000_000 / u128::from(slowest);
-    let queueing = Time::from_ps(u64::try_from(buffer).unwrap_or(u64::MAX).min(Time::LONGEST.as_ps() / 4));
+    let buffer =
+        u128::from(switches::buffer_bytes(config)) * 8 * 1_000_000_000_000 / u128::from(slowest);
+    let queueing =
+        Time::from_ps(u64::try_from(buffer).unwrap_or(u64::MAX).min(Time::LONGEST.as_ps() / 4));
     let longest = rtt.saturating_add(rtt).saturating_add(queueing).min(Time::LONGEST);
     // Whole microseconds are enough.
     LEAST.max(Time::from_us(longest.as_ps().div_ceil(1_000_000)))
@@ -272,12 +301,19 @@ fn answers(config: &Config, fork: Fork, payload: u64) -> String {
         Some(0) => config.missing("L2_ACK_INTERVAL", "there no flow ends with it; here every packet is acknowledged"),
         _ => config.becomes("L2_ACK_INTERVAL", "rdma.ack-interval = 1"),
     }
-    config.unused("L2_CHUNK_SIZE", "every packet is acknowledged, and chunks matter with L2_BACK_TO_ZERO alone");
+    config.unused(
+        "L2_CHUNK_SIZE",
+        "every packet is acknowledged, and chunks matter with L2_BACK_TO_ZERO alone",
+    );
     if fork.answers_first() {
         config.unused("ACK_HIGH_PRIO", "acknowledgements have the highest priority in this fork");
     } else {
         let is_high = config.whole("ACK_HIGH_PRIO").unwrap_or(0) != 0;
-        let means = if is_high { "rdma.ack-priority = 7, in hosts" } else { "answers have their data's priority" };
+        let means = if is_high {
+            "rdma.ack-priority = 7, in hosts"
+        } else {
+            "answers have their data's priority"
+        };
         config.becomes("ACK_HIGH_PRIO", means);
     }
     if fork.answers_first() || config.whole("ACK_HIGH_PRIO").unwrap_or(0) != 0 {
@@ -313,9 +349,14 @@ fn recovery(config: &Config, fork: Fork, network: &Network, bdp: Option<String>)
         Fork::Tlt => ("454us", "1930us", "18750B".into()),
         _ => ("100us", "320us", bdp.unwrap_or("auto".into())),
     };
-    config.becomes("ENABLE_IRN", format!("rdma.recovery = selective, with timeouts of {low} and {high}"));
+    config.becomes(
+        "ENABLE_IRN",
+        format!("rdma.recovery = selective, with timeouts of {low} and {high}"),
+    );
     match fork {
-        Fork::Tlt => config.becomes("IRN_NO_BDPFC", format!("rdma.recovery.bdp-limit = \"{limit}\"")),
+        Fork::Tlt => {
+            config.becomes("IRN_NO_BDPFC", format!("rdma.recovery.bdp-limit = \"{limit}\""))
+        }
         _ => config.unused("IRN_NO_BDPFC", "TLT's fork alone reads it"),
     }
     format!(

@@ -24,7 +24,9 @@ pub(super) fn read(
     imported: &mut Imported,
 ) -> Result<(String, String)> {
     let sizes = config.file("HPCC_WORKLOAD")?;
-    let wrong = |key: &str, text: &str| Err(config.source.wrong(config.line(key), format!("{key}: {text}")));
+    let wrong = |key: &str, text: &str| {
+        Err(config.source.wrong(config.line(key), format!("{key}: {text}")))
+    };
     let load = config.number("LOAD").unwrap_or(0.1);
     let foreground = config.number("FOREGROUND_RATIO").unwrap_or(0.01);
     let count = config.whole("NUM_BG_FLOWS").unwrap_or(0);
@@ -43,10 +45,16 @@ pub(super) fn read(
     }
     let mean = mean(&sizes)?;
     let hosts = topology.network.hosts.len() as f64;
-    let capacity: u64 =
-        topology.network.links.iter().filter(|link| is_host_link(topology, link)).map(|link| link.rate.bps()).sum();
+    let capacity: u64 = topology
+        .network
+        .links
+        .iter()
+        .filter(|link| is_host_link(topology, link))
+        .map(|link| link.rate.bps())
+        .sum();
     let wire = (payload as f64 + HEADERS) / payload as f64;
-    let per_second = LINK * load / (8.0 * mean * wire) / OVERSUBSCRIPTION * hosts * (1.0 - foreground);
+    let per_second =
+        LINK * load / (8.0 * mean * wire) / OVERSUBSCRIPTION * hosts * (1.0 - foreground);
     let own_load = per_second * 8.0 * mean / capacity as f64;
     let mut text = format!(
         "[[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = {{ file = \"{name}-sizes.txt\" }}\n\
@@ -57,7 +65,8 @@ pub(super) fn read(
     }
     let keys = ["FOREGROUND_RATIO", "INCAST_FLOW_SIZE", "FOREGROUND_INCAST_FLOW_PER_HOST"];
     if foreground > 0.0 {
-        let incasts = LINK * load * foreground / (8.0 * each as f64 * bytes * wire) / OVERSUBSCRIPTION;
+        let incasts =
+            LINK * load * foreground / (8.0 * each as f64 * bytes * wire) / OVERSUBSCRIPTION;
         let period = Time::from_ps((1e12 / incasts).round() as u64);
         let queries = (count as f64 / per_second * incasts).floor() as u64;
         text += &format!(
@@ -93,12 +102,18 @@ fn mean(source: &crate::source::Source) -> Result<f64> {
     let (mut mean, mut before) = (0.0, (0.0, 0.0));
     for (line, words) in source.lines() {
         let numbers: Vec<f64> = words.iter().filter_map(|word| word.parse().ok()).collect();
-        let [size, share] = numbers[..] else { return Err(source.wrong(line, "expected a size and its share")) };
+        let [size, share] = numbers[..] else {
+            return Err(source.wrong(line, "expected a size and its share"));
+        };
         if size < before.0 || share < before.1 || share > 1.0 {
             return Err(source.wrong(line, "sizes and shares ascend, and shares end at 1"));
         }
         mean += (share - before.1) * (size + before.0) / 2.0;
         before = (size, share);
     }
-    if before.1 < 1.0 { Err(source.wrong(source.end(), "the shares do not end at 1")) } else { Ok(mean) }
+    if before.1 < 1.0 {
+        Err(source.wrong(source.end(), "the shares do not end at 1"))
+    } else {
+        Ok(mean)
+    }
 }

@@ -100,7 +100,8 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
     let mut reading = Reading::default();
     for (line, words) in source.lines() {
         if let Some(key) = HEADER.into_iter().find(|key| *key == words[0]) {
-            let value = words.get(1).ok_or_else(|| source.wrong(line, format!("{key} has no number")))?;
+            let value =
+                words.get(1).ok_or_else(|| source.wrong(line, format!("{key} has no number")))?;
             reading.header.insert(key, (line, source.whole((line, value), key)?));
         } else if words[0].contains("->") {
             let connection = connection(source, line, &words, imported)?;
@@ -108,7 +109,8 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
         } else if words[0] == "trigger" {
             let (id, trigger) = trigger(source, line, &words)?;
             if let Some(other) = reading.triggers.insert(id, trigger) {
-                return Err(source.wrong(line, format!("trigger {id} is that of line {} as well", other.line)));
+                return Err(source
+                    .wrong(line, format!("trigger {id} is that of line {} as well", other.line)));
             }
         } else if words[0] == "failure" {
             reading.failures.push((failure(source, line, &words)?, words.join(" ")));
@@ -121,7 +123,11 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
     leave_out(source, &mut reading, imported);
     check(source, &reading)?;
     let (nodes_line, nodes) = reading.header["Nodes"];
-    imported.facts.push(format!("{} flows, {} triggers", reading.connections.len(), reading.triggers.len()));
+    imported.facts.push(format!(
+        "{} flows, {} triggers",
+        reading.connections.len(),
+        reading.triggers.len()
+    ));
     let csv = list(source, &reading)?;
     messages(source, &reading, imported);
     let duration = endless(source, &reading, imported);
@@ -146,7 +152,8 @@ fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
 /// Leaves out flows from a node to itself that nobody waits for.
 fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
     let all = std::mem::take(&mut reading.connections);
-    let is_left_out = |c: &Connection| c.src == c.dst && c.activates.is_empty() && c.waits_for.is_none();
+    let is_left_out =
+        |c: &Connection| c.src == c.dst && c.activates.is_empty() && c.waits_for.is_none();
     let (out, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_left_out);
     reading.connections = kept;
     if let Some((_, announced)) = reading.header.get_mut("Connections") {
@@ -154,7 +161,12 @@ fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
     }
     for c in out {
         let why = "a flow from a node to itself is left out: nothing of it is sent";
-        imported.told.push(told(source, c.line, &format!("{}->{}", c.src, c.dst), Fate::LeftOut(why.into())));
+        imported.told.push(told(
+            source,
+            c.line,
+            &format!("{}->{}", c.src, c.dst),
+            Fate::LeftOut(why.into()),
+        ));
     }
 }
 
@@ -184,7 +196,8 @@ fn endless(source: &Source, reading: &Reading, imported: &mut Imported) -> Optio
     let duration = last.saturating_add(END);
     let mut any = None;
     for c in all {
-        let means = format!("a flow without an end there; here it sends until the run ends, at {duration}");
+        let means =
+            format!("a flow without an end there; here it sends until the run ends, at {duration}");
         imported.told.push(missing(source, c.line, "size 0", &means));
         any = Some(duration);
     }
@@ -195,14 +208,21 @@ fn endless(source: &Source, reading: &Reading, imported: &mut Imported) -> Optio
 fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
     let (mut tier, mut switch, mut link) = (None, None, None);
     for pair in words[1..].chunks(2) {
-        let [key, value] = *pair else { return Err(source.wrong(line, format!("{} has no value", pair[0]))) };
+        let [key, value] = *pair else {
+            return Err(source.wrong(line, format!("{} has no value", pair[0])));
+        };
         match key {
             "switch_type" => {
                 tier = Some(match value.to_uppercase().as_str() {
                     "TOR" => Tier::Tor,
                     "AGG" => Tier::Agg,
                     "CORE" => Tier::Core,
-                    _ => return Err(source.wrong(line, format!("switch_type is TOR, AGG or CORE, not {value:?}"))),
+                    _ => {
+                        return Err(source.wrong(
+                            line,
+                            format!("switch_type is TOR, AGG or CORE, not {value:?}"),
+                        ));
+                    }
                 });
             }
             "switch_id" => switch = Some(source.whole((line, value), key)?),
@@ -220,39 +240,66 @@ fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
 }
 
 /// Words of a connection.
-const KEYS: [&str; 9] =
-    ["start", "size", "id", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "addon", "msg"];
+const KEYS: [&str; 9] = [
+    "start",
+    "size",
+    "id",
+    "trigger",
+    "send_done_trigger",
+    "recv_done_trigger",
+    "prio",
+    "addon",
+    "msg",
+];
 
-fn connection(source: &Source, line: usize, words: &[&str], imported: &mut Imported) -> Result<Connection> {
+fn connection(
+    source: &Source,
+    line: usize,
+    words: &[&str],
+    imported: &mut Imported,
+) -> Result<Connection> {
     let (src, dst) = words[0].split_once("->").unwrap_or((words[0], ""));
     let node = |word: &str, what: &str| -> Result<u32> {
         let number = source.whole((line, word), what)?;
-        u32::try_from(number).map_err(|_| source.wrong(line, format!("{what}: {number} is no node")))
+        u32::try_from(number)
+            .map_err(|_| source.wrong(line, format!("{what}: {number} is no node")))
     };
-    let mut found =
-        Connection { line, src: node(src, "source")?, dst: node(dst, "destination")?, ..Connection::default() };
+    let mut found = Connection {
+        line,
+        src: node(src, "source")?,
+        dst: node(dst, "destination")?,
+        ..Connection::default()
+    };
     let mut at = 1;
     while let Some(&key) = words.get(at) {
         at += 1;
         if key == "addon" {
-            imported.told.push(missing(source, line, key, "the flow starts as if it were not an add-on"));
+            imported.told.push(missing(
+                source,
+                line,
+                key,
+                "the flow starts as if it were not an add-on",
+            ));
             continue;
         }
         let next_is_number = words.get(at).is_some_and(|word| word.parse::<f64>().is_ok());
         if key == "msg" {
-            found.message = Some(if next_is_number { format!("msg {}", words[at]) } else { key.into() });
+            found.message =
+                Some(if next_is_number { format!("msg {}", words[at]) } else { key.into() });
             at += usize::from(next_is_number);
             continue;
         }
         if !KEYS.contains(&key) {
-            let text = if next_is_number { format!("{key} {}", words[at]) } else { key.to_string() };
+            let text =
+                if next_is_number { format!("{key} {}", words[at]) } else { key.to_string() };
             at += usize::from(next_is_number);
             let means = format!("no word of a connection{}: not read", nearest(key, KEYS));
             imported.told.push(told(source, line, &text, Fate::Unknown(means)));
             found.strange.push(key.to_string());
             continue;
         }
-        let value = words.get(at).ok_or_else(|| source.wrong(line, format!("{key} has no value")))?;
+        let value =
+            words.get(at).ok_or_else(|| source.wrong(line, format!("{key} has no value")))?;
         at += 1;
         let whole = || source.whole((line, value), key);
         match key {
@@ -273,8 +320,11 @@ fn connection(source: &Source, line: usize, words: &[&str], imported: &mut Impor
 
 /// Picoseconds.
 fn start(source: &Source, (line, word): Word<'_>) -> Result<Time> {
-    let ps = word.parse::<f64>().ok().filter(|ps| *ps >= 0.0 && *ps <= Time::LONGEST.as_ps() as f64);
-    let ps = ps.ok_or_else(|| source.wrong(line, format!("start: {word:?} is not a time in picoseconds")))?;
+    let ps =
+        word.parse::<f64>().ok().filter(|ps| *ps >= 0.0 && *ps <= Time::LONGEST.as_ps() as f64);
+    let ps = ps.ok_or_else(|| {
+        source.wrong(line, format!("start: {word:?} is not a time in picoseconds"))
+    })?;
     Ok(Time::from_ps(ps.round() as u64))
 }
 
@@ -288,7 +338,9 @@ fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger
             "multishot" => Kind::MultiShot,
             "barrier" => Kind::Barrier,
             "id" | "count" => {
-                let value = words.get(at).ok_or_else(|| source.wrong(line, format!("{key} has no value")))?;
+                let value = words
+                    .get(at)
+                    .ok_or_else(|| source.wrong(line, format!("{key} has no value")))?;
                 at += 1;
                 let place = if key == "id" { &mut id } else { &mut count };
                 *place = Some(source.whole((line, value), key)?);
@@ -305,8 +357,11 @@ fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger
             return Err(source.wrong(line, "a trigger is one of oneshot, multishot and barrier"));
         }
     }
-    let id = id.filter(|id| *id > 0).ok_or_else(|| source.wrong(line, "a trigger needs an id, from 1"))?;
-    let kind = kind.ok_or_else(|| source.wrong(line, "a trigger needs to be oneshot, multishot or barrier"))?;
+    let id = id
+        .filter(|id| *id > 0)
+        .ok_or_else(|| source.wrong(line, "a trigger needs an id, from 1"))?;
+    let kind = kind
+        .ok_or_else(|| source.wrong(line, "a trigger needs to be oneshot, multishot or barrier"))?;
     if kind == Kind::Barrier && count.is_none_or(|count| count == 0) {
         return Err(source.wrong(line, "a barrier needs a count, from 1"));
     }
@@ -329,7 +384,9 @@ fn check(source: &Source, reading: &Reading) -> Result<()> {
     for (key, found) in found {
         let Some((line, said)) = reading.header.get(key).copied() else { continue };
         if said != found {
-            return Err(source.wrong(line, format!("{key}: {said} are announced, and there are {found}")));
+            return Err(
+                source.wrong(line, format!("{key}: {said} are announced, and there are {found}"))
+            );
         }
     }
     let mut ids: BTreeMap<u64, usize> = BTreeMap::new();
@@ -337,15 +394,24 @@ fn check(source: &Source, reading: &Reading) -> Result<()> {
         let wrong = |text: String| Err(source.wrong(c.line, text));
         for (what, node) in [("source", c.src), ("destination", c.dst)] {
             if u64::from(node) >= nodes {
-                return wrong(format!("{what}: there is no node {node}; they are 0 to {}", nodes - 1));
+                return wrong(format!(
+                    "{what}: there is no node {node}; they are 0 to {}",
+                    nodes - 1
+                ));
             }
         }
         match (c.size, c.start, c.waits_for) {
             _ if c.src == c.dst => return wrong(format!("node {} sends to itself", c.src)),
             (None, ..) => return wrong(format!("a flow needs a size{}", strange(c, "size"))),
-            (_, None, None) => return wrong(format!("a flow needs a start or a trigger{}", strange(c, "start"))),
-            (_, Some(_), Some(_)) => return wrong("a flow has a start or a trigger, not both".into()),
-            (_, None, Some(_)) if c.id.is_none() => return wrong("a flow with a trigger needs an id".into()),
+            (_, None, None) => {
+                return wrong(format!("a flow needs a start or a trigger{}", strange(c, "start")));
+            }
+            (_, Some(_), Some(_)) => {
+                return wrong("a flow has a start or a trigger, not both".into());
+            }
+            (_, None, Some(_)) if c.id.is_none() => {
+                return wrong("a flow with a trigger needs an id".into());
+            }
             _ => {}
         }
         if let Some(id) = c.id
@@ -384,32 +450,56 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
         let (needed, found) = (trigger.count as usize, activators.len());
         match trigger.kind {
             _ if found == 0 => return wrong("never fires: no flow names it".into()),
-            Kind::OneShot if found > 1 => return wrong(format!("is oneshot, and {found} flows name it")),
-            Kind::Barrier if found < needed => {
-                return wrong(format!("never fires: it waits for {needed} flows, and {found} name it"));
+            Kind::OneShot if found > 1 => {
+                return wrong(format!("is oneshot, and {found} flows name it"));
             }
-            Kind::Barrier if found > needed => return wrong(format!("waits for {needed} flows, and {found} name it")),
-            Kind::OneShot | Kind::Barrier => targets.iter().for_each(|target| after[*target].extend(&activators)),
+            Kind::Barrier if found < needed => {
+                return wrong(format!(
+                    "never fires: it waits for {needed} flows, and {found} name it"
+                ));
+            }
+            Kind::Barrier if found > needed => {
+                return wrong(format!("waits for {needed} flows, and {found} name it"));
+            }
+            Kind::OneShot | Kind::Barrier => {
+                targets.iter().for_each(|target| after[*target].extend(&activators))
+            }
             Kind::MultiShot => {
-                let first: Vec<usize> = activators.iter().copied().filter(|at| !targets.contains(at)).collect();
-                let in_chain = targets[..targets.len() - 1].iter().all(|target| activators.contains(target));
+                let first: Vec<usize> =
+                    activators.iter().copied().filter(|at| !targets.contains(at)).collect();
+                let in_chain =
+                    targets[..targets.len() - 1].iter().all(|target| activators.contains(target));
                 let ([first], true) = (&first[..], in_chain) else {
                     return wrong("is multishot with several flows at a time: which starts next depends on who is done first, which is not modelled".into());
                 };
                 let before = std::iter::once(first).chain(&targets);
-                targets.iter().zip(before).for_each(|(target, before)| after[*target].push(*before));
+                targets
+                    .iter()
+                    .zip(before)
+                    .for_each(|(target, before)| after[*target].push(*before));
             }
         }
     }
     // A file without triggers is a plain list.
     let with_ids = !reading.triggers.is_empty();
-    let mut csv = String::from(if with_ids { "start_us,src,dst,bytes,id,after\n" } else { "start_us,src,dst,bytes\n" });
+    let mut csv = String::from(if with_ids {
+        "start_us,src,dst,bytes,id,after\n"
+    } else {
+        "start_us,src,dst,bytes\n"
+    });
     let name = |at: usize| {
-        reading.connections[at].id.map_or(format!("line{}", reading.connections[at].line), |id| id.to_string())
+        reading.connections[at]
+            .id
+            .map_or(format!("line{}", reading.connections[at].line), |id| id.to_string())
     };
     for (at, c) in reading.connections.iter().enumerate() {
         let start = us_text(c.start.unwrap_or_default());
-        csv += &format!("{start},{},{},{}", c.src, c.dst, c.size.filter(|size| *size > 0).unwrap_or(ENDLESS));
+        csv += &format!(
+            "{start},{},{},{}",
+            c.src,
+            c.dst,
+            c.size.filter(|size| *size > 0).unwrap_or(ENDLESS)
+        );
         if with_ids {
             let others: Vec<String> = after[at].iter().map(|other| name(*other)).collect();
             csv += &format!(",{},{}", name(at), others.join(" "));
@@ -421,7 +511,10 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
     match cycle(&after).and_then(|cycle| cycle.into_iter().min()) {
         Some(at) => {
             let c = &reading.connections[at as usize];
-            Err(source.wrong(c.line, format!("{}->{} waits for itself, by way of triggers", c.src, c.dst)))
+            Err(source.wrong(
+                c.line,
+                format!("{}->{} waits for itself, by way of triggers", c.src, c.dst),
+            ))
         }
         None => Ok(csv),
     }

@@ -1,4 +1,5 @@
-//! `import htsim`: connection matrices (`.cm`) and topologies (`.topo`) of htsim as Broadcom releases it.
+//! `import htsim`: connection matrices (`.cm`) and topologies (`.topo`) of htsim as Broadcom
+//! releases it.
 //!
 //! A matrix says which node sends how much to which other, and when: at a time, or when a trigger
 //! fires. Triggers are activated by flows that are done, so they become `after` in the list of
@@ -14,7 +15,8 @@ use crate::{Fate, Imported, Result, Told};
 
 /// Reads a matrix, and a topology if there is one.
 pub fn import(matrix: &Path, topology: Option<&Path>) -> Result<Imported> {
-    let name = matrix.file_stem().map_or("htsim".into(), |stem| stem.to_string_lossy().into_owned());
+    let name =
+        matrix.file_stem().map_or("htsim".into(), |stem| stem.to_string_lossy().into_owned());
     let topology = topology.map(Source::read).transpose()?;
     of(&name, &Source::read(matrix)?, topology.as_ref())
 }
@@ -22,8 +24,9 @@ pub fn import(matrix: &Path, topology: Option<&Path>) -> Result<Imported> {
 fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported> {
     let mut imported = Imported::default();
     let matrix = matrix::read(matrix, &mut imported)?;
-    let mut scenario =
-        format!("# Imported from a connection matrix of htsim.\nname = {name:?}\nuntil = \"flows-complete\"\n");
+    let mut scenario = format!(
+        "# Imported from a connection matrix of htsim.\nname = {name:?}\nuntil = \"flows-complete\"\n"
+    );
     if let Some(duration) = matrix.duration {
         scenario += &format!("duration = \"{duration}\"\n");
     }
@@ -53,10 +56,15 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
             scenario += &format!("\n[switch]\n{buffer}\n");
         }
     }
-    scenario += &format!("\n[[traffic]]\nname = \"matrix\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n");
+    scenario += &format!(
+        "\n[[traffic]]\nname = \"matrix\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n"
+    );
     for (failure, text) in &matrix.failures {
         let Some(fabric) = &fabric else { continue };
-        scenario += &format!("\n{}at = \"0us\"\nconverge = \"0us\"\n", fabric.failing(*failure, &matrix.file)?);
+        scenario += &format!(
+            "\n{}at = \"0us\"\nconverge = \"0us\"\n",
+            fabric.failing(*failure, &matrix.file)?
+        );
         imported.told.push(Told {
             place: format!("{}:{}", matrix.file.name, failure.line),
             text: text.clone(),
@@ -67,7 +75,9 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
         true => "transport and marking are",
         false => "transport, marking and buffers are",
     };
-    imported.facts.push(format!("{by_arguments} arguments of htsim's programs: the scenario has the defaults"));
+    imported.facts.push(format!(
+        "{by_arguments} arguments of htsim's programs: the scenario has the defaults"
+    ));
     imported.files.push((format!("{name}.toml"), scenario));
     imported.files.push((format!("{name}-flows.csv"), matrix.csv));
     if let Some(fabric) = fabric {

@@ -15,14 +15,18 @@ fn fails(matrix: &str) -> String {
     imported(matrix, None).unwrap_err().to_string()
 }
 
-const PLAIN: &str = "Nodes 16\nConnections 2\n0->5 start 1500000 size 2000000\n5->0 id 7 start 0 size 10\n";
+const PLAIN: &str =
+    "Nodes 16\nConnections 2\n0->5 start 1500000 size 2000000\n5->0 id 7 start 0 size 10\n";
 
 #[test]
 fn a_plain_matrix_is_a_list() {
     assert_eq!(flows(PLAIN), "start_us,src,dst,bytes\n1.5,0,5,2000000\n0,5,0,10\n");
     assert_eq!(flows(&PLAIN.replace('\n', "\r\n")), flows(PLAIN), "lines may end as on Windows");
     let all = imported(PLAIN, None).unwrap();
-    assert!(all.files[0].1.contains("k = 4") && all.told.is_empty() && all.facts.len() == 3, "{all:?}");
+    assert!(
+        all.files[0].1.contains("k = 4") && all.told.is_empty() && all.facts.len() == 3,
+        "{all:?}"
+    );
 }
 
 #[test]
@@ -36,18 +40,35 @@ fn triggers_become_after() {
                  0->2 id 2 trigger 9 size 10 send_done_trigger 9\n0->3 id 3 trigger 9 size 10\ntrigger id 9 multishot\n";
     assert!(flows(chain).ends_with("\n0,0,2,10,2,1\n0,0,3,10,3,2\n"));
     // Two at a time: who goes on depends on who is done.
-    let two = chain.replace("0->3 id 3 trigger 9 size 10", "0->3 id 3 start 0 size 10 send_done_trigger 9");
-    assert!(fails(&two).starts_with("x.cm:7: trigger 9 is multishot with several flows at a time"), "{}", fails(&two));
+    let two = chain
+        .replace("0->3 id 3 trigger 9 size 10", "0->3 id 3 start 0 size 10 send_done_trigger 9");
+    assert!(
+        fails(&two).starts_with("x.cm:7: trigger 9 is multishot with several flows at a time"),
+        "{}",
+        fails(&two)
+    );
 }
 
 #[test]
 fn errors_have_their_line() {
     let cases = [
-        (PLAIN.replace("0->5", "0->16"), "x.cm:3: destination: there is no node 16; they are 0 to 15"),
-        (PLAIN.replace("Connections 2", "Connections 3"), "x.cm:2: Connections: 3 are announced, and there are 2"),
-        (PLAIN.replace("start 0", "start -1"), "x.cm:4: start: \"-1\" is not a time in picoseconds"),
+        (
+            PLAIN.replace("0->5", "0->16"),
+            "x.cm:3: destination: there is no node 16; they are 0 to 15",
+        ),
+        (
+            PLAIN.replace("Connections 2", "Connections 3"),
+            "x.cm:2: Connections: 3 are announced, and there are 2",
+        ),
+        (
+            PLAIN.replace("start 0", "start -1"),
+            "x.cm:4: start: \"-1\" is not a time in picoseconds",
+        ),
         (PLAIN.replace("start 0", ""), "x.cm:4: a flow needs a start or a trigger"),
-        (PLAIN.replace("size 10", "siez 10"), "x.cm:4: a flow needs a size; is \"siez\" meant as \"size\"?"),
+        (
+            PLAIN.replace("size 10", "siez 10"),
+            "x.cm:4: a flow needs a size; is \"siez\" meant as \"size\"?",
+        ),
         (PLAIN.replace(" size 10", ""), "x.cm:4: a flow needs a size"),
         (PLAIN.replace("size 10", "size"), "x.cm:4: size has no value"),
         (PLAIN.replace("id 7 start 0", "id 7 trigger 3"), "x.cm:4: there is no trigger 3"),
@@ -61,14 +82,22 @@ fn errors_have_their_line() {
         assert_eq!(fails(&text), expected);
     }
     let trigger = |line: &str| {
-        format!("Nodes 16\nConnections 1\nTriggers 1\n0->1 id 1 trigger 1 size 9 send_done_trigger 1\n{line}\n")
+        format!(
+            "Nodes 16\nConnections 1\nTriggers 1\n0->1 id 1 trigger 1 size 9 send_done_trigger 1\n{line}\n"
+        )
     };
     assert_eq!(
         fails(&trigger("trigger id 1 barrier count 2")),
         "x.cm:5: trigger 1 never fires: it waits for 2 flows, and 1 name it"
     );
-    assert_eq!(fails(&trigger("trigger id 1 oneshot")), "x.cm:4: 0->1 waits for itself, by way of triggers");
-    assert_eq!(fails(&trigger("trigger id 1")), "x.cm:5: a trigger needs to be oneshot, multishot or barrier");
+    assert_eq!(
+        fails(&trigger("trigger id 1 oneshot")),
+        "x.cm:4: 0->1 waits for itself, by way of triggers"
+    );
+    assert_eq!(
+        fails(&trigger("trigger id 1")),
+        "x.cm:5: a trigger needs to be oneshot, multishot or barrier"
+    );
     let nobody = trigger("trigger id 1 oneshot").replace(" send_done_trigger 1", "");
     assert_eq!(fails(&nobody), "x.cm:5: trigger 1 never fires: no flow names it");
 }
@@ -79,10 +108,15 @@ fn fates(all: &Imported) -> Vec<(&str, &Fate)> {
 
 #[test]
 fn what_is_not_modelled_or_unknown_is_reported() {
-    let text = PLAIN.replace("size 10", "size 10 prio 3 colour 7").replace("Nodes 16", "Nodes 16\nConections 2");
+    let text = PLAIN
+        .replace("size 10", "size 10 prio 3 colour 7")
+        .replace("Nodes 16", "Nodes 16\nConections 2");
     let all = imported(&text, None).unwrap();
-    let [(strange, Fate::Unknown(near)), ("prio 3", Fate::Missing(_)), ("colour 7", Fate::Unknown(_))] =
-        fates(&all)[..]
+    let [
+        (strange, Fate::Unknown(near)),
+        ("prio 3", Fate::Missing(_)),
+        ("colour 7", Fate::Unknown(_)),
+    ] = fates(&all)[..]
     else {
         panic!("{:?}", all.told)
     };
@@ -95,7 +129,9 @@ fn what_is_not_modelled_or_unknown_is_reported() {
 
 #[test]
 fn messages_are_flows_and_have_no_order() {
-    let fate = |text: &str| imported(text, None).unwrap().told.iter().map(|told| told.fate.clone()).collect::<Vec<_>>();
+    let fate = |text: &str| {
+        imported(text, None).unwrap().told.iter().map(|told| told.fate.clone()).collect::<Vec<_>>()
+    };
     for message in ["msg start", "msg 1 start"] {
         let one = PLAIN.replace("id 7 start", &format!("id 7 {message}"));
         assert!(matches!(&fate(&one)[..], [Fate::Becomes(_)]), "{:?}", fate(&one));
@@ -119,9 +155,12 @@ fn a_flow_without_an_end_ends_with_the_run() {
 fn failures_are_of_the_link_that_they_name() {
     let failing = |failure: &str, topology: Option<&str>| {
         let text = PLAIN.replace("Nodes 16", &format!("Nodes 16\nFailures 1\nfailure {failure}"));
-        imported(&text, topology).map(|all| all.files[0].1.clone()).map_err(|error| error.to_string())
+        imported(&text, topology)
+            .map(|all| all.files[0].1.clone())
+            .map_err(|error| error.to_string())
     };
-    let link = |ends: &str| format!("[[failure]]\nlink = [{ends}]\nat = \"0us\"\nconverge = \"0us\"\n");
+    let link =
+        |ends: &str| format!("[[failure]]\nlink = [{ends}]\nat = \"0us\"\nconverge = \"0us\"\n");
     for (failure, ends) in [
         ("switch_type CORE switch_id 0 link_id 1", "\"agg2\", \"core0\""),
         ("switch_type AGG switch_id 1 link_id 1", "\"agg1\", \"core3\""),
@@ -130,15 +169,23 @@ fn failures_are_of_the_link_that_they_name() {
         let text = failing(failure, None).unwrap();
         assert!(text.contains(&link(ends)) && text.contains("kind = \"file\""), "{text}");
     }
-    let bundled =
-        TWO_TIERS.replace("Radix_Down 4\nDownlink_Latency_ns 500", "Radix_Down 8\nBundle 2\nDownlink_Latency_ns 500");
+    let bundled = TWO_TIERS.replace(
+        "Radix_Down 4\nDownlink_Latency_ns 500",
+        "Radix_Down 8\nBundle 2\nDownlink_Latency_ns 500",
+    );
     let text = failing("switch_type TOR switch_id 1 link_id 0", Some(&bundled)).unwrap();
     assert!(text.contains("link = [\"tor1\", \"agg0\"]\nnumber = 0\n"), "{text}");
     for (failure, expected) in [
         ("switch_type AGG switch_id 8 link_id 0", "x.cm:3: there is no agg8: there are 8"),
         ("switch_type AGG switch_id 0 link_id 2", "x.cm:3: agg0 has no link 2 of 2"),
-        ("switch_type HUB switch_id 0 link_id 2", "x.cm:3: switch_type is TOR, AGG or CORE, not \"HUB\""),
-        ("switch_type AGG switch_id 0", "x.cm:3: a failure needs switch_type, switch_id and link_id"),
+        (
+            "switch_type HUB switch_id 0 link_id 2",
+            "x.cm:3: switch_type is TOR, AGG or CORE, not \"HUB\"",
+        ),
+        (
+            "switch_type AGG switch_id 0",
+            "x.cm:3: a failure needs switch_type, switch_id and link_id",
+        ),
     ] {
         assert_eq!(failing(failure, None).unwrap_err(), expected);
     }
@@ -146,8 +193,9 @@ fn failures_are_of_the_link_that_they_name() {
 
 #[test]
 fn queues_of_a_tier_are_its_ports_buffer() {
-    let queues =
-        TWO_TIERS.replace("Radix_Up 2\n", "Radix_Up 2\nQueue_Up 100\n").replace("Tier 1\n", "Tier 1\nQueue_Down 50\n");
+    let queues = TWO_TIERS
+        .replace("Radix_Up 2\n", "Radix_Up 2\nQueue_Up 100\n")
+        .replace("Tier 1\n", "Tier 1\nQueue_Down 50\n");
     let all = imported(PLAIN, Some(&queues)).unwrap();
     let buffer = "buffer = { kind = \"per-port\", size = { tier-0 = \"off\", tier-1 = \"off\", others = \"auto\" }, \
                   packets = { tier-0 = 100, tier-1 = 50 } }";
@@ -164,22 +212,40 @@ const TWO_TIERS: &str = "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_G
 
 #[test]
 fn tiers_become_switches_and_links() {
-    let json =
-        |topology: &str| imported(PLAIN, Some(topology)).map(|all| all.files[2].1.clone()).map_err(|e| e.to_string());
+    let json = |topology: &str| {
+        imported(PLAIN, Some(topology)).map(|all| all.files[2].1.clone()).map_err(|e| e.to_string())
+    };
     let text = json(TWO_TIERS).unwrap();
     let list: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((list["hosts"].as_u64(), list["links"].as_array().unwrap().len()), (Some(16), 16 + 8));
-    assert_eq!(list["links"][5].to_string(), r#"{"a":"host5","b":"tor1","delay":"1150ns","rate":"100Gbps"}"#);
-    assert_eq!(list["links"][16].to_string(), r#"{"a":"tor0","b":"agg0","delay":"650ns","rate":"100Gbps"}"#);
+    assert_eq!(
+        (list["hosts"].as_u64(), list["links"].as_array().unwrap().len()),
+        (Some(16), 16 + 8)
+    );
+    assert_eq!(
+        list["links"][5].to_string(),
+        r#"{"a":"host5","b":"tor1","delay":"1150ns","rate":"100Gbps"}"#
+    );
+    assert_eq!(
+        list["links"][16].to_string(),
+        r#"{"a":"tor0","b":"agg0","delay":"650ns","rate":"100Gbps"}"#
+    );
     // Bundles are parallel links.
-    let bundled =
-        TWO_TIERS.replace("Radix_Down 4\nDownlink_Latency_ns 500", "Radix_Down 8\nBundle 2\nDownlink_Latency_ns 500");
+    let bundled = TWO_TIERS.replace(
+        "Radix_Down 4\nDownlink_Latency_ns 500",
+        "Radix_Down 8\nBundle 2\nDownlink_Latency_ns 500",
+    );
     let list: serde_json::Value = serde_json::from_str(&json(&bundled).unwrap()).unwrap();
-    assert_eq!((list["switches"].as_array().unwrap().len(), list["links"].as_array().unwrap().len()), (5, 16 + 8));
+    assert_eq!(
+        (list["switches"].as_array().unwrap().len(), list["links"].as_array().unwrap().len()),
+        (5, 16 + 8)
+    );
     assert_eq!(list["links"][16], list["links"][17]);
     let cases = [
         (TWO_TIERS.replace("Radix_Up 2\n", ""), "x.topo:4: tier 0 needs radix_up"),
-        (TWO_TIERS.replace("Nodes 16", "Nodes 32"), "x.topo:1: 32 nodes, and the connection matrix has 16"),
+        (
+            TWO_TIERS.replace("Nodes 16", "Nodes 32"),
+            "x.topo:1: 32 nodes, and the connection matrix has 16",
+        ),
         (
             TWO_TIERS.replace("Oversubscribed 2\n", ""),
             "x.topo:4: tier 0 is not 1-fold oversubscribed: 400 Gb/s down, 200 up",
@@ -188,7 +254,10 @@ fn tiers_become_switches_and_links() {
             TWO_TIERS.replace("Radix_Up 2", "Radix_Upp 2"),
             "x.topo:4: tier 0 needs radix_up; is \"Radix_Upp\" in line 7 meant as it?",
         ),
-        (TWO_TIERS.replace("Radix_Up 2", "Radix_Up x"), "x.topo:7: Radix_Up: \"x\" is not a whole number"),
+        (
+            TWO_TIERS.replace("Radix_Up 2", "Radix_Up x"),
+            "x.topo:7: Radix_Up: \"x\" is not a whole number",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(json(&text).unwrap_err(), expected);
@@ -199,16 +268,27 @@ fn tiers_become_switches_and_links() {
 #[test]
 fn three_tiers_are_a_fat_tree() {
     let tier = |number: u32, down: u32, up: &str| {
-        format!("Tier {number}\nDownlink_speed_Gbps 10\nRadix_Down {down}\n{up}Downlink_Latency_ns 1000\n")
+        format!(
+            "Tier {number}\nDownlink_speed_Gbps 10\nRadix_Down {down}\n{up}Downlink_Latency_ns 1000\n"
+        )
     };
     let up = "Radix_Up 2\n";
-    let topology = format!("Nodes 16\nTiers 3\nPodsize 4\n{}{}{}", tier(0, 2, up), tier(1, 2, up), tier(2, 4, ""));
+    let topology = format!(
+        "Nodes 16\nTiers 3\nPodsize 4\n{}{}{}",
+        tier(0, 2, up),
+        tier(1, 2, up),
+        tier(2, 4, "")
+    );
     let all = imported(PLAIN, Some(&topology)).unwrap();
     let list: serde_json::Value = serde_json::from_str(&all.files[2].1).unwrap();
     assert_eq!(list["switches"].as_array().unwrap().len(), 8 + 8 + 4);
     let links = list["links"].as_array().unwrap();
     let of = |agg: &str| {
-        links.iter().filter(|link| link["a"] == agg).map(|link| link["b"].as_str().unwrap()).collect::<Vec<_>>()
+        links
+            .iter()
+            .filter(|link| link["a"] == agg)
+            .map(|link| link["b"].as_str().unwrap())
+            .collect::<Vec<_>>()
     };
     assert_eq!(
         (of("agg0"), of("agg1"), of("agg2")),

@@ -40,7 +40,8 @@ const KEYS: [&str; 9] = [
     "queue_down",
 ];
 /// What they are where they are not given; `None`: they must be.
-const DEFAULTS: [Option<u64>; 9] = [None, None, None, None, Some(0), Some(1), Some(1), Some(0), Some(0)];
+const DEFAULTS: [Option<u64>; 9] =
+    [None, None, None, None, Some(0), Some(1), Some(1), Some(0), Some(0)];
 const SPEED: usize = 0;
 const DOWN: usize = 1;
 const UP: usize = 2;
@@ -55,7 +56,9 @@ pub(super) fn default_fat_tree(matrix: &Matrix) -> Result<u64> {
     let nodes = u64::from(matrix.nodes);
     let k = (2u64..=512).step_by(2).find(|k| k * k * k / 4 == nodes);
     k.ok_or_else(|| {
-        let text = format!("{nodes} nodes are no fat tree (k³/4: 16, 54, 128, …); give its topology by --topology");
+        let text = format!(
+            "{nodes} nodes are no fat tree (k³/4: 16, 54, 128, …); give its topology by --topology"
+        );
         matrix.file.wrong(matrix.nodes_line, text)
     })
 }
@@ -99,12 +102,23 @@ impl Fabric {
             Which::Core => tree.pods,
         };
         if failure.link >= links {
-            return wrong(format!("{name}{} has no link {} of {links}", failure.switch, failure.link));
+            return wrong(format!(
+                "{name}{} has no link {} of {links}",
+                failure.switch, failure.link
+            ));
         }
         let other = match failure.tier {
-            Which::Tor => format!("agg{}", failure.switch / tree.leaves * tree.aggregations + failure.link),
-            Which::Agg => format!("core{}", failure.switch % tree.aggregations + tree.aggregations * failure.link),
-            Which::Core => format!("agg{}", failure.link * tree.aggregations + failure.switch % tree.aggregations),
+            Which::Tor => {
+                format!("agg{}", failure.switch / tree.leaves * tree.aggregations + failure.link)
+            }
+            Which::Agg => format!(
+                "core{}",
+                failure.switch % tree.aggregations + tree.aggregations * failure.link
+            ),
+            Which::Core => format!(
+                "agg{}",
+                failure.link * tree.aggregations + failure.switch % tree.aggregations
+            ),
         };
         let own = format!("{name}{}", failure.switch);
         let numbers = self.network.numbers();
@@ -126,16 +140,21 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
     let mut current: Option<usize> = None;
     for (line, words) in source.lines() {
         let key = words[0].to_lowercase();
-        let is_known = KEYS.contains(&key.as_str()) || ["nodes", "tiers", "podsize", "tier"].contains(&key.as_str());
+        let is_known = KEYS.contains(&key.as_str())
+            || ["nodes", "tiers", "podsize", "tier"].contains(&key.as_str());
         let value = match words[..] {
             [_, value] if is_known => source.whole((line, value), words[0])?,
-            _ if is_known => return Err(source.wrong(line, format!("expected `{} NUMBER`", words[0]))),
+            _ if is_known => {
+                return Err(source.wrong(line, format!("expected `{} NUMBER`", words[0])));
+            }
             _ => 0,
         };
         let place = ["nodes", "tiers", "podsize"].into_iter().position(|name| name == key);
         match (key.as_str(), place, current) {
             ("tier", ..) if value > 2 => {
-                return Err(source.wrong(line, format!("there is no tier {value}; they are 0 to 2")));
+                return Err(
+                    source.wrong(line, format!("there is no tier {value}; they are 0 to 2"))
+                );
             }
             ("tier", ..) => {
                 current = Some(value as usize);
@@ -145,7 +164,8 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
             (_, None, current) => {
                 let Some(at) = KEYS.iter().position(|name| *name == key) else {
                     let near = millpond_scenario::nearest(&key, KEYS);
-                    let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                    let help =
+                        near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
                     imported.told.push(Told {
                         place: format!("{}:{line}", source.name),
                         text: words.join(" "),
@@ -154,16 +174,20 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
                     strange.push((line, words[0].to_string()));
                     continue;
                 };
-                let tier =
-                    current.ok_or_else(|| source.wrong(line, format!("{} belongs below a line `Tier N`", words[0])))?;
+                let tier = current.ok_or_else(|| {
+                    source.wrong(line, format!("{} belongs below a line `Tier N`", words[0]))
+                })?;
                 if tiers[tier].set.iter().any(|set| set.key == at) {
-                    return Err(source.wrong(line, format!("{} is given twice for tier {tier}", words[0])));
+                    return Err(
+                        source.wrong(line, format!("{} is given twice for tier {tier}", words[0]))
+                    );
                 }
                 tiers[tier].set.push(Setting { key: at, value, line });
             }
         }
     }
-    let tree = Tree::new(source, header, tiers.clone(), nodes).map_err(|error| hinted(error, &strange))?;
+    let tree =
+        Tree::new(source, header, tiers.clone(), nodes).map_err(|error| hinted(error, &strange))?;
     let network = tree.network();
     imported.facts.push(network.fact());
     let buffer = buffer(source, &tiers[..tree.tiers.len()], imported);
@@ -173,10 +197,13 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
 /// An error about a key that is missing, with a key that was perhaps meant as it.
 fn hinted(error: Error, strange: &[(usize, String)]) -> Error {
     let Error::Wrong { file, line, message } = error else { return error };
-    let near =
-        |word: &str| KEYS.into_iter().find(|key| millpond_scenario::nearest(&word.to_lowercase(), [*key]).is_some());
-    let meant =
-        strange.iter().find_map(|(line, word)| near(word).filter(|key| message.contains(key)).map(|_| (line, word)));
+    let near = |word: &str| {
+        KEYS.into_iter()
+            .find(|key| millpond_scenario::nearest(&word.to_lowercase(), [*key]).is_some())
+    };
+    let meant = strange.iter().find_map(|(line, word)| {
+        near(word).filter(|key| message.contains(key)).map(|_| (line, word))
+    });
     let message = match meant {
         Some((line, word)) => format!("{message}; is {word:?} in line {line} meant as it?"),
         None => message,
@@ -188,12 +215,15 @@ fn hinted(error: Error, strange: &[(usize, String)]) -> Error {
 fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<String> {
     let mut sizes: Vec<(usize, u64)> = Vec::new();
     for (at, tier) in tiers.iter().enumerate() {
-        let own: Vec<&Setting> = tier.set.iter().filter(|set| QUEUES.contains(&set.key) && set.value > 0).collect();
+        let own: Vec<&Setting> =
+            tier.set.iter().filter(|set| QUEUES.contains(&set.key) && set.value > 0).collect();
         let Some(first) = own.first() else { continue };
         let alike = own.iter().all(|set| set.value == first.value);
         for set in &own {
             let fate = match alike {
-                true => Fate::Becomes(format!("switch.buffer.packets of tier {at}, at all its ports")),
+                true => {
+                    Fate::Becomes(format!("switch.buffer.packets of tier {at}, at all its ports"))
+                }
                 false => Fate::Missing(format!(
                     "the ports of a tier have queues of one size here: {} packets up and down",
                     first.value
@@ -204,8 +234,10 @@ fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<St
         }
         sizes.push((at, first.value));
     }
-    let names: Vec<String> = sizes.iter().map(|(tier, packets)| format!("tier-{tier} = {packets}")).collect();
-    let offs: Vec<String> = sizes.iter().map(|(tier, _)| format!("tier-{tier} = \"off\"")).collect();
+    let names: Vec<String> =
+        sizes.iter().map(|(tier, packets)| format!("tier-{tier} = {packets}")).collect();
+    let offs: Vec<String> =
+        sizes.iter().map(|(tier, _)| format!("tier-{tier} = \"off\"")).collect();
     (!names.is_empty()).then(|| {
         let (packets, size) = (names.join(", "), offs.join(", "));
         format!("buffer = {{ kind = \"per-port\", size = {{ {size}, others = \"auto\" }}, packets = {{ {packets} }} }}")
@@ -224,13 +256,25 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(source: &Source, header: [Option<(usize, u64)>; 3], all: Vec<Tier>, nodes: u32) -> Result<Tree> {
-        let said =
-            |at: usize, name: &str| header[at].ok_or_else(|| source.wrong(1, format!("there is no line `{name} N`")));
+    fn new(
+        source: &Source,
+        header: [Option<(usize, u64)>; 3],
+        all: Vec<Tier>,
+        nodes: u32,
+    ) -> Result<Tree> {
+        let said = |at: usize, name: &str| {
+            header[at].ok_or_else(|| source.wrong(1, format!("there is no line `{name} N`")))
+        };
         let ((nodes_line, hosts), (tiers_line, count), (pod_line, pod)) =
             (said(0, "Nodes")?, said(1, "Tiers")?, said(2, "Podsize")?);
-        let fits = |line: usize, is: bool, text: String| if is { Ok(()) } else { Err(source.wrong(line, text)) };
-        fits(nodes_line, hosts == u64::from(nodes), format!("{hosts} nodes, and the connection matrix has {nodes}"))?;
+        let fits = |line: usize, is: bool, text: String| {
+            if is { Ok(()) } else { Err(source.wrong(line, text)) }
+        };
+        fits(
+            nodes_line,
+            hosts == u64::from(nodes),
+            format!("{hosts} nodes, and the connection matrix has {nodes}"),
+        )?;
         fits(tiers_line, (2..=3).contains(&count), format!("{count} tiers; 2 and 3 are known"))?;
         let mut tiers = Vec::new();
         for (at, tier) in all.iter().enumerate().take(count as usize) {
@@ -240,10 +284,11 @@ impl Tree {
                 let given = tier.set.iter().find(|set| set.key == key).map(|set| set.value);
                 let is_top = at + 1 == count as usize;
                 let default = DEFAULTS[key].or((key == UP && is_top).then_some(0));
-                *number = given
-                    .or(default)
-                    .ok_or_else(|| source.wrong(tier.line, format!("tier {at} needs {}", KEYS[key])))?;
-                let may_be_zero = key == SWITCH || key == LATENCY || QUEUES.contains(&key) || key == UP && is_top;
+                *number = given.or(default).ok_or_else(|| {
+                    source.wrong(tier.line, format!("tier {at} needs {}", KEYS[key]))
+                })?;
+                let may_be_zero =
+                    key == SWITCH || key == LATENCY || QUEUES.contains(&key) || key == UP && is_top;
                 let least = u64::from(!may_be_zero);
                 fits(tier.line, *number >= least, format!("tier {at}: {} is {number}", KEYS[key]))?;
             }
@@ -258,8 +303,16 @@ impl Tree {
         let leaves = if count == 2 { hosts / tiers[0][DOWN] } else { pod / tiers[0][DOWN] };
         for (lower, upper) in (0..tiers.len()).zip(1..tiers.len()) {
             let ([down, up], line) = ([DOWN, UP].map(|key| tiers[lower][key]), all[lower].line);
-            divides(line, up, tiers[upper][BUNDLE], &format!("tier {lower}'s links up are not whole bundles"))?;
-            let (below, above) = (down * tiers[lower][SPEED], up * tiers[upper][SPEED] * tiers[lower][OVERSUBSCRIBED]);
+            divides(
+                line,
+                up,
+                tiers[upper][BUNDLE],
+                &format!("tier {lower}'s links up are not whole bundles"),
+            )?;
+            let (below, above) = (
+                down * tiers[lower][SPEED],
+                up * tiers[upper][SPEED] * tiers[lower][OVERSUBSCRIBED],
+            );
             let text = format!(
                 "tier {lower} is not {}-fold oversubscribed: {below} Gb/s down, {} up",
                 tiers[lower][OVERSUBSCRIBED],
@@ -267,7 +320,11 @@ impl Tree {
             );
             fits(line, below == above, text)?;
         }
-        fits(all[0].line, tiers[0][BUNDLE] == 1, "hosts have one link: tier 0 has no bundles".into())?;
+        fits(
+            all[0].line,
+            tiers[0][BUNDLE] == 1,
+            "hosts have one link: tier 0 has no bundles".into(),
+        )?;
         let aggregations = tiers[0][UP] / tiers[1][BUNDLE];
         let asked = leaves * tiers[1][BUNDLE];
         fits(
@@ -290,7 +347,10 @@ impl Tree {
     fn network(&self) -> Network {
         let (tors, aggs) = (self.pods * self.leaves, self.pods * self.aggregations);
         let hosts = tors * self.tiers[0][DOWN];
-        let mut network = Network { hosts: (0..hosts as u32).map(|host| (host, host)).collect(), ..Network::default() };
+        let mut network = Network {
+            hosts: (0..hosts as u32).map(|host| (host, host)).collect(),
+            ..Network::default()
+        };
         let names = [("tor", tors), ("agg", aggs), ("core", self.cores)];
         let mut first = hosts;
         let mut begins = Vec::new();

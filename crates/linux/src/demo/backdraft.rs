@@ -6,8 +6,8 @@
 //! of requests open, and the fast one now and then: the *victim*. Arms differ in the keys `queue`
 //! and `overlay`, and in how much may wait: a ring of `ring` bytes, or flow queues of `memory`.
 //!
-//! Follows Backdraft (NSDI 2022) in what is compared. Its hosts have 100 Gb/s and cores of their own;
-//! here all of them share the cores of one machine.
+//! Follows Backdraft (NSDI 2022) in what is compared. Its hosts have 100 Gb/s and cores of their
+//! own; here all of them share the cores of one machine.
 //!
 //! Invariant: arms have their turns by repetition, and whatever happens, threads, sockets and
 //! namespaces are gone at the end.
@@ -197,7 +197,11 @@ impl Plan {
     fn shared(&self, arm: Arm, folder: &Path, name: &str) -> String {
         let queue = match arm {
             Arm::Alone | Arm::Full => {
-                format!("queue = \"flow-queues\"\nqueue-memory = {}\nheadroom = {}", self.memory, self.memory / 2)
+                format!(
+                    "queue = \"flow-queues\"\nqueue-memory = {}\nheadroom = {}",
+                    self.memory,
+                    self.memory / 2
+                )
             }
             Arm::Lossy => format!("queue = \"lossy\"\nqueue-memory = {}", self.ring),
             Arm::Backpressure => format!("queue = \"backpressure\"\nqueue-memory = {}", self.ring),
@@ -208,19 +212,38 @@ impl Plan {
         )
     }
     /// Namespaces joined in a star, and the switches' files: the receiving host's first.
-    fn texts(&self, arm: Arm, folder: &Path, namespaces: &Namespaces) -> Result<Vec<String>, port::Error> {
+    fn texts(
+        &self,
+        arm: Arm,
+        folder: &Path,
+        namespaces: &Namespaces,
+    ) -> Result<Vec<String>, port::Error> {
         let key = folder.join("key");
         std::fs::write(&key, "of this demo alone\n").map_err(|e| failed(&e))?;
-        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).map_err(|e| failed(&e))?;
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600))
+            .map_err(|e| failed(&e))?;
         let overlay = matches!(arm, Arm::Alone | Arm::Full);
-        let peer = |name: &str| format!("[[peer]]\nname = \"{name}\"\nkey = {key:?}\noverlay = {overlay}\n");
+        let peer = |name: &str| {
+            format!("[[peer]]\nname = \"{name}\"\nkey = {key:?}\noverlay = {overlay}\n")
+        };
         let mut texts = vec![self.shared(arm, folder, "slow") + &self.shared(arm, folder, "fast")];
         for host in 1..=self.hosts {
             let (here, there) = (namespaces.name(host), namespaces.name(0));
             let (near, far) = (format!("mph{host}"), format!("mpr{host}"));
-            ip(&["-n", there, "link", "add", &far, "type", "veth", "peer", "name", &near, "netns", here])?;
+            ip(&[
+                "-n", there, "link", "add", &far, "type", "veth", "peer", "name", &near, "netns",
+                here,
+            ])?;
             for (network, device, end) in [(there, &far, 2), (here, &near, 1)] {
-                ip(&["-n", network, "addr", "add", &format!("10.79.{host}.{end}/24"), "dev", device])?;
+                ip(&[
+                    "-n",
+                    network,
+                    "addr",
+                    "add",
+                    &format!("10.79.{host}.{end}/24"),
+                    "dev",
+                    device,
+                ])?;
                 ip(&["-n", network, "link", "set", device, "mtu", "1600", "up"])?;
             }
             let path = |name: &str, network: &str, [local, remote]: [u8; 2]| {
@@ -231,8 +254,9 @@ impl Plan {
             };
             let name = format!("host{host}");
             texts[0] += &(path(&name, there, [2, 1]) + &peer(&name));
-            let ports =
-                ["asks-slow", "asks-fast"].map(|what| self.shared(arm, folder, &format!("{what}{host}"))).concat();
+            let ports = ["asks-slow", "asks-fast"]
+                .map(|what| self.shared(arm, folder, &format!("{what}{host}")))
+                .concat();
             texts.push(ports + &path("receiver", here, [1, 2]) + &peer("receiver"));
         }
         Ok(texts)
@@ -240,10 +264,12 @@ impl Plan {
 
     fn run(&self, arm: Arm, window: usize, repetition: usize) -> Result<Run, port::Error> {
         let namespaces = Namespaces::new(self.hosts + 1)?;
-        let folder = std::env::temp_dir().join(format!("millpond-demo-backdraft-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("millpond-demo-backdraft-{}", std::process::id()));
         std::fs::create_dir(&folder).map_err(|e| failed(&e))?;
         let folder = Folder(folder);
-        std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o700)).map_err(|e| failed(&e))?;
+        std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o700))
+            .map_err(|e| failed(&e))?;
         let texts = self.texts(arm, &folder.0, &namespaces)?;
         let names: Vec<String> = (0..texts.len()).map(|host| format!("switch{host}")).collect();
         let switches: Vec<Running> = names
@@ -251,7 +277,9 @@ impl Plan {
             .zip(&texts)
             .map(|(name, text)| Running::new(&folder.0, name, text))
             .collect::<Result<_, _>>()?;
-        let attach = |name: String| Port::attach(folder.0.join(format!("{name}.sock"))).map_err(|e| failed(&e));
+        let attach = |name: String| {
+            Port::attach(folder.0.join(format!("{name}.sock"))).map_err(|e| failed(&e))
+        };
         let mut servers = vec![
             Server::new(attach("slow".into())?, SLOW, self.work),
             Server::new(attach("fast".into())?, FAST, Duration::ZERO),
@@ -263,7 +291,10 @@ impl Plan {
             clients.push(Client::new(port, [own, FAST], 4, self.gap, REQUEST).with_rto(self.rto));
             let port = attach(format!("asks-slow{host}"))?;
             let window = if arm == Arm::Alone { 0 } else { window };
-            clients.push(Client::new(port, [own + 1, SLOW], window, Duration::ZERO, REQUEST).with_rto(self.rto));
+            clients.push(
+                Client::new(port, [own + 1, SLOW], window, Duration::ZERO, REQUEST)
+                    .with_rto(self.rto),
+            );
         }
 
         let (phase, found) = (AtomicU8::new(SEEKS), AtomicU8::new(0));
@@ -272,10 +303,14 @@ impl Plan {
             for server in servers.drain(..) {
                 scope.spawn(move || serve(server, phase));
             }
-            let asking: Vec<_> =
-                clients.drain(..).map(|client| scope.spawn(move || ask(client, phase, found))).collect();
+            let asking: Vec<_> = clients
+                .drain(..)
+                .map(|client| scope.spawn(move || ask(client, phase, found)))
+                .collect();
             let begun = Instant::now();
-            while usize::from(found.load(Ordering::Relaxed)) < asking.len() && begun.elapsed() < PATIENCE {
+            while usize::from(found.load(Ordering::Relaxed)) < asking.len()
+                && begun.elapsed() < PATIENCE
+            {
                 std::thread::sleep(Duration::from_millis(5));
             }
             let is_complete = usize::from(found.load(Ordering::Relaxed)) == asking.len();
@@ -289,9 +324,14 @@ impl Plan {
                 let after = readings()?;
                 Ok((before, after))
             };
-            let counted = if is_complete { during() } else { Err(failed(&"applications do not hear each other")) };
+            let counted = if is_complete {
+                during()
+            } else {
+                Err(failed(&"applications do not hear each other"))
+            };
             phase.store(ENDS, Ordering::Relaxed);
-            let measured: Vec<Measured> = asking.into_iter().filter_map(|thread| thread.join().ok()).collect();
+            let measured: Vec<Measured> =
+                asking.into_iter().filter_map(|thread| thread.join().ok()).collect();
             let (before, after) = counted?;
             Ok(self.summary(arm, window, repetition, &measured, [&before, &after]))
         })
@@ -306,7 +346,8 @@ impl Plan {
         [before, after]: [&[Reading]; 2],
     ) -> Run {
         let of = |which: usize| measured.iter().skip(which).step_by(2);
-        let [answered, sent] = [of(1).map(|m| m.answered).sum::<u64>(), of(1).map(|m| m.sent).sum::<u64>()];
+        let [answered, sent] =
+            [of(1).map(|m| m.answered).sum::<u64>(), of(1).map(|m| m.sent).sum::<u64>()];
         let overlay = |readings: &[Reading]| -> u64 {
             readings[0].peers.iter().filter_map(|peer| Some(peer.overlay.as_ref()?.said[0])).sum()
         };
@@ -322,8 +363,14 @@ impl Plan {
             drops: drops(after).saturating_sub(drops(before)),
             victim: percentiles(of(0)),
             slow: percentiles(of(1)),
-            goodput_mbps: (answered * REQUEST as u64 * 8) as f64 / self.duration.as_secs_f64() / 1e6,
-            sent_over_delivered: if answered > 0 { sent as f64 / answered as f64 } else { f64::NAN },
+            goodput_mbps: (answered * REQUEST as u64 * 8) as f64
+                / self.duration.as_secs_f64()
+                / 1e6,
+            sent_over_delivered: if answered > 0 {
+                sent as f64 / answered as f64
+            } else {
+                f64::NAN
+            },
             peak_bytes: shared.map(|shared| shared.peak_bytes).sum(),
             pauses: pauses(after).saturating_sub(pauses(before)),
         }
@@ -335,7 +382,8 @@ fn drops(readings: &[Reading]) -> u64 {
     let of = |reading: &Reading| -> u64 {
         let ports = reading.ports.iter().flat_map(|port| port.counters.dropped.values());
         let paths = reading.paths.iter().flat_map(|path| path.counters.dropped.values());
-        let held = reading.peers.iter().filter_map(|peer| Some(peer.overlay.as_ref()?.lost)).sum::<u64>();
+        let held =
+            reading.peers.iter().filter_map(|peer| Some(peer.overlay.as_ref()?.lost)).sum::<u64>();
         ports.chain(paths).chain(reading.edge.dropped.values()).sum::<u64>() + held
     };
     readings.iter().map(of).sum()
@@ -383,7 +431,11 @@ fn ask(mut client: Client, phase: &AtomicU8, found: &AtomicU8) -> Measured {
 }
 
 /// Runs all arms in turn. `stop` ends it early, with the runs so far.
-pub fn demo(plan: &Plan, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&Run)) -> Result<Report, port::Error> {
+pub fn demo(
+    plan: &Plan,
+    stop: &dyn Fn() -> bool,
+    say: &mut dyn FnMut(&Run),
+) -> Result<Report, port::Error> {
     let mut runs = Vec::new();
     for repetition in 0..plan.repetitions {
         for &window in &plan.windows {
@@ -415,11 +467,14 @@ impl Report {
         let mut out = String::new();
         for window in self.windows() {
             let _ = writeln!(out, "window {window}; times in us");
-            let heads =
-                ["drops", "victim50", "99", "99.9", "slow50", "99", "99.9", "Mb/s", "sent/", "peak KB", "pauses"];
+            let heads = [
+                "drops", "victim50", "99", "99.9", "slow50", "99", "99.9", "Mb/s", "sent/",
+                "peak KB", "pauses",
+            ];
             let row = |name: &str, cells: [String; 11]| {
                 let widths = [6, 8, 7, 7, 7, 7, 7, 5, 5, 7, 6];
-                let cells = cells.iter().zip(widths).map(|(cell, width)| format!(" {cell:>width$}"));
+                let cells =
+                    cells.iter().zip(widths).map(|(cell, width)| format!(" {cell:>width$}"));
                 format!("{name:<12}{}", cells.collect::<String>())
             };
             let _ = writeln!(out, "{}", row("", heads.map(str::to_string)));
@@ -454,15 +509,24 @@ impl Report {
     fn expected(&self) -> Vec<(String, f64, bool)> {
         let full = self.runs.iter().filter(|run| run.arm == Arm::Full);
         let drops = full.map(|run| run.drops as f64).fold(f64::NAN, f64::max);
-        let mut all = vec![("frames dropped with flow queues and overlay, at most 0".to_string(), drops, drops == 0.0)];
-        let worst = |ratio: &dyn Fn(usize) -> f64| self.windows().into_iter().map(ratio).fold(f64::NAN, f64::max);
+        let mut all = vec![(
+            "frames dropped with flow queues and overlay, at most 0".to_string(),
+            drops,
+            drops == 0.0,
+        )];
+        let worst = |ratio: &dyn Fn(usize) -> f64| {
+            self.windows().into_iter().map(ratio).fold(f64::NAN, f64::max)
+        };
         let p99 = |r: &Run| r.victim.p99;
         let victim = worst(&|w| self.of(Arm::Full, w, p99) / self.of(Arm::Alone, w, p99));
-        let what = format!("victim's p99, full over alone, at the worst window at most {VICTIM_MOST}");
+        let what =
+            format!("victim's p99, full over alone, at the worst window at most {VICTIM_MOST}");
         all.push((what, victim, victim <= VICTIM_MOST));
         let p99 = |r: &Run| r.slow.p99;
         let lossy = worst(&|w| self.of(Arm::Lossy, w, p99) / self.of(Arm::Full, w, p99));
-        let what = format!("slow application's p99, lossy over full, at the worst window at least {LOSSY_LEAST}");
+        let what = format!(
+            "slow application's p99, lossy over full, at the worst window at least {LOSSY_LEAST}"
+        );
         all.push((what, lossy, lossy >= LOSSY_LEAST));
         all
     }

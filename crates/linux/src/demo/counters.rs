@@ -27,7 +27,9 @@ impl Counters {
         let lines: Vec<&str> = text.lines().collect();
         for pair in lines.chunks(2) {
             let [names, values] = pair else { continue };
-            let (Some((group, names)), Some((_, values))) = (names.split_once(':'), values.split_once(':')) else {
+            let (Some((group, names)), Some((_, values))) =
+                (names.split_once(':'), values.split_once(':'))
+            else {
                 continue;
             };
             for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
@@ -43,8 +45,8 @@ impl Counters {
     }
 }
 
-/// What this process has used of the processors, its kernel's work for it included. Work that the kernel moves to threads of
-/// its own (ksoftirqd) is not in it.
+/// What this process has used of the processors, its kernel's work for it included. Work that the
+/// kernel moves to threads of its own (ksoftirqd) is not in it.
 pub fn processor_time() -> Duration {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     // Nanoseconds on a processor, of each thread; finer than the ticks of /proc/self/stat.
@@ -72,7 +74,10 @@ mod tests {
     #[test]
     fn work_takes_time() {
         // Threads of other tests end meanwhile, and take theirs with them; this one does not.
-        let own = || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap();
+        let own = || {
+            Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
+                .unwrap()
+        };
         let before = own();
         while own() < before + Duration::from_millis(60) {}
         // What the kernel tells of threads is as old as its last tick.

@@ -1,6 +1,8 @@
-//! Paths from one edge to another: each has a rate, a delay and a queue, and keeps its packets in order.
+//! Paths from one edge to another: each has a rate, a delay and a queue, and keeps its packets in
+//! order.
 //!
-//! Invariant: a packet leaves its path at the time that rate and delay say, and carries that time, however late it is looked at.
+//! Invariant: a packet leaves its path at the time that rate and delay say, and carries that time,
+//! however late it is looked at.
 
 use crate::edge::{Carrier, Packet};
 use crate::encapsulation::{self, Encapsulation};
@@ -45,7 +47,11 @@ pub struct Fabric {
 impl Fabric {
     /// With these paths; a label is a path's place.
     pub fn new(paths: &[PathSettings]) -> Fabric {
-        let path = |s: &PathSettings| Path { settings: *s, busy_until: Time::ZERO, packets: VecDeque::new() };
+        let path = |s: &PathSettings| Path {
+            settings: *s,
+            busy_until: Time::ZERO,
+            packets: VecDeque::new(),
+        };
         Fabric { paths: paths.iter().map(path).collect(), dropped: 0 }
     }
     fn earliest(&self) -> Option<(Time, usize)> {
@@ -64,7 +70,10 @@ impl Fabric {
     }
     /// Ends all that travels.
     pub fn clear(&mut self, buffers: &mut Buffers) {
-        self.paths.iter_mut().flat_map(|p| p.packets.drain(..)).for_each(|mut t| t.packet.end(buffers));
+        self.paths
+            .iter_mut()
+            .flat_map(|p| p.packets.drain(..))
+            .for_each(|mut t| t.packet.end(buffers));
     }
 }
 
@@ -91,7 +100,8 @@ impl Carrier for Fabric {
                 continue;
             }
             let bits = (packet.length() + OVERHEAD) as u64 * 8;
-            let sent = path.busy_until.max(now) + Time::from_ps(bits * 1_000_000_000_000 / path.settings.rate.bps());
+            let sent = path.busy_until.max(now)
+                + Time::from_ps(bits * 1_000_000_000_000 / path.settings.rate.bps());
             path.busy_until = sent;
             path.packets.push_back(Traveller { at: sent + path.settings.delay, header, packet });
         }

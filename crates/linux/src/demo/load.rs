@@ -1,4 +1,5 @@
-//! The stream that is measured: one TCP connection from one namespace to the other, with the kernel's CUBIC.
+//! The stream that is measured: one TCP connection from one namespace to the other, with the
+//! kernel's CUBIC.
 //!
 //! Invariant: what is counted was read by the receiving application.
 
@@ -43,7 +44,12 @@ fn pace(socket: &TcpStream, rate: Rate) -> io::Result<()> {
 
 impl Load {
     /// From one namespace to an address in another. `pacing`: no faster than this.
-    pub fn start(from: &str, to: &str, address: SocketAddr, pacing: Option<Rate>) -> io::Result<Load> {
+    pub fn start(
+        from: &str,
+        to: &str,
+        address: SocketAddr,
+        pacing: Option<Rate>,
+    ) -> io::Result<Load> {
         let listener = namespace::within(Some(to), || TcpListener::bind(address))??;
         let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (ends, counts) = (stop.clone(), received.clone());
@@ -64,14 +70,20 @@ impl Load {
     pub fn end(self) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         // All of them end, whatever the first one says.
-        let results: Vec<io::Result<()>> =
-            self.threads.into_iter().map(|t| t.join().unwrap_or(Err(io::ErrorKind::Other.into()))).collect();
+        let results: Vec<io::Result<()>> = self
+            .threads
+            .into_iter()
+            .map(|t| t.join().unwrap_or(Err(io::ErrorKind::Other.into())))
+            .collect();
         results.into_iter().collect()
     }
 }
 
 fn is_patience(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
 }
 
 fn send(address: SocketAddr, pacing: Option<Rate>, stop: &AtomicBool) -> io::Result<()> {
@@ -95,7 +107,9 @@ fn receive(listener: &TcpListener, stop: &AtomicBool, received: &AtomicU64) -> i
     let mut socket = loop {
         match listener.accept() {
             Ok((socket, _)) => break socket,
-            Err(e) if is_patience(&e) && !stop.load(Ordering::Relaxed) => std::thread::sleep(Duration::from_millis(1)),
+            Err(e) if is_patience(&e) && !stop.load(Ordering::Relaxed) => {
+                std::thread::sleep(Duration::from_millis(1))
+            }
             Err(e) if is_patience(&e) => return Err(io::Error::other("no connection came about")),
             Err(e) => return Err(e),
         }

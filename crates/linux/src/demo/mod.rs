@@ -1,5 +1,6 @@
-//! `millpond switch demo`: one mechanism against what it replaces, between namespaces, with kernel TCP as it is. `presto` has a fabric of
-//! several paths in user space; `bridge` compares the plain switch with the kernel's bridge; `backdraft` has applications with shared memory.
+//! `millpond switch demo`: one mechanism against what it replaces, between namespaces, with kernel
+//! TCP as it is. `presto` has a fabric of several paths in user space; `bridge` compares the plain
+//! switch with the kernel's bridge; `backdraft` has applications with shared memory.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -13,11 +14,11 @@
 //! | `backdraft` | a fast and a slow application, and switches that drop, stop, or pause |
 //! | `presto` | Presto's arms, their runs in turn, and what came of them |
 //!
-//! Follows Presto (SIGCOMM 2015, section 5.2) in what is compared; the paths are four, in user space, and the sender's and receiver's
-//! kernels are one.
+//! Follows Presto (SIGCOMM 2015, section 5.2) in what is compared; the paths are four, in user
+//! space, and the sender's and receiver's kernels are one.
 //!
-//! Invariant: arms differ in what their names say and in nothing else; they run in turn, so what else the machine does meets
-//! all of them.
+//! Invariant: arms differ in what their names say and in nothing else; they run in turn, so what
+//! else the machine does meets all of them.
 
 pub mod backdraft;
 pub mod bridge;

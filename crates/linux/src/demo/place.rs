@@ -1,6 +1,7 @@
 //! The namespaces that a demo makes, and what is measured between them.
 //!
-//! Invariant: the namespaces and all in them are gone when the demo ends, whether it succeeds or not.
+//! Invariant: the namespaces and all in them are gone when the demo ends, whether it succeeds or
+//! not.
 
 use super::counters::{Counters, processor_time};
 use super::load::Load;
@@ -22,7 +23,8 @@ pub struct Namespaces(Vec<String>);
 /// Runs `ip`.
 pub fn ip(args: &[&str]) -> Result<(), port::Error> {
     let what = || format!("ip {}", args.join(" "));
-    let done = Command::new("ip").args(args).output().map_err(|e| port::Error::kernel(what(), e))?;
+    let done =
+        Command::new("ip").args(args).output().map_err(|e| port::Error::kernel(what(), e))?;
     match done.status.success() {
         true => Ok(()),
         false => {
@@ -54,7 +56,8 @@ impl Namespaces {
     pub fn set(&self, end: usize, key: &str, value: &str) -> Result<(), port::Error> {
         let name = self.name(end);
         let path = format!("/proc/sys/net/ipv4/{key}");
-        let written = namespace::within(Some(name), || std::fs::write(&path, value)).and_then(|done| done);
+        let written =
+            namespace::within(Some(name), || std::fs::write(&path, value)).and_then(|done| done);
         written.map_err(|e| port::Error::kernel(format!("setting {path} in {name}"), e))
     }
 }
@@ -84,7 +87,11 @@ pub struct Measured {
 }
 
 /// Sends from the first namespace to the second, and measures when the window has opened.
-pub fn measure(namespaces: &Namespaces, duration: Duration, pacing: Option<Rate>) -> std::io::Result<Measured> {
+pub fn measure(
+    namespaces: &Namespaces,
+    duration: Duration,
+    pacing: Option<Rate>,
+) -> std::io::Result<Measured> {
     let (a, b) = (namespaces.name(0), namespaces.name(1));
     let load = Load::start(a, b, (ADDRESSES[1], 7007).into(), pacing)?;
     let during = || -> std::io::Result<Measured> {
@@ -92,7 +99,8 @@ pub fn measure(namespaces: &Namespaces, duration: Duration, pacing: Option<Rate>
         let (sender, receiver) = (Counters::read(a)?, Counters::read(b)?);
         let (start, bytes, processor) = (Instant::now(), load.received(), processor_time());
         std::thread::sleep(duration);
-        let (bytes, processor) = (load.received() - bytes, processor_time().saturating_sub(processor));
+        let (bytes, processor) =
+            (load.received() - bytes, processor_time().saturating_sub(processor));
         let seconds = start.elapsed().as_secs_f64();
         let (sender_now, receiver_now) = (Counters::read(a)?, Counters::read(b)?);
         Ok(Measured {

@@ -1,10 +1,11 @@
 //! The arms, their runs in turn, and what came of them.
 //!
-//! Each run makes its own taps, switches and connection between the same two namespaces. What is measured begins a while after the
-//! connection, when its window has opened, and is told by medians over the repetitions; arms take turns, repetition by
-//! repetition.
+//! Each run makes its own taps, switches and connection between the same two namespaces. What is
+//! measured begins a while after the connection, when its window has opened, and is told by medians
+//! over the repetitions; arms take turns, repetition by repetition.
 //!
-//! Invariant: the namespaces and all in them are gone when the demo ends, whether it succeeds or not.
+//! Invariant: the namespaces and all in them are gone when the demo ends, whether it succeeds or
+//! not.
 
 use super::fabric::PathSettings;
 use super::place::{ADDRESSES, Namespaces, ip, measure, median};
@@ -13,7 +14,9 @@ use crate::namespace;
 use crate::port::tap::TapSettings;
 use crate::port::{self, Tap};
 use millpond_core::edge::flowcell::{Opening, Rule};
-use millpond_core::edge::gro::{Cause, Labels, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams};
+use millpond_core::edge::gro::{
+    Cause, Labels, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams,
+};
 use millpond_core::edge::schedule::Order;
 use millpond_core::{Rate, Time};
 use serde::Serialize;
@@ -26,8 +29,8 @@ use std::time::Duration;
 const THRESHOLD: u64 = 64 << 10;
 /// Packets a poll, at most: the kernel's NAPI weight.
 const BUDGET: usize = 64;
-/// The least delay that the receiver expects. A poll that pushes super-segments runs TCP for them and takes 100 us or more,
-/// which looks like reordering; this is no less than twice that.
+/// The least delay that the receiver expects. A poll that pushes super-segments runs TCP for them
+/// and takes 100 us or more, which looks like reordering; this is no less than twice that.
 const DELAY_MIN: Time = Time::from_us(250);
 
 /// What is compared.
@@ -50,8 +53,14 @@ pub enum Arm {
 
 impl Arm {
     /// All of them.
-    pub const ALL: [Arm; 6] =
-        [Arm::OnePath, Arm::Off, Arm::KernelGro, Arm::StockGro, Arm::StockGroLabels, Arm::PrestoGro];
+    pub const ALL: [Arm; 6] = [
+        Arm::OnePath,
+        Arm::Off,
+        Arm::KernelGro,
+        Arm::StockGro,
+        Arm::StockGroLabels,
+        Arm::PrestoGro,
+    ];
     /// As it is written.
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,12 +80,16 @@ impl Arm {
         let budget = BUDGET as u32;
         match self {
             Arm::Off | Arm::KernelGro => OffloadParams::None(NoOffloadParams {}),
-            Arm::OnePath | Arm::StockGro => {
-                OffloadParams::Stock(StockGroParams { budget, labels: Labels::Stripped, ..Default::default() })
-            }
-            Arm::StockGroLabels => {
-                OffloadParams::Stock(StockGroParams { budget, labels: Labels::Kept, ..Default::default() })
-            }
+            Arm::OnePath | Arm::StockGro => OffloadParams::Stock(StockGroParams {
+                budget,
+                labels: Labels::Stripped,
+                ..Default::default()
+            }),
+            Arm::StockGroLabels => OffloadParams::Stock(StockGroParams {
+                budget,
+                labels: Labels::Kept,
+                ..Default::default()
+            }),
             Arm::PrestoGro => OffloadParams::Presto(PrestoGroParams {
                 budget,
                 rules: Rules::Safe,
@@ -145,7 +158,8 @@ pub struct Run {
     pub out_of_order: u64,
     /// Segments that TCP was handed (InSegs), at the receiver.
     pub segments: u64,
-    /// Payload of what the receiving edge handed up, on average; of the kernel's GRO, of what TCP was handed.
+    /// Payload of what the receiving edge handed up, on average; of the kernel's GRO, of what TCP
+    /// was handed.
     pub segment_bytes: f64,
     /// Segments that were sent again (RetransSegs).
     pub retransmitted: u64,
@@ -177,7 +191,8 @@ fn tap(namespaces: &Namespaces, end: usize, napi: bool) -> Result<Tap, port::Err
     ip(&["-n", name, "addr", "add", &format!("{}/24", ADDRESSES[end]), "dev", device])?;
     ip(&["-n", name, "link", "set", device, "up"])?;
     if napi {
-        // Each frame that is written is a poll of its own; the kernel merges over polls only where these say so.
+        // Each frame that is written is a poll of its own; the kernel merges over polls only where
+        // these say so.
         let set = format!(
             "echo 200000 > /sys/class/net/{device}/gro_flush_timeout; echo 100 > /sys/class/net/{device}/napi_defer_hard_irqs"
         );
@@ -187,7 +202,11 @@ fn tap(namespaces: &Namespaces, end: usize, napi: bool) -> Result<Tap, port::Err
 }
 
 /// Runs the plan. `say` is told of each run; `stop` ends it early, with the runs so far.
-pub fn demo(plan: &Plan, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&Run)) -> Result<Report, port::Error> {
+pub fn demo(
+    plan: &Plan,
+    stop: &dyn Fn() -> bool,
+    say: &mut dyn FnMut(&Run),
+) -> Result<Report, port::Error> {
     let namespaces = Namespaces::new(2)?;
     let mut runs = Vec::new();
     for repetition in 0..plan.repetitions {
@@ -207,16 +226,25 @@ pub fn demo(plan: &Plan, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&Run)) -> 
 
 impl Plan {
     fn settings(&self) -> Vec<(&Time, &bool, &Option<Rate>)> {
-        let with_rack = self.skews.iter().flat_map(|skew| self.rack.iter().map(move |rack| (skew, rack)));
-        with_rack.flat_map(|(skew, rack)| self.pacing.iter().map(move |pacing| (skew, rack, pacing))).collect()
+        let with_rack =
+            self.skews.iter().flat_map(|skew| self.rack.iter().map(move |rack| (skew, rack)));
+        with_rack
+            .flat_map(|(skew, rack)| self.pacing.iter().map(move |pacing| (skew, rack, pacing)))
+            .collect()
     }
     fn paths(&self, arm: Arm, skew: Time) -> Vec<PathSettings> {
         match arm {
             Arm::OnePath => {
-                vec![PathSettings { rate: Rate(self.rate.bps() * self.paths as u64), delay: Time::ZERO }]
+                vec![PathSettings {
+                    rate: Rate(self.rate.bps() * self.paths as u64),
+                    delay: Time::ZERO,
+                }]
             }
             _ => {
-                let path = |i: usize| PathSettings { rate: self.rate, delay: Time::from_ps(skew.as_ps() * i as u64) };
+                let path = |i: usize| PathSettings {
+                    rate: self.rate,
+                    delay: Time::from_ps(skew.as_ps() * i as u64),
+                };
                 (0..self.paths).map(path).collect()
             }
         }
@@ -235,7 +263,8 @@ fn run(
     let failed = |what: &'static str| move |e: std::io::Error| port::Error::kernel(what, e);
     (0..2).try_for_each(|end| namespaces.set(end, "tcp_recovery", if rack { "1" } else { "0" }))?;
     let taps = [tap(namespaces, 0, false)?, tap(namespaces, 1, arm == Arm::KernelGro)?];
-    let rule = Rule { opening: Opening::Bytes(THRESHOLD), order: Order::RoundRobin, is_first: false };
+    let rule =
+        Rule { opening: Opening::Bytes(THRESHOLD), order: Order::RoundRobin, is_first: false };
     let mut world = World::new(taps, &plan.paths(arm, skew), rule, &arm.offload(), BUDGET)?;
     let stop = Arc::new(AtomicBool::new(false));
     let ends = stop.clone();
@@ -246,8 +275,9 @@ fn run(
     // Whatever fails from here on, the loop has to end.
     let measured = measure(namespaces, plan.duration, pacing);
     stop.store(true, Ordering::Relaxed);
-    let world =
-        moving.join().map_err(|_| port::Error::kernel("moving frames", std::io::Error::other("it panicked")))?;
+    let world = moving
+        .join()
+        .map_err(|_| port::Error::kernel("moving frames", std::io::Error::other("it panicked")))?;
     debug_assert_eq!(world.buffers_in_use(), 0, "a packet was lost, with its buffer");
     let m = measured.map_err(failed("the load"))?;
     let edge = world.offload();
@@ -340,7 +370,9 @@ impl Report {
 
     /// An arm's runs in one setting.
     fn of(&self, setting: Setting, arm: Arm) -> impl Iterator<Item = &Run> {
-        self.runs.iter().filter(move |r| r.arm == arm && (r.skew_us, r.rack, r.pacing_gbps) == setting)
+        self.runs
+            .iter()
+            .filter(move |r| r.arm == arm && (r.skew_us, r.rack, r.pacing_gbps) == setting)
     }
 
     /// What is expected of an unpaced run, and what was measured.
@@ -350,7 +382,11 @@ impl Report {
             (bound, above / below)
         };
         let is_judged = setting.2.is_none();
-        BOUNDS.iter().filter(move |_| is_judged).map(measured).filter(|(_, ratio)| ratio.is_finite())
+        BOUNDS
+            .iter()
+            .filter(move |_| is_judged)
+            .map(measured)
+            .filter(|(_, ratio)| ratio.is_finite())
     }
 
     /// How much of what is expected does not hold.
@@ -364,7 +400,11 @@ impl Report {
         let mut out = String::new();
         for (skew, rack, pacing) in self.settings() {
             let paced = pacing.map_or("unpaced".to_string(), |r| format!("paced at {r} Gb/s"));
-            let _ = writeln!(out, "skew {skew} us a path, RACK {}, {paced}", if rack { "on" } else { "off" });
+            let _ = writeln!(
+                out,
+                "skew {skew} us a path, RACK {}, {paced}",
+                if rack { "on" } else { "off" }
+            );
             let _ = writeln!(
                 out,
                 "{:<17} {:>4} {:>8} {:>10} {:>13} {:>9} {:>8} {:>9} {:>8} {:>10}",
@@ -403,7 +443,8 @@ impl Report {
                     true => format!("at most {}", bound.most),
                     false => format!("at least {}", bound.least),
                 };
-                let _ = writeln!(out, "  {holds}: {}: {ratio:.3} (expected: {expected})", bound.what);
+                let _ =
+                    writeln!(out, "  {holds}: {}: {ratio:.3} (expected: {expected})", bound.what);
             }
             let _ = writeln!(out);
         }

@@ -1,9 +1,10 @@
 //! Requests and answers over ports of shared memory, with a timeout that does not favour anybody.
 //!
 //! A client has a window of requests open. What is not answered in time is sent again: by RFC 6298
-//! (smoothed round trip and four deviations, no less than `rto`, doubled each time), the same in all
-//! arms. An answer tells which sending it is of, so each is a sample, as with TCP's timestamps. While its flow is paused a client's timers stand still, as a transport's do that
-//! knows of pauses. A server answers what it gets, and does not know what was sent again.
+//! (smoothed round trip and four deviations, no less than `rto`, doubled each time), the same in
+//! all arms. An answer tells which sending it is of, so each is a sample, as with TCP's timestamps.
+//! While its flow is paused a client's timers stand still, as a transport's do that knows of
+//! pauses. A server answers what it gets, and does not know what was sent again.
 //!
 //! Invariant: a request that is open at the end counts with its age.
 
@@ -109,7 +110,13 @@ pub struct Client {
 
 impl Client {
     /// At a port, asking a server.
-    pub fn new(port: Port, [own, server]: [Station; 2], window: usize, gap: Duration, length: usize) -> Client {
+    pub fn new(
+        port: Port,
+        [own, server]: [Station; 2],
+        window: usize,
+        gap: Duration,
+        length: usize,
+    ) -> Client {
         Client {
             port,
             own,
@@ -136,7 +143,9 @@ impl Client {
     pub fn hears(&mut self) -> bool {
         hello(&mut self.port, self.own);
         let count = self.port.recv(&mut self.frames);
-        self.frames[..count].iter().any(|frame| read(frame).is_some_and(|(from, _)| from == self.server))
+        self.frames[..count]
+            .iter()
+            .any(|frame| read(frame).is_some_and(|(from, _)| from == self.server))
     }
     /// What begins from now on counts.
     pub fn measure(&mut self) {
@@ -160,7 +169,9 @@ impl Client {
     fn sample(&mut self, time: Duration) {
         self.smoothed = Some(match self.smoothed {
             None => (time, time / 2),
-            Some((mean, deviation)) => ((7 * mean + time) / 8, (3 * deviation + mean.abs_diff(time)) / 4),
+            Some((mean, deviation)) => {
+                ((7 * mean + time) / 8, (3 * deviation + mean.abs_diff(time)) / 4)
+            }
         });
     }
     fn post(&mut self, number: u64, tries: u32) -> bool {
@@ -216,7 +227,11 @@ impl Client {
             }
         }
         let mut begun = 0;
-        while self.open.len() < self.window && now >= self.due && begun < BATCH && self.post(self.next, 0) {
+        while self.open.len() < self.window
+            && now >= self.due
+            && begun < BATCH
+            && self.post(self.next, 0)
+        {
             self.open.insert(self.next, Request { first: now, sent: now, last: now, tries: 0 });
             self.next += 1;
             self.due = self.due.max(now - self.gap) + self.gap;
@@ -262,7 +277,8 @@ impl Server {
             return Some(self.until - now);
         }
         let count = self.port.recv(&mut self.frames);
-        let requests = self.frames[..count].iter().filter_map(read).filter(|(_, number)| *number != HELLO);
+        let requests =
+            self.frames[..count].iter().filter_map(read).filter(|(_, number)| *number != HELLO);
         let before = self.waiting.len();
         self.waiting.extend(requests);
         let served = (self.waiting.len() - before) as u32;
@@ -285,6 +301,9 @@ mod tests {
         assert_eq!((layers.end, bytes.len()), (1000, 1000));
         let flow = named(&bytes, layers);
         assert_eq!((flow.destination as u8, flow.source as u8, flow.protocol), (3, 4, 17));
-        assert_eq!(parse(&packet(None, 4, HELLO, 0)).unwrap().layers().map(|l| l.end), Some(LENGTH_MIN));
+        assert_eq!(
+            parse(&packet(None, 4, HELLO, 0)).unwrap().layers().map(|l| l.end),
+            Some(LENGTH_MIN)
+        );
     }
 }

@@ -1,9 +1,12 @@
-//! Two switches with their edges, the fabric between them, and the loop that drives all of it: one thread, one clock reading a round.
+//! Two switches with their edges, the fabric between them, and the loop that drives all of it: one
+//! thread, one clock reading a round.
 //!
-//! A round looks first at what has left the fabric, a poll of at most `budget` packets for each side, and reads the taps only when nothing
-//! of that is left. So a loop that cannot keep up leaves frames in the senders' queues, and none is lost for want of time.
+//! A round looks first at what has left the fabric, a poll of at most `budget` packets for each
+//! side, and reads the taps only when nothing of that is left. So a loop that cannot keep up leaves
+//! frames in the senders' queues, and none is lost for want of time.
 //!
-//! Invariant: the receiving edge's time is the fabric's: a wait ends only when all packets that left before its end were seen.
+//! Invariant: the receiving edge's time is the fabric's: a wait ends only when all packets that
+//! left before its end were seen.
 
 use super::fabric::{Fabric, PathSettings};
 use crate::edge::{Carrier, Edge};
@@ -148,8 +151,10 @@ impl World {
             return;
         }
         let ports = self.sides.iter().filter_map(|s| s.node.slots[0].port.as_ref()?.fd());
-        let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let mut fds: Vec<PollFd<'_>> =
+            ports.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let timeout =
+            Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         // An interruption is a short sleep.
         let _ = poll(&mut fds, Some(&timeout));
     }
@@ -164,8 +169,14 @@ impl World {
     }
     /// Frames that were dropped otherwise.
     pub fn other_drops(&self) -> u64 {
-        let of =
-            |c: &Counters| c.reading().dropped.iter().filter(|(r, _)| *r != "path-full").map(|(_, n)| n).sum::<u64>();
+        let of = |c: &Counters| {
+            c.reading()
+                .dropped
+                .iter()
+                .filter(|(r, _)| *r != "path-full")
+                .map(|(_, n)| n)
+                .sum::<u64>()
+        };
         self.sides.iter().map(|s| of(&s.edge.counters) + of(&s.node.slots[0].counters)).sum()
     }
     /// Buffers that something still refers to; none after a run.

@@ -2,12 +2,12 @@
 //! carries them.
 //!
 //! One decision a super-segment, before it is cut, so all its packets have the same stamp (Presto,
-//! section 3.1). What is not TCP takes the path that its flow's hash says: nobody restores order for
-//! it.
+//! section 3.1). What is not TCP takes the path that its flow's hash says: nobody restores order
+//! for it.
 //!
-//! A flow that was forgotten begins anew with a random flowcell number, newer or older than what its
-//! receiver may remember: 16 bits can promise neither. Receive offload by the safe rules takes up
-//! either.
+//! A flow that was forgotten begins anew with a random flowcell number, newer or older than what
+//! its receiver may remember: 16 bits can promise neither. Receive offload by the safe rules takes
+//! up either.
 //!
 //! Invariant: packets of one flowcell go to one path, in order.
 
@@ -99,8 +99,8 @@ impl Stream for Unknown {
 }
 
 impl Edge {
-    /// Takes a frame for one peer. What it keeps of the frame's buffer it refers to. A checksum that
-    /// it makes whole there is whole for the next peer, too, and the frame says so.
+    /// Takes a frame for one peer. What it keeps of the frame's buffer it refers to. A checksum
+    /// that it makes whole there is whole for the next peer, too, and the frame says so.
     pub fn send(
         &mut self,
         now: Time,
@@ -110,7 +110,12 @@ impl Edge {
         peer: usize,
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
-        let labels = self.driver.labels.get(peer).filter(|labels| !labels.is_empty()).ok_or(Drop::Nowhere)?;
+        let labels = self
+            .driver
+            .labels
+            .get(peer)
+            .filter(|labels| !labels.is_empty())
+            .ok_or(Drop::Nowhere)?;
         let bytes = frame.bytes(buffers);
         let key = view.layers().map(|layers| FlowKey::of(bytes, layers, view.vlan, peer as u16));
         let hash = key.map_or(0, |key| key.hash(&self.driver.keys));
@@ -118,12 +123,16 @@ impl Edge {
         let first = &mut segment.first;
         (first.stamp, first.flow, first.dst) = (now, hash, peer as HostId);
         first.entropy = labels[hash as usize % labels.len()].into();
-        let headers = view.layers().map_or(frame.length - view.ethernet, |layers| layers.payload - layers.network);
+        let headers = view
+            .layers()
+            .map_or(frame.length - view.ethernet, |layers| layers.payload - layers.network);
         let mss = if frame.offload.gso_size > 0 { frame.offload.gso_size.into() } else { u32::MAX };
         let cut = Cut { mss, header: headers as u32, headers: headers as u32 };
         let partial = cut_frame(frame, view, buffers, &mut self.driver)?;
 
-        let flags = view.tcp().map(|layers| tcp::flags(&buffers.bytes(frame.buffer)[frame.start..], layers));
+        let flags = view
+            .tcp()
+            .map(|layers| tcp::flags(&buffers.bytes(frame.buffer)[frame.start..], layers));
         let is_over = flags.is_some_and(|flags| flags & (tcp::FIN | tcp::RST) != 0);
         let sending = key.filter(|_| flags.is_some()).and_then(|key| self.sending(hash, key));
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
@@ -167,9 +176,16 @@ impl Edge {
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
         let driver = &mut self.driver;
-        debug_assert_eq!(driver.leaving.len(), driver.cut.len(), "the node cuts a segment as the frame was cut");
-        let Some(first) = driver.leaving.first().map(|id| driver.packets[*id]) else { return Ok(()) };
-        let stamp = Encapsulation { label: first.entropy as u16, flowcell: first.flowcell(), partial };
+        debug_assert_eq!(
+            driver.leaving.len(),
+            driver.cut.len(),
+            "the node cuts a segment as the frame was cut"
+        );
+        let Some(first) = driver.leaving.first().map(|id| driver.packets[*id]) else {
+            return Ok(());
+        };
+        let stamp =
+            Encapsulation { label: first.entropy as u16, flowcell: first.flowcell(), partial };
         for id in driver.leaving.drain(..) {
             driver.packets.remove(id);
         }
@@ -199,19 +215,28 @@ impl Edge {
 fn describe(bytes: &[u8], view: &View) -> Segment {
     let seq = view.tcp().map_or(0, |layers| tcp::seq(bytes, layers).into());
     let body = Body::Data { seq, slot: NONE, flowcell: 0 };
-    let first = Packet { body, src: NONE, class: metadata::class(bytes, view), ..Packet::default() };
+    let first =
+        Packet { body, src: NONE, class: metadata::class(bytes, view), ..Packet::default() };
     Segment { first, len: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u32) }
 }
 
-/// Cuts a frame into the packets that the node will make of its segment; whether their checksums are
-/// partial.
-fn cut_frame(frame: &mut Frame, view: &View, buffers: &mut Buffers, driver: &mut Driver) -> Result<bool, Drop> {
+/// Cuts a frame into the packets that the node will make of its segment; whether their checksums
+/// are partial.
+fn cut_frame(
+    frame: &mut Frame,
+    view: &View,
+    buffers: &mut Buffers,
+    driver: &mut Driver,
+) -> Result<bool, Drop> {
     let range = frame.start..frame.start + frame.length;
-    let cut = view.layers().filter(|l| frame.offload.partial && frame.offload.is_at(l) || frame.offload.gso_size > 0);
+    let cut = view
+        .layers()
+        .filter(|l| frame.offload.partial && frame.offload.is_at(l) || frame.offload.gso_size > 0);
     match cut {
         Some(layers) => {
             let bytes = &buffers.bytes(frame.buffer)[range.clone()];
-            let mut segmenter = Segmenter::new(bytes, *layers, frame.offload.gso_size.into(), Checksums::Partial);
+            let mut segmenter =
+                Segmenter::new(bytes, *layers, frame.offload.gso_size.into(), Checksums::Partial);
             let mut header = Header::default();
             while let Some(payload) = segmenter.next(&mut header) {
                 let payload = payload.start + range.start..payload.end + range.start;
@@ -225,6 +250,9 @@ fn cut_frame(frame: &mut Frame, view: &View, buffers: &mut Buffers, driver: &mut
             driver.cut.push(Bytes::of_frame(buffers, frame.buffer, range, headers));
         }
     }
-    buffers.retain(frame.buffer, driver.cut.iter().filter(|packet| packet.has_payload()).count() as u32);
+    buffers.retain(
+        frame.buffer,
+        driver.cut.iter().filter(|packet| packet.has_payload()).count() as u32,
+    );
     Ok(cut.is_some())
 }

@@ -1,7 +1,7 @@
 //! Which flow a packet belongs to, and what must be equal for two packets of it to merge.
 //!
-//! Hashes are keyed by a number that each process draws: nobody who sends frames can make flows collide, nor two headers look
-//! equal that are not.
+//! Hashes are keyed by a number that each process draws: nobody who sends frames can make flows
+//! collide, nor two headers look equal that are not.
 //!
 //! Invariant: a flow's identity is compared whole; a hash only finds it.
 
@@ -61,7 +61,9 @@ impl FlowKey {
     pub fn of(header: &[u8], layers: &Layers, vlan: Option<u16>, peer: u16) -> FlowKey {
         let at = layers.network;
         let addresses = match layers.version {
-            Version::V4 => [u64::from(word(header, at + 12)), 0, u64::from(word(header, at + 16)), 0],
+            Version::V4 => {
+                [u64::from(word(header, at + 12)), 0, u64::from(word(header, at + 16)), 0]
+            }
             Version::V6 => [8, 16, 24, 32].map(|offset| long(header, at + offset)),
         };
         let (ports, protocol) = (word(header, layers.transport), layers.protocol.number());
@@ -71,12 +73,13 @@ impl FlowKey {
     pub fn ends(&self) -> [SocketAddr; 2] {
         let ports = self.ports.to_ne_bytes();
         [0, 1].map(|end| {
-            let [high, low] = [self.addresses[2 * end], self.addresses[2 * end + 1]].map(u64::to_ne_bytes);
+            let [high, low] =
+                [self.addresses[2 * end], self.addresses[2 * end + 1]].map(u64::to_ne_bytes);
             let address = match self.version {
                 Version::V4 => IpAddr::from((self.addresses[2 * end] as u32).to_ne_bytes()),
-                Version::V6 => {
-                    IpAddr::from(std::array::from_fn::<u8, 16, _>(|i| (if i < 8 { high } else { low })[i % 8]))
-                }
+                Version::V6 => IpAddr::from(std::array::from_fn::<u8, 16, _>(|i| {
+                    (if i < 8 { high } else { low })[i % 8]
+                })),
             };
             SocketAddr::new(address, u16::from_be_bytes([ports[2 * end], ports[2 * end + 1]]))
         })
@@ -105,10 +108,13 @@ impl FlowKey {
 pub fn named(header: &[u8], layers: &Layers) -> overlay::FlowKey {
     let (at, ports) = (layers.network, layers.transport);
     let address = |at: usize| match layers.version {
-        Version::V4 => MAPPED | u128::from(u32::from_be_bytes(std::array::from_fn(|i| header[at + i]))),
+        Version::V4 => {
+            MAPPED | u128::from(u32::from_be_bytes(std::array::from_fn(|i| header[at + i])))
+        }
         Version::V6 => u128::from_be_bytes(std::array::from_fn(|i| header[at + i])),
     };
-    let (source, destination) = if layers.version == Version::V4 { (at + 12, at + 16) } else { (at + 8, at + 24) };
+    let (source, destination) =
+        if layers.version == Version::V4 { (at + 12, at + 16) } else { (at + 8, at + 24) };
     let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     overlay::FlowKey {
         source: address(source),
@@ -128,9 +134,9 @@ fn mix(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Digest of what must be equal for two TCP packets of a flow to merge, beside what the core compares:
-/// the Ethernet header with its tags, TOS, TTL, DF, acknowledgement number, the header's length with
-/// its reserved bits (AE of accurate ECN is one), window and options, as in the kernel.
+/// Digest of what must be equal for two TCP packets of a flow to merge, beside what the core
+/// compares: the Ethernet header with its tags, TOS, TTL, DF, acknowledgement number, the header's
+/// length with its reserved bits (AE of accurate ECN is one), window and options, as in the kernel.
 #[inline]
 pub fn merge_digest(header: &[u8], layers: &Layers, keys: &Keys) -> u64 {
     let mut digest = keys.1;
@@ -147,7 +153,9 @@ pub fn merge_digest(header: &[u8], layers: &Layers, keys: &Keys) -> u64 {
     add(&header[..at]);
     match layers.version {
         Version::V4 => add(&[header[at + 1], header[at + 6], header[at + 7], header[at + 8]]),
-        Version::V6 => add(&[header[at], header[at + 1], header[at + 2], header[at + 3], header[at + 7]]),
+        Version::V6 => {
+            add(&[header[at], header[at + 1], header[at + 2], header[at + 3], header[at + 7]])
+        }
     }
     // The word of the flags but for these, which the core compares.
     let tcp = &header[layers.transport..layers.payload];
@@ -169,14 +177,18 @@ mod tests {
             let frame = frame_of(&Build { version, payload: 10, ..Build::default() });
             let layers = *parse(&frame).unwrap().layers().unwrap();
             let key = FlowKey::of(&frame, &layers, None, 0);
-            let others =
-                [(None, 1), (Some(1), 0), (Some(1), 1)].map(|(vlan, peer)| FlowKey::of(&frame, &layers, vlan, peer));
+            let others = [(None, 1), (Some(1), 0), (Some(1), 1)]
+                .map(|(vlan, peer)| FlowKey::of(&frame, &layers, vlan, peer));
             let hashes: Vec<u32> = others.iter().chain([&key]).map(|key| key.hash(&keys)).collect();
             assert!(
-                !others.contains(&key) && hashes.iter().all(|hash| hashes.iter().filter(|h| *h == hash).count() == 1)
+                !others.contains(&key)
+                    && hashes.iter().all(|hash| hashes.iter().filter(|h| *h == hash).count() == 1)
             );
             let [source, destination] = key.ends();
-            assert!(source.is_ipv4() == (version == Version::V4) && source.is_ipv4() == destination.is_ipv4());
+            assert!(
+                source.is_ipv4() == (version == Version::V4)
+                    && source.is_ipv4() == destination.is_ipv4()
+            );
             let source_at = layers.network + if version == Version::V4 { 12 } else { 8 };
             let (length, text) = (if version == Version::V4 { 4 } else { 16 }, source.ip());
             let bytes = match text {

@@ -1,17 +1,17 @@
 //! Ingress: what comes from peers passes the host node, and goes to the switch as super-segments in
 //! order, as far as receive offload restores it.
 //!
-//! Packets wait in the node's ring until the driver's round ends, and are polled then. Their time is
-//! that at which they left the fabric, and waits for a missing packet end only up to the time by
-//! which all that has arrived was looked at: else a loop that was held up would look like reordering,
-//! or hide it.
+//! Packets wait in the node's ring until the driver's round ends, and are polled then. Their time
+//! is that at which they left the fabric, and waits for a missing packet end only up to the time by
+//! which all that has arrived was looked at: else a loop that was held up would look like
+//! reordering, or hide it.
 //!
-//! A partial checksum says that the sender's kernel made the packet and that what carried it vouches
-//! for its bytes. A packet with a whole one merges only after that was found right, since a
+//! A partial checksum says that the sender's kernel made the packet and that what carried it
+//! vouches for its bytes. A packet with a whole one merges only after that was found right, since a
 //! super-segment says that it is.
 //!
-//! Invariant: every packet that comes in goes to the switch once, or is counted as dropped; a flow's
-//! state is its own, whatever labels and flowcells another one claims.
+//! Invariant: every packet that comes in goes to the switch once, or is counted as dropped; a
+//! flow's state is its own, whatever labels and flowcells another one claims.
 
 use super::Edge;
 use super::flow::FlowKey;
@@ -50,7 +50,14 @@ impl Flows for Kernel {
 
 impl Edge {
     /// A packet has left the fabric at `at`; [`Edge::flush`] follows when the round ends.
-    pub fn arrive(&mut self, at: Time, peer: usize, stamp: Encapsulation, mut bytes: Bytes, buffers: &mut Buffers) {
+    pub fn arrive(
+        &mut self,
+        at: Time,
+        peer: usize,
+        stamp: Encapsulation,
+        mut bytes: Bytes,
+        buffers: &mut Buffers,
+    ) {
         let view = parse_head(bytes.header.bytes(), bytes.length());
         let Some(view) = view.filter(|view| !stamp.partial || view.layers().is_some()) else {
             bytes.end(buffers);
@@ -61,9 +68,12 @@ impl Edge {
         let header = bytes.header.bytes();
         // Padding behind the segment would become payload if it was merged.
         let segment = view.tcp().copied().filter(|l| {
-            l.end == bytes.length() && l.payload == bytes.header.bytes().len() && is_header_right(header, l)
+            l.end == bytes.length()
+                && l.payload == bytes.header.bytes().len()
+                && is_header_right(header, l)
         });
-        let is_trusted = stamp.partial || segment.is_some_and(|layers| is_right(&bytes, &layers, buffers));
+        let is_trusted =
+            stamp.partial || segment.is_some_and(|layers| is_right(&bytes, &layers, buffers));
         let packet = Packet {
             body: Body::Data {
                 seq: segment.map_or(0, |layers| tcp::seq(header, &layers).into()),
@@ -71,8 +81,9 @@ impl Edge {
                 flowcell: stamp.flowcell,
             },
             stamp: at,
-            flow: segment
-                .map_or(0, |layers| FlowKey::of(header, &layers, view.vlan, peer as u16).hash(&self.driver.keys)),
+            flow: segment.map_or(0, |layers| {
+                FlowKey::of(header, &layers, view.vlan, peer as u16).hash(&self.driver.keys)
+            }),
             src: peer as HostId,
             dst: NONE,
             entropy: stamp.label.into(),
@@ -101,8 +112,8 @@ impl Edge {
                 Call::Poll(ring) => self.host.on_poll(now, ring, &mut link),
                 Call::Held(ring) => self.host.on_held(now, ring, &mut link),
                 Call::Worked(core) => self.host.on_worked(core),
-                // Of limits, a NIC's queue, ordering buffers, endpoints and the simulator's virtual switch: those
-                // are the kernel's, or this switch itself.
+                // Of limits, a NIC's queue, ordering buffers, endpoints and the simulator's virtual
+                // switch: those are the kernel's, or this switch itself.
                 Call::Ready
                 | Call::Release(_)
                 | Call::Order(_)
@@ -134,7 +145,9 @@ impl Edge {
         let (header, layers) = (arrived.bytes.header.bytes(), arrived.view.tcp()?);
         let packet = &self.driver.packets[id];
         let is_over = tcp::flags(header, layers) & (tcp::FIN | tcp::RST) != 0;
-        is_over.then(|| (packet.flow, FlowKey::of(header, layers, arrived.view.vlan, packet.src as u16)))
+        is_over.then(|| {
+            (packet.flow, FlowKey::of(header, layers, arrived.view.vlan, packet.src as u16))
+        })
     }
 
     /// Gives the switch what the node lets through.
@@ -160,10 +173,11 @@ impl Edge {
     }
 }
 
-/// Whether IPv4's checksum of its header is right: a packet whose is wrong stays as it is, since what
-/// it merged into would have a right one.
+/// Whether IPv4's checksum of its header is right: a packet whose is wrong stays as it is, since
+/// what it merged into would have a right one.
 fn is_header_right(header: &[u8], layers: &Layers) -> bool {
-    layers.version == Version::V6 || Sum::default().bytes(&header[layers.network..layers.transport]).fold() == 0xffff
+    layers.version == Version::V6
+        || Sum::default().bytes(&header[layers.network..layers.transport]).fold() == 0xffff
 }
 
 fn is_right(bytes: &Bytes, layers: &Layers, buffers: &Buffers) -> bool {
@@ -173,7 +187,13 @@ fn is_right(bytes: &Bytes, layers: &Layers, buffers: &Buffers) -> bool {
 }
 
 /// Hands over packets as one frame.
-fn deliver(now: Time, part: &[PacketId], driver: &Driver, buffers: &Buffers, node: &mut Node) -> Result<(), Drop> {
+fn deliver(
+    now: Time,
+    part: &[PacketId],
+    driver: &Driver,
+    buffers: &Buffers,
+    node: &mut Node,
+) -> Result<(), Drop> {
     let Some(first) = part.first().and_then(|id| driver.arrived(*id)) else { return Ok(()) };
     let peer = driver.packets[part[0]].src as usize;
     let whole = first.view.tcp().filter(|_| first.merges && (first.is_trusted || part.len() > 1));
@@ -186,7 +206,8 @@ fn deliver(now: Time, part: &[PacketId], driver: &Driver, buffers: &Buffers, nod
         let Some(arrived) = driver.arrived(*id) else { continue };
         let bytes = arrived.bytes.payload(buffers);
         payload += bytes.len();
-        flags |= arrived.view.tcp().map_or(0, |layers| tcp::flags(arrived.bytes.header.bytes(), layers));
+        flags |=
+            arrived.view.tcp().map_or(0, |layers| tcp::flags(arrived.bytes.header.bytes(), layers));
         *piece = IoSlice::new(bytes);
     }
     let offload = coalesce(header.bytes_mut(), layers, payload, first.mss.max(1) as usize, flags);
@@ -194,11 +215,21 @@ fn deliver(now: Time, part: &[PacketId], driver: &Driver, buffers: &Buffers, nod
     let view = View { inner: Inner::Transport(Layers { end, ..*layers }), ..first.view };
     pieces[0] = IoSlice::new(header.bytes());
     let pieces = &pieces[..=part.len()];
-    node.from_peer(now, peer, &Outgoing { view, offload, pieces, length: end, sender: Sender::Peer(peer as u16) })
+    node.from_peer(
+        now,
+        peer,
+        &Outgoing { view, offload, pieces, length: end, sender: Sender::Peer(peer as u16) },
+    )
 }
 
 /// A packet as it came.
-fn single(now: Time, peer: usize, arrived: &Arrived, buffers: &Buffers, node: &mut Node) -> Result<(), Drop> {
+fn single(
+    now: Time,
+    peer: usize,
+    arrived: &Arrived,
+    buffers: &Buffers,
+    node: &mut Node,
+) -> Result<(), Drop> {
     let Arrived { bytes, view, .. } = arrived;
     let offload = match view.layers().filter(|_| arrived.is_partial) {
         Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
@@ -209,6 +240,12 @@ fn single(now: Time, peer: usize, arrived: &Arrived, buffers: &Buffers, node: &m
     node.from_peer(
         now,
         peer,
-        &Outgoing { view: *view, offload, pieces: &pieces, length, sender: Sender::Peer(peer as u16) },
+        &Outgoing {
+            view: *view,
+            offload,
+            pieces: &pieces,
+            length,
+            sender: Sender::Peer(peer as u16),
+        },
     )
 }

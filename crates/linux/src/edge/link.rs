@@ -42,8 +42,8 @@ pub(super) struct Driver {
     /// By peer.
     pub(super) labels: Vec<Vec<u16>>,
     pub(super) keys: Keys,
-    /// The bytes of the packets that the node makes of a segment. They stay where they are: nothing of
-    /// this node holds back or drops what leaves, so it lets them out in this order.
+    /// The bytes of the packets that the node makes of a segment. They stay where they are: nothing
+    /// of this node holds back or drops what leaves, so it lets them out in this order.
     pub(super) cut: Vec<Bytes>,
     /// What the node has let out.
     pub(super) leaving: Vec<PacketId>,
@@ -96,11 +96,14 @@ impl Driver {
     }
     /// The packets of the segment that begins with this one.
     pub(super) fn segment(&self, first: PacketId) -> impl Iterator<Item = PacketId> {
-        std::iter::successors(Some(first), |id| self.arrived(*id).map(|it| it.next).filter(|id| *id != NONE))
+        std::iter::successors(Some(first), |id| {
+            self.arrived(*id).map(|it| it.next).filter(|id| *id != NONE)
+        })
     }
     /// What is due, polls first: what has come counts as looked at, and ends waits.
     pub(super) fn due(&mut self, now: Time) -> Vec<Call> {
-        let mut due: Vec<Call> = self.calls.extract_if(.., |(at, _)| *at <= now).map(|(_, call)| call).collect();
+        let mut due: Vec<Call> =
+            self.calls.extract_if(.., |(at, _)| *at <= now).map(|(_, call)| call).collect();
         due.sort_by_key(|call| !matches!(call, Call::Poll(_)));
         due
     }
@@ -126,7 +129,10 @@ fn is_plain(layers: &Layers) -> bool {
 fn identification(header: &[u8], layers: &Layers) -> IpId {
     let at = layers.network;
     match layers.version {
-        Version::V4 => IpId::new(u16::from_be_bytes([header[at + 4], header[at + 5]]), header[at + 6] & 0x40 != 0),
+        Version::V4 => IpId::new(
+            u16::from_be_bytes([header[at + 4], header[at + 5]]),
+            header[at + 6] & 0x40 != 0,
+        ),
         Version::V6 => IpId::NONE,
     }
 }
@@ -151,13 +157,18 @@ impl HostWire for Link<'_> {
         self.driver.calls.retain(|asked| *asked != (at, call));
     }
     fn labels(&mut self, _: Time, _: HostId, peer: HostId) -> Labels<'_> {
-        Labels { rule: &self.driver.rule, is_followed: true, list: &self.driver.labels[peer as usize] }
+        Labels {
+            rule: &self.driver.rule,
+            is_followed: true,
+            list: &self.driver.labels[peer as usize],
+        }
     }
     fn arrived(&mut self, _: PacketId) {}
     fn headers(&mut self, id: PacketId) -> Option<Arrival<FlowKey>> {
         let Driver { packets, keys, .. } = &*self.driver;
         let arrived = self.driver.arrived(id).filter(|arrived| arrived.merges)?;
-        let (packet, header, layers) = (&packets[id], arrived.bytes.header.bytes(), arrived.view.tcp()?);
+        let (packet, header, layers) =
+            (&packets[id], arrived.bytes.header.bytes(), arrived.view.tcp()?);
         let flow = FlowKey::of(header, layers, arrived.view.vlan, packet.src as u16);
         Some(Arrival {
             flow,

@@ -133,12 +133,14 @@ fn segments(frames: &[Vec<u8>]) -> [u64; 2] {
 fn mend(frame: &mut [u8], layers: &Layers) {
     if layers.version == Version::V4 {
         frame[layers.network + 10..layers.network + 12].fill(0);
-        let sum = checksum::Sum::default().bytes(&frame[layers.network..layers.transport]).checksum();
+        let sum =
+            checksum::Sum::default().bytes(&frame[layers.network..layers.transport]).checksum();
         frame[layers.network + 10..layers.network + 12].copy_from_slice(&sum.to_be_bytes());
     }
     let at = layers.transport + 16;
     frame[at..at + 2].fill(0);
-    let sum = checksum::pseudo(frame, layers, layers.end - layers.transport).bytes(&frame[layers.transport..]);
+    let sum = checksum::pseudo(frame, layers, layers.end - layers.transport)
+        .bytes(&frame[layers.transport..]);
     frame[at..at + 2].copy_from_slice(&sum.checksum().to_be_bytes());
 }
 
@@ -149,7 +151,13 @@ fn packets_merge_as_in_the_kernel() {
             let frames: Vec<Vec<u8>> = (5..)
                 .zip(&pieces)
                 .map(|(id, (seq, payload, change))| {
-                    let mut frame = frame_of(&Build { version, seq: *seq, payload: *payload, id, ..Build::default() });
+                    let mut frame = frame_of(&Build {
+                        version,
+                        seq: *seq,
+                        payload: *payload,
+                        id,
+                        ..Build::default()
+                    });
                     let layers = *parse(&frame).unwrap().layers().unwrap();
                     change(&mut frame, &layers);
                     mend(&mut frame, &layers);
@@ -178,7 +186,8 @@ fn identifications_merge_as_in_the_kernel() {
         let frames: Vec<Vec<u8>> = (0..)
             .zip(ids)
             .map(|(place, id)| {
-                let mut frame = frame_of(&Build { seq: place * 100, payload: 100, id, ..Build::default() });
+                let mut frame =
+                    frame_of(&Build { seq: place * 100, payload: 100, id, ..Build::default() });
                 let layers = *parse(&frame).unwrap().layers().unwrap();
                 frame[layers.network + 6] = if dont_fragment { 0x40 } else { 0 };
                 mend(&mut frame, &layers);
@@ -196,7 +205,8 @@ fn a_wrong_checksum_is_passed_on_wrong() {
         let mut frames: Vec<Vec<u8>> = (0..3)
             .map(|place: u16| {
                 let seq = u32::from(place) * 100;
-                let mut frame = frame_of(&Build { seq, payload: 100, id: place, ..Build::default() });
+                let mut frame =
+                    frame_of(&Build { seq, payload: 100, id: place, ..Build::default() });
                 if place == 1 {
                     frame[at] ^= 0x5a;
                 }
@@ -204,7 +214,8 @@ fn a_wrong_checksum_is_passed_on_wrong() {
             })
             .collect();
         let mut bench = Bench::new();
-        let mut edge = Edge::new(rule(), vec![vec![0]], &OffloadParams::Stock(StockGroParams::default()));
+        let mut edge =
+            Edge::new(rule(), vec![vec![0]], &OffloadParams::Stock(StockGroParams::default()));
         frames.iter().for_each(|frame| bench.arrive(&mut edge, 0, frame, 0, 0, false));
         bench.flush(&mut edge, 0);
         // What is no packet to merge goes up at once, before those of its poll.

@@ -17,8 +17,8 @@
 //! The packets of the node are metadata, made from headers; their bytes lie beside them under the
 //! same number. The NIC is the driver's: paths are its ports, each with a queue of its own.
 //!
-//! Follows Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for
-//! Fast Datacenter Networks, SIGCOMM 2015).
+//! Follows Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing
+//! for Fast Datacenter Networks, SIGCOMM 2015).
 //!
 //! Invariant: payload is not copied between the port that it is read from and the port or path that
 //! it is written to.
@@ -71,8 +71,13 @@ impl Edge {
             cores: None,
             measured_from: Time::ZERO,
         };
-        let config =
-            HostConfig { nic: Nic::Driver, limit: None, receive: Some(receive), virtual_switch: None, ordering: None };
+        let config = HostConfig {
+            nic: Nic::Driver,
+            limit: None,
+            receive: Some(receive),
+            virtual_switch: None,
+            ordering: None,
+        };
         let keys = Keys::default();
         let mut host = Host::new(config);
         host.bound_flows(egress::FLOWS_MAX);

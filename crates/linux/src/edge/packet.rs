@@ -17,14 +17,21 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Of these first bytes and a range of a buffer. If that is not empty the caller adds a reference to the buffer.
+    /// Of these first bytes and a range of a buffer. If that is not empty the caller adds a
+    /// reference to the buffer.
     #[inline]
     pub fn new(header: Header, buffer: BufferId, payload: Range<usize>) -> Packet {
         let buffer = if payload.is_empty() { NONE } else { buffer };
         Packet { header, buffer, start: payload.start as u32, end: payload.end as u32 }
     }
-    /// As [`Packet::new`], of a frame that lies in a buffer; `headers` of its bytes are kept apart, as far as there is room.
-    pub fn of_frame(buffers: &Buffers, buffer: BufferId, frame: Range<usize>, headers: usize) -> Packet {
+    /// As [`Packet::new`], of a frame that lies in a buffer; `headers` of its bytes are kept apart,
+    /// as far as there is room.
+    pub fn of_frame(
+        buffers: &Buffers,
+        buffer: BufferId,
+        frame: Range<usize>,
+        headers: usize,
+    ) -> Packet {
         let split = frame.start + headers.min(HEADER_MAX).min(frame.len());
         let mut header = Header::default();
         header.set(&buffers.bytes(buffer)[frame.start..split]);

@@ -1,4 +1,5 @@
-//! The edge from frames to frames: what honest senders send arrives whole and in order, whatever others forge.
+//! The edge from frames to frames: what honest senders send arrives whole and in order, whatever
+//! others forge.
 
 use super::egress::FLOWS_MAX;
 use super::*;
@@ -30,7 +31,11 @@ pub(super) struct Bench {
 impl Bench {
     pub(super) fn new() -> Bench {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("millpond-edge-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "millpond-edge-{}-{}",
+            std::process::id(),
+            NUMBER.fetch_add(1, Ordering::Relaxed)
+        );
         let file = std::env::temp_dir().join(name);
         let mut node = Node::default();
         let port = Some(Port::Pcap(Box::new(Pcap::open(None, Some(&file)).unwrap())));
@@ -49,7 +54,15 @@ impl Bench {
         self.buffers.release(buffer);
         packet
     }
-    pub(super) fn arrive(&mut self, edge: &mut Edge, us: u64, frame: &[u8], label: u16, flowcell: u16, partial: bool) {
+    pub(super) fn arrive(
+        &mut self,
+        edge: &mut Edge,
+        us: u64,
+        frame: &[u8],
+        label: u16,
+        flowcell: u16,
+        partial: bool,
+    ) {
         let packet = self.packet(frame);
         let stamp = Encapsulation { label, flowcell, partial };
         edge.arrive(Time::from_us(us), 0, stamp, packet, &mut self.buffers);
@@ -103,7 +116,14 @@ pub(super) fn rule() -> Rule {
     Rule { opening: Opening::Bytes(64 << 10), order: Order::RoundRobin, is_first: true }
 }
 /// A super-segment goes to the peer.
-fn send(bench: &mut Bench, edge: &mut Edge, segment: &[u8], gso_size: usize, now: Time, wire: &mut Wire) {
+fn send(
+    bench: &mut Bench,
+    edge: &mut Edge,
+    segment: &[u8],
+    gso_size: usize,
+    now: Time,
+    wire: &mut Wire,
+) {
     let buffer = bench.keep(segment);
     let view = parse(segment).unwrap();
     let offload = Offload::of(view.layers().unwrap(), gso_size);
@@ -115,7 +135,8 @@ fn seqs(frames: &[Vec<u8>], port: u16) -> Vec<u32> {
     let of = |f: &Vec<u8>| {
         let view = parse(f).unwrap();
         let layers = view.tcp().copied()?;
-        (f[layers.transport + 2..layers.transport + 4] == port.to_be_bytes()).then(|| tcp::seq(f, &layers))
+        (f[layers.transport + 2..layers.transport + 4] == port.to_be_bytes())
+            .then(|| tcp::seq(f, &layers))
     };
     frames.iter().filter_map(of).collect()
 }
@@ -128,19 +149,25 @@ fn super_segments_cross_whole_and_in_order() {
         // The first one opens the flow in order; then eight cells, each on the next path.
         let segments: Vec<Vec<u8>> = (0..9u32)
             .map(|i| {
-                frame_of(&Build { version, seq: i * 43_440, payload: 43_440, id: (i * 30) as u16, ..Build::default() })
+                frame_of(&Build {
+                    version,
+                    seq: i * 43_440,
+                    payload: 43_440,
+                    id: (i * 30) as u16,
+                    ..Build::default()
+                })
             })
             .collect();
         for segment in &segments {
             send(&mut bench, &mut sender, segment, 1448, Time::ZERO, &mut wire);
         }
         let stamps: Vec<_> = wire.0.chunks(30).map(|c| c[0].0).collect();
-        assert!(wire.0.chunks(30).all(|c| c.iter().all(|(s, _)| *s == c[0].0)), "one stamp a super-segment");
         assert!(
-            stamps
-                .windows(2)
-                .all(|w| w[1].flowcell == w[0].flowcell.wrapping_add(1) && w[1].label == (w[0].label + 1) % 4)
+            wire.0.chunks(30).all(|c| c.iter().all(|(s, _)| *s == c[0].0)),
+            "one stamp a super-segment"
         );
+        assert!(stamps.windows(2).all(|w| w[1].flowcell == w[0].flowcell.wrapping_add(1)
+            && w[1].label == (w[0].label + 1) % 4));
         let mut receiver = presto();
         // The skew turns cells around by pairs.
         let mut cells: Vec<Vec<(Encapsulation, Packet)>> = Vec::new();
@@ -155,7 +182,8 @@ fn super_segments_cross_whole_and_in_order() {
             bench.flush(&mut receiver, us as u64);
         }
         bench.drain(&mut receiver);
-        let expected: Vec<Vec<u8>> = segments.iter().flat_map(|s| cut(s, 1448, Checksums::Full)).collect();
+        let expected: Vec<Vec<u8>> =
+            segments.iter().flat_map(|s| cut(s, 1448, Checksums::Full)).collect();
         assert!(bench.out() == expected, "to the byte, {version:?}");
         assert_eq!(bench.node.slots[0].counters.sent, 9, "as super-segments");
     }
@@ -165,34 +193,51 @@ fn super_segments_cross_whole_and_in_order() {
 #[test]
 fn a_flow_that_was_forgotten_begins_with_any_number() {
     let mut bench = Bench::new();
-    let mut edge =
-        Edge::new(Rule { order: Order::Shuffled, is_first: false, ..rule() }, vec![vec![0, 1]], &Default::default());
+    let mut edge = Edge::new(
+        Rule { order: Order::Shuffled, is_first: false, ..rule() },
+        vec![vec![0, 1]],
+        &Default::default(),
+    );
     let stamp = |edge: &mut Edge, bench: &mut Bench, s: u64| -> Vec<u16> {
         let mut wire = Wire::default();
         for port in 0..1_000 {
             let segment = frame_of(&Build { payload: 60_000, port, ..Build::default() });
             send(bench, edge, &segment, 0, Time::from_s(s), &mut wire);
         }
-        wire.0.drain(..).map(|(stamp, mut packet)| (stamp, packet.end(&mut bench.buffers)).0.flowcell).collect()
+        wire.0
+            .drain(..)
+            .map(|(stamp, mut packet)| (stamp, packet.end(&mut bench.buffers)).0.flowcell)
+            .collect()
     };
     let (first, before) = (stamp(&mut edge, &mut bench, 1), stamp(&mut edge, &mut bench, 31));
-    assert!(first.iter().zip(&before).all(|(first, next)| *next == first.wrapping_add(1)), "known, they go on");
+    assert!(
+        first.iter().zip(&before).all(|(first, next)| *next == first.wrapping_add(1)),
+        "known, they go on"
+    );
     edge.evict(Time::from_s(31));
     assert_eq!(edge.flows(), 1_000);
     (0..4).for_each(|_| edge.evict(Time::from_s(62)));
     assert_eq!(edge.flows(), 0);
     let after = stamp(&mut edge, &mut bench, 62);
-    let newer = before.iter().zip(&after).filter(|(before, after)| (after.wrapping_sub(**before) as i16) > 0);
+    let newer = before
+        .iter()
+        .zip(&after)
+        .filter(|(before, after)| (after.wrapping_sub(**before) as i16) > 0);
     assert!((400..600).contains(&newer.count()));
     bench.drain(&mut edge);
 }
 
-/// A loop that was held up has not looked at what it waits for: the wait goes on, however late it is.
+/// A loop that was held up has not looked at what it waits for: the wait goes on, however late it
+/// is.
 #[test]
 fn a_wait_ends_when_all_that_came_was_looked_at() {
     let mut bench = Bench::new();
     let mut edge = presto();
-    let packets = cut(&frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }), 1000, Checksums::Full);
+    let packets = cut(
+        &frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }),
+        1000,
+        Checksums::Full,
+    );
     bench.arrive(&mut edge, 0, &packets[0], 0, 0, false);
     bench.flush(&mut edge, 0);
     bench.arrive(&mut edge, 0, &packets[2], 2, 2, false);
@@ -209,7 +254,11 @@ fn a_wait_ends_when_all_that_came_was_looked_at() {
     bench.arrive(
         &mut edge,
         50_000,
-        &cut(&frame_of(&Build { seq: 9_000, payload: 500, port: 80, ..Build::default() }), 1000, Checksums::Full)[0],
+        &cut(
+            &frame_of(&Build { seq: 9_000, payload: 500, port: 80, ..Build::default() }),
+            1000,
+            Checksums::Full,
+        )[0],
         1,
         9,
         false,
@@ -227,7 +276,11 @@ fn time_is_when_a_packet_left_the_fabric() {
     let wait_ends = |round: u64| {
         let mut bench = Bench::new();
         let mut edge = presto();
-        let packets = cut(&frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }), 1000, Checksums::Full);
+        let packets = cut(
+            &frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }),
+            1000,
+            Checksums::Full,
+        );
         bench.arrive(&mut edge, 0, &packets[0], 0, 0, false);
         bench.flush(&mut edge, 0);
         bench.arrive(&mut edge, 10, &packets[2], 2, 2, false);
@@ -238,12 +291,17 @@ fn time_is_when_a_packet_left_the_fabric() {
     assert_eq!(wait_ends(10), wait_ends(100), "from when it came, not from when it was looked at");
 }
 
-/// It has come in time, and a round that is late for the wait's end looks at it before it ends waits.
+/// It has come in time, and a round that is late for the wait's end looks at it before it ends
+/// waits.
 #[test]
 fn what_came_in_time_ends_its_wait_in_a_late_round() {
     let mut bench = Bench::new();
     let mut edge = presto();
-    let packets = cut(&frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }), 1000, Checksums::Full);
+    let packets = cut(
+        &frame_of(&Build { payload: 3_000, port: 80, ..Build::default() }),
+        1000,
+        Checksums::Full,
+    );
     for (us, packet, cell) in [(0, 0, 0), (10, 2, 2)] {
         bench.arrive(&mut edge, us, &packets[packet], cell, cell, false);
         bench.flush(&mut edge, us);
@@ -278,16 +336,21 @@ fn what_does_not_merge_passes_as_it_is() {
 
 #[test]
 fn a_wrong_checksum_does_not_become_right() {
-    for params in [OffloadParams::Stock(StockGroParams::default()), OffloadParams::Presto(PrestoGroParams::default())] {
+    for params in [
+        OffloadParams::Stock(StockGroParams::default()),
+        OffloadParams::Presto(PrestoGroParams::default()),
+    ] {
         let mut bench = Bench::new();
         let mut receiver = with(params);
-        let packets: Vec<Vec<u8>> = cut(&frame_of(&Build { payload: 3000, ..Build::default() }), 1000, Checksums::Full);
+        let packets: Vec<Vec<u8>> =
+            cut(&frame_of(&Build { payload: 3000, ..Build::default() }), 1000, Checksums::Full);
         let mut broken = packets.clone();
         *broken[1].last_mut().unwrap() ^= 0x40;
         broken.iter().for_each(|p| bench.arrive(&mut receiver, 0, p, 0, 1, false));
         bench.flush(&mut receiver, 0);
         bench.drain(&mut receiver);
-        let wrong = |f: &Vec<u8>| !crate::frame::checksum::is_right(f, parse(f).unwrap().layers().unwrap());
+        let wrong =
+            |f: &Vec<u8>| !crate::frame::checksum::is_right(f, parse(f).unwrap().layers().unwrap());
         assert_eq!(bench.out().iter().filter(|f| wrong(f)).count(), 1);
     }
 }
@@ -295,8 +358,9 @@ fn a_wrong_checksum_does_not_become_right() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A forger sends what it likes, on any label and flowcell, as any flow but the honest one: that one stays in order and
-    /// whole, what is held stays below the cap, and every packet leaves or is counted.
+    /// A forger sends what it likes, on any label and flowcell, as any flow but the honest one:
+    /// that one stays in order and whole, what is held stays below the cap, and every packet leaves
+    /// or is counted.
     #[test]
     fn forged_stamps_hurt_nobody_else(
         forged in prop::collection::vec((any::<u16>(), any::<u16>(), any::<u32>(), any::<u8>(), 0usize..1500, any::<bool>()), 1..200),
@@ -328,7 +392,8 @@ proptest! {
         prop_assert_eq!(receiver.offload_counters().packets, received);
     }
 
-    /// The node makes as many packets of a segment as the frame was cut into, each with its own bytes.
+    /// The node makes as many packets of a segment as the frame was cut into, each with its own
+    /// bytes.
     #[test]
     fn the_node_cuts_as_the_frame_was_cut(
         sent in prop::collection::vec((0usize..9_000, prop::sample::select(vec![0usize, 1, 7, 536, 1448])), 1..8),
@@ -337,7 +402,8 @@ proptest! {
         let mut bench = Bench::new();
         let (mut edge, mut wire) = (presto(), Wire::default());
         for (payload, gso_size) in sent {
-            // The kernel has no super-segments without payload, and none of packets that are larger.
+            // The kernel has no super-segments without payload, and none of packets that are
+            // larger.
             let gso_size = if gso_size < payload && protocol == Protocol::Tcp { gso_size } else { 0 };
             let segment = frame_of(&Build { protocol, payload, ..Build::default() });
             send(&mut bench, &mut edge, &segment, gso_size, Time::ZERO, &mut wire);
@@ -376,8 +442,8 @@ proptest! {
     }
 }
 
-/// Requests that nobody answers cost nothing; connections that end are forgotten; of those that stay
-/// there are no more than there is room for.
+/// Requests that nobody answers cost nothing; connections that end are forgotten; of those that
+/// stay there are no more than there is room for.
 #[test]
 fn tables_of_flows_are_bounded() {
     let (mut bench, mut edge, mut wire) = (Bench::new(), presto(), Wire::default());
@@ -418,7 +484,9 @@ fn tables_of_flows_are_bounded() {
         let layers = *parse(&frame).unwrap().layers().unwrap();
         let at = layers.network + 10;
         frame[at..at + 2].fill(0);
-        let sum = crate::frame::checksum::Sum::default().bytes(&frame[layers.network..layers.transport]).checksum();
+        let sum = crate::frame::checksum::Sum::default()
+            .bytes(&frame[layers.network..layers.transport])
+            .checksum();
         frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         bench.arrive(edge, 1, &frame, 0, 0, true);
         bench.flush(edge, 2);

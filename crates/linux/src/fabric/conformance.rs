@@ -78,9 +78,13 @@ fn agree(trace: &Trace, replayed: &Trace) -> Result<(), String> {
         let ours = by_port(trace.left(switch));
         let theirs = replay::run(replayed, switch, &mut counted);
         let theirs = by_port(theirs);
-        if let Some(i) = (0..ours.len().max(theirs.len())).find(|i| ours.get(*i) != theirs.get(*i)) {
+        if let Some(i) = (0..ours.len().max(theirs.len())).find(|i| ours.get(*i) != theirs.get(*i))
+        {
             let (a, b) = (ours.get(i), theirs.get(i));
-            return Err(format!("switch {switch}, {i} of {}:\nsimulator {a:?}\nLinux     {b:?}", ours.len()));
+            return Err(format!(
+                "switch {switch}, {i} of {}:\nsimulator {a:?}\nLinux     {b:?}",
+                ours.len()
+            ));
         }
     }
     if counted != trace.counted {
@@ -104,10 +108,17 @@ fn alike(settings: &[(&str, &str)], expected: &Expected<'_>) {
         agree(&trace, &trace).unwrap_or_else(|difference| panic!("seed {seed}: {difference}"));
         let Counted { marked, deflected, dropped } = trace.counted;
         assert!(expected.drops.iter().all(|reason| dropped[*reason as usize] > 10), "{dropped:?}");
-        assert!((!expected.marks || marked > 10) && (!expected.deflects || deflected > 10), "{marked} {deflected}");
+        assert!(
+            (!expected.marks || marked > 10) && (!expected.deflects || deflected > 10),
+            "{marked} {deflected}"
+        );
         let left: Vec<Left> = (0..trace.switches()).flat_map(|switch| trace.left(switch)).collect();
         let pauses = left.iter().filter(|left| matches!(left, Left::Pause { .. })).count();
-        assert!(left.len() - pauses > 5_000 && (!expected.pauses || pauses > 10), "{} {pauses}", left.len());
+        assert!(
+            left.len() - pauses > 5_000 && (!expected.pauses || pauses > 10),
+            "{} {pauses}",
+            left.len()
+        );
     }
 }
 
@@ -137,9 +148,15 @@ fn marks_alike() {
 
 #[test]
 fn early_drops_alike() {
-    let red = ("switch.admission", "{ kind = \"red\", min-threshold = \"8KB\", max-threshold = \"25KB\" }");
+    let red = (
+        "switch.admission",
+        "{ kind = \"red\", min-threshold = \"8KB\", max-threshold = \"25KB\" }",
+    );
     alike(&[red], &Expected { drops: &[DropReason::Early], ..Default::default() });
-    alike(&[("switch.admission.kind", "aifo"), RANK], &Expected { drops: &[DropReason::Early], ..Default::default() });
+    alike(
+        &[("switch.admission.kind", "aifo"), RANK],
+        &Expected { drops: &[DropReason::Early], ..Default::default() },
+    );
 }
 
 #[test]
@@ -151,15 +168,26 @@ fn colors_alike() {
 
 #[test]
 fn deflections_alike() {
-    let expected = Expected { deflects: true, drops: &[DropReason::NoDeflection], ..Default::default() };
+    let expected =
+        Expected { deflects: true, drops: &[DropReason::NoDeflection], ..Default::default() };
     alike(&[("switch.deflection.kind", "dibs"), TIGHT, PATIENT], &expected);
-    alike(&[("switch.deflection.kind", "canary"), ("switch.admission.kind", "aifo"), TIGHT, RANK, PATIENT], &expected);
+    alike(
+        &[
+            ("switch.deflection.kind", "canary"),
+            ("switch.admission.kind", "aifo"),
+            TIGHT,
+            RANK,
+            PATIENT,
+        ],
+        &expected,
+    );
 }
 
 #[test]
 fn vertigo_displaces_and_serves_by_rank_alike() {
     let [queue, path] = [("switch.queue.kind", "srpt"), ("switch.path.kind", "power-of-n")];
-    let expected = Expected { deflects: true, drops: &[DropReason::NoDeflection], ..Default::default() };
+    let expected =
+        Expected { deflects: true, drops: &[DropReason::NoDeflection], ..Default::default() };
     alike(&[("switch.deflection.kind", "vertigo"), TIGHT, queue, path, RANK, PATIENT], &expected);
 }
 
@@ -172,7 +200,8 @@ fn paths_alike() {
     alike(&[("switch.path.kind", "labels"), presto], &Expected::default());
 }
 
-const SHARED: (&str, &str) = ("switch.buffer", "{ kind = \"shared\", size = \"100KB\", alpha = 0.5 }");
+const SHARED: (&str, &str) =
+    ("switch.buffer", "{ kind = \"shared\", size = \"100KB\", alpha = 0.5 }");
 
 #[test]
 fn shared_memory_alike() {
@@ -184,8 +213,7 @@ fn pauses_alike() {
     let pools = ("switch.buffer", "{ kind = \"pools\", size = \"300KB\" }");
     let expected = Expected { pauses: true, ..Default::default() };
     alike(&[("switch.pause.kind", "pfc"), pools], &expected);
-    let short =
-        "{ kind = \"pfc\", pause-time = \"5120ns\", recheck = \"2us\", resume = false, frames = \"each-arrival\" }";
+    let short = "{ kind = \"pfc\", pause-time = \"5120ns\", recheck = \"2us\", resume = false, frames = \"each-arrival\" }";
     alike(&[("switch.pause", short), pools], &expected);
 }
 
@@ -211,7 +239,8 @@ fn another_mark_is_seen() {
     let trace = run(&[]);
     let mut other = trace.clone();
     let is_marked = |ecn| ecn == Ecn::Ce;
-    let at = (0..).find(|i| !trace.packets[*i].outgoing && is_marked(trace.ecn(*i))).expect("a mark");
+    let at =
+        (0..).find(|i| !trace.packets[*i].outgoing && is_marked(trace.ecn(*i))).expect("a mark");
     other.set_ecn(at, Ecn::Ect);
     agree(&trace, &other).expect_err("a mark is gone");
 }

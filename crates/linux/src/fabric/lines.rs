@@ -97,7 +97,13 @@ pub struct Lines {
 
 impl Lines {
     pub fn new(all: Vec<Line>) -> Lines {
-        Lines { all, packets: Packets::default(), held: Vec::new(), calls: BinaryHeap::new(), flat: Vec::new() }
+        Lines {
+            all,
+            packets: Packets::default(),
+            held: Vec::new(),
+            calls: BinaryHeap::new(),
+            flat: Vec::new(),
+        }
     }
     pub fn held(&self) -> usize {
         self.packets.live()
@@ -171,10 +177,16 @@ impl Lines {
 
     fn send(&mut self, port: usize, id: PacketId, buffers: &Buffers) -> Result<(), Drop> {
         let Some(held) = &self.held[id as usize] else { return Ok(()) };
-        let pieces = [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
+        let pieces =
+            [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
         let length = held.bytes.length();
-        let outgoing =
-            Outgoing { view: held.view, offload: held.offload, pieces: &pieces, length, sender: Sender::Elsewhere };
+        let outgoing = Outgoing {
+            view: held.view,
+            offload: held.offload,
+            pieces: &pieces,
+            length,
+            sender: Sender::Elsewhere,
+        };
         self.all[port].slot.write(&outgoing, &mut self.flat)
     }
 }

@@ -83,7 +83,9 @@ impl Network {
 
 /// Changes a word of an IPv4 header, and its checksum with it.
 fn set_word(header: &mut [u8], network: usize, at: usize, change: impl FnOnce(u16) -> u16) {
-    let word = |header: &[u8], at: usize| u16::from_be_bytes([header[network + at], header[network + at + 1]]);
+    let word = |header: &[u8], at: usize| {
+        u16::from_be_bytes([header[network + at], header[network + at + 1]])
+    };
     let from = word(header, at);
     let to = change(from);
     let sum = checksum::updated(word(header, 10), from, to);
@@ -107,7 +109,8 @@ fn traffic_class(byte: u8) -> TrafficClass {
 /// The priority, the importance and the ECN field of a frame, of which `header` has the first
 /// bytes.
 pub fn class(header: &[u8], view: &View) -> TrafficClass {
-    Network::of(header, view).map_or(TrafficClass::default(), |network| traffic_class(network.class(header)))
+    Network::of(header, view)
+        .map_or(TrafficClass::default(), |network| traffic_class(network.class(header)))
 }
 
 impl Classifier {
@@ -119,7 +122,13 @@ impl Classifier {
 
     /// The packet of a frame of `length` bytes, of which `header` has the first: all headers that
     /// `view` names.
-    pub fn read(&self, now: Time, header: &[u8], length: usize, view: &View) -> Result<Packet, Drop> {
+    pub fn read(
+        &self,
+        now: Time,
+        header: &[u8],
+        length: usize,
+        view: &View,
+    ) -> Result<Packet, Drop> {
         let dst = *self.hosts.get(&view.destination).ok_or(Drop::Nowhere)?;
         let src = self.hosts.get(&view.source).copied().unwrap_or(NONE);
         let tag = view.tag.and_then(|at| Tag::read(header, at)).unwrap_or_default();
@@ -203,26 +212,49 @@ mod tests {
     }
     fn checks(frame: &[u8], view: &View) -> bool {
         let is_four = frame[view.ethernet] >> 4 == 4;
-        !is_four || checksum::Sum::default().bytes(&frame[view.ethernet..view.ethernet + 20]).fold() == 0xffff
+        !is_four
+            || checksum::Sum::default().bytes(&frame[view.ethernet..view.ethernet + 20]).fold()
+                == 0xffff
     }
 
     #[test]
     fn headers_become_fields() {
         for version in [Version::V4, Version::V6] {
-            let mut frame = frame_of(&Build { version, payload: 100, flags: tcp::ACK | tcp::CWR, ..Build::default() });
+            let mut frame = frame_of(&Build {
+                version,
+                payload: 100,
+                flags: tcp::ACK | tcp::CWR,
+                ..Build::default()
+            });
             let class = 3 << 5 | 2 << 2 | 1;
             match version {
                 Version::V4 => frame[15] = class,
                 Version::V6 => (frame[14], frame[15]) = (0x60 | class >> 4, class << 4),
             }
             let p = packet(&frame);
-            assert_eq!((p.src, p.dst, p.priority(), p.class.importance()), (5, 6, 3, Importance::Important));
-            assert_eq!((p.class.ecn(), p.payload, usize::from(p.size)), (Ecn::Ect, 100, frame.len() - 14 + 38));
-            assert!(p.is_data() && p.seq() == 1000 && p.has(flags::CWR) && p.ttl == 64 && p.entropy == p.flow);
+            assert_eq!(
+                (p.src, p.dst, p.priority(), p.class.importance()),
+                (5, 6, 3, Importance::Important)
+            );
+            assert_eq!(
+                (p.class.ecn(), p.payload, usize::from(p.size)),
+                (Ecn::Ect, 100, frame.len() - 14 + 38)
+            );
+            assert!(
+                p.is_data()
+                    && p.seq() == 1000
+                    && p.has(flags::CWR)
+                    && p.ttl == 64
+                    && p.entropy == p.flow
+            );
         }
         let kind = |flags| packet(&frame_of(&Build { flags, ..Build::default() })).kind();
-        assert_eq!([kind(tcp::SYN), kind(tcp::SYN | tcp::ACK), kind(tcp::ACK)], [Kind::Syn, Kind::SynAck, Kind::Ack]);
-        let udp = packet(&frame_of(&Build { protocol: Protocol::Udp, payload: 9, ..Build::default() }));
+        assert_eq!(
+            [kind(tcp::SYN), kind(tcp::SYN | tcp::ACK), kind(tcp::ACK)],
+            [Kind::Syn, Kind::SynAck, Kind::Ack]
+        );
+        let udp =
+            packet(&frame_of(&Build { protocol: Protocol::Udp, payload: 9, ..Build::default() }));
         assert_eq!((udp.payload, udp.flags), (9, 0));
     }
 
@@ -240,13 +272,18 @@ mod tests {
     #[test]
     fn a_label_stands_for_the_hash_and_entropy_follows_the_five_tuple() {
         let classifier = classifier();
-        let read = |frame: &[u8]| classifier.read(Time::ZERO, frame, frame.len(), &parse(frame).unwrap()).unwrap();
+        let read = |frame: &[u8]| {
+            classifier.read(Time::ZERO, frame, frame.len(), &parse(frame).unwrap()).unwrap()
+        };
         let frame = frame_of(&Build::default());
         let tag = Tag { rank: 77, label: Some(3), deflected: true };
         let tagged = [&frame[..12], &tag.write(), &frame[12..]].concat();
         let (plain, labelled) = (read(&frame), read(&tagged));
         assert_eq!((labelled.entropy, labelled.rank, labelled.flow), (3, 77, plain.flow));
-        assert!(labelled.has(flags::DEFLECTED) && labelled.size == plain.size, "the tag is not counted");
+        assert!(
+            labelled.has(flags::DEFLECTED) && labelled.size == plain.size,
+            "the tag is not counted"
+        );
         let mut marked = frame.clone();
         marked[15] = 0xb9;
         assert_eq!(read(&marked).entropy, plain.entropy, "DSCP and ECN are not in the hash");

@@ -74,7 +74,11 @@ impl FabricSwitch {
                 line.slot.counters.drop(Drop::NoBuffer);
                 return count;
             };
-            let received = line.slot.port.as_mut().map_or(Received::Nothing, |p| p.receive(buffers.bytes_mut(buffer)));
+            let received = line
+                .slot
+                .port
+                .as_mut()
+                .map_or(Received::Nothing, |p| p.receive(buffers.bytes_mut(buffer)));
             let more = !matches!(received, Received::Nothing | Received::Gone);
             match received {
                 Received::Frame { start, length, offload } => {
@@ -99,7 +103,13 @@ impl FabricSwitch {
 
     /// A frame has arrived. What is kept of its buffer is retained; what becomes of its packets is
     /// counted.
-    pub fn arrive(&mut self, now: Time, port: u16, frame: &Frame, buffers: &mut Buffers) -> Result<(), Drop> {
+    pub fn arrive(
+        &mut self,
+        now: Time,
+        port: u16,
+        frame: &Frame,
+        buffers: &mut Buffers,
+    ) -> Result<(), Drop> {
         self.call_until((now, Call::Ready(u16::MAX)), buffers);
         let bytes = frame.bytes(buffers);
         if pause::is_control(bytes) {
@@ -137,7 +147,12 @@ impl FabricSwitch {
         let bytes = &buffers.bytes(frame.buffer)[range.clone()];
         match view.layers().filter(|_| frame.offload.gso_size > 0) {
             Some(layers) => {
-                let mut segmenter = Segmenter::new(bytes, *layers, frame.offload.gso_size.into(), Checksums::Partial);
+                let mut segmenter = Segmenter::new(
+                    bytes,
+                    *layers,
+                    frame.offload.gso_size.into(),
+                    Checksums::Partial,
+                );
                 let mut header = Header::default();
                 while let Some(payload) = segmenter.next(&mut header) {
                     let offload = segmenter.offload(payload.len());
@@ -154,7 +169,10 @@ impl FabricSwitch {
                 self.parts.push(Held { bytes, view: *view, offload: frame.offload });
             }
         }
-        buffers.retain(frame.buffer, self.parts.iter().filter(|part| part.bytes.has_payload()).count() as u32);
+        buffers.retain(
+            frame.buffer,
+            self.parts.iter().filter(|part| part.bytes.has_payload()).count() as u32,
+        );
     }
 
     /// The neighbour at a port stops priorities, or lets them go on.

@@ -27,7 +27,8 @@ use std::sync::Arc;
 
 /// Two hosts, 1 and 2, at ports 0 and 1 of a gigabit each, where so many packets may wait.
 fn switch(ports: [Port; 2], packets: u32) -> FabricSwitch {
-    let buffer = PerPortParams { size: Auto::Given(None).into(), packets: Some(packets).into(), per: None };
+    let buffer =
+        PerPortParams { size: Auto::Given(None).into(), packets: Some(packets).into(), per: None };
     let buffer = BufferParams::PerPort(buffer);
     let port = PortConfig {
         rate: Rate::from_gbps(1),
@@ -51,7 +52,9 @@ fn switch(ports: [Port; 2], packets: u32) -> FabricSwitch {
         telemetry: false,
         random: Stream::new(1, "switch"),
     });
-    let line = |port| Line::new(Slot::new("", Some(port), 1500), Rate::from_gbps(1), Mac([2, 0, 0, 0, 0, 9]));
+    let line = |port| {
+        Line::new(Slot::new("", Some(port), 1500), Rate::from_gbps(1), Mac([2, 0, 0, 0, 0, 9]))
+    };
     let hosts = [(Mac([2, 0, 0, 0, 0, 1]), 0), (Mac([2, 0, 0, 0, 0, 2]), 1)];
     FabricSwitch::new(node, Classifier::new(hosts, metadata::FRAMING), ports.map(line).into())
 }
@@ -63,7 +66,8 @@ fn sink() -> Port {
 /// A port, and what it writes.
 fn open_port() -> (Port, OwnedFd) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
     sockopt::set_socket_send_buffer_size(&theirs, 4096).unwrap();
     (Port::Tap(Tap::over(theirs).unwrap()), ours)
 }
@@ -77,14 +81,19 @@ fn arrive(
 ) -> Result<(), Drop> {
     let buffer = buffers.take().unwrap();
     buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(frame);
-    let result = switch.arrive(at, 0, &Frame { buffer, start: 0, length: frame.len(), offload }, buffers);
+    let result =
+        switch.arrive(at, 0, &Frame { buffer, start: 0, length: frame.len(), offload }, buffers);
     buffers.release(buffer);
     result
 }
 
 fn read(end: &OwnedFd) -> Vec<Vec<u8>> {
     let mut room = vec![0; FRAME_MAX];
-    let read = || recv(end, &mut room[..], RecvFlags::DONTWAIT).ok().map(|(_, length)| room[..length].to_vec());
+    let read = || {
+        recv(end, &mut room[..], RecvFlags::DONTWAIT)
+            .ok()
+            .map(|(_, length)| room[..length].to_vec())
+    };
     std::iter::from_fn(read).collect()
 }
 
@@ -116,7 +125,11 @@ fn what_has_no_room_is_dropped_for_its_reason_and_gives_its_buffer_back() {
     for _ in 0..10 {
         arrive(&mut switch, Time::ZERO, &frame, Offload::default(), &mut buffers).unwrap();
     }
-    assert_eq!((switch.held(), buffers.in_use()), (4, 4), "one in transmission and three that wait");
+    assert_eq!(
+        (switch.held(), buffers.in_use()),
+        (4, 4),
+        "one in transmission and three that wait"
+    );
     assert_eq!(switch.lines()[0].slot.counters.discarded(DropReason::QueueFull), 6);
     switch.advance(Time::from_ms(1), &mut buffers);
     assert_eq!((switch.held(), buffers.in_use(), switch.lines()[1].slot.counters.sent), (0, 0, 4));
@@ -134,7 +147,9 @@ fn a_device_that_is_full_holds_up_its_line_and_loses_nothing() {
     let (mut got, mut rounds) = (0, 0);
     while got < 40 {
         switch.advance(Time::from_ms(1), &mut buffers);
-        assert!(switch.held() == 0 || switch.lines()[1].is_held_up() && switch.deadline().is_none());
+        assert!(
+            switch.held() == 0 || switch.lines()[1].is_held_up() && switch.deadline().is_none()
+        );
         got += read(&end).len();
         rounds += 1;
         assert!(rounds < 40);
@@ -193,5 +208,9 @@ fn what_is_no_packet_has_a_reason() {
         assert_eq!((switch.held(), buffers.in_use()), (0, 0));
     }
     arrive(&mut switch, Time::ZERO, &changed(22, 1), Offload::default(), &mut buffers).unwrap();
-    assert_eq!(switch.lines()[0].slot.counters.discarded(DropReason::Ttl), 1, "the last switch that it may meet");
+    assert_eq!(
+        switch.lines()[0].slot.counters.discarded(DropReason::Ttl),
+        1,
+        "the last switch that it may meet"
+    );
 }

@@ -1,7 +1,7 @@
 //! The Internet checksum (RFC 1071), and the pseudo-header's share of it.
 //!
-//! Invariant: a sum is kept in the machine's own byte order, which ones' complement allows, and is turned once, when it
-//! is written.
+//! Invariant: a sum is kept in the machine's own byte order, which ones' complement allows, and is
+//! turned once, when it is written.
 
 use super::parse::{Layers, Version};
 
@@ -10,7 +10,8 @@ use super::parse::{Layers, Version};
 pub struct Sum(u64);
 
 impl Sum {
-    /// Adds bytes that start at an even offset of what is summed; an odd last byte is padded, so it must be the last.
+    /// Adds bytes that start at an even offset of what is summed; an odd last byte is padded, so it
+    /// must be the last.
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> Sum {
         let mut sum = self.0;
@@ -49,8 +50,8 @@ pub fn updated(checksum: u16, from: u16, to: u16) -> u16 {
     Sum::default().word(!checksum).word(!from).word(to).checksum()
 }
 
-/// The sum over the pseudo-header of a transport segment of `length` bytes, header included (RFC 9293 §3.1, RFC 8200
-/// §8.1). A partial checksum is this, folded and not inverted.
+/// The sum over the pseudo-header of a transport segment of `length` bytes, header included (RFC
+/// 9293 §3.1, RFC 8200 §8.1). A partial checksum is this, folded and not inverted.
 #[inline]
 pub fn pseudo(frame: &[u8], layers: &Layers, length: usize) -> Sum {
     let network = layers.network;
@@ -62,12 +63,14 @@ pub fn pseudo(frame: &[u8], layers: &Layers, length: usize) -> Sum {
     Sum::default().bytes(addresses).word(layers.protocol.number().into()).word(length as u16)
 }
 
-/// Whether the transport checksum of a frame that claims a full one is right. A UDP checksum of 0 over IPv4 says that
-/// there is none.
+/// Whether the transport checksum of a frame that claims a full one is right. A UDP checksum of 0
+/// over IPv4 says that there is none.
 pub fn is_right(frame: &[u8], layers: &Layers) -> bool {
     let segment = &frame[layers.transport..layers.end];
     let at = layers.transport + layers.protocol.checksum_at();
-    let none = layers.version == Version::V4 && layers.protocol == super::Protocol::Udp && frame[at..at + 2] == [0, 0];
+    let none = layers.version == Version::V4
+        && layers.protocol == super::Protocol::Udp
+        && frame[at..at + 2] == [0, 0];
     none || pseudo(frame, layers, segment.len()).bytes(segment).fold() == 0xffff
 }
 
@@ -89,7 +92,8 @@ mod tests {
     fn a_changed_word_changes_the_checksum_as_a_new_sum_would() {
         // RFC 1624 §4: 0x5555 becomes 0x3285 under 0xdd2f; the older way gives the other zero.
         assert_eq!(updated(0xdd2f, 0x5555, 0x3285), 0);
-        let mut header = *b"\x45\x02\x05\xdc\x12\x34\x40\x00\x40\x06\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02";
+        let mut header =
+            *b"\x45\x02\x05\xdc\x12\x34\x40\x00\x40\x06\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02";
         let before = Sum::default().bytes(&header).checksum();
         header[1] = 3;
         assert_eq!(updated(before, 0x4502, 0x4503), Sum::default().bytes(&header).checksum());

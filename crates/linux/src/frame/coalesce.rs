@@ -1,7 +1,7 @@
 //! The header of a super-segment that is made of packets.
 //!
-//! What the kernel's `tcp_gro_complete` leaves: the first packet's headers with the length of all, the last one's FIN and PSH,
-//! and a partial checksum.
+//! What the kernel's `tcp_gro_complete` leaves: the first packet's headers with the length of all,
+//! the last one's FIN and PSH, and a partial checksum.
 //!
 //! Invariant: cut again, a super-segment gives the packets that it was made of.
 
@@ -10,10 +10,17 @@ use super::offload::Offload;
 use super::parse::{Layers, Version, tcp};
 use super::segment::{set_ipv4_checksum, set_length};
 
-/// Makes the headers of the first packet those of `payload` bytes of several, or of the one that it is, and gives the virtio
-/// header for it. `mss` is the payload of each packet but the last, `flags` what all of them had set. `layers` are the
-/// first packet's. The sum is below 2^16: the caller merges no more.
-pub fn coalesce(header: &mut [u8], layers: &Layers, payload: usize, mss: usize, flags: u8) -> Offload {
+/// Makes the headers of the first packet those of `payload` bytes of several, or of the one that it
+/// is, and gives the virtio header for it. `mss` is the payload of each packet but the last,
+/// `flags` what all of them had set. `layers` are the first packet's. The sum is below 2^16: the
+/// caller merges no more.
+pub fn coalesce(
+    header: &mut [u8],
+    layers: &Layers,
+    payload: usize,
+    mss: usize,
+    flags: u8,
+) -> Offload {
     set_length(header, layers, payload);
     if layers.version == Version::V4 {
         set_ipv4_checksum(header, layers);

@@ -1,4 +1,5 @@
-//! Frames: what the bytes between two ports say, and how a super-segment becomes packets and packets a super-segment.
+//! Frames: what the bytes between two ports say, and how a super-segment becomes packets and
+//! packets a super-segment.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -13,10 +14,11 @@
 //! | `too_big` | what somebody is told whose packet does not fit |
 //! | `pause` | frames that stop a link or its priorities |
 //!
-//! Follows net/core/gro.c, net/ipv4/tcp_offload.c and include/linux/virtio_net.h of Linux 6.18 in what a segment is.
+//! Follows net/core/gro.c, net/ipv4/tcp_offload.c and include/linux/virtio_net.h of Linux 6.18 in
+//! what a segment is.
 //!
-//! Invariant: payload is never copied or changed, and any bytes at all are either understood, passed on as they are, or
-//! refused with a reason.
+//! Invariant: payload is never copied or changed, and any bytes at all are either understood,
+//! passed on as they are, or refused with a reason.
 
 pub mod checksum;
 pub mod coalesce;

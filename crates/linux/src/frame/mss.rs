@@ -1,7 +1,7 @@
 //! The longest segment that a connection's ends ask for, lowered to what lies between them.
 //!
-//! An end says in its SYN how long segments to it may be (RFC 9293 §3.7.1). It knows its own interface
-//! and not a tunnel behind it.
+//! An end says in its SYN how long segments to it may be (RFC 9293 §3.7.1). It knows its own
+//! interface and not a tunnel behind it.
 //!
 //! Invariant: a checksum that was right stays right, and one that was wrong stays wrong.
 
@@ -16,8 +16,8 @@ pub fn headers(version: Version) -> usize {
     }
 }
 
-/// Lowers what a SYN asks for to `most`; whether it asked for more. `is_partial`: its checksum is yet
-/// to be completed, from the bytes that it then has.
+/// Lowers what a SYN asks for to `most`; whether it asked for more. `is_partial`: its checksum is
+/// yet to be completed, from the bytes that it then has.
 pub fn clamp(frame: &mut [u8], layers: &Layers, most: u16, is_partial: bool) -> bool {
     if tcp::flags(frame, layers) & tcp::SYN == 0 {
         return false;
@@ -28,27 +28,31 @@ pub fn clamp(frame: &mut [u8], layers: &Layers, most: u16, is_partial: bool) -> 
     }
     // The words that it lies in: it may begin at an odd byte.
     let first = at - (at - layers.transport) % 2;
-    let words = |frame: &[u8]| [first, first + 2].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));
+    let words =
+        |frame: &[u8]| [first, first + 2].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));
     let before = words(frame);
     frame[at..at + 2].copy_from_slice(&most.to_be_bytes());
     let after = words(frame);
     if !is_partial {
         let place = layers.transport + 16;
         let checksum = u16::from_be_bytes([frame[place], frame[place + 1]]);
-        let new = before.into_iter().zip(after).fold(checksum, |sum, (from, to)| updated(sum, from, to));
+        let new =
+            before.into_iter().zip(after).fold(checksum, |sum, (from, to)| updated(sum, from, to));
         frame[place..place + 2].copy_from_slice(&new.to_be_bytes());
     }
     true
 }
 
-/// Where the number of the option is, in a header that ends with the slice; with a whole word behind
-/// its first byte.
+/// Where the number of the option is, in a header that ends with the slice; with a whole word
+/// behind its first byte.
 fn option(header: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *header.get(at)? {
             0 => return None,
             1 => at += 1,
-            2 if header.get(at + 1) == Some(&4) => return (at + 4 <= header.len()).then_some(at + 2),
+            2 if header.get(at + 1) == Some(&4) => {
+                return (at + 4 <= header.len()).then_some(at + 2);
+            }
             _ => at += usize::from(*header.get(at + 1)?).max(2),
         }
     }
@@ -69,7 +73,8 @@ mod tests {
         frame[layers.transport + 12] = ((20 + space) / 4 * 16) as u8;
         frame[layers.transport + 13] = tcp::SYN;
         frame[layers.transport + 20..layers.transport + 20 + space].fill(0);
-        frame[layers.transport + 20..layers.transport + 20 + options.len()].copy_from_slice(options);
+        frame[layers.transport + 20..layers.transport + 20 + options.len()]
+            .copy_from_slice(options);
         let layers = *parse(&frame).unwrap().layers().unwrap();
         let at = layers.transport + 16;
         frame[at..at + 2].fill(0);
@@ -87,7 +92,10 @@ mod tests {
                 assert!(checksum::is_right(&frame, &layers));
                 let at = layers.transport + 20 + before.len() + 2;
                 let mut lower = frame.clone();
-                assert!(clamp(&mut lower, &layers, 1410, false) && lower[at..at + 2] == 1410u16.to_be_bytes());
+                assert!(
+                    clamp(&mut lower, &layers, 1410, false)
+                        && lower[at..at + 2] == 1410u16.to_be_bytes()
+                );
                 assert!(checksum::is_right(&lower, &layers), "{version:?} {before:?}");
                 let mut same = frame.clone();
                 assert!(!clamp(&mut same, &layers, 1460, false) && same == frame);
@@ -97,7 +105,10 @@ mod tests {
                 assert!(!checksum::is_right(&wrong, &layers));
                 let mut partial = frame.clone();
                 clamp(&mut partial, &layers, 1410, true);
-                assert_eq!(partial[layers.transport + 16..][..2], frame[layers.transport + 16..][..2]);
+                assert_eq!(
+                    partial[layers.transport + 16..][..2],
+                    frame[layers.transport + 16..][..2]
+                );
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The virtio header that goes with a frame: what its receiver has yet to do to it, or may believe.
 //!
-//! Follows `struct virtio_net_hdr` (10 bytes, in the machine's byte order as TAP and AF_PACKET have it) and what
-//! include/linux/virtio_net.h makes of it.
+//! Follows `struct virtio_net_hdr` (10 bytes, in the machine's byte order as TAP and AF_PACKET have
+//! it) and what include/linux/virtio_net.h makes of it.
 //!
-//! Invariant: an [`Offload`] that was [checked](Offload::check) against a frame names a transport header within it, of the kind
-//! that it says.
+//! Invariant: an [`Offload`] that was [checked](Offload::check) against a frame names a transport
+//! header within it, of the kind that it says.
 
 use super::checksum::Sum;
 use super::parse::{Layers, Protocol, Version, View};
@@ -32,7 +32,8 @@ pub enum GsoType {
 /// What a receiver of the frame has yet to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Offload {
-    /// Whether the transport checksum is only the pseudo-header's; the rest is trusted, or for the last to add.
+    /// Whether the transport checksum is only the pseudo-header's; the rest is trusted, or for the
+    /// last to add.
     pub partial: bool,
     /// Where the transport header is, in bytes from the frame's first; with `partial`.
     pub checksum_start: u16,
@@ -87,14 +88,20 @@ impl Offload {
         let mut bytes = [0; LENGTH];
         bytes[0] = if self.partial { NEEDS_CHECKSUM } else { 0 };
         bytes[1] = kind | if self.ecn { ECN } else { 0 };
-        let words = [(2, self.header), (4, self.gso_size), (6, self.checksum_start), (8, self.checksum_offset)];
+        let words = [
+            (2, self.header),
+            (4, self.gso_size),
+            (6, self.checksum_start),
+            (8, self.checksum_offset),
+        ];
         for (at, word) in words {
             bytes[at..at + 2].copy_from_slice(&word.to_ne_bytes());
         }
         bytes
     }
 
-    /// For a frame whose transport checksum is partial, to be cut into packets of `gso_size` if it has more than that.
+    /// For a frame whose transport checksum is partial, to be cut into packets of `gso_size` if it
+    /// has more than that.
     pub fn of(layers: &Layers, gso_size: usize) -> Offload {
         let many = layers.end - layers.payload > gso_size;
         let gso = match (many, layers.protocol, layers.version) {
@@ -114,11 +121,14 @@ impl Offload {
         }
     }
 
-    /// Whether it fits the frame: a super-segment is TCP or UDP of the version that it says, with its partial checksum where the
-    /// transport's is. In one packet a partial checksum may be anywhere within: of a transport in a tunnel, or of one that
-    /// is not known here. `frame` is how many bytes the frame has.
+    /// Whether it fits the frame: a super-segment is TCP or UDP of the version that it says, with
+    /// its partial checksum where the transport's is. In one packet a partial checksum may be
+    /// anywhere within: of a transport in a tunnel, or of one that is not known here. `frame` is
+    /// how many bytes the frame has.
     pub fn check(&self, view: &View, frame: usize) -> Result<(), Unfit> {
-        if self.partial && usize::from(self.checksum_start) + usize::from(self.checksum_offset) + 2 > frame {
+        if self.partial
+            && usize::from(self.checksum_start) + usize::from(self.checksum_offset) + 2 > frame
+        {
             return Err(Unfit);
         }
         let expected = match self.gso {
@@ -129,20 +139,23 @@ impl Offload {
         };
         let layers = view.layers().ok_or(Unfit)?;
         let fits = expected.0.is_none_or(|v| v == layers.version) && expected.1 == layers.protocol;
-        // The payload may be no more than one packet: a sender says so for the last bytes of a stream.
+        // The payload may be no more than one packet: a sender says so for the last bytes of a
+        // stream.
         match fits && self.gso_size > 0 && (!self.partial || self.is_at(layers)) {
             true => Ok(()),
             false => Err(Unfit),
         }
     }
 
-    /// How many packets a frame of `length` bytes becomes, or some more: its headers count as payload.
+    /// How many packets a frame of `length` bytes becomes, or some more: its headers count as
+    /// payload.
     #[inline]
     pub fn packets(&self, length: usize) -> usize {
         if self.gso_size > 0 { length.div_ceil(self.gso_size.into()) } else { 1 }
     }
 
-    /// How long the longest packet is that a frame of `length` bytes becomes, with its Ethernet header.
+    /// How long the longest packet is that a frame of `length` bytes becomes, with its Ethernet
+    /// header.
     #[inline]
     pub fn longest(&self, view: &View, length: usize) -> usize {
         match view.layers().filter(|_| self.gso_size > 0) {
@@ -157,12 +170,15 @@ impl Offload {
             && usize::from(self.checksum_offset) == layers.protocol.checksum_at()
     }
 
-    /// Makes a partial checksum whole, of one packet, wherever it is. The rest of the frame is what it covers.
+    /// Makes a partial checksum whole, of one packet, wherever it is. The rest of the frame is what
+    /// it covers.
     pub fn fill(&mut self, frame: &mut [u8]) -> Result<(), Unfit> {
         let (start, at) = (usize::from(self.checksum_start), usize::from(self.checksum_offset));
         if self.partial {
-            let covered =
-                frame.get_mut(start..).filter(|c| c.len() >= at + 2 && self.gso == GsoType::None).ok_or(Unfit)?;
+            let covered = frame
+                .get_mut(start..)
+                .filter(|c| c.len() >= at + 2 && self.gso == GsoType::None)
+                .ok_or(Unfit)?;
             let checksum = match Sum::default().bytes(covered).checksum() {
                 0 => 0xffff,
                 other => other,
@@ -186,8 +202,12 @@ mod tests {
         let layers = *parse(&frame).unwrap().layers().unwrap();
         let offload = Offload::of(&layers, 1448);
         assert_eq!(Offload::read(&offload.write()), Ok(offload));
-        assert_eq!((offload.gso, offload.gso_size, offload.checksum_start), (GsoType::Tcp4, 1448, 34));
-        // A frame of one packet must not claim to be more (the kernel would refuse it, or cut it into one).
+        assert_eq!(
+            (offload.gso, offload.gso_size, offload.checksum_start),
+            (GsoType::Tcp4, 1448, 34)
+        );
+        // A frame of one packet must not claim to be more (the kernel would refuse it, or cut it
+        // into one).
         assert_eq!(Offload::of(&layers, 5000).gso, GsoType::None);
         assert!(Offload::read(&[0, 3, 0, 0, 0, 0, 0, 0, 0, 0]).is_err(), "UFO was never asked for");
     }
@@ -205,10 +225,17 @@ mod tests {
             Offload { checksum_start: 30, ..good },
             Offload { checksum_offset: 6, ..good },
         ];
-        wrong.iter().for_each(|offload| assert_eq!(offload.check(&view, frame.len()), Err(Unfit), "{offload:?}"));
+        wrong.iter().for_each(|offload| {
+            assert_eq!(offload.check(&view, frame.len()), Err(Unfit), "{offload:?}")
+        });
         let arp = parse(&[0; 60]).unwrap();
         assert!(good.check(&arp, 60).is_err());
-        let tunnelled = Offload { partial: true, checksum_start: 100, checksum_offset: 16, ..Offload::default() };
+        let tunnelled = Offload {
+            partial: true,
+            checksum_start: 100,
+            checksum_offset: 16,
+            ..Offload::default()
+        };
         assert!(tunnelled.check(&view, frame.len()).is_ok(), "of a transport within");
         let beyond = Offload { partial: true, checksum_start: 59, ..Offload::default() };
         assert!(beyond.check(&arp, 60).is_err());

@@ -1,7 +1,7 @@
 //! Finds the layers of a frame. It reads, and copies nothing.
 //!
-//! Invariant: any bytes give a view; every offset that a view names lies within the frame, in the order
-//! network < transport < payload ≤ end.
+//! Invariant: any bytes give a view; every offset that a view names lies within the frame, in the
+//! order network < transport < payload ≤ end.
 
 use super::segment::HEADER_MAX;
 use super::tag::{self, Tag};
@@ -186,7 +186,8 @@ pub fn parse(frame: &[u8]) -> Option<View> {
     parse_head(frame, frame.len())
 }
 
-/// As [`parse`], of a frame of `length` bytes of which `frame` has the first; a header that reaches beyond them is truncated.
+/// As [`parse`], of a frame of `length` bytes of which `frame` has the first; a header that reaches
+/// beyond them is truncated.
 #[inline]
 pub fn parse_head(frame: &[u8], length: usize) -> Option<View> {
     let header = frame.first_chunk::<ETHERNET>()?;
@@ -258,7 +259,8 @@ fn ipv6(frame: &[u8], bytes: usize, network: usize) -> Result<Inner, Malformed> 
         match next {
             // Hop-by-hop options, routing, destination options (RFC 8200 §4).
             0 | 43 | 60 => {
-                let extension = frame[..end.min(frame.len())].get(at..at + 8).ok_or(Malformed::Truncated)?;
+                let extension =
+                    frame[..end.min(frame.len())].get(at..at + 8).ok_or(Malformed::Truncated)?;
                 next = extension[0];
                 at += 8 + usize::from(extension[1]) * 8;
             }

@@ -1,8 +1,9 @@
-//! Cuts a super-segment as the kernel would, without touching its payload: each packet is a header of its own and a range of
-//! the frame that was read.
+//! Cuts a super-segment as the kernel would, without touching its payload: each packet is a header
+//! of its own and a range of the frame that was read.
 //!
-//! As `tcp_gso_segment` and `inet_gso_segment` do: the sequence number grows by the MSS, the IPv4 identification by one, FIN
-//! and PSH stay on the last packet only and CWR on the first, options are the same in all.
+//! As `tcp_gso_segment` and `inet_gso_segment` do: the sequence number grows by the MSS, the IPv4
+//! identification by one, FIN and PSH stay on the last packet only and CWR on the first, options
+//! are the same in all.
 //!
 //! Invariant: the payload ranges lie one behind the other and make up the whole payload.
 
@@ -11,8 +12,8 @@ use super::offload::Offload;
 use super::parse::{Layers, Protocol, Version, tcp};
 use std::ops::Range;
 
-/// The longest header that is kept: Ethernet, two tags, IPv4 and TCP with all options, and room for IPv6 with a few
-/// extension headers.
+/// The longest header that is kept: Ethernet, two tags, IPv4 and TCP with all options, and room for
+/// IPv6 with a few extension headers.
 pub const HEADER_MAX: usize = 160;
 
 /// A packet's headers, Ethernet to transport.
@@ -69,8 +70,8 @@ pub struct Segmenter<'a> {
 }
 
 impl<'a> Segmenter<'a> {
-    /// Of a frame with these layers, which must be its own. `mss` is the payload of each packet but the last; 0 means
-    /// that the frame is one packet.
+    /// Of a frame with these layers, which must be its own. `mss` is the payload of each packet but
+    /// the last; 0 means that the frame is one packet.
     pub fn new(frame: &'a [u8], layers: Layers, mss: usize, checksums: Checksums) -> Segmenter<'a> {
         let mss = if mss == 0 { layers.end - layers.payload } else { mss };
         Segmenter { frame, layers, mss, checksums, at: layers.payload, index: 0, done: false }
@@ -138,11 +139,17 @@ pub(super) fn set_ipv4_checksum(header: &mut [u8], layers: &Layers) {
     let at = layers.network + 10;
     let length = usize::from(header[layers.network] & 15) * 4;
     header[at..at + 2].fill(0);
-    let checksum = Sum::default().bytes(&header[layers.network..layers.network + length]).checksum();
+    let checksum =
+        Sum::default().bytes(&header[layers.network..layers.network + length]).checksum();
     header[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
-fn set_transport_checksum(header: &mut [u8], layers: &Layers, payload: &[u8], checksums: Checksums) {
+fn set_transport_checksum(
+    header: &mut [u8],
+    layers: &Layers,
+    payload: &[u8],
+    checksums: Checksums,
+) {
     let at = layers.transport + layers.protocol.checksum_at();
     let sum = pseudo(header, layers, layers.payload - layers.transport + payload.len());
     let value = match checksums {
@@ -182,7 +189,17 @@ pub(crate) mod tests {
     impl Default for Build {
         fn default() -> Self {
             let (version, protocol) = (Version::V4, Protocol::Tcp);
-            Build { version, protocol, tags: 0, seq: 1000, id: 5, flags: tcp::ACK, options: 12, payload: 0, port: 80 }
+            Build {
+                version,
+                protocol,
+                tags: 0,
+                seq: 1000,
+                id: 5,
+                flags: tcp::ACK,
+                options: 12,
+                payload: 0,
+                port: 80,
+            }
         }
     }
 
@@ -219,7 +236,9 @@ pub(crate) mod tests {
                 frame.extend([((20 + b.options) << 2) as u8, b.flags, 1, 0, 0, 0, 0, 0]);
                 frame.extend((0..b.options).map(|i| if i < 2 { 1 } else { i as u8 }));
             }
-            Protocol::Udp => frame.extend([((8 + b.payload) >> 8) as u8, (8 + b.payload) as u8, 0, 0]),
+            Protocol::Udp => {
+                frame.extend([((8 + b.payload) >> 8) as u8, (8 + b.payload) as u8, 0, 0])
+            }
         }
         let payload = frame.len();
         frame.extend((0..b.payload).map(|i| (i ^ (i >> 8)) as u8));
@@ -249,13 +268,21 @@ pub(crate) mod tests {
     #[test]
     fn as_the_kernel_cuts() {
         let flags = tcp::ACK | tcp::PSH | tcp::FIN | tcp::CWR | tcp::ECE;
-        let build = Build { payload: 1448 * 2 + 100, flags, seq: u32::MAX - 1000, id: 0xffff, ..Build::default() };
+        let build = Build {
+            payload: 1448 * 2 + 100,
+            flags,
+            seq: u32::MAX - 1000,
+            id: 0xffff,
+            ..Build::default()
+        };
         let frame = frame_of(&build);
         let packets = cut(&frame, 1448, Checksums::Full);
         assert_eq!(packets.iter().map(|p| p.len() - 66).collect::<Vec<_>>(), [1448, 1448, 100]);
-        let views: Vec<Layers> = packets.iter().map(|p| *parse(p).unwrap().tcp().unwrap()).collect();
-        let of =
-            |f: fn(&[u8], &Layers) -> u32| -> Vec<u32> { packets.iter().zip(&views).map(|(p, l)| f(p, l)).collect() };
+        let views: Vec<Layers> =
+            packets.iter().map(|p| *parse(p).unwrap().tcp().unwrap()).collect();
+        let of = |f: fn(&[u8], &Layers) -> u32| -> Vec<u32> {
+            packets.iter().zip(&views).map(|(p, l)| f(p, l)).collect()
+        };
         assert_eq!(of(tcp::seq), [u32::MAX - 1000, 447, 1895]);
         assert_eq!(of(|p, _| u16::from_be_bytes([p[18], p[19]]).into()), [0xffff, 0, 1]);
         let (first, middle) = (tcp::ACK | tcp::CWR | tcp::ECE, tcp::ACK | tcp::ECE);
@@ -270,8 +297,12 @@ pub(crate) mod tests {
     #[test]
     fn one_packet_stays_as_it_is() {
         for protocol in [Protocol::Tcp, Protocol::Udp] {
-            let frame =
-                frame_of(&Build { protocol, payload: 99, flags: tcp::ACK | tcp::CWR | tcp::PSH, ..Build::default() });
+            let frame = frame_of(&Build {
+                protocol,
+                payload: 99,
+                flags: tcp::ACK | tcp::CWR | tcp::PSH,
+                ..Build::default()
+            });
             assert_eq!(cut(&frame, 0, Checksums::Full), std::slice::from_ref(&frame));
             assert_eq!(cut(&frame, 1448, Checksums::Full), [frame]);
         }

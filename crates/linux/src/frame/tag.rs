@@ -84,7 +84,11 @@ mod tests {
             Tag::deflect(&mut frame, at);
             assert_eq!(Tag::read(&frame, at), Some(Tag { deflected: true, ..tag }));
             frame[at + 2] = 0x20;
-            assert_eq!((Tag::read(&frame, at), parse(&frame).unwrap().tag), (None, None), "of another version");
+            assert_eq!(
+                (Tag::read(&frame, at), parse(&frame).unwrap().tag),
+                (None, None),
+                "of another version"
+            );
         }
     }
 

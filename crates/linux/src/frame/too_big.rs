@@ -17,8 +17,8 @@ const ICMP: usize = 8;
 /// No answer needs more of the packet than so many bytes.
 pub const QUOTED: usize = LONGEST_6;
 
-/// The frame that tells the sender of `frame` (or of what begins with it) that its packets may have `mtu`
-/// bytes; `None`: nobody is to be told.
+/// The frame that tells the sender of `frame` (or of what begins with it) that its packets may have
+/// `mtu` bytes; `None`: nobody is to be told.
 pub fn answer(frame: &[u8], view: &View, mtu: usize) -> Option<Vec<u8>> {
     if view.destination.is_group() || view.source.is_group() {
         return None;
@@ -37,7 +37,8 @@ pub fn answer(frame: &[u8], view: &View, mtu: usize) -> Option<Vec<u8>> {
 fn answer_4(packet: &[u8], mtu: usize) -> Option<Vec<u8>> {
     let header = packet.get(..20)?;
     let length = usize::from(header[0] & 15) * 4;
-    let (cannot_be_cut, is_later) = (header[6] & 0x40 != 0, header[6] & 0x1f != 0 || header[7] != 0);
+    let (cannot_be_cut, is_later) =
+        (header[6] & 0x40 != 0, header[6] & 0x1f != 0 || header[7] != 0);
     // From nobody, this network, or a group.
     let is_odd = matches!(header[12], 0 | 127 | 224..) || header[16] >= 224;
     // Of ICMP: unreachable, quench, redirect, exceeded, parameter.
@@ -82,7 +83,9 @@ mod tests {
 
     #[test]
     fn the_sender_is_told_by_whom_it_sent_to() {
-        for (version, tags) in [(Version::V4, 0), (Version::V4, 1), (Version::V6, 0), (Version::V6, 2)] {
+        for (version, tags) in
+            [(Version::V4, 0), (Version::V4, 1), (Version::V6, 0), (Version::V6, 2)]
+        {
             let mut frame = frame_of(&Build { version, tags, payload: 3000, ..Build::default() });
             let view = parse(&frame).unwrap();
             if version == Version::V4 {
@@ -90,19 +93,34 @@ mod tests {
             }
             let told = answer(&frame, &view, 1450).unwrap();
             let back = parse(&told).unwrap();
-            assert_eq!((back.destination, back.source, back.vlan), (view.source, view.destination, view.vlan));
+            assert_eq!(
+                (back.destination, back.source, back.vlan),
+                (view.source, view.destination, view.vlan)
+            );
             assert_eq!((back.inner, back.ethernet), (Inner::OtherIp, view.ethernet));
             let (n, ours) = (view.ethernet, &told[view.ethernet..]);
             match version {
                 Version::V4 => {
-                    assert_eq!((&ours[12..16], &ours[16..20]), (&frame[n + 16..n + 20], &frame[n + 12..n + 16]));
-                    assert_eq!((Sum::default().bytes(&ours[..20]).fold(), ours.len()), (0xffff, 576));
+                    assert_eq!(
+                        (&ours[12..16], &ours[16..20]),
+                        (&frame[n + 16..n + 20], &frame[n + 12..n + 16])
+                    );
+                    assert_eq!(
+                        (Sum::default().bytes(&ours[..20]).fold(), ours.len()),
+                        (0xffff, 576)
+                    );
                     assert_eq!(Sum::default().bytes(&ours[20..]).fold(), 0xffff);
-                    assert_eq!((&ours[20..22], &ours[26..28]), (&[3, 4][..], &1450u16.to_be_bytes()[..]));
+                    assert_eq!(
+                        (&ours[20..22], &ours[26..28]),
+                        (&[3, 4][..], &1450u16.to_be_bytes()[..])
+                    );
                     assert_eq!(ours[28..], frame[n..n + 548]);
                 }
                 Version::V6 => {
-                    assert_eq!((&ours[8..24], &ours[24..40]), (&frame[n + 24..n + 40], &frame[n + 8..n + 24]));
+                    assert_eq!(
+                        (&ours[8..24], &ours[24..40]),
+                        (&frame[n + 24..n + 40], &frame[n + 8..n + 24])
+                    );
                     let pseudo = Sum::default().bytes(&ours[8..40]).word(1240).word(58);
                     assert_eq!((pseudo.bytes(&ours[40..]).fold(), ours.len()), (0xffff, 1280));
                     assert_eq!((ours[40], &ours[44..48]), (2, &1450u32.to_be_bytes()[..]));
@@ -123,7 +141,9 @@ mod tests {
         };
         assert!(told(&[]));
         // It may be cut; a later fragment; a group, of either layer; an error of ICMP; not IP.
-        for changes in [&[(20, 0)][..], &[(21, 1)], &[(0, 1)], &[(26, 224)], &[(23, 1), (34, 3)], &[(13, 6)]] {
+        for changes in
+            [&[(20, 0)][..], &[(21, 1)], &[(0, 1)], &[(26, 224)], &[(23, 1), (34, 3)], &[(13, 6)]]
+        {
             assert!(!told(changes), "{changes:?}");
         }
         for length in 14..80 {

@@ -8,8 +8,8 @@
 //! It stands behind the two addresses (IEEE 802.1Q §9.6). The number 0 is a priority and no VLAN;
 //! 4095 is nobody's. A tag of providers (`0x88a8`) is another one and names no VLAN of these.
 //!
-//! Invariant: a frame that was tagged and untagged is as it was, and its virtio header means the same
-//! bytes before and after.
+//! Invariant: a frame that was tagged and untagged is as it was, and its virtio header means the
+//! same bytes before and after.
 
 use super::offload::{Offload, Unfit};
 use super::parse::{Inner, Layers, View};
@@ -54,8 +54,8 @@ pub fn number(control: u16) -> Option<u16> {
     Some(control & NUMBER).filter(|number| *number != 0)
 }
 
-/// Puts a tag with these two words into the frame that begins [`LENGTH`] bytes behind `room`'s first
-/// and has at least [`AT`] bytes; it then begins with `room`.
+/// Puts a tag with these two words into the frame that begins [`LENGTH`] bytes behind `room`'s
+/// first and has at least [`AT`] bytes; it then begins with `room`.
 pub fn insert(room: &mut [u8], ethertype: u16, control: u16) {
     room.copy_within(LENGTH..LENGTH + AT, 0);
     room[AT..AT + 2].copy_from_slice(&ethertype.to_be_bytes());
@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn what_names_the_tag_itself_does_not_fit() {
-        let partial = |checksum_start| Offload { partial: true, checksum_start, ..Offload::default() };
+        let partial =
+            |checksum_start| Offload { partial: true, checksum_start, ..Offload::default() };
         assert!(partial(11).tagged().is_err() && partial(65_534).tagged().is_err());
         assert!(partial(15).untagged().is_err() && partial(16).untagged().is_ok());
         assert_eq!(Offload { header: 13, ..Offload::default() }.untagged(), Ok(Offload::default()));

@@ -1,9 +1,10 @@
 //! Makes limits take effect, all at once.
 //!
-//! Order is what keeps the invariant. New attachments come first; their programs find no scopes yet, so packets pass. Then
-//! everything is written into the bank that is not in force. Then one word turns the banks over. Attachments that nobody needs any more
-//! go last; their programs find no scopes either. A program that is already attached is replaced in its link, so no packet
-//! goes by in between.
+//! Order is what keeps the invariant. New attachments come first; their programs find no scopes
+//! yet, so packets pass. Then everything is written into the bank that is not in force. Then one
+//! word turns the banks over. Attachments that nobody needs any more go last; their programs find
+//! no scopes either. A program that is already attached is replaced in its link, so no packet goes
+//! by in between.
 //!
 //! Invariant: killed at any instant, what is in force is the old or the new, whole.
 
@@ -58,7 +59,10 @@ impl Session {
         let hierarchy = Hierarchy::find()?;
         let mut notes = Vec::new();
         if store::mount_bpffs(bpffs)? {
-            notes.push(format!("mounted a bpf file system at {}, where the limits are kept", bpffs.display()));
+            notes.push(format!(
+                "mounted a bpf file system at {}, where the limits are kept",
+                bpffs.display()
+            ));
         }
         let lock = Some(Locked::make(bpffs)?);
         Session::of(bpffs, hierarchy, notes, lock)
@@ -78,7 +82,12 @@ impl Session {
         Session::of(bpffs, Hierarchy::find()?, Vec::new(), None)
     }
 
-    fn of(bpffs: &Path, hierarchy: Hierarchy, notes: Vec<String>, lock: Option<Locked>) -> Result<Session, Error> {
+    fn of(
+        bpffs: &Path,
+        hierarchy: Hierarchy,
+        notes: Vec<String>,
+        lock: Option<Locked>,
+    ) -> Result<Session, Error> {
         let (store, is_former) = match Store::open(bpffs) {
             Err(Error::Layout { .. }) => (None, true),
             other => (other?, false),
@@ -88,22 +97,34 @@ impl Session {
             None if is_former => store::former_sources(bpffs)?,
             None => Vec::new(),
         };
-        Ok(Session { bpffs: bpffs.to_path_buf(), hierarchy, store, sources, notes, is_former, lock })
+        Ok(Session {
+            bpffs: bpffs.to_path_buf(),
+            hierarchy,
+            store,
+            sources,
+            notes,
+            is_former,
+            lock,
+        })
     }
 
     /// Reads a file against what is installed from others. With `observe`, its limits only count.
     pub fn read(&self, file: &Path, observe: bool) -> Result<Source, Error> {
         let text = fs::read_to_string(file).map_err(|e| Error::file(file, e))?;
         let name = self.name_of(file).map_err(|e| Error::file(file, e))?;
-        let others: Vec<&str> =
-            self.limits().filter(|(s, _)| !is_same_file(&s.file, &name)).map(|(_, l)| l.name()).collect();
+        let others: Vec<&str> = self
+            .limits()
+            .filter(|(s, _)| !is_same_file(&s.file, &name))
+            .map(|(_, l)| l.name())
+            .collect();
         let mut config = Config::parse(&file.to_string_lossy(), &text, &others)?;
         config.limits.iter_mut().for_each(|l| l.queue.observe |= observe);
         for limit in &mut config.limits {
             // A process goes; its cgroup is what is meant.
             if let Some(pid) = limit.target.pid.take() {
                 let found = self.hierarchy.resolve(&super::config::Target::Pid(pid));
-                let found = found.map_err(|reason| Error::Cgroup { limit: limit.name().into(), reason })?;
+                let found =
+                    found.map_err(|reason| Error::Cgroup { limit: limit.name().into(), reason })?;
                 limit.target.cgroup = Some(found.path.to_string_lossy().into_owned());
             }
         }
@@ -121,7 +142,8 @@ impl Session {
         let real = fs::canonicalize(&path)?;
         let name = path.to_string_lossy().into_owned();
         // A path by way of a link outlasts the file that it leads to now.
-        let known = self.sources.iter().map(|source| &source.file).find(|known| is_same_file(known, &name));
+        let known =
+            self.sources.iter().map(|source| &source.file).find(|known| is_same_file(known, &name));
         Ok(known.filter(|known| Path::new(known) != real).cloned().unwrap_or(name))
     }
 
@@ -150,7 +172,8 @@ impl Session {
     /// Changes keys of an installed limit.
     pub fn set(&self, name: &str, pairs: &[(String, String)]) -> Result<Vec<Source>, Error> {
         let mut sources = self.sources.clone();
-        let limit = sources.iter_mut().flat_map(|s| &mut s.config.limits).find(|l| l.name() == name);
+        let limit =
+            sources.iter_mut().flat_map(|s| &mut s.config.limits).find(|l| l.name() == name);
         limit.ok_or_else(|| self.unknown(name))?.set(pairs)?;
         Ok(sources)
     }
@@ -170,7 +193,10 @@ impl Session {
         let names: Vec<&str> = self.limits().map(|(_, l)| l.name()).collect();
         match names.is_empty() {
             true => Error::Nothing,
-            false => Error::Request(format!("there is no limit \"{name}\"; installed: {}", names.join(", "))),
+            false => Error::Request(format!(
+                "there is no limit \"{name}\"; installed: {}",
+                names.join(", ")
+            )),
         }
     }
 
@@ -203,7 +229,8 @@ impl Session {
         Ok(())
     }
 
-    /// Makes `sources` what is in force. Missing cgroups are an error unless `patient`: then their limits wait.
+    /// Makes `sources` what is in force. Missing cgroups are an error unless `patient`: then their
+    /// limits wait.
     pub fn install(&mut self, sources: Vec<Source>, patient: bool) -> Result<Done, Error> {
         if sources.is_empty() {
             let notes = self.remove_all()?;
@@ -230,7 +257,10 @@ impl Session {
         head.flags[bank as usize] = plan.flags;
         store.put_head(head)?;
         store.put_head(Head { layout: LAYOUT, bank, ..head })?;
-        plan.scopes.iter().filter(|scope| scope.late).try_for_each(|scope| store.reset(scope.id))?;
+        plan.scopes
+            .iter()
+            .filter(|scope| scope.late)
+            .try_for_each(|scope| store.reset(scope.id))?;
         detach(&store, &plan)?;
         let mut notes = self.let_former_go()?;
         // What is only wanted beside the limits must not keep them from holding.
@@ -242,9 +272,13 @@ impl Session {
         });
         // Before the first nobody had a pace that could be wrong now.
         let unpaced = paced.err().filter(|_| !is_first);
-        notes.extend([registered.err(), unpaced, unheld].into_iter().flatten().map(|e| e.to_string()));
+        notes.extend(
+            [registered.err(), unpaced, unheld].into_iter().flatten().map(|e| e.to_string()),
+        );
         notes.extend(deaf);
-        notes.extend(congestion::choose(store.folder(), &plan).unwrap_or_else(|e| vec![e.to_string()]));
+        notes.extend(
+            congestion::choose(store.folder(), &plan).unwrap_or_else(|e| vec![e.to_string()]),
+        );
         let done = Done {
             limits: sources.iter().map(|s| s.config.limits.len()).sum(),
             cgroups: plan.hooks.len(),
@@ -277,7 +311,9 @@ impl Session {
 
 /// Whether two paths lead to one file.
 fn is_same_file(one: &str, other: &str) -> bool {
-    one == other || fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
+    one == other
+        || fs::canonicalize(one)
+            .is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
 /// Lifts every limit and removes every trace, of whatever version; `None`: there was none. What
@@ -302,7 +338,8 @@ fn load(folder: &Locked) -> Result<Object, Error> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if MAPS.contains(&name.as_str()) || SOCKETS.contains(&name.as_str()) {
-            map.set_pin_path(store::map_path(folder.path(), &name)).map_err(|e| fail("pinning a map", &e))?;
+            map.set_pin_path(store::map_path(folder.path(), &name))
+                .map_err(|e| fail("pinning a map", &e))?;
         }
     }
     open.load().map_err(|e| fail("loading the eBPF programs", &e))
@@ -332,7 +369,8 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
                 reason: format!("{} went away", hook.cgroup.path.display()),
             });
         }
-        let directions = (0..2).filter(|&d| hook.chain[d].count > 0).fold(0, |bits, d| bits | 1 << d);
+        let directions =
+            (0..2).filter(|&d| hook.chain[d].count > 0).fold(0, |bits, d| bits | 1 << d);
         let own = hook.chain.iter().find(|c| c.count > 0).map_or(0, |c| c.scopes[0]);
         store.put_attached(id, bank, directions, own)?;
     }
@@ -344,11 +382,17 @@ fn tells_sockets(hook: &plan::Hook) -> bool {
     hook.chain[0].flags & PACE != 0 || hook.chain[1].flags & WINDOWS != 0
 }
 
-pub(super) fn attach_one(object: &Object, hook: &plan::Hook, name: &str, path: &Path) -> Result<(), Error> {
+pub(super) fn attach_one(
+    object: &Object,
+    hook: &plan::Hook,
+    name: &str,
+    path: &Path,
+) -> Result<(), Error> {
     let what = || format!("attaching to {}", hook.cgroup.path.display());
     let fail = |e: libbpf_rs::Error| Error::kernel(what(), PROGRAMS, &e);
     let program = object.progs_mut().find(|p| p.name() == name);
-    let program = program.ok_or_else(|| Error::Kernel { what: what(), reason: format!("no program {name}") })?;
+    let program = program
+        .ok_or_else(|| Error::Kernel { what: what(), reason: format!("no program {name}") })?;
     if path.exists() {
         let mut link = Link::open(path).map_err(fail)?;
         if is_live(&link) {
@@ -363,7 +407,9 @@ pub(super) fn attach_one(object: &Object, hook: &plan::Hook, name: &str, path: &
 
 /// Whether a link's cgroup is still there.
 pub(super) fn is_live(link: &Link) -> bool {
-    link.info().is_ok_and(|info| matches!(info.info, LinkTypeInfo::Cgroup(cgroup) if cgroup.cgroup_id != 0))
+    link.info().is_ok_and(
+        |info| matches!(info.info, LinkTypeInfo::Cgroup(cgroup) if cgroup.cgroup_id != 0),
+    )
 }
 
 /// Writes all but attachments into the bank that is not in force.
@@ -378,7 +424,9 @@ fn write(store: &Store, plan: &Plan, sources: &[Source], bank: u32) -> Result<()
     store.put_labels(bank, &labels)?;
     store.put_sources(bank, sources)?;
     // Cgroups that the plan leaves out have no scopes in it.
-    for (id, _) in store.links().into_iter().filter(|(id, _)| !plan.hooks.iter().any(|h| h.cgroup.id == *id)) {
+    for (id, _) in
+        store.links().into_iter().filter(|(id, _)| !plan.hooks.iter().any(|h| h.cgroup.id == *id))
+    {
         if let Some(mut attachment) = store.attachment(id)? {
             attachment.chain[bank as usize] = Default::default();
             store.put_attachment(id, attachment)?;

@@ -1,6 +1,7 @@
 //! Cgroups: where they are mounted, and which one a path, a unit, a container or a process means.
 //!
-//! A cgroup is known by its id, its folder's inode number: one that is removed and made again under the same path is another.
+//! A cgroup is known by its id, its folder's inode number: one that is removed and made again under
+//! the same path is another.
 //!
 //! Invariant: what is returned was a folder of the cgroup v2 hierarchy when it was looked at.
 
@@ -42,23 +43,33 @@ pub fn mounted(kind: &str) -> io::Result<Option<PathBuf>> {
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(kind));
     // Spaces and the like are octal there.
-    let plain = |path: &str| path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
+    let plain =
+        |path: &str| path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
     Ok(line.and_then(|line| line.split(' ').nth(1)).map(|path| PathBuf::from(plain(path))))
 }
 
 impl Hierarchy {
     /// From the mounts of this process.
     pub fn find() -> Result<Hierarchy, Error> {
-        let unread = |e: io::Error| Error::Kernel { what: "reading /proc/self/mounts".into(), reason: e.to_string() };
+        let unread = |e: io::Error| Error::Kernel {
+            what: "reading /proc/self/mounts".into(),
+            reason: e.to_string(),
+        };
         Ok(Hierarchy { root: mounted("cgroup2").map_err(unread)?.ok_or(Error::NoCgroups)? })
     }
 
     /// The cgroup of a folder.
     pub fn at(&self, path: &Path) -> Result<Cgroup, String> {
-        let path = if path.starts_with(&self.root) { path.to_path_buf() } else { self.root.join(strip(path)) };
+        let path = if path.starts_with(&self.root) {
+            path.to_path_buf()
+        } else {
+            self.root.join(strip(path))
+        };
         let real = fs::canonicalize(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let root = fs::canonicalize(&self.root).map_err(|e| format!("{}: {e}", self.root.display()))?;
-        let below = real.strip_prefix(&root).map_err(|_| format!("{} is no cgroup", path.display()))?;
+        let root =
+            fs::canonicalize(&self.root).map_err(|e| format!("{}: {e}", self.root.display()))?;
+        let below =
+            real.strip_prefix(&root).map_err(|_| format!("{} is no cgroup", path.display()))?;
         let level = below.components().count() as u32;
         let meta = fs::metadata(&real).map_err(|e| format!("{}: {e}", path.display()))?;
         if !meta.is_dir() {
@@ -90,7 +101,8 @@ impl Hierarchy {
     }
 
     fn process(&self, pid: u32) -> Result<Cgroup, String> {
-        let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).map_err(|e| format!("process {pid}: {e}"))?;
+        let text = fs::read_to_string(format!("/proc/{pid}/cgroup"))
+            .map_err(|e| format!("process {pid}: {e}"))?;
         let path = text.lines().find_map(|line| line.strip_prefix("0::"));
         let path = path.ok_or_else(|| format!("process {pid} is in no cgroup v2"))?;
         self.at(Path::new(path))
@@ -117,10 +129,11 @@ impl Hierarchy {
         })
     }
 
-    /// A cgroup whose name has the id, as docker, containerd, CRI-O and podman name them, or a pod's
-    /// uid. What is no id is a name, which an engine knows.
+    /// A cgroup whose name has the id, as docker, containerd, CRI-O and podman name them, or a
+    /// pod's uid. What is no id is a name, which an engine knows.
     fn container(&self, container: &str) -> Result<Cgroup, String> {
-        let is_id = container.len() >= 12 && container.chars().all(|c| c.is_ascii_hexdigit() || "-_".contains(c));
+        let is_id = container.len() >= 12
+            && container.chars().all(|c| c.is_ascii_hexdigit() || "-_".contains(c));
         let id = if is_id { container.to_string() } else { engine::id_of(container)? };
         let dashed = id.replace('-', "_");
         let named = |name: &str| {
@@ -180,7 +193,8 @@ mod tests {
         }
     }
     fn tree(name: &str) -> (Tree, Hierarchy) {
-        let root = std::env::temp_dir().join(format!("millpond-cgroup-{name}-{}", std::process::id()));
+        let root =
+            std::env::temp_dir().join(format!("millpond-cgroup-{name}-{}", std::process::id()));
         for path in [
             "a/b",
             "system.slice/docker-0123456789abcdef.scope",
@@ -199,15 +213,26 @@ mod tests {
         assert_eq!(at(Target::Path("a/b".into())).unwrap().level, 2);
         let ids = ["a/b", "a", "/"].map(|path| h.at(Path::new(path)).unwrap().id);
         assert_eq!(h.at(Path::new("a/b")).unwrap().lineage().collect::<Vec<_>>(), ids);
-        assert_eq!(at(Target::Path(h.root.join("a/b"))).unwrap(), at(Target::Path("a/b".into())).unwrap());
+        assert_eq!(
+            at(Target::Path(h.root.join("a/b"))).unwrap(),
+            at(Target::Path("a/b".into())).unwrap()
+        );
         assert!(at(Target::Path("/etc".into())).unwrap_err().contains("mounted at"));
         assert!(at(Target::Path("../x".into())).unwrap_err().contains(".."));
         assert!(at(Target::Path("file".into())).unwrap_err().contains("no folder"));
         assert!(at(Target::Path("none".into())).is_err());
-        assert!(at(Target::Container("0123456789ab".into())).unwrap().path.ends_with("docker-0123456789abcdef.scope"));
+        assert!(
+            at(Target::Container("0123456789ab".into()))
+                .unwrap()
+                .path
+                .ends_with("docker-0123456789abcdef.scope")
+        );
         assert!(at(Target::Container("fedcba9876543210".into())).is_ok());
         assert!(at(Target::Container("6f1c-11-22-333".into())).is_ok());
-        assert!(at(Target::Container("0123".into())).is_err(), "too short for an id, and no container's name");
+        assert!(
+            at(Target::Container("0123".into())).is_err(),
+            "too short for an id, and no container's name"
+        );
         assert!(at(Target::Container("999999999999".into())).unwrap_err().contains("no cgroup"));
         assert!(at(Target::Unit("no-such.service".into())).unwrap_err().contains("no unit"));
     }

@@ -22,8 +22,8 @@
 //!
 //! The keys of the virtual queue are `millpond_core::limit::LimitParams`, as in scenarios.
 //!
-//! Invariant: a configuration that was read has unique names, rates that the integers hold, and scopes that exist and
-//! do not go in circles; what it prints as text is read back as the same.
+//! Invariant: a configuration that was read has unique names, rates that the integers hold, and
+//! scopes that exist and do not go in circles; what it prints as text is read back as the same.
 
 use super::congestion;
 use super::layout::NAME_MAX;
@@ -42,10 +42,11 @@ params! {
     pub struct HostParams {
         /// Whether traffic over loopback counts.
         pub loopback: bool = false,
-        /// How often `serve` restarts limited TCP connections that have data to send, nothing in flight, and would wait for a timer
-        /// of 200 ms. 20ms is the slides'. Off: never.
+        /// How often `serve` restarts limited TCP connections that have data to send, nothing in
+        /// flight, and would wait for a timer of 200 ms. 20ms is the slides'. Off: never.
         pub kick: Option<Time> = None,
-        /// Whether to register millpond's own DCTCP as a congestion control, by the name of mp_dctcp.
+        /// Whether to register millpond's own DCTCP as a congestion control, by the name of
+        /// mp_dctcp.
         pub dctcp: bool = false,
     }
 }
@@ -80,19 +81,20 @@ params! {
         pub ingress_mode: IngressMode = IngressMode::Enforce,
         /// Further limits that its packets are charged to as well.
         pub scopes: Vec<String> = Vec::new(),
-        /// The congestion control of its cgroup's new TCP connections, such as "bbr" or "mp_dctcp", which it registers. Off: what the
-        /// host or the application chooses. Not in the slides.
+        /// The congestion control of its cgroup's new TCP connections, such as "bbr" or "mp_dctcp",
+        /// which it registers. Off: what the host or the application chooses. Not in the slides.
         pub congestion: Option<String> = None,
         /// shares: new TCP connections of its cgroup are paced so that together they send what the
         /// limit allows; those that it receives have their windows held, and lose one packet at a
-        /// time. published: as in the slides, where nothing is paced, and beyond `drop` all is lost.
+        /// time. published: as in the slides, where nothing is paced, and beyond `drop` all is
+        /// lost.
         pub profile: Profile = Profile::Shares,
-        /// Whether new TCP connections of its cgroup send no faster than the tightest limit that they
-        /// are charged to, spaced by their own timers; with shares, than the least share. Off: as the
-        /// profile says. Not in the slides.
+        /// Whether new TCP connections of its cgroup send no faster than the tightest limit that
+        /// they are charged to, spaced by their own timers; with shares, than the least share. Off:
+        /// as the profile says. Not in the slides.
         pub pace: Option<bool> = None,
-        /// Whether new TCP connections of its cgroup offer their senders smaller receive windows while
-        /// what arrives is beyond `mark`. Off: as the profile says. Not in the slides.
+        /// Whether new TCP connections of its cgroup offer their senders smaller receive windows
+        /// while what arrives is beyond `mark`. Off: as the profile says. Not in the slides.
         pub windows: Option<bool> = None,
     }
 }
@@ -112,7 +114,8 @@ params! {
 }
 
 params! {
-    /// The keys of `[[notify]]`: how limits at ingress tell senders whose packets cannot carry a mark. Both hosts run `serve` and have it.
+    /// The keys of `[[notify]]`: how limits at ingress tell senders whose packets cannot carry a
+    /// mark. Both hosts run `serve` and have it.
     pub struct NotifyParams {
         /// Where messages are sent to, and listened for: the same UDP port on all hosts.
         #[within(1..=65535)]
@@ -193,7 +196,8 @@ impl Limit {
     pub fn paces(&self) -> bool {
         self.target.pace.unwrap_or(self.target.profile == Profile::Shares)
     }
-    /// Whether the pace of its connections follows its queue for a direction: what arrives is sent by others.
+    /// Whether the pace of its connections follows its queue for a direction: what arrives is sent
+    /// by others.
     pub fn shares(&self, direction: usize) -> bool {
         direction == 0 && self.target.profile == Profile::Shares && self.paces()
     }
@@ -222,7 +226,12 @@ impl Limit {
             for mut item in r.tables("limit") {
                 for key in ["name", "cgroup", "unit", "container", "pid"] {
                     if item.has(key) {
-                        r.wrong(&item, key, "cannot be changed by set: edit the file and apply it", None);
+                        r.wrong(
+                            &item,
+                            key,
+                            "cannot be changed by set: edit the file and apply it",
+                            None,
+                        );
                     }
                 }
                 read_limit(r, &mut item, &mut changed);
@@ -243,7 +252,8 @@ impl FloorParams {
 impl NotifyParams {
     /// Its peers; what is none comes back as it is written.
     pub fn networks(&self) -> Vec<Result<IpNet, &str>> {
-        let network = |text: &str| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        let network =
+            |text: &str| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
         self.peers.iter().map(|text| network(text).ok_or(text.as_str())).collect()
     }
 }
@@ -271,7 +281,12 @@ fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut L
             r.wrong(item, "congestion", "only a limit with a cgroup has connections", None);
         }
         Some(name) if !congestion::is_name(name) => {
-            r.wrong(item, "congestion", format!("{name:?} cannot be the name of a congestion control"), None);
+            r.wrong(
+                item,
+                "congestion",
+                format!("{name:?} cannot be the name of a congestion control"),
+                None,
+            );
         }
         _ => {}
     }
@@ -293,9 +308,15 @@ fn read_name<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, name: &str) {
 }
 
 fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>) {
-    let given: Vec<&str> = ["cgroup", "unit", "container", "pid"].into_iter().filter(|key| item.has(key)).collect();
+    let given: Vec<&str> =
+        ["cgroup", "unit", "container", "pid"].into_iter().filter(|key| item.has(key)).collect();
     if let [first, second, ..] = given[..] {
-        r.wrong(item, second, format!("a limit has one cgroup, and {first} names it already"), None);
+        r.wrong(
+            item,
+            second,
+            format!("a limit has one cgroup, and {first} names it already"),
+            None,
+        );
     }
 }
 
@@ -308,14 +329,26 @@ fn read_notify<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>) -> NotifyPar
             r.missing(item, key);
         }
     }
-    if item.has("secret") && (!Path::new(&notify.secret).is_absolute() || notify.secret.contains(char::is_control)) {
-        r.wrong(item, "secret", "the whole path of a file: serve reads it, wherever it was started", None);
+    if item.has("secret")
+        && (!Path::new(&notify.secret).is_absolute() || notify.secret.contains(char::is_control))
+    {
+        r.wrong(
+            item,
+            "secret",
+            "the whole path of a file: serve reads it, wherever it was started",
+            None,
+        );
     }
     if item.has("peers") && notify.peers.is_empty() {
         r.wrong(item, "peers", "whom to tell and to believe, such as \"10.0.0.0/8\"", None);
     }
     if let Some(peer) = notify.networks().into_iter().find_map(Result::err) {
-        r.wrong(item, "peers", format!("{peer:?} is neither an address nor a network such as 10.0.0.0/8"), None);
+        r.wrong(
+            item,
+            "peers",
+            format!("{peer:?} is neither an address nor a network such as 10.0.0.0/8"),
+            None,
+        );
     }
     notify
 }
@@ -323,7 +356,11 @@ fn read_notify<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>) -> NotifyPar
 impl Config {
     /// Whether it asks for millpond's own DCTCP.
     pub fn wants_dctcp(&self) -> bool {
-        self.host.dctcp || self.limits.iter().any(|limit| limit.target.congestion.as_deref() == Some(congestion::NAME))
+        self.host.dctcp
+            || self
+                .limits
+                .iter()
+                .any(|limit| limit.target.congestion.as_deref() == Some(congestion::NAME))
     }
 
     /// Whether it asks for nothing that stays installed.
@@ -331,7 +368,8 @@ impl Config {
         self.limits.is_empty() && self.floors.is_empty() && self.notify.is_none()
     }
 
-    /// Reads a file's text. `others` are the names of limits that are installed from other files, which scopes may name.
+    /// Reads a file's text. `others` are the names of limits that are installed from other files,
+    /// which scopes may name.
     pub fn parse(name: &str, text: &str, others: &[&str]) -> Result<Config, Errors> {
         Document::parse(name, text).read(|r| {
             let mut config = Config::default();
@@ -343,13 +381,22 @@ impl Config {
                 read_name(r, &item, limit.name());
                 read_targets(r, &item);
                 if config.limits.iter().any(|l| l.name() == limit.name()) {
-                    r.wrong(&item, "name", format!("there is another limit \"{}\" above", limit.name()), None);
+                    r.wrong(
+                        &item,
+                        "name",
+                        format!("there is another limit \"{}\" above", limit.name()),
+                        None,
+                    );
                 }
                 let same = |l: &&Limit| l.cgroup().is_some() && l.cgroup() == limit.cgroup();
                 if let Some(other) = config.limits.iter().find(same) {
-                    let key = ["cgroup", "unit", "container", "pid"].into_iter().find(|key| item.has(key));
-                    let message = format!("limit \"{}\" above has this cgroup already", other.name());
-                    let help = "a cgroup has one limit; give it direction = \"both\", or further scopes";
+                    let key = ["cgroup", "unit", "container", "pid"]
+                        .into_iter()
+                        .find(|key| item.has(key));
+                    let message =
+                        format!("limit \"{}\" above has this cgroup already", other.name());
+                    let help =
+                        "a cgroup has one limit; give it direction = \"both\", or further scopes";
                     r.wrong(&item, key.unwrap_or("cgroup"), message, Some(help.into()));
                 }
                 config.limits.push(limit);
@@ -371,7 +418,12 @@ impl Config {
             }
             for mut item in r.tables("notify") {
                 if config.notify.is_some() {
-                    r.wrong(&item, "port", "there is another [[notify]] above: a host has one", None);
+                    r.wrong(
+                        &item,
+                        "port",
+                        "there is another [[notify]] above: a host has one",
+                        None,
+                    );
                 }
                 config.notify = Some(read_notify(r, &mut item));
             }
@@ -381,9 +433,11 @@ impl Config {
 
     /// What a user should know of it, beside what is wrong.
     pub fn notes(&self) -> Vec<String> {
-        let own: Vec<&str> = self.limits.iter().filter(|l| l.queue.has_own_thresholds()).map(Limit::name).collect();
+        let own: Vec<&str> =
+            self.limits.iter().filter(|l| l.queue.has_own_thresholds()).map(Limit::name).collect();
         let more = |n: usize| if n > 0 { format!(" and {n} more") } else { String::new() };
-        let named = own.iter().take(3).copied().collect::<Vec<_>>().join(", ") + &more(own.len().saturating_sub(3));
+        let named = own.iter().take(3).copied().collect::<Vec<_>>().join(", ")
+            + &more(own.len().saturating_sub(3));
         let note = format!(
             "at low rates burst, mark and drop are smaller than published where they are not set, so that no second carries 3 % more: {named}"
         );
@@ -414,31 +468,44 @@ impl Config {
 fn written(params: &dyn Params, default: &dyn Params) -> String {
     let line = |(i, key): (usize, &millpond_core::params::Key)| {
         let value = params.get(i);
-        (value != default.get(i) || key.field == "rate").then(|| format!("{} = {}\n", key.name(), value_text(&value)))
+        (value != default.get(i) || key.field == "rate")
+            .then(|| format!("{} = {}\n", key.name(), value_text(&value)))
     };
     params.keys().iter().enumerate().filter_map(line).collect()
 }
 
 /// Scopes exist and do not go in circles.
-fn check_scopes<'a>(r: &mut DocumentReader<'a>, items: &[Item<'a>], limits: &[Limit], others: &[&str]) {
+fn check_scopes<'a>(
+    r: &mut DocumentReader<'a>,
+    items: &[Item<'a>],
+    limits: &[Limit],
+    others: &[&str],
+) {
     let names: Vec<&str> = limits.iter().map(Limit::name).chain(others.iter().copied()).collect();
     let all: Vec<&Limit> = limits.iter().collect();
     for (limit, item) in limits.iter().zip(items) {
         for scope in &limit.target.scopes {
             if !names.contains(&scope.as_str()) {
-                let known: Vec<&str> = names.iter().copied().filter(|name| *name != limit.name()).collect();
+                let known: Vec<&str> =
+                    names.iter().copied().filter(|name| *name != limit.name()).collect();
                 r.unknown(item, "scopes", "limit", scope, &known);
             }
         }
         if circle(&all, limit.name()).is_some() {
-            r.wrong(item, "scopes", format!("\"{}\" would be a scope of itself", limit.name()), None);
+            r.wrong(
+                item,
+                "scopes",
+                format!("\"{}\" would be a scope of itself", limit.name()),
+                None,
+            );
         }
     }
 }
 
 /// The way on which a limit is a scope of itself, from it and back to it; `None`: there is none.
 pub(super) fn circle<'a>(limits: &[&'a Limit], name: &'a str) -> Option<Vec<&'a str>> {
-    let scopes: BTreeMap<&str, &[String]> = limits.iter().map(|l| (l.name(), &l.target.scopes[..])).collect();
+    let scopes: BTreeMap<&str, &[String]> =
+        limits.iter().map(|l| (l.name(), &l.target.scopes[..])).collect();
     let of = |name: &str| scopes.get(name).copied().unwrap_or_default().iter().map(String::as_str);
     // Each limit is looked at once: from which other one, so that the way can be told.
     let (mut from, mut open): (BTreeMap<&str, &str>, Vec<&str>) = (BTreeMap::new(), vec![name]);
@@ -491,7 +558,12 @@ peers = ["10.0.0.0/8", "fd00::1"]
         assert_eq!(config.limits.len(), 2);
         assert!(config.limits[0].queue(1).mark_only && !config.limits[0].queue(0).mark_only);
         assert!(config.limits[1].covers(0) && config.limits[1].covers(1));
-        assert_eq!(Config::parse("b.toml", &config.to_text(), &[]).unwrap(), config, "{}", config.to_text());
+        assert_eq!(
+            Config::parse("b.toml", &config.to_text(), &[]).unwrap(),
+            config,
+            "{}",
+            config.to_text()
+        );
     }
 
     /// A file's text as an earlier version kept it in its maps, with every key.
@@ -535,7 +607,10 @@ peers = ["10.0.0.0/8", "fd00::1"]
             "[[limit]]\nname = \"a\"\ncgroup = \"x\"\n[[limit]]\nname = \"b\"\ncgroup = \"x\"\n",
             "a.toml:6:10: `cgroup`: limit \"a\" above",
         );
-        has("[[limit]]\nname = \"a\"\n[[limit]]\nname = \"a\"\n", "a.toml:4:8: `name`: there is another");
+        has(
+            "[[limit]]\nname = \"a\"\n[[limit]]\nname = \"a\"\n",
+            "a.toml:4:8: `name`: there is another",
+        );
         has(
             "[[limit]]\nname = \"a\"\nscopes = [\"upling\"]\n[[limit]]\nname = \"uplink\"\n",
             "a.toml:3:10: there is no limit \"upling\" (did you mean `uplink`?)",
@@ -545,20 +620,34 @@ peers = ["10.0.0.0/8", "fd00::1"]
             "would be a scope of itself",
         );
         has("[[limit]]\nname = \"a\"\nmark = \"2MB\"\n", "a.toml:3:8: `mark`");
-        has("[[limit]]\nname = \"a\"\ncgroup = \"x\"\nunit = \"y\"\n", "a.toml:4:8: `unit`: a limit has one cgroup");
-        has("[[limit]]\nname = \"a\"\ncongestion = \"bbr\"\n", "a.toml:3:14: `congestion`: only a limit with a cgroup");
-        has("[[limit]]\nname = \"a\"\ncgroup = \"x\"\ncongestion = \"no way\"\n", "a.toml:4:14: `congestion`");
+        has(
+            "[[limit]]\nname = \"a\"\ncgroup = \"x\"\nunit = \"y\"\n",
+            "a.toml:4:8: `unit`: a limit has one cgroup",
+        );
+        has(
+            "[[limit]]\nname = \"a\"\ncongestion = \"bbr\"\n",
+            "a.toml:3:14: `congestion`: only a limit with a cgroup",
+        );
+        has(
+            "[[limit]]\nname = \"a\"\ncgroup = \"x\"\ncongestion = \"no way\"\n",
+            "a.toml:4:14: `congestion`",
+        );
         has("[[limit]\n", "a.toml:1:");
         has("[[floor]]\nrate = \"1Mbps\"\n", "[[floor]] needs `cgroup`");
         let notify = "[[notify]]\nsecret = \"/s\"\npeers = [\"10.0.0.1\"]\n";
         has("[[notify]]\npeers = [\"10.0.0.1\"]\n", "[[notify]] needs `secret`");
         has("[[notify]]\nsecret = \"/s\"\n", "[[notify]] needs `peers`");
-        has(&notify.replace("10.0.0.1", "10.0.0.0/33"), "a.toml:3:9: `peers`: \"10.0.0.0/33\" is neither");
+        has(
+            &notify.replace("10.0.0.1", "10.0.0.0/33"),
+            "a.toml:3:9: `peers`: \"10.0.0.0/33\" is neither",
+        );
         has(&notify.replace("\"10.0.0.1\"", ""), "a.toml:3:9: `peers`: whom to tell");
         has(&notify.replace("/s", "s"), "a.toml:2:10: `secret`: the whole path");
         has(&format!("{notify}port = 0\n"), "a.toml:4:8: `notify.port`: expected 1 to 65535");
         has(&format!("{notify}{notify}"), "there is another [[notify]] above");
-        assert!(Config::parse("a", "[[limit]]\nname = \"a\"\nscopes = [\"far\"]\n", &["far"]).is_ok());
+        assert!(
+            Config::parse("a", "[[limit]]\nname = \"a\"\nscopes = [\"far\"]\n", &["far"]).is_ok()
+        );
     }
 
     /// A chain of scopes as long as a file allows, and one that ends where it began.
@@ -594,7 +683,9 @@ peers = ["10.0.0.0/8", "fd00::1"]
         let mut limit = Config::parse("a.toml", GOOD, &[]).unwrap().limits[0].clone();
         limit.set(&[("rate".into(), "5Mbps".into())]).unwrap();
         assert_eq!(limit.queue.rate, Rate(5_000_000));
-        let wrong = limit.set(&[("rate".into(), "5 parsecs".into()), ("name".into(), "x".into())]).unwrap_err();
+        let wrong = limit
+            .set(&[("rate".into(), "5 parsecs".into()), ("name".into(), "x".into())])
+            .unwrap_err();
         assert!(wrong.to_string().contains("set:2:8"), "{wrong}");
         assert_eq!(limit.queue.rate, Rate(5_000_000));
     }

@@ -20,7 +20,8 @@ pub const NAME: &str = "mp_dctcp";
 
 /// Congestion controls that this kernel knows at this moment.
 pub fn available() -> Vec<String> {
-    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default();
     text.split_whitespace().map(String::from).collect()
 }
 
@@ -45,7 +46,8 @@ pub(super) fn register(folder: &Path, wanted: bool) -> Result<(), Error> {
     let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
     let mut loaded = object::open(object::DCTCP, what)?.load().map_err(fail)?;
     let map = loaded.maps_mut().find(|m| m.name() == NAME);
-    let mut map = map.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such map".into() })?;
+    let mut map =
+        map.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such map".into() })?;
     let mut link = map.attach_struct_ops().map_err(fail)?;
     link.pin(&pin).map_err(fail)
 }
@@ -57,7 +59,10 @@ pub(super) fn choose(folder: &Path, plan: &Plan) -> Result<Vec<String>, Error> {
         let Some(name) = &hook.congestion else { continue };
         if !is_known(name) {
             let known = available().join(", ");
-            notes.push(format!("limit \"{}\": this kernel has no congestion control {name}, only {known}", hook.limit));
+            notes.push(format!(
+                "limit \"{}\": this kernel has no congestion control {name}, only {known}",
+                hook.limit
+            ));
         }
         let path = store::congestion_path(folder, hook.cgroup.id);
         apply::attach_one(&load(folder, name)?, hook, "limit_congestion", &path)?;

@@ -56,7 +56,13 @@ fn capabilities() -> Finding {
     Finding { what: "capabilities", state, found, cost }
 }
 
-fn of(what: &'static str, good: bool, lack: State, found: impl Into<String>, cost: &'static str) -> Finding {
+fn of(
+    what: &'static str,
+    good: bool,
+    lack: State,
+    found: impl Into<String>,
+    cost: &'static str,
+) -> Finding {
     Finding { what, state: if good { State::Ok } else { lack }, found: found.into(), cost }
 }
 
@@ -80,15 +86,21 @@ fn file_system(bpffs: &Path) -> Finding {
     }
 }
 
-/// From which value of `tcp_tso_rtt_log` on round trips of up to 16 ms leave segments at their full size.
+/// From which value of `tcp_tso_rtt_log` on round trips of up to 16 ms leave segments at their full
+/// size.
 const RTT_LOG: u32 = 14;
 
-/// How large the kernel makes segments of connections with a pace. Before Linux 5.18 nobody can say.
+/// How large the kernel makes segments of connections with a pace. Before Linux 5.18 nobody can
+/// say.
 fn segments() -> Finding {
     let found = read("/proc/sys/net/ipv4/tcp_tso_rtt_log");
     let small = found.parse().is_ok_and(|log: u32| log < RTT_LOG);
     let cost = "over round trips of 0.5 ms and more connections with a share send small segments, which takes up to 3 times the CPU: sysctl net.ipv4.tcp_tso_rtt_log=14, in each network namespace";
-    let found = if found.is_empty() { "fixed".into() } else { format!("net.ipv4.tcp_tso_rtt_log = {found}") };
+    let found = if found.is_empty() {
+        "fixed".into()
+    } else {
+        format!("net.ipv4.tcp_tso_rtt_log = {found}")
+    };
     of("large segments", !small, State::Lacking, found, cost)
 }
 
@@ -108,7 +120,8 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
     let classes = mounted("cgroup").is_ok_and(|root| root.is_some())
         && fs::read_to_string("/proc/cgroups").unwrap_or_default().lines().any(|l| {
             let mut words = l.split_whitespace();
-            matches!(words.next(), Some("net_cls" | "net_prio")) && words.next().is_some_and(|h| h != "0")
+            matches!(words.next(), Some("net_cls" | "net_prio"))
+                && words.next().is_some_and(|h| h != "0")
         });
     vec![
         capabilities(),

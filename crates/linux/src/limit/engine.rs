@@ -1,10 +1,11 @@
 //! The engine that runs containers, asked which one a name means.
 //!
-//! Docker and Podman answer `GET /containers/NAME/json` at a UNIX socket (Docker Engine API, "Inspect
-//! a container"); of the answer the id and whether it runs are read. `DOCKER_HOST` names the socket as
-//! it does for `docker`; without it those are tried where the two have theirs.
+//! Docker and Podman answer `GET /containers/NAME/json` at a UNIX socket (Docker Engine API,
+//! "Inspect a container"); of the answer the id and whether it runs are read. `DOCKER_HOST` names
+//! the socket as it does for `docker`; without it those are tried where the two have theirs.
 //!
-//! Invariant: an engine that is silent, slow or talks nonsense costs its timeout and gives an error.
+//! Invariant: an engine that is silent, slow or talks nonsense costs its timeout and gives an
+//! error.
 
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
@@ -70,23 +71,29 @@ fn id_at(name: &str, sockets: &[PathBuf]) -> Result<String, String> {
     let mut silent = Vec::new();
     for socket in sockets {
         let at = socket.display();
-        let asked = runtime.block_on(async { tokio::time::timeout(PATIENCE, ask(socket, name)).await });
+        let asked =
+            runtime.block_on(async { tokio::time::timeout(PATIENCE, ask(socket, name)).await });
         match asked {
             Ok(Ok(Some(container))) if container.state.running => return Ok(container.id),
-            Ok(Ok(Some(_))) => return Err(format!("container {name:?} does not run, says the engine at {at}")),
+            Ok(Ok(Some(_))) => {
+                return Err(format!("container {name:?} does not run, says the engine at {at}"));
+            }
             Ok(Ok(None)) => return Err(format!("the engine at {at} knows no container {name:?}")),
             Ok(Err(why)) => silent.push(format!("{at}: {why}")),
             Err(_) => silent.push(format!("{at}: no answer in {} s", PATIENCE.as_secs())),
         }
     }
     let silent = silent.join("; ");
-    Err(format!("container {name:?} is no id of 12 digits or more, and no engine can be asked for a name: {silent}"))
+    Err(format!(
+        "container {name:?} is no id of 12 digits or more, and no engine can be asked for a name: {silent}"
+    ))
 }
 
 /// One question; `None`: there is no such container.
 async fn ask(socket: &Path, name: &str) -> Result<Option<Container>, String> {
     let stream = UnixStream::connect(socket).await.map_err(|e| e.to_string())?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
     let request = Request::get(format!("/containers/{name}/json")).header("host", "localhost");
     let request = request.body(Empty::<Bytes>::new()).map_err(|e| e.to_string())?;
     // It ends with the sender, or with the runtime; why it failed, the sender is told.
@@ -97,7 +104,8 @@ async fn ask(socket: &Path, name: &str) -> Result<Option<Container>, String> {
         StatusCode::OK => {}
         status => return Err(format!("it answers {status}")),
     }
-    let body = Limited::new(response.into_body(), LONGEST).collect().await.map_err(|e| e.to_string())?;
+    let body =
+        Limited::new(response.into_body(), LONGEST).collect().await.map_err(|e| e.to_string())?;
     serde_json::from_slice(&body.to_bytes()).map(Some).map_err(|e| format!("its answer: {e}"))
 }
 
@@ -141,7 +149,11 @@ mod tests {
                        {\"Id\":\"0123456789abcdef\",\"State\":{\"Running\":false}}";
         let refused = [
             ("stopped", stopped, "does not run"),
-            ("unknown", "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "knows no container \"web-1\""),
+            (
+                "unknown",
+                "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+                "knows no container \"web-1\"",
+            ),
             ("broken", "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", "it answers 500"),
             ("nonsense", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "its answer: "),
             ("other", "SSH-2.0-OpenSSH_9.2\r\n\r\n", "no engine can be asked"),

@@ -45,7 +45,9 @@ pub enum Error {
         reason: String,
     },
     /// No cgroup v2 is mounted.
-    #[error("no cgroup v2 is mounted (/proc/mounts has none): limits need it; mount -t cgroup2 none /sys/fs/cgroup")]
+    #[error(
+        "no cgroup v2 is mounted (/proc/mounts has none): limits need it; mount -t cgroup2 none /sys/fs/cgroup"
+    )]
     NoCgroups,
     /// No such cgroup.
     #[error("limit \"{limit}\": {reason}")]
@@ -67,7 +69,9 @@ pub enum Error {
         ours: u32,
     },
     /// Another copy holds the lock.
-    #[error("another millpond is changing the limits, for more than {0} s: try again when it is done")]
+    #[error(
+        "another millpond is changing the limits, for more than {0} s: try again when it is done"
+    )]
     Busy(u64),
     /// Nothing is installed.
     #[error("no limits are installed")]
@@ -85,7 +89,11 @@ impl Error {
 
     /// What the kernel said when asked to do `what`; if this process lacks capabilities that it
     /// takes, these.
-    pub fn kernel(what: impl Into<String>, needed: &[Capability], error: &libbpf_rs::Error) -> Error {
+    pub fn kernel(
+        what: impl Into<String>,
+        needed: &[Capability],
+        error: &libbpf_rs::Error,
+    ) -> Error {
         use libbpf_rs::ErrorKind::{InvalidInput, PermissionDenied};
         let (what, lacking) = (what.into(), capability::lacking(needed));
         match error.kind() {

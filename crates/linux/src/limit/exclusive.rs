@@ -27,8 +27,16 @@ fn attached(cgroup: &Path, hook: u32) -> Option<(u32, Vec<u32>)> {
     let folder = File::open(cgroup).ok()?;
     let (mut ids, mut count, mut flags) = (vec![0u32; 64], 64u32, 0u32);
     // SAFETY: `ids` has room for as many numbers as `count` says, and all three outlive the call.
-    let done =
-        unsafe { libbpf_sys::bpf_prog_query(folder.as_raw_fd(), hook, 0, &mut flags, ids.as_mut_ptr(), &mut count) };
+    let done = unsafe {
+        libbpf_sys::bpf_prog_query(
+            folder.as_raw_fd(),
+            hook,
+            0,
+            &mut flags,
+            ids.as_mut_ptr(),
+            &mut count,
+        )
+    };
     ids.truncate(count as usize);
     (done == 0).then_some((flags, ids))
 }
@@ -52,8 +60,10 @@ pub(super) fn in_the_way(cgroup: &Cgroup, hooks: &[u32]) -> Option<String> {
 }
 
 fn told(folder: &Path, id: u32) -> String {
-    let name = ProgInfoIter::default().find(|p| p.id == id).map(|p| p.name.to_string_lossy().into_owned());
-    let name = name.filter(|name| !name.is_empty()).map_or(String::new(), |name| format!(" \"{name}\""));
+    let name =
+        ProgInfoIter::default().find(|p| p.id == id).map(|p| p.name.to_string_lossy().into_owned());
+    let name =
+        name.filter(|name| !name.is_empty()).map_or(String::new(), |name| format!(" \"{name}\""));
     format!(
         "{} has a BPF program{name} (number {id}) that allows no other beside it, there or below: detach it, \
          or have it attached with BPF_F_ALLOW_MULTI",

@@ -1,5 +1,5 @@
-//! The kick, from user space: runs the iterator over the TCP sockets of every network namespace in which limited cgroups have
-//! processes. What it does to a socket is in `bpf/kick.bpf.c`.
+//! The kick, from user space: runs the iterator over the TCP sockets of every network namespace in
+//! which limited cgroups have processes. What it does to a socket is in `bpf/kick.bpf.c`.
 //!
 //! Invariant: what is loaded reads the maps that were pinned then; where those were removed, and
 //! others made since, it is loaded anew.
@@ -37,12 +37,14 @@ impl Kick {
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if store::MAPS.contains(&name.as_str()) {
-                map.reuse_pinned_map(store::map_path(&store::folder(bpffs), &name)).map_err(fail)?;
+                map.reuse_pinned_map(store::map_path(&store::folder(bpffs), &name))
+                    .map_err(fail)?;
             }
         }
         let object = open.load().map_err(fail)?;
         let program = object.progs_mut().find(|p| p.name() == "kick");
-        let program = program.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such program".into() })?;
+        let program = program
+            .ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such program".into() })?;
         let link = program.attach().map_err(fail)?;
         Ok(Kick { _object: object, link, attached, namespaces: Namespaces::default() })
     }

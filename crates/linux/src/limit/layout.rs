@@ -1,7 +1,7 @@
 //! What the maps hold: the twin of `bpf/layout.h`, which tells what each part is for.
 //!
-//! Values go through byte strings, field by field, so that nothing depends on how Rust lays out a struct; a test compares the
-//! sizes with those that the compiled programs declare.
+//! Values go through byte strings, field by field, so that nothing depends on how Rust lays out a
+//! struct; a test compares the sizes with those that the compiled programs declare.
 //!
 //! Invariant: whoever changes a layout here changes [`LAYOUT`]; maps of another layout are never
 //! written. The head's first two words and the texts are the same in all layouts, so that a later
@@ -132,8 +132,19 @@ impl Scope {
     /// As the map holds it.
     pub fn to_bytes(self) -> Vec<u8> {
         let (mut out, s) = (Out::default(), self.settings);
-        out.u64(s.rate).u64(s.cost).i64(s.burst).i64(s.mark).i64(s.drop).i64(s.drop_large).i64(s.bypass);
-        out.u32(s.reference_rtt).u32(s.form).u32(s.reaction).u32(s.flags).u32(self.wire as u32).u32(self.framing);
+        out.u64(s.rate)
+            .u64(s.cost)
+            .i64(s.burst)
+            .i64(s.mark)
+            .i64(s.drop)
+            .i64(s.drop_large)
+            .i64(s.bypass);
+        out.u32(s.reference_rtt)
+            .u32(s.form)
+            .u32(s.reaction)
+            .u32(s.flags)
+            .u32(self.wire as u32)
+            .u32(self.framing);
         out.0
     }
 }
@@ -176,7 +187,8 @@ impl Attachment {
     pub fn from_bytes(bytes: &[u8]) -> Attachment {
         let (mut from, mut attachment) = (In(bytes), Attachment::default());
         for chain in attachment.chain.iter_mut().flatten() {
-            (chain.count, chain.flags, chain.level, chain.floor) = (from.u16(), from.u16(), from.u32(), from.u16());
+            (chain.count, chain.flags, chain.level, chain.floor) =
+                (from.u16(), from.u16(), from.u32(), from.u16());
             from.u16();
             chain.scopes.iter_mut().for_each(|scope| *scope = from.u16());
         }
@@ -248,12 +260,18 @@ impl Statistics {
             *count += from.u64();
         }
         self.returned.iter_mut().for_each(|count| *count += from.u64());
-        for count in [&mut self.cwnd_sum, &mut self.cwnd_packets, &mut self.rtt_sum_us, &mut self.rtt_packets] {
+        for count in [
+            &mut self.cwnd_sum,
+            &mut self.cwnd_packets,
+            &mut self.rtt_sum_us,
+            &mut self.rtt_packets,
+        ] {
             *count += from.u64();
         }
         self.credit_sum += from.i64();
         let least = from.i64();
-        for count in [&mut self.super_segments, &mut self.retries, &mut self.kicks, &mut self.told] {
+        for count in [&mut self.super_segments, &mut self.retries, &mut self.kicks, &mut self.told]
+        {
             *count += from.u64();
         }
         let (first, last) = (from.u64(), from.u64());
@@ -355,7 +373,11 @@ impl Label {
         let mut from = In(bytes.get(NAME_MAX + 1..).unwrap_or(&[]));
         let direction = from.u32();
         from.u32();
-        Label { name: String::from_utf8_lossy(&name[..end]).into_owned(), direction, cgroup: from.u64() }
+        Label {
+            name: String::from_utf8_lossy(&name[..end]).into_owned(),
+            direction,
+            cgroup: from.u64(),
+        }
     }
 }
 
@@ -380,8 +402,11 @@ mod tests {
 
     #[test]
     fn flows_of_both_kinds_of_addresses() {
-        for (source, destination) in [("10.0.0.1:7", "10.0.0.2:65535"), ("[fd00::1]:80", "[fd00::2]:1")] {
-            let flow = Flow { source: source.parse().unwrap(), destination: destination.parse().unwrap() };
+        for (source, destination) in
+            [("10.0.0.1:7", "10.0.0.2:65535"), ("[fd00::1]:80", "[fd00::2]:1")]
+        {
+            let flow =
+                Flow { source: source.parse().unwrap(), destination: destination.parse().unwrap() };
             assert_eq!(Flow::from_bytes(&flow.to_bytes()), flow);
             let mut ring = flow.to_bytes().to_vec();
             ring.extend(3u32.to_ne_bytes());
@@ -389,7 +414,10 @@ mod tests {
             assert_eq!(Report::from_bytes(&ring), Some(Report { flow, at: 42 }));
             assert_eq!(Report::from_bytes(&ring[..47]), None);
         }
-        let v4 = Flow { source: "1.2.3.4:258".parse().unwrap(), destination: "5.6.7.8:1".parse().unwrap() };
+        let v4 = Flow {
+            source: "1.2.3.4:258".parse().unwrap(),
+            destination: "5.6.7.8:1".parse().unwrap(),
+        };
         assert_eq!(v4.to_bytes()[10..16], [255, 255, 1, 2, 3, 4]);
         assert_eq!(v4.to_bytes()[32..], [1, 2, 0, 1]);
     }

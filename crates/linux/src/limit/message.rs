@@ -1,4 +1,5 @@
-//! What a millpond that receives tells one that sends: this flow of yours is too fast. One datagram, one flow.
+//! What a millpond that receives tells one that sends: this flow of yours is too fast. One
+//! datagram, one flow.
 //!
 //! ```text
 //! 0   "mpln"                 4
@@ -8,11 +9,13 @@
 //! 52  HMAC-SHA256 of it all 16, the first of 32 bytes
 //! ```
 //!
-//! Who lacks the secret can repeat what he saw, for [`LIFETIME`]: the flow is then slowed down for so long. Who has it can do that to
-//! flows to himself. NRM's authors leave the channel open (Brakmo, Starovoitov, Linux Plumbers Conference 2018); ECT(1), which they thought of, is
-//! RFC 9331's.
+//! Who lacks the secret can repeat what he saw, for [`LIFETIME`]: the flow is then slowed down for
+//! so long. Who has it can do that to flows to himself. NRM's authors leave the channel open
+//! (Brakmo, Starovoitov, Linux Plumbers Conference 2018); ECT(1), which they thought of, is RFC
+//! 9331's.
 //!
-//! Invariant: whatever the bytes, decoding gives a flow that somebody with the secret has named lately, or a reason why not.
+//! Invariant: whatever the bytes, decoding gives a flow that somebody with the secret has named
+//! lately, or a reason why not.
 
 use super::Error;
 use super::layout::Flow;
@@ -49,22 +52,31 @@ pub enum Refused {
 }
 
 impl Secret {
-    /// From what a file holds; a last newline is no part of it. What everybody may read is no secret.
+    /// From what a file holds; a last newline is no part of it. What everybody may read is no
+    /// secret.
     pub fn read(path: &Path) -> Result<Secret, Error> {
         let mode = std::fs::metadata(path).map_err(|e| Error::file(path, e))?.permissions().mode();
         if mode & 0o007 != 0 {
-            return Err(Error::file(path, format!("everybody may read this secret: chmod 600 {}", path.display())));
+            return Err(Error::file(
+                path,
+                format!("everybody may read this secret: chmod 600 {}", path.display()),
+            ));
         }
         let bytes = std::fs::read(path).map_err(|e| Error::file(path, e))?;
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         Secret::new(bytes).ok_or_else(|| {
-            Error::file(path, format!("a secret has at least {SECRET_LEAST} bytes, this has {}", bytes.len()))
+            Error::file(
+                path,
+                format!("a secret has at least {SECRET_LEAST} bytes, this has {}", bytes.len()),
+            )
         })
     }
 
     /// `None`: too short.
     pub fn new(bytes: &[u8]) -> Option<Secret> {
-        (bytes.len() >= SECRET_LEAST).then(|| Hmac::new_from_slice(bytes).ok().map(Secret)).flatten()
+        (bytes.len() >= SECRET_LEAST)
+            .then(|| Hmac::new_from_slice(bytes).ok().map(Secret))
+            .flatten()
     }
 
     fn over(&self, bytes: &[u8]) -> Hmac<Sha256> {
@@ -111,7 +123,10 @@ mod tests {
     use super::*;
 
     fn flow() -> Flow {
-        Flow { source: "10.0.0.1:40000".parse().unwrap(), destination: "10.0.0.2:80".parse().unwrap() }
+        Flow {
+            source: "10.0.0.1:40000".parse().unwrap(),
+            destination: "10.0.0.2:80".parse().unwrap(),
+        }
     }
 
     #[test]
@@ -151,7 +166,8 @@ mod tests {
     fn short_secrets_are_none() {
         assert!(Secret::new(&[0; SECRET_LEAST - 1]).is_none());
         let path = std::env::temp_dir().join(format!("millpond-secret-{}", std::process::id()));
-        let allow = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let allow =
+            |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         std::fs::write(&path, "fifteen bytes..\n").unwrap();
         allow(0o604);
         assert!(Secret::read(&path).err().unwrap().to_string().contains("chmod 600"));

@@ -25,11 +25,11 @@
 //! | `watch` | tells when cgroups were made or removed |
 //! | `doctor` | what the kernel offers, and what a lack costs |
 //!
-//! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers Conference 2018). The programs are
-//! in `bpf/`, the decision in `millpond_core::limit`.
+//! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers
+//! Conference 2018). The programs are in `bpf/`, the decision in `millpond_core::limit`.
 //!
-//! Invariant: at any instant the installed limits are those of one finished `apply`, whatever was killed, and when; and
-//! whatever fails, traffic passes.
+//! Invariant: at any instant the installed limits are those of one finished `apply`, whatever was
+//! killed, and when; and whatever fails, traffic passes.
 
 pub mod apply;
 pub mod capability;

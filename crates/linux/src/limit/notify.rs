@@ -1,14 +1,17 @@
-//! The side channel of limits at ingress. A sender whose packets cannot carry CE is on another host, where no return value of a hook reaches it;
-//! so its host is told, and reduces its window there.
+//! The side channel of limits at ingress. A sender whose packets cannot carry CE is on another
+//! host, where no return value of a hook reaches it; so its host is told, and reduces its window
+//! there.
 //!
 //! ```text
 //! receiving host: limit_ingress ─ ring ─► telling ── datagram ──► listening ─ map ─► limit_heed: CWR     sending host
 //! ```
 //!
-//! Off unless a file has `[[notify]]`. It is an offer on both ends: limits at ingress drop what is too far behind, whether senders are told or not.
+//! Off unless a file has `[[notify]]`. It is an offer on both ends: limits at ingress drop what is
+//! too far behind, whether senders are told or not.
 //!
-//! Invariant: whatever is missing, lost or refused, packets pass as if there were no channel; what arrives reduces a window of a flow to the host
-//! that says so, once a message, and [`MOST`] a second.
+//! Invariant: whatever is missing, lost or refused, packets pass as if there were no channel; what
+//! arrives reduces a window of a flow to the host that says so, once a message, and [`MOST`] a
+//! second.
 
 use super::Error;
 use super::capability::PROGRAMS;
@@ -50,7 +53,8 @@ pub struct Counters {
     pub unsent: AtomicU64,
     /// Messages that were believed.
     pub received: AtomicU64,
-    /// Messages that were not: wrong form or secret, too old, too many, from no peer, of a flow that is not its sender's to speak of.
+    /// Messages that were not: wrong form or secret, too old, too many, from no peer, of a flow
+    /// that is not its sender's to speak of.
     pub refused: AtomicU64,
     /// Window reductions that were made.
     pub heeded: AtomicU64,
@@ -133,7 +137,8 @@ impl Drop for Running {
 }
 
 impl Notify {
-    /// Does as the installed files say now: begins, ends, or begins anew; what failed is tried again each time. `say` is told.
+    /// Does as the installed files say now: begins, ends, or begins anew; what failed is tried
+    /// again each time. `say` is told.
     pub fn follow(&mut self, bpffs: &Path, say: &dyn Fn(&str)) {
         let wanted = wanted(bpffs, &mut self.known);
         if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted) {
@@ -292,10 +297,14 @@ impl Believing {
 
 /// A socket for both kinds of addresses; where there is no IPv6, for IPv4.
 fn listen(port: u16) -> Result<UdpSocket, Error> {
-    let fail =
-        |e: std::io::Error| Error::Kernel { what: format!("listening on UDP port {port}"), reason: e.to_string() };
+    let fail = |e: std::io::Error| Error::Kernel {
+        what: format!("listening on UDP port {port}"),
+        reason: e.to_string(),
+    };
     let socket = UdpSocket::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
-    let socket = socket.or_else(|_| UdpSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))).map_err(fail)?;
+    let socket = socket
+        .or_else(|_| UdpSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))))
+        .map_err(fail)?;
     socket.set_read_timeout(Some(PAUSE)).map_err(fail)?;
     Ok(socket)
 }
@@ -343,12 +352,17 @@ impl Heed {
         let (reported, heeded) = (map("reported")?, map("heeded")?);
         let hierarchy = Hierarchy::find()?;
         let at = hierarchy.at(Path::new("/")).ok();
-        if let Some(reason) = at.and_then(|at| exclusive::in_the_way(&at, &exclusive::hooks([true, false], false))) {
+        if let Some(reason) =
+            at.and_then(|at| exclusive::in_the_way(&at, &exclusive::hooks([true, false], false)))
+        {
             return Err(Error::Kernel { what: what.into(), reason });
         }
         let root = hierarchy.root;
         let folder = File::open(&root).map_err(|e| Error::file(&root, e))?;
-        let program = object.progs_mut().find(|p| p.name() == "limit_heed").ok_or_else(|| absent("limit_heed"))?;
+        let program = object
+            .progs_mut()
+            .find(|p| p.name() == "limit_heed")
+            .ok_or_else(|| absent("limit_heed"))?;
         let _link = program.attach_cgroup(folder.as_raw_fd()).map_err(fail)?;
         Ok(Heed { _link, reported, heeded })
     }
@@ -384,7 +398,10 @@ mod tests {
         let [here, there] = ["10.0.0.1:80", "10.0.0.2:40000"].map(|end| end.parse().unwrap());
         let flow = Flow { source: here, destination: there };
         let secret = |text: &[u8]| Secret::new(text).unwrap();
-        let peers = Peers::of(&NotifyParams { peers: vec!["10.0.0.0/8".into()], ..NotifyParams::default() });
+        let peers = Peers::of(&NotifyParams {
+            peers: vec!["10.0.0.0/8".into()],
+            ..NotifyParams::default()
+        });
         let known = secret(b"0123456789abcdef");
         let mut believing = Believing { peers, secret: known.clone(), allowance: Allowance::new() };
         let now = SystemTime::now();
@@ -394,14 +411,16 @@ mod tests {
         let mut garbage = forged;
         garbage[..8].fill(0);
         for what in [forged, stale, foreign, garbage] {
-            let believed = (0..MOST / 2).filter(|_| believing.flow(&what, there.ip(), now).is_some()).count();
+            let believed =
+                (0..MOST / 2).filter(|_| believing.flow(&what, there.ip(), now).is_some()).count();
             assert_eq!(believed, 0);
         }
         let good = message::encode(flow, now, &known);
         assert_eq!(believing.flow(&good, there.ip(), now), Some(flow));
         assert_eq!(believing.flow(&good, "192.168.0.1".parse().unwrap(), now), None, "no peer");
         // What is believed is bounded all the same.
-        believing.allowance = Allowance { since: Instant::now() + Duration::from_secs(60), left: 1 };
+        believing.allowance =
+            Allowance { since: Instant::now() + Duration::from_secs(60), left: 1 };
         assert_eq!([0, 1].map(|_| believing.flow(&good, there.ip(), now).is_some()), [true, false]);
     }
 

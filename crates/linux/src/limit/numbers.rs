@@ -24,11 +24,12 @@ impl<'a> Numbers<'a> {
     /// For a plan that has scopes of at most these identities.
     pub(super) fn new(installed: &'a Installed, wanted: &[Identity]) -> Numbers<'a> {
         let stays = |(_, label, form): &&(u16, Label, u32)| {
-            wanted
-                .iter()
-                .any(|(name, direction, of)| *name == label.name && *direction == label.direction && of == form)
+            wanted.iter().any(|(name, direction, of)| {
+                *name == label.name && *direction == label.direction && of == form
+            })
         };
-        let leaving = installed.iter().filter(|scope| !stays(scope)).map(|(id, ..)| *id).rev().collect();
+        let leaving =
+            installed.iter().filter(|scope| !stays(scope)).map(|(id, ..)| *id).rev().collect();
         let is_free = |id: &u16| !installed.iter().any(|(old, ..)| old == id);
         Numbers { installed, free: (0..SCOPES as u16).rev().filter(is_free).collect(), leaving }
     }
@@ -37,7 +38,9 @@ impl<'a> Numbers<'a> {
     pub(super) fn scope(&mut self, label: Label, params: &LimitParams) -> Result<Scope, Error> {
         let settings = layout::Scope::new(params);
         let same = |(_, old, form): &&(u16, Label, u32)| {
-            old.name == label.name && old.direction == label.direction && *form == settings.settings.form
+            old.name == label.name
+                && old.direction == label.direction
+                && *form == settings.settings.form
         };
         if let Some((id, ..)) = self.installed.iter().find(same) {
             return Ok(Scope { id: *id, label, settings, fresh: false, late: false });

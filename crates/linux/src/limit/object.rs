@@ -1,6 +1,7 @@
 //! The compiled eBPF programs, and what loading them has in common.
 //!
-//! Invariant: libbpf writes nothing to the terminal; what matters of its words comes back as an error.
+//! Invariant: libbpf writes nothing to the terminal; what matters of its words comes back as an
+//! error.
 
 use super::Error;
 use super::capability::PROGRAMS;
@@ -12,7 +13,8 @@ pub(super) struct Aligned<T: ?Sized>(T);
 
 macro_rules! object {
     ($name:ident, $file:literal) => {
-        pub(super) static $name: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $file)));
+        pub(super) static $name: &Aligned<[u8]> =
+            &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $file)));
     };
 }
 object!(LIMIT, "limit.bpf.o");

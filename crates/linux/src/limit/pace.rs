@@ -4,8 +4,8 @@
 //! would have neither. What is done to a socket is in `bpf/pace.bpf.c`.
 //!
 //! Invariant: when this has run, each connection below a limit, or once below one, is paced at what
-//! the limits in force say now, or as its application asked for; and each window is as it was, until
-//! a limit that is in force holds it again.
+//! the limits in force say now, or as its application asked for; and each window is as it was,
+//! until a limit that is in force holds it again.
 
 use super::Error;
 use super::capability::PROGRAMS;
@@ -58,19 +58,26 @@ impl Paces {
             let bytes = (u128::from(settings.rate) * 1_000_000_000) >> POINT;
             (settings.flags & flags::OBSERVE == 0).then(|| u32::try_from(bytes).unwrap_or(u32::MAX))
         };
-        let flags_of = |hook: &Hook| (hook.chain[0].flags & (PACE | SHARES)) | (hook.chain[1].flags & WINDOWS);
+        let flags_of =
+            |hook: &Hook| (hook.chain[0].flags & (PACE | SHARES)) | (hook.chain[1].flags & WINDOWS);
         // The programs of all cgroups above a connection pace it.
         let followed = |hook: &Hook| {
             let above = || plan.hooks.iter().filter(|outer| is_within(&hook.cgroup, &outer.cgroup));
             let paced = above().filter(|hook| hook.chain[0].flags & PACE != 0);
-            let rates = paced.flat_map(|h| &h.chain[0].scopes[..h.chain[0].count as usize]).filter_map(rate);
+            let rates = paced
+                .flat_map(|h| &h.chain[0].scopes[..h.chain[0].count as usize])
+                .filter_map(rate);
             let rate = rates.min();
             let flags = above().map(flags_of).fold(0, |all, one| all | one);
             // Where all of its limits observe, nothing is asked.
             let flags = if rate.is_none() { flags & WINDOWS } else { flags };
-            (flags != 0).then_some((hook.cgroup.id, Followed { rate: rate.unwrap_or(u32::MAX), flags }))
+            (flags != 0)
+                .then_some((hook.cgroup.id, Followed { rate: rate.unwrap_or(u32::MAX), flags }))
         };
-        Paces { limited: plan.hooks.iter().filter_map(followed).collect(), loopback: plan.flags & LOOPBACK != 0 }
+        Paces {
+            limited: plan.hooks.iter().filter_map(followed).collect(),
+            loopback: plan.flags & LOOPBACK != 0,
+        }
     }
 
     /// Gives them to the connections that exist, and to those that the maps of `folder` have paced.
@@ -105,17 +112,23 @@ impl Paces {
         let map = |name: &str| object.maps().find(|map| map.name() == name).ok_or_else(absent);
         let limited = map("limited")?;
         for (cgroup, followed) in &self.limited {
-            limited.update(&cgroup.to_ne_bytes(), &followed.to_bytes(), MapFlags::ANY).map_err(fail)?;
+            limited
+                .update(&cgroup.to_ne_bytes(), &followed.to_bytes(), MapFlags::ANY)
+                .map_err(fail)?;
         }
         let program = object.progs_mut().find(|p| p.name() == "follow").ok_or_else(absent)?;
         let link = program.attach().map_err(fail)?;
         match Namespaces::all().run(&link) {
             0 => {
                 let deaf = map("deaf")?.lookup(&[0; 4], MapFlags::ANY).map_err(fail)?;
-                Ok(deaf.and_then(|count| Some(u64::from_ne_bytes(count.try_into().ok()?))).unwrap_or(0))
+                Ok(deaf
+                    .and_then(|count| Some(u64::from_ne_bytes(count.try_into().ok()?)))
+                    .unwrap_or(0))
             }
             n => Err(Error::Privilege {
-                what: format!("changing the pace and the windows of connections in {n} other network namespaces"),
+                what: format!(
+                    "changing the pace and the windows of connections in {n} other network namespaces"
+                ),
                 capability: "CAP_SYS_ADMIN".into(),
             }),
         }

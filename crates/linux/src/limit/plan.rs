@@ -1,8 +1,9 @@
 //! Which scopes a packet of which cgroup is charged to.
 //!
-//! A packet is charged to the limit of the nearest cgroup that has one, to the scopes that this limit names and those that they name,
-//! and then to the limits of the cgroups above it, with their scopes. The program of the nearest cgroup does all of it; those of the
-//! others leave its packets alone.
+//! A packet is charged to the limit of the nearest cgroup that has one, to the scopes that this
+//! limit names and those that they name, and then to the limits of the cgroups above it, with their
+//! scopes. The program of the nearest cgroup does all of it; those of the others leave its packets
+//! alone.
 //!
 //! Invariant: each packet is charged to a scope at most once, and by one program.
 
@@ -114,7 +115,8 @@ pub fn plan(
     for limit in &limits {
         let cgroup = places.iter().find(|(l, _)| l.name() == limit.name()).map_or(0, |(_, c)| c.id);
         for direction in (0..2).filter(|&d| limit.covers(d)) {
-            let label = Label { name: limit.name().to_string(), direction: direction as u32, cgroup };
+            let label =
+                Label { name: limit.name().to_string(), direction: direction as u32, cgroup };
             let mut scope = numbers.scope(label, &limit.queue(direction))?;
             if limit.shares(direction) {
                 scope.settings.settings.flags |= flags::SHARE;
@@ -158,7 +160,11 @@ fn identities(limits: &[&Limit], floors: &[(&FloorParams, Cgroup)]) -> Vec<Ident
     };
     let form = LimitParams::default().settings().form;
     let of_floor = |cgroup: &Cgroup| [0, 1].map(|d| (floor_label(cgroup.id), d, form));
-    limits.iter().flat_map(both).chain(floors.iter().flat_map(|(_, cgroup)| of_floor(cgroup))).collect()
+    limits
+        .iter()
+        .flat_map(both)
+        .chain(floors.iter().flat_map(|(_, cgroup)| of_floor(cgroup)))
+        .collect()
 }
 
 /// Tells each hook whether there are others below it, whose programs charge its scopes as well.
@@ -169,8 +175,12 @@ fn nest(plan: &mut Plan) -> Result<(), Error> {
             let hook = &plan.hooks[i];
             let others = || plan.hooks.iter().filter(has).filter(|h| h.cgroup.id != hook.cgroup.id);
             // Its program looks for the next one below, and for no other.
-            let above = others().filter(|h| is_within(&hook.cgroup, &h.cgroup)).max_by_key(|h| h.cgroup.level);
-            if let Some(above) = above.filter(|h| has(&hook) && hook.cgroup.level > h.cgroup.level + DEPTH) {
+            let above = others()
+                .filter(|h| is_within(&hook.cgroup, &h.cgroup))
+                .max_by_key(|h| h.cgroup.level);
+            if let Some(above) =
+                above.filter(|h| has(&hook) && hook.cgroup.level > h.cgroup.level + DEPTH)
+            {
                 return Err(Error::Request(format!(
                     "{} is {} levels below {}, which has a limit as well; {DEPTH} are possible",
                     hook.cgroup.path.display(),
@@ -207,7 +217,10 @@ fn notifies(sources: &[Source]) -> Result<bool, Error> {
     let Some(first) = with.next() else { return Ok(false) };
     match with.find(|other| other.config.notify != first.config.notify) {
         Some(other) => {
-            let text = format!("[[notify]] of {} differs from that of {}: a host has one", other.file, first.file);
+            let text = format!(
+                "[[notify]] of {} differs from that of {}: a host has one",
+                other.file, first.file
+            );
             Err(Error::Request(text))
         }
         None => Ok(true),
@@ -217,7 +230,8 @@ fn notifies(sources: &[Source]) -> Result<bool, Error> {
 /// Names are unique over all files, and scopes exist.
 fn check_names(sources: &[Source]) -> Result<(), Error> {
     let mut names: Vec<(&str, &str)> = Vec::new();
-    for (source, limit) in sources.iter().flat_map(|s| s.config.limits.iter().map(move |l| (s, l))) {
+    for (source, limit) in sources.iter().flat_map(|s| s.config.limits.iter().map(move |l| (s, l)))
+    {
         if let Some((_, file)) = names.iter().find(|(name, _)| *name == limit.name()) {
             return Err(Error::Request(format!(
                 "limit \"{}\" of {} is installed from {file} already: give it another name, or remove that one",
@@ -228,7 +242,9 @@ fn check_names(sources: &[Source]) -> Result<(), Error> {
         names.push((limit.name(), &source.file));
     }
     for limit in sources.iter().flat_map(|s| &s.config.limits) {
-        if let Some(scope) = limit.target.scopes.iter().find(|scope| !names.iter().any(|(name, _)| name == scope)) {
+        if let Some(scope) =
+            limit.target.scopes.iter().find(|scope| !names.iter().any(|(name, _)| name == scope))
+        {
             return Err(Error::Request(format!(
                 "limit \"{}\" has the scope \"{scope}\", and there would be no such limit",
                 limit.name()
@@ -238,23 +254,34 @@ fn check_names(sources: &[Source]) -> Result<(), Error> {
     let all: Vec<&Limit> = sources.iter().flat_map(|s| &s.config.limits).collect();
     match all.iter().find_map(|limit| circle(&all, limit.name())) {
         Some(circle) => {
-            let file = |name: &str| names.iter().find(|(of, _)| *of == name).map_or("", |(_, file)| file);
-            let named: Vec<String> = circle.iter().map(|name| format!("\"{name}\" ({})", file(name))).collect();
-            Err(Error::Request(format!("scopes go in a circle: {}", named.join(", which has the scope "))))
+            let file =
+                |name: &str| names.iter().find(|(of, _)| *of == name).map_or("", |(_, file)| file);
+            let named: Vec<String> =
+                circle.iter().map(|name| format!("\"{name}\" ({})", file(name))).collect();
+            Err(Error::Request(format!(
+                "scopes go in a circle: {}",
+                named.join(", which has the scope ")
+            )))
         }
         None => Ok(()),
     }
 }
 
 fn number(plan: &Plan, name: &str, direction: usize) -> Option<u16> {
-    plan.scopes.iter().find(|s| s.label.name == name && s.label.direction == direction as u32).map(|s| s.id)
+    plan.scopes
+        .iter()
+        .find(|s| s.label.name == name && s.label.direction == direction as u32)
+        .map(|s| s.id)
 }
 
 /// Adds a limit's own scope, then those that it names with theirs, each once.
 fn collect(plan: &Plan, limits: &[&Limit], name: &str, direction: usize, ids: &mut Vec<u16>) {
     let (mut seen, mut open) = (BTreeSet::new(), vec![name]);
     while let Some(name) = open.pop() {
-        let Some(limit) = limits.iter().find(|l| l.name() == name).filter(|_| seen.insert(name)) else { continue };
+        let Some(limit) = limits.iter().find(|l| l.name() == name).filter(|_| seen.insert(name))
+        else {
+            continue;
+        };
         ids.extend(number(plan, name, direction).filter(|id| !ids.contains(id)));
         open.extend(limit.target.scopes.iter().rev().map(String::as_str));
     }
@@ -268,7 +295,8 @@ fn chain(
     cgroup: &Cgroup,
     direction: usize,
 ) -> Result<Chain, Error> {
-    let mut above: Vec<&(&Limit, Cgroup)> = places.iter().filter(|(_, outer)| is_within(cgroup, outer)).collect();
+    let mut above: Vec<&(&Limit, Cgroup)> =
+        places.iter().filter(|(_, outer)| is_within(cgroup, outer)).collect();
     above.sort_by_key(|(_, outer)| std::cmp::Reverse(outer.level));
     let mut ids = Vec::new();
     // A limit speaks for its scopes in the directions that it covers.
@@ -317,8 +345,8 @@ pub(super) fn floor_label(cgroup: u64) -> String {
     format!("{FLOOR}{cgroup}")
 }
 
-/// A floor gives its cgroup a queue of its own at the floor's rate: while that is not behind, packets pass. Where connections
-/// have shares, theirs is no less than their share of the floor.
+/// A floor gives its cgroup a queue of its own at the floor's rate: while that is not behind,
+/// packets pass. Where connections have shares, theirs is no less than their share of the floor.
 fn protect(
     plan: &mut Plan,
     floor: &FloorParams,
@@ -371,7 +399,12 @@ fn protect(
             None => {
                 let mut chains = [Chain::default(); 2];
                 chains[direction] = chain;
-                plan.hooks.push(Hook { cgroup: cgroup.clone(), limit: name, chain: chains, congestion: None });
+                plan.hooks.push(Hook {
+                    cgroup: cgroup.clone(),
+                    limit: name,
+                    chain: chains,
+                    congestion: None,
+                });
             }
         }
     }
@@ -423,15 +456,20 @@ mod tests {
     #[test]
     fn windows_are_held_where_a_scope_of_what_arrives_asks_for_it() {
         let inner = |more: &str| {
-            let outer = "[[limit]]\nname = \"slice\"\ncgroup = \"/slice\"\ndirection = \"ingress\"\n";
+            let outer =
+                "[[limit]]\nname = \"slice\"\ncgroup = \"/slice\"\ndirection = \"ingress\"\n";
             let own = "[[limit]]\nname = \"a\"\ncgroup = \"/slice/a\"\ndirection = \"both\"\nwindows = false\n";
             plan_of(&[source("x", &format!("{outer}{more}{own}"))], &Vec::new()).unwrap()
         };
-        let holds =
-            |plan: &Plan| -> Vec<bool> { plan.hooks.iter().map(|hook| hook.chain[1].flags & WINDOWS != 0).collect() };
+        let holds = |plan: &Plan| -> Vec<bool> {
+            plan.hooks.iter().map(|hook| hook.chain[1].flags & WINDOWS != 0).collect()
+        };
         let mut plan = inner("");
         assert_eq!(holds(&plan), [true, true], "its own does not, the slice's does");
-        assert!(plan.holds_windows() && plan.hooks.iter().all(|hook| hook.chain[0].flags & WINDOWS == 0));
+        assert!(
+            plan.holds_windows()
+                && plan.hooks.iter().all(|hook| hook.chain[0].flags & WINDOWS == 0)
+        );
         plan.hold_no_windows();
         assert_eq!(holds(&plan), [false, false]);
         assert_eq!(holds(&inner("profile = \"published\"\n")), [false, false]);
@@ -441,16 +479,20 @@ mod tests {
     #[test]
     fn numbers_stay() {
         let first = plan_of(&[source("x", NESTED_LIMITS)], &Vec::new()).unwrap();
-        let installed: Installed = first.scopes.iter().map(|s| (s.id, s.label.clone(), 0)).collect();
+        let installed: Installed =
+            first.scopes.iter().map(|s| (s.id, s.label.clone(), 0)).collect();
         let text = NESTED_LIMITS
             .replace("name = \"slice\"", "name = \"all\"")
             .replace("direction", "form = \"edt\"\ndirection");
         let second = plan_of(&[source("x", &text)], &installed).unwrap();
         let id = |plan: &Plan, name| number(plan, name, 0).unwrap();
         assert_eq!(id(&first, "uplink"), id(&second, "uplink"));
-        let fresh = |name: &str| second.scopes.iter().filter(|s| s.label.name == name).all(|s| s.fresh);
+        let fresh =
+            |name: &str| second.scopes.iter().filter(|s| s.label.name == name).all(|s| s.fresh);
         assert!(fresh("all") && fresh("a") && !fresh("uplink"), "another name, another form");
-        assert!(!first.scopes.iter().any(|s| s.id == id(&second, "all") || s.id == id(&second, "a")));
+        assert!(
+            !first.scopes.iter().any(|s| s.id == id(&second, "all") || s.id == id(&second, "a"))
+        );
     }
 
     #[test]
@@ -461,7 +503,9 @@ mod tests {
         let sources = [source("1.toml", one), source("2.toml", two), source("3.toml", three)];
         let said = plan_of(&sources, &Vec::new()).unwrap_err().to_string();
         assert!(
-            said.contains("\"a\" (2.toml), which has the scope \"b\" (3.toml), which has the scope \"a\""),
+            said.contains(
+                "\"a\" (2.toml), which has the scope \"b\" (3.toml), which has the scope \"a\""
+            ),
             "{said}"
         );
     }
@@ -471,7 +515,11 @@ mod tests {
     #[test]
     fn a_diamond_takes_no_time() {
         let limit = |i: usize, half: &str| {
-            let scopes = if i < 40 { format!("scopes = [\"l{}\", \"r{}\"]\n", i + 1, i + 1) } else { String::new() };
+            let scopes = if i < 40 {
+                format!("scopes = [\"l{}\", \"r{}\"]\n", i + 1, i + 1)
+            } else {
+                String::new()
+            };
             format!("[[limit]]\nname = \"{half}{i}\"\ndirection = \"ingress\"\n{scopes}")
         };
         let text: String = (0..=40).map(|i| limit(i, "l") + &limit(i, "r")).collect();
@@ -484,10 +532,15 @@ mod tests {
     #[test]
     fn numbers_of_limits_that_go_are_taken_when_none_is_free() {
         let limits = |prefix: &str, n: usize, more: &str| -> String {
-            (0..n).map(|i| format!("[[limit]]\nname = \"{prefix}{i}\"\ndirection = \"egress\"\n{more}")).collect()
+            (0..n)
+                .map(|i| {
+                    format!("[[limit]]\nname = \"{prefix}{i}\"\ndirection = \"egress\"\n{more}")
+                })
+                .collect()
         };
         let first = plan_of(&[source("x", &limits("old", 300, ""))], &Vec::new()).unwrap();
-        let installed: Installed = first.scopes.iter().map(|s| (s.id, s.label.clone(), 0)).collect();
+        let installed: Installed =
+            first.scopes.iter().map(|s| (s.id, s.label.clone(), 0)).collect();
         let text = limits("new", 299, "") + "[[limit]]\nname = \"old7\"\ndirection = \"egress\"\n";
         let second = plan_of(&[source("x", &text)], &installed).unwrap();
         let mut ids: Vec<u16> = second.scopes.iter().map(|s| s.id).collect();
@@ -496,11 +549,16 @@ mod tests {
         assert_eq!(ids.len(), 300, "each has its own");
         assert_eq!(second.scopes.iter().filter(|s| s.late).count(), 299 - 212, "212 were free");
         let old = |s: &&Scope| s.label.name == "old7";
-        assert_eq!(second.scopes.iter().find(old).unwrap().id, first.scopes.iter().find(old).unwrap().id);
+        assert_eq!(
+            second.scopes.iter().find(old).unwrap().id,
+            first.scopes.iter().find(old).unwrap().id
+        );
         // Another form is another queue as well.
-        let forms = plan_of(&[source("x", &limits("old", 300, "form = \"edt\"\n"))], &installed).unwrap();
+        let forms =
+            plan_of(&[source("x", &limits("old", 300, "form = \"edt\"\n"))], &installed).unwrap();
         assert!(forms.scopes.iter().all(|s| s.fresh));
-        let said = plan_of(&[source("x", &limits("new", 513, ""))], &installed).unwrap_err().to_string();
+        let said =
+            plan_of(&[source("x", &limits("new", 513, ""))], &installed).unwrap_err().to_string();
         assert!(said.contains("512 queues"), "{said}");
     }
 
@@ -508,13 +566,17 @@ mod tests {
     fn a_limit_too_far_below_another_is_refused() {
         let below = |levels: usize| {
             let path = "/x".to_string() + &"/d".repeat(levels);
-            let text =
-                format!("[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[limit]]\nname = \"b\"\ncgroup = \"{path}\"\n");
+            let text = format!(
+                "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[limit]]\nname = \"b\"\ncgroup = \"{path}\"\n"
+            );
             plan_of(&[source("1.toml", &text)], &Vec::new())
         };
         assert_eq!(below(64).unwrap().hooks[0].chain[0].flags, NESTED | PACE | SHARES);
         let said = below(65).unwrap_err().to_string();
-        assert!(said.contains("is 65 levels below /x") && said.contains("64 are possible"), "{said}");
+        assert!(
+            said.contains("is 65 levels below /x") && said.contains("64 are possible"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -522,16 +584,26 @@ mod tests {
         let said = |sources: &[Source]| plan_of(sources, &Vec::new()).unwrap_err().to_string();
         let one = "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n";
         let text = said(&[source("1.toml", one), source("2.toml", &one.replace("\"a\"", "\"b\""))]);
-        assert!(text.contains("\"a\" (1.toml) and \"b\" (2.toml) have the same cgroup, /x"), "{text}");
-        assert!(said(&[source("1.toml", one), source("2.toml", one)]).contains("installed from 1.toml already"));
+        assert!(
+            text.contains("\"a\" (1.toml) and \"b\" (2.toml) have the same cgroup, /x"),
+            "{text}"
+        );
+        assert!(
+            said(&[source("1.toml", one), source("2.toml", one)])
+                .contains("installed from 1.toml already")
+        );
         let lost = "[[limit]]\nname = \"c\"\ncgroup = \"/y\"\nscopes = [\"all\"]\n";
         assert!(said(&[source("1.toml", lost)]).contains("no such limit"));
-        let told = |port: u32| format!("[[notify]]\nport = {port}\nsecret = \"/s\"\npeers = [\"10.0.0.1\"]\n");
+        let told = |port: u32| {
+            format!("[[notify]]\nport = {port}\nsecret = \"/s\"\npeers = [\"10.0.0.1\"]\n")
+        };
         let text = said(&[source("1.toml", &told(1)), source("2.toml", &told(2))]);
         assert!(text.contains("2.toml differs from that of 1.toml"), "{text}");
-        let same = plan_of(&[source("1.toml", &told(1)), source("2.toml", &told(1))], &Vec::new()).unwrap();
+        let same = plan_of(&[source("1.toml", &told(1)), source("2.toml", &told(1))], &Vec::new())
+            .unwrap();
         assert_eq!(same.flags, layout::NOTIFY);
-        let low = format!("{one}rate = \"1Mbps\"\n[[floor]]\ncgroup = \"/x/ssh\"\nrate = \"5Mbps\"\n");
+        let low =
+            format!("{one}rate = \"1Mbps\"\n[[floor]]\ncgroup = \"/x/ssh\"\nrate = \"5Mbps\"\n");
         assert!(said(&[source("1.toml", &low)]).contains("its floor is 5Mbps"));
     }
 
@@ -540,7 +612,10 @@ mod tests {
         let text = "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[floor]]\ncgroup = \"/x/ssh\"\nrate = \"5Mbps\"\n";
         let plan = plan_of(&[source("1.toml", text)], &Vec::new()).unwrap();
         let hook = plan.hooks.iter().find(|h| h.cgroup.path.ends_with("ssh")).unwrap();
-        assert_eq!((hook.chain[0].count, hook.chain[0].floor > 0, hook.chain[1].count), (1, true, 0));
+        assert_eq!(
+            (hook.chain[0].count, hook.chain[0].floor > 0, hook.chain[1].count),
+            (1, true, 0)
+        );
         assert_eq!(plan.hooks[0].chain[0].flags, NESTED | PACE | SHARES);
         assert_eq!(hook.chain[0].flags, PACE | SHARES, "its connections have shares of the floor");
         let gone = format!("{text}[[floor]]\ncgroup = \"/x/gone\"\nrate = \"1Mbps\"\n");
@@ -555,7 +630,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_waits() {
-        let plan = plan_of(&[source("x", "[[limit]]\nname = \"a\"\ncgroup = \"/gone\"\n")], &Vec::new()).unwrap();
+        let plan =
+            plan_of(&[source("x", "[[limit]]\nname = \"a\"\ncgroup = \"/gone\"\n")], &Vec::new())
+                .unwrap();
         assert_eq!((plan.hooks.len(), plan.scopes.len(), plan.waiting.len()), (0, 1, 1));
     }
 }

@@ -58,10 +58,15 @@ pub fn config(name: &str, text: &str) -> Result<(Config, Vec<String>), Error> {
         ))
     })?;
     let (mut config, mut notes) = (Config::default(), Vec::new());
-    for pod in list.items.iter().filter(|pod| !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")) {
+    for pod in
+        list.items.iter().filter(|pod| !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed"))
+    {
         match pod.limits() {
             Ok(limits) => config.limits.extend(limits),
-            Err(why) => notes.push(format!("pod {}/{} has no limit: {why}", pod.metadata.namespace, pod.metadata.name)),
+            Err(why) => notes.push(format!(
+                "pod {}/{} has no limit: {why}",
+                pod.metadata.namespace, pod.metadata.name
+            )),
         }
     }
     // Names of pods say nothing of their order, and lists come in any.
@@ -85,9 +90,11 @@ impl Pod {
     fn limits(&self) -> Result<Vec<Limit>, String> {
         let rate = |key: &str| {
             let text = self.metadata.annotations.get(key);
-            text.map(|text| quantity(text).map_err(|why| format!("{key}: {text:?} {why}"))).transpose()
+            text.map(|text| quantity(text).map_err(|why| format!("{key}: {text:?} {why}")))
+                .transpose()
         };
-        let limit = |rate, target| Limit { target, queue: LimitParams { rate, ..LimitParams::default() } };
+        let limit =
+            |rate, target| Limit { target, queue: LimitParams { rate, ..LimitParams::default() } };
         let (name, container) = (self.name(), Some(self.uid().to_string()));
         let of = |direction| TargetParams {
             name: name.clone(),
@@ -99,10 +106,15 @@ impl Pod {
             (None, None) => Vec::new(),
             (Some(rate), None) => vec![limit(rate, of(Direction::Egress))],
             (None, Some(rate)) => vec![limit(rate, of(Direction::Ingress))],
-            (Some(egress), Some(ingress)) if egress == ingress => vec![limit(egress, of(Direction::Both))],
+            (Some(egress), Some(ingress)) if egress == ingress => {
+                vec![limit(egress, of(Direction::Both))]
+            }
             (Some(egress), Some(ingress)) => {
-                let (direction, suffix) =
-                    if egress < ingress { (Direction::Egress, "egress") } else { (Direction::Ingress, "ingress") };
+                let (direction, suffix) = if egress < ingress {
+                    (Direction::Egress, "egress")
+                } else {
+                    (Direction::Ingress, "ingress")
+                };
                 let scope = TargetParams {
                     name: format!("{name}:{suffix}"),
                     direction: Some(direction),
@@ -124,12 +136,17 @@ fn quantity(text: &str) -> Result<Rate, &'static str> {
     };
     let rate = number.parse::<f64>().map_err(|_| WRONG)? * scale;
     let rate = Rate(rate as u64);
-    if RATES.contains(&rate.bps()) { Ok(rate) } else { Err("cannot be held: from 8k to 1T bits a second") }
+    if RATES.contains(&rate.bps()) {
+        Ok(rate)
+    } else {
+        Err("cannot be held: from 8k to 1T bits a second")
+    }
 }
 
 /// What the end of a quantity multiplies it by.
 fn scale(suffix: &str) -> Option<f64> {
-    if let Some(exponent) = suffix.strip_prefix(['e', 'E']).filter(|exponent| !exponent.is_empty()) {
+    if let Some(exponent) = suffix.strip_prefix(['e', 'E']).filter(|exponent| !exponent.is_empty())
+    {
         return exponent
             .parse::<i32>()
             .ok()
@@ -168,7 +185,9 @@ mod tests {
 
     #[test]
     fn annotations_become_limits_that_can_be_read_back() {
-        let both = |egress: &str, ingress: &str| format!("\"{EGRESS}\": \"{egress}\", \"{INGRESS}\": \"{ingress}\"");
+        let both = |egress: &str, ingress: &str| {
+            format!("\"{EGRESS}\": \"{egress}\", \"{INGRESS}\": \"{ingress}\"")
+        };
         let (config, notes) = read(&[
             pod("web", &both("10M", "1Gi"), "Running"),
             pod("same", &both("1e6", "1000k"), "Pending"),
@@ -183,7 +202,13 @@ mod tests {
             .iter()
             .map(|l| {
                 let of = l.target.container.as_deref().unwrap_or("none");
-                format!("{} {} {of} {:?} {:?}", l.name(), l.queue.rate, l.target.direction.unwrap(), l.target.scopes)
+                format!(
+                    "{} {} {of} {:?} {:?}",
+                    l.name(),
+                    l.queue.rate,
+                    l.target.direction.unwrap(),
+                    l.target.scopes
+                )
             })
             .collect();
         let expected = [
@@ -194,19 +219,25 @@ mod tests {
             "shop:web:egress 10Mbps none Egress []",
         ];
         assert_eq!(found, expected);
-        assert_eq!(Config::parse("a.toml", &config.to_text(), &[]).unwrap(), config, "{}", config.to_text());
+        assert_eq!(
+            Config::parse("a.toml", &config.to_text(), &[]).unwrap(),
+            config,
+            "{}",
+            config.to_text()
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_told() {
         let egress = |text: &str| format!("\"{EGRESS}\": \"{text}\"");
-        let wrong = ["ten", "10Mbit", "1", "1e99", "", "10E", "-5M"].map(|text| pod("a", &egress(text), "Running"));
+        let wrong = ["ten", "10Mbit", "1", "1e99", "", "10E", "-5M"]
+            .map(|text| pod("a", &egress(text), "Running"));
         let good = pod("b", &egress("1M"), "Running");
         let (config, notes) = read(&[&wrong[..], &[good]].concat());
         assert_eq!((config.limits.len(), notes.len()), (1, wrong.len()), "{notes:?}");
-        assert!(
-            notes[0].starts_with("pod shop/a has no limit: kubernetes.io/egress-bandwidth: \"ten\" is no quantity")
-        );
+        assert!(notes[0].starts_with(
+            "pod shop/a has no limit: kubernetes.io/egress-bandwidth: \"ten\" is no quantity"
+        ));
         let said = super::config("pods.json", "{\n\"items\": 3}").unwrap_err().to_string();
         assert!(said.starts_with("pods.json:2:"), "{said}");
         let long = format!("{}, \"{STATIC_UID}\": \"hash\"", egress("1M"));

@@ -30,8 +30,10 @@ pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Re
     let mut notify = Notify::default();
     if let Some(address) = listen {
         let (bpffs, notified) = (bpffs.to_path_buf(), notify.counters.clone());
-        metrics::serve(address, move || page(&bpffs, &notified))
-            .map_err(|e| Error::Kernel { what: format!("listening on {address}"), reason: e.to_string() })?;
+        metrics::serve(address, move || page(&bpffs, &notified)).map_err(|e| Error::Kernel {
+            what: format!("listening on {address}"),
+            reason: e.to_string(),
+        })?;
         say(&format!("metrics at http://{address}/metrics"));
     }
     let kicked = bpffs.to_path_buf();
@@ -47,8 +49,11 @@ pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Re
             Ok(None) => {}
             Ok(Some(now)) => {
                 if now != waiting {
-                    let still =
-                        if now.is_empty() { "all are in force".into() } else { format!("waiting: {}", now.join(", ")) };
+                    let still = if now.is_empty() {
+                        "all are in force".into()
+                    } else {
+                        format!("waiting: {}", now.join(", "))
+                    };
                     say(&format!("limits applied again; {still}"));
                 }
                 waiting = now;
@@ -75,10 +80,17 @@ fn restore(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     Ok(Some(done.waiting.into_iter().map(|(name, _)| name).collect()))
 }
 
-/// Whether a limit or a floor is missing where its cgroup is now, or is in force where none is any more.
-fn has_changed(hierarchy: &Hierarchy, sources: &[Source], labels: &[(u16, Label)], live: &dyn Fn(u64) -> bool) -> bool {
+/// Whether a limit or a floor is missing where its cgroup is now, or is in force where none is any
+/// more.
+fn has_changed(
+    hierarchy: &Hierarchy,
+    sources: &[Source],
+    labels: &[(u16, Label)],
+    live: &dyn Fn(u64) -> bool,
+) -> bool {
     let is_lost = |limit: &Limit| {
-        let installed = labels.iter().find(|(_, l)| l.name == limit.name()).map_or(0, |(_, l)| l.cgroup);
+        let installed =
+            labels.iter().find(|(_, l)| l.name == limit.name()).map_or(0, |(_, l)| l.cgroup);
         limit.cgroup().is_some_and(|target| match installed {
             0 => hierarchy.resolve(&target).is_ok(),
             id => !live(id),
@@ -92,7 +104,8 @@ fn has_changed(hierarchy: &Hierarchy, sources: &[Source], labels: &[(u16, Label)
     let is_missing = |floor: &FloorParams| {
         let found = floor.target().and_then(|target| hierarchy.resolve(&target).ok());
         found.is_some_and(|cgroup| {
-            let is_limited = || cgroup.lineage().any(|id| labels.iter().any(|(_, l)| l.cgroup == id));
+            let is_limited =
+                || cgroup.lineage().any(|id| labels.iter().any(|(_, l)| l.cgroup == id));
             !placed.contains(&cgroup.id) && is_limited()
         })
     };
@@ -115,7 +128,8 @@ fn page(bpffs: &Path, notified: &Counters) -> Result<String, String> {
 fn kicked(bpffs: &Path, known: &mut Known) -> Option<(Vec<PathBuf>, Duration)> {
     let sources = known.look(bpffs).0;
     let every = sources.iter().filter_map(|s| s.config.host.kick).min()?;
-    let every = Duration::from_nanos(every.as_ps() / 1000).clamp(Duration::from_millis(1), Duration::from_secs(10));
+    let every = Duration::from_nanos(every.as_ps() / 1000)
+        .clamp(Duration::from_millis(1), Duration::from_secs(10));
     let hierarchy = Hierarchy::find().ok()?;
     let targets = sources.iter().flat_map(|s| &s.config.limits).filter_map(|l| l.cgroup());
     Some((targets.filter_map(|t| hierarchy.resolve(&t).ok()).map(|c| c.path).collect(), every))
@@ -132,7 +146,8 @@ fn kick(bpffs: &Path) {
                 Some((cgroups, period)) => {
                     loaded = loaded.filter(|kick| kick.is_current(bpffs));
                     if loaded.is_none() {
-                        loaded = Kick::load(bpffs).map_err(|error| eprintln!("no kick: {error}")).ok();
+                        loaded =
+                            Kick::load(bpffs).map_err(|error| eprintln!("no kick: {error}")).ok();
                     }
                     every = if loaded.is_some() { period } else { Duration::from_secs(60) };
                     loaded.iter_mut().for_each(|kick| kick.find_namespaces(&cgroups));
@@ -160,12 +175,15 @@ mod tests {
         fs::create_dir_all(root.join("slice")).unwrap();
         let hierarchy = Hierarchy { root: root.clone() };
         let text = "[[limit]]\nname = \"a\"\ncgroup = \"slice\"\n[[floor]]\ncgroup = \"slice/ssh\"\n[[floor]]\ncgroup = \"other\"\n";
-        let sources = [Source { file: "a.toml".into(), config: Config::parse("a.toml", text, &[]).unwrap() }];
+        let sources =
+            [Source { file: "a.toml".into(), config: Config::parse("a.toml", text, &[]).unwrap() }];
         let applied = || -> Vec<(u16, Label)> {
             let plan = plan(&sources, &Vec::new(), &|target| hierarchy.resolve(target)).unwrap();
             plan.scopes.into_iter().map(|s| (s.id, s.label)).collect()
         };
-        let changed = |labels: &[(u16, Label)], gone: u64| has_changed(&hierarchy, &sources, labels, &|id| id != gone);
+        let changed = |labels: &[(u16, Label)], gone: u64| {
+            has_changed(&hierarchy, &sources, labels, &|id| id != gone)
+        };
         let without = applied();
         assert!(!changed(&without, 0), "both wait");
         fs::create_dir(&inner).unwrap();

@@ -1,7 +1,8 @@
 //! What is installed, and its statistics: as values, as a table, as JSON, as Prometheus text.
 //!
-//! Rates come from two readings, since the maps only count. Counters begin when a limit is first applied and go on through
-//! changes of its settings. A floor that is in force has a queue of its own, and is read as a limit is.
+//! Rates come from two readings, since the maps only count. Counters begin when a limit is first
+//! applied and go on through changes of its settings. A floor that is in force has a queue of its
+//! own, and is read as a limit is.
 //!
 //! Invariant: reading changes nothing, and needs no lock.
 
@@ -93,7 +94,12 @@ pub(super) fn now() -> u64 {
 
 /// How a limit stands. A unit or a container is looked for only where the cgroup that it had is
 /// gone: asking for it costs more than all the rest.
-fn standing(live: &BTreeSet<u64>, hierarchy: &Hierarchy, limit: &Limit, installed: u64) -> Standing {
+fn standing(
+    live: &BTreeSet<u64>,
+    hierarchy: &Hierarchy,
+    limit: &Limit,
+    installed: u64,
+) -> Standing {
     let Some(target) = limit.cgroup() else { return Standing::Scope };
     let is_live = live.contains(&installed);
     if is_live && !matches!(target, Target::Path(_)) {
@@ -115,12 +121,15 @@ fn credit(state: millpond_core::limit::State, settings: &Settings, now: u64) -> 
 /// A floor's queue as a limit's, and how it is labelled; `None`: its cgroup is not there.
 fn of_floor(floor: &FloorParams, hierarchy: &Hierarchy) -> Option<(Limit, String)> {
     let found = hierarchy.resolve(&floor.target()?).ok()?;
-    let [cgroup, unit, container] = [&floor.cgroup, &floor.unit, &floor.container].map(Option::clone);
+    let [cgroup, unit, container] =
+        [&floor.cgroup, &floor.unit, &floor.container].map(Option::clone);
     // As names of limits are, which metrics need not quote.
     let of = cgroup.as_ref().or(unit.as_ref()).or(container.as_ref())?;
-    let name = format!("{FLOOR}{}", of.replace(|c: char| c.is_control() || c == '"' || c == '\\', "?"));
+    let name =
+        format!("{FLOOR}{}", of.replace(|c: char| c.is_control() || c == '"' || c == '\\', "?"));
     let direction = Some(Direction::Both);
-    let target = TargetParams { name, cgroup, unit, container, direction, ..TargetParams::default() };
+    let target =
+        TargetParams { name, cgroup, unit, container, direction, ..TargetParams::default() };
     let queue = LimitParams { rate: floor.rate, ..LimitParams::default() };
     Some((Limit { target, queue }, floor_label(found.id)))
 }
@@ -134,24 +143,30 @@ pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
     let live = store.live();
     let mut limits = Vec::new();
     for source in store.sources(bank)? {
-        let limits_of = source.config.limits.iter().map(|limit| (limit.clone(), limit.name().to_string()));
+        let limits_of =
+            source.config.limits.iter().map(|limit| (limit.clone(), limit.name().to_string()));
         let floors_of = source.config.floors.iter().filter_map(|floor| of_floor(floor, &hierarchy));
         for (limit, name) in limits_of.chain(floors_of) {
             for direction in (0..2).filter(|&d| limit.covers(d)) {
-                let label = labels.iter().find(|(_, l)| l.name == name && l.direction == direction as u32);
+                let label =
+                    labels.iter().find(|(_, l)| l.name == name && l.direction == direction as u32);
                 let Some((id, label)) = label else { continue };
                 let standing = standing(&live, &hierarchy, &limit, label.cgroup);
                 let seen = store.statistics(*id)?;
                 let settings = limit.queue(direction).settings();
                 let at = now();
                 let credit = credit(store.queue(*id)?, &settings, at);
-                let mut reading = reading(&limit, &source.file, direction, standing, &seen, &settings, credit);
+                let mut reading =
+                    reading(&limit, &source.file, direction, standing, &seen, &settings, credit);
                 reading.read_ns = at;
-                let same = |old: &&QueueReading| old.name == reading.name && old.direction == reading.direction;
+                let same = |old: &&QueueReading| {
+                    old.name == reading.name && old.direction == reading.direction
+                };
                 if let Some(old) = before.and_then(|b| b.limits.iter().find(same)) {
                     let passed = |r: &QueueReading| r.bytes.saturating_sub(r.dropped_bytes);
                     let bits = passed(&reading).saturating_sub(passed(old)) as f64 * 8.0;
-                    reading.rate_bps = Some(bits * 1e9 / at.saturating_sub(old.read_ns).max(1) as f64);
+                    reading.rate_bps =
+                        Some(bits * 1e9 / at.saturating_sub(old.read_ns).max(1) as f64);
                 }
                 limits.push(reading);
             }
@@ -277,7 +292,12 @@ impl Reading {
         let mut out = String::new();
         for row in &rows {
             let cells = row.iter().zip(&widths).enumerate();
-            let cells = cells.map(|(i, (cell, &w))| if i < 3 { format!("{cell:<w$}") } else { format!("{cell:>w$}") });
+            let cells =
+                cells.map(
+                    |(i, (cell, &w))| {
+                        if i < 3 { format!("{cell:<w$}") } else { format!("{cell:>w$}") }
+                    },
+                );
             let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
         }
         for q in &self.limits {
@@ -306,25 +326,42 @@ impl Reading {
             ("marked_packets_total", "counter", "Packets given CE.", |q| q.marked as f64),
             ("marked_bytes_total", "counter", "Bytes given CE.", |q| q.marked_bytes as f64),
             ("cwr_total", "counter", "Senders told to reduce their windows.", |q| q.reduced as f64),
-            ("bypassed_packets_total", "counter", "Packets let through since their flow had nothing in flight.", |q| {
-                q.bypassed as f64
+            (
+                "bypassed_packets_total",
+                "counter",
+                "Packets let through since their flow had nothing in flight.",
+                |q| q.bypassed as f64,
+            ),
+            ("decided_packets_total", "counter", "Packets that this queue decided on.", |q| {
+                q.decided as f64
             }),
-            ("decided_packets_total", "counter", "Packets that this queue decided on.", |q| q.decided as f64),
             ("kicks_total", "counter", "Stalled connections restarted.", |q| q.kicks as f64),
-            ("notifications_total", "counter", "Packets whose remote sender was to be told.", |q| {
-                q.notifications as f64
+            (
+                "notifications_total",
+                "counter",
+                "Packets whose remote sender was to be told.",
+                |q| q.notifications as f64,
+            ),
+            ("super_segments_total", "counter", "Packets that are cut into several.", |q| {
+                q.super_segments as f64
             }),
-            ("super_segments_total", "counter", "Packets that are cut into several.", |q| q.super_segments as f64),
-            ("credit", "gauge", "Credit now, in bytes (timed forms: nanoseconds).", |q| q.credit as f64),
+            ("credit", "gauge", "Credit now, in bytes (timed forms: nanoseconds).", |q| {
+                q.credit as f64
+            }),
             ("limit_bits_per_second", "gauge", "The limit.", |q| q.limit_bps as f64),
-            ("rtt_microseconds", "gauge", "Mean smoothed round-trip time.", |q| q.rtt_us_mean.unwrap_or(f64::NAN)),
+            ("rtt_microseconds", "gauge", "Mean smoothed round-trip time.", |q| {
+                q.rtt_us_mean.unwrap_or(f64::NAN)
+            }),
             ("active", "gauge", "1 where the limit is in force.", |q| {
                 f64::from(matches!(q.standing, Standing::Active | Standing::Scope))
             }),
         ];
         let mut out = String::new();
         for (name, kind, help, get) in metrics {
-            let _ = writeln!(out, "# HELP millpond_limit_{name} {help}\n# TYPE millpond_limit_{name} {kind}");
+            let _ = writeln!(
+                out,
+                "# HELP millpond_limit_{name} {help}\n# TYPE millpond_limit_{name} {kind}"
+            );
             for q in &self.limits {
                 let _ = writeln!(
                     out,
@@ -341,7 +378,10 @@ impl Reading {
 
     fn prometheus_backlog(&self, out: &mut String) {
         let name = "millpond_limit_backlog_seconds";
-        let _ = writeln!(out, "# HELP {name} How far behind packets found the queue.\n# TYPE {name} histogram");
+        let _ = writeln!(
+            out,
+            "# HELP {name} How far behind packets found the queue.\n# TYPE {name} histogram"
+        );
         for q in &self.limits {
             let labels = format!("limit=\"{}\",direction=\"{}\"", q.name, q.direction);
             let (mut sum, last) = (0, q.backlog_us.len().saturating_sub(1));
@@ -376,11 +416,15 @@ mod tests {
         let root = std::env::temp_dir().join(format!("millpond-floor-{}", std::process::id()));
         std::fs::create_dir_all(root.join("a\"b")).unwrap();
         let hierarchy = Hierarchy { root: root.clone() };
-        let floor = |cgroup: &str| FloorParams { cgroup: Some(cgroup.into()), ..FloorParams::default() };
+        let floor =
+            |cgroup: &str| FloorParams { cgroup: Some(cgroup.into()), ..FloorParams::default() };
         let (limit, label) = of_floor(&floor("a\"b"), &hierarchy).unwrap();
         let id = hierarchy.at(Path::new("a\"b")).unwrap().id;
         assert_eq!((limit.name(), label), ("floor of a?b", format!("floor of {id}")));
-        assert_eq!((limit.queue.rate, limit.covers(0), limit.covers(1)), (floor("").rate, true, true));
+        assert_eq!(
+            (limit.queue.rate, limit.covers(0), limit.covers(1)),
+            (floor("").rate, true, true)
+        );
         assert!(of_floor(&floor("c"), &hierarchy).is_none());
         std::fs::remove_dir_all(&root).unwrap();
     }
@@ -398,12 +442,20 @@ mod tests {
         let q = reading(&limit, "a.toml", 0, Standing::Scope, &seen, &settings, -5);
         let all = Reading { limits: vec![q] };
         let table = all.table();
-        assert!(table.contains("25.0 %") && table.contains("1.00 Gbps") && table.contains("-5 bytes"), "{table}");
+        assert!(
+            table.contains("25.0 %") && table.contains("1.00 Gbps") && table.contains("-5 bytes"),
+            "{table}"
+        );
         let text = all.prometheus();
         assert!(
-            text.contains("millpond_limit_marked_packets_total{limit=\"batch\",direction=\"egress\"} 250"),
+            text.contains(
+                "millpond_limit_marked_packets_total{limit=\"batch\",direction=\"egress\"} 250"
+            ),
             "{text}"
         );
-        assert!(text.contains("le=\"+Inf\"} 1000") && text.contains("le=\"0.000032\"} 1000"), "{text}");
+        assert!(
+            text.contains("le=\"+Inf\"} 1000") && text.contains("le=\"0.000032\"} 1000"),
+            "{text}"
+        );
     }
 }

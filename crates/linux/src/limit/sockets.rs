@@ -33,7 +33,9 @@ impl Namespaces {
             let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
             processes.lines().for_each(|pid| found.add(pid));
             let below = fs::read_dir(&folder).into_iter().flatten().flatten();
-            open.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+            open.extend(
+                below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()),
+            );
         }
         found
     }
@@ -44,7 +46,9 @@ impl Namespaces {
         let mut found = Namespaces::default();
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let names = processes.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).for_each(|pid| found.add(&pid));
+        names
+            .filter(|name| name.bytes().all(|b| b.is_ascii_digit()))
+            .for_each(|pid| found.add(&pid));
         found
     }
 
@@ -53,9 +57,12 @@ impl Namespaces {
     pub(super) fn run(&self, link: &Link) -> usize {
         let mut left_out = 0;
         for (number, namespace) in &self.0 {
-            let here = fs::metadata("/proc/thread-self/ns/net").is_ok_and(|meta| meta.ino() == *number);
+            let here =
+                fs::metadata("/proc/thread-self/ns/net").is_ok_and(|meta| meta.ino() == *number);
             let network = Some(rustix::thread::LinkNameSpaceType::Network);
-            if !here && rustix::thread::move_into_link_name_space(namespace.as_fd(), network).is_err() {
+            if !here
+                && rustix::thread::move_into_link_name_space(namespace.as_fd(), network).is_err()
+            {
                 left_out += 1;
                 continue;
             }

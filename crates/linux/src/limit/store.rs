@@ -61,15 +61,19 @@ pub fn mount_bpffs(path: &Path) -> Result<bool, Error> {
     if is_bpffs(path) {
         return Ok(false);
     }
-    let flags =
-        rustix::mount::MountFlags::NOSUID | rustix::mount::MountFlags::NODEV | rustix::mount::MountFlags::NOEXEC;
+    let flags = rustix::mount::MountFlags::NOSUID
+        | rustix::mount::MountFlags::NODEV
+        | rustix::mount::MountFlags::NOEXEC;
     match rustix::mount::mount("bpf", path, "bpf", flags, c"mode=0700") {
         Ok(()) => Ok(true),
         Err(e) if e == rustix::io::Errno::PERM => Err(Error::Privilege {
             what: format!("mounting a bpf file system at {}", path.display()),
             capability: "CAP_SYS_ADMIN".into(),
         }),
-        Err(e) => Err(Error::Kernel { what: format!("mount -t bpf bpf {}", path.display()), reason: e.to_string() }),
+        Err(e) => Err(Error::Kernel {
+            what: format!("mount -t bpf bpf {}", path.display()),
+            reason: e.to_string(),
+        }),
     }
 }
 
@@ -150,7 +154,8 @@ impl Store {
 
     fn map(folder: &Path, name: &str) -> Result<MapHandle, Error> {
         let path = map_path(folder, name);
-        MapHandle::from_pinned_path(&path).map_err(|e| Error::kernel(path.display().to_string(), &[BPF], &e))
+        MapHandle::from_pinned_path(&path)
+            .map_err(|e| Error::kernel(path.display().to_string(), &[BPF], &e))
     }
 
     /// Our folder.
@@ -177,7 +182,9 @@ impl Store {
             if number >> 16 != bank {
                 continue;
             }
-            if let Some(bytes) = self.labels.lookup(&key, MapFlags::ANY).map_err(|e| failed("labels", e))? {
+            if let Some(bytes) =
+                self.labels.lookup(&key, MapFlags::ANY).map_err(|e| failed("labels", e))?
+            {
                 labels.push((number as u16, Label::from_bytes(&bytes)));
             }
         }
@@ -194,7 +201,9 @@ impl Store {
         }
         for (id, label) in labels {
             let key = banked(bank, *id as u32);
-            self.labels.update(&key, &label.to_bytes(), MapFlags::ANY).map_err(|e| failed("labels", e))?;
+            self.labels
+                .update(&key, &label.to_bytes(), MapFlags::ANY)
+                .map_err(|e| failed("labels", e))?;
         }
         Ok(())
     }
@@ -206,7 +215,8 @@ impl Store {
 
     /// Replaces what was applied, in a bank.
     pub(super) fn put_sources(&self, bank: u32, sources: &[Source]) -> Result<(), Error> {
-        let list: Vec<(&str, String)> = sources.iter().map(|s| (s.file.as_str(), s.config.to_text())).collect();
+        let list: Vec<(&str, String)> =
+            sources.iter().map(|s| (s.file.as_str(), s.config.to_text())).collect();
         let text = serde_json::to_vec(&list).map_err(|e| Error::Request(e.to_string()))?;
         for (number, part) in text.chunks(PIECE).enumerate() {
             let mut value = (text.len() as u32).to_ne_bytes().to_vec();
@@ -238,10 +248,17 @@ impl Store {
 
     /// The form of a scope's queue in a bank.
     pub(super) fn form(&self, bank: u32, id: u16) -> Result<u32, Error> {
-        let bytes = self.scopes.lookup(&(id as u32).to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("scopes", e))?;
+        let bytes = self
+            .scopes
+            .lookup(&(id as u32).to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| failed("scopes", e))?;
         let at = bank as usize * SCOPE_BYTES + 60;
         let bytes = bytes.unwrap_or_default();
-        Ok(bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes).unwrap_or_default())
+        Ok(bytes
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map(u32::from_ne_bytes)
+            .unwrap_or_default())
     }
 
     /// Empties a scope's queue and statistics.
@@ -256,15 +273,20 @@ impl Store {
 
     /// A scope's queue.
     pub fn queue(&self, id: u16) -> Result<millpond_core::limit::State, Error> {
-        let bytes = self.queues.lookup(&(id as u32).to_ne_bytes(), MapFlags::LOCK).map_err(|e| failed("queues", e))?;
+        let bytes = self
+            .queues
+            .lookup(&(id as u32).to_ne_bytes(), MapFlags::LOCK)
+            .map_err(|e| failed("queues", e))?;
         Ok(layout::queue_state(&bytes.unwrap_or_default()))
     }
 
     /// A scope's statistics.
     pub fn statistics(&self, id: u16) -> Result<Statistics, Error> {
         let mut sum = Statistics::default();
-        let all =
-            self.counts.lookup_percpu(&(id as u32).to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("counts", e))?;
+        let all = self
+            .counts
+            .lookup_percpu(&(id as u32).to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| failed("counts", e))?;
         all.iter().flatten().for_each(|bytes| sum.add(bytes));
         Ok(sum)
     }
@@ -279,21 +301,40 @@ impl Store {
     }
 
     /// Writes what a cgroup's programs find; false if none was ever attached.
-    pub(super) fn put_attachment(&self, cgroup: u64, attachment: Attachment) -> Result<bool, Error> {
-        match self.attachments.update(&cgroup.to_ne_bytes(), &attachment.to_bytes(), MapFlags::EXIST) {
+    pub(super) fn put_attachment(
+        &self,
+        cgroup: u64,
+        attachment: Attachment,
+    ) -> Result<bool, Error> {
+        match self.attachments.update(
+            &cgroup.to_ne_bytes(),
+            &attachment.to_bytes(),
+            MapFlags::EXIST,
+        ) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
             Err(e) => Err(failed("attachments", e)),
         }
     }
 
-    /// Says in which banks and directions a cgroup counts as attached (bit 2 × bank + direction), and which scope is its own.
-    pub(super) fn put_attached(&self, cgroup: u64, bank: u32, directions: u32, own: u16) -> Result<(), Error> {
+    /// Says in which banks and directions a cgroup counts as attached (bit 2 × bank + direction),
+    /// and which scope is its own.
+    pub(super) fn put_attached(
+        &self,
+        cgroup: u64,
+        bank: u32,
+        directions: u32,
+        own: u16,
+    ) -> Result<(), Error> {
         let key = cgroup.to_ne_bytes();
         let old = self.attached.lookup(&key, MapFlags::ANY).map_err(|e| failed("attached", e))?;
         let old = old.and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes).unwrap_or_default();
-        let new = old & 0xffff & !(3 << (2 * bank)) | directions << (2 * bank) | (u32::from(own) + 1) << 16;
-        self.attached.update(&key, &new.to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("attached", e))
+        let new = old & 0xffff & !(3 << (2 * bank))
+            | directions << (2 * bank)
+            | (u32::from(own) + 1) << 16;
+        self.attached
+            .update(&key, &new.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| failed("attached", e))
     }
 
     /// Forgets a cgroup that is no longer attached.
@@ -306,7 +347,11 @@ impl Store {
         let (mut live, mut dead) = (BTreeSet::new(), BTreeSet::new());
         for (cgroup, direction) in self.links() {
             let link = Link::open(link_path(&self.folder, cgroup, direction));
-            let of = if link.is_ok_and(|link| super::apply::is_live(&link)) { &mut live } else { &mut dead };
+            let of = if link.is_ok_and(|link| super::apply::is_live(&link)) {
+                &mut live
+            } else {
+                &mut dead
+            };
             of.insert(cgroup);
         }
         &live - &dead
@@ -323,7 +368,9 @@ fn head_of(folder: &Path) -> Result<Head, Error> {
     if !map_path(folder, "head").exists() {
         return Ok(Head::default());
     }
-    let head = Store::map(folder, "head")?.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?;
+    let head = Store::map(folder, "head")?
+        .lookup(&[0; 4], MapFlags::ANY)
+        .map_err(|e| failed("head", e))?;
     Ok(Head::from_bytes(&head.unwrap_or_default()))
 }
 
@@ -346,7 +393,9 @@ fn sources_of(texts: &MapHandle, bank: u32) -> Result<Vec<Source>, Error> {
 fn text_of(texts: &MapHandle, bank: u32) -> Result<Vec<u8>, Error> {
     let (mut text, mut length) = (Vec::new(), 0);
     for number in 0.. {
-        let Some(bytes) = texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))? else {
+        let Some(bytes) =
+            texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))?
+        else {
             break;
         };
         length = u32::from_ne_bytes(bytes[..4].try_into().unwrap_or_default()) as usize;
@@ -361,7 +410,9 @@ fn text_of(texts: &MapHandle, bank: u32) -> Result<Vec<u8>, Error> {
 
 /// The sources that a text tells.
 fn parse(text: &[u8]) -> Result<Vec<Source>, Error> {
-    let broken = |e: &dyn std::fmt::Display| Error::Request(format!("the installed limits cannot be read back: {e}"));
+    let broken = |e: &dyn std::fmt::Display| {
+        Error::Request(format!("the installed limits cannot be read back: {e}"))
+    };
     if text.is_empty() {
         return Ok(Vec::new());
     }
@@ -370,7 +421,9 @@ fn parse(text: &[u8]) -> Result<Vec<Source>, Error> {
         // Names only; scopes across files are checked once all are read.
         let others = list.iter().enumerate().filter(|(i, _)| *i != skip);
         others
-            .flat_map(|(_, (_, text))| text.lines().filter_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"')))
+            .flat_map(|(_, (_, text))| {
+                text.lines().filter_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"'))
+            })
             .map(String::from)
             .collect()
     };
@@ -418,12 +471,17 @@ impl Known {
 
 /// Cgroups that links are pinned for, with the direction.
 pub fn links(folder: &Path) -> Vec<(u64, usize)> {
-    pinned_links(folder, |kind| super::plan::DIRECTIONS.iter().position(|direction| *direction == kind))
+    pinned_links(folder, |kind| {
+        super::plan::DIRECTIONS.iter().position(|direction| *direction == kind)
+    })
 }
 
 /// Cgroups whose connections' congestion control is chosen.
 pub(super) fn choices(folder: &Path) -> Vec<u64> {
-    pinned_links(folder, |kind| (kind == "congestion").then_some(())).into_iter().map(|(id, ())| id).collect()
+    pinned_links(folder, |kind| (kind == "congestion").then_some(()))
+        .into_iter()
+        .map(|(id, ())| id)
+        .collect()
 }
 
 /// Links of the kinds that `of` knows, by cgroup.

@@ -38,7 +38,8 @@ impl Watch {
     /// Watches every folder that there is; those that are watched already stay so.
     fn add_all(&mut self) {
         let Some(told) = &self.told else { return };
-        let flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE | WatchFlags::ONLYDIR;
+        let flags =
+            WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE | WatchFlags::ONLYDIR;
         let mut open = vec![self.root.clone()];
         while let Some(folder) = open.pop() {
             match inotify::add_watch(told, &folder, flags) {
@@ -52,7 +53,9 @@ impl Watch {
             }
             // After its watch, so that nothing comes in between.
             let below = fs::read_dir(&folder).into_iter().flatten().flatten();
-            open.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+            open.extend(
+                below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()),
+            );
         }
     }
 
@@ -62,7 +65,8 @@ impl Watch {
             std::thread::sleep(most);
             return true;
         };
-        let timeout = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        let timeout =
+            Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         let mut fds = [PollFd::new(told, PollFlags::IN)];
         let has_changed = poll(&mut fds, Some(&timeout)).is_ok_and(|n| n > 0);
         if has_changed {
@@ -85,7 +89,9 @@ impl Watch {
         let mut reader = inotify::Reader::new(told, &mut buffer);
         let mut has_more = false;
         while let Ok(event) = reader.next() {
-            has_more |= event.events().intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::QUEUE_OVERFLOW);
+            has_more |= event
+                .events()
+                .intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::QUEUE_OVERFLOW);
         }
         has_more
     }

@@ -1,10 +1,12 @@
-//! An interface that is there already, by a packet socket: frames that come in on it come to the switch, and the switch's
-//! frames go out on it.
+//! An interface that is there already, by a packet socket: frames that come in on it come to the
+//! switch, and the switch's frames go out on it.
 //!
-//! The host sees what comes in as well, so the interface should have no address. A tag that the kernel has taken off a frame is put
-//! back. The socket takes super-segments, and the kernel cuts them where the interface cannot.
+//! The host sees what comes in as well, so the interface should have no address. A tag that the
+//! kernel has taken off a frame is put back. The socket takes super-segments, and the kernel cuts
+//! them where the interface cannot.
 //!
-//! Invariant: read and write never block; frames that the host itself sends on the interface do not come back in.
+//! Invariant: read and write never block; frames that the host itself sends on the interface do not
+//! come back in.
 
 use super::device::Device;
 use super::gate::Gate;
@@ -50,7 +52,9 @@ fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T)
     let size = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel reads as many bytes as the value has.
     #[allow(unsafe_code)]
-    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (value as *const T).cast(), size) };
+    let done = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (value as *const T).cast(), size)
+    };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -68,7 +72,8 @@ impl AfPacket {
     /// Attaches to an interface of the calling thread's namespace.
     pub fn open(name: &str) -> Result<AfPacket, Error> {
         let device = Device::new(name)?;
-        let index = device.index().map_err(|_| Error::NoDevice { device: name.into(), namespace: None })?;
+        let index =
+            device.index().map_err(|_| Error::NoDevice { device: name.into(), namespace: None })?;
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // No protocol yet: nothing arrives before the socket is bound to the interface.
         // SAFETY: takes integers; gives a descriptor that nobody else has, or an error.
@@ -76,16 +81,18 @@ impl AfPacket {
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         if fd < 0 {
             return Err(match io::Error::last_os_error() {
-                e if e.kind() == io::ErrorKind::PermissionDenied => {
-                    Error::Privilege { what: format!("a packet socket for {name}"), capability: "CAP_NET_RAW" }
-                }
+                e if e.kind() == io::ErrorKind::PermissionDenied => Error::Privilege {
+                    what: format!("a packet socket for {name}"),
+                    capability: "CAP_NET_RAW",
+                },
                 e => Error::kernel(format!("a packet socket for {name}"), e),
             });
         }
         // SAFETY: the descriptor was made above, and nobody else closes it.
         #[allow(unsafe_code)]
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        let failed = |what: &'static str| move |e: io::Error| Error::kernel(format!("{what} for {name}"), e);
+        let failed =
+            |what: &'static str| move |e: io::Error| Error::kernel(format!("{what} for {name}"), e);
         for (what, option_name) in [
             ("super-segments", PACKET_VNET_HDR),
             ("its tags", libc::PACKET_AUXDATA),
@@ -99,7 +106,8 @@ impl AfPacket {
         (all.mr_ifindex, all.mr_type) = (index, libc::PACKET_MR_PROMISC as u16);
         option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)
             .map_err(failed("frames to other addresses"))?;
-        // Beyond the host's limit where the capability allows it, else up to it: less room, no failure.
+        // Beyond the host's limit where the capability allows it, else up to it: less room, no
+        // failure.
         let room = option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &WAITING);
         let _ = room.or_else(|_| option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &WAITING));
         let address = address(index);
@@ -137,7 +145,9 @@ impl AfPacket {
 
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Received {
         let mut header = [0; offload::LENGTH];
-        let Some(room) = buffer.get_mut(vlan::LENGTH..) else { return Received::Refused(Refusal::TooLong) };
+        let Some(room) = buffer.get_mut(vlan::LENGTH..) else {
+            return Received::Refused(Refusal::TooLong);
+        };
         let mut parts = [
             libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
             libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() },
@@ -150,13 +160,15 @@ impl AfPacket {
         (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
         message.msg_control = ancillary.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&ancillary) as _;
-        // SAFETY: the message points to the parts and the ancillary room above, which outlive the call.
+        // SAFETY: the message points to the parts and the ancillary room above, which outlive the
+        // call.
         #[allow(unsafe_code)]
         let read = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_TRUNC) };
         if read < 0 {
             return match Errno::from_io_error(&io::Error::last_os_error()) {
                 Some(Errno::AGAIN | Errno::INTR) => Received::Nothing,
-                // Told once, which may be before the interface is deleted; the socket hears again when it comes up.
+                // Told once, which may be before the interface is deleted; the socket hears again
+                // when it comes up.
                 Some(Errno::NETDOWN) => match self.is_there() {
                     true => Received::Nothing,
                     false => Received::Gone,
@@ -168,14 +180,22 @@ impl AfPacket {
                 None => Received::Nothing,
             };
         }
-        let Ok(offload) = Offload::read(&header) else { return Received::Refused(Refusal::Invalid) };
-        let Some(length) = (read as usize).checked_sub(offload::LENGTH).filter(|l| *l <= room.len()) else {
+        let Ok(offload) = Offload::read(&header) else {
+            return Received::Refused(Refusal::Invalid);
+        };
+        let Some(length) =
+            (read as usize).checked_sub(offload::LENGTH).filter(|l| *l <= room.len())
+        else {
             return Received::Refused(Refusal::TooLong);
         };
-        let tag = auxiliary(&message).filter(|aux| aux.status & VLAN_VALID != 0 && length >= vlan::AT);
-        let Some(tag) = tag else { return Received::Frame { start: vlan::LENGTH, length, offload } };
+        let tag =
+            auxiliary(&message).filter(|aux| aux.status & VLAN_VALID != 0 && length >= vlan::AT);
+        let Some(tag) = tag else {
+            return Received::Frame { start: vlan::LENGTH, length, offload };
+        };
         let Ok(offload) = offload.tagged() else { return Received::Refused(Refusal::Invalid) };
-        let ethertype = if tag.status & VLAN_TPID_VALID != 0 { tag.vlan_protocol } else { vlan::ETHERTYPE };
+        let ethertype =
+            if tag.status & VLAN_TPID_VALID != 0 { tag.vlan_protocol } else { vlan::ETHERTYPE };
         vlan::insert(buffer, ethertype, tag.vlan);
         Received::Frame { start: 0, length: length + vlan::LENGTH, offload }
     }
@@ -190,7 +210,11 @@ impl AfPacket {
         self.device.index().is_ok_and(|index| index == self.index)
     }
 
-    pub(super) fn send(&mut self, offload: &Offload, pieces: &[IoSlice<'_>]) -> Result<(), Refusal> {
+    pub(super) fn send(
+        &mut self,
+        offload: &Offload,
+        pieces: &[IoSlice<'_>],
+    ) -> Result<(), Refusal> {
         let header = offload.write();
         let (all, count) = gather(&header, pieces);
         // The socket is bound: where to is known.
@@ -199,14 +223,19 @@ impl AfPacket {
 }
 
 fn auxiliary(message: &libc::msghdr) -> Option<Auxiliary> {
-    // SAFETY: the kernel has written the control messages, and the macros stay within the length that it gave; the data is
-    // copied out, whatever its alignment, if it is of this kind and long enough.
+    // SAFETY: the kernel has written the control messages, and the macros stay within the length
+    // that it gave; the data is copied out, whatever its alignment, if it is of this kind and long
+    // enough.
     #[allow(unsafe_code)]
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(control) = at.as_ref() {
-            let long_enough = control.cmsg_len >= libc::CMSG_LEN(size_of::<Auxiliary>() as u32) as _;
-            if control.cmsg_level == libc::SOL_PACKET && control.cmsg_type == libc::PACKET_AUXDATA && long_enough {
+            let long_enough =
+                control.cmsg_len >= libc::CMSG_LEN(size_of::<Auxiliary>() as u32) as _;
+            if control.cmsg_level == libc::SOL_PACKET
+                && control.cmsg_type == libc::PACKET_AUXDATA
+                && long_enough
+            {
                 return Some(libc::CMSG_DATA(at).cast::<Auxiliary>().read_unaligned());
             }
             at = libc::CMSG_NXTHDR(message, at);

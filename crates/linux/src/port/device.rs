@@ -19,8 +19,10 @@ pub struct Device {
 /// `name` as a request to the kernel.
 pub(super) fn request(name: &str) -> Result<libc::ifreq, Error> {
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(['/', ' ', '\0', ':']) {
-        let reason =
-            format!("the name of an interface has 1 to {} bytes, no slash, colon or space", libc::IFNAMSIZ - 1);
+        let reason = format!(
+            "the name of an interface has 1 to {} bytes, no slash, colon or space",
+            libc::IFNAMSIZ - 1
+        );
         return Err(Error::Kernel { what: format!("interface \"{name}\""), reason });
     }
     // SAFETY: ifreq is plain data, for which zeros are a value.
@@ -31,7 +33,11 @@ pub(super) fn request(name: &str) -> Result<libc::ifreq, Error> {
 }
 
 /// Asks the kernel with a request that it may write to.
-pub(super) fn ioctl(fd: &impl AsRawFd, number: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+pub(super) fn ioctl(
+    fd: &impl AsRawFd,
+    number: libc::c_ulong,
+    request: &mut libc::ifreq,
+) -> io::Result<()> {
     // SAFETY: every number used with this takes a pointer to an ifreq, which outlives the call.
     #[allow(unsafe_code)]
     let done = unsafe { libc::ioctl(fd.as_raw_fd(), number as _, request as *mut libc::ifreq) };
@@ -42,8 +48,9 @@ impl Device {
     /// Of the calling thread's namespace. The interface need not be there yet.
     pub fn new(name: &str) -> Result<Device, Error> {
         request(name)?;
-        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-            .map_err(|e| Error::kernel("a socket to ask about interfaces", e))?;
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+                .map_err(|e| Error::kernel("a socket to ask about interfaces", e))?;
         Ok(Device { name: name.into(), socket })
     }
     /// The one of this number; `None`: there is none.

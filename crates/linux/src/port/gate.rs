@@ -1,21 +1,22 @@
 //! Senders behind a veth pair that are made to wait.
 //!
-//! A packet socket takes what comes and drops what it has no room for, and nobody is told. A gate keeps
-//! packets from coming: while it is closed nothing polls the receive queues of the switch's end. Its
-//! ring fills, the other end's queueing discipline stops, and the sockets block that send there. No
-//! packet is lost.
+//! A packet socket takes what comes and drops what it has no room for, and nobody is told. A gate
+//! keeps packets from coming: while it is closed nothing polls the receive queues of the switch's
+//! end. Its ring fills, the other end's queueing discipline stops, and the sockets block that send
+//! there. No packet is lost.
 //!
-//! Closing takes the NAPIs from their softirq: they are deferred by a timer, and one poll of ours, by
-//! io_uring's busy polling, begins that. Opening takes the deferral back, and a poll hands the NAPIs
-//! back. In between nothing changes: packets come by softirq, and the socket wakes the switch. What is
-//! behind the gate is one queue, so everybody waits there for the one flow that should.
+//! Closing takes the NAPIs from their softirq: they are deferred by a timer, and one poll of ours,
+//! by io_uring's busy polling, begins that. Opening takes the deferral back, and a poll hands the
+//! NAPIs back. In between nothing changes: packets come by softirq, and the socket wakes the
+//! switch. What is behind the gate is one queue, so everybody waits there for the one flow that
+//! should.
 //!
 //! It fails open. While it is closed the timer polls once in [`LEAK`], so a switch that dies lets
 //! through that much; one that starts opens the gate. A poll without a packet ends the deferral.
 //!
 //! It needs a veth with generic receive offload (else it has no NAPI), Linux 6.16 (else veth drops
-//! where it should stop), and a sender's end without segmentation offload (else its packets go past the
-//! NAPI) and with a queueing discipline (else nothing can wait).
+//! where it should stop), and a sender's end without segmentation offload (else its packets go past
+//! the NAPI) and with a queueing discipline (else nothing can wait).
 //!
 //! Invariant: a gate that is dropped is open.
 
@@ -23,8 +24,8 @@ use super::Error;
 use super::netdev::Netdev;
 use rustix::io::Errno;
 use rustix::io_uring::{
-    IoringEnterFlags, IoringRegisterOp, io_uring_enter_arg, io_uring_getevents_arg, io_uring_params, io_uring_ptr,
-    io_uring_register, io_uring_setup,
+    IoringEnterFlags, IoringRegisterOp, io_uring_enter_arg, io_uring_getevents_arg,
+    io_uring_params, io_uring_ptr, io_uring_register, io_uring_setup,
 };
 use rustix::thread::Timespec;
 use std::os::fd::OwnedFd;
@@ -66,35 +67,55 @@ impl Gate {
     /// Of an interface of the calling thread's namespace; open, whatever it was.
     pub(super) fn of(device: &str, index: i32) -> Result<Gate, Error> {
         let failed = |what: &'static str| {
-            move |e: Errno| Error::kernel(format!("a gate for {device}: {what}"), std::io::Error::from(e))
+            move |e: Errno| {
+                Error::kernel(format!("a gate for {device}: {what}"), std::io::Error::from(e))
+            }
         };
         let netdev = Netdev::open().map_err(failed("netlink's family netdev"))?;
         let napis = netdev.napis(index).map_err(failed("asking for its NAPIs"))?;
         if napis.is_empty() {
             return Err(Error::Kernel {
                 what: format!("a gate for {device}"),
-                reason: format!("it has no NAPI: it must be a veth with `ethtool -K {device} gro on`"),
+                reason: format!(
+                    "it has no NAPI: it must be a veth with `ethtool -K {device} gro on`"
+                ),
             });
         }
         let mut params = io_uring_params::default();
         // SAFETY: the kernel fills the parameters in; the ring's memory is not mapped.
         #[allow(unsafe_code)]
-        let ring = unsafe { io_uring_setup(1, &mut params) }.map_err(failed("a ring of io_uring"))?;
+        let ring =
+            unsafe { io_uring_setup(1, &mut params) }.map_err(failed("a ring of io_uring"))?;
         let gate = Gate { netdev, napis, ring, is_closed: false };
         gate.register(BEGIN, STATIC).map_err(failed("busy polling by io_uring"))?;
-        gate.napis.iter().try_for_each(|napi| gate.register(ADD, *napi)).map_err(failed("polling its NAPI"))?;
+        gate.napis
+            .iter()
+            .try_for_each(|napi| gate.register(ADD, *napi))
+            .map_err(failed("polling its NAPI"))?;
         gate.defer(0, Duration::ZERO).map_err(failed("its NAPI's timer"))?;
         gate.poll();
         Ok(gate)
     }
 
     fn register(&self, operation: u8, parameter: u32) -> Result<(), Errno> {
-        let napi =
-            Napi { busy_poll_us: LOOK, prefers_busy_poll: 1, operation, padding: [0; 2], parameter, reserved: 0 };
+        let napi = Napi {
+            busy_poll_us: LOOK,
+            prefers_busy_poll: 1,
+            operation,
+            padding: [0; 2],
+            parameter,
+            reserved: 0,
+        };
         // SAFETY: the kernel reads and writes one such structure, during the call.
         #[allow(unsafe_code)]
-        let done =
-            unsafe { io_uring_register(&self.ring, IoringRegisterOp::RegisterNapi, (&raw const napi).cast(), 1) };
+        let done = unsafe {
+            io_uring_register(
+                &self.ring,
+                IoringRegisterOp::RegisterNapi,
+                (&raw const napi).cast(),
+                1,
+            )
+        };
         done.map(drop)
     }
 
@@ -117,7 +138,8 @@ impl Gate {
         self.is_closed
     }
 
-    /// Closes or opens it: two system calls and a poll, where that is a change. An error leaves it open.
+    /// Closes or opens it: two system calls and a poll, where that is a change. An error leaves it
+    /// open.
     pub(super) fn set(&mut self, is_closed: bool) -> Result<(), Errno> {
         if is_closed == self.is_closed {
             return Ok(());

@@ -11,8 +11,9 @@
 //! | `socket` | where applications and guests attach |
 //! | `udp` | a path to another switch, which is no port but is read and written like one |
 //!
-//! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port keeps neither. What goes
-//! wrong with one frame is told as a reason; a port whose interface has gone says so, and is never an error of another.
+//! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port
+//! keeps neither. What goes wrong with one frame is told as a reason; a port whose interface has
+//! gone says so, and is never an error of another.
 
 pub mod af_packet;
 mod device;
@@ -54,7 +55,9 @@ pub enum Error {
         capability: &'static str,
     },
     /// Another process has the interface, or the address of a path.
-    #[error("{device} is held by another process: end it (a millpond switch that still runs?), or use another")]
+    #[error(
+        "{device} is held by another process: end it (a millpond switch that still runs?), or use another"
+    )]
     Busy {
         /// Which.
         device: String,
@@ -82,7 +85,9 @@ impl Error {
     pub fn kernel(what: impl Into<String>, error: impl Into<std::io::Error>) -> Error {
         let (what, error) = (what.into(), error.into());
         match error.kind() {
-            std::io::ErrorKind::PermissionDenied => Error::Privilege { what, capability: "CAP_NET_ADMIN" },
+            std::io::ErrorKind::PermissionDenied => {
+                Error::Privilege { what, capability: "CAP_NET_ADMIN" }
+            }
             _ => Error::Kernel { what, reason: error.to_string() },
         }
     }
@@ -167,8 +172,8 @@ impl Port {
             Port::Vhost(port) => port.receive(buffer),
         }
     }
-    /// Writes a frame that is made of pieces, [`PIECES_MAX`] at most. To an application frames go by
-    /// [`Shared::send`], which must know whose they are.
+    /// Writes a frame that is made of pieces, [`PIECES_MAX`] at most. To an application frames go
+    /// by [`Shared::send`], which must know whose they are.
     #[inline]
     pub fn send(&mut self, offload: &Offload, pieces: &[IoSlice<'_>]) -> Result<(), Refusal> {
         match self {
@@ -179,7 +184,8 @@ impl Port {
             Port::Shared(_) => Err(Refusal::Invalid),
         }
     }
-    /// Whether it takes what is still to be done to a frame; what does not gets packets that are whole.
+    /// Whether it takes what is still to be done to a frame; what does not gets packets that are
+    /// whole.
     #[inline]
     pub fn takes(&self, offload: &Offload) -> bool {
         match self {
@@ -244,8 +250,9 @@ impl Port {
             Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => {}
         }
     }
-    /// Whether its interface is still the one that was opened. A packet socket is told that its interface is down, once, and
-    /// that may be before the kernel has forgotten the interface; so this is to be asked now and then.
+    /// Whether its interface is still the one that was opened. A packet socket is told that its
+    /// interface is down, once, and that may be before the kernel has forgotten the interface; so
+    /// this is to be asked now and then.
     pub fn is_there(&self) -> bool {
         match self {
             Port::AfPacket(port) => port.is_there(),
@@ -262,8 +269,8 @@ impl Port {
     }
 }
 
-/// How many messages a socket's full receive queue has cost (`SO_MEMINFO`); the kernel's count begins
-/// anew beyond 32 bits.
+/// How many messages a socket's full receive queue has cost (`SO_MEMINFO`); the kernel's count
+/// begins anew beyond 32 bits.
 fn socket_losses(socket: BorrowedFd<'_>) -> u64 {
     use std::os::fd::AsRawFd;
     // include/uapi/linux/sock_diag.h: SK_MEMINFO_DROPS is the last of SK_MEMINFO_VARS.
@@ -272,12 +279,17 @@ fn socket_losses(socket: BorrowedFd<'_>) -> u64 {
     let (level, name) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
     // SAFETY: the kernel writes no more bytes than `length` says the array has.
     #[allow(unsafe_code)]
-    let done = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &mut length) };
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &mut length)
+    };
     if done < 0 { 0 } else { info[8].into() }
 }
 
 /// The virtio header's bytes and then the pieces, for one call of the kernel.
-fn gather<'a>(header: &'a [u8; offload::LENGTH], pieces: &[IoSlice<'a>]) -> ([IoSlice<'a>; PIECES_MAX + 1], usize) {
+fn gather<'a>(
+    header: &'a [u8; offload::LENGTH],
+    pieces: &[IoSlice<'a>],
+) -> ([IoSlice<'a>; PIECES_MAX + 1], usize) {
     let mut all = [IoSlice::new(&[]); PIECES_MAX + 1];
     let count = pieces.len().min(PIECES_MAX);
     all[0] = IoSlice::new(header);

@@ -1,16 +1,19 @@
-//! What the kernel says of an interface's NAPIs, and what they do: the generic netlink family `netdev`
-//! (Documentation/netlink/specs/netdev.yaml), as far as the [`super::gate`] needs it.
+//! What the kernel says of an interface's NAPIs, and what they do: the generic netlink family
+//! `netdev` (Documentation/netlink/specs/netdev.yaml), as far as the [`super::gate`] needs it.
 //!
-//! Three requests of whole numbers, so they are written here: a crate for it would be larger than they.
+//! Three requests of whole numbers, so they are written here: a crate for it would be larger than
+//! they.
 //!
-//! A NAPI is what polls a receive queue. One that is *deferred* does not wait for the queue's signal
-//! after a poll: a timer polls next.
+//! A NAPI is what polls a receive queue. One that is *deferred* does not wait for the queue's
+//! signal after a poll: a timer polls next.
 //!
 //! Invariant: nothing that the kernel answers leads outside of the answer.
 
 use rustix::io::Errno;
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
+};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -34,7 +37,8 @@ const NAPI_IFINDEX: u16 = 1;
 const NAPI_ID: u16 = 2;
 const NAPI_DEFER: u16 = 5;
 const NAPI_TIMEOUT: u16 = 6;
-/// Room for an answer: a page is the most that the kernel sends at once, unless it is asked by more.
+/// Room for an answer: a page is the most that the kernel sends at once, unless it is asked by
+/// more.
 const ROOM: usize = 64 << 10;
 
 /// A socket of the namespace that it was opened in.
@@ -68,8 +72,8 @@ fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     None
 }
 
-/// What the messages of a datagram say: their attributes, or an error. `None`: it ends with the last of
-/// them.
+/// What the messages of a datagram say: their attributes, or an error. `None`: it ends with the
+/// last of them.
 fn messages(mut datagram: &[u8]) -> Result<(Vec<&[u8]>, bool), Errno> {
     let mut all = Vec::new();
     while let Some(header) = datagram.get(..HEADER) {
@@ -79,7 +83,11 @@ fn messages(mut datagram: &[u8]) -> Result<(Vec<&[u8]>, bool), Errno> {
         match kind {
             ERROR => {
                 let code = body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-                return if code == 0 { Ok((all, true)) } else { Err(Errno::from_raw_os_error(-code)) };
+                return if code == 0 {
+                    Ok((all, true))
+                } else {
+                    Err(Errno::from_raw_os_error(-code))
+                };
             }
             DONE => return Ok((all, true)),
             _ => all.extend(body.get(GENERIC_HEADER..)),
@@ -92,27 +100,45 @@ fn messages(mut datagram: &[u8]) -> Result<(Vec<&[u8]>, bool), Errno> {
 impl Netdev {
     /// Of the calling thread's namespace.
     pub(super) fn open() -> Result<Netdev, Errno> {
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(GENERIC))?;
+        let socket = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            Some(GENERIC),
+        )?;
         // The kernel answers at once; what does not come is not waited for.
         let patience = Some(Duration::from_secs(1));
-        rustix::net::sockopt::set_socket_timeout(&socket, rustix::net::sockopt::Timeout::Recv, patience)?;
+        rustix::net::sockopt::set_socket_timeout(
+            &socket,
+            rustix::net::sockopt::Timeout::Recv,
+            patience,
+        )?;
         let mut netdev = Netdev { socket, family: CONTROL };
         let mut id = None;
         netdev.ask(GET_FAMILY, ACK, &[attribute(FAMILY_NAME, b"netdev\0")], |told| {
-            id = find(told, FAMILY_ID).and_then(<[u8]>::first_chunk).map(|id| u16::from_ne_bytes(*id));
+            id = find(told, FAMILY_ID)
+                .and_then(<[u8]>::first_chunk)
+                .map(|id| u16::from_ne_bytes(*id));
         })?;
         netdev.family = id.ok_or(Errno::NOENT)?;
         Ok(netdev)
     }
 
     /// Asks, and takes all that is answered.
-    fn ask(&self, what: u8, flags: u16, attributes: &[Vec<u8>], mut told: impl FnMut(&[u8])) -> Result<(), Errno> {
+    fn ask(
+        &self,
+        what: u8,
+        flags: u16,
+        attributes: &[Vec<u8>],
+        mut told: impl FnMut(&[u8]),
+    ) -> Result<(), Errno> {
         let attributes = attributes.concat();
         let length = (HEADER + GENERIC_HEADER + attributes.len()) as u32;
         let [kind, flags] = [self.family, REQUEST | flags].map(u16::to_ne_bytes);
         let generic = [what, 1, 0, 0];
         // One request at a time, so numbers tell nothing.
-        let request = [&length.to_ne_bytes()[..], &kind, &flags, &[0; 8], &generic, &attributes].concat();
+        let request =
+            [&length.to_ne_bytes()[..], &kind, &flags, &[0; 8], &generic, &attributes].concat();
         sendto(&self.socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let mut room = vec![0; ROOM];
         loop {
@@ -129,13 +155,15 @@ impl Netdev {
     pub(super) fn napis(&self, index: i32) -> Result<Vec<u32>, Errno> {
         let mut all = Vec::new();
         self.ask(NAPI_GET, DUMP, &[attribute(NAPI_IFINDEX, &index.to_ne_bytes())], |told| {
-            all.extend(find(told, NAPI_ID).and_then(<[u8]>::first_chunk).map(|id| u32::from_ne_bytes(*id)));
+            all.extend(
+                find(told, NAPI_ID).and_then(<[u8]>::first_chunk).map(|id| u32::from_ne_bytes(*id)),
+            );
         })?;
         Ok(all)
     }
 
-    /// After how many polls without a packet a NAPI waits for its queue's signal again, and how long
-    /// after a poll the timer polls until then.
+    /// After how many polls without a packet a NAPI waits for its queue's signal again, and how
+    /// long after a poll the timer polls until then.
     pub(super) fn defer(&self, napi: u32, polls: u32, timer: Duration) -> Result<(), Errno> {
         let timer = timer.as_nanos() as u64;
         let attributes = [
@@ -159,10 +187,17 @@ mod tests {
 
     #[test]
     fn attributes_are_found_as_they_were_written() {
-        let told = [attribute(NAPI_IFINDEX, &[1, 2, 3, 4]), attribute(FAMILY_NAME, b"ab\0"), attribute(7, &[5; 8])];
+        let told = [
+            attribute(NAPI_IFINDEX, &[1, 2, 3, 4]),
+            attribute(FAMILY_NAME, b"ab\0"),
+            attribute(7, &[5; 8]),
+        ];
         let told = told.concat();
         assert_eq!(find(&told, NAPI_IFINDEX), Some(&[1, 2, 3, 4][..]));
-        assert_eq!((find(&told, FAMILY_NAME), find(&told, 7)), (Some(&b"ab\0"[..]), Some(&[5; 8][..])));
+        assert_eq!(
+            (find(&told, FAMILY_NAME), find(&told, 7)),
+            (Some(&b"ab\0"[..]), Some(&[5; 8][..]))
+        );
         assert_eq!(find(&told, 3), None);
     }
 

@@ -1,6 +1,7 @@
 //! Files as a port, for tests: what is in one comes in, and what goes out is written to another.
 //!
-//! It takes no super-segments, so the files hold packets as a wire would have them, with whole checksums.
+//! It takes no super-segments, so the files hold packets as a wire would have them, with whole
+//! checksums.
 //!
 //! Invariant: frames come in in the file's order, each once; then there is nothing more.
 
@@ -62,7 +63,11 @@ impl Pcap {
                     None => Received::Refused(Refusal::TooLong),
                     Some(room) => {
                         room.copy_from_slice(data);
-                        Received::Frame { start: 0, length: data.len(), offload: Offload::default() }
+                        Received::Frame {
+                            start: 0,
+                            length: data.len(),
+                            offload: Offload::default(),
+                        }
                     }
                 }
             }
@@ -74,7 +79,8 @@ impl Pcap {
         let frame: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
         // Their order is all that a test looks at.
         self.written += 1;
-        let packet = PcapPacket::new(Duration::from_micros(self.written), frame.len() as u32, &frame);
+        let packet =
+            PcapPacket::new(Duration::from_micros(self.written), frame.len() as u32, &frame);
         let packet = packet.map_err(|_| Refusal::Invalid)?;
         writer.write_packet(&packet).map_err(|_| Refusal::Full)?;
         writer.flush().map_err(|_| Refusal::Full)

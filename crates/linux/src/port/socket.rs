@@ -5,7 +5,9 @@
 use super::Error;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with,
+};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +18,9 @@ const BACKLOG: i32 = 16;
 /// Removes a socket that nobody listens at. Anything else stays.
 pub fn unlink(path: &Path) {
     use std::os::unix::fs::FileTypeExt;
-    if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket()) && !is_served(path) {
+    if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
+        && !is_served(path)
+    {
         let _ = std::fs::remove_file(path);
     }
 }
@@ -70,14 +74,16 @@ pub(super) fn happened(events: &OwnedFd) -> Vec<u64> {
 
 /// Who is at the other end, as the kernel noted when it connected.
 pub(super) fn credentials(socket: &OwnedFd) -> Option<libc::ucred> {
-    // Not by rustix: a process of a namespace that is not seen from here has the number 0, which its
-    // type has no room for.
+    // Not by rustix: a process of a namespace that is not seen from here has the number 0, which
+    // its type has no room for.
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     let (into, room) = (&raw mut peer, &raw mut length);
     // SAFETY: `into` has room for `length` bytes, which are integers, and both outlive the call.
     #[allow(unsafe_code)]
-    let done = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, into.cast(), room) };
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, into.cast(), room)
+    };
     (done == 0 && length as usize == size_of::<libc::ucred>()).then_some(peer)
 }
 

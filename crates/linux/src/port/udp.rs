@@ -1,9 +1,11 @@
-//! A path to another switch: a UDP socket between two addresses, whose content is encapsulated frames.
+//! A path to another switch: a UDP socket between two addresses, whose content is encapsulated
+//! frames.
 //!
-//! The kernel routes, finds neighbours, and adds outer headers with their checksum. A super-segment leaves as one call: its packets, each behind
-//! its encapsulation, are datagrams of one size, which UDP's own segmentation offload takes together (UDP_SEGMENT); the
-//! same the other way (UDP_GRO). The socket is connected, so datagrams from elsewhere do not come in. Whoever can forge the peer's
-//! address can forge frames, unless the two switches share a key (`crate::tunnel`).
+//! The kernel routes, finds neighbours, and adds outer headers with their checksum. A super-segment
+//! leaves as one call: its packets, each behind its encapsulation, are datagrams of one size, which
+//! UDP's own segmentation offload takes together (UDP_SEGMENT); the same the other way (UDP_GRO).
+//! The socket is connected, so datagrams from elsewhere do not come in. Whoever can forge the
+//! peer's address can forge frames, unless the two switches share a key (`crate::tunnel`).
 //!
 //! Invariant: read and write never block; no datagram is fragmented.
 
@@ -28,26 +30,36 @@ pub struct Udp {
     socket: UdpSocket,
 }
 
-fn option<T>(socket: &UdpSocket, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+fn option<T>(
+    socket: &UdpSocket,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel reads as many bytes as the value has.
     #[allow(unsafe_code)]
-    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (value as *const T).cast(), size) };
+    let done = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (value as *const T).cast(), size)
+    };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn refusal(error: &io::Error) -> Refusal {
     match Errno::from_io_error(error) {
-        // Nobody listens there, or there is no way there; UDP's offload says INVAL where a packet is longer than the MTU.
-        Some(Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN) => Refusal::Unreachable,
+        // Nobody listens there, or there is no way there; UDP's offload says INVAL where a packet
+        // is longer than the MTU.
+        Some(Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN) => {
+            Refusal::Unreachable
+        }
         Some(Errno::INVAL | Errno::MSGSIZE) => Refusal::TooLong,
         Some(errno) => Refusal::of(errno),
         None => Refusal::Invalid,
     }
 }
 
-/// How many datagrams one call takes, of these lengths, and how long each of them is: they are of one
-/// length, but for the last, which may be shorter.
+/// How many datagrams one call takes, of these lengths, and how long each of them is: they are of
+/// one length, but for the last, which may be shorter.
 fn run(mut lengths: impl Iterator<Item = usize>) -> (usize, usize) {
     let size = lengths.next().unwrap_or(0);
     let (mut count, mut last) = (1, size);
@@ -74,9 +86,12 @@ impl Udp {
             true => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
             false => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
         };
-        option(&socket, level, discover, &libc::IP_PMTUDISC_DO).map_err(failed("no fragments".into()))?;
+        option(&socket, level, discover, &libc::IP_PMTUDISC_DO)
+            .map_err(failed("no fragments".into()))?;
         option(&socket, libc::SOL_UDP, libc::UDP_GRO, &1i32).map_err(failed("UDP_GRO".into()))?;
-        for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+        for (forced, plain) in
+            [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+        {
             // Beyond the host's limit where the capability allows it, else up to it.
             let room = option(&socket, libc::SOL_SOCKET, forced, &WAITING);
             let _ = room.or_else(|_| option(&socket, libc::SOL_SOCKET, plain, &WAITING));
@@ -95,8 +110,8 @@ impl Udp {
         self.socket.as_fd()
     }
 
-    /// The longest datagram that the kernel knows a way for: its route's MTU, or what a router has said,
-    /// without the outer headers.
+    /// The longest datagram that the kernel knows a way for: its route's MTU, or what a router has
+    /// said, without the outer headers.
     pub fn room(&self) -> Option<usize> {
         let (level, name, headers) = match self.socket.local_addr().ok()?.is_ipv4() {
             true => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
@@ -116,10 +131,16 @@ impl Udp {
     }
 
     /// Sends packets, each behind `header`; how many went, and what stopped the rest.
-    pub fn send(&self, header: &[u8], packets: &[Packet], buffers: &Buffers) -> (usize, Option<Refusal>) {
+    pub fn send(
+        &self,
+        header: &[u8],
+        packets: &[Packet],
+        buffers: &Buffers,
+    ) -> (usize, Option<Refusal>) {
         let mut sent = 0;
         while sent < packets.len() {
-            let (count, size) = run(packets[sent..].iter().map(|packet| header.len() + packet.length()));
+            let (count, size) =
+                run(packets[sent..].iter().map(|packet| header.len() + packet.length()));
             let mut pieces = [IoSlice::new(&[]); 3 * DATAGRAMS_MAX];
             for (three, packet) in pieces.chunks_exact_mut(3).zip(&packets[sent..sent + count]) {
                 three[0] = IoSlice::new(header);
@@ -134,15 +155,17 @@ impl Udp {
         (sent, None)
     }
 
-    /// Sends datagrams that lie one behind another, each up to where `ends` says; how many went, and
-    /// what stopped the rest.
+    /// Sends datagrams that lie one behind another, each up to where `ends` says; how many went,
+    /// and what stopped the rest.
     pub fn send_laid_out(&self, bytes: &[u8], ends: &[usize]) -> (usize, Option<Refusal>) {
         let (mut sent, mut start) = (0, 0);
         while sent < ends.len() {
             let starts = [start].into_iter().chain(ends[sent..].iter().copied());
             let (count, size) = run(starts.zip(&ends[sent..]).map(|(start, end)| end - start));
             let end = ends[sent + count - 1];
-            match self.write(&[IoSlice::new(&bytes[start..end])], (count > 1).then_some(size as u16)) {
+            match self
+                .write(&[IoSlice::new(&bytes[start..end])], (count > 1).then_some(size as u16))
+            {
                 Ok(()) => (sent, start) = (sent + count, end),
                 Err(error) => return (sent, Some(refusal(&error))),
             }
@@ -165,7 +188,8 @@ impl Udp {
         message.msg_iovlen = pieces.len() as _;
         if let Some(segment) = segment {
             message.msg_control = ancillary.as_mut_ptr().cast();
-            // SAFETY: the ancillary room is aligned for a control message's header and longer than one with two bytes.
+            // SAFETY: the ancillary room is aligned for a control message's header and longer than
+            // one with two bytes.
             #[allow(unsafe_code)]
             unsafe {
                 message.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as _;
@@ -182,7 +206,8 @@ impl Udp {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Reads what has come: how many bytes, and how many of them each datagram has but the last. `Ok(None)`: nothing.
+    /// Reads what has come: how many bytes, and how many of them each datagram has but the last.
+    /// `Ok(None)`: nothing.
     pub fn receive(&self, buffer: &mut [u8]) -> Result<Option<(usize, usize)>, Refusal> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut ancillary = [0u64; 8];
@@ -192,7 +217,8 @@ impl Udp {
         (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
         message.msg_control = ancillary.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&ancillary) as _;
-        // SAFETY: the message points to the part and the ancillary room above, which outlive the call.
+        // SAFETY: the message points to the part and the ancillary room above, which outlive the
+        // call.
         #[allow(unsafe_code)]
         let read = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_TRUNC) };
         if read < 0 {
@@ -212,15 +238,21 @@ impl Udp {
 }
 
 fn segment(message: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the kernel has written the control messages, and the macros stay within the length that it gave; the data is
-    // copied out, whatever its alignment, if it is of this kind and long enough.
+    // SAFETY: the kernel has written the control messages, and the macros stay within the length
+    // that it gave; the data is copied out, whatever its alignment, if it is of this kind and long
+    // enough.
     #[allow(unsafe_code)]
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(control) = at.as_ref() {
-            let long_enough = control.cmsg_len >= libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
-            if control.cmsg_level == libc::SOL_UDP && control.cmsg_type == libc::UDP_GRO && long_enough {
-                return usize::try_from(libc::CMSG_DATA(at).cast::<libc::c_int>().read_unaligned()).ok();
+            let long_enough =
+                control.cmsg_len >= libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
+            if control.cmsg_level == libc::SOL_UDP
+                && control.cmsg_type == libc::UDP_GRO
+                && long_enough
+            {
+                return usize::try_from(libc::CMSG_DATA(at).cast::<libc::c_int>().read_unaligned())
+                    .ok();
             }
             at = libc::CMSG_NXTHDR(message, at);
         }
@@ -234,8 +266,8 @@ mod tests {
     use crate::frame::Header;
 
     impl Udp {
-        /// Two that have each other as peer. Somebody else may draw a number between its choice and its
-        /// use: then others are drawn.
+        /// Two that have each other as peer. Somebody else may draw a number between its choice and
+        /// its use: then others are drawn.
         pub(crate) fn pair() -> [Udp; 2] {
             let draw = |_| {
                 let held = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -266,10 +298,13 @@ mod tests {
         let start = std::time::Instant::now();
         while seen.len() < 6 && start.elapsed().as_secs() < 5 {
             while let Some((bytes, size)) = to.receive(&mut room).unwrap() {
-                seen.extend(room[..bytes].chunks(size).map(|d| (d.len(), d[8], d.get(28).copied())));
+                seen.extend(
+                    room[..bytes].chunks(size).map(|d| (d.len(), d[8], d.get(28).copied())),
+                );
             }
         }
-        let expected = |i: usize| (28 + lengths[i], i as u8, (lengths[i] > 0).then_some((i * 100) as u8));
+        let expected =
+            |i: usize| (28 + lengths[i], i as u8, (lengths[i] > 0).then_some((i * 100) as u8));
         assert_eq!(seen, (0..6).map(expected).collect::<Vec<_>>());
     }
 
@@ -290,7 +325,11 @@ mod tests {
         let start = std::time::Instant::now();
         while seen.len() < 7 && start.elapsed().as_secs() < 5 {
             while let Some((bytes, size)) = to.receive(&mut room).unwrap() {
-                seen.extend(room[..bytes].chunks(size).map(|d| (d.len(), d[0], d.iter().all(|byte| *byte == d[0]))));
+                seen.extend(
+                    room[..bytes]
+                        .chunks(size)
+                        .map(|d| (d.len(), d[0], d.iter().all(|byte| *byte == d[0]))),
+                );
             }
         }
         assert_eq!(seen, (0..7u8).map(|i| (lengths[usize::from(i)], i, true)).collect::<Vec<_>>());
@@ -306,7 +345,10 @@ mod tests {
         let mut came = 0;
         // Nothing is under way over loopback: what has not come is lost.
         while came + to.lost() < 100 && start.elapsed().as_secs() < 5 {
-            came += to.receive(&mut [0; 70_000]).unwrap().map_or(0, |(bytes, size)| (bytes / size) as u64);
+            came += to
+                .receive(&mut [0; 70_000])
+                .unwrap()
+                .map_or(0, |(bytes, size)| (bytes / size) as u64);
         }
         assert!(to.lost() > 50 && came + to.lost() == 100, "{came} {}", to.lost());
     }
@@ -320,7 +362,8 @@ mod tests {
     #[test]
     fn nobody_there_is_told() {
         // A port that nobody is given who asks for any.
-        let path = Udp::open("127.0.0.1:0".parse().unwrap(), "127.0.0.1:1".parse().unwrap()).unwrap();
+        let path =
+            Udp::open("127.0.0.1:0".parse().unwrap(), "127.0.0.1:1".parse().unwrap()).unwrap();
         let mut header = Header::default();
         header.set(&[0; 20]);
         let packets = [Packet::new(header, 0, 0..0)];

@@ -1,5 +1,5 @@
-//! What the switch does for applications, whose ports are memory that both share; `attached` has their
-//! rounds.
+//! What the switch does for applications, whose ports are memory that both share; `attached` has
+//! their rounds.
 //!
 //! Invariant: a frame that waits for an application is counted as sent when it has it, or as lost
 //! when the application goes first.
@@ -14,12 +14,19 @@ use std::io::IoSlice;
 
 impl Slot {
     /// Hands a frame to the application, or makes it wait for it.
-    pub(super) fn hand(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+    pub(super) fn hand(
+        &mut self,
+        now: Time,
+        frame: &Outgoing<'_>,
+        flat: &mut Vec<u8>,
+    ) -> Result<Fate, Drop> {
         self.fits(frame)?;
         let Some(Port::Shared(shared)) = &mut self.port else { return Err(Drop::PortGone) };
         let counters = &mut self.counters;
         let mut hand = |pieces: &[IoSlice<'_>]| {
-            let fate = shared.send(now, &frame.view, frame.sender, pieces).map_err(|refused| refused.reason())?;
+            let fate = shared
+                .send(now, &frame.view, frame.sender, pieces)
+                .map_err(|refused| refused.reason())?;
             if fate == Fate::Left {
                 counters.sent += 1;
                 counters.sent_bytes += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
@@ -32,8 +39,14 @@ impl Slot {
         whole(frame, flat, |_, pieces| hand(pieces).map(|_| ())).map(|()| Fate::Left)
     }
 
-    /// What is to be done for an application before its frames are read. Whether there was something.
-    pub(super) fn attend_application(&mut self, now: Time, has_events: bool, is_stopped: bool) -> bool {
+    /// What is to be done for an application before its frames are read. Whether there was
+    /// something.
+    pub(super) fn attend_application(
+        &mut self,
+        now: Time,
+        has_events: bool,
+        is_stopped: bool,
+    ) -> bool {
         let Some(Port::Shared(shared)) = &mut self.port else { return false };
         if has_events {
             shared.attend();

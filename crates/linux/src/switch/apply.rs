@@ -1,9 +1,11 @@
 //! Makes a file's switch run: changes the one that runs, or starts one. Takes all of it away.
 //!
-//! Whoever changes, starts or removes holds the lock of changes from before it looks at what there is. A process that is started here does not
-//! take it: its starter has it until the process answers.
+//! Whoever changes, starts or removes holds the lock of changes from before it looks at what there
+//! is. A process that is started here does not take it: its starter has it until the process
+//! answers.
 //!
-//! Invariant: killed at any instant, the interfaces that were made are on record, and the next apply or remove goes on from there.
+//! Invariant: killed at any instant, the interfaces that were made are on record, and the next
+//! apply or remove goes on from there.
 
 use super::config::{Config, PortParams};
 use super::control;
@@ -37,7 +39,8 @@ pub fn installed(state: &State) -> Result<Option<Config>, Error> {
     read(&path).map(Some)
 }
 
-/// Changes the running switch, or starts one. `program` starts `millpond switch serve` for the state folder.
+/// Changes the running switch, or starts one. `program` starts `millpond switch serve` for the
+/// state folder.
 pub fn apply(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let _lock = state.lock_changes()?;
     change(state, config, program)
@@ -63,8 +66,12 @@ fn change(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Resu
 
 /// Removes interfaces that an earlier switch had made and this one does not name.
 fn strike_strangers(state: &State, config: &Config) -> Result<(), Error> {
-    let stays =
-        |made: &Made| config.ports.iter().any(|port| port.device() == made.device && port.namespace == made.namespace);
+    let stays = |made: &Made| {
+        config
+            .ports
+            .iter()
+            .any(|port| port.device() == made.device && port.namespace == made.namespace)
+    };
     unmake(state, state.records()?.into_iter().filter(|record| !stays(&record.made)).collect())
 }
 
@@ -126,7 +133,8 @@ pub fn stop(state: &State) -> Result<bool, Error> {
     if !matches!(asked, Ok(Some(()))) {
         // It does not answer; it holds the lock, so it is ours and no other's.
         let process = rustix::process::Pid::from_raw(pid as i32);
-        let killed = process.map(|p| rustix::process::kill_process(p, rustix::process::Signal::KILL));
+        let killed =
+            process.map(|p| rustix::process::kill_process(p, rustix::process::Signal::KILL));
         if let Some(Err(e)) = killed.filter(|done| *done != Err(rustix::io::Errno::SRCH)) {
             return Err(Error::kernel(format!("ending process {pid}"), e));
         }
@@ -141,7 +149,8 @@ pub fn stop(state: &State) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Ends the switch and removes every interface that was made for it, and its state; whether there was anything.
+/// Ends the switch and removes every interface that was made for it, and its state; whether there
+/// was anything.
 pub fn remove_all(state: &State) -> Result<bool, Error> {
     if !state.folder().exists() {
         return Ok(false);
@@ -179,7 +188,10 @@ pub fn remove(state: &State, name: &str, program: &dyn Fn() -> Command) -> Resul
     let names: Vec<String> = config.ports.iter().map(|p| p.name.clone()).collect();
     config.ports.retain(|p| p.name != name);
     match config.ports.len() == names.len() {
-        true => Err(Error::Refused(format!("there is no port \"{name}\"; there are: {}", names.join(", ")))),
+        true => Err(Error::Refused(format!(
+            "there is no port \"{name}\"; there are: {}",
+            names.join(", ")
+        ))),
         false => change(state, &config, program),
     }
 }
@@ -192,8 +204,13 @@ mod tests {
     fn a_removal_knows_what_another_has_removed() {
         let state = State::scratch("remove");
         let none = || Command::new("true");
-        assert!(matches!(remove(&state, "a", &none), Err(Error::NotRunning(_))) && !state.folder().exists());
-        let port = |name: &str| format!("[[port]]\nname = \"{name}\"\nkind = \"pcap\"\nwrite = \"{name}.pcap\"\n");
+        assert!(
+            matches!(remove(&state, "a", &none), Err(Error::NotRunning(_)))
+                && !state.folder().exists()
+        );
+        let port = |name: &str| {
+            format!("[[port]]\nname = \"{name}\"\nkind = \"pcap\"\nwrite = \"{name}.pcap\"\n")
+        };
         state.write("config.toml", &["a", "b", "c"].map(port).concat()).unwrap();
         // One that is under way has the lock.
         let lock = state.lock_changes().unwrap();
@@ -204,7 +221,8 @@ mod tests {
             drop(lock);
             assert!(matches!(other.join().unwrap(), Err(Error::Start(_))), "`true` is no switch");
         });
-        let left: Vec<String> = installed(&state).unwrap().unwrap().ports.into_iter().map(|p| p.name).collect();
+        let left: Vec<String> =
+            installed(&state).unwrap().unwrap().ports.into_iter().map(|p| p.name).collect();
         assert_eq!(left, ["c"]);
         state.erase().unwrap();
     }

@@ -17,7 +17,13 @@ const BURST: usize = 64;
 
 impl Slot {
     /// What is due before frames are read. Whether there was something.
-    fn attend(&mut self, now: Time, has_events: bool, is_stopped: bool, flat: &mut Vec<u8>) -> bool {
+    fn attend(
+        &mut self,
+        now: Time,
+        has_events: bool,
+        is_stopped: bool,
+        flat: &mut Vec<u8>,
+    ) -> bool {
         match &self.port {
             Some(Port::Shared(_)) => self.attend_application(now, has_events, is_stopped),
             Some(Port::Vhost(_)) if has_events => self.attend_guest(now, flat),

@@ -1,6 +1,8 @@
-//! Frame buffers: each as large as a frame can be, referred to by a 32-bit id, shared by the packets that are cut from it.
+//! Frame buffers: each as large as a frame can be, referred to by a 32-bit id, shared by the
+//! packets that are cut from it.
 //!
-//! Invariant: a buffer is free, or somebody refers to it; memory grows to what was once in flight together, and no further than the limit.
+//! Invariant: a buffer is free, or somebody refers to it; memory grows to what was once in flight
+//! together, and no further than the limit.
 
 use crate::frame::vlan;
 use crate::port::FRAME_MAX;
@@ -26,7 +28,8 @@ impl Buffers {
     pub fn new(limit: usize) -> Buffers {
         Buffers { buffers: Vec::new(), references: Vec::new(), free: Vec::new(), limit }
     }
-    /// Another limit; memory beyond it is given back. A buffer in use stays, and so do those before it.
+    /// Another limit; memory beyond it is given back. A buffer in use stays, and so do those before
+    /// it.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
         while self.buffers.len() > limit && self.references.last() == Some(&0) {

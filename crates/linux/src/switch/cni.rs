@@ -1,13 +1,13 @@
-//! `millpond switch cni`: the switch as a network of containers, by the Container Network Interface,
-//! version 1.0 (github.com/containernetworking/cni, SPEC.md).
+//! `millpond switch cni`: the switch as a network of containers, by the Container Network
+//! Interface, version 1.0 (github.com/containernetworking/cni, SPEC.md).
 //!
 //! A runtime makes a network namespace and calls the plugin with variables of the environment and a
 //! configuration on standard input. `ADD` puts a tap into the namespace and makes it a port of the
 //! switch; `DEL` takes it away; `CHECK` looks whether it is there. Addresses are given out by the
 //! plugin of `ipam`, which is called as the specification says.
 //!
-//! Invariant: `DEL` is done when nothing is left, however often it is asked for and whatever has gone
-//! before; an `ADD` that fails leaves neither port nor address.
+//! Invariant: `DEL` is done when nothing is left, however often it is asked for and whatever has
+//! gone before; an `ADD` that fails leaves neither port nor address.
 
 use super::apply;
 use super::config::PortParams;
@@ -120,7 +120,11 @@ impl Call<'_> {
             "ADD" => self.add(&network).map(Some),
             "DEL" => self.delete(&network).map(|()| None),
             "CHECK" => self.check(&network).map(|()| None),
-            other => Err(Problem::new(4, "CNI_COMMAND", format!("\"{other}\" is not ADD, DEL, CHECK or VERSION"))),
+            other => Err(Problem::new(
+                4,
+                "CNI_COMMAND",
+                format!("\"{other}\" is not ADD, DEL, CHECK or VERSION"),
+            )),
         }
     }
 
@@ -134,8 +138,14 @@ impl Call<'_> {
         let (container, device) = (self.needed("CNI_CONTAINERID")?, self.needed("CNI_IFNAME")?);
         // The specification's own rule; a path of other characters would leave its folder.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        if !container.starts_with(|c: char| c.is_ascii_alphanumeric()) || !container.chars().all(is_plain) {
-            return Err(Problem::new(4, "CNI_CONTAINERID", format!("\"{container}\" is no container's")));
+        if !container.starts_with(|c: char| c.is_ascii_alphanumeric())
+            || !container.chars().all(is_plain)
+        {
+            return Err(Problem::new(
+                4,
+                "CNI_CONTAINERID",
+                format!("\"{container}\" is no container's"),
+            ));
         }
         let short: String = container.chars().take(40).collect();
         Ok((format!("{short}-{device}"), device))
@@ -147,7 +157,13 @@ impl Call<'_> {
         let there = || Device::new(&device).is_ok_and(|device| device.index().is_ok());
         match namespace::within(Some(&place), there) {
             Err(e) => return Err(Problem::new(4, "CNI_NETNS", format!("{place}: {e}"))),
-            Ok(true) => return Err(Problem::new(4, "CNI_IFNAME", format!("there is an interface {device} already"))),
+            Ok(true) => {
+                return Err(Problem::new(
+                    4,
+                    "CNI_IFNAME",
+                    format!("there is an interface {device} already"),
+                ));
+            }
             Ok(false) => {}
         }
         let given = self.addresses(network, "ADD")?;
@@ -167,8 +183,12 @@ impl Call<'_> {
         place: &str,
         given: &Given,
     ) -> Result<Value, Problem> {
-        let addresses: Vec<String> =
-            given.ips.iter().filter_map(|ip| ip.get("address")?.as_str()).map(str::to_string).collect();
+        let addresses: Vec<String> = given
+            .ips
+            .iter()
+            .filter_map(|ip| ip.get("address")?.as_str())
+            .map(str::to_string)
+            .collect();
         let port = PortParams {
             name: name.into(),
             device: Some(device.into()),
@@ -195,13 +215,20 @@ impl Call<'_> {
     }
 
     /// Of a port that is there: its routes, and what is printed.
-    fn result(&self, network: &Network, device: &str, place: &str, given: &Given) -> Result<Value, Problem> {
+    fn result(
+        &self,
+        network: &Network,
+        device: &str,
+        place: &str,
+        given: &Given,
+    ) -> Result<Value, Problem> {
         self.route(device, place, given)?;
         let address = namespace::within(Some(place), || Device::new(device).ok()?.mac().ok());
         let address = address.ok().flatten().map_or_else(String::new, |mac| mac.to_string());
         let ips = given.ips.iter().map(|ip| {
             let mut ip = ip.clone();
-            let is_six = ip.get("address").and_then(Value::as_str).is_some_and(|it| it.contains(':'));
+            let is_six =
+                ip.get("address").and_then(Value::as_str).is_some_and(|it| it.contains(':'));
             ip.insert("interface".into(), json!(0));
             match network.version.as_str() {
                 "0.4.0" => ip.insert("version".into(), json!(if is_six { "6" } else { "4" })),
@@ -232,21 +259,25 @@ impl Call<'_> {
                 arguments.extend(["via", gateway]);
             }
             arguments.extend(["dev", device]);
-            let done = namespace::within(Some(place), || Command::new("ip").args(&arguments).output());
+            let done =
+                namespace::within(Some(place), || Command::new("ip").args(&arguments).output());
             match done.and_then(|done| done) {
                 Ok(done) if done.status.success() => {}
                 Ok(done) => {
                     let said = String::from_utf8_lossy(&done.stderr).trim().to_string();
                     return Err(Problem::new(100, format!("the route to {to}"), said));
                 }
-                Err(e) => return Err(Problem::new(100, format!("the route to {to}, with `ip`"), e)),
+                Err(e) => {
+                    return Err(Problem::new(100, format!("the route to {to}, with `ip`"), e));
+                }
             }
         }
         Ok(())
     }
 
     fn remove(&self, name: &str) -> Result<(), Problem> {
-        let is_there = apply::installed(self.state)?.is_some_and(|it| it.ports.iter().any(|port| port.name == name));
+        let is_there = apply::installed(self.state)?
+            .is_some_and(|it| it.ports.iter().any(|port| port.name == name));
         if is_there {
             apply::remove(self.state, name, self.program)?;
         }
@@ -273,9 +304,16 @@ impl Call<'_> {
         let list = namespace::within(Some(&place), || {
             Command::new("ip").args(["-o", "addr", "show", "dev", &device]).output()
         });
-        let list = list.and_then(|done| done).map_err(|e| Problem::new(100, format!("{device} in {place}"), e))?;
+        let list = list
+            .and_then(|done| done)
+            .map_err(|e| Problem::new(100, format!("{device} in {place}"), e))?;
         let list = String::from_utf8_lossy(&list.stdout).into_owned();
-        let wanted = network.previous.as_ref().and_then(|it| it.get("ips")?.as_array()).into_iter().flatten();
+        let wanted = network
+            .previous
+            .as_ref()
+            .and_then(|it| it.get("ips")?.as_array())
+            .into_iter()
+            .flatten();
         for address in wanted.filter_map(|ip| text(ip, "address")) {
             if !list.split_whitespace().any(|word| word == address) {
                 return Err(Problem::new(100, format!("{device} has lost its address"), address));
@@ -288,11 +326,18 @@ impl Call<'_> {
     fn addresses(&self, network: &Network, command: &str) -> Result<Given, Problem> {
         let Some(ipam) = &network.ipam else { return Ok(Given::default()) };
         if ipam.kind.is_empty() || ipam.kind.contains('/') {
-            return Err(Problem::new(7, "ipam.type", format!("\"{}\" is no plugin's name", ipam.kind)));
+            return Err(Problem::new(
+                7,
+                "ipam.type",
+                format!("\"{}\" is no plugin's name", ipam.kind),
+            ));
         }
         let folders = self.needed("CNI_PATH")?;
-        let found = std::env::split_paths(&folders).map(|folder| folder.join(&ipam.kind)).find(|file| file.is_file());
-        let plugin = found.ok_or_else(|| Problem::new(7, format!("no plugin {}", ipam.kind), &folders))?;
+        let found = std::env::split_paths(&folders)
+            .map(|folder| folder.join(&ipam.kind))
+            .find(|file| file.is_file());
+        let plugin =
+            found.ok_or_else(|| Problem::new(7, format!("no plugin {}", ipam.kind), &folders))?;
         let failed = |e: std::io::Error| Problem::new(5, plugin.display().to_string(), e);
         let output = self.call(&plugin, command).map_err(failed)?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -305,9 +350,8 @@ impl Call<'_> {
             return Err(Problem::new(code, format!("{}: {msg}", ipam.kind), said.trim()));
         }
         match command {
-            "ADD" => {
-                serde_json::from_str(&said).map_err(|e| Problem::new(6, format!("what {} has said", ipam.kind), e))
-            }
+            "ADD" => serde_json::from_str(&said)
+                .map_err(|e| Problem::new(6, format!("what {} has said", ipam.kind), e)),
             _ => Ok(Given::default()),
         }
     }
@@ -319,7 +363,11 @@ impl Call<'_> {
                 process.env(name, value);
             }
         }
-        process.env("CNI_COMMAND", command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        process
+            .env("CNI_COMMAND", command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
         let mut process = process.spawn()?;
         if let Some(mut input) = process.stdin.take() {
             // One that reads nothing has its answer all the same.
@@ -335,20 +383,25 @@ mod tests {
 
     fn call(variables: &[(&str, &str)], input: &str) -> Result<Option<Value>, Problem> {
         let state = State::at("/nonexistent/millpond-cni".as_ref());
-        let variable = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
+        let variable = |name: &str| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
+        };
         Call { variable: &variable, input, state: &state, program: &|| Command::new("false") }.run()
     }
 
     #[test]
     fn versions_are_told() {
-        let told = call(&[("CNI_COMMAND", "VERSION")], r#"{"cniVersion":"1.0.0"}"#).unwrap().unwrap();
+        let told =
+            call(&[("CNI_COMMAND", "VERSION")], r#"{"cniVersion":"1.0.0"}"#).unwrap().unwrap();
         assert_eq!(told["supportedVersions"], json!(["0.4.0", "1.0.0"]));
     }
 
     #[test]
     fn what_is_wrong_has_the_specifications_number() {
         let container = [("CNI_COMMAND", "ADD"), ("CNI_CONTAINERID", "c1"), ("CNI_IFNAME", "eth0")];
-        let add = |more: &[(&str, &str)], input: &str| call(&[more, &container].concat(), input).unwrap_err();
+        let add = |more: &[(&str, &str)], input: &str| {
+            call(&[more, &container].concat(), input).unwrap_err()
+        };
         let good = r#"{"cniVersion":"1.0.0","name":"n","type":"millpond"}"#;
         assert_eq!(call(&[], good).unwrap_err().code, 4);
         assert_eq!(add(&[], "{").code, 6);
@@ -369,7 +422,8 @@ mod tests {
 
     #[test]
     fn what_a_plugin_for_addresses_says_is_read_or_refused() {
-        let given: Given = serde_json::from_str(r#"{"ips":[{"address":"10.0.0.2/24"}],"routes":["x"]}"#).unwrap();
+        let given: Given =
+            serde_json::from_str(r#"{"ips":[{"address":"10.0.0.2/24"}],"routes":["x"]}"#).unwrap();
         assert_eq!((given.ips.len(), text(&given.routes[0], "dst")), (1, None));
         assert!(serde_json::from_str::<Given>(r#"{"ips":["10.0.0.2/24"]}"#).is_err());
     }
@@ -377,6 +431,9 @@ mod tests {
     #[test]
     fn a_removal_of_what_is_not_there_is_done() {
         let container = [("CNI_COMMAND", "DEL"), ("CNI_CONTAINERID", "c1"), ("CNI_IFNAME", "eth0")];
-        assert_eq!(call(&container, r#"{"cniVersion":"1.0.0","name":"n","type":"millpond"}"#), Ok(None));
+        assert_eq!(
+            call(&container, r#"{"cniVersion":"1.0.0","name":"n","type":"millpond"}"#),
+            Ok(None)
+        );
     }
 }

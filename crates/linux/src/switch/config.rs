@@ -14,7 +14,8 @@
 //! device = "eth1"
 //! ```
 //!
-//! Invariant: a configuration that was read has unique names and devices, and each kind of port has the keys that it needs and no others.
+//! Invariant: a configuration that was read has unique names and devices, and each kind of port has
+//! the keys that it needs and no others.
 
 use super::settings::Edge;
 use super::table;
@@ -69,40 +70,47 @@ params! {
         pub kind: PortKind = PortKind::Tap,
         /// The interface: a tap makes it if it is not there. Off: the port's name.
         pub device: Option<String> = None,
-        /// The network namespace that the interface is in: a name of `ip netns`, or a path. Off: the switch's own.
+        /// The network namespace that the interface is in: a name of `ip netns`, or a path. Off:
+        /// the switch's own.
         pub namespace: Option<String> = None,
         /// Addresses that a tap gets, with their prefix lengths; those that it has otherwise stay.
         pub addresses: Vec<String> = Vec::new(),
-        /// The MTU that a tap gets, in bytes. Off: what paths to peers carry, 1500 at most; of a tap that
-        /// was there before, as it is. Of shared memory and virtual machines: the longest packet; off: 1500.
+        /// The MTU that a tap gets, in bytes. Off: what paths to peers carry, 1500 at most; of a
+        /// tap that was there before, as it is. Of shared memory and virtual machines: the longest
+        /// packet; off: 1500.
         #[within(68..=65521)]
         pub mtu: Option<u32> = None,
         /// The rate of a token bucket before a tap, by which senders behind it can be made to wait.
         /// Off: there is none.
         #[within(1_000_000..)]
         pub shape: Option<Rate> = None,
-        /// Whether senders behind a packet socket's interface, an end of a veth pair, are made to wait
-        /// while a flow of theirs should pause: nothing polls its queues meanwhile.
+        /// Whether senders behind a packet socket's interface, an end of a veth pair, are made to
+        /// wait while a flow of theirs should pause: nothing polls its queues meanwhile.
         pub gate: bool = false,
-        /// The VLAN that its frames are of, without a tag there; those that come with one are dropped.
+        /// The VLAN that its frames are of, without a tag there; those that come with one are
+        /// dropped.
         #[within(1..=4094)]
         pub vlan: Option<u32> = None,
-        /// The VLANs that it carries, with their tags; other frames are dropped. Off, and without `vlan`:
-        /// all, and frames of none.
+        /// The VLANs that it carries, with their tags; other frames are dropped. Off, and without
+        /// `vlan`: all, and frames of none.
         pub trunk: Option<VlanSet> = None,
-        /// How many hardware addresses may be behind it, each in each of its VLANs; frames from further ones pass, and what is for them is flooded.
+        /// How many hardware addresses may be behind it, each in each of its VLANs; frames from
+        /// further ones pass, and what is for them is flooded.
         #[within(1..=16384)]
         pub addresses_max: u32 = table::ADDRESSES_OF_A_PORT,
-        /// The hardware addresses that are behind it, and nowhere else; frames from others are dropped. Off: whichever are seen.
+        /// The hardware addresses that are behind it, and nowhere else; frames from others are
+        /// dropped. Off: whichever are seen.
         pub hardware_addresses: Vec<String> = Vec::new(),
-        /// The least payload, in bytes, of the packets that a super-segment is cut into; one of less is dropped if it makes more than 64.
+        /// The least payload, in bytes, of the packets that a super-segment is cut into; one of
+        /// less is dropped if it makes more than 64.
         #[within(1..=65535)]
         pub gso_least: u32 = u32::from(super::slot::GSO_LEAST),
         /// The capture (pcap) whose frames come in.
         pub read: Option<String> = None,
         /// The capture (pcap) that frames go out to.
         pub write: Option<String> = None,
-        /// Where applications attach to shared memory, or a virtual machine: the path of a socket, which the switch makes.
+        /// Where applications attach to shared memory, or a virtual machine: the path of a socket,
+        /// which the switch makes.
         pub socket: Option<String> = None,
         /// The user who may attach, and owns the socket. Off: the switch's own, and root.
         pub uid: Option<u32> = None,
@@ -132,7 +140,8 @@ params! {
         /// Frame buffers, of 64 KiB each; only what is in flight together takes memory.
         #[within(16..=65536)]
         pub buffers: u32 = 2048,
-        /// How long the poll loop looks for frames, and yields its core, before it sleeps; 0us: it sleeps at once.
+        /// How long the poll loop looks for frames, and yields its core, before it sleeps; 0us: it
+        /// sleeps at once.
         pub spin: Time = Time::from_us(50),
     }
 }
@@ -164,7 +173,8 @@ params! {
         /// Between two probes of a path.
         #[within(1_000_000_000i64..=10_000_000_000_000i64)]
         pub probe: Time = Time::from_ms(10),
-        /// A path is dead when the newest probe that was heard over it is older than another path's by more.
+        /// A path is dead when the newest probe that was heard over it is older than another path's
+        /// by more.
         #[within(1_000_000_000i64..=60_000_000_000_000i64)]
         pub dead_after: Time = Time::from_ms(30),
         /// A path is left out when it is slower than the fastest by more, one way.
@@ -225,7 +235,12 @@ impl PortParams {
         SharedSettings {
             socket: self.socket.as_deref().unwrap_or("").into(),
             uid: self.uid,
-            sizes: Sizes { flows: self.flows, places: self.ring, buffers: self.frames, buffer_bytes },
+            sizes: Sizes {
+                flows: self.flows,
+                places: self.ring,
+                buffers: self.frames,
+                buffer_bytes,
+            },
             queue: self.queue,
             memory: self.queue_memory.0,
             headroom: self.headroom.map_or(self.queue_memory.0 / 8, |headroom| headroom.0),
@@ -251,8 +266,16 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         true if port.name.is_empty() || port.name.len() > NAME_MAX => {
             r.wrong(item, "name", format!("a name has 1 to {NAME_MAX} bytes"), None);
         }
-        true if port.name.contains(|c: char| c.is_control() || c.is_whitespace() || "/\"\\{}".contains(c)) => {
-            r.wrong(item, "name", "a name has no spaces, control characters, slashes, quotes or braces", None);
+        true if port
+            .name
+            .contains(|c: char| c.is_control() || c.is_whitespace() || "/\"\\{}".contains(c)) =>
+        {
+            r.wrong(
+                item,
+                "name",
+                "a name has no spaces, control characters, slashes, quotes or braces",
+                None,
+            );
         }
         true => {}
     }
@@ -269,8 +292,9 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         if device.is_empty() || device.len() > 15 || device.contains(['/', ' ', ':', '\0']) {
             let key = if item.has("device") { "device" } else { "name" };
             let help = "give the port a `device`, or a shorter name";
-            let message =
-                format!("\"{device}\" is no name of an interface: those have 1 to 15 bytes, no slash, colon or space");
+            let message = format!(
+                "\"{device}\" is no name of an interface: those have 1 to 15 bytes, no slash, colon or space"
+            );
             r.wrong(item, key, message, Some(help.into()));
         }
     } else {
@@ -299,7 +323,8 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         PortKind::AfPacket | PortKind::Pcap => only(&["mtu"], "tap, shared and vhost-user", r),
     }
     if port.vlan.is_some() && port.trunk.is_some() {
-        let help = "a port is of one VLAN, without tags, or of some, with tags: take one of the two away";
+        let help =
+            "a port is of one VLAN, without tags, or of some, with tags: take one of the two away";
         r.wrong(item, "trunk", "`vlan` is there as well", Some(help.into()));
     }
     for text in &port.hardware_addresses {
@@ -313,7 +338,12 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
             ),
             Err(why) => {
                 let message = format!("\"{text}\" is no hardware address: {why}");
-                r.wrong(item, "hardware-addresses", message, Some("write it as 02:00:00:00:00:01".into()));
+                r.wrong(
+                    item,
+                    "hardware-addresses",
+                    message,
+                    Some("write it as 02:00:00:00:00:01".into()),
+                );
             }
         }
     }
@@ -324,7 +354,12 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         let fits = parts.is_some_and(|(a, prefix)| prefix <= if a.is_ipv4() { 32 } else { 128 });
         if !fits {
             let help = "write it as 10.0.0.1/24";
-            r.wrong(item, "addresses", format!("\"{address}\" is no address with a prefix length"), Some(help.into()));
+            r.wrong(
+                item,
+                "addresses",
+                format!("\"{address}\" is no address with a prefix length"),
+                Some(help.into()),
+            );
         }
     }
 }
@@ -334,7 +369,9 @@ fn read_socket<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParam
     if !item.has("socket") {
         r.missing(item, "socket");
     } else if !path.starts_with('/') || path.len() > SOCKET_MAX || path.contains('\0') {
-        let message = format!("\"{path}\" is no place for a socket: an absolute path of at most {SOCKET_MAX} bytes is");
+        let message = format!(
+            "\"{path}\" is no place for a socket: an absolute path of at most {SOCKET_MAX} bytes is"
+        );
         r.wrong(item, "socket", message, None);
     }
 }
@@ -352,7 +389,10 @@ fn read_shared<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParam
         r.wrong(item, "headroom", message, None);
     }
     if let Err(why) = port.shared().sizes.check() {
-        let key = ["flows", "frames", "ring", "mtu"].into_iter().find(|key| item.has(key)).unwrap_or("name");
+        let key = ["flows", "frames", "ring", "mtu"]
+            .into_iter()
+            .find(|key| item.has(key))
+            .unwrap_or("name");
         r.wrong(item, key, why, None);
     }
 }
@@ -367,7 +407,12 @@ fn read_path<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, path: &PathParams)
             let address = text.parse().ok();
             if address.is_none() && item.has(key) {
                 let help = "write it as 192.0.2.1:4799 or [2001:db8::1]:4799";
-                r.wrong(item, key, format!("\"{text}\" is no address with a port"), Some(help.into()));
+                r.wrong(
+                    item,
+                    key,
+                    format!("\"{text}\" is no address with a port"),
+                    Some(help.into()),
+                );
             }
             address
         })
@@ -392,10 +437,18 @@ fn read_peer<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, peer: &PeerParams,
         let help = near.map(|near| format!("did you mean \"{near}\"?"));
         r.wrong(item, "name", format!("no path leads to \"{}\"", peer.name), help);
     }
-    for key in ["overlay", "feedback", "pause-ttl", "hold-memory"].into_iter().filter(|key| item.has(key)) {
+    for key in
+        ["overlay", "feedback", "pause-ttl", "hold-memory"].into_iter().filter(|key| item.has(key))
+    {
         if peer.key.is_none() && (key != "overlay" || peer.overlay) {
-            let help = "give the peer a `key`: else whoever can forge its address could pause its flows";
-            r.wrong(item, key, "the overlay needs a key that both switches have", Some(help.into()));
+            let help =
+                "give the peer a `key`: else whoever can forge its address could pause its flows";
+            r.wrong(
+                item,
+                key,
+                "the overlay needs a key that both switches have",
+                Some(help.into()),
+            );
         }
     }
     if peer.pause_ttl < peer.feedback + peer.feedback + peer.feedback + peer.feedback {
@@ -442,20 +495,42 @@ impl Config {
                 r.finish(&item);
                 read_port(r, &item, &port);
                 if config.ports.iter().any(|p| p.name == port.name) {
-                    r.wrong(&item, "name", format!("there is another port \"{}\" above", port.name), None);
+                    r.wrong(
+                        &item,
+                        "name",
+                        format!("there is another port \"{}\" above", port.name),
+                        None,
+                    );
                 }
                 let same = |p: &&PortParams| {
-                    port.has_device() && p.has_device() && p.device() == port.device() && p.namespace == port.namespace
+                    port.has_device()
+                        && p.has_device()
+                        && p.device() == port.device()
+                        && p.namespace == port.namespace
                 };
                 if let Some(other) = config.ports.iter().find(same) {
                     let key = if item.has("device") { "device" } else { "name" };
-                    r.wrong(&item, key, format!("port \"{}\" above has this interface already", other.name), None);
+                    r.wrong(
+                        &item,
+                        key,
+                        format!("port \"{}\" above has this interface already", other.name),
+                        None,
+                    );
                 }
-                if let Some(other) = config.ports.iter().find(|p| p.socket.is_some() && p.socket == port.socket) {
-                    r.wrong(&item, "socket", format!("port \"{}\" above has this one already", other.name), None);
+                if let Some(other) =
+                    config.ports.iter().find(|p| p.socket.is_some() && p.socket == port.socket)
+                {
+                    r.wrong(
+                        &item,
+                        "socket",
+                        format!("port \"{}\" above has this one already", other.name),
+                        None,
+                    );
                 }
                 let macs = port.macs();
-                if let Some(other) = config.ports.iter().find(|p| p.macs().iter().any(|mac| macs.contains(mac))) {
+                if let Some(other) =
+                    config.ports.iter().find(|p| p.macs().iter().any(|mac| macs.contains(mac)))
+                {
                     let message = format!("port \"{}\" above has one of these already", other.name);
                     r.wrong(&item, "hardware-addresses", message, None);
                 }
@@ -469,12 +544,18 @@ impl Config {
                 r.params(&mut item, &mut path);
                 r.finish(&item);
                 read_path(r, &item, &path);
-                let same = |p: &PathParams| (&p.local, &p.namespace) == (&path.local, &path.namespace);
+                let same =
+                    |p: &PathParams| (&p.local, &p.namespace) == (&path.local, &path.namespace);
                 if item.has("local") && config.paths.iter().any(same) {
                     r.wrong(&item, "local", "a path above has this address and port already", None);
                 }
                 if config.paths.len() == PATHS_MAX {
-                    r.wrong(&item, "local", format!("a switch has {PATHS_MAX} paths at most"), None);
+                    r.wrong(
+                        &item,
+                        "local",
+                        format!("a switch has {PATHS_MAX} paths at most"),
+                        None,
+                    );
                 }
                 config.paths.push(path);
             }
@@ -578,8 +659,16 @@ hold-memory = "1MiB"
     #[test]
     fn reads_and_writes_the_same() {
         let config = Config::parse("a.toml", GOOD).unwrap();
-        assert_eq!((config.ports.len(), config.paths.len(), config.peers()), (4, 2, vec!["right".to_string()]));
-        assert_eq!(Config::parse("b.toml", &config.to_text()).unwrap(), config, "{}", config.to_text());
+        assert_eq!(
+            (config.ports.len(), config.paths.len(), config.peers()),
+            (4, 2, vec!["right".to_string()])
+        );
+        assert_eq!(
+            Config::parse("b.toml", &config.to_text()).unwrap(),
+            config,
+            "{}",
+            config.to_text()
+        );
         assert_eq!(Config::parse("c.toml", "").unwrap(), Config::default());
     }
 
@@ -589,10 +678,16 @@ hold-memory = "1MiB"
             let said = Config::parse("a.toml", text).unwrap_err().to_string();
             assert!(said.contains(what), "{what:?} not in {said}");
         };
-        has("[[port]]\nnam = \"a\"\n", "a.toml:2:1: unknown key `nam` in [port] (did you mean `name`?)");
+        has(
+            "[[port]]\nnam = \"a\"\n",
+            "a.toml:2:1: unknown key `nam` in [port] (did you mean `name`?)",
+        );
         has("[[port]]\nkind = \"tap\"\n", "[[port]] needs `name`");
         has("[[port]]\nname = \"a\"\nkind = \"tun\"\n", "a.toml:3:8");
-        has("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"\n", "a.toml:4:8: `name`: there is another");
+        has(
+            "[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"\n",
+            "a.toml:4:8: `name`: there is another",
+        );
         has(
             "[[port]]\nname = \"a\"\n[[port]]\nname = \"b\"\ndevice = \"a\"\n",
             "a.toml:5:10: `device`: port \"a\" above has this interface",
@@ -613,17 +708,32 @@ hold-memory = "1MiB"
         has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
         let shared = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"shared\"\n{rest}");
         has(&shared(""), "[[port]] needs `socket`");
-        has(&shared("socket = \"a.sock\"\n"), "a.toml:4:10: `socket`: \"a.sock\" is no place for a socket");
+        has(
+            &shared("socket = \"a.sock\"\n"),
+            "a.toml:4:10: `socket`: \"a.sock\" is no place for a socket",
+        );
         has(&shared("socket = \"/a\"\nring = 100\n"), "a.toml:5:8: `ring`: 100 is no power of two");
         has(
             &shared("socket = \"/a\"\nflow = 100\n"),
             "a.toml:5:1: unknown key `flow` in [port] (did you mean `flows`?)",
         );
         has(&shared("socket = \"/a\"\nframes = 65536\nmtu = 9000\n"), "a.toml:5:10: `frames`:");
-        has(&shared("socket = \"/a\"\nheadroom = \"5MiB\"\n"), "a.toml:5:12: `headroom`: headroom is more than half");
-        has(&shared("socket = \"/a\"\ndevice = \"x\"\n"), "`device`: is for tap and af-packet ports only");
-        has(&shared("socket = \"/a\"\nshape = \"1Gbps\"\n"), "a.toml:5:9: `shape`: is for tap ports only");
-        has("[[port]]\nname = \"a\"\ngate = true\n", "a.toml:3:8: `gate`: is for af-packet ports only");
+        has(
+            &shared("socket = \"/a\"\nheadroom = \"5MiB\"\n"),
+            "a.toml:5:12: `headroom`: headroom is more than half",
+        );
+        has(
+            &shared("socket = \"/a\"\ndevice = \"x\"\n"),
+            "`device`: is for tap and af-packet ports only",
+        );
+        has(
+            &shared("socket = \"/a\"\nshape = \"1Gbps\"\n"),
+            "a.toml:5:9: `shape`: is for tap ports only",
+        );
+        has(
+            "[[port]]\nname = \"a\"\ngate = true\n",
+            "a.toml:3:8: `gate`: is for af-packet ports only",
+        );
         has("[[port]]\nname = \"a\"\nflows = 8\n", "a.toml:3:9: `flows`: is for shared ports only");
         has(
             "[[port]]\nname = \"a\"\nsocket = \"/a\"\n",
@@ -631,35 +741,81 @@ hold-memory = "1MiB"
         );
         let guest = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"vhost-user\"\n{rest}");
         has(&guest(""), "[[port]] needs `socket`");
-        has(&guest("socket = \"vm.sock\"\n"), "a.toml:4:10: `socket`: \"vm.sock\" is no place for a socket");
-        has(&guest("socket = \"/a\"\nframes = 8\n"), "a.toml:5:10: `frames`: is for shared ports only");
-        has(&guest("socket = \"/a\"\nnamespace = \"x\"\n"), "a.toml:5:13: `namespace`: is for tap and af-packet ports");
-        has(&guest("socket = \"/a\"\naddresses = []\n"), "a.toml:5:13: `addresses`: is for tap ports only");
-        let twice = shared("socket = \"/a\"\n") + &shared("socket = \"/a\"\n").replace("\"a\"", "\"b\"");
+        has(
+            &guest("socket = \"vm.sock\"\n"),
+            "a.toml:4:10: `socket`: \"vm.sock\" is no place for a socket",
+        );
+        has(
+            &guest("socket = \"/a\"\nframes = 8\n"),
+            "a.toml:5:10: `frames`: is for shared ports only",
+        );
+        has(
+            &guest("socket = \"/a\"\nnamespace = \"x\"\n"),
+            "a.toml:5:13: `namespace`: is for tap and af-packet ports",
+        );
+        has(
+            &guest("socket = \"/a\"\naddresses = []\n"),
+            "a.toml:5:13: `addresses`: is for tap ports only",
+        );
+        let twice =
+            shared("socket = \"/a\"\n") + &shared("socket = \"/a\"\n").replace("\"a\"", "\"b\"");
         has(&twice, "a.toml:8:10: `socket`: port \"a\" above has this one already");
-        let macs = |text: &str| format!("[[port]]\nname = \"a\"\nhardware-addresses = [\"{text}\"]\n");
+        let macs =
+            |text: &str| format!("[[port]]\nname = \"a\"\nhardware-addresses = [\"{text}\"]\n");
         has(&macs("2:0"), "a.toml:3:22: `hardware-addresses`: \"2:0\" is no hardware address");
         has(&macs("01:00:00:00:00:01"), "is a group's");
-        let twice = macs("02:00:00:00:00:01") + &macs("02:00:00:00:00:01").replace("\"a\"", "\"b\"");
+        let twice =
+            macs("02:00:00:00:00:01") + &macs("02:00:00:00:00:01").replace("\"a\"", "\"b\"");
         has(&twice, "a.toml:6:22: `hardware-addresses`: port \"a\" above has one of these");
-        has("[[port]]\nname = \"a\"\nvlan = 4095\n", "a.toml:3:8: `port.vlan`: expected 1 to 4094, found 4095");
+        has(
+            "[[port]]\nname = \"a\"\nvlan = 4095\n",
+            "a.toml:3:8: `port.vlan`: expected 1 to 4094, found 4095",
+        );
         has("[[port]]\nname = \"a\"\nvlan = 0\n", "a.toml:3:8: `port.vlan`: expected 1 to 4094");
-        has("[[port]]\nname = \"a\"\ntrunk = [10, 4095]\n", "a.toml:3:9: `port.trunk`: 4095 is no VLAN");
-        has("[[port]]\nname = \"a\"\ntrunk = [10, 20, 10]\n", "a.toml:3:9: `port.trunk`: 10 is there twice");
+        has(
+            "[[port]]\nname = \"a\"\ntrunk = [10, 4095]\n",
+            "a.toml:3:9: `port.trunk`: 4095 is no VLAN",
+        );
+        has(
+            "[[port]]\nname = \"a\"\ntrunk = [10, 20, 10]\n",
+            "a.toml:3:9: `port.trunk`: 10 is there twice",
+        );
         has("[[port]]\nname = \"a\"\ntrunk = []\n", "a.toml:3:9: `port.trunk`: a trunk of no VLAN");
-        has("[[port]]\nname = \"a\"\nvlan = 1\ntrunk = [2]\n", "a.toml:4:9: `trunk`: `vlan` is there as well");
-        has("[[port]]\nname = \"a\"\nvlans = 1\n", "unknown key `vlans` in [port] (did you mean `vlan`?)");
+        has(
+            "[[port]]\nname = \"a\"\nvlan = 1\ntrunk = [2]\n",
+            "a.toml:4:9: `trunk`: `vlan` is there as well",
+        );
+        has(
+            "[[port]]\nname = \"a\"\nvlans = 1\n",
+            "unknown key `vlans` in [port] (did you mean `vlan`?)",
+        );
         has("[[port]\n", "a.toml:1:");
         let path = "[[path]]\npeer = \"p\"\nlocal = \"10.0.0.1:1\"\n";
         has(path, "[[path]] needs `remote`");
-        has(&format!("{path}remote = \"10.0.0.2\"\n"), "a.toml:4:10: `remote`: \"10.0.0.2\" is no address with a port");
+        has(
+            &format!("{path}remote = \"10.0.0.2\"\n"),
+            "a.toml:4:10: `remote`: \"10.0.0.2\" is no address with a port",
+        );
         has(&format!("{path}remote = \"[::1]:1\"\n"), "one end is of IPv4");
-        has(&format!("{path}remote = \"10.0.0.2:1\"\n{path}"), "a.toml:7:9: `local`: a path above has this address");
+        has(
+            &format!("{path}remote = \"10.0.0.2:1\"\n{path}"),
+            "a.toml:7:9: `local`: a path above has this address",
+        );
         has(&format!("{path}remote = \"10.0.0.2:1\"\nweight = 0\n"), "a.toml:5:10");
-        let peer = |keys: &str| format!("{path}remote = \"10.0.0.2:1\"\n[[peer]]\nname = \"p\"\n{keys}");
-        has(&peer("overlay = true\n"), "a.toml:7:11: `overlay`: the overlay needs a key that both switches have");
-        has(&peer("hold-memory = \"1MiB\"\n"), "a.toml:7:15: `hold-memory`: the overlay needs a key");
-        has(&peer("key = \"/k\"\nfeedback = \"50ms\"\n"), "a.toml:8:12: `feedback`: pause-ttl is less");
+        let peer =
+            |keys: &str| format!("{path}remote = \"10.0.0.2:1\"\n[[peer]]\nname = \"p\"\n{keys}");
+        has(
+            &peer("overlay = true\n"),
+            "a.toml:7:11: `overlay`: the overlay needs a key that both switches have",
+        );
+        has(
+            &peer("hold-memory = \"1MiB\"\n"),
+            "a.toml:7:15: `hold-memory`: the overlay needs a key",
+        );
+        has(
+            &peer("key = \"/k\"\nfeedback = \"50ms\"\n"),
+            "a.toml:8:12: `feedback`: pause-ttl is less",
+        );
         has("order = \"sideways\"\n", "a.toml:1:9");
         has("bufers = 12\n", "did you mean `buffers`?");
     }

@@ -1,6 +1,8 @@
-//! How the process that moves frames is asked: over a socket in the state folder, by whoever may enter that.
+//! How the process that moves frames is asked: over a socket in the state folder, by whoever may
+//! enter that.
 //!
-//! A request is a verb, a line end and what belongs to it, up to the end of what the client sends; the answer is JSON.
+//! A request is a verb, a line end and what belongs to it, up to the end of what the client sends;
+//! the answer is JSON.
 //!
 //! Invariant: whatever is sent there, the process goes on; its frames wait for no client.
 
@@ -21,7 +23,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// How long either side waits for the other, and for a change, which may make a thousand interfaces.
+/// How long either side waits for the other, and for a change, which may make a thousand
+/// interfaces.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_FOR_CHANGES: Duration = Duration::from_secs(60);
 /// The most bytes of a request.
@@ -64,11 +67,16 @@ impl Asking {
     pub fn new() -> Result<(Asking, Receiver<Request>, Arc<OwnedFd>), Error> {
         let (requests, taken) = channel();
         let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
-        let wake = rustix::event::eventfd(0, flags).map_err(|e| Error::kernel("an event to wake the poll loop", e))?;
+        let wake = rustix::event::eventfd(0, flags)
+            .map_err(|e| Error::kernel("an event to wake the poll loop", e))?;
         let wake = Arc::new(wake);
         Ok((Asking { requests, wake: wake.clone() }, taken, wake))
     }
-    fn ask<T>(&self, patience: Duration, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, Error> {
+    fn ask<T>(
+        &self,
+        patience: Duration,
+        request: impl FnOnce(Sender<T>) -> Request,
+    ) -> Result<T, Error> {
         let (answer, answered) = channel();
         let gone = || Error::Refused("the switch has ended".into());
         self.requests.send(request(answer)).map_err(|_| gone())?;
@@ -133,7 +141,11 @@ fn serve(mut client: UnixStream, asking: &Asking) -> std::io::Result<()> {
             Ok(shown) => return mirror::write(body, &shown, &client, || is_there(&client)),
             Err(error) => written::<()>(Err(error)),
         },
-        "apply" => written(Config::parse("config", body).map_err(Error::from).and_then(|config| asking.apply(config))),
+        "apply" => written(
+            Config::parse("config", body)
+                .map_err(Error::from)
+                .and_then(|config| asking.apply(config)),
+        ),
         "stop" => written(asking.stop()),
         other => written::<()>(Err(Error::Refused(format!("no request \"{other}\"")))),
     };
@@ -183,12 +195,15 @@ pub fn ask<T: DeserializeOwned>(state: &State, verb: &str, body: &str) -> Result
     match serde_json::from_str(&text) {
         Ok(Answer::Ok(value)) => Ok(Some(value)),
         Ok(Answer::Error(error)) => Err(Error::Refused(error)),
-        Err(e) => Err(Error::file(&path, format!("the switch's answer was not understood (another version?): {e}"))),
+        Err(e) => Err(Error::file(
+            &path,
+            format!("the switch's answer was not understood (another version?): {e}"),
+        )),
     }
 }
 
-/// Has the process of this state folder show what crosses a port, as pcapng, until `out` takes no more
-/// or the process ends.
+/// Has the process of this state folder show what crosses a port, as pcapng, until `out` takes no
+/// more or the process ends.
 pub fn mirror(state: &State, port: &str, out: &mut dyn Write) -> Result<(), Error> {
     let path = state.file("control.sock");
     let failed = |e: std::io::Error| Error::file(&path, e);
@@ -204,7 +219,9 @@ pub fn mirror(state: &State, port: &str, out: &mut dyn Write) -> Result<(), Erro
         stream.read_to_string(&mut text).map_err(failed)?;
         return match serde_json::from_str::<Answer<()>>(&text) {
             Ok(Answer::Error(error)) => Err(Error::Refused(error)),
-            _ => Err(Error::file(&path, "the switch's answer was not understood (another version?)")),
+            _ => {
+                Err(Error::file(&path, "the switch's answer was not understood (another version?)"))
+            }
         };
     }
     while count > 0 {

@@ -1,7 +1,8 @@
 //! What a port has done, and why frames were dropped.
 //!
-//! Invariant: every frame that was received is counted once as sent, per place that it was sent to, or
-//! once as dropped, by its reason; unless it still waits in a queue, or was a pause frame and obeyed.
+//! Invariant: every frame that was received is counted once as sent, per place that it was sent to,
+//! or once as dropped, by its reason; unless it still waits in a queue, or was a pause frame and
+//! obeyed.
 
 use crate::port::Refusal;
 use crate::port::shared::Refused;
@@ -74,7 +75,8 @@ drops! {
     BadControl = "bad-control",
     /// Its source is another's who is alive, or none of those that its port may have.
     ForeignSource = "foreign-source",
-    /// Its VLAN is none that the port carries which it came from or is for, or its tag is not to be there.
+    /// Its VLAN is none that the port carries which it came from or is for, or its tag is not to be
+    /// there.
     ForeignVlan = "foreign-vlan",
     /// It is for its link alone (IEEE 802.1Q §8.6.3): LLDP, LACP, spanning tree.
     LinkLocal = "link-local",
@@ -190,7 +192,8 @@ impl Counters {
     /// For results: reasons that have not occurred are left out.
     pub fn reading(&self) -> Reading {
         let dropped = Drop::ALL.iter().map(|reason| (reason.name(), self.dropped(*reason)));
-        let discarded = DropReason::ALL.iter().map(|reason| (reason.name(), self.discarded(*reason)));
+        let discarded =
+            DropReason::ALL.iter().map(|reason| (reason.name(), self.discarded(*reason)));
         let dropped = dropped.chain(discarded).filter(|(_, count)| *count > 0);
         Reading {
             received: self.received,
@@ -237,7 +240,10 @@ mod tests {
 
     #[test]
     fn reasons_are_distinct_and_only_what_occurred_is_shown() {
-        let names = Drop::ALL.iter().map(|reason| reason.name()).chain(DropReason::ALL.iter().map(|it| it.name()));
+        let names = Drop::ALL
+            .iter()
+            .map(|reason| reason.name())
+            .chain(DropReason::ALL.iter().map(|it| it.name()));
         let names: BTreeSet<_> = names.collect();
         assert_eq!(names.len(), Drop::ALL.len() + DropReason::ALL.len());
         let mut counters = Counters::default();

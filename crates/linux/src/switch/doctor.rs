@@ -9,7 +9,13 @@ use crate::port::{AfPacket, Tap};
 use std::fs;
 use std::process::Command;
 
-fn finding(what: &'static str, fine: bool, bad: State, found: impl Into<String>, cost: &'static str) -> Finding {
+fn finding(
+    what: &'static str,
+    fine: bool,
+    bad: State,
+    found: impl Into<String>,
+    cost: &'static str,
+) -> Finding {
     Finding { what, state: if fine { State::Ok } else { bad }, found: found.into(), cost }
 }
 
@@ -53,7 +59,10 @@ pub fn examine() -> Vec<Finding> {
             "ip",
             ip.as_ref().is_ok_and(|o| o.status.success()),
             State::Lacking,
-            ip.map_or_else(|e| e.to_string(), |o| String::from_utf8_lossy(&o.stdout).trim().to_string()),
+            ip.map_or_else(
+                |e| e.to_string(),
+                |o| String::from_utf8_lossy(&o.stdout).trim().to_string(),
+            ),
             "`addresses` of tap ports cannot be set: install iproute2, or set them otherwise",
         ),
         finding(

@@ -99,7 +99,12 @@ impl<T> Egress<T> {
 
     /// Queues a packet with what is made by `item`, or says why not. Follow with [`Egress::next`]:
     /// it may be of a priority that is not paused.
-    pub fn offer(&mut self, now: Time, mut packet: Packet, item: impl FnOnce() -> T) -> Result<(), DropReason> {
+    pub fn offer(
+        &mut self,
+        now: Time,
+        mut packet: Packet,
+        item: impl FnOnce() -> T,
+    ) -> Result<(), DropReason> {
         let now = self.at(now);
         let id = self.packets.insert(packet);
         let terms = Terms::plain(&self.random);
@@ -128,7 +133,8 @@ impl<T> Egress<T> {
     pub fn refuse(&mut self, now: Time, item: T) {
         self.refuse_for(now, item, PATIENCE);
     }
-    /// The same of a device that is to be left alone for so long, unless [`Egress::retry`] comes first.
+    /// The same of a device that is to be left alone for so long, unless [`Egress::retry`] comes
+    /// first.
     pub fn refuse_for(&mut self, now: Time, item: T, patience: Time) {
         (self.refused, self.retry_at) = (Some(item), now + patience);
     }
@@ -163,7 +169,9 @@ impl<T> Egress<T> {
         let count = waiting.len() as u64 + u64::from(self.refused.is_some());
         let (clock, paused_until) = (self.clock, self.paused_until);
         *self = Egress { clock, paused_until, ..Egress::default() };
-        for (priority, until) in paused_until.into_iter().enumerate().filter(|(_, until)| *until > clock) {
+        for (priority, until) in
+            paused_until.into_iter().enumerate().filter(|(_, until)| *until > clock)
+        {
             self.port.on_pause(clock, PauseTarget::Priority(priority as u8), until);
         }
         count
@@ -188,7 +196,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(priority: u8, size: u16) -> Packet {
-        Packet { size, class: TrafficClass::new(priority, Importance::Control, Ecn::NotEct), ..Packet::default() }
+        Packet {
+            size,
+            class: TrafficClass::new(priority, Importance::Control, Ecn::NotEct),
+            ..Packet::default()
+        }
     }
     fn all(egress: &mut Egress<u32>, now: Time) -> Vec<u32> {
         std::iter::from_fn(|| egress.next(now)).collect()

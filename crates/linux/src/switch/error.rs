@@ -26,7 +26,9 @@ pub enum Error {
         error: port::Error,
     },
     /// Another copy is changing the switch.
-    #[error("another millpond is changing the switch, for more than {0} s: try again when it is done")]
+    #[error(
+        "another millpond is changing the switch, for more than {0} s: try again when it is done"
+    )]
     Busy(u64),
     /// No switch runs.
     #[error("no switch is running here ({}): millpond switch apply CONFIG.toml starts one", .0.display())]

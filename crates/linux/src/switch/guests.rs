@@ -1,5 +1,5 @@
-//! What the switch does for virtual machines, whose memory it reads and writes; `attached` has their
-//! rounds.
+//! What the switch does for virtual machines, whose memory it reads and writes; `attached` has
+//! their rounds.
 //!
 //! Invariant: a frame that waits for a guest is counted as sent when it has it, or as lost when the
 //! guest goes first.
@@ -20,7 +20,12 @@ impl Slot {
     /// Hands over a frame that the guest does not take as it is: each of its packets is one of its
     /// own from here on, so that none waits twice.
     #[cold]
-    pub(super) fn put_whole(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+    pub(super) fn put_whole(
+        &mut self,
+        now: Time,
+        frame: &Outgoing<'_>,
+        flat: &mut Vec<u8>,
+    ) -> Result<Fate, Drop> {
         self.fits(frame)?;
         let (mut packet, mut scratch) = (Vec::new(), Vec::new());
         whole(frame, flat, |offload, pieces| {
@@ -28,7 +33,8 @@ impl Slot {
             pieces.iter().for_each(|piece| packet.extend_from_slice(piece));
             let view = parse(&packet).ok_or(Drop::BadOffload)?;
             let (pieces, length) = ([IoSlice::new(&packet)], packet.len());
-            let one = Outgoing { view, offload: *offload, pieces: &pieces, length, sender: frame.sender };
+            let one =
+                Outgoing { view, offload: *offload, pieces: &pieces, length, sender: frame.sender };
             self.put_one(now, &one, &mut scratch).map(|_| ())
         })?;
         Ok(Fate::Left)
@@ -54,7 +60,8 @@ impl Slot {
         self.lose_guest();
     }
 
-    /// Looks after what has happened at a guest's descriptors. Whether frames that waited may go on.
+    /// Looks after what has happened at a guest's descriptors. Whether frames that waited may go
+    /// on.
     pub(super) fn attend_guest(&mut self, now: Time, flat: &mut Vec<u8>) -> bool {
         let Some(Port::Vhost(guest)) = &mut self.port else { return false };
         let attended = guest.attend();

@@ -1,8 +1,8 @@
 //! Frames for a peer that has paused their flows.
 //!
 //! A frame of an application stays in its ring, and its flow is paused. A frame from a kernel's
-//! interface cannot stay where it was: it waits here, behind others of its flow, in flow queues with
-//! a bound. Beyond that it is lost, and counted.
+//! interface cannot stay where it was: it waits here, behind others of its flow, in flow queues
+//! with a bound. Beyond that it is lost, and counted.
 //!
 //! Invariant: frames of a flow leave in the order in which they came; an application's flow is
 //! paused only while the peer pauses what its first frame belongs to.
@@ -107,7 +107,8 @@ impl Held {
         if is_held {
             self.queues.hold(now, hash, flow);
         }
-        let verdict = self.queues.enqueue(now, &Arrival { flow, hash, packet: at, len, class: Class::Data });
+        let verdict =
+            self.queues.enqueue(now, &Arrival { flow, hash, packet: at, len, class: Class::Data });
         // Nobody here can be told: whoever sends is a kernel.
         while self.queues.next_signal().is_some() {}
         if matches!(verdict.outcome, Outcome::Hold) {
@@ -124,7 +125,12 @@ impl Held {
         true
     }
     /// Flows may go on or not, as `is_held` says, of those that `is_meant` names.
-    pub fn set(&mut self, now: Time, is_meant: impl Fn(&FlowKey) -> bool, is_held: impl Fn(&FlowKey) -> bool) {
+    pub fn set(
+        &mut self,
+        now: Time,
+        is_meant: impl Fn(&FlowKey) -> bool,
+        is_held: impl Fn(&FlowKey) -> bool,
+    ) {
         self.queues.set_where(now, true, |flow| is_meant(flow) && is_held(flow));
         self.queues.set_where(now, false, |flow| is_meant(flow) && !is_held(flow));
         self.pauses.retain(|_, (flow, _)| !is_meant(flow) || is_held(flow));
@@ -185,7 +191,13 @@ mod tests {
     use crate::frame::segment::tests::{Build, frame_of};
 
     fn flow(number: u16) -> FlowKey {
-        FlowKey { source: 1, destination: 2, source_port: number, destination_port: 80, protocol: 17 }
+        FlowKey {
+            source: 1,
+            destination: 2,
+            source_port: number,
+            destination_port: 80,
+            protocol: 17,
+        }
     }
     fn frame(number: u32) -> Waiting {
         let bytes = frame_of(&Build { seq: number, payload: 986, ..Build::default() });

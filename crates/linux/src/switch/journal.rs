@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn what_repeats_is_said_now_and_then_and_all_of_it() {
         let mut rises = Rises::default();
-        let said: Vec<u64> = (0..30u64).filter_map(|s| rises.of(Time::from_s(s), "a", 10 * s)).collect();
+        let said: Vec<u64> =
+            (0..30u64).filter_map(|s| rises.of(Time::from_s(s), "a", 10 * s)).collect();
         assert_eq!(said, [10, 100, 100]);
         assert_eq!(rises.of(Time::from_s(30), "b", 0), None);
     }

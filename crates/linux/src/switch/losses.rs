@@ -1,9 +1,11 @@
-//! What the kernel loses on a frame's way to the switch, counted at the port or path that it came to.
+//! What the kernel loses on a frame's way to the switch, counted at the port or path that it came
+//! to.
 //!
 //! A tap's queue to the switch has a bound; what is beyond it the kernel drops and counts as the
 //! interface's (`tx_dropped`). So it does with a socket's receive queue (`SO_MEMINFO`; for UDP that
-//! is what `UdpRcvbufErrors` sums up). An interface is asked for by `/proc/net/dev` of its namespace:
-//! that takes no lock which somebody who makes or removes interfaces holds, and frames would wait.
+//! is what `UdpRcvbufErrors` sums up). An interface is asked for by `/proc/net/dev` of its
+//! namespace: that takes no lock which somebody who makes or removes interfaces holds, and frames
+//! would wait.
 //!
 //! Invariant: a lost frame is counted once, from when its port was opened on.
 
@@ -51,13 +53,18 @@ impl Losses {
 
     /// Counts what was lost at these ports since the last call; `opened`: what was lost before that
     /// one was opened does not count.
-    pub fn count<'a>(&mut self, ports: impl Iterator<Item = (&'a mut Slot, Option<Identity>, Option<&'a str>)>) {
+    pub fn count<'a>(
+        &mut self,
+        ports: impl Iterator<Item = (&'a mut Slot, Option<Identity>, Option<&'a str>)>,
+    ) {
         let mut lists: BTreeMap<Option<Identity>, Option<Dropped>> = BTreeMap::new();
         for (slot, home, namespace) in ports {
             match &slot.port {
                 Some(Port::Tap(tap)) => {
                     let list = lists.entry(home).or_insert_with(|| self.list(home, namespace));
-                    if let Some(total) = list.as_ref().and_then(|list| list.get(tap.device().name())) {
+                    if let Some(total) =
+                        list.as_ref().and_then(|list| list.get(tap.device().name()))
+                    {
                         let total = *total;
                         slot.counters.rose(Drop::DeviceFull, total);
                     }
@@ -76,7 +83,9 @@ impl Losses {
     /// A port was opened: what its interface has lost before does not count.
     pub fn opened(&mut self, slot: &mut Slot, home: Option<Identity>, namespace: Option<&str>) {
         let total = match &slot.port {
-            Some(Port::Tap(tap)) => self.list(home, namespace).and_then(|list| list.get(tap.device().name()).copied()),
+            Some(Port::Tap(tap)) => {
+                self.list(home, namespace).and_then(|list| list.get(tap.device().name()).copied())
+            }
             _ => None,
         };
         slot.counters.rises_from(total.unwrap_or(0));

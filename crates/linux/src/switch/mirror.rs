@@ -1,8 +1,8 @@
 //! What crosses a port, for somebody who looks on, as pcapng.
 //!
 //! Frames are shown as they cross: super-segments whole, checksums as partial as they are. They go
-//! through a bounded queue to the thread that answers who looks on; what finds it full is not shown,
-//! and the next frame that is says how many those were (`epb_dropcount`).
+//! through a bounded queue to the thread that answers who looks on; what finds it full is not
+//! shown, and the next frame that is says how many those were (`epb_dropcount`).
 //!
 //! Invariant: no frame waits for who looks on, and a port that nobody looks at pays a comparison.
 
@@ -65,8 +65,14 @@ impl Mirror {
     }
 }
 
-/// Writes what is shown of the port `name` until the port goes, or `is_there` says that nobody reads.
-pub fn write(name: &str, shown: &Receiver<Shown>, out: impl Write, is_there: impl Fn() -> bool) -> io::Result<()> {
+/// Writes what is shown of the port `name` until the port goes, or `is_there` says that nobody
+/// reads.
+pub fn write(
+    name: &str,
+    shown: &Receiver<Shown>,
+    out: impl Write,
+    is_there: impl Fn() -> bool,
+) -> io::Result<()> {
     let failed = |e: &dyn std::fmt::Display| io::Error::other(e.to_string());
     let interface = InterfaceDescriptionBlock {
         linktype: DataLink::ETHERNET,

@@ -33,8 +33,8 @@
 //! | `show` | what it has done |
 //! | `doctor` | what the kernel offers, and what a lack costs |
 //!
-//! Invariant: whatever is killed, interfaces stay until they are taken out of the configuration, and connections with
-//! them; every frame that is not delivered has a reason.
+//! Invariant: whatever is killed, interfaces stay until they are taken out of the configuration,
+//! and connections with them; every frame that is not delivered has a reason.
 
 mod applications;
 pub mod apply;

@@ -1,8 +1,8 @@
 //! The switch itself: which frame goes to which port.
 //!
-//! It learns addresses as a bridge does, sends what is for a known address there, and the rest to everybody but the sender. A frame is
-//! read into a buffer and written from it; where the port that it is for takes super-segments, nothing of it is looked at but its
-//! headers.
+//! It learns addresses as a bridge does, sends what is for a known address there, and the rest to
+//! everybody but the sender. A frame is read into a buffer and written from it; where the port that
+//! it is for takes super-segments, nothing of it is looked at but its headers.
 //!
 //! A port takes charge of a frame that is for it (`slot`).
 //!
@@ -23,14 +23,16 @@ use millpond_core::Time;
 use std::collections::BTreeSet;
 use std::io::IoSlice;
 
-/// Frames of one port that are handled before others have their turn. Of super-segments that is half a megabyte, after which their
-/// acknowledgements are looked at; 32 was 15 to 25 % slower for one TCP connection.
+/// Frames of one port that are handled before others have their turn. Of super-segments that is
+/// half a megabyte, after which their acknowledgements are looked at; 32 was 15 to 25 % slower for
+/// one TCP connection.
 pub const BURST: usize = 8;
 
-/// The packets that a port's super-segments make, after which others have their turn: those of a burst
-/// of 64 KB with the MSS of Ethernet, and some more.
+/// The packets that a port's super-segments make, after which others have their turn: those of a
+/// burst of 64 KB with the MSS of Ethernet, and some more.
 const PACKETS: usize = 512;
-/// So many packets of a super-segment may be smaller: what a connection with a small MSS sends at once.
+/// So many packets of a super-segment may be smaller: what a connection with a small MSS sends at
+/// once.
 const SMALL_PACKETS: usize = 64;
 /// Between two answers to packets that are too long (RFC 1812 §4.3.2.8 wants a bound).
 const TELLING: Time = Time::from_ms(1);
@@ -53,7 +55,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Handles what a port has for now, `burst` frames at most; how many there were. `remote` is handed what is for peers.
+    /// Handles what a port has for now, `burst` frames at most; how many there were. `remote` is
+    /// handed what is for peers.
     pub fn receive(
         &mut self,
         now: Time,
@@ -101,7 +104,14 @@ impl Node {
 
     /// Handles a frame that was read. Whether there may be more behind it.
     #[inline]
-    fn handle(&mut self, now: Time, port: usize, frame: Frame, buffers: &mut Buffers, remote: &mut dyn Remote) -> bool {
+    fn handle(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: Frame,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> bool {
         // A tag may be put in where these are, and who looks on sees what has come.
         let front = self.slots[port].mirror.as_ref().map(|_| frame.front(buffers));
         let origin = match &self.slots[port].port {
@@ -152,7 +162,10 @@ impl Node {
     }
     /// Adds the ports from which a flow should pause.
     pub fn slowed(&mut self, into: &mut BTreeSet<u16>) {
-        self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| into.extend(shared.slowed()));
+        self.slots
+            .iter_mut()
+            .filter_map(Slot::shared)
+            .for_each(|shared| into.extend(shared.slowed()));
     }
     /// Whether a port has so much waiting that nothing is to be taken from anywhere.
     pub fn is_stopped(&self) -> bool {
@@ -185,7 +198,9 @@ impl Node {
         }
         let view = slot.vlans.admit(view, &mut frame, buffers)?;
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
-        if frame.offload.gso_size < slot.gso_least && frame.offload.packets(frame.length) > SMALL_PACKETS {
+        if frame.offload.gso_size < slot.gso_least
+            && frame.offload.packets(frame.length) > SMALL_PACKETS
+        {
             return Err(Drop::SmallGso);
         }
         if view.source.is_group() {
@@ -218,7 +233,13 @@ impl Node {
             Some(Place::Peer(peer)) => {
                 let sent = remote.transmit(now, buffers, &frame, &view, Some((peer, sender)));
                 if sent == Err(Drop::Oversized) {
-                    self.tell_too_big(now, from, frame.bytes(buffers), &view, remote.frame_max(peer));
+                    self.tell_too_big(
+                        now,
+                        from,
+                        frame.bytes(buffers),
+                        &view,
+                        remote.frame_max(peer),
+                    );
                 }
                 sent
             }
@@ -228,18 +249,34 @@ impl Node {
 
     /// Tells who sent a frame to a neighbour how long the longest may be, as a router would.
     #[cold]
-    fn tell_too_big(&mut self, now: Time, from: usize, frame: &[u8], view: &View, most: Option<usize>) {
-        let Some(answer) = most.and_then(|most| self.too_big(now, frame, view, most)) else { return };
+    fn tell_too_big(
+        &mut self,
+        now: Time,
+        from: usize,
+        frame: &[u8],
+        view: &View,
+        most: Option<usize>,
+    ) {
+        let Some(answer) = most.and_then(|most| self.too_big(now, frame, view, most)) else {
+            return;
+        };
         let Some(view) = parse(&answer) else { return };
         let (pieces, length) = ([IoSlice::new(&answer)], answer.len());
-        let answer = Outgoing { view, offload: Offload::default(), pieces: &pieces, length, sender: Sender::Elsewhere };
+        let answer = Outgoing {
+            view,
+            offload: Offload::default(),
+            pieces: &pieces,
+            length,
+            sender: Sender::Elsewhere,
+        };
         let slot = &mut self.slots[from];
         if let Err(reason) = slot.deliver(now, &answer, &mut self.flat) {
             slot.counters.drop(reason);
         }
     }
 
-    /// What its sender is told, unless somebody has just been told. Of the frame, its beginning is enough.
+    /// What its sender is told, unless somebody has just been told. Of the frame, its beginning is
+    /// enough.
     fn too_big(&mut self, now: Time, frame: &[u8], view: &View, most: usize) -> Option<Vec<u8>> {
         if self.told.is_some_and(|told| now.saturating_sub(told) < TELLING) {
             return None;
@@ -253,7 +290,8 @@ impl Node {
     #[cold]
     fn tell_peer_too_big(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>, most: usize) {
         let quoted = frame.view.ethernet + too_big::QUOTED;
-        let front: Vec<u8> = frame.pieces.iter().flat_map(|piece| piece.iter().copied()).take(quoted).collect();
+        let front: Vec<u8> =
+            frame.pieces.iter().flat_map(|piece| piece.iter().copied()).take(quoted).collect();
         if let Some(answer) = self.too_big(now, &front, &frame.view, most) {
             self.answers.push((peer, answer));
         }
@@ -278,7 +316,8 @@ impl Node {
         let bytes = frame.bytes(buffers);
         let pieces = [IoSlice::new(bytes)];
         let (offload, length) = (frame.offload, frame.length);
-        let outgoing = Outgoing { view: *view, offload, pieces: &pieces, length, sender: Sender::Elsewhere };
+        let outgoing =
+            Outgoing { view: *view, offload, pieces: &pieces, length, sender: Sender::Elsewhere };
         for (port, slot) in self.slots.iter_mut().enumerate() {
             if from == port || slot.port.is_none() || !slot.vlans.carries(view.vlan) {
                 continue;
@@ -300,7 +339,8 @@ impl Node {
         }
     }
 
-    /// Delivers a frame that came from a peer, to no other peer: its sender has reached them itself.
+    /// Delivers a frame that came from a peer, to no other peer: its sender has reached them
+    /// itself.
     pub fn from_peer(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>) -> Result<(), Drop> {
         let view = &frame.view;
         if view.source.is_group() {

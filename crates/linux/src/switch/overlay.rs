@@ -1,10 +1,10 @@
 //! The overlay with one peer: what it is told to pause, and what it has paused here.
 //!
-//! `millpond_core::overlay` decides. This module gives it keys, and gives what it says a datagram of
-//! its own, which is sent past whatever waits for a path. The key follows from the secret that both
-//! switches share and what both processes drew when they started, for each direction. So a datagram
-//! counts between these two processes alone, no clock is part of it, and a process that starts anew
-//! is paused by nothing that was said before.
+//! `millpond_core::overlay` decides. This module gives it keys, and gives what it says a datagram
+//! of its own, which is sent past whatever waits for a path. The key follows from the secret that
+//! both switches share and what both processes drew when they started, for each direction. So a
+//! datagram counts between these two processes alone, no clock is part of it, and a process that
+//! starts anew is paused by nothing that was said before.
 //!
 //! Flows are those of TCP and UDP. Acknowledgements and handshakes of TCP are never held: they cost
 //! a receiver little, and would hold up the other direction.
@@ -115,9 +115,19 @@ impl Talk {
     }
 
     /// A datagram has come. `owns`: whether the peer receives what is for an address.
-    pub fn hear(&mut self, now: Time, datagram: &[u8], owns: impl Fn(u128) -> bool) -> Result<(), Drop> {
+    pub fn hear(
+        &mut self,
+        now: Time,
+        datagram: &[u8],
+        owns: impl Fn(u128) -> bool,
+    ) -> Result<(), Drop> {
         let mut changes = Vec::new();
-        let heard = self.overlay.receive(now, datagram, |_, address| owns(address), |change| changes.push(change));
+        let heard = self.overlay.receive(
+            now,
+            datagram,
+            |_, address| owns(address),
+            |change| changes.push(change),
+        );
         self.apply(now, &changes);
         heard.map_err(|refused| match refused {
             Refused::Form => Drop::BadEncapsulation,
@@ -211,7 +221,8 @@ impl Talk {
         if !is_held && !self.held.has(&flow) {
             return Ok(Admission::Goes);
         }
-        let frame = Waiting { view: *view, offload: *offload, bytes: bytes.to_vec(), port: sender.port() };
+        let frame =
+            Waiting { view: *view, offload: *offload, bytes: bytes.to_vec(), port: sender.port() };
         match self.held.queue(now, flow, is_held, frame) {
             true => Ok(Admission::Waits),
             false => Err(Drop::LossHeld),

@@ -1,12 +1,12 @@
 //! A path to another switch: its socket, and what waits for it.
 //!
-//! A super-segment's packets leave in one call of the kernel. Short packets that come one by one are
-//! copied, and leave together when the round ends: a call costs far more than such a copy, and the
-//! other end reads them in one, too. A datagram that has joined others is the path's: what becomes of
-//! it is counted here.
+//! A super-segment's packets leave in one call of the kernel. Short packets that come one by one
+//! are copied, and leave together when the round ends: a call costs far more than such a copy, and
+//! the other end reads them in one, too. A datagram that has joined others is the path's: what
+//! becomes of it is counted here.
 //!
-//! Invariant: every datagram that it is given is sent once, waits, or is dropped for a reason that is
-//! counted.
+//! Invariant: every datagram that it is given is sent once, waits, or is dropped for a reason that
+//! is counted.
 
 use super::buffers::Buffers;
 use super::config::PathParams;
@@ -68,8 +68,8 @@ impl Path {
         }
     }
 
-    /// Sends packets, or queues what the socket takes no more of. A short one alone leaves with others
-    /// of its round: follow with [`Path::depart`].
+    /// Sends packets, or queues what the socket takes no more of. A short one alone leaves with
+    /// others of its round: follow with [`Path::depart`].
     pub fn send(
         &mut self,
         now: Time,
@@ -116,7 +116,11 @@ impl Path {
             return Err(Drop::PortGone);
         }
         for packet in packets {
-            if !session.seal(stamp, [packet.header.bytes(), packet.payload(buffers)], &mut self.staged.bytes) {
+            if !session.seal(
+                stamp,
+                [packet.header.bytes(), packet.payload(buffers)],
+                &mut self.staged.bytes,
+            ) {
                 return Err(Drop::NoSession);
             }
             self.stage(now, packet);
@@ -181,7 +185,9 @@ impl Path {
         match refused {
             None => {}
             Some(Refusal::Full) => {
-                rest.next().into_iter().for_each(|(_, _, datagram)| self.queue.refuse(now, datagram()));
+                rest.next()
+                    .into_iter()
+                    .for_each(|(_, _, datagram)| self.queue.refuse(now, datagram()));
             }
             Some(refusal) => return Err(refusal.reason()),
         }
@@ -201,7 +207,10 @@ impl Path {
     /// Sends what waits, as far as the socket takes it.
     pub fn drain(&mut self, now: Time) {
         while let Some(datagram) = self.queue.next(now) {
-            let sent = self.socket.as_ref().map_or(Err(Refusal::Gone), |socket| socket.send_one(&datagram));
+            let sent = self
+                .socket
+                .as_ref()
+                .map_or(Err(Refusal::Gone), |socket| socket.send_one(&datagram));
             match sent {
                 Ok(()) => {
                     self.counters.sent += 1;

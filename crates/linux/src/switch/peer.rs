@@ -1,7 +1,8 @@
-//! Another switch, as this one knows it: which of the paths there work, and what both have agreed on.
+//! Another switch, as this one knows it: which of the paths there work, and what both have agreed
+//! on.
 //!
-//! Each path is probed; what probes tell decides by `millpond_core::edge::liveness` which paths carry
-//! data. Where the two share a key, probes also agree on a session, and frames go sealed.
+//! Each path is probed; what probes tell decides by `millpond_core::edge::liveness` which paths
+//! carry data. Where the two share a key, probes also agree on a session, and frames go sealed.
 //!
 //! Invariant: with a key nothing of what comes counts unless the peer has made it for this process,
 //! and nothing leaves that is not sealed.
@@ -34,7 +35,8 @@ struct Way {
 impl Way {
     /// The longest datagram that may be sent over it; `None`: nothing is known to be too long.
     fn most(&self) -> Option<usize> {
-        let found = Some(self.size.carried() as usize).filter(|_| self.size.is_narrow() && self.size.is_settled());
+        let found = Some(self.size.carried() as usize)
+            .filter(|_| self.size.is_narrow() && self.size.is_settled());
         self.room.into_iter().chain(found).min()
     }
 }
@@ -69,7 +71,8 @@ pub struct Sending {
 impl Peer {
     /// With so many paths.
     pub fn new(name: &str, params: &PeerParams, paths: usize) -> Peer {
-        let terms = Terms { probe: params.probe, dead_after: params.dead_after, skew_max: params.skew_max };
+        let terms =
+            Terms { probe: params.probe, dead_after: params.dead_after, skew_max: params.skew_max };
         let way = || Way {
             heard: None,
             padded: None,
@@ -171,7 +174,11 @@ impl Peer {
             return Err(Wrong::Stranger);
         }
         if probe.from != self.theirs {
-            log::info!("peer {} {}", self.name, if self.theirs == [0; 16] { "answers" } else { "has started anew" });
+            log::info!(
+                "peer {} {}",
+                self.name,
+                if self.theirs == [0; 16] { "answers" } else { "has started anew" }
+            );
         }
         if let Some(session) = &mut self.session {
             session.greeted(probe.from, probe.to);
@@ -225,10 +232,14 @@ impl Peer {
         let least = self.ways.iter().filter_map(|way| way.room).min()?;
         Some(least.saturating_sub(self.overhead()))
     }
-    /// The longest frame that each path which is used carries; `None`: nothing is known to be too long.
+    /// The longest frame that each path which is used carries; `None`: nothing is known to be too
+    /// long.
     pub fn frame_max(&self) -> Option<usize> {
         let is_used = |label: &usize| self.liveness.standing(*label) == Standing::Used;
-        let least = (0..self.ways.len()).filter(is_used).filter_map(|label| self.ways[label].most()).min()?;
+        let least = (0..self.ways.len())
+            .filter(is_used)
+            .filter_map(|label| self.ways[label].most())
+            .min()?;
         Some(least.saturating_sub(self.overhead()))
     }
 
@@ -236,8 +247,8 @@ impl Peer {
     pub fn due(&self) -> Time {
         self.next
     }
-    /// Judges paths and probes them; `widest` is the longest frame of a port. What is to be sent, and
-    /// whether other paths carry data than before.
+    /// Judges paths and probes them; `widest` is the longest frame of a port. What is to be sent,
+    /// and whether other paths carry data than before.
     pub fn tick(&mut self, now: Time, widest: usize) -> (Vec<Sending>, bool) {
         if now < self.next {
             return (Vec::new(), false);
@@ -331,8 +342,8 @@ pub struct Health {
 }
 
 impl Health {
-    /// Which part of the probes since then was answered; `None`: too few to say. What is not answered
-    /// was lost there or back.
+    /// Which part of the probes since then was answered; `None`: too few to say. What is not
+    /// answered was lost there or back.
     pub fn answered_since(&self, before: &Health) -> Option<f64> {
         let sent = self.probes_sent.checked_sub(before.probes_sent).filter(|sent| *sent >= 10)?;
         let heard = self.probes_heard.checked_sub(before.probes_heard)?;
@@ -348,7 +359,8 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("millpond-peer-{}-{number}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("millpond-peer-{}-{number}", std::process::id()));
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         path.to_string_lossy().into_owned()
@@ -358,7 +370,13 @@ mod tests {
     }
 
     /// Both ends for so long; which paths work, by direction, and how long a datagram may be.
-    fn run(ends: &mut [Peer; 2], now: &mut Time, ms: u64, works: impl Fn(usize, u16) -> bool, longest: usize) {
+    fn run(
+        ends: &mut [Peer; 2],
+        now: &mut Time,
+        ms: u64,
+        works: impl Fn(usize, u16) -> bool,
+        longest: usize,
+    ) {
         let end = *now + Time::from_ms(ms);
         while *now < end {
             *now += Time::from_ms(1);
@@ -390,7 +408,10 @@ mod tests {
         assert_eq!(ends.each_ref().map(|end| end.standing(1)), [Standing::Dead; 2]);
         assert_eq!(ends.each_ref().map(|end| end.standing(0)), [Standing::Used; 2]);
         run(&mut ends, &mut now, 2_000, |_, _| false, 9000);
-        assert_eq!((ends[0].standing(0), &ends[0].reading(now, 0, 1514).state[..]), (Standing::Used, "silent"));
+        assert_eq!(
+            (ends[0].standing(0), &ends[0].reading(now, 0, 1514).state[..]),
+            (Standing::Used, "silent")
+        );
         // The other end starts anew.
         ends[1] = peer(Some(&file), 2);
         run(&mut ends, &mut now, 400, |_, _| true, 9000);

@@ -1,7 +1,8 @@
-//! Opens and closes what a configuration says, and keeps account of the interfaces that were made for it.
+//! Opens and closes what a configuration says, and keeps account of the interfaces that were made
+//! for it.
 //!
-//! Invariant: an interface that was there before is never removed; one that was made stays until its port is taken out of the
-//! configuration, whatever happens to the process.
+//! Invariant: an interface that was there before is never removed; one that was made stays until
+//! its port is taken out of the configuration, whatever happens to the process.
 
 use super::config::{PathParams, PortKind, PortParams, SHARED_MTU};
 use super::error::Error;
@@ -56,8 +57,14 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
     let namespace = params.namespace.as_deref();
     match params.kind {
         PortKind::Pcap => {
-            let port = Pcap::open(params.read.as_deref().map(Path::new), params.write.as_deref().map(Path::new));
-            Ok(Opened::new(Port::Pcap(Box::new(port.map_err(named(params))?)), usize::from(u16::MAX)))
+            let port = Pcap::open(
+                params.read.as_deref().map(Path::new),
+                params.write.as_deref().map(Path::new),
+            );
+            Ok(Opened::new(
+                Port::Pcap(Box::new(port.map_err(named(params))?)),
+                usize::from(u16::MAX),
+            ))
         }
         PortKind::Shared => {
             let port = Shared::open(params.shared()).map_err(named(params))?;
@@ -85,14 +92,19 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
             let (there, home) = inside(namespace, look).map_err(named(params))?;
             let had = settle_record(state, &ours, there, home)?;
             let opened = inside(namespace, || {
-                let settings = TapSettings { device: params.device().into(), persistent: true, napi: false };
+                let settings =
+                    TapSettings { device: params.device().into(), persistent: true, napi: false };
                 let tap = Tap::open(&settings)?;
                 had.map_or(Ok(()), |mac| tap.device().set_mac(mac))?;
                 let (mac, index) = (tap.device().mac().ok(), tap.device().index());
-                let failed = |e| port::Error::kernel(format!("asking which interface {} is", params.device()), e);
-                state.note_made(&ours, mac, home, index.map_err(failed)?).map_err(|e| port::Error::Kernel {
-                    what: format!("noting that {} was made", params.device()),
-                    reason: e.to_string(),
+                let failed = |e| {
+                    port::Error::kernel(format!("asking which interface {} is", params.device()), e)
+                };
+                state.note_made(&ours, mac, home, index.map_err(failed)?).map_err(|e| {
+                    port::Error::Kernel {
+                        what: format!("noting that {} was made", params.device()),
+                        reason: e.to_string(),
+                    }
                 })?;
                 configure(tap.device(), params, there.is_none())?;
                 Ok(Port::Tap(tap))
@@ -104,14 +116,22 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
     }
 }
 
-/// Makes the record of an interface fit what is there, before one is opened or made: its number, and
-/// the namespace. The address that one is to have which is made anew: its neighbours remember it.
-fn settle_record(state: &State, ours: &Made, there: Option<i32>, home: Option<Identity>) -> Result<Option<Mac>, Error> {
+/// Makes the record of an interface fit what is there, before one is opened or made: its number,
+/// and the namespace. The address that one is to have which is made anew: its neighbours remember
+/// it.
+fn settle_record(
+    state: &State,
+    ours: &Made,
+    there: Option<i32>,
+    home: Option<Identity>,
+) -> Result<Option<Mac>, Error> {
     let record = state.record(ours)?;
     let address = record.as_ref().and_then(|record| record.address).filter(|_| there.is_none());
     match record {
         // The name stands for another namespace than before, where one may have been left.
-        Some(elsewhere) if elsewhere.home.is_some() && elsewhere.home != home => remove(state, &elsewhere)?,
+        Some(elsewhere) if elsewhere.home.is_some() && elsewhere.home != home => {
+            remove(state, &elsewhere)?
+        }
         // Ours has gone, and somebody has made another of its name.
         Some(record) if there.is_some() && record.index.is_some() && record.index != there => {
             state.strike(std::slice::from_ref(ours))?;
@@ -134,7 +154,10 @@ fn with_mtu(port: Port, params: &PortParams) -> Result<Opened, Error> {
 /// Opens a path.
 pub fn open_path(params: &PathParams) -> Result<Udp, port::Error> {
     let address = |text: &str| {
-        let wrong = |e: std::net::AddrParseError| port::Error::Kernel { what: text.into(), reason: e.to_string() };
+        let wrong = |e: std::net::AddrParseError| port::Error::Kernel {
+            what: text.into(),
+            reason: e.to_string(),
+        };
         text.parse().map_err(wrong)
     };
     let (local, remote) = (address(&params.local)?, address(&params.remote)?);
@@ -143,7 +166,9 @@ pub fn open_path(params: &PathParams) -> Result<Udp, port::Error> {
 
 /// Gives a tap what its port says, in its namespace; one that is new has nothing yet.
 fn configure(device: &Device, params: &PortParams, is_new: bool) -> Result<(), port::Error> {
-    if let Some(mtu) = params.mtu.map(|mtu| mtu as usize).filter(|mtu| device.mtu().ok() != Some(*mtu)) {
+    if let Some(mtu) =
+        params.mtu.map(|mtu| mtu as usize).filter(|mtu| device.mtu().ok() != Some(*mtu))
+    {
         device.set_mtu(mtu)?;
     }
     match params.shape {
@@ -157,9 +182,12 @@ fn configure(device: &Device, params: &PortParams, is_new: bool) -> Result<(), p
     }
     for address in &params.addresses {
         let what = format!("giving {} the address {address}", device.name());
-        let done = Command::new("ip").args(["addr", "replace", address, "dev", device.name()]).output();
         let done =
-            done.map_err(|e| port::Error::Kernel { what: format!("{what} with `ip`"), reason: e.to_string() })?;
+            Command::new("ip").args(["addr", "replace", address, "dev", device.name()]).output();
+        let done = done.map_err(|e| port::Error::Kernel {
+            what: format!("{what} with `ip`"),
+            reason: e.to_string(),
+        })?;
         if !done.status.success() {
             let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
             return Err(port::Error::Kernel { what, reason });
@@ -174,7 +202,9 @@ fn discipline(verb: &str, device: &str, words: &[String]) -> Result<(), port::Er
     let what = || format!("the token bucket of {device} with `tc`");
     let mut command = Command::new("tc");
     command.args(["qdisc", verb, "dev", device, "root", "handle", HANDLE]).args(words);
-    let done = command.output().map_err(|e| port::Error::Kernel { what: what(), reason: e.to_string() })?;
+    let done = command
+        .output()
+        .map_err(|e| port::Error::Kernel { what: what(), reason: e.to_string() })?;
     match done.status.success() {
         true => Ok(()),
         false => {
@@ -184,12 +214,17 @@ fn discipline(verb: &str, device: &str, words: &[String]) -> Result<(), port::Er
     }
 }
 /// The same in a namespace.
-pub fn shape(namespace: Option<&str>, verb: &str, device: &str, words: &[String]) -> Result<(), port::Error> {
+pub fn shape(
+    namespace: Option<&str>,
+    verb: &str,
+    device: &str,
+    words: &[String],
+) -> Result<(), port::Error> {
     inside(namespace, || discipline(verb, device, words))
 }
 
-/// Removes an interface that was made, if nobody else has taken it, and its record. An interface or a
-/// namespace that has gone already is no error.
+/// Removes an interface that was made, if nobody else has taken it, and its record. An interface or
+/// a namespace that has gone already is no error.
 pub fn remove(state: &State, record: &Record) -> Result<(), Error> {
     unmake(record)?;
     state.strike(std::slice::from_ref(&record.made))

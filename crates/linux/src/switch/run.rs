@@ -1,11 +1,12 @@
 //! The poll loop: one thread that moves all frames.
 //!
-//! A round asks the kernel which ports have frames, reads the clock once, and gives each of those ports a burst. When there has been nothing to
-//! do for `spin` it sleeps in that question until there is. Once a second it looks after what is slow: ports whose interface has gone
-//! are tried again, MTUs are read anew, addresses age.
+//! A round asks the kernel which ports have frames, reads the clock once, and gives each of those
+//! ports a burst. When there has been nothing to do for `spin` it sleeps in that question until
+//! there is. Once a second it looks after what is slow: ports whose interface has gone are tried
+//! again, MTUs are read anew, addresses age.
 //!
-//! Invariant: a request of another thread is answered within a round, or within a second if its wake-up is lost; nothing but the
-//! kernel's own work for a frame takes long.
+//! Invariant: a request of another thread is answered within a round, or within a second if its
+//! wake-up is lost; nothing but the kernel's own work for a frame takes long.
 
 use super::buffers::Buffers;
 use super::config::{Config, PortParams};
@@ -42,8 +43,8 @@ const HOUSEKEEPING: Time = Time::from_s(1);
 
 /// How long it sleeps at most while it takes nothing from anywhere.
 const STOPPED: Duration = Duration::from_micros(50);
-/// Frames for everybody that a round writes, about: a thousand ports that come up make millions, and
-/// requests wait for a round.
+/// Frames for everybody that a round writes, about: a thousand ports that come up make millions,
+/// and requests wait for a round.
 const FLOODED_MAX: usize = 4096;
 /// How long a switch that starts waits for what a former process still has.
 const GRACE: Duration = Duration::from_secs(2);
@@ -102,7 +103,12 @@ pub struct Done {
 
 impl Switch {
     /// Opens the ports of `config`; those that cannot be opened wait.
-    pub fn new(state: State, config: Config, requests: Receiver<Request>, wake: Arc<OwnedFd>) -> Switch {
+    pub fn new(
+        state: State,
+        config: Config,
+        requests: Receiver<Request>,
+        wake: Arc<OwnedFd>,
+    ) -> Switch {
         let (node, buffers) = (Node::default(), Buffers::new(config.switch.buffers as usize));
         let empty = Config { switch: config.switch.clone(), ..Config::default() };
         let uplink = Uplink::new(&empty);
@@ -131,7 +137,8 @@ impl Switch {
         switch
     }
 
-    /// A process that was killed has given up its lock, and may not have given up its interfaces yet.
+    /// A process that was killed has given up its lock, and may not have given up its interfaces
+    /// yet.
     fn wait_for_predecessor(&mut self) {
         let began = Instant::now();
         loop {
@@ -151,18 +158,26 @@ impl Switch {
         Time::from_ns(self.start.elapsed().as_nanos() as u64)
     }
 
-    /// Makes the ports those of `config`. One whose interface stays keeps it open, with its counters.
+    /// Makes the ports those of `config`. One whose interface stays keeps it open, with its
+    /// counters.
     fn change(&mut self, config: Config) -> Done {
         let same = |a: &PortParams, b: &PortParams| {
             (a.kind, a.device(), &a.namespace, &a.read, &a.write, &a.socket)
                 == (b.kind, b.device(), &b.namespace, &b.read, &b.write, &b.socket)
         };
-        let mut old: Vec<Option<(PortParams, Slot)>> =
-            std::mem::take(&mut self.config.ports).into_iter().zip(self.node.slots.drain(..)).map(Some).collect();
+        let mut old: Vec<Option<(PortParams, Slot)>> = std::mem::take(&mut self.config.ports)
+            .into_iter()
+            .zip(self.node.slots.drain(..))
+            .map(Some)
+            .collect();
         let kept: Vec<Option<(PortParams, Slot)>> = config
             .ports
             .iter()
-            .map(|new| old.iter_mut().find(|o| o.as_ref().is_some_and(|(p, _)| same(p, new))).and_then(Option::take))
+            .map(|new| {
+                old.iter_mut()
+                    .find(|o| o.as_ref().is_some_and(|(p, _)| same(p, new)))
+                    .and_then(Option::take)
+            })
             .collect();
         // What goes first: a new port may want the interface of an old one.
         for (params, slot) in old.into_iter().flatten() {
@@ -178,7 +193,8 @@ impl Switch {
                 Some((before, slot)) => (Some(before), slot),
                 None => (None, Slot::new("", None, 0)),
             };
-            (slot.name, slot.gso_least, slot.vlans) = (new.name.clone(), new.gso_least as u16, new.vlans());
+            (slot.name, slot.gso_least, slot.vlans) =
+                (new.name.clone(), new.gso_least as u16, new.vlans());
             if before.is_some_and(|before| before != *new) {
                 // Opened anew, for its new address or MTU: the interface is persistent. An
                 // application attaches again.
@@ -193,10 +209,14 @@ impl Switch {
             self.open(self.config.ports.len() - 1);
         }
         self.node.table = table::Table::default();
-        config.ports.iter().for_each(|port| self.node.table.add_port(port.addresses_max, &port.macs()));
+        config
+            .ports
+            .iter()
+            .for_each(|port| self.node.table.add_port(port.addresses_max, &port.macs()));
         let (own, new) = (&self.config, &config);
-        let uplink =
-            |config: &Config| (config.switch.clone(), config.edge.clone(), config.paths.clone(), config.peers.clone());
+        let uplink = |config: &Config| {
+            (config.switch.clone(), config.edge.clone(), config.paths.clone(), config.peers.clone())
+        };
         if uplink(own) != uplink(new) {
             let now = self.now();
             self.uplink.drain(now, &mut self.buffers, &mut self.node);
@@ -214,7 +234,8 @@ impl Switch {
 
     fn done(&self) -> Done {
         let waiting = self.config.ports.iter().zip(&self.waiting);
-        let waiting = waiting.filter_map(|(p, w)| w.as_ref().map(|reason| (p.name.clone(), reason.to_string())));
+        let waiting = waiting
+            .filter_map(|(p, w)| w.as_ref().map(|reason| (p.name.clone(), reason.to_string())));
         let waiting = waiting.chain(self.uplink.waiting());
         let open = self.node.slots.iter().filter(|s| s.port.is_some()).count();
         Done { open, waiting: waiting.collect(), notes: self.misfits() }
@@ -253,7 +274,8 @@ impl Switch {
         let mut now = self.now();
         let (mut looked, mut busy, mut worked) = (now, true, now);
         loop {
-            // Sleeping and being woken costs more than looking again, for a while; who else wants the core gets it meanwhile.
+            // Sleeping and being woken costs more than looking again, for a while; who else wants
+            // the core gets it meanwhile.
             let spins = now.saturating_sub(worked) < self.config.switch.spin;
             if !busy && spins {
                 std::thread::yield_now();
@@ -314,13 +336,20 @@ impl Switch {
             }
             // A request may have left fewer.
             if port < self.node.slots.len() {
-                busy |= self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
+                busy |=
+                    self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
             }
         }
         for &port in &ready.attached {
             if port < self.node.slots.len() {
                 let has_events = ready.attend.contains(&port);
-                busy |= self.node.serve_attached(now, port, has_events, &mut self.buffers, &mut self.uplink);
+                busy |= self.node.serve_attached(
+                    now,
+                    port,
+                    has_events,
+                    &mut self.buffers,
+                    &mut self.uplink,
+                );
             }
         }
         self.uplink.depart(now);
@@ -330,8 +359,8 @@ impl Switch {
         busy
     }
 
-    /// Makes senders wait whose flows should pause, or lets them go on: by buckets before taps, and by
-    /// gates.
+    /// Makes senders wait whose flows should pause, or lets them go on: by buckets before taps, and
+    /// by gates.
     fn shape(&mut self) {
         if self.config.ports.iter().all(|port| port.shape.is_none() && !port.gate) {
             return;
@@ -349,7 +378,8 @@ impl Switch {
         }
     }
 
-    /// How long there is nothing to do without a frame. `now` is a round old, so a wait may end a little late, and never early.
+    /// How long there is nothing to do without a frame. `now` is a round old, so a wait may end a
+    /// little late, and never early.
     fn patience(&mut self, now: Time) -> Duration {
         let uplink = &self.uplink;
         let [held, paths, probes] = [uplink.deadline(), uplink.paths_due(), uplink.tick_due()];
@@ -390,7 +420,8 @@ impl Switch {
             fds.push(PollFd::from_borrowed_fd(socket.fd(), PollFlags::IN));
         }
         self.sleeps += u64::from(!timeout.is_zero());
-        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        let timeout =
+            Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(Error::kernel("waiting for frames", e)),
@@ -412,13 +443,15 @@ impl Switch {
     /// Counts what the kernel has lost since this was done last.
     fn count_losses(&mut self) {
         let ports = self.node.slots.iter_mut().zip(&self.homes).zip(&self.config.ports);
-        self.losses.count(ports.map(|((slot, home), params)| (slot, *home, params.namespace.as_deref())));
+        self.losses
+            .count(ports.map(|((slot, home), params)| (slot, *home, params.namespace.as_deref())));
         self.uplink.count_losses();
     }
 
     /// Says what the kernel has lost, now and then.
     fn tell_losses(&mut self, now: Time) {
-        let ports = self.node.slots.iter().map(|slot| (format!("port {}", slot.name), &slot.counters));
+        let ports =
+            self.node.slots.iter().map(|slot| (format!("port {}", slot.name), &slot.counters));
         for (subject, counters) in ports.chain(self.uplink.path_counters()) {
             if let Some(lost) = self.rises.of(now, &subject, counters.lost_by_kernel()) {
                 log::warn!("{subject}: {lost} frames lost before the switch could read them");
@@ -433,7 +466,8 @@ impl Switch {
         self.uplink.housekeeping(now);
         self.fit();
         for index in 0..self.node.slots.len() {
-            // An open port keeps its namespace alive when that has lost its name, or another has it.
+            // An open port keeps its namespace alive when that has lost its name, or another has
+            // it.
             let moved = self.homes[index] != home(&self.config.ports[index]);
             if moved || self.node.slots[index].port.as_ref().is_some_and(|port| !port.is_there()) {
                 log::warn!("port {}: its interface is gone", self.config.ports[index].name);
@@ -444,7 +478,11 @@ impl Switch {
             if let Some(shared) = slot.shared() {
                 shared.housekeeping(now);
             }
-            let mtu = slot.port.as_ref().and_then(|port| port.device()).and_then(|device| device.mtu().ok());
+            let mtu = slot
+                .port
+                .as_ref()
+                .and_then(|port| port.device())
+                .and_then(|device| device.mtu().ok());
             slot.mtu = mtu.unwrap_or(slot.mtu);
         }
     }

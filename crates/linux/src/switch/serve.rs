@@ -1,11 +1,14 @@
 //! `millpond switch serve`: the process that moves frames, in the foreground.
 //!
-//! It runs what was applied last. If another process does, that one is told to end and this one takes its place; interfaces stay, and what was on its
-//! way is sent again by its senders. So it fits a service of systemd, whose restarts and upgrades lose no connection.
+//! It runs what was applied last. If another process does, that one is told to end and this one
+//! takes its place; interfaces stay, and what was on its way is sent again by its senders. So it
+//! fits a service of systemd, whose restarts and upgrades lose no connection.
 //!
-//! It begins as a change of the switch, under the same lock, which it holds until it answers: nobody changes or removes what is half open.
+//! It begins as a change of the switch, under the same lock, which it holds until it answers:
+//! nobody changes or removes what is half open.
 //!
-//! Invariant: one process a state folder; its end, however it comes, leaves interfaces and connections.
+//! Invariant: one process a state folder; its end, however it comes, leaves interfaces and
+//! connections.
 
 use super::apply;
 use super::config::Config;
@@ -18,8 +21,8 @@ use crate::metrics;
 use log::LevelFilter;
 use std::net::SocketAddr;
 
-/// Serves until it is told to stop, or killed. `config`: in the place of what was applied last. What
-/// happens is said on standard error, down to `level`.
+/// Serves until it is told to stop, or killed. `config`: in the place of what was applied last.
+/// What happens is said on standard error, down to `level`.
 pub fn serve(
     state: &State,
     config: Option<Config>,
@@ -50,16 +53,29 @@ pub fn serve(
             }
         }
     };
-    log::info!("process {}: {} ports, {} paths", std::process::id(), applied.ports.len(), applied.paths.len());
+    log::info!(
+        "process {}: {} ports, {} paths",
+        std::process::id(),
+        applied.ports.len(),
+        applied.paths.len()
+    );
     let (asking, requests, wake) = Asking::new()?;
     if let Some(address) = listen {
         let asking = asking.clone();
-        let page = move || asking.show().map(|reading| reading.prometheus()).map_err(|error| error.to_string());
-        metrics::serve(address, page).map_err(|e| Error::kernel(format!("listening on {address}"), e))?;
+        let page = move || {
+            asking.show().map(|reading| reading.prometheus()).map_err(|error| error.to_string())
+        };
+        metrics::serve(address, page)
+            .map_err(|e| Error::kernel(format!("listening on {address}"), e))?;
         log::info!("metrics at http://{address}/metrics");
     }
-    for peer in applied.peers().iter().map(|name| applied.peer(name)).filter(|peer| peer.key.is_none()) {
-        log::warn!("NOT AUTHENTICATED: paths to {} have no key, and are trusted as wires are", peer.name);
+    for peer in
+        applied.peers().iter().map(|name| applied.peer(name)).filter(|peer| peer.key.is_none())
+    {
+        log::warn!(
+            "NOT AUTHENTICATED: paths to {} have no key, and are trusted as wires are",
+            peer.name
+        );
     }
     let mut switch = Switch::new(state.clone(), applied, requests, wake);
     control::listen(state, asking)?;
@@ -87,7 +103,9 @@ mod tests {
         let state = State::scratch("serve");
         let lock = state.lock_changes().unwrap();
         let its = state.clone();
-        let serving = std::thread::spawn(move || serve(&its, Some(Config::default()), None, LevelFilter::Off));
+        let serving = std::thread::spawn(move || {
+            serve(&its, Some(Config::default()), None, LevelFilter::Off)
+        });
         std::thread::sleep(Duration::from_millis(200));
         assert!(!state.file("config.toml").exists() && state.process().is_none());
         // A removal, after which the folder is another.

@@ -99,7 +99,8 @@ const FORMER: [(&str, &str, &str); 4] = [
 
 /// Keys of the registries that a switch answers by itself: its poll loop takes what is there, and
 /// it has no controller.
-const OTHERS: [&str; 3] = ["load-balancing.controller-delay", "receive-offload.budget", "receive-offload.coalescing"];
+const OTHERS: [&str; 3] =
+    ["load-balancing.controller-delay", "receive-offload.budget", "receive-offload.coalescing"];
 
 /// A switch's edge.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,7 +130,11 @@ impl Edge {
             }
         }
         if matches!(edge.load_balancing.0, LoadBalancingParams::Plb(_)) {
-            r.wrong_at("load-balancing", "plb is for simulated hosts: a switch does not read acknowledgements", None);
+            r.wrong_at(
+                "load-balancing",
+                "plb is for simulated hosts: a switch does not read acknowledgements",
+                None,
+            );
         }
         for path in OTHERS.into_iter().filter(|path| r.has(path)).collect::<Vec<_>>() {
             r.wrong_at(path, "is for simulated hosts: a switch has nothing to set there", None);
@@ -157,13 +162,15 @@ impl Edge {
 
     /// As lines that are read back as the same.
     pub fn to_text(&self) -> String {
-        line("load-balancing", &self.load_balancing) + &line("receive-offload", &self.receive_offload)
+        line("load-balancing", &self.load_balancing)
+            + &line("receive-offload", &self.receive_offload)
     }
 
     /// What opens the next flowcell; without load balancing a flow keeps the path that it began
     /// with.
     pub fn rule(&self) -> Rule {
-        let one = Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: false };
+        let one =
+            Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: false };
         self.load_balancing.0.rule().unwrap_or(one)
     }
 }
@@ -190,7 +197,11 @@ mod tests {
     use millpond_core::edge::gro::{PrestoGroParams, StockGroParams};
 
     fn presto(threshold: Bytes, order: Order) -> Spreading {
-        Spreading(LoadBalancingParams::Presto(PrestoParams { threshold, order, ..Default::default() }))
+        Spreading(LoadBalancingParams::Presto(PrestoParams {
+            threshold,
+            order,
+            ..Default::default()
+        }))
     }
     fn presto_gro(change: impl FnOnce(&mut PrestoGroParams)) -> Offloading {
         let mut params = PrestoGroParams {
@@ -208,7 +219,9 @@ mod tests {
     fn former() -> [(&'static str, Edge); 4] {
         let presto_edge = Edge {
             load_balancing: presto(Bytes(32 << 10), Order::Shuffled),
-            receive_offload: presto_gro(|p| (p.min, p.flow_held_max) = (Time::from_us(500), Bytes(2 << 20))),
+            receive_offload: presto_gro(|p| {
+                (p.min, p.flow_held_max) = (Time::from_us(500), Bytes(2 << 20))
+            }),
         };
         let stock_gro = Offloading(OffloadParams::Stock(StockGroParams::default()));
         let soon = presto_gro(|p| (p.min, p.initial) = (Time::from_us(40), Time::from_us(40)));
@@ -219,7 +232,10 @@ mod tests {
                 include_str!("../../tests/state/switch-stock-gro.toml"),
                 Edge { receive_offload: stock_gro, ..Edge::default() },
             ),
-            (include_str!("../../tests/state/switch-soon.toml"), Edge { receive_offload: soon, ..Edge::default() }),
+            (
+                include_str!("../../tests/state/switch-soon.toml"),
+                Edge { receive_offload: soon, ..Edge::default() },
+            ),
         ]
     }
 
@@ -245,13 +261,19 @@ mod tests {
     fn keys_are_the_registries() {
         let read = |text: &str| Config::parse("a.toml", text).unwrap().edge;
         let gap = FlowletParams { gap: Time::from_us(100), ..Default::default() };
-        let edge = read("load-balancing = { kind = \"flowlet\", gap = \"100us\" }\nreceive-offload = \"none\"\n");
+        let edge = read(
+            "load-balancing = { kind = \"flowlet\", gap = \"100us\" }\nreceive-offload = \"none\"\n",
+        );
         assert_eq!(edge.load_balancing, Spreading(LoadBalancingParams::Flowlet(gap)));
         assert_eq!(edge.rule().opening, Opening::Gap(Time::from_us(100)));
         assert_eq!(edge.receive_offload.kind(), "none");
-        let edge = read("receive-offload = { alpha = 3, rules = \"literal\" }\n[[port]]\nname = \"a\"\n");
+        let edge =
+            read("receive-offload = { alpha = 3, rules = \"literal\" }\n[[port]]\nname = \"a\"\n");
         assert_eq!(edge.receive_offload, presto_gro(|p| (p.alpha, p.rules) = (3, Rules::Literal)));
-        assert_eq!(edge.to_text(), "receive-offload = { kind = \"presto-gro\", alpha = 3, rules = \"literal\" }\n");
+        assert_eq!(
+            edge.to_text(),
+            "receive-offload = { kind = \"presto-gro\", alpha = 3, rules = \"literal\" }\n"
+        );
     }
 
     #[test]
@@ -264,13 +286,28 @@ mod tests {
             "load-balancing = { treshold = 1 }\n",
             "a.toml:1:20: unknown key `treshold` in [load-balancing] (did you mean",
         );
-        has("load-balancing = { threshold = 0 }\n", "a.toml:1:32: `load-balancing.threshold`: expected 1B or more");
-        has("load-balancing = \"prestoo\"\n", "a.toml:1:18: there is no kind of load-balancing \"prestoo\" (did you");
+        has(
+            "load-balancing = { threshold = 0 }\n",
+            "a.toml:1:32: `load-balancing.threshold`: expected 1B or more",
+        );
+        has(
+            "load-balancing = \"prestoo\"\n",
+            "a.toml:1:18: there is no kind of load-balancing \"prestoo\" (did you",
+        );
         has("load-balancing = \"plb\"\n", "a.toml:1:18");
-        has("load-balancing = { kind = \"hedera\" }\n", "`load-balancing`: hedera is a scheduler of a whole network");
+        has(
+            "load-balancing = { kind = \"hedera\" }\n",
+            "`load-balancing`: hedera is a scheduler of a whole network",
+        );
         has("receive-offload = { kind = \"stock-gro\", min = \"1us\" }\n", "a.toml:1:41: `min`");
-        has("receive-offload = { budget = 8 }\n", "a.toml:1:30: `receive-offload.budget`: is for simulated hosts");
-        has("load-balancing = { controller-delay = \"1ms\" }\n", "a.toml:1:39: `load-balancing.controller-delay`");
+        has(
+            "receive-offload = { budget = 8 }\n",
+            "a.toml:1:30: `receive-offload.budget`: is for simulated hosts",
+        );
+        has(
+            "load-balancing = { controller-delay = \"1ms\" }\n",
+            "a.toml:1:39: `load-balancing.controller-delay`",
+        );
         has(
             "held-max = \"1MB\"\nreceive-offload = { min = \"1ms\" }\n",
             "a.toml:1:12: `held-max`: is the former name of receive-offload.flow-held-max (write flow-held-max",
@@ -287,7 +324,8 @@ mod tests {
         let edge = Config::parse("a.toml", "load-balancing = \"none\"\n").unwrap().edge;
         let rule = edge.rule();
         let mut cell = millpond_core::edge::flowcell::Flowcell::new(&rule, 7 << 32, 0);
-        let stamps: Vec<_> = (0..1000).map(|n| cell.stamp(Time::from_s(n), &rule, 64_000, &[0, 1, 2, 3])).collect();
+        let stamps: Vec<_> =
+            (0..1000).map(|n| cell.stamp(Time::from_s(n), &rule, 64_000, &[0, 1, 2, 3])).collect();
         assert!(stamps.iter().all(|stamp| *stamp == stamps[0]));
     }
 }

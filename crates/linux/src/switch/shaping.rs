@@ -1,9 +1,10 @@
 //! Senders behind a tap that are made to wait.
 //!
 //! A tap takes what its kernel sends and tells nobody when its queue is full. A queueing discipline
-//! before it can: what waits there is charged to the socket that has sent it, so that socket blocks.
-//! So a port with `shape` has a token bucket (tbf) before its tap, at that rate. While frames from
-//! the port wait because somebody has paused their flows, the bucket has next to no rate.
+//! before it can: what waits there is charged to the socket that has sent it, so that socket
+//! blocks. So a port with `shape` has a token bucket (tbf) before its tap, at that rate. While
+//! frames from the port wait because somebody has paused their flows, the bucket has next to no
+//! rate.
 //!
 //! The bucket is the device's: one paused flow slows all that are behind the tap. It is changed by
 //! `tc` on a thread of its own, which takes milliseconds; what comes meanwhile must find memory.
@@ -52,15 +53,23 @@ pub fn bucket(rate: Rate, mtu: usize, is_slow: bool) -> Vec<String> {
         true => (TRICKLE, mtu as u64 + 100),
         false => (rate, (rate.bps() / 8 / 1000).max(BURST_LEAST)),
     };
-    let words =
-        ["tbf", "rate", &format!("{}bit", rate.bps()), "burst", &burst.to_string(), "limit", &LIMIT.to_string()];
+    let words = [
+        "tbf",
+        "rate",
+        &format!("{}bit", rate.bps()),
+        "burst",
+        &burst.to_string(),
+        "limit",
+        &LIMIT.to_string(),
+    ];
     words.map(str::to_string).to_vec()
 }
 
 /// Sets buckets, the latest order of each device.
 fn work(orders: &std::sync::mpsc::Receiver<(Device, Order)>) {
     while let Ok(first) = orders.recv() {
-        let latest: BTreeMap<Device, Order> = std::iter::once(first).chain(orders.try_iter()).collect();
+        let latest: BTreeMap<Device, Order> =
+            std::iter::once(first).chain(orders.try_iter()).collect();
         for ((namespace, device), order) in latest {
             let words = bucket(order.rate, order.mtu, order.is_slow);
             if let Err(error) = ports::shape(namespace.as_deref(), "change", &device, &words) {
@@ -71,8 +80,14 @@ fn work(orders: &std::sync::mpsc::Receiver<(Device, Order)>) {
 }
 
 impl Shaper {
-    /// `slowed` are the ports whose senders are to wait; all others that have a bucket have its rate.
-    pub fn set(&mut self, ports: &[PortParams], mtu: impl Fn(usize) -> usize, slowed: &BTreeSet<u16>) {
+    /// `slowed` are the ports whose senders are to wait; all others that have a bucket have its
+    /// rate.
+    pub fn set(
+        &mut self,
+        ports: &[PortParams],
+        mtu: impl Fn(usize) -> usize,
+        slowed: &BTreeSet<u16>,
+    ) {
         for (index, params) in ports.iter().enumerate() {
             let Some(rate) = params.shape else { continue };
             let is_slow = slowed.contains(&(index as u16));
@@ -95,7 +110,8 @@ impl Shaper {
     }
     /// Whether a port's senders are made to wait.
     pub fn is_slow(&self, params: &PortParams) -> bool {
-        !self.slow.is_empty() && self.slow.contains(&(params.namespace.clone(), params.device().to_string()))
+        !self.slow.is_empty()
+            && self.slow.contains(&(params.namespace.clone(), params.device().to_string()))
     }
 }
 

@@ -186,7 +186,8 @@ pub fn read(state: &State) -> Result<Reading, Error> {
 
 /// Asks it who is behind which port or peer.
 pub fn read_addresses(state: &State) -> Result<Vec<AddressReading>, Error> {
-    control::ask(state, "addresses", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
+    control::ask(state, "addresses", "")?
+        .ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
 }
 
 /// Asks it which flows go to peers.
@@ -207,7 +208,8 @@ pub fn address_table(addresses: &[AddressReading]) -> String {
             (None, peer) => format!("peer {}", peer.as_deref().unwrap_or("?")),
         };
         let silent = it.silent_s.map_or("named".to_string(), |s| format!("{s:.1}"));
-        let _ = writeln!(out, "{:>5} {:<17} {behind:<20} {silent:>9}", vlan_text(it.vlan), it.address);
+        let _ =
+            writeln!(out, "{:>5} {:<17} {behind:<20} {silent:>9}", vlan_text(it.vlan), it.address);
     }
     out
 }
@@ -245,7 +247,12 @@ fn shared_lines(out: &mut String, shared: &shared::Reading) {
     let _ = writeln!(
         out,
         "  {} frames wait, {} of {} bytes (at most {}); {} pauses, {} resumes",
-        shared.waiting_frames, shared.waiting_bytes, shared.memory, shared.peak_bytes, shared.pauses, shared.resumes
+        shared.waiting_frames,
+        shared.waiting_bytes,
+        shared.memory,
+        shared.peak_bytes,
+        shared.pauses,
+        shared.resumes
     );
 }
 
@@ -281,7 +288,12 @@ fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
     let _ = writeln!(
         out,
         "  {} flows of applications paused; {} frames wait, {} bytes (at most {}), {} lost, {} failed",
-        overlay.paused, overlay.waiting_frames, overlay.waiting_bytes, overlay.peak_bytes, overlay.lost, overlay.failed
+        overlay.paused,
+        overlay.waiting_frames,
+        overlay.waiting_bytes,
+        overlay.peak_bytes,
+        overlay.lost,
+        overlay.failed
     );
     let refused = [
         ("forged", overlay.forged),
@@ -304,13 +316,26 @@ impl Reading {
         let _ = writeln!(
             out,
             "{:<14} {:<10} {:<15} {:>6} {:>5} {:>12} {:>12} {:>10} {:>10} {:>9}",
-            "port", "kind", "device", "mtu", "vlan", "in frames", "out frames", "in Gb/s", "out Gb/s", "dropped"
+            "port",
+            "kind",
+            "device",
+            "mtu",
+            "vlan",
+            "in frames",
+            "out frames",
+            "in Gb/s",
+            "out Gb/s",
+            "dropped"
         );
         for port in &self.ports {
-            let old = before.filter(|b| b.pid == self.pid).and_then(|b| b.ports.iter().find(|p| p.name == port.name));
+            let old = before
+                .filter(|b| b.pid == self.pid)
+                .and_then(|b| b.ports.iter().find(|p| p.name == port.name));
             let seconds = before.map_or(0.0, |b| self.uptime_s - b.uptime_s);
             let rate = |now: u64, then: Option<u64>| match then {
-                Some(then) if seconds > 0.0 => format!("{:.3}", now.saturating_sub(then) as f64 * 8e-9 / seconds),
+                Some(then) if seconds > 0.0 => {
+                    format!("{:.3}", now.saturating_sub(then) as f64 * 8e-9 / seconds)
+                }
                 _ => "-".to_string(),
             };
             let c = &port.counters;
@@ -396,13 +421,18 @@ impl Reading {
                 let _ = writeln!(out, "  waits: {reason}");
             }
             if health.is_narrow {
-                let _ = writeln!(out, "  carries frames of {} bytes at most, and a port has longer ones", health.size);
+                let _ = writeln!(
+                    out,
+                    "  carries frames of {} bytes at most, and a port has longer ones",
+                    health.size
+                );
             }
             for (reason, count) in &c.dropped {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
             }
         }
-        let mut open: Vec<&str> = self.paths.iter().filter(|p| !p.health.is_sealed).map(|p| &p.peer[..]).collect();
+        let mut open: Vec<&str> =
+            self.paths.iter().filter(|p| !p.health.is_sealed).map(|p| &p.peer[..]).collect();
         open.dedup();
         for peer in open {
             let _ = writeln!(
@@ -448,7 +478,12 @@ mod tests {
             trunk: vec![10, 20],
             slowed: true,
             shared: Some(shared::Reading { pid: Some(9), told: 2, ..shared::Reading::default() }),
-            guest: Some(vhost::Reading { pid: Some(7), is_up: true, waiting_frames: 3, ..vhost::Reading::default() }),
+            guest: Some(vhost::Reading {
+                pid: Some(7),
+                is_up: true,
+                waiting_frames: 3,
+                ..vhost::Reading::default()
+            }),
             counters,
         };
         let (ports, schema) = (vec![port], 1);
@@ -458,7 +493,12 @@ mod tests {
             local: "l".into(),
             remote: "r".into(),
             reason: None,
-            health: Health { state: "dead".into(), delay_us: Some(51.25), is_sealed: true, ..Health::default() },
+            health: Health {
+                state: "dead".into(),
+                delay_us: Some(51.25),
+                is_sealed: true,
+                ..Health::default()
+            },
             counters: counters::Reading::default(),
         };
         let (paths, edge) = (vec![path], EdgeReading::default());
@@ -470,7 +510,11 @@ mod tests {
             paths,
             peers: vec![PeerReading {
                 name: "p".into(),
-                overlay: Some(overlay::Reading { speaks: true, forged: 3, ..overlay::Reading::default() }),
+                overlay: Some(overlay::Reading {
+                    speaks: true,
+                    forged: 3,
+                    ..overlay::Reading::default()
+                }),
             }],
             edge,
             addresses: 4,
@@ -480,20 +524,32 @@ mod tests {
             bursts: 9,
             sleeps: 8,
         };
-        let back: Reading = serde_json::from_str(&serde_json::to_string(&reading).unwrap()).unwrap();
+        let back: Reading =
+            serde_json::from_str(&serde_json::to_string(&reading).unwrap()).unwrap();
         assert_eq!(back.ports[0].counters, reading.ports[0].counters);
         let table = reading.table(None);
         assert!(
-            table.contains("dropped, runt: 2") && table.contains("l                     dead            51"),
+            table.contains("dropped, runt: 2")
+                && table.contains("l                     dead            51"),
             "{table}"
         );
         assert!(!table.contains("NOT AUTHENTICATED"));
-        assert!(table.contains(" trunk ") && back.table(None).contains("  a trunk of VLAN 10, 20\n"), "{table}");
+        assert!(
+            table.contains(" trunk ") && back.table(None).contains("  a trunk of VLAN 10, 20\n"),
+            "{table}"
+        );
         assert!(back.table(None).contains("application 9; 0 flows to it, 2 of them paused"));
-        assert!(table.contains("without effect, forged: 3") && !table.contains("replayed"), "{table}");
+        assert!(
+            table.contains("without effect, forged: 3") && !table.contains("replayed"),
+            "{table}"
+        );
         let metrics = reading.prometheus();
         let refused = "millpond_switch_overlay_refused_total{peer=\"p\",cause=\"forged\"} 3\n";
         assert!(metrics.contains(refused), "{metrics}");
-        assert!(metrics.contains("millpond_switch_dropped_frames_total{port=\"a\",reason=\"runt\"} 2\n"), "{metrics}");
+        assert!(
+            metrics
+                .contains("millpond_switch_dropped_frames_total{port=\"a\",reason=\"runt\"} 2\n"),
+            "{metrics}"
+        );
     }
 }

@@ -18,8 +18,8 @@ use crate::port::{Port, Refusal};
 use millpond_core::{Packet, Time};
 use std::io::IoSlice;
 
-/// The least payload of a super-segment's packets, unless a port's configuration says otherwise; who
-/// has a longer header than payload sends nothing in earnest.
+/// The least payload of a super-segment's packets, unless a port's configuration says otherwise;
+/// who has a longer header than payload sends nothing in earnest.
 pub const GSO_LEAST: u16 = 256;
 
 /// One port and what is known of it.
@@ -74,18 +74,32 @@ impl Slot {
     /// A port, or the place of one, that has done nothing yet.
     pub fn new(name: impl Into<String>, port: Option<Port>, mtu: usize) -> Slot {
         let (vlans, counters, queue) = (Vlans::default(), Counters::default(), Egress::default());
-        Slot { name: name.into(), port, mtu, gso_least: GSO_LEAST, vlans, counters, mirror: None, queue }
+        Slot {
+            name: name.into(),
+            port,
+            mtu,
+            gso_least: GSO_LEAST,
+            vlans,
+            counters,
+            mirror: None,
+            queue,
+        }
     }
 
-    /// Bytes of the Ethernet header that its frames have in the switch. Where a port carries all VLANs
-    /// the tags are those of who is behind it, and come on top.
+    /// Bytes of the Ethernet header that its frames have in the switch. Where a port carries all
+    /// VLANs the tags are those of who is behind it, and come on top.
     pub fn ethernet(&self) -> usize {
         ETHERNET + self.vlans.tag()
     }
 
     /// Takes charge of a frame, or says why not. Only an application's frame can be held.
     #[inline]
-    pub fn deliver(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+    pub fn deliver(
+        &mut self,
+        now: Time,
+        frame: &Outgoing<'_>,
+        flat: &mut Vec<u8>,
+    ) -> Result<Fate, Drop> {
         if !self.vlans.carries(frame.view.vlan) {
             return Err(Drop::ForeignVlan);
         }
@@ -113,7 +127,12 @@ impl Slot {
     }
 
     /// The same with a frame that the device takes as it is.
-    pub(super) fn put_one(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+    pub(super) fn put_one(
+        &mut self,
+        now: Time,
+        frame: &Outgoing<'_>,
+        flat: &mut Vec<u8>,
+    ) -> Result<Fate, Drop> {
         if !self.queue.is_idle(now) {
             self.enqueue(now, frame)?;
             self.drain(now, flat);
@@ -134,7 +153,10 @@ impl Slot {
         }
         self.fits(frame)?;
         let size = u16::try_from(frame.length).unwrap_or(u16::MAX);
-        let class = frame.pieces.first().map_or(Default::default(), |header| metadata::class(header, &frame.view));
+        let class = frame
+            .pieces
+            .first()
+            .map_or(Default::default(), |header| metadata::class(header, &frame.view));
         let packet = Packet { size, class, ..Packet::default() };
         if let Err(reason) = self.queue.offer(now, packet, || Waiting::of(frame)) {
             self.counters.discard(reason);
@@ -147,7 +169,10 @@ impl Slot {
         while let Some(waiting) = self.queue.next(now) {
             let pieces = [IoSlice::new(&waiting.bytes)];
             let (view, offload, length) = (waiting.view, waiting.offload, waiting.bytes.len());
-            match self.write(&Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Elsewhere }, flat) {
+            match self.write(
+                &Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Elsewhere },
+                flat,
+            ) {
                 Ok(()) => {}
                 Err(Drop::PortFull) => return self.queue.refuse_for(now, waiting, self.patience()),
                 Err(Drop::NoGuest) => self.counters.drop(Drop::LossGuestExit),
@@ -228,7 +253,8 @@ pub(super) fn whole(
         offload.fill(flat).map_err(|_| Drop::BadOffload)?;
         return send(&offload, &[IoSlice::new(flat)]);
     };
-    let mut segmenter = Segmenter::new(flat, *layers, frame.offload.gso_size.into(), Checksums::Full);
+    let mut segmenter =
+        Segmenter::new(flat, *layers, frame.offload.gso_size.into(), Checksums::Full);
     let mut header = Header::default();
     while let Some(payload) = segmenter.next(&mut header) {
         send(&Offload::default(), &[IoSlice::new(header.bytes()), IoSlice::new(&flat[payload])])?;

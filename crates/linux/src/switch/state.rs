@@ -9,8 +9,10 @@
 //! | `control.sock` | where the process is asked |
 //! | `log` | what a process that `apply` started has said |
 //!
-//! Invariant: an interface is in `taps` before it is made and until it is gone, so whatever is killed, `remove --all` finds it. Files are replaced
-//! whole, but for `taps`, which lines are added to. The folder is removed by whoever holds `apply.lock`, which goes last; a lock of a folder that is gone is nobody's.
+//! Invariant: an interface is in `taps` before it is made and until it is gone, so whatever is
+//! killed, `remove --all` finds it. Files are replaced whole, but for `taps`, which lines are added
+//! to. The folder is removed by whoever holds `apply.lock`, which goes last; a lock of a folder
+//! that is gone is nobody's.
 
 use super::Error;
 use crate::frame::Mac;
@@ -63,7 +65,8 @@ impl Record {
         let namespace = (!namespace.is_empty()).then(|| namespace.to_string());
         let mut next = || fields.next().unwrap_or("");
         let address = next().parse().ok();
-        let home = next().split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        let home =
+            next().split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         Some(Record { made: Made { namespace, device }, address, home, index: next().parse().ok() })
     }
 }
@@ -105,7 +108,8 @@ impl State {
     fn lock(&self, name: &str) -> Result<Option<File>, Error> {
         use std::os::unix::fs::MetadataExt;
         let path = self.file(name);
-        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let open =
+            || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let file = match self.make(true).and_then(|()| open()) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -134,7 +138,8 @@ impl State {
         }
     }
 
-    /// Becomes the process that moves frames; `None`: another is. The kernel frees the lock when the process ends, however.
+    /// Becomes the process that moves frames; `None`: another is. The kernel frees the lock when
+    /// the process ends, however.
     pub fn lock_frames(&self) -> Result<Option<File>, Error> {
         let Some(mut file) = self.lock("lock")? else { return Ok(None) };
         let number = format!("{}\n", std::process::id());
@@ -159,10 +164,13 @@ impl State {
     pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         self.create()?;
         let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
-        fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(|e| Error::file(&path, e))
+        fs::write(&new, text)
+            .and_then(|()| fs::rename(&new, &path))
+            .map_err(|e| Error::file(&path, e))
     }
 
-    /// The interfaces that were made and are not known to be gone. What was noted of one last counts.
+    /// The interfaces that were made and are not known to be gone. What was noted of one last
+    /// counts.
     pub fn records(&self) -> Result<Vec<Record>, Error> {
         let path = self.file("taps");
         let text = match fs::read_to_string(&path) {
@@ -187,7 +195,8 @@ impl State {
         self.create()?;
         let path = self.file("taps");
         let file = OpenOptions::new().append(true).create(true).open(&path);
-        file.and_then(|mut file| file.write_all(record.to_line().as_bytes())).map_err(|e| Error::file(&path, e))
+        file.and_then(|mut file| file.write_all(record.to_line().as_bytes()))
+            .map_err(|e| Error::file(&path, e))
     }
     fn write_records(&self, records: &[Record]) -> Result<(), Error> {
         self.write("taps", &records.iter().map(Record::to_line).collect::<String>())
@@ -212,7 +221,12 @@ impl State {
         index: i32,
     ) -> Result<(), Error> {
         let Some(before) = self.record(made)? else { return Ok(()) };
-        let now = Record { made: made.clone(), address: address.or(before.address), home, index: Some(index) };
+        let now = Record {
+            made: made.clone(),
+            address: address.or(before.address),
+            home,
+            index: Some(index),
+        };
         if before == now { Ok(()) } else { self.add_record(&now) }
     }
     /// Notes that these are gone.
@@ -223,8 +237,16 @@ impl State {
     }
     /// Removes the folder with what it holds; not a file that is not the switch's.
     pub fn erase(&self) -> Result<(), Error> {
-        for name in ["config.toml", "taps", "lock", "control.sock", "log", "config.toml.new", "taps.new", "apply.lock"]
-        {
+        for name in [
+            "config.toml",
+            "taps",
+            "lock",
+            "control.sock",
+            "log",
+            "config.toml.new",
+            "taps.new",
+            "apply.lock",
+        ] {
             let _ = fs::remove_file(self.file(name));
         }
         match fs::remove_dir(&self.folder) {
@@ -263,13 +285,16 @@ mod tests {
         assert_eq!(state.process(), Some(std::process::id()));
         drop(lock);
         assert_eq!(state.process(), None);
-        let [a, b] = [Some("x".to_string()), None].map(|namespace| Made { namespace, device: "tap0".into() });
+        let [a, b] = [Some("x".to_string()), None]
+            .map(|namespace| Made { namespace, device: "tap0".into() });
         [&a, &b, &a].iter().for_each(|m| state.note(m, Some((4, 99))).unwrap());
-        let made = || state.records().unwrap().into_iter().map(|record| record.made).collect::<Vec<_>>();
+        let made =
+            || state.records().unwrap().into_iter().map(|record| record.made).collect::<Vec<_>>();
         assert_eq!(made(), [a.clone(), b.clone()]);
         let mac = Mac([2, 0, 0xab, 0, 0, 1]);
         state.note_made(&a, Some(mac), Some((4, 99)), 7).unwrap();
-        let known = Record { made: a.clone(), address: Some(mac), home: Some((4, 99)), index: Some(7) };
+        let known =
+            Record { made: a.clone(), address: Some(mac), home: Some((4, 99)), index: Some(7) };
         assert_eq!(state.record(&a).unwrap(), Some(known.clone()));
         // It is to be made anew: its address stays.
         state.note(&a, Some((4, 100))).unwrap();

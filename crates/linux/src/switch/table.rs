@@ -1,5 +1,5 @@
-//! Which address is behind which port: learned from the frames' sources, as a bridge does (IEEE 802.1Q §8.7).
-//! An address in one VLAN has nothing to do with the same one in another.
+//! Which address is behind which port: learned from the frames' sources, as a bridge does (IEEE
+//! 802.1Q §8.7). An address in one VLAN has nothing to do with the same one in another.
 //!
 //! Ports are tenants, who may forge any source. An address that was heard of within [`HOLD`] stays
 //! where it is, so nobody takes over the connections of one that is alive; one that moves has been
@@ -7,8 +7,8 @@
 //! ones alone, which then are nowhere else, in no VLAN.
 //!
 //! Invariant: never more than [`ADDRESSES_MAX`] entries, nor more of a port than its bound, so a
-//! flood of forged sources costs neither memory nor time, and takes no other port's room: what is not
-//! learned is flooded.
+//! flood of forged sources costs neither memory nor time, and takes no other port's room: what is
+//! not learned is flooded.
 
 use crate::frame::{Mac, View};
 use millpond_core::Time;
@@ -134,7 +134,11 @@ impl Table {
     /// The port that this one is named for, if it is.
     #[inline]
     fn named(&self, mac: Mac) -> Option<Place> {
-        if self.named.is_empty() { None } else { self.named.get(&mac.number()).copied().map(Place::Port) }
+        if self.named.is_empty() {
+            None
+        } else {
+            self.named.get(&mac.number()).copied().map(Place::Port)
+        }
     }
 
     /// Notes that an address was seen at `place`, if it may be there.
@@ -213,11 +217,15 @@ impl Table {
     pub fn forget(&mut self, place: Place) {
         self.remove(|entry| entry.place == place);
     }
-    /// Every address: where it is, and when it was heard of last, unless the configuration names it. In
-    /// no order.
+    /// Every address: where it is, and when it was heard of last, unless the configuration names
+    /// it. In no order.
     pub fn entries(&self) -> impl Iterator<Item = (Address, Place, Option<Time>)> + '_ {
-        let learned = |(number, entry): (&u64, &Entry)| (Address::of_number(*number), entry.place, Some(entry.seen));
-        let named = |(number, port): (&u64, &usize)| (Address::of_number(*number), Place::Port(*port), None);
+        let learned = |(number, entry): (&u64, &Entry)| {
+            (Address::of_number(*number), entry.place, Some(entry.seen))
+        };
+        let named = |(number, port): (&u64, &usize)| {
+            (Address::of_number(*number), Place::Port(*port), None)
+        };
         self.named.iter().map(named).chain(self.entries.iter().map(learned))
     }
     /// How many addresses are known.
@@ -271,7 +279,11 @@ mod tests {
         let later = AGE + AGE;
         table.age(later);
         table.forget(Place::Port(0));
-        assert_eq!(table.find(own), Some(Place::Port(0)), "before it has sent anything, and for ever");
+        assert_eq!(
+            table.find(own),
+            Some(Place::Port(0)),
+            "before it has sent anything, and for ever"
+        );
         assert_eq!(table.learn(later, own, Place::Port(0)), Ok(()));
         assert_eq!(table.learn(later, other, Place::Port(0)), Err(Foreign));
         assert_eq!(table.learn(later, own, Place::Port(1)), Err(Foreign));
@@ -291,11 +303,15 @@ mod tests {
         table.add_port(2, &[]);
         let mac = Mac([2, 0, 0, 0, 0, 1]);
         let at = [None, Some(1), Some(4094)].map(|vlan| Address { mac, vlan });
-        for (address, place) in at.into_iter().zip([Place::Port(0), Place::Port(1), Place::Peer(0)]) {
+        for (address, place) in at.into_iter().zip([Place::Port(0), Place::Port(1), Place::Peer(0)])
+        {
             assert_eq!(table.find(address), None);
             table.learn(Time::ZERO, address, place).unwrap();
         }
-        assert_eq!(at.map(|address| table.find(address)), [Place::Port(0), Place::Port(1), Place::Peer(0)].map(Some));
+        assert_eq!(
+            at.map(|address| table.find(address)),
+            [Place::Port(0), Place::Port(1), Place::Peer(0)].map(Some)
+        );
         let mut all: Vec<Address> = table.entries().map(|(address, ..)| address).collect();
         all.sort();
         assert_eq!(all, at);

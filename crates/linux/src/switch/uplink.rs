@@ -70,7 +70,12 @@ impl Uplink {
     }
 
     /// The same with the edge's parameters as the core has them.
-    pub(super) fn with(config: &Config, rule: Rule, offload: &OffloadParams, burst: usize) -> Uplink {
+    pub(super) fn with(
+        config: &Config,
+        rule: Rule,
+        offload: &OffloadParams,
+        burst: usize,
+    ) -> Uplink {
         let names = config.peers();
         let mut paths = Vec::new();
         let mut labels = vec![Vec::new(); names.len()];
@@ -80,12 +85,16 @@ impl Uplink {
             labels[peer].push((label, u64::from(params.weight)));
             paths.push(Path::new(params.clone(), peer, label));
         }
-        let peers = names.iter().zip(&labels).map(|(name, labels)| Peer::new(name, &config.peer(name), labels.len()));
+        let peers = names
+            .iter()
+            .zip(&labels)
+            .map(|(name, labels)| Peer::new(name, &config.peer(name), labels.len()));
         let paths = Paths { paths, peers: peers.collect() };
         let labels = labels.iter().map(|weights| weighted(weights)).collect();
         let homes = paths.peers.iter().any(|peer| peer.overlay().is_some()).then(Homes::default);
         let (edge, told) = (Edge::new(rule, labels, offload), Vec::new());
-        let mut uplink = Uplink { paths, edge, homes, told, drained: Time::ZERO, burst, evicted: Time::ZERO };
+        let mut uplink =
+            Uplink { paths, edge, homes, told, drained: Time::ZERO, burst, evicted: Time::ZERO };
         uplink.open();
         uplink
     }
@@ -93,7 +102,8 @@ impl Uplink {
     /// Opens the paths that are not open.
     pub fn open(&mut self) {
         for path in &mut self.paths.paths {
-            // An open socket keeps its namespace alive when that has lost its name, or another has it.
+            // An open socket keeps its namespace alive when that has lost its name, or another has
+            // it.
             let home = path.params.namespace.as_deref().and_then(namespace::identity);
             if path.socket.is_some() && path.home == home {
                 continue;
@@ -113,9 +123,14 @@ impl Uplink {
     /// Why paths are not there.
     pub fn waiting(&self) -> impl Iterator<Item = (String, String)> {
         let Paths { paths, peers, .. } = &self.paths;
-        let of_path =
-            |p: &Path| Some((format!("{} to {}", p.params.local, p.params.remote), p.waiting.as_ref()?.to_string()));
-        let of_peer = |peer: &Peer| Some((format!("the key of {}", peer.name), peer.blocked()?.to_string()));
+        let of_path = |p: &Path| {
+            Some((
+                format!("{} to {}", p.params.local, p.params.remote),
+                p.waiting.as_ref()?.to_string(),
+            ))
+        };
+        let of_peer =
+            |peer: &Peer| Some((format!("the key of {}", peer.name), peer.blocked()?.to_string()));
         paths.iter().filter_map(of_path).chain(peers.iter().filter_map(of_peer))
     }
     /// Whether another process has the address of a path.
@@ -132,7 +147,8 @@ impl Uplink {
         let Uplink { paths: Paths { paths, peers, .. }, edge, homes, burst, .. } = self;
         let Some(path) = paths.get_mut(path) else { return false };
         let peer = &mut peers[path.peer];
-        let owns = |address| homes.as_ref().is_none_or(|homes| homes.is_of(address, path.peer as u16));
+        let owns =
+            |address| homes.as_ref().is_none_or(|homes| homes.is_of(address, path.peer as u16));
         for _ in 0..*burst {
             let Some(socket) = &path.socket else { return false };
             let Some(buffer) = buffers.take() else {
@@ -146,7 +162,13 @@ impl Uplink {
                     let end = (start + size).min(bytes);
                     path.counters.received += 1;
                     path.counters.received_bytes += (end - start) as u64;
-                    match take(now, peer, path.label, &mut buffers.bytes_mut(buffer)[start..end], owns) {
+                    match take(
+                        now,
+                        peer,
+                        path.label,
+                        &mut buffers.bytes_mut(buffer)[start..end],
+                        owns,
+                    ) {
                         Ok(None) => {}
                         Ok(Some((stamp, frame))) => {
                             let range = start + frame.start..start + frame.end;
@@ -186,12 +208,16 @@ impl Uplink {
         }
         self.told = told;
         for peer in 0..self.paths.peers.len() {
-            let Some(talk) = self.paths.peers[peer].talk().filter(|talk| talk.deadline().is_some_and(|due| due <= now))
+            let Some(talk) = self.paths.peers[peer]
+                .talk()
+                .filter(|talk| talk.deadline().is_some_and(|due| due <= now))
             else {
                 continue;
             };
             talk.expire(now);
-            while let Some(datagram) = self.paths.peers[peer].talk().and_then(|talk| talk.transmit(now)) {
+            while let Some(datagram) =
+                self.paths.peers[peer].talk().and_then(|talk| talk.transmit(now))
+            {
                 self.paths.say(now, peer, &datagram);
             }
         }
@@ -205,7 +231,8 @@ impl Uplink {
         for (peer, answer) in node.take_answers() {
             let (Some(view), Some(buffer)) = (parse(&answer), buffers.take()) else { continue };
             buffers.bytes_mut(buffer)[..answer.len()].copy_from_slice(&answer);
-            let mut frame = Frame { buffer, start: 0, length: answer.len(), offload: Offload::default() };
+            let mut frame =
+                Frame { buffer, start: 0, length: answer.len(), offload: Offload::default() };
             if let Err(reason) = self.send(now, buffers, &mut frame, &view, peer) {
                 self.edge.counters.drop(reason);
             }
@@ -220,7 +247,9 @@ impl Uplink {
                 if count == HELD_BURST || buffers.is_exhausted() {
                     return true;
                 }
-                let Some(waiting) = paths.peers[peer].talk().and_then(|talk| talk.next(now)) else { break };
+                let Some(waiting) = paths.peers[peer].talk().and_then(|talk| talk.next(now)) else {
+                    break;
+                };
                 let Some(buffer) = buffers.take() else { break };
                 let (length, offload) = (waiting.bytes.len(), waiting.offload);
                 buffers.bytes_mut(buffer)[..length].copy_from_slice(&waiting.bytes);
@@ -261,8 +290,9 @@ impl Uplink {
             .filter(|path| standing(path) == Standing::Used)
             .map(|path| (path.label, u64::from(path.params.weight)))
             .collect();
-        let told: Vec<String> =
-            of_peer().map(|path| format!("{} {}", path.params.local, standing(path).name())).collect();
+        let told: Vec<String> = of_peer()
+            .map(|path| format!("{} {}", path.params.local, standing(path).name()))
+            .collect();
         let level = if told.len() == weights.len() { log::Level::Info } else { log::Level::Warn };
         log::log!(level, "paths to {}: {}", peers[peer].name, told.join(", "));
         self.edge.set_labels(peer, weighted(&weights));
@@ -275,7 +305,8 @@ impl Uplink {
         }
         self.edge.flush(now, self.drained, buffers, node);
         if buffers.is_exhausted() {
-            // What is held has all buffers: what else has come cannot be looked at before some of it goes.
+            // What is held has all buffers: what else has come cannot be looked at before some of
+            // it goes.
             self.drained = now;
             self.edge.flush(now, now, buffers, node);
         }
@@ -286,14 +317,23 @@ impl Uplink {
     }
     /// Whether paths to a peer have room for a frame's packets. A SYN asks for no more than they
     /// carry.
-    fn fit(&self, buffers: &mut Buffers, frame: &Frame, view: &View, peer: usize) -> Result<(), Drop> {
-        let Some(most) = self.paths.peers.get(peer).and_then(Peer::frame_max) else { return Ok(()) };
+    fn fit(
+        &self,
+        buffers: &mut Buffers,
+        frame: &Frame,
+        view: &View,
+        peer: usize,
+    ) -> Result<(), Drop> {
+        let Some(most) = self.paths.peers.get(peer).and_then(Peer::frame_max) else {
+            return Ok(());
+        };
         if frame.offload.longest(view, frame.length) > most {
             return Err(Drop::Oversized);
         }
         if let Some(layers) = view.tcp() {
             let room = most.saturating_sub(view.ethernet + mss::headers(layers.version));
-            let bytes = &mut buffers.bytes_mut(frame.buffer)[frame.start..frame.start + frame.length];
+            let bytes =
+                &mut buffers.bytes_mut(frame.buffer)[frame.start..frame.start + frame.length];
             let is_partial = frame.offload.partial && frame.offload.is_at(layers);
             mss::clamp(bytes, layers, room.min(u16::MAX.into()) as u16, is_partial);
         }
@@ -314,8 +354,8 @@ impl Uplink {
         edge.send(now, buffers, frame, view, peer, paths)
     }
 
-    /// The longest frame that all peers can be sent; by the kernel's word alone, or by what was found,
-    /// too. `None`: nothing is known to be too long.
+    /// The longest frame that all peers can be sent; by the kernel's word alone, or by what was
+    /// found, too. `None`: nothing is known to be too long.
     pub fn room(&self) -> [Option<usize>; 2] {
         let peers = || self.paths.peers.iter();
         [peers().filter_map(Peer::room).min(), peers().filter_map(Peer::frame_max).min()]
@@ -330,7 +370,12 @@ impl Uplink {
 
     /// Sends what waits for paths and is due.
     pub fn drain_paths(&mut self, now: Time) {
-        for path in self.paths.paths.iter_mut().filter(|path| path.queue.due().is_some_and(|due| due <= now)) {
+        for path in self
+            .paths
+            .paths
+            .iter_mut()
+            .filter(|path| path.queue.due().is_some_and(|due| due <= now))
+        {
             path.drain(now);
         }
     }
@@ -386,11 +431,18 @@ impl Uplink {
     }
     /// Adds the ports from which a flow should pause.
     pub fn slowed(&self, into: &mut BTreeSet<u16>) {
-        self.paths.peers.iter().filter_map(Peer::overlay).for_each(|talk| into.extend(talk.slowed()));
+        self.paths
+            .peers
+            .iter()
+            .filter_map(Peer::overlay)
+            .for_each(|talk| into.extend(talk.slowed()));
     }
     /// What each peer is told and has told, where it speaks the overlay.
     pub fn peers(&self) -> Vec<PeerReading> {
-        let reading = |peer: &Peer| PeerReading { name: peer.name.clone(), overlay: peer.overlay().map(Talk::reading) };
+        let reading = |peer: &Peer| PeerReading {
+            name: peer.name.clone(),
+            overlay: peer.overlay().map(Talk::reading),
+        };
         self.paths.peers.iter().map(reading).collect()
     }
     /// Counts what the kernel has lost of what came over paths.
@@ -415,7 +467,8 @@ impl Uplink {
     pub fn flow_counts(&self) -> [usize; 2] {
         [self.edge.flows(), self.edge.flows_received()]
     }
-    /// The flows that it sends over paths, those first that have sent last; [`FLOWS_SHOWN`] at most.
+    /// The flows that it sends over paths, those first that have sent last; [`FLOWS_SHOWN`] at
+    /// most.
     pub fn flows(&self, now: Time) -> Vec<FlowReading> {
         let peers = &self.paths.peers;
         let mut all: Vec<_> = self.edge.sent().collect();
@@ -423,7 +476,9 @@ impl Uplink {
         let reading = |sent: Sent| {
             let [source, destination] = sent.key.ends().map(|end| end.to_string());
             FlowReading {
-                peer: peers.get(usize::from(sent.key.peer())).map_or_else(String::new, |peer| peer.name.clone()),
+                peer: peers
+                    .get(usize::from(sent.key.peer()))
+                    .map_or_else(String::new, |peer| peer.name.clone()),
                 vlan: sent.key.vlan(),
                 source,
                 destination,
@@ -457,10 +512,14 @@ fn take(
     if wire::is_overlay(datagram) {
         peer.greet(now);
         // One that does not speak it hears nothing.
-        return peer.talk().map_or(Err(Drop::Stranger), |talk| talk.hear(now, datagram, owns)).map(|()| None);
+        return peer
+            .talk()
+            .map_or(Err(Drop::Stranger), |talk| talk.hear(now, datagram, owns))
+            .map(|()| None);
     }
     if peer.has_key() {
-        let opened = peer.session().map_or(Err(Refused::Stranger), |session| session.open(datagram));
+        let opened =
+            peer.session().map_or(Err(Refused::Stranger), |session| session.open(datagram));
         return opened.map(Some).map_err(|refused| match refused {
             // What is not sealed the peer has not made.
             Refused::Malformed | Refused::Stranger => Drop::Stranger,
@@ -474,7 +533,11 @@ fn take(
 impl Paths {
     /// Sends a probe, past what waits: it is to tell of the path and not of its queue.
     fn probe(&mut self, now: Time, peer: usize, label: u16, datagram: &[u8]) {
-        let Some(path) = self.paths.iter_mut().find(|path| path.peer == peer && path.label == label) else { return };
+        let Some(path) =
+            self.paths.iter_mut().find(|path| path.peer == peer && path.label == label)
+        else {
+            return;
+        };
         let Some(socket) = &path.socket else { return self.peers[peer].failed(now, label) };
         match socket.send_one(datagram) {
             Ok(()) | Err(Refusal::Full) => {}
@@ -485,12 +548,14 @@ impl Paths {
 
     /// Sends what the overlay says, past what waits, over the peer's working paths in turn.
     fn say(&mut self, now: Time, peer: usize, datagram: &[u8]) {
-        let is_used =
-            |peers: &[Peer], path: &Path| path.peer == peer && peers[peer].standing(path.label) == Standing::Used;
+        let is_used = |peers: &[Peer], path: &Path| {
+            path.peer == peer && peers[peer].standing(path.label) == Standing::Used
+        };
         let used = self.paths.iter().filter(|path| is_used(&self.peers, path)).count();
         let turn = self.peers[peer].talk().map_or(0, |talk| talk.turn(used));
         let path = self.paths.iter().filter(|path| is_used(&self.peers, path)).nth(turn);
-        if let Some((label, socket)) = path.and_then(|path| Some((path.label, path.socket.as_ref()?)))
+        if let Some((label, socket)) =
+            path.and_then(|path| Some((path.label, path.socket.as_ref()?)))
             && let Err(Refusal::Unreachable) = socket.send_one(datagram)
         {
             self.peers[peer].failed(now, label);

@@ -49,7 +49,8 @@ impl Field for VlanSet {
             let (Ok(first), Ok(last)) = (first.trim().parse(), last.trim().parse::<u16>()) else {
                 return wrong(format!("{text:?} is no VLAN: {FORM}"));
             };
-            if let Some(number) = [first, last].into_iter().find(|number| !NUMBERS.contains(number)) {
+            if let Some(number) = [first, last].into_iter().find(|number| !NUMBERS.contains(number))
+            {
                 return wrong(format!("{number} is no VLAN: {FORM}"));
             }
             if first > last {
@@ -103,7 +104,12 @@ impl Vlans {
 
     /// Makes a frame that has come what it is in the switch; its view then.
     #[inline]
-    pub fn admit(&self, view: View, frame: &mut Frame, buffers: &mut Buffers) -> Result<View, Drop> {
+    pub fn admit(
+        &self,
+        view: View,
+        frame: &mut Frame,
+        buffers: &mut Buffers,
+    ) -> Result<View, Drop> {
         match self {
             Vlans::All => Ok(view),
             Vlans::Trunk(_) if self.carries(view.vlan) => Ok(view),
@@ -115,7 +121,8 @@ impl Vlans {
 
 /// Puts a frame of an access port into its VLAN.
 fn tag(vlan: u16, frame: &mut Frame, buffers: &mut Buffers) -> Result<View, Drop> {
-    let room = &mut buffers.bytes_mut(frame.buffer)[frame.start - LENGTH..frame.start + frame.length];
+    let room =
+        &mut buffers.bytes_mut(frame.buffer)[frame.start - LENGTH..frame.start + frame.length];
     match vlan::tagging(&room[LENGTH..]) {
         Tagging::Untagged => {
             frame.offload = frame.offload.tagged().map_err(|_| Drop::BadOffload)?;
@@ -130,9 +137,13 @@ fn tag(vlan: u16, frame: &mut Frame, buffers: &mut Buffers) -> Result<View, Drop
 }
 
 /// Hands on a frame as an access port has it: without its tag, which is in its first piece.
-pub(super) fn untagged<T>(frame: &Outgoing<'_>, put: impl FnOnce(&Outgoing<'_>) -> Result<T, Drop>) -> Result<T, Drop> {
+pub(super) fn untagged<T>(
+    frame: &Outgoing<'_>,
+    put: impl FnOnce(&Outgoing<'_>) -> Result<T, Drop>,
+) -> Result<T, Drop> {
     let (first, rest) = frame.pieces.split_first().ok_or(Drop::Runt)?;
-    let around = vlan::around(first).filter(|_| rest.len() + 2 <= PIECES_MAX).ok_or(Drop::BadInner)?;
+    let around =
+        vlan::around(first).filter(|_| rest.len() + 2 <= PIECES_MAX).ok_or(Drop::BadInner)?;
     let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
     pieces[..2].copy_from_slice(&around.map(IoSlice::new));
     pieces[2..2 + rest.len()].copy_from_slice(rest);
@@ -151,7 +162,8 @@ mod tests {
     use super::*;
 
     fn set(texts: &[&str]) -> Result<VlanSet, String> {
-        VlanSet::from_value(&Value::List(texts.iter().map(|text| text.to_string()).collect())).map_err(|e| e.0)
+        VlanSet::from_value(&Value::List(texts.iter().map(|text| text.to_string()).collect()))
+            .map_err(|e| e.0)
     }
 
     #[test]
@@ -161,7 +173,10 @@ mod tests {
         assert_eq!(VlanSet::from_value(&trunk.to_value()), Ok(trunk.clone()));
         let ranges = set(&["30", "10-12", "13", "4000 - 4001"]).unwrap();
         assert_eq!(ranges.numbers(), [10, 11, 12, 13, 30, 4000, 4001]);
-        assert_eq!(ranges.to_value(), Value::List(["10-13", "30", "4000-4001"].map(String::from).to_vec()));
+        assert_eq!(
+            ranges.to_value(),
+            Value::List(["10-13", "30", "4000-4001"].map(String::from).to_vec())
+        );
         assert_eq!(VlanSet::from_value(&ranges.to_value()), Ok(ranges));
         for (wrong, said) in [
             (&["0"][..], "0 is no VLAN: those have numbers from 1 to 4094"),

@@ -7,11 +7,12 @@
 //! | `session` | frames that are sealed for one peer, and opened once |
 //!
 //! Without a key a tunnel is trusted as a wire is: who can forge a peer's address and port can send
-//! frames. With one, a datagram that the peer has not made, or that has come before, goes no further.
+//! frames. With one, a datagram that the peer has not made, or that has come before, goes no
+//! further.
 //!
 //! Two ends agree on a session by probes alone: each has drawn 16 random bytes when it started, and
-//! tells them in every probe. A key for each direction follows from the shared secret and both ends'
-//! bytes, so what was sealed for a process that has ended opens for no other.
+//! tells them in every probe. A key for each direction follows from the shared secret and both
+//! ends' bytes, so what was sealed for a process that has ended opens for no other.
 //!
 //! Frames are encrypted as well as authenticated (AES-128-GCM): with the library that is used, that
 //! costs a fifth of authenticating them alone.

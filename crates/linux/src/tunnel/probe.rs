@@ -118,7 +118,10 @@ impl Probe {
             (ns <= u64::MAX / 1000).then(|| Time::from_ns(ns)).ok_or(Wrong::Malformed)
         };
         let nonce_at = |at: usize| -> Nonce { std::array::from_fn(|i| head[at + i]) };
-        if !is_probe(datagram) || usize::from(u16_at(6)) != datagram.len() || head[74..TAG] != [0; 6] {
+        if !is_probe(datagram)
+            || usize::from(u16_at(6)) != datagram.len()
+            || head[74..TAG] != [0; 6]
+        {
             return Err(Wrong::Malformed);
         }
         let tag: [u8; 16] = std::array::from_fn(|i| head[TAG + i]);
@@ -203,8 +206,10 @@ mod tests {
         assert_eq!(Probe::read(&probe.write(None), Some(&keys)), Err(Wrong::Stranger));
         assert_eq!(Probe::read(&probe.write(Some(&keys)), None), Err(Wrong::Stranger));
         // A key that is being changed: either end knows both.
-        let (before, after) =
-            (secrets("0123456789abcdef\nthe next one ...."), secrets("the next one ....\n0123456789abcdef"));
+        let (before, after) = (
+            secrets("0123456789abcdef\nthe next one ...."),
+            secrets("the next one ....\n0123456789abcdef"),
+        );
         assert!(Probe::read(&probe.write(Some(&before)), Some(&after)).is_ok());
         assert!(Probe::read(&probe.write(Some(&after)), Some(&before)).is_ok());
         assert_eq!(Probe::read(&probe.write(Some(&after)), Some(&keys)), Err(Wrong::Stranger));

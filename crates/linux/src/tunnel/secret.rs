@@ -5,8 +5,8 @@
 //! changed without loss in three steps at both ends: add the new one below the old, move it to the
 //! top, take the old one away.
 //!
-//! Invariant: what is derived for one purpose, one direction and one pair of processes is of use for
-//! nothing else.
+//! Invariant: what is derived for one purpose, one direction and one pair of processes is of use
+//! for nothing else.
 
 use ring::{aead, hmac};
 use std::os::unix::fs::MetadataExt;
@@ -89,10 +89,13 @@ impl Secrets {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let secret = Secret::new(line.as_bytes())
-                .ok_or_else(|| format!("line {number}: a secret has at least {LENGTH_LEAST} bytes"))?;
+            let secret = Secret::new(line.as_bytes()).ok_or_else(|| {
+                format!("line {number}: a secret has at least {LENGTH_LEAST} bytes")
+            })?;
             if secrets.iter().any(|other| other.id == secret.id) {
-                return Err(format!("line {number}: is not told from a secret above; draw another one"));
+                return Err(format!(
+                    "line {number}: is not told from a secret above; draw another one"
+                ));
             }
             secrets.push(secret);
         }
@@ -109,11 +112,17 @@ impl Secrets {
         let file = std::fs::File::open(path).map_err(failed)?;
         let meta = file.metadata().map_err(failed)?;
         if !meta.is_file() || meta.len() > FILE_MAX {
-            return Err(format!("{}: is no key file: those are files of at most {FILE_MAX} bytes", path.display()));
+            return Err(format!(
+                "{}: is no key file: those are files of at most {FILE_MAX} bytes",
+                path.display()
+            ));
         }
         if meta.mode() & 0o077 != 0 {
             let mode = meta.mode() & 0o777;
-            return Err(format!("{}: others may read or write it (mode {mode:o}): chmod 600", path.display()));
+            return Err(format!(
+                "{}: others may read or write it (mode {mode:o}): chmod 600",
+                path.display()
+            ));
         }
         let text = std::io::read_to_string(file).map_err(failed)?;
         Secrets::parse(&text).map_err(|why| format!("{}: {why}", path.display()))
@@ -157,7 +166,10 @@ mod tests {
         let first = secrets.first().unwrap();
         assert_eq!(first.id, Secret::new(b"0123456789abcdef").unwrap().id);
         assert!(secrets.find(first.id).is_some() && secrets.find(first.id ^ 1).is_none());
-        assert!(secrets.is_same(&Secrets::parse(good).unwrap()) && format!("{secrets:?}") == "2 secrets");
+        assert!(
+            secrets.is_same(&Secrets::parse(good).unwrap())
+                && format!("{secrets:?}") == "2 secrets"
+        );
         assert!(!secrets.is_same(&Secrets::parse("0123456789abcdef").unwrap()));
         for (text, what) in [
             ("", "no secret"),
@@ -175,7 +187,8 @@ mod tests {
     fn a_file_that_others_may_read_is_refused() {
         let path = std::env::temp_dir().join(format!("millpond-key-{}", std::process::id()));
         std::fs::write(&path, "0123456789abcdef\n").unwrap();
-        let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let mode =
+            |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         mode(0o640);
         assert!(Secrets::read(&path).unwrap_err().contains("mode 640): chmod 600"));
         mode(0o600);
@@ -190,7 +203,10 @@ mod tests {
         let (a, b) = ([1; 16], [2; 16]);
         let sealed = |(_, key): (u16, aead::LessSafeKey)| {
             let nonce = aead::Nonce::assume_unique_for_key([0; 12]);
-            key.seal_in_place_separate_tag(nonce, aead::Aad::empty(), &mut []).unwrap().as_ref().to_vec()
+            key.seal_in_place_separate_tag(nonce, aead::Aad::empty(), &mut [])
+                .unwrap()
+                .as_ref()
+                .to_vec()
         };
         let all = [secret.frames(&a, &b), secret.frames(&b, &a), secret.frames(&a, &a)].map(sealed);
         assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);

@@ -10,11 +10,11 @@
 //! ..   tag                              16
 //! ```
 //!
-//! The sixteen bytes before the frame are authenticated as they are. Label and number are the nonce:
-//! numbers never begin anew while the process lives, and another process has other keys.
+//! The sixteen bytes before the frame are authenticated as they are. Label and number are the
+//! nonce: numbers never begin anew while the process lives, and another process has other keys.
 //!
-//! Each path has a window of numbers, since paths overtake each other by more than a window. Datagrams
-//! of one path change places in a queue by priority at most.
+//! Each path has a window of numbers, since paths overtake each other by more than a window.
+//! Datagrams of one path change places in a queue by priority at most.
 //!
 //! Invariant: no nonce is used twice with a key; a datagram is opened at most once.
 
@@ -68,7 +68,8 @@ impl Window {
         if number >= self.next {
             return true;
         }
-        self.next - number <= WINDOW && self.bits[(number % WINDOW / 64) as usize] & 1 << (number % 64) == 0
+        self.next - number <= WINDOW
+            && self.bits[(number % WINDOW / 64) as usize] & 1 << (number % 64) == 0
     }
     /// It has come. Only for what is authentic: the window moves.
     fn close(&mut self, number: u64) {
@@ -126,7 +127,9 @@ fn nonce(label: u16, number: u64) -> aead::Nonce {
 /// Sixteen random bytes.
 pub fn draw() -> std::io::Result<Nonce> {
     let mut bytes = [0; 16];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| std::io::Error::other("the kernel gives no random bytes"))?;
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| std::io::Error::other("the kernel gives no random bytes"))?;
     Ok(bytes)
 }
 
@@ -161,7 +164,8 @@ impl Session {
     pub fn overlay_key(&self) -> Option<overlay::Key> {
         let theirs = self.theirs()?;
         let said = self.secrets.first()?.overlay(&self.mine, &theirs);
-        let heard: Vec<_> = self.secrets.all().iter().map(|secret| secret.overlay(&theirs, &self.mine)).collect();
+        let heard: Vec<_> =
+            self.secrets.all().iter().map(|secret| secret.overlay(&theirs, &self.mine)).collect();
         overlay::Key::between(&said, &heard)
     }
 
@@ -206,12 +210,13 @@ impl Session {
                 self.retired.pop_front();
             }
         }
-        self.sealing = self.secrets.first().map(|secret| secret.frames(&self.mine, &opening.theirs));
+        self.sealing =
+            self.secrets.first().map(|secret| secret.frames(&self.mine, &opening.theirs));
         self.current = Some(opening);
     }
 
-    /// Appends a sealed datagram to `out`; `parts` are the frame. Whether it could: else there is no
-    /// session yet.
+    /// Appends a sealed datagram to `out`; `parts` are the frame. Whether it could: else there is
+    /// no session yet.
     pub fn seal(&mut self, stamp: &Encapsulation, parts: [&[u8]; 2], out: &mut Vec<u8>) -> bool {
         let Some((id, key)) = &self.sealing else { return false };
         let at = usize::from(stamp.label);
@@ -228,7 +233,8 @@ impl Session {
         out.extend(number.to_be_bytes());
         parts.iter().for_each(|part| out.extend_from_slice(part));
         let (head, frame) = out[start..].split_at_mut(HEAD);
-        let sealed = key.seal_in_place_separate_tag(nonce(stamp.label, number), Aad::from(head), frame);
+        let sealed =
+            key.seal_in_place_separate_tag(nonce(stamp.label, number), Aad::from(head), frame);
         match sealed {
             Ok(tag) => out.extend(tag.as_ref()),
             // Only a frame of 64 GB is refused.
@@ -239,7 +245,9 @@ impl Session {
 
     /// Opens a datagram in place: its stamp, and where in it the frame is.
     pub fn open(&mut self, datagram: &mut [u8]) -> Result<(Encapsulation, Range<usize>), Refused> {
-        let Some((head, sealed)) = datagram.split_first_chunk_mut::<HEAD>() else { return Err(Refused::Malformed) };
+        let Some((head, sealed)) = datagram.split_first_chunk_mut::<HEAD>() else {
+            return Err(Refused::Malformed);
+        };
         let [MARK, kind, rest @ ..] = *head else { return Err(Refused::Malformed) };
         if kind & !PARTIAL != VERSION || sealed.len() < TAG {
             return Err(Refused::Malformed);
@@ -290,7 +298,11 @@ mod tests {
     fn seal(from: &mut Session, label: u16, frame: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let (front, rest) = frame.split_at(frame.len() / 2);
-        assert!(from.seal(&Encapsulation { label, flowcell: 7, partial: true }, [front, rest], &mut out));
+        assert!(from.seal(
+            &Encapsulation { label, flowcell: 7, partial: true },
+            [front, rest],
+            &mut out
+        ));
         out
     }
 
@@ -341,11 +353,16 @@ mod tests {
     #[test]
     fn a_secret_is_changed_without_loss() {
         let [mut a, mut b] = pair();
-        let (old, both, new) =
-            ("0123456789abcdef", "0123456789abcdef\nfedcba9876543210", "fedcba9876543210\n0123456789abcdef");
+        let (old, both, new) = (
+            "0123456789abcdef",
+            "0123456789abcdef\nfedcba9876543210",
+            "fedcba9876543210\n0123456789abcdef",
+        );
         let last = "fedcba9876543210";
         let mut frames = Vec::new();
-        for (to_a, to_b) in [(old, both), (both, both), (both, new), (new, new), (new, last), (last, last)] {
+        for (to_a, to_b) in
+            [(old, both), (both, both), (both, new), (new, new), (new, last), (last, last)]
+        {
             a.set_secrets(secrets(to_a));
             b.set_secrets(secrets(to_b));
             let sealed = seal(&mut a, 0, b"x");

@@ -58,7 +58,8 @@ pub struct Place {
 impl Place {
     pub fn new(name: &str) -> Place {
         let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-        let folder = std::env::temp_dir().join(format!("millpond-attached-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("millpond-attached-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         Place { folder, _turn: turn }
     }
@@ -73,7 +74,9 @@ impl Place {
         let port = |(name, keys): &(&str, &str)| {
             let socket = self.socket(name);
             let socket = socket.display();
-            format!("[[port]]\nname = \"{name}\"\nkind = \"{kind}\"\nsocket = \"{socket}\"\n{keys}\n")
+            format!(
+                "[[port]]\nname = \"{name}\"\nkind = \"{kind}\"\nsocket = \"{socket}\"\n{keys}\n"
+            )
         };
         apply(&self.state(), &(ports.iter().map(port).collect::<String>() + others));
         self.reading()

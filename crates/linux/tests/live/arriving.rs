@@ -28,12 +28,15 @@ fn ends(place: &Place) -> [String; 2] {
 
 /// Lets connections send for so long.
 fn send(place: &Place, cgroup: &str, flows: u32, ms: u32) -> Child {
-    place.child("tcp", &[cgroup.into(), place.networks[0].clone(), flows.to_string(), ms.to_string()])
+    place.child(
+        "tcp",
+        &[cgroup.into(), place.networks[0].clone(), flows.to_string(), ms.to_string()],
+    )
 }
 
-/// One connection without ECN, as fast as two namespaces are, into a limit at ingress: beyond `drop`
-/// it loses some packets and others pass, and it gets no more than the limit. As published none
-/// passes.
+/// One connection without ECN, as fast as two namespaces are, into a limit at ingress: beyond
+/// `drop` it loses some packets and others pass, and it gets no more than the limit. As published
+/// none passes.
 #[test]
 fn a_connection_behind_a_limit_at_ingress_loses_one_packet_at_a_time() {
     let Some(place) = Place::with_network("arriving") else { return };
@@ -47,7 +50,10 @@ fn a_connection_behind_a_limit_at_ingress_loses_one_packet_at_a_time() {
         let seen = show::read(&place.bpffs, None).unwrap().limits.remove(0);
         apply::remove_all(&place.bpffs).unwrap();
         let passed = (seen.bytes - seen.dropped_bytes) as f64 * 8e-6 / seen.seconds;
-        eprintln!("{more:?}: {passed:.1} of 200 Mb/s, {} of {} packets dropped", seen.dropped, seen.packets);
+        eprintln!(
+            "{more:?}: {passed:.1} of 200 Mb/s, {} of {} packets dropped",
+            seen.dropped, seen.packets
+        );
         assert!(seen.dropped > 0 && passed < 220.0, "{seen:?}");
         seen
     };
@@ -60,8 +66,9 @@ fn a_connection_behind_a_limit_at_ingress_loses_one_packet_at_a_time() {
 pub fn play(file: &Path) {
     let listener = TcpListener::bind("10.98.7.2:7007").unwrap();
     let mut streams = [(); 2].map(|()| listener.accept().unwrap().0);
-    let clamp =
-        |from: &std::net::TcpStream, set| roles::option(from.as_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, set);
+    let clamp = |from: &std::net::TcpStream, set| {
+        roles::option(from.as_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, set)
+    };
     // Otherwise the kernel's own buffers grow, and the window with them; and until it has seen how
     // large segments are, it sets the window itself.
     roles::option(streams[1].as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, Some(4 * OWN));
@@ -93,7 +100,8 @@ fn windows_are_held_while_a_limit_is_behind() {
         let expect = |when: &str, is: &dyn Fn([u32; 4]) -> bool| {
             let (start, mut seen) = (Instant::now(), String::new());
             loop {
-                let numbers: Vec<u32> = seen.split_whitespace().map(|n| n.parse().unwrap()).collect();
+                let numbers: Vec<u32> =
+                    seen.split_whitespace().map(|n| n.parse().unwrap()).collect();
                 if <[u32; 4]>::try_from(numbers).is_ok_and(is) {
                     break eprintln!("{more:?}, {when}: {seen}");
                 }

@@ -26,7 +26,9 @@ fn has_ecn(socket: &TcpStream) -> bool {
     let (mut info, mut size) = ([0u8; 8], 8 as libc::socklen_t);
     let at = info.as_mut_ptr().cast();
     // SAFETY: the buffer is as long as the size says, and the descriptor is open.
-    let done = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut size) };
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut size)
+    };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     info[5] & 8 != 0
 }
@@ -34,7 +36,8 @@ fn has_ecn(socket: &TcpStream) -> bool {
 /// What connections of a cgroup have that are made now.
 fn made(place: &Place, cgroup: &Path) -> String {
     let file = std::env::temp_dir().join(format!("millpond-live-chosen-{}", std::process::id()));
-    let args = [cgroup.to_str().unwrap(), &place.networks[0], file.to_str().unwrap()].map(String::from);
+    let args =
+        [cgroup.to_str().unwrap(), &place.networks[0], file.to_str().unwrap()].map(String::from);
     assert!(place.child("congestion", &args).wait().unwrap().success());
     let said = fs::read_to_string(&file).unwrap();
     fs::remove_file(&file).unwrap();
@@ -61,7 +64,9 @@ fn a_cgroups_connections_have_its_congestion_control() {
     assert_eq!(made(&place, &place.cgroup), "reno reno false");
     assert_eq!(made(&place, &inner), "reno reno false", "the cgroup above chooses");
 
-    let both = format!("{text}[[limit]]\nname = \"i\"\ncgroup = \"CGROUP/inner\"\ncongestion = \"mp_dctcp\"\n");
+    let both = format!(
+        "{text}[[limit]]\nname = \"i\"\ncgroup = \"CGROUP/inner\"\ncongestion = \"mp_dctcp\"\n"
+    );
     apply(&place, &both);
     let seen = made(&place, &inner);
     if seen.starts_with("reno") {
@@ -78,7 +83,12 @@ fn a_cgroups_connections_have_its_congestion_control() {
 #[test]
 fn an_unknown_congestion_control_is_told_and_limits_hold() {
     let Some(place) = Place::new("no-congestion") else { return };
-    let done = apply(&place, "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\ncongestion = \"no_such\"\n");
+    let done =
+        apply(&place, "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\ncongestion = \"no_such\"\n");
     assert_eq!(done.cgroups, 1);
-    assert!(done.notes.iter().any(|note| note.contains("no_such") && note.contains("cubic")), "{:?}", done.notes);
+    assert!(
+        done.notes.iter().any(|note| note.contains("no_such") && note.contains("cubic")),
+        "{:?}",
+        done.notes
+    );
 }

@@ -37,7 +37,13 @@ fn open(bpffs: &Path, name: &str) -> MapHandle {
 /// Type, sizes of key and value, entries, flags.
 fn definition(map: &MapHandle) -> String {
     let flags = map.info().unwrap().info.map_flags;
-    format!("{:?} {} {} {} {flags}", map.map_type(), map.key_size(), map.value_size(), map.max_entries())
+    format!(
+        "{:?} {} {} {} {flags}",
+        map.map_type(),
+        map.key_size(),
+        map.value_size(),
+        map.max_entries()
+    )
 }
 
 /// A map's entries; those of one CPU each, where it has them by CPU.
@@ -51,7 +57,8 @@ fn entries(name: &str, map: &MapHandle) -> Vec<(Vec<u8>, usize, Vec<u8>)> {
         };
         values.into_iter().enumerate().map(|(cpu, value)| (key.clone(), cpu, value)).collect()
     };
-    let mut all: Vec<_> = map.keys().flat_map(of).filter(|(_, _, value)| value.iter().any(|b| *b != 0)).collect();
+    let mut all: Vec<_> =
+        map.keys().flat_map(of).filter(|(_, _, value)| value.iter().any(|b| *b != 0)).collect();
     all.sort();
     all
 }
@@ -61,7 +68,10 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
-    hex.as_bytes().chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()).collect()
+    hex.as_bytes()
+        .chunks(2)
+        .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
+        .collect()
 }
 
 /// What is pinned, as a file.

@@ -31,7 +31,8 @@ fn does(mut command: Command) -> bool {
 fn open_place(name: &str) -> Option<(Place, PathBuf)> {
     let place = Place::new(name)?;
     fs::set_permissions(&place.bpffs, fs::Permissions::from_mode(0o1777)).unwrap();
-    let victim = std::env::temp_dir().join(format!("millpond-live-victim-{name}-{}", std::process::id()));
+    let victim =
+        std::env::temp_dir().join(format!("millpond-live-victim-{name}-{}", std::process::id()));
     fs::create_dir_all(&victim).unwrap();
     fs::write(victim.join("precious"), "dear").unwrap();
     Some((place, victim))

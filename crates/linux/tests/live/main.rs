@@ -1,7 +1,8 @@
-//! Limits on this machine's own kernel: two network namespaces, a veth pair, and cgroups that each test makes.
+//! Limits on this machine's own kernel: two network namespaces, a veth pair, and cgroups that each
+//! test makes.
 //!
-//! Skipped, with a message, without root, cgroup v2, eBPF or `ip`. Children are this test's own program in another role,
-//! because a socket belongs to the cgroup that its process was in.
+//! Skipped, with a message, without root, cgroup v2, eBPF or `ip`. Children are this test's own
+//! program in another role, because a socket belongs to the cgroup that its process was in.
 #![allow(missing_docs)]
 
 mod arriving;
@@ -43,30 +44,39 @@ fn the_limit_holds_over_any_second() {
         );
         place.apply(&place.file("a.toml", &text)).unwrap();
         let (most, mean) = sink.watch(place.sender("tcp", &[&flows.to_string(), "3000"]));
-        eprintln!("{mbps} Mbps, {flows} flows, {form}: {most:.1} Mbps in the busiest second, {mean:.1} on average");
+        eprintln!(
+            "{mbps} Mbps, {flows} flows, {form}: {most:.1} Mbps in the busiest second, {mean:.1} on average"
+        );
         assert!(most <= mbps as f64 * 1.03, "{most} Mbps over a second, limit {mbps}");
         assert!(mean > mbps as f64 * 0.02, "{mean} of {mbps} Mbps: nothing gets through");
     }
-    // One flow without ECN in a rack: its window cannot be small enough, so it runs into drops and waits for its timer.
-    // The kick is for that.
+    // One flow without ECN in a rack: its window cannot be small enough, so it runs into drops and
+    // waits for its timer. The kick is for that.
     let text = "kick = \"20ms\"\n[[limit]]\npace = false\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
     place.apply(&place.file("a.toml", text)).unwrap();
     let bpffs = place.bpffs.clone();
     std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
     let (most, mean) = sink.watch(place.sender("tcp", &["1", "4000"]));
-    eprintln!("50 Mbps, 1 flow, with the kick: {most:.1} Mbps in the busiest second, {mean:.1} on average");
+    eprintln!(
+        "50 Mbps, 1 flow, with the kick: {most:.1} Mbps in the busiest second, {mean:.1} on average"
+    );
     assert!(most <= 50.0 * 1.03, "{most}");
     assert!(mean > 10.0, "{mean}");
     let reading = show::read(&place.bpffs, None).unwrap();
     let q = &reading.limits[0];
     assert!(
-        q.packets > 1000 && q.reduced > 0 && q.kicks > 0 && q.rtt_us_mean.is_some() && q.cwnd_mean.is_some(),
+        q.packets > 1000
+            && q.reduced > 0
+            && q.kicks > 0
+            && q.rtt_us_mean.is_some()
+            && q.cwnd_mean.is_some(),
         "{q:?}"
     );
     assert_eq!(q.backlog_us.iter().sum::<u64>(), q.packets);
 }
 
-/// Limits that are removed and applied have other maps, which may come about between two looks of who serves.
+/// Limits that are removed and applied have other maps, which may come about between two looks of
+/// who serves.
 #[test]
 fn the_kick_goes_on_after_limits_are_removed_and_applied() {
     let Some(place) = Place::with_network("kicked") else { return };
@@ -103,20 +113,23 @@ fn a_paced_connection_needs_no_timer() {
 
 /// What a `serve` in a namespace counts under a name.
 fn metric(network: &str, name: &str) -> u64 {
-    let (network, name) = (network.to_string(), format!("millpond_limit_notifications_{name}_total "));
+    let (network, name) =
+        (network.to_string(), format!("millpond_limit_notifications_{name}_total "));
     let asked = std::thread::spawn(move || {
         enter(&network);
         let mut to = TcpStream::connect("127.0.0.1:9184").unwrap();
         to.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
         let mut text = String::new();
         to.read_to_string(&mut text).unwrap();
-        text.lines().find_map(|line| line.strip_prefix(&name).map(|n| n.parse().unwrap())).unwrap_or(0)
+        text.lines()
+            .find_map(|line| line.strip_prefix(&name).map(|n| n.parse().unwrap()))
+            .unwrap_or(0)
     });
     asked.join().unwrap()
 }
 
-/// The same once it has not changed for a second: what was heeded is counted when the next message comes,
-/// or after a while.
+/// The same once it has not changed for a second: what was heeded is counted when the next message
+/// comes, or after a while.
 fn settled(network: &str, name: &str) -> u64 {
     let (start, mut since, mut seen) = (Instant::now(), Instant::now(), metric(network, name));
     while since.elapsed() < Duration::from_secs(1) {
@@ -130,7 +143,8 @@ fn settled(network: &str, name: &str) -> u64 {
     seen
 }
 
-/// A sender without ECN behind a limit at ingress on another host: with the side channel it slows down before it is dropped.
+/// A sender without ECN behind a limit at ingress on another host: with the side channel it slows
+/// down before it is dropped.
 #[test]
 fn a_sender_on_another_host_is_told() {
     let Some(place) = Place::with_network("told") else { return };
@@ -145,11 +159,14 @@ fn a_sender_on_another_host_is_told() {
         let (network, bpffs) = (network.clone(), bpffs.clone());
         std::thread::spawn(move || {
             enter(&network);
-            serve::serve(&bpffs, Some("127.0.0.1:9184".parse().unwrap()), &|text| eprintln!("serve: {text}"))
+            serve::serve(&bpffs, Some("127.0.0.1:9184".parse().unwrap()), &|text| {
+                eprintln!("serve: {text}")
+            })
         });
     }
     let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \"ingress\"\nrate = \"1Gbps\"\n";
-    let channel = |of: &str| format!("[[notify]]\nsecret = \"{}\"\npeers = [\"{of}\"]\n", secret.display());
+    let channel =
+        |of: &str| format!("[[notify]]\nsecret = \"{}\"\npeers = [\"{of}\"]\n", secret.display());
     let run = |channel: [String; 2], ms: &str| {
         let apply = |bpffs: &Path, text: String| {
             let _ = apply::remove_all(bpffs);
@@ -165,25 +182,31 @@ fn a_sender_on_another_host_is_told() {
         apply(&place.bpffs, format!("{limit}{there}"));
         // Serve follows within a second.
         std::thread::sleep(Duration::from_millis(1500));
-        let mut sink = place.child_at(1, "receive", &[receiver.display().to_string(), String::new()]);
+        let mut sink =
+            place.child_at(1, "receive", &[receiver.display().to_string(), String::new()]);
         let args = [sender.display().to_string(), place.networks[0].clone(), "1".into(), ms.into()];
         assert!(place.child("tcp", &args).wait().unwrap().success());
         sink.kill().unwrap();
         sink.wait().unwrap();
         show::read(&place.bpffs, None).unwrap().limits[0].clone()
     };
-    // The veth pair has no rate of its own, at which a window would be gone before anybody could be told: pacing stands for one.
-    let wire = "[[limit]]\nname = \"wire\"\ncgroup = \"CGROUP/sender\"\nrate = \"1200Mbps\"\n".to_string();
+    // The veth pair has no rate of its own, at which a window would be gone before anybody could be
+    // told: pacing stands for one.
+    let wire =
+        "[[limit]]\nname = \"wire\"\ncgroup = \"CGROUP/sender\"\nrate = \"1200Mbps\"\n".to_string();
     let without = run([wire.clone(), String::new()], "3000");
     assert_eq!((without.notifications, metric(&place.networks[1], "sent")), (0, 0));
     let count = |host: usize, name| metric(&place.networks[host], name);
     let fewer = |with: &show::QueueReading| with.dropped * 2 < without.dropped;
-    // Who waits for a processor is told too late: fewer drops are demanded where nearly all was heeded.
+    // Who waits for a processor is told too late: fewer drops are demanded where nearly all was
+    // heeded.
     let (mut told, mut turns) = (0, 0);
     let (with, is_prompt) = loop {
         let before = [count(1, "sent"), count(0, "heeded")];
-        let with = run([format!("{wire}{}", channel("10.98.7.2")), channel("10.98.7.0/24")], "3000");
-        let [sent, heeded] = [count(1, "sent") - before[0], settled(&place.networks[0], "heeded") - before[1]];
+        let with =
+            run([format!("{wire}{}", channel("10.98.7.2")), channel("10.98.7.0/24")], "3000");
+        let [sent, heeded] =
+            [count(1, "sent") - before[0], settled(&place.networks[0], "heeded") - before[1]];
         (told, turns) = (told + with.notifications, turns + 1);
         let is_prompt = heeded * 10 >= sent * 9;
         if is_prompt || fewer(&with) || turns == 4 {
@@ -200,7 +223,10 @@ fn a_sender_on_another_host_is_told() {
     }
     let names = ["sent", "unsent", "received", "refused", "heeded"];
     let counted = [0, 1].map(|host| names.map(|name| count(host, name)));
-    eprintln!("{names:?}: of the sender's host {:?}, of the receiver's {:?}", counted[0], counted[1]);
+    eprintln!(
+        "{names:?}: of the sender's host {:?}, of the receiver's {:?}",
+        counted[0], counted[1]
+    );
     let [sent, received, heeded] = [count(1, "sent"), count(0, "received"), count(0, "heeded")];
     assert!(with.notifications > 0 && sent > 0 && sent <= told, "{sent} of {told}");
     assert!(
@@ -208,12 +234,17 @@ fn a_sender_on_another_host_is_told() {
         "{sent} sent, {received} received, {heeded} heeded"
     );
     assert!(fewer(&with) || !is_prompt, "{} drops with, {} without", with.dropped, without.dropped);
-    // Another secret: nothing is believed. A peer that is none: nothing is sent. Both times the limit holds as without.
+    // Another secret: nothing is believed. A peer that is none: nothing is sent. Both times the
+    // limit holds as without.
     let other_secret = place.secret("c.toml", "another of sixteen bytes");
-    let here = channel("10.98.7.2").replace(secret.to_str().unwrap(), other_secret.to_str().unwrap());
+    let here =
+        channel("10.98.7.2").replace(secret.to_str().unwrap(), other_secret.to_str().unwrap());
     let forged = run([format!("{wire}{here}"), channel("10.98.7.0/24")], "1000");
     let nobody = run([format!("{wire}{}", channel("10.98.7.2")), channel("10.99.0.0/16")], "1000");
-    eprintln!("{} and {} packets dropped with another secret and without a peer", forged.dropped, nobody.dropped);
+    eprintln!(
+        "{} and {} packets dropped with another secret and without a peer",
+        forged.dropped, nobody.dropped
+    );
     assert!(count(0, "refused") > 0 && forged.notifications > 0);
     assert!(count(1, "unsent") >= nobody.notifications && nobody.notifications > 0);
     assert_eq!(settled(&place.networks[0], "heeded"), heeded, "nothing more is heeded");
@@ -224,7 +255,12 @@ fn a_sender_on_another_host_is_told() {
 #[test]
 fn udp_is_dropped_silently() {
     let Some(place) = Place::with_network("udp") else { return };
-    place.apply(&place.file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"1Mbps\"\n")).unwrap();
+    place
+        .apply(
+            &place
+                .file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"1Mbps\"\n"),
+        )
+        .unwrap();
     let status = place.sender("udp", &[]).wait().unwrap();
     assert!(status.success(), "no EPERM: {status}");
     let reading = show::read(&place.bpffs, None).unwrap();
@@ -256,7 +292,8 @@ fn killed_at_any_instant_it_is_the_old_or_the_new() {
     let (old, new) = (place.file("a.toml", OLD), place.file("b.toml", NEW));
     let args: Vec<String> = [&place.bpffs, &old, &new].map(|p| p.display().to_string()).to_vec();
     let mut random = Stream::new(std::process::id() as u64, "kill");
-    // How long the first takes here and now: kills fall into all parts of it, and before it and after.
+    // How long the first takes here and now: kills fall into all parts of it, and before it and
+    // after.
     let begun = Instant::now();
     let mut child = place.child("apply", &[&args[..], &["0".to_string()]].concat());
     while in_force(&place).is_none_or(|rates| rates.is_empty()) {
@@ -306,7 +343,8 @@ fn remove_all_leaves_nothing() {
     let text = format!("dctcp = true\n{NEW}");
     place.apply(&place.file("a.toml", &text)).unwrap();
     let folder = store::folder(&place.bpffs);
-    let links: Vec<_> = fs::read_dir(folder.join("links")).unwrap().map(|e| e.unwrap().path()).collect();
+    let links: Vec<_> =
+        fs::read_dir(folder.join("links")).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(links.len(), 3, "egress, ingress, pace");
     let links: Vec<(u32, u32)> = links
         .iter()
@@ -315,12 +353,17 @@ fn remove_all_leaves_nothing() {
             (info.id, info.prog_id)
         })
         .collect();
-    let map = |name: &str| MapHandle::from_pinned_path(store::map_path(&folder, name)).unwrap().info().unwrap().info.id;
+    let map = |name: &str| {
+        MapHandle::from_pinned_path(store::map_path(&folder, name)).unwrap().info().unwrap().info.id
+    };
     let maps: Vec<u32> = store::MAPS.iter().map(|name| map(name)).collect();
     assert!(apply::remove_all(&place.bpffs).unwrap().is_some());
     assert!(apply::remove_all(&place.bpffs).unwrap().is_none(), "there is nothing more");
     assert_eq!(
-        fs::read_dir(&place.bpffs).unwrap().filter(|e| e.as_ref().unwrap().file_name() == "millpond").count(),
+        fs::read_dir(&place.bpffs)
+            .unwrap()
+            .filter(|e| e.as_ref().unwrap().file_name() == "millpond")
+            .count(),
         0
     );
     // The kernel frees them when it has time.
@@ -330,7 +373,10 @@ fn remove_all_leaves_nothing() {
         programs && maps.iter().all(|id| MapHandle::from_map_id(*id).is_err())
     };
     while !gone() {
-        assert!(start.elapsed().as_secs() < 10, "programs {links:?} or maps {maps:?} are still there");
+        assert!(
+            start.elapsed().as_secs() < 10,
+            "programs {links:?} or maps {maps:?} are still there"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -340,13 +386,17 @@ fn a_cgroup_that_is_made_anew() {
     let Some(place) = Place::new("anew") else { return };
     let inner = place.cgroup.join("inner");
     fs::create_dir(&inner).unwrap();
-    let file = place.file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/inner\"\nrate = \"10Mbps\"\n");
+    let file = place
+        .file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/inner\"\nrate = \"10Mbps\"\n");
     place.apply(&file).unwrap();
     let standing = || show::read(&place.bpffs, None).unwrap().limits[0].standing;
     assert_eq!(standing(), show::Standing::Active);
     fs::remove_dir(&inner).unwrap();
     assert_eq!(standing(), show::Standing::Waiting);
-    assert!(matches!(place.apply(&file), Err(Error::Cgroup { .. })), "a cgroup that is not there is an error");
+    assert!(
+        matches!(place.apply(&file), Err(Error::Cgroup { .. })),
+        "a cgroup that is not there is an error"
+    );
     fs::create_dir(&inner).unwrap();
     assert_eq!(standing(), show::Standing::Recreated);
     place.apply(&file).unwrap();
@@ -368,7 +418,8 @@ fn a_floor_follows_a_cgroup_that_is_made_anew() {
     place.apply(&place.file("a.toml", text)).unwrap();
     let floors = || {
         let limits = show::read(&place.bpffs, None).unwrap().limits;
-        let names = limits.into_iter().filter(|q| q.standing == show::Standing::Active).map(|q| q.name);
+        let names =
+            limits.into_iter().filter(|q| q.standing == show::Standing::Active).map(|q| q.name);
         names.filter(|name| name.starts_with("floor of ")).collect::<Vec<_>>()
     };
     assert_eq!(floors(), [format!("floor of {}", inner.display())]);
@@ -385,7 +436,8 @@ fn two_copies_wait_for_each_other() {
     let (old, new) = (place.file("a.toml", OLD), place.file("b.toml", NEW));
     let run = |file: &Path| {
         for _ in 0..15 {
-            // The lock promises no order: who is told to try again, when the other was lucky for long, does.
+            // The lock promises no order: who is told to try again, when the other was lucky for
+            // long, does.
             let mut session = loop {
                 match Session::open(&place.bpffs) {
                     Err(millpond_linux::limit::Error::Busy(_)) => {}
@@ -410,14 +462,21 @@ fn two_copies_wait_for_each_other() {
 fn files_that_conflict_and_values_that_change_in_place() {
     let Some(place) = Place::new("files") else { return };
     place.apply(&place.file("a.toml", OLD)).unwrap();
-    let second = place.file("b.toml", "[[limit]]\nname = \"other\"\ncgroup = \"CGROUP\"\nrate = \"1Mbps\"\n");
+    let second = place
+        .file("b.toml", "[[limit]]\nname = \"other\"\ncgroup = \"CGROUP\"\nrate = \"1Mbps\"\n");
     let said = place.apply(&second).unwrap_err().to_string();
-    assert!(said.contains("have the same cgroup") && said.contains("a.toml") && said.contains("b.toml"), "{said}");
+    assert!(
+        said.contains("have the same cgroup") && said.contains("a.toml") && said.contains("b.toml"),
+        "{said}"
+    );
     assert_eq!(in_force(&place), Some(vec![10, 20]), "the old ones hold");
     let ids = || {
         let store = Store::open(&place.bpffs).unwrap().unwrap();
         let link = store::link_path(store.folder(), store.links()[0].0, 0);
-        (Link::open(link).unwrap().info().unwrap().id, store.labels(store.head().unwrap().bank).unwrap())
+        (
+            Link::open(link).unwrap().info().unwrap().id,
+            store.labels(store.head().unwrap().bank).unwrap(),
+        )
     };
     let before = ids();
     let mut session = Session::open(&place.bpffs).unwrap();
@@ -440,7 +499,8 @@ impl Refused for Result<Vec<millpond_linux::limit::store::Source>, Error> {
 }
 
 /// What an earlier binary had applied, with the traffic that it had seen; what its `show` said.
-const FORMER: [&str; 2] = [include_str!("../state/limit-maps.txt"), include_str!("../state/limit-show.json")];
+const FORMER: [&str; 2] =
+    [include_str!("../state/limit-maps.txt"), include_str!("../state/limit-show.json")];
 const FORMER_FILE: &str = "/etc/millpond/limits.toml";
 const FORMER_LIMITS: &str = r#"
 [[limit]]
@@ -457,7 +517,8 @@ rate = "200Mbps"
 /// As `apply` of the file that the binary of before had applied.
 fn apply_former(place: &Place) {
     let mut session = Session::open(&place.bpffs).unwrap();
-    let mut source = session.read(&place.file("a.toml", &former::renamed(FORMER_LIMITS)), false).unwrap();
+    let mut source =
+        session.read(&place.file("a.toml", &former::renamed(FORMER_LIMITS)), false).unwrap();
     source.file = FORMER_FILE.into();
     let sources = session.with(source);
     assert_eq!(session.install(sources, false).unwrap().limits, 2);
@@ -467,7 +528,9 @@ fn apply_former(place: &Place) {
 fn shown(place: &Place) -> serde_json::Value {
     let mut all = serde_json::to_value(show::read(&place.bpffs, None).unwrap()).unwrap();
     for limit in all["limits"].as_array_mut().unwrap() {
-        ["credit", "rate_bps"].iter().for_each(|key| drop(limit.as_object_mut().unwrap().remove(*key)));
+        ["credit", "rate_bps"]
+            .iter()
+            .for_each(|key| drop(limit.as_object_mut().unwrap().remove(*key)));
     }
     all
 }
@@ -477,7 +540,8 @@ fn shown(place: &Place) -> serde_json::Value {
 fn numbers(place: &Place) -> (Vec<u32>, Vec<u32>, Vec<(u16, String)>) {
     let store = Store::open(&place.bpffs).unwrap().unwrap();
     let path = |(cgroup, direction)| store::link_path(store.folder(), cgroup, direction);
-    let links = store.links().into_iter().map(|link| Link::open(path(link)).unwrap().info().unwrap());
+    let links =
+        store.links().into_iter().map(|link| Link::open(path(link)).unwrap().info().unwrap());
     let (links, programs) = links.map(|info| (info.id, info.prog_id)).unzip();
     let labels = store.labels(store.head().unwrap().bank & 1).unwrap();
     (links, programs, labels.into_iter().map(|(id, label)| (id, label.name)).collect())
@@ -498,7 +562,9 @@ fn limits_of_an_earlier_version_are_taken_over_under_a_connection() {
     let bpffs = place.bpffs.clone();
     let complaints = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = complaints.clone();
-    std::thread::spawn(move || serve::serve(&bpffs, None, &|text| heard.lock().unwrap().push(text.to_string())));
+    std::thread::spawn(move || {
+        serve::serve(&bpffs, None, &|text| heard.lock().unwrap().push(text.to_string()))
+    });
     let child = place.sender("tcp", &["1", "5000"]);
     let bytes = || sink.bytes.load(std::sync::atomic::Ordering::Relaxed);
     let ((most, _), at) = std::thread::scope(|scope| {
@@ -512,10 +578,16 @@ fn limits_of_an_earlier_version_are_taken_over_under_a_connection() {
     });
     let after = numbers(&place);
     assert_eq!((&after.0, &after.2), (&before.0, &before.2), "the same links, the same queues");
-    assert!(after.1.iter().zip(&before.1).all(|(new, old)| new != old), "other programs: {before:?} {after:?}");
+    assert!(
+        after.1.iter().zip(&before.1).all(|(new, old)| new != old),
+        "other programs: {before:?} {after:?}"
+    );
     let rest = bytes() - at;
     eprintln!("{at} bytes before, {rest} after, {most:.1} Mbps in the busiest second");
-    assert!(at > 3_000_000 && rest > 3_000_000, "the connection goes on: {at} bytes before, {rest} after");
+    assert!(
+        at > 3_000_000 && rest > 3_000_000,
+        "the connection goes on: {at} bytes before, {rest} after"
+    );
     assert!(most <= 50.0 * 1.03, "{most} Mbps over a second");
     let count = |of: &serde_json::Value| of["limits"][0]["bytes"].as_u64().unwrap();
     assert!(count(&shown(&place)) >= count(&said) + at + rest, "counters go on");
@@ -528,11 +600,15 @@ fn a_hundred_cgroups_within_two_seconds() {
     let mut text = String::new();
     for i in 0..100 {
         fs::create_dir(place.cgroup.join(format!("c{i}"))).unwrap();
-        text += &format!("[[limit]]\nname = \"c{i}\"\ncgroup = \"CGROUP/c{i}\"\nrate = \"5Mbps\"\n");
+        text +=
+            &format!("[[limit]]\nname = \"c{i}\"\ncgroup = \"CGROUP/c{i}\"\nrate = \"5Mbps\"\n");
     }
     let file = place.file("a.toml", &text);
     // Of this thread's processor: others may have it for any time.
-    let worked = || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap();
+    let worked = || {
+        Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
+            .unwrap()
+    };
     let (start, before) = (Instant::now(), worked());
     place.apply(&file).unwrap();
     let (first, work) = (start.elapsed(), worked() - before);
@@ -553,7 +629,8 @@ fn a_floor_passes_when_its_slice_is_behind() {
     let outer = [place.cgroup.display().to_string(), place.networks[0].clone(), "1500".into()];
     let mut greedy = place.child("flood", &outer);
     std::thread::sleep(Duration::from_millis(500));
-    let mut protected = place.child("udp", &[inner.display().to_string(), place.networks[0].clone()]);
+    let mut protected =
+        place.child("udp", &[inner.display().to_string(), place.networks[0].clone()]);
     protected.wait().unwrap();
     greedy.wait().unwrap();
     let store = Store::open(&place.bpffs).unwrap().unwrap();

@@ -19,7 +19,11 @@ const LIMIT: &str = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mb
 fn apply_with(place: &Place, file: &Path, has: CapabilitySet) -> Result<Done, Error> {
     std::thread::scope(|scope| {
         let limited = scope.spawn(|| {
-            let sets = CapabilitySets { effective: has, permitted: has, inheritable: CapabilitySet::empty() };
+            let sets = CapabilitySets {
+                effective: has,
+                permitted: has,
+                inheritable: CapabilitySet::empty(),
+            };
             set_capabilities(None, sets).unwrap();
             place.apply(file)
         });
@@ -38,7 +42,10 @@ fn an_error_names_the_capability_that_is_lacking() {
         (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
     ] {
         let error = apply_with(&place, &file, enough - lacking).unwrap_err();
-        assert!(matches!(&error, Error::Privilege { capability, .. } if capability == name), "{name}: {error}");
+        assert!(
+            matches!(&error, Error::Privilege { capability, .. } if capability == name),
+            "{name}: {error}"
+        );
     }
     apply_with(&place, &file, enough).unwrap();
 }
@@ -53,7 +60,9 @@ fn attach_alone(cgroup: &Path) -> libbpf_rs::Object {
     let program = object.progs_mut().find(|p| p.name() == "nothing").unwrap();
     let (folder, egress) = (File::open(cgroup).unwrap(), libbpf_sys::BPF_CGROUP_INET_EGRESS);
     // SAFETY: numbers of open files, and no pointer.
-    let done = unsafe { libbpf_sys::bpf_prog_attach(program.as_fd().as_raw_fd(), folder.as_raw_fd(), egress, 0) };
+    let done = unsafe {
+        libbpf_sys::bpf_prog_attach(program.as_fd().as_raw_fd(), folder.as_raw_fd(), egress, 0)
+    };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     object
 }
@@ -73,10 +82,14 @@ fn a_program_that_allows_no_other_is_told() {
         assert!(said.contains("\"nothing\"") && said.contains(alone.to_str().unwrap()), "{said}");
         // It is at egress: ingress is free.
         place
-            .apply(&place.file(
-                "a.toml",
-                &LIMIT.replace("CGROUP", "CGROUP/inner").replace("rate", "direction = \"ingress\"\nrate"),
-            ))
+            .apply(
+                &place.file(
+                    "a.toml",
+                    &LIMIT
+                        .replace("CGROUP", "CGROUP/inner")
+                        .replace("rate", "direction = \"ingress\"\nrate"),
+                ),
+            )
             .unwrap();
         fs::remove_dir(&inner).unwrap();
     }
@@ -99,7 +112,8 @@ fn a_cgroup_far_below_another_is_charged_once() {
     for levels in [17, 64] {
         let deep = Deep(place.cgroup.join("d/".repeat(levels).trim_end_matches('/')));
         fs::create_dir_all(&deep.0).unwrap();
-        let inner = format!("{LIMIT}[[limit]]\nname = \"inner\"\ncgroup = \"{}\"\n", deep.0.display());
+        let inner =
+            format!("{LIMIT}[[limit]]\nname = \"inner\"\ncgroup = \"{}\"\n", deep.0.display());
         place.apply(&place.file("a.toml", &inner)).unwrap();
         let args = [deep.0.display().to_string(), place.networks[0].clone()];
         assert!(place.child("udp", &args).wait().unwrap().success());
@@ -116,7 +130,8 @@ fn a_cgroup_far_below_another_is_charged_once() {
 fn three_hundred_limits_are_renamed_at_once() {
     let Some(place) = Place::with_network("renamed") else { return };
     let text = |prefix: &str| {
-        let limit = |i: usize| format!("[[limit]]\nname = \"{prefix}{i}\"\ndirection = \"egress\"\n");
+        let limit =
+            |i: usize| format!("[[limit]]\nname = \"{prefix}{i}\"\ndirection = \"egress\"\n");
         let names: Vec<String> = (0..300).map(|i| format!("\"{prefix}{i}\"")).collect();
         // The last of them charges what is sent.
         format!("{LIMIT}scopes = [{}]\n{}", names[299], (0..300).map(limit).collect::<String>())
@@ -132,12 +147,16 @@ fn three_hundred_limits_are_renamed_at_once() {
     let after = packets();
     assert_eq!(after.len(), 301);
     let counted: Vec<&(String, u64)> = after.iter().filter(|(_, n)| *n > 0).collect();
-    assert!(counted.len() == 1 && counted[0].0 == "t", "what has another name begins anew: {counted:?}");
+    assert!(
+        counted.len() == 1 && counted[0].0 == "t",
+        "what has another name begins anew: {counted:?}"
+    );
 }
 
 /// Makes what is installed look as if a version of another layout had installed it.
 fn make_former(place: &Place) {
-    let head = MapHandle::from_pinned_path(store::map_path(&store::folder(&place.bpffs), "head")).unwrap();
+    let head =
+        MapHandle::from_pinned_path(store::map_path(&store::folder(&place.bpffs), "head")).unwrap();
     let now = Head::from_bytes(&head.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap());
     assert_eq!(now.layout, LAYOUT);
     head.update(&[0; 4], &Head { layout: LAYOUT + 41, ..now }.to_bytes(), MapFlags::ANY).unwrap();
@@ -155,7 +174,10 @@ fn limits_of_another_layout_hold_until_they_are_taken_over() {
     let inner = place.cgroup.join("inner");
     fs::create_dir(&inner).unwrap();
     let file = place.file("a.toml", LIMIT);
-    let other = place.file("b.toml", "[[limit]]\nname = \"other\"\ncgroup = \"CGROUP/inner\"\nrate = \"5Mbps\"\n");
+    let other = place.file(
+        "b.toml",
+        "[[limit]]\nname = \"other\"\ncgroup = \"CGROUP/inner\"\nrate = \"5Mbps\"\n",
+    );
     let folder = store::folder(&place.bpffs);
     let mut random = Stream::new(std::process::id() as u64, "upgrade");
     let args: Vec<String> = [&place.bpffs, &file].map(|p| p.display().to_string()).to_vec();
@@ -174,12 +196,16 @@ fn limits_of_another_layout_hold_until_they_are_taken_over() {
         match show::read(&place.bpffs, None) {
             Ok(reading) => assert_eq!((reading.limits.len(), pins(&folder.join("links"))), (2, 4)),
             Err(Error::Layout { .. }) => {
-                assert!(aside == 4 || aside == 0 && pins(&folder.join("links")) == 4, "{aside} after {round}");
+                assert!(
+                    aside == 4 || aside == 0 && pins(&folder.join("links")) == 4,
+                    "{aside} after {round}"
+                );
             }
             Err(error) => panic!("{error}"),
         }
         place.apply(&file).unwrap();
-        let names: Vec<String> = show::read(&place.bpffs, None).unwrap().limits.into_iter().map(|q| q.name).collect();
+        let names: Vec<String> =
+            show::read(&place.bpffs, None).unwrap().limits.into_iter().map(|q| q.name).collect();
         assert_eq!(names, ["t", "other"], "those of the other file as well");
         assert_eq!(pins(&folder.join("links")), 4);
         assert!(!folder.join("former").exists());

@@ -36,7 +36,8 @@ pub fn play(file: &Path) {
         sockets.push(listener.accept().unwrap().0);
     }
     loop {
-        let paces: Vec<String> = sockets.iter().map(|socket| pace(socket.as_fd(), None).to_string()).collect();
+        let paces: Vec<String> =
+            sockets.iter().map(|socket| pace(socket.as_fd(), None).to_string()).collect();
         let next = file.with_extension("next");
         fs::write(&next, paces.join(" ")).unwrap();
         fs::rename(&next, file).unwrap();
@@ -119,7 +120,9 @@ fn connections_are_paced_as_the_limits_in_force_say() {
     // The file's limit is gone, and another one stays: so the maps do, too.
     let inner = place.cgroup.join("inner");
     fs::create_dir(&inner).unwrap();
-    place.apply(&place.file("a.toml", "[[limit]]\nname = \"i\"\ncgroup = \"CGROUP/inner\"\n")).unwrap();
+    place
+        .apply(&place.file("a.toml", "[[limit]]\nname = \"i\"\ncgroup = \"CGROUP/inner\"\n"))
+        .unwrap();
     connections.expect([NONE, OWN], NONE, "its limit was removed");
     place.apply(&place.file("a.toml", &text.replace("\"t\"", "\"again\""))).unwrap();
     connections.expect([bytes(10), bytes(10)], NONE, "and is there again, by another name");
@@ -135,7 +138,9 @@ fn connections_older_than_their_limit_are_paced_too() {
     let _sink = Sink::new(&place);
     let connections = Connections::new(&place);
     connections.expect([NONE, OWN], NONE, "there is no limit");
-    let limit = |more: &str| format!("[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"8Mbps\"\n{more}");
+    let limit = |more: &str| {
+        format!("[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"8Mbps\"\n{more}")
+    };
     place.apply(&place.file("a.toml", &limit("observe = true\n"))).unwrap();
     connections.expect([NONE, OWN], NONE, "it only observes");
     place.apply(&place.file("a.toml", &limit(""))).unwrap();
@@ -174,22 +179,31 @@ fn connections_that_share_a_limit_are_not_refused() {
         let (_, mean) = sink.watch(place.sender("tcp", &["8", "2500"]));
         let seen = show::read(&place.bpffs, None).unwrap().limits.remove(0);
         apply::remove_all(&place.bpffs).unwrap();
-        eprintln!("{more:?}: {mean:.1} of 200 Mb/s, {} of {} packets dropped", seen.dropped, seen.packets);
+        eprintln!(
+            "{more:?}: {mean:.1} of 200 Mb/s, {} of {} packets dropped",
+            seen.dropped, seen.packets
+        );
         seen
     };
     let (shared, published) = (run(""), run("profile = \"published\"\n"));
     assert!(shared.packets > 100 && published.dropped > 0, "{published:?}");
-    let times_as_often = 4 * shared.dropped * published.packets <= published.dropped * shared.packets;
+    let times_as_often =
+        4 * shared.dropped * published.packets <= published.dropped * shared.packets;
     assert!(times_as_often, "{shared:?} {published:?}");
 }
 
-/// Fifty connections begin at once, and are not told of the queue that this makes: so their segments
-/// stay as large as their share allows (30 KB on an idle machine).
+/// Fifty connections begin at once, and are not told of the queue that this makes: so their
+/// segments stay as large as their share allows (30 KB on an idle machine).
 #[test]
 fn connections_that_begin_at_once_keep_large_segments() {
     let Some(place) = Place::with_network("storm") else { return };
     let sink = Sink::new(&place);
-    place.apply(&place.file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"1Gbps\"\n")).unwrap();
+    place
+        .apply(
+            &place
+                .file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"1Gbps\"\n"),
+        )
+        .unwrap();
     let (_, mean) = sink.watch(place.sender("tcp", &["50", "2500"]));
     let seen = show::read(&place.bpffs, None).unwrap().limits.remove(0);
     let segment = seen.bytes / seen.packets.max(1);
@@ -197,15 +211,16 @@ fn connections_that_begin_at_once_keep_large_segments() {
     assert!(segment > 10_000 && seen.packets > 100, "{seen:?}");
 }
 
-/// Who was there before the limit follows a share of it, too, and is refused only until that is known.
-/// Before Linux 6.12 it cannot, and is told of the queue long before it is refused.
+/// Who was there before the limit follows a share of it, too, and is refused only until that is
+/// known. Before Linux 6.12 it cannot, and is told of the queue long before it is refused.
 #[test]
 fn connections_older_than_their_limit_share_it() {
     let Some(place) = Place::with_network("older") else { return };
     let _sink = Sink::new(&place);
     let _sender = Running(place.sender("tcp", &["8", "60000"]));
     std::thread::sleep(Duration::from_millis(500));
-    let file = place.file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"200Mbps\"\n");
+    let file =
+        place.file("a.toml", "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"200Mbps\"\n");
     let done = place.apply(&file).unwrap();
     let read = || show::read(&place.bpffs, None).unwrap().limits.remove(0);
     let [first, second] = [1000, 2000].map(|ms| {
@@ -218,7 +233,11 @@ fn connections_older_than_their_limit_share_it() {
         done.notes, first.reduced, first.dropped
     );
     assert!(packets > 100, "{second:?}");
-    match done.notes.iter().any(|note| note.starts_with("connections older") && note.ends_with(": 8")) {
+    match done
+        .notes
+        .iter()
+        .any(|note| note.starts_with("connections older") && note.ends_with(": 8"))
+    {
         true => assert!(2 * second.reduced > 3 * second.dropped, "{second:?}"),
         false => assert!(20 * dropped < packets, "{second:?}"),
     }

@@ -1,5 +1,5 @@
-//! What a live test makes and takes away again: a bpf file system, a cgroup, two namespaces with a veth pair; and what it
-//! sees arrive there.
+//! What a live test makes and takes away again: a bpf file system, a cgroup, two namespaces with a
+//! veth pair; and what it sees arrive there.
 
 use millpond_linux::limit::apply::{Done, Session};
 use millpond_linux::limit::{Error, apply, serve, store};
@@ -52,8 +52,11 @@ impl Place {
         if !rustix::process::geteuid().is_root() {
             return skip("root");
         }
-        let Ok(hierarchy) = millpond_linux::limit::cgroup::Hierarchy::find() else { return skip("cgroup v2") };
-        let bpffs = std::env::temp_dir().join(format!("millpond-live-{name}-{}", std::process::id()));
+        let Ok(hierarchy) = millpond_linux::limit::cgroup::Hierarchy::find() else {
+            return skip("cgroup v2");
+        };
+        let bpffs =
+            std::env::temp_dir().join(format!("millpond-live-{name}-{}", std::process::id()));
         fs::create_dir_all(&bpffs).unwrap();
         if let Err(error) = store::mount_bpffs(&bpffs) {
             let _ = fs::remove_dir(&bpffs);
@@ -77,7 +80,9 @@ impl Place {
         place.networks = vec![a.clone(), b.clone()];
         let [va, vb] = [format!("va{}", std::process::id()), format!("vb{}", std::process::id())];
         assert!(ip(&["netns", "add", &b]));
-        assert!(ip(&["link", "add", &va, "netns", &a, "type", "veth", "peer", "name", &vb, "netns", &b]));
+        assert!(ip(&[
+            "link", "add", &va, "netns", &a, "type", "veth", "peer", "name", &vb, "netns", &b
+        ]));
         for (end, device, address) in [(&a, &va, "10.98.7.1/24"), (&b, &vb, "10.98.7.2/24")] {
             assert!(ip(&["-n", end, "addr", "add", address, "dev", device]));
             assert!(ip(&["-n", end, "link", "set", device, "up"]));
@@ -85,7 +90,8 @@ impl Place {
         Some(place)
     }
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id()));
         fs::write(&path, text.replace("CGROUP", self.cgroup.to_str().unwrap())).unwrap();
         path
     }
@@ -148,13 +154,18 @@ impl Drop for Place {
         }
         // The kernel may need a moment for the processes that have just ended.
         let start = Instant::now();
-        while self.cgroup.exists() && fs::remove_dir(&self.cgroup).is_err() && start.elapsed().as_secs() < 3 {
+        while self.cgroup.exists()
+            && fs::remove_dir(&self.cgroup).is_err()
+            && start.elapsed().as_secs() < 3
+        {
             std::thread::sleep(Duration::from_millis(20));
         }
         let _ = rustix::mount::unmount(&self.bpffs, rustix::mount::UnmountFlags::empty());
         let _ = fs::remove_dir(&self.bpffs);
         for name in ["a.toml", "b.toml", "c.toml"] {
-            let _ = fs::remove_file(std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id())));
+            let _ = fs::remove_file(
+                std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id())),
+            );
         }
     }
 }
@@ -221,8 +232,8 @@ impl Sink {
         is_ready.recv().unwrap();
         Sink { bytes, stop, network: place.networks[1].clone() }
     }
-    /// Megabits that arrive in the busiest second, with the headers that a limit counts, and those that
-    /// are read on average, while `child` runs.
+    /// Megabits that arrive in the busiest second, with the headers that a limit counts, and those
+    /// that are read on average, while `child` runs.
     pub fn watch(&self, child: Child) -> (f64, f64) {
         let look = || {
             enter(&self.network);
@@ -255,7 +266,8 @@ impl Sink {
 /// reads it from a socket may do so any time later. Without the headers of Ethernet.
 fn arrived() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-    let line = text.lines().find_map(|line| line.trim().strip_prefix("vb")?.split_once(':')).unwrap().1;
+    let line =
+        text.lines().find_map(|line| line.trim().strip_prefix("vb")?.split_once(':')).unwrap().1;
     let mut numbers = line.split_whitespace().map(|number| number.parse::<u64>().unwrap());
     let (bytes, packets) = (numbers.next().unwrap(), numbers.next().unwrap());
     bytes - 14 * packets

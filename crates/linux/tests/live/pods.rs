@@ -21,7 +21,8 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         for path in &self.0 {
-            for folder in path.ancestors().take_while(|folder| !folder.ends_with("cgroup")).take(4) {
+            for folder in path.ancestors().take_while(|folder| !folder.ends_with("cgroup")).take(4)
+            {
                 let _ = fs::remove_dir(folder);
             }
         }
@@ -31,8 +32,8 @@ impl Drop for Tree {
 #[test]
 fn annotations_of_pods_hold_their_cgroups() {
     let Some(place) = Place::new("pods") else { return };
-    let uids =
-        ["1b2c", "3d4e"].map(|end| format!("6f1c7a52-{:04x}-4a1b-9c3d-{end}00000000", std::process::id() % 0xffff));
+    let uids = ["1b2c", "3d4e"]
+        .map(|end| format!("6f1c7a52-{:04x}-4a1b-9c3d-{end}00000000", std::process::id() % 0xffff));
     let dashed = uids[0].replace('-', "_");
     let container = "fedcba9876543210".repeat(4);
     let _tree = Tree::new(
@@ -50,7 +51,11 @@ fn annotations_of_pods_hold_their_cgroups() {
              {{\"kubernetes.io/egress-bandwidth\": \"{egress}\", \"kubernetes.io/ingress-bandwidth\": \"{ingress}\"}}}}}}"
         )
     };
-    let list = format!("{{\"items\": [{}, {}]}}", pod("web", &uids[0], "10M", "20M"), pod("db", &uids[1], "1G", "1G"));
+    let list = format!(
+        "{{\"items\": [{}, {}]}}",
+        pod("web", &uids[0], "10M", "20M"),
+        pod("db", &uids[1], "1G", "1G")
+    );
     let (config, notes) = pods::config("pods.json", &list).unwrap();
     assert_eq!(notes, Vec::<String>::new());
     let mut session = Session::open(&place.bpffs).unwrap();
@@ -60,9 +65,17 @@ fn annotations_of_pods_hold_their_cgroups() {
     let hooks: Vec<(String, [u16; 2])> = plan
         .hooks
         .iter()
-        .map(|hook| (hook.cgroup.path.file_name().unwrap().to_string_lossy().into(), hook.chain.map(|c| c.count)))
+        .map(|hook| {
+            (
+                hook.cgroup.path.file_name().unwrap().to_string_lossy().into(),
+                hook.chain.map(|c| c.count),
+            )
+        })
         .collect();
-    let expected = [(format!("pod{}", uids[1]), [1, 1]), (format!("kubepods-burstable-pod{dashed}.slice"), [2, 1])];
+    let expected = [
+        (format!("pod{}", uids[1]), [1, 1]),
+        (format!("kubepods-burstable-pod{dashed}.slice"), [2, 1]),
+    ];
     assert_eq!(hooks, expected);
     let done = session.install(sources, false).unwrap();
     assert_eq!((done.limits, done.cgroups, done.waiting.len()), (3, 2, 0));

@@ -1,5 +1,5 @@
-//! What this program does as a child of its tests: it sends, receives or applies in a cgroup and a namespace of its own, since a
-//! socket belongs to the cgroup that its process was in.
+//! What this program does as a child of its tests: it sends, receives or applies in a cgroup and a
+//! namespace of its own, since a socket belongs to the cgroup that its process was in.
 
 use crate::place::ROLE;
 use crate::{arriving, congestion, former, pacing};
@@ -18,7 +18,8 @@ pub fn play() {
     let args: Vec<&str> = args.split(' ').collect();
     match role.as_str() {
         "tcp" | "udp" | "flood" | "receive" | "windows" | "paces" | "congestion" => {
-            fs::write(Path::new(args[0]).join("cgroup.procs"), std::process::id().to_string()).unwrap();
+            fs::write(Path::new(args[0]).join("cgroup.procs"), std::process::id().to_string())
+                .unwrap();
             match role.as_str() {
                 "tcp" => send_tcp(args[2].parse().unwrap(), args[3].parse().unwrap()),
                 "udp" => send_udp(),

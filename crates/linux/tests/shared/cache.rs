@@ -28,8 +28,11 @@ fn a_server_of_these_tests() {
 }
 
 fn server(place: &Place) -> Process {
-    let application =
-        Process::start(&mut role("cache::a_server_of_these_tests", SERVER, place.socket("cache").as_os_str()));
+    let application = Process::start(&mut role(
+        "cache::a_server_of_these_tests",
+        SERVER,
+        place.socket("cache").as_os_str(),
+    ));
     assert!(soon(|| place.port("cache").shared.unwrap().pid.is_some()));
     application
 }
@@ -120,7 +123,9 @@ fn the_kernels_tcp_reaches_an_application() {
     let _server = server(&place);
     let (start, address) = (Instant::now(), (OWN, PORT).into());
     let mut stream = loop {
-        match namespace::within(Some(&network.0), || TcpStream::connect_timeout(&address, Duration::from_secs(3))) {
+        match namespace::within(Some(&network.0), || {
+            TcpStream::connect_timeout(&address, Duration::from_secs(3))
+        }) {
             Ok(Ok(stream)) => break stream,
             other => assert!(start.elapsed() < PATIENCE, "{other:?}"),
         }
@@ -130,7 +135,8 @@ fn the_kernels_tcp_reaches_an_application() {
     let set = [format!("set big 5 0 {}\r\n", big.len()).as_bytes(), &big, b"\r\n"].concat();
     assert_eq!(ask(&mut stream, &set, b"\r\n"), b"STORED\r\n");
     let got = ask(&mut stream, b"get big\r\n", b"\r\nEND\r\n");
-    let expected = [format!("VALUE big 5 {}\r\n", big.len()).as_bytes(), &big, b"\r\nEND\r\n"].concat();
+    let expected =
+        [format!("VALUE big 5 {}\r\n", big.len()).as_bytes(), &big, b"\r\nEND\r\n"].concat();
     assert!(got == expected, "{} bytes", got.len());
     let reading = place.reading();
     assert_eq!(reading.ports[0].counters.dropped.get("loss-pool"), None);

@@ -152,7 +152,10 @@ fn a_slow_application_loses_nothing_and_blocks_no_other() {
     }));
     assert!(to_b < 6000 && a.paused(1) && !a.paused(2), "{to_b} sent to who reads nothing");
     let shared = place.port("b").shared.unwrap();
-    assert!(shared.told == 1 && shared.waiting_frames > 0 && shared.waiting_bytes <= 65_536, "{shared:?}");
+    assert!(
+        shared.told == 1 && shared.waiting_frames > 0 && shared.waiting_bytes <= 65_536,
+        "{shared:?}"
+    );
     assert_eq!(place.port("a").shared.unwrap().paused, 1);
     // B reads.
     assert!(soon(|| {
@@ -164,7 +167,10 @@ fn a_slow_application_loses_nothing_and_blocks_no_other() {
     let reading = place.reading();
     assert!(reading.ports.iter().all(|port| port.counters.dropped.is_empty()), "{reading:?}");
     let shared = place.port("b").shared.unwrap();
-    assert!(shared.pauses > 0 && shared.pauses == shared.resumes && shared.waiting_frames == 0, "{shared:?}");
+    assert!(
+        shared.pauses > 0 && shared.pauses == shared.resumes && shared.waiting_frames == 0,
+        "{shared:?}"
+    );
     assert_eq!(place.port("a").counters.received, u64::from(2 * EACH) + 1);
 }
 
@@ -243,7 +249,9 @@ fn a_switch_that_is_killed_or_changed_is_attached_to_again() {
     place.apply(&THREE);
     assert!(flow(&mut a, &mut b, &mut sent, &mut arrived, 20_000) && a.attachments() == 2);
     place.apply(&[THREE[0], ("b", "flows = 7\nmtu = 9000"), THREE[2]]);
-    assert!(back(&mut b, 3) && b.flows() == 7 && b.frame_max() == 9024 && place.reading().pid == before);
+    assert!(
+        back(&mut b, 3) && b.flows() == 7 && b.frame_max() == 9024 && place.reading().pid == before
+    );
     announce(&mut b, 2, &mut [&mut c]);
     pull_all(&mut a);
     assert!(flow(&mut a, &mut b, &mut sent, &mut arrived, 30_000) && a.attachments() == 2);
@@ -253,7 +261,10 @@ fn a_switch_that_is_killed_or_changed_is_attached_to_again() {
         b.wait(Duration::from_millis(10));
         !b.is_attached()
     }));
-    assert!(!place.socket("b").exists() && matches!(Port::attach(place.socket("b")), Err(Error::Absent { .. })));
+    assert!(
+        !place.socket("b").exists()
+            && matches!(Port::attach(place.socket("b")), Err(Error::Absent { .. }))
+    );
     announce(&mut a, 1, &mut [&mut c]);
     assert!(apply::remove_all(&place.state()).unwrap() && !place.socket("a").exists());
 }
@@ -303,11 +314,13 @@ fn vandal(place: &Place, name: &str, seed: &mut u64) {
     let layout = Layout::of(sizes);
     let memory = Memory::map(&parts.memory, layout.bytes).unwrap();
     let mut draw = || {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *seed =
+            seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*seed >> 33) as u32
     };
     let words = memory.words(0, layout.bytes / 4);
-    // Doorbells and rings, mostly, or a ring's words and its bell as they should be, and bad frames.
+    // Doorbells and rings, mostly, or a ring's words and its bell as they should be, and bad
+    // frames.
     let bells = layout.transmit_bells(&memory);
     let ring = layout.transmit(&memory, 0);
     for round in 0..20_000u32 {
@@ -315,7 +328,8 @@ fn vandal(place: &Place, name: &str, seed: &mut u64) {
         match round % 4 {
             0 => words.as_ref()[draw() as usize % (layout.bytes / 16)].store(value, Relaxed),
             1 => bells.as_ref()[draw() as usize % bells.as_ref().len()].store(value, Relaxed),
-            2 => ring.as_ref()[16 + draw() as usize % 64].store(u64::from(draw()) << 32 | u64::from(value), Relaxed),
+            2 => ring.as_ref()[16 + draw() as usize % 64]
+                .store(u64::from(draw()) << 32 | u64::from(value), Relaxed),
             _ => ring.as_ref()[0].store(u64::from(draw() % 100), Relaxed),
         }
         if round % 64 == 0 {
@@ -348,7 +362,10 @@ fn a_hostile_application_harms_its_own_port_alone() {
     }
     let now = place.reading();
     assert_eq!(now.pid, reading.pid, "the switch lives");
-    assert!(now.ports[0].counters.dropped.is_empty() && now.ports[1].counters.dropped.is_empty(), "{now:?}");
+    assert!(
+        now.ports[0].counters.dropped.is_empty() && now.ports[1].counters.dropped.is_empty(),
+        "{now:?}"
+    );
     assert!(now.ports[3].counters.dropped.contains_key("bad-descriptor"), "{:?}", now.ports[3]);
     assert_eq!(now.ports[0].shared.as_ref().unwrap().paused, 0);
 }

@@ -46,9 +46,11 @@ fn forgeries(datagram: &[u8], turn: u32) -> Vec<Vec<u8>> {
     let at = 5 + turn as usize % (bent.len() - 5);
     bent[at] ^= 1 << (turn % 8);
     let cut = datagram[..datagram.len() - 1 - turn as usize % 40].to_vec();
-    let flow = FlowKey { source: 1, destination: 2, source_port: 3, destination_port: 4, protocol: 17 };
+    let flow =
+        FlowKey { source: 1, destination: 2, source_port: 3, destination_port: 4, protocol: 17 };
     let target = [Target::Peer, Target::Flow(flow), Target::application(&flow)][turn as usize % 3];
-    let record = Record { word: Word::Pause, target, seq: u64::MAX, queued: 0, rate: 0, ttl: u32::MAX };
+    let record =
+        Record { word: Word::Pause, target, seq: u64::MAX, queued: 0, rate: 0, ttl: u32::MAX };
     let head = wire::Head { number: u64::MAX, ..wire::head(datagram).unwrap() };
     let key = wire::Key::new(b"of somebody else").unwrap();
     vec![bent, cut, wire::encode(&head, &[record], &key)]
@@ -117,21 +119,26 @@ impl Pair {
             let socket = UdpSocket::bind((own, 0)).unwrap();
             socket.set_nonblocking(true).unwrap();
             let room = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 16 << 20);
-            let _ = room.or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 16 << 20));
+            let _ = room
+                .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 16 << 20));
             socket
         };
         let address = |socket: &UdpSocket| socket.local_addr().unwrap();
         let relays = [socket(), socket()];
-        // Of sockets that are closed, both at the end of this: their numbers are free then, and two.
+        // Of sockets that are closed, both at the end of this: their numbers are free then, and
+        // two.
         let switches = [address(&socket()), address(&socket())];
         let text = |side: usize| {
             let port = |(name, keys): &(&str, &str)| {
                 let socket = place.socket(name);
-                format!("[[port]]\nname = \"{name}\"\nkind = \"shared\"\nsocket = {socket:?}\n{keys}\n")
+                format!(
+                    "[[port]]\nname = \"{name}\"\nkind = \"shared\"\nsocket = {socket:?}\n{keys}\n"
+                )
             };
             // Each knows the other by the relay's socket on its side.
             let (local, remote) = (switches[side], address(&relays[side]));
-            let path = format!("[[path]]\npeer = \"other\"\nlocal = \"{local}\"\nremote = \"{remote}\"\n");
+            let path =
+                format!("[[path]]\npeer = \"other\"\nlocal = \"{local}\"\nremote = \"{remote}\"\n");
             let peer = format!("[[peer]]\nname = \"other\"\nkey = {key:?}\n{}\n", peer[side]);
             ports[side].iter().map(port).collect::<String>() + &path + &peer
         };
@@ -164,7 +171,10 @@ impl Pair {
         self.reading(side).peers[0].overlay.clone().unwrap_or_default()
     }
     fn knows(&self, side: usize, address: &str) -> bool {
-        show::read_addresses(&self.state(side)).unwrap().iter().any(|known| known.address == address)
+        show::read_addresses(&self.state(side))
+            .unwrap()
+            .iter()
+            .any(|known| known.address == address)
     }
     fn meets(&self) {
         assert!(soon(|| (0..2).all(|side| self.overlay(side).speaks)));
@@ -180,7 +190,11 @@ impl Drop for Pair {
 /// A packet of UDP from one station to another, with a number.
 fn packet(to: u8, from: u8, port: u16, number: u32) -> Vec<u8> {
     let mut frame = vec![0; 1000];
-    frame[..6].copy_from_slice(&if to == super::BROADCAST { [0xff; 6] } else { [2, 0, 0, 0, 1, to] });
+    frame[..6].copy_from_slice(&if to == super::BROADCAST {
+        [0xff; 6]
+    } else {
+        [2, 0, 0, 0, 1, to]
+    });
     frame[6..12].copy_from_slice(&[2, 0, 0, 0, 1, from]);
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
     frame[14..24].copy_from_slice(&[0x45, 0, 3, 0xda, 0, 0, 0x40, 0, 64, 17]);
@@ -268,7 +282,8 @@ fn three(pair: &Pair) -> [Port; 3] {
 }
 
 fn is_clean(reading: &Reading) -> bool {
-    reading.ports.iter().all(|port| port.counters.dropped.is_empty()) && reading.edge.dropped.is_empty()
+    reading.ports.iter().all(|port| port.counters.dropped.is_empty())
+        && reading.edge.dropped.is_empty()
 }
 
 #[test]
@@ -302,7 +317,9 @@ fn a_slow_application_pauses_its_senders_at_another_switch_and_loses_nothing() {
         }
         at_b == wanted
     });
-    turns("nobody is paused", || !a.paused(1) && pair.overlay(0).held == 0 && pair.overlay(1).told == 0);
+    turns("nobody is paused", || {
+        !a.paused(1) && pair.overlay(0).held == 0 && pair.overlay(1).told == 0
+    });
     let shared = pair.port(1, "b").shared.unwrap();
     assert!(shared.pauses == shared.resumes && shared.waiting_frames == 0, "{shared:?}");
     let readings = [pair.reading(0), pair.reading(1)];
@@ -337,7 +354,11 @@ fn what_is_lost_forged_or_repeated_changes_nothing() {
         assert!(is_clean(&reading), "{reading:?}");
         // They are counted with the path, too.
         let dropped = &reading.paths[0].counters.dropped;
-        assert!(dropped.keys().all(|why| ["stranger", "replayed", "bad-encapsulation"].contains(&&why[..])));
+        assert!(
+            dropped
+                .keys()
+                .all(|why| ["stranger", "replayed", "bad-encapsulation"].contains(&&why[..]))
+        );
     }
 }
 
@@ -406,7 +427,9 @@ fn whoever_is_killed_nobody_stays_paused() {
         while b.recv(&mut frames) > 0 {}
         !a.paused(1) && pair.overlay(0).held == 0 && pair.overlay(1).told == 0
     });
-    assert!(!pair.reading(1).ports.iter().any(|port| port.counters.dropped.contains_key("loss-pool")));
+    assert!(
+        !pair.reading(1).ports.iter().any(|port| port.counters.dropped.contains_key("loss-pool"))
+    );
 }
 
 #[test]
@@ -425,7 +448,8 @@ fn a_switch_that_does_not_speak_it_gets_frames_as_before() {
     let mut to_b = Sending::new(1, 2);
     turns("what has no room is lost", || {
         to_b.some(&mut a, u32::MAX);
-        pair.port(1, "b").counters.dropped.is_empty() && pair.reading(1).edge.dropped.contains_key("loss-pool")
+        pair.port(1, "b").counters.dropped.is_empty()
+            && pair.reading(1).edge.dropped.contains_key("loss-pool")
     });
     assert!(!a.paused(1) && pair.reading(1).peers[0].overlay.is_none());
 }

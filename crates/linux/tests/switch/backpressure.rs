@@ -1,5 +1,5 @@
-//! What the kernel does to senders behind a tap, so that a kernel that does otherwise is noticed; and
-//! what a switch makes of it.
+//! What the kernel does to senders behind a tap, so that a kernel that does otherwise is noticed;
+//! and what a switch makes of it.
 
 use super::place::{Place, ip, soon};
 use millpond_linux::namespace;
@@ -24,7 +24,17 @@ fn tap(place: &Place, queue: u32) -> Tap {
     for args in [
         &["addr", "add", "10.98.9.1/24", "dev", "mpt"][..],
         &["link", "set", "mpt", "txqueuelen", &queue.to_string(), "up"],
-        &["neigh", "replace", "10.98.9.2", "lladdr", "02:00:00:00:00:99", "dev", "mpt", "nud", "permanent"],
+        &[
+            "neigh",
+            "replace",
+            "10.98.9.2",
+            "lladdr",
+            "02:00:00:00:00:99",
+            "dev",
+            "mpt",
+            "nud",
+            "permanent",
+        ],
     ] {
         assert!(ip(&[&["-n", network][..], args].concat()), "{args:?}");
     }
@@ -37,12 +47,17 @@ fn tc(place: &Place, args: &[&str]) -> bool {
 fn counter(place: &Place, name: &str) -> u64 {
     let path = format!("/sys/class/net/mpt/statistics/{name}");
     // Of the namespace: its own view of /sys.
-    let out = Command::new("ip").args(["netns", "exec", place.network(0), "cat", &path]).output().unwrap();
+    let out = Command::new("ip")
+        .args(["netns", "exec", place.network(0), "cat", &path])
+        .output()
+        .unwrap();
     String::from_utf8_lossy(&out.stdout).trim().parse().unwrap()
 }
 /// Sends so many datagrams without waiting: how many went, and how often the socket had no room.
 fn send(place: &Place, count: usize) -> (usize, usize) {
-    let socket = namespace::within(Some(place.network(0)), || UdpSocket::bind("10.98.9.1:0")).unwrap().unwrap();
+    let socket = namespace::within(Some(place.network(0)), || UdpSocket::bind("10.98.9.1:0"))
+        .unwrap()
+        .unwrap();
     socket.set_nonblocking(true).unwrap();
     rustix::net::sockopt::set_socket_send_buffer_size(&socket, 64 << 10).unwrap();
     let (mut sent, mut full) = (0, 0);
@@ -64,7 +79,8 @@ fn a_tap_takes_all_and_loses_what_its_queue_has_no_room_for() {
     let before = counter(&place, "tx_dropped");
     let (sent, full) = send(&place, 3000);
     let lost = counter(&place, "tx_dropped") - before;
-    // A kernel of 7.3 or later could stop the sender, if asked to (IFF_BACKPRESSURE), which nobody does.
+    // A kernel of 7.3 or later could stop the sender, if asked to (IFF_BACKPRESSURE), which nobody
+    // does.
     assert_eq!((sent, full), (3000, 0), "the sender is told nothing");
     assert!((2400..=2520).contains(&lost), "{lost} lost beyond the queue of 500");
 }
@@ -73,7 +89,10 @@ fn a_tap_takes_all_and_loses_what_its_queue_has_no_room_for() {
 fn a_token_bucket_before_a_tap_makes_its_senders_wait_and_loses_nothing() {
     let Some(place) = Place::new("bucket", &["a"]) else { return };
     let _tap = tap(&place, 500);
-    if !tc(&place, &["replace", "dev", "mpt", "root", "tbf", "rate", "8mbit", "burst", "4k", "limit", "16m"]) {
+    if !tc(
+        &place,
+        &["replace", "dev", "mpt", "root", "tbf", "rate", "8mbit", "burst", "4k", "limit", "16m"],
+    ) {
         return eprintln!("skipped: it needs `tc` and tbf");
     }
     let before = counter(&place, "tx_dropped");
@@ -83,11 +102,20 @@ fn a_token_bucket_before_a_tap_makes_its_senders_wait_and_loses_nothing() {
     assert!(full > 2000 && sent < 1000, "{sent} sent, {full} times no room");
 }
 
-const NEIGHBOUR: [&str; 9] =
-    ["neigh", "replace", "10.98.9.2", "lladdr", "02:00:00:00:00:99", "dev", "mpt", "nud", "permanent"];
+const NEIGHBOUR: [&str; 9] = [
+    "neigh",
+    "replace",
+    "10.98.9.2",
+    "lladdr",
+    "02:00:00:00:00:99",
+    "dev",
+    "mpt",
+    "nud",
+    "permanent",
+];
 
-/// A tap's datagrams to an application that rests for a second or longer: how many of `count` arrive, if the
-/// port has these keys; and whether its senders were seen to wait.
+/// A tap's datagrams to an application that rests for a second or longer: how many of `count`
+/// arrive, if the port has these keys; and whether its senders were seen to wait.
 fn from_a_tap(name: &str, keys: &str, count: u32) -> Option<(u32, bool)> {
     let place = Place::new(name, &["a"])?;
     let port = format!(
@@ -133,9 +161,15 @@ fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
             is_over.store(true, Ordering::Relaxed);
         });
         let start = Instant::now();
-        // At least for that second; beyond it until all are sent, or their sender has to wait for who reads.
-        while start.elapsed() < Duration::from_secs(1) || !waited && !is_over.load(Ordering::Relaxed) {
-            assert!(start.elapsed() < Duration::from_secs(20), "they are neither sent nor made to wait");
+        // At least for that second; beyond it until all are sent, or their sender has to wait for
+        // who reads.
+        while start.elapsed() < Duration::from_secs(1)
+            || !waited && !is_over.load(Ordering::Relaxed)
+        {
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "they are neither sent nor made to wait"
+            );
             waited |= show().ports[0].slowed;
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -144,7 +178,8 @@ fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
         // Until nothing has come for long after the last was sent.
         while !is_over.load(Ordering::Relaxed) || last.elapsed() < Duration::from_secs(2) {
             let read = app.recv(&mut frames);
-            arrived += frames[..read].iter().filter(|frame| frame.bytes().len() > DATAGRAM).count() as u32;
+            arrived +=
+                frames[..read].iter().filter(|frame| frame.bytes().len() > DATAGRAM).count() as u32;
             if read > 0 {
                 last = Instant::now();
             } else {
@@ -158,12 +193,17 @@ fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
 
 #[test]
 fn a_shaped_port_loses_nothing_to_a_slow_application() {
-    if !Command::new("tc").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+    if !Command::new("tc")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         return eprintln!("skipped: it needs `tc`");
     }
     const COUNT: u32 = 6_000;
-    // The memory is four tenths of a second at this rate, and the bucket is changed far sooner. What
-    // the tap's own queue takes while the switch waits for a processor is a fifth of a second.
+    // The memory is four tenths of a second at this rate, and the bucket is changed far sooner.
+    // What the tap's own queue takes while the switch waits for a processor is a fifth of a second.
     let Some((arrived, waited)) = from_a_tap("shaped", "shape = \"20Mbps\"", COUNT) else { return };
     assert_eq!((arrived, waited), (COUNT, true));
     let Some((arrived, waited)) = from_a_tap("unshaped", "", COUNT) else { return };
@@ -178,7 +218,11 @@ fn feature(network: &str, device: &str, command: u32, is_on: bool) -> bool {
         // SAFETY: ifreq is plain data, for which zeros are a value.
         #[allow(unsafe_code)]
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        request.ifr_name.iter_mut().zip(device.bytes()).for_each(|(to, from)| *to = from as libc::c_char);
+        request
+            .ifr_name
+            .iter_mut()
+            .zip(device.bytes())
+            .for_each(|(to, from)| *to = from as libc::c_char);
         request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
         // SAFETY: the request and its two words outlive the call.
         #[allow(unsafe_code)]
@@ -193,17 +237,19 @@ fn veth(place: &Place) -> bool {
     const TSO: u32 = 0x1f;
     const GRO: u32 = 0x2c;
     let (a, b) = (place.network(0), place.network(1));
-    let there = ip(&["link", "add", "mpt", "netns", a, "type", "veth", "peer", "name", "mps", "netns", b])
-        && ip(&["-n", a, "addr", "add", "10.98.9.1/24", "dev", "mpt"])
-        && feature(a, "mpt", TSO, false)
-        && feature(b, "mps", GRO, true)
-        && ip(&["-n", a, "link", "set", "mpt", "up"])
-        && ip(&["-n", b, "link", "set", "mps", "up"]);
+    let there =
+        ip(&["link", "add", "mpt", "netns", a, "type", "veth", "peer", "name", "mps", "netns", b])
+            && ip(&["-n", a, "addr", "add", "10.98.9.1/24", "dev", "mpt"])
+            && feature(a, "mpt", TSO, false)
+            && feature(b, "mps", GRO, true)
+            && ip(&["-n", a, "link", "set", "mpt", "up"])
+            && ip(&["-n", b, "link", "set", "mps", "up"]);
     there && tc(place, &["replace", "dev", "mpt", "root", "pfifo", "limit", "1000"])
 }
 
 fn gated(is_gated: bool) -> String {
-    let port = "[[port]]\nname = \"veth\"\nkind = \"af-packet\"\ndevice = \"mps\"\nnamespace = \"NET1\"\n";
+    let port =
+        "[[port]]\nname = \"veth\"\nkind = \"af-packet\"\ndevice = \"mps\"\nnamespace = \"NET1\"\n";
     format!("{port}gate = {is_gated}\n")
 }
 
@@ -237,8 +283,8 @@ fn a_gate_loses_nothing_to_a_slow_application() {
     }
 }
 
-/// A switch is killed while its gate is closed: what comes then still comes, in time, and its next start
-/// opens the gate.
+/// A switch is killed while its gate is closed: what comes then still comes, in time, and its next
+/// start opens the gate.
 #[test]
 fn a_gate_fails_open() {
     let Some(place) = Place::new("open", &["a", "b"]) else { return };
@@ -246,7 +292,9 @@ fn a_gate_fails_open() {
         return;
     }
     let socket = place.folder.join("app.sock");
-    let app = format!("[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nqueue-memory = \"64KiB\"\n");
+    let app = format!(
+        "[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nqueue-memory = \"64KiB\"\n"
+    );
     place.apply("switch", &(gated(true) + &app));
     assert!(ip(&[&["-n", place.network(0)][..], &NEIGHBOUR].concat()));
     let _app = attach(&place, &socket);
@@ -257,7 +305,9 @@ fn a_gate_fails_open() {
     place.kill("switch");
     // The other end hears the interface nevertheless, and so does the next switch.
     let network = place.network(1);
-    let listener = namespace::within(Some(network), || millpond_linux::port::AfPacket::open("mps")).unwrap().unwrap();
+    let listener = namespace::within(Some(network), || millpond_linux::port::AfPacket::open("mps"))
+        .unwrap()
+        .unwrap();
     let mut listener = millpond_linux::port::Port::AfPacket(listener);
     let mut room = vec![0; millpond_linux::port::FRAME_MAX];
     let start = Instant::now();
@@ -288,7 +338,8 @@ fn figures_of_a_gate() {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
-            let bound = namespace::within(Some(place.network(0)), || UdpSocket::bind("10.98.9.1:0"));
+            let bound =
+                namespace::within(Some(place.network(0)), || UdpSocket::bind("10.98.9.1:0"));
             let socket = bound.unwrap().unwrap();
             rustix::net::sockopt::set_socket_send_buffer_size(&socket, 64 << 10).unwrap();
             let mut sent = 0u64;
@@ -305,7 +356,8 @@ fn figures_of_a_gate() {
             }
             count
         };
-        let (mut closes, mut opens, mut leaks, mut received) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let (mut closes, mut opens, mut leaks, mut received) =
+            (Vec::new(), Vec::new(), Vec::new(), 0);
         for _ in 0..20 {
             received += drain(&mut port, Duration::from_millis(50));
             let start = Instant::now();
@@ -328,7 +380,11 @@ fn figures_of_a_gate() {
             all[all.len() / 2]
         };
         leaks.sort_unstable();
-        println!("closing {:?}, opening {:?}, medians of 20", median(&mut closes), median(&mut opens));
+        println!(
+            "closing {:?}, opening {:?}, medians of 20",
+            median(&mut closes),
+            median(&mut opens)
+        );
         println!("packets in 400 ms of a closed gate: {} ({} at most)", leaks[10], leaks[19]);
         println!("sent {sent}, arrived {received}");
         assert!(received >= sent, "{received} of {sent}");

@@ -30,7 +30,13 @@ struct Runtime<'a> {
 }
 
 impl Runtime<'_> {
-    fn call(&self, command: &str, container: &str, network: &str, input: &Value) -> Result<Option<Value>, Problem> {
+    fn call(
+        &self,
+        command: &str,
+        container: &str,
+        network: &str,
+        input: &Value,
+    ) -> Result<Option<Value>, Problem> {
         let state = self.place.state("s");
         let path = format!("/run/netns/{network}");
         let variable = |name: &str| {
@@ -44,7 +50,13 @@ impl Runtime<'_> {
             };
             Some(value.to_string())
         };
-        Call { variable: &variable, input: &input.to_string(), state: &state, program: &|| program(&state) }.run()
+        Call {
+            variable: &variable,
+            input: &input.to_string(),
+            state: &state,
+            program: &|| program(&state),
+        }
+        .run()
     }
     fn asked(&self) -> Vec<String> {
         let text = fs::read_to_string(format!("{}/asked", self.folder)).unwrap();
@@ -65,9 +77,15 @@ fn containers_come_and_go() {
     });
     let [a, b, c] = [0, 1, 2].map(|i| place.network(i));
     let first = runtime.call("ADD", "c1", a, &input).unwrap().unwrap();
-    assert_eq!(first["ips"], json!([{ "address": "10.98.8.1/24", "gateway": "10.98.8.254", "interface": 0 }]));
+    assert_eq!(
+        first["ips"],
+        json!([{ "address": "10.98.8.1/24", "gateway": "10.98.8.254", "interface": 0 }])
+    );
     let interface = &first["interfaces"][0];
-    assert_eq!((interface["name"].as_str(), interface["mac"].as_str().map(str::len)), (Some("eth0"), Some(17)));
+    assert_eq!(
+        (interface["name"].as_str(), interface["mac"].as_str().map(str::len)),
+        (Some("eth0"), Some(17))
+    );
     let older = json!({
         "cniVersion": "0.4.0", "name": "n", "type": "millpond", "vlan": 30, "ipam": { "type": "addresses" },
     });
@@ -84,7 +102,10 @@ fn containers_come_and_go() {
     assert_eq!(runtime.call("CHECK", "c1", a, &checked).unwrap_err().details, "10.98.8.77/24");
     let nowhere = json!({ "cniVersion": "1.0.0", "name": "n", "type": "millpond", "vlan": 5000 });
     let refused = runtime.call("ADD", "c3", c, &nowhere).unwrap_err();
-    assert!(refused.code == 7 && refused.details.contains("`port.vlan`: expected 1 to 4094"), "{refused:?}");
+    assert!(
+        refused.code == 7 && refused.details.contains("`port.vlan`: expected 1 to 4094"),
+        "{refused:?}"
+    );
     // An address that is not given out, and one whose route is wrong: nothing is left.
     let refused = runtime.call("ADD", "c3-refused", c, &input).unwrap_err();
     assert_eq!((refused.code, &refused.msg[..]), (102, "addresses: none is left"));

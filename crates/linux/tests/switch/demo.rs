@@ -10,7 +10,8 @@ fn left() -> Vec<String> {
     let out = Command::new("ip").args(["netns", "list"]).output().unwrap();
     let ours = format!("mpdemo{}", std::process::id());
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    let folder = std::env::temp_dir().join(format!("millpond-demo-backdraft-{}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("millpond-demo-backdraft-{}", std::process::id()));
     let folder = folder.exists().then(|| folder.display().to_string());
     text.lines().filter(|line| line.starts_with(&ours)).map(str::to_string).chain(folder).collect()
 }

@@ -1,4 +1,5 @@
-//! Measurements, which `make bench-switch` prints: what a path that dies costs, and what a key does.
+//! Measurements, which `make bench-switch` prints: what a path that dies costs, and what a key
+//! does.
 //!
 //! No test: they say what this machine does now, and judge nothing but that connections live.
 
@@ -31,7 +32,9 @@ impl Load {
     /// So many of them, to the second namespace or to the first.
     fn towards(place: &Place, port: u16, flows: usize, to: usize) -> Load {
         let address: SocketAddr = format!("10.98.8.{}:{port}", to + 1).parse().unwrap();
-        let listener = namespace::within(Some(place.network(to)), || TcpListener::bind(address)).unwrap().unwrap();
+        let listener = namespace::within(Some(place.network(to)), || TcpListener::bind(address))
+            .unwrap()
+            .unwrap();
         let (arrived, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let mut senders = Vec::new();
         for _ in 0..flows {
@@ -61,7 +64,8 @@ impl Load {
     fn rate(&self, time: Duration) -> f64 {
         let (start, before) = (Instant::now(), self.arrived.load(Ordering::Relaxed));
         std::thread::sleep(time);
-        (self.arrived.load(Ordering::Relaxed) - before) as f64 * 8e-9 / start.elapsed().as_secs_f64()
+        (self.arrived.load(Ordering::Relaxed) - before) as f64 * 8e-9
+            / start.elapsed().as_secs_f64()
     }
     fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -132,7 +136,8 @@ fn figures_of_a_path_that_dies() {
         load.end();
         let address = format!("10.98.8.2:{}", 7400 + path);
         let second = Duration::from_secs(1);
-        let up = super::peers::come_up(place.network(0), place.network(1), &address, 200, second).len();
+        let up =
+            super::peers::come_up(place.network(0), place.network(1), &address, 200, second).len();
         println!("path {path} dead: {up} of 200 new connections came up, each within a second");
         set_dead(&place, path, false);
         whole.push(after);
@@ -147,9 +152,13 @@ fn figures_of_a_path_that_dies() {
         set_dead(&place, 0, false);
         std::thread::sleep(Duration::from_millis(800));
     }
-    let flapping = (load.arrived.load(Ordering::Relaxed) - before) as f64 * 8e-9 / start.elapsed().as_secs_f64();
+    let flapping = (load.arrived.load(Ordering::Relaxed) - before) as f64 * 8e-9
+        / start.elapsed().as_secs_f64();
     let three = median(whole);
-    println!("path 0 dead for 200 ms of each second: {flapping:.2}, of three paths alone {:.2}", flapping / three);
+    println!(
+        "path 0 dead for 200 ms of each second: {flapping:.2}, of three paths alone {:.2}",
+        flapping / three
+    );
     load.end();
 }
 
@@ -162,7 +171,8 @@ fn figures_of_a_key() {
     std::fs::write(&key, "a key of two switches").unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     let plain = four_paths(&place);
-    let sealed = plain.clone().map(|text| text + &format!("[[peer]]\nname = \"other\"\nkey = {key:?}\n"));
+    let sealed =
+        plain.clone().map(|text| text + &format!("[[peer]]\nname = \"other\"\nkey = {key:?}\n"));
     let mut rates = [Vec::new(), Vec::new()];
     for turn in 0..10u16 {
         let arm = usize::from(turn % 2);
@@ -187,15 +197,20 @@ fn figures_of_a_key() {
 fn small_datagrams(place: &Place, port: u16, time: Duration) -> f64 {
     const EACH_MS: u64 = 50;
     let address = format!("10.98.8.2:{port}");
-    let there = namespace::within(Some(place.network(1)), || UdpSocket::bind(&address)).unwrap().unwrap();
-    let here = namespace::within(Some(place.network(0)), || UdpSocket::bind("10.98.8.1:0")).unwrap().unwrap();
+    let there =
+        namespace::within(Some(place.network(1)), || UdpSocket::bind(&address)).unwrap().unwrap();
+    let here = namespace::within(Some(place.network(0)), || UdpSocket::bind("10.98.8.1:0"))
+        .unwrap()
+        .unwrap();
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&there, 8 << 20);
     there.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     here.connect(&address).unwrap();
     // Neighbours find each other first.
     here.send(&[0; 22]).unwrap();
     there.recv(&mut [0; 64]).unwrap();
-    let reader = std::thread::spawn(move || std::iter::from_fn(|| there.recv(&mut [0; 64]).ok()).count() as u64);
+    let reader = std::thread::spawn(move || {
+        std::iter::from_fn(|| there.recv(&mut [0; 64]).ok()).count() as u64
+    });
     let (start, mut sent) = (Instant::now(), 0);
     while start.elapsed() < time {
         let due = start.elapsed().as_millis() as u64 * EACH_MS;
@@ -207,7 +222,8 @@ fn small_datagrams(place: &Place, port: u16, time: Duration) -> f64 {
     1.0 - reader.join().unwrap() as f64 / sent as f64
 }
 
-/// VXLAN over a bridge in each of the hosts, between veth pairs to the workloads, over the first wire.
+/// VXLAN over a bridge in each of the hosts, between veth pairs to the workloads, over the first
+/// wire.
 fn vxlan(place: &Place) -> bool {
     let end = |host: usize| {
         let (network, work) = (place.network(2 + host), place.network(host));
@@ -223,7 +239,15 @@ fn vxlan(place: &Place) -> bool {
             && run("link set mpup master mpbr up")
             && run("link set mpbr up")
             && ip(&["-n", work, "link", "set", "mpwork", "mtu", "1450", "up"])
-            && ip(&["-n", work, "addr", "add", &format!("10.98.8.{}/24", host + 1), "dev", "mpwork"])
+            && ip(&[
+                "-n",
+                work,
+                "addr",
+                "add",
+                &format!("10.98.8.{}/24", host + 1),
+                "dev",
+                "mpwork",
+            ])
     };
     end(0) && end(1)
 }
@@ -236,7 +260,8 @@ fn no_vxlan(place: &Place) {
     }
 }
 
-/// The switch over one wire, and over four, and the kernel's VXLAN over a bridge over the first wire.
+/// The switch over one wire, and over four, and the kernel's VXLAN over a bridge over the first
+/// wire.
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_beside_vxlan() {
@@ -272,26 +297,32 @@ fn figures_beside_vxlan() {
                 });
                 let loads: Vec<Load> = loads.collect();
                 std::thread::sleep(Duration::from_millis(500));
-                let count = || loads.iter().map(|load| load.arrived.load(Ordering::Relaxed)).sum::<u64>();
+                let count =
+                    || loads.iter().map(|load| load.arrived.load(Ordering::Relaxed)).sum::<u64>();
                 let (start, before) = (Instant::now(), count());
                 std::thread::sleep(time);
                 let rate = (count() - before) as f64 * 8e-9 / start.elapsed().as_secs_f64();
                 loads.into_iter().for_each(Load::end);
                 rate
             };
-            let rates = [rate(&[(1, 1)]), rate(&[(FLOWS, 1)]), rate(&[(FLOWS / 2, 1), (FLOWS / 2, 0)])];
+            let rates =
+                [rate(&[(1, 1)]), rate(&[(FLOWS, 1)]), rate(&[(FLOWS / 2, 1), (FLOWS / 2, 0)])];
             figures.iter_mut().zip(rates).for_each(|(figures, rate)| figures.push(rate));
             port += 1;
             figures[3].push(small_datagrams(&place, port, time));
             match arm {
                 0 => no_vxlan(&place),
-                _ => ["left", "right"].iter().for_each(|name| assert!(apply::remove_all(&place.state(name)).unwrap())),
+                _ => ["left", "right"]
+                    .iter()
+                    .for_each(|name| assert!(apply::remove_all(&place.state(name)).unwrap())),
             }
         }
     }
     println!("medians of {turns} in turn; ratios are medians of the turns' own");
     for (at, name) in ["1 flow", "8 flows", "4 flows each way"].into_iter().enumerate() {
-        let ratio = |arm: usize| median(all[arm][at].iter().zip(&all[0][at]).map(|(ours, its)| ours / its).collect());
+        let ratio = |arm: usize| {
+            median(all[arm][at].iter().zip(&all[0][at]).map(|(ours, its)| ours / its).collect())
+        };
         let [vxlan, one, four] = [0, 1, 2].map(|arm| median(all[arm][at].clone()));
         println!(
             "{name}: VXLAN {vxlan:.2} Gb/s; switch over one path {one:.2} ({:.2}), over four {four:.2} ({:.2})",
@@ -300,5 +331,7 @@ fn figures_beside_vxlan() {
         );
     }
     let [vxlan, one, four] = [0, 1, 2].map(|arm| 100.0 * median(all[arm][3].clone()));
-    println!("64 bytes at 50,000 a second, lost: VXLAN {vxlan:.2} %, one path {one:.2} %, four {four:.2} %");
+    println!(
+        "64 bytes at 50,000 a second, lost: VXLAN {vxlan:.2} %, one path {one:.2} %, four {four:.2} %"
+    );
 }

@@ -1,7 +1,8 @@
-//! The virtual switch with this machine's own kernel: network namespaces that each test makes, and real TCP between them.
+//! The virtual switch with this machine's own kernel: network namespaces that each test makes, and
+//! real TCP between them.
 //!
-//! Skipped, with a message, without root, TAP or `ip`. The switch is this test's own program in another role, so that it can be
-//! killed.
+//! Skipped, with a message, without root, TAP or `ip`. The switch is this test's own program in
+//! another role, so that it can be killed.
 #![allow(missing_docs)]
 
 use millpond_core::Time;
@@ -51,9 +52,13 @@ impl Drop for Files {
 
 #[test]
 fn a_switch_that_is_started_can_be_changed_by_several_at_once() {
-    let files = Files(State::at(&std::env::temp_dir().join(format!("millpond-switch-files-{}", std::process::id()))));
+    let files = Files(State::at(
+        &std::env::temp_dir().join(format!("millpond-switch-files-{}", std::process::id())),
+    ));
     let state = &files.0;
-    let port = |name: &str| format!("[[port]]\nname = \"{name}\"\nkind = \"pcap\"\nwrite = \"/dev/null\"\n");
+    let port = |name: &str| {
+        format!("[[port]]\nname = \"{name}\"\nkind = \"pcap\"\nwrite = \"/dev/null\"\n")
+    };
     let config = Config::parse("test.toml", &["a", "b", "c"].map(port).concat()).unwrap();
     let done = apply::apply(state, &config, &|| program(state)).unwrap();
     assert_eq!((done.open, done.waiting), (3, Vec::new()));
@@ -79,7 +84,11 @@ fn refuse_until_stopped(state: &State, is_up: &AtomicBool) {
         let (mut client, mut asked) = (client.unwrap(), String::new());
         client.read_to_string(&mut asked).unwrap();
         let is_over = asked.starts_with("stop\n");
-        let answer = if is_over { r#"{"ok":null}"# } else { r#"{"error":"config:1:1: unknown key `later`"}"# };
+        let answer = if is_over {
+            r#"{"ok":null}"#
+        } else {
+            r#"{"error":"config:1:1: unknown key `later`"}"#
+        };
         client.write_all(answer.as_bytes()).unwrap();
         if is_over {
             return fs::remove_file(state.file("control.sock")).unwrap();
@@ -89,7 +98,9 @@ fn refuse_until_stopped(state: &State, is_up: &AtomicBool) {
 
 #[test]
 fn a_process_of_another_version_makes_way() {
-    let files = Files(State::at(&std::env::temp_dir().join(format!("millpond-switch-other-{}", std::process::id()))));
+    let files = Files(State::at(
+        &std::env::temp_dir().join(format!("millpond-switch-other-{}", std::process::id())),
+    ));
     let state = &files.0;
     state.create().unwrap();
     let is_up = AtomicBool::new(false);
@@ -98,7 +109,9 @@ fn a_process_of_another_version_makes_way() {
         assert!(soon(|| is_up.load(Ordering::Relaxed)));
         assert_eq!(state.process(), Some(std::process::id()));
         let text = "[[port]]\nname = \"a\"\nkind = \"pcap\"\nwrite = \"/dev/null\"\n";
-        let done = apply::apply(state, &Config::parse("test.toml", text).unwrap(), &|| program(state)).unwrap();
+        let done =
+            apply::apply(state, &Config::parse("test.toml", text).unwrap(), &|| program(state))
+                .unwrap();
         assert_eq!((done.open, done.waiting), (1, Vec::new()));
         other.join().unwrap();
         assert_ne!(show::read(state).unwrap().pid, std::process::id());
@@ -118,10 +131,16 @@ fn tcp_crosses_and_a_killed_switch_loses_no_connection() {
     });
     transfer(place.network(1), place.network(0), "[fd98::1]:7002", 50_000_000, || {});
     let reading = show::read(&place.state("s")).unwrap();
-    assert!(reading.ports.iter().all(|p| p.counters.dropped.is_empty() && p.counters.sent_large > 100), "{reading:?}");
+    assert!(
+        reading.ports.iter().all(|p| p.counters.dropped.is_empty() && p.counters.sent_large > 100),
+        "{reading:?}"
+    );
     // Again: nothing changes, and the counters stay.
     let again = place.apply("s", TWO);
-    assert!(again.ports[0].counters.received >= reading.ports[0].counters.received && again.pid == reading.pid);
+    assert!(
+        again.ports[0].counters.received >= reading.ports[0].counters.received
+            && again.pid == reading.pid
+    );
     // Without one of them, and then without all.
     place.apply("s", &TWO[..TWO.rfind("[[port]]").unwrap()]);
     assert!(place.has(0, "mpa") && !place.has(1, "mpb"));
@@ -150,7 +169,9 @@ fn a_second_process_takes_over() {
     let Some(place) = Place::new("over", &["a", "b"]) else { return };
     let first = place.apply("s", TWO);
     let mut second = Command::new(std::env::current_exe().unwrap());
-    second.args(["--exact", "a_switch_of_these_tests", "--nocapture"]).env(ROLE, place.state("s").folder());
+    second
+        .args(["--exact", "a_switch_of_these_tests", "--nocapture"])
+        .env(ROLE, place.state("s").folder());
     let mut second = second.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     assert!(soon(|| show::read(&place.state("s")).is_ok_and(|r| r.pid == second.id())));
     assert_ne!(first.pid, second.id());
@@ -171,16 +192,20 @@ fn a_port_that_disappears_comes_back() {
     // With its namespace it cannot be, and the rest goes on.
     assert!(ip(&["netns", "del", network]));
     let waits = |r: &Reading| r.ports[1].state == PortState::Waiting && r.ports[1].reason.is_some();
-    assert!(soon(|| show::read(&place.state("s")).is_ok_and(|r| waits(&r) && r.ports[0].state == PortState::Open)));
+    assert!(soon(|| show::read(&place.state("s"))
+        .is_ok_and(|r| waits(&r) && r.ports[0].state == PortState::Open)));
     assert!(ip(&["netns", "add", network]));
-    assert!(soon(|| show::read(&place.state("s")).is_ok_and(|r| r.ports[1].state == PortState::Open)));
+    assert!(soon(
+        || show::read(&place.state("s")).is_ok_and(|r| r.ports[1].state == PortState::Open)
+    ));
     transfer(place.network(0), network, "10.98.8.2:7002", 20_000_000, || {});
 }
 
 /// A tap, and a veth pair whose one end, in the third namespace, is a port.
 fn tap_and_wire(place: &Place) {
     let [inner, outer] = [place.network(1), place.network(2)];
-    let pair = ["-n", outer, "link", "add", "mpw", "type", "veth", "peer", "name", "mpc", "netns", inner];
+    let pair =
+        ["-n", outer, "link", "add", "mpw", "type", "veth", "peer", "name", "mpc", "netns", inner];
     assert!(ip(&pair));
     for (network, device, address) in [(1, "mpc", Some("10.98.8.2/24")), (2, "mpw", None)] {
         let network = place.network(network);
@@ -245,11 +270,15 @@ fn tags_fragments_and_interfaces_of_others() {
     assert_eq!(there.recv(&mut room).unwrap(), 4000);
     assert_eq!(room[..4000], datagram);
     // Tags, which the kernel takes off what a packet socket gets, and super-segments behind them.
-    let tagged = [(a, "mpa", "10.98.9.1/24"), (b, "mpc", "10.98.9.2/24")].map(|(network, device, address)| {
-        ip(&["-n", network, "link", "add", "link", device, "name", "mptag", "type", "vlan", "id", "7"])
-            && ip(&["-n", network, "addr", "add", address, "dev", "mptag"])
-            && ip(&["-n", network, "link", "set", "mptag", "up"])
-    });
+    let tagged = [(a, "mpa", "10.98.9.1/24"), (b, "mpc", "10.98.9.2/24")].map(
+        |(network, device, address)| {
+            ip(&[
+                "-n", network, "link", "add", "link", device, "name", "mptag", "type", "vlan",
+                "id", "7",
+            ]) && ip(&["-n", network, "addr", "add", address, "dev", "mptag"])
+                && ip(&["-n", network, "link", "set", "mptag", "up"])
+        },
+    );
     match tagged {
         [true, true] => {
             transfer(a, b, "10.98.9.2:7001", 20_000_000, || {});
@@ -259,7 +288,9 @@ fn tags_fragments_and_interfaces_of_others() {
     }
     // An interface that goes away, and another of the same name.
     assert!(ip(&["-n", place.network(2), "link", "del", "mpw"]));
-    assert!(soon(|| show::read(&place.state("s")).is_ok_and(|r| r.ports[1].state == PortState::Waiting)));
+    assert!(soon(
+        || show::read(&place.state("s")).is_ok_and(|r| r.ports[1].state == PortState::Waiting)
+    ));
 }
 
 #[test]

@@ -37,14 +37,20 @@ fn what_was_made_is_removed_from_anywhere_and_nothing_of_that_name_elsewhere() {
     assert!(!place.has(0, "mpx") && place.has(1, "mpx"));
     // One that went, and came as a stranger's while nobody looked, stays.
     place.kill("s");
-    assert!(ip(&["-n", b, "link", "del", "mpx"]) && ip(&["-n", b, "tuntap", "add", "mpx", "mode", "tap"]));
+    assert!(
+        ip(&["-n", b, "link", "del", "mpx"])
+            && ip(&["-n", b, "tuntap", "add", "mpx", "mode", "tap"])
+    );
     apply::remove_all(&state).unwrap();
     assert!(place.has(1, "mpx"));
     assert!(ip(&["-n", b, "link", "del", "mpx"]));
     // One that was given another name is still the one that was made.
     apply_in(a);
     place.kill("s");
-    assert!(ip(&["-n", a, "link", "set", "mpx", "down"]) && ip(&["-n", a, "link", "set", "mpx", "name", "mpy"]));
+    assert!(
+        ip(&["-n", a, "link", "set", "mpx", "down"])
+            && ip(&["-n", a, "link", "set", "mpx", "name", "mpy"])
+    );
     apply::remove_all(&state).unwrap();
     assert!(!place.has(0, "mpy"));
 }
@@ -80,7 +86,9 @@ fn what_the_kernel_loses_before_the_switch_is_counted_and_said() {
     let (a, b) = (place.network(0), place.network(1));
     transfer(a, b, "10.98.8.2:7001", 1_000_000, || {});
     let signal = |name: &str| {
-        assert!(Command::new("kill").args([name, &before.pid.to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill").args([name, &before.pid.to_string()]).status().unwrap().success()
+        );
     };
     let came = || {
         let reading = show::read(&place.state("s")).unwrap();
@@ -91,7 +99,8 @@ fn what_the_kernel_loses_before_the_switch_is_counted_and_said() {
     let socket = namespace::within(Some(a), || UdpSocket::bind("10.98.8.1:0")).unwrap().unwrap();
     // More than the tap's queue holds, while nobody reads it.
     signal("-STOP");
-    let sent = (0..4000).filter(|_| socket.send_to(&[0; 100], "10.98.8.2:7003").is_ok()).count() as u64;
+    let sent =
+        (0..4000).filter(|_| socket.send_to(&[0; 100], "10.98.8.2:7003").is_ok()).count() as u64;
     signal("-CONT");
     let all = || {
         let now = came();
@@ -107,16 +116,20 @@ fn what_the_kernel_loses_before_the_switch_is_counted_and_said() {
     assert!(behind.contains(&"a") && behind.contains(&"b"), "{table:?}");
 }
 
-/// More than a shell allows a process descriptors for, made and removed; the process is killed before.
+/// More than a shell allows a process descriptors for, made and removed; the process is killed
+/// before.
 #[test]
 fn a_thousand_ports_are_removed() {
     let Some(place) = Place::new("thousand", &["a"]) else { return };
     // Each would tell all others of its addresses.
     let quiet = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     namespace::within(Some(place.network(0)), quiet).unwrap().unwrap();
-    let port = |i: usize| format!("[[port]]\nname = \"p{i}\"\ndevice = \"mpk{i}\"\nnamespace = \"NET0\"\n");
+    let port = |i: usize| {
+        format!("[[port]]\nname = \"p{i}\"\ndevice = \"mpk{i}\"\nnamespace = \"NET0\"\n")
+    };
     let count = || {
-        let list = Command::new("ip").args(["-n", place.network(0), "-o", "link"]).output().unwrap();
+        let list =
+            Command::new("ip").args(["-n", place.network(0), "-o", "link"]).output().unwrap();
         String::from_utf8_lossy(&list.stdout).matches(": mpk").count()
     };
     let reading = place.apply("s", &(0..1000).map(port).collect::<String>());
@@ -138,7 +151,11 @@ fn a_port_is_mirrored() {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             let mut all = self.0.lock().unwrap();
             all.extend(bytes);
-            if all.len() < 100_000 { Ok(bytes.len()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+            if all.len() < 100_000 {
+                Ok(bytes.len())
+            } else {
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
         }
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
@@ -165,8 +182,9 @@ fn a_port_is_mirrored() {
         if let Block::EnhancedPacket(packet) = block {
             let view = millpond_linux::frame::parse(&packet.data).unwrap();
             assert_eq!(packet.original_len as usize, packet.data.len());
-            let is_in =
-                packet.options.contains(&pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Flags(1));
+            let is_in = packet.options.contains(
+                &pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Flags(1),
+            );
             ways[usize::from(!is_in)] += usize::from(view.tcp().is_some());
         }
     }

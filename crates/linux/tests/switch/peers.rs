@@ -1,4 +1,5 @@
-//! Two switches with four paths between them: what crosses, what dies, and who gets nothing through.
+//! Two switches with four paths between them: what crosses, what dies, and who gets nothing
+//! through.
 
 use super::place::{Place, TWO, byte, ip, soon, transfer};
 use millpond_linux::namespace;
@@ -18,14 +19,23 @@ fn paths(local: usize, network: &str) -> String {
     (0..4).map(path).collect()
 }
 
-/// Four wires between the namespaces 2 and 3; what the two switches are, each with its tap in a namespace of its own.
+/// Four wires between the namespaces 2 and 3; what the two switches are, each with its tap in a
+/// namespace of its own.
 pub fn four_paths(place: &Place) -> [String; 2] {
     for i in 0..4 {
         let (c, d) = (format!("mpc{i}"), format!("mpd{i}"));
         let ends = ["type", "veth", "peer", "name", &d, "netns", place.network(3)];
         assert!(ip(&[&["-n", place.network(2), "link", "add", &c][..], &ends].concat()));
         for (network, device, last) in [(2, &c, 1), (3, &d, 2)] {
-            assert!(ip(&["-n", place.network(network), "addr", "add", &format!("10.97.{i}.{last}/24"), "dev", device]));
+            assert!(ip(&[
+                "-n",
+                place.network(network),
+                "addr",
+                "add",
+                &format!("10.97.{i}.{last}/24"),
+                "dev",
+                device
+            ]));
             assert!(ip(&["-n", place.network(network), "link", "set", device, "up"]));
         }
     }
@@ -42,12 +52,19 @@ pub fn states(place: &Place, name: &str) -> Vec<String> {
 }
 
 /// New connections, one after another; how long each took that came up in time.
-pub fn come_up(from: &str, to: &str, address: &str, count: usize, patience: Duration) -> Vec<Duration> {
+pub fn come_up(
+    from: &str,
+    to: &str,
+    address: &str,
+    count: usize,
+    patience: Duration,
+) -> Vec<Duration> {
     let address: SocketAddr = address.parse().unwrap();
     let listener = namespace::within(Some(to), || TcpListener::bind(address)).unwrap().unwrap();
     let one = |_: usize| {
         let start = Instant::now();
-        let came = namespace::within(Some(from), || TcpStream::connect_timeout(&address, patience)).unwrap();
+        let came = namespace::within(Some(from), || TcpStream::connect_timeout(&address, patience))
+            .unwrap();
         let took = start.elapsed();
         came.is_ok_and(|_| listener.accept().is_ok()).then_some(took)
     };
@@ -60,18 +77,33 @@ pub fn come_up(from: &str, to: &str, address: &str, count: usize, patience: Dura
 fn a_path_that_dies_or_is_too_small_is_left_out() {
     let Some(place) = Place::new("dying", &["a", "b", "c", "d"]) else { return };
     let [left, right] = four_paths(&place);
-    let [left, right] = [left, right].map(|text| text + "[[peer]]\nname = \"other\"\ndead-after = \"200ms\"\n");
+    let [left, right] =
+        [left, right].map(|text| text + "[[peer]]\nname = \"other\"\ndead-after = \"200ms\"\n");
     place.apply("left", &left);
     place.apply("right", &right);
     let (a, b) = (place.network(0), place.network(1));
-    assert!(soon(|| states(&place, "left") == ["used"; 4] && states(&place, "right") == ["used"; 4]));
-    // The first path, which all that is no flow took: frames to its other end go nowhere, without a word.
-    let neighbour = ["neigh", "replace", "10.97.0.2", "lladdr", "02:00:00:00:00:99", "dev", "mpc0", "nud", "permanent"];
+    assert!(soon(
+        || states(&place, "left") == ["used"; 4] && states(&place, "right") == ["used"; 4]
+    ));
+    // The first path, which all that is no flow took: frames to its other end go nowhere, without a
+    // word.
+    let neighbour = [
+        "neigh",
+        "replace",
+        "10.97.0.2",
+        "lladdr",
+        "02:00:00:00:00:99",
+        "dev",
+        "mpc0",
+        "nud",
+        "permanent",
+    ];
     assert!(ip(&[&["-n", place.network(2)][..], &neighbour].concat()));
     let is_dead = |name: &str| states(&place, name) == ["dead", "used", "used", "used"];
     assert!(soon(|| is_dead("left") && is_dead("right")), "{:?}", states(&place, "left"));
     let took = come_up(a, b, "10.98.8.2:7101", 40, Duration::from_secs(5));
-    // A quarter would have to ask again, which is after a second, if the dead path still got some; few do on a busy machine.
+    // A quarter would have to ask again, which is after a second, if the dead path still got some;
+    // few do on a busy machine.
     let again = took.iter().filter(|took| **took >= Duration::from_secs(1)).count();
     assert!(took.len() == 40 && again <= 4, "{took:?}");
     transfer(a, b, "10.98.8.2:7102", 30_000_000, || {});
@@ -80,12 +112,18 @@ fn a_path_that_dies_or_is_too_small_is_left_out() {
         assert!(ip(&["-n", place.network(3), "link", "set", "mpd2", "down"]));
     });
     assert!(ip(&["-n", place.network(2), "neigh", "del", "10.97.0.2", "dev", "mpc0"]));
-    assert!(soon(|| states(&place, "left") == ["used", "used", "dead", "used"]), "{:?}", states(&place, "left"));
+    assert!(
+        soon(|| states(&place, "left") == ["used", "used", "dead", "used"]),
+        "{:?}",
+        states(&place, "left")
+    );
     // A small one carries what is small and nothing else: with others it carries nothing.
     for (network, device) in [(2, "mpc1"), (3, "mpd1")] {
         assert!(ip(&["-n", place.network(network), "link", "set", device, "mtu", "1300"]));
     }
-    assert!(soon(|| states(&place, "left")[1] == "narrow" && states(&place, "right")[1] == "narrow"));
+    assert!(soon(
+        || states(&place, "left")[1] == "narrow" && states(&place, "right")[1] == "narrow"
+    ));
     transfer(b, a, "10.98.8.1:7104", 30_000_000, || {});
     let reading = show::read(&place.state("left")).unwrap();
     assert!(reading.table(None).contains("NOT AUTHENTICATED: other"), "{}", reading.table(None));
@@ -133,9 +171,12 @@ fn with_a_key_only_the_peer_gets_frames_through() {
     });
     // Somebody at the peer's address, with frames of the plain kind: they reach no tap.
     place.kill("right");
-    let forger = namespace::within(Some(place.network(3)), || UdpSocket::bind("10.97.0.2:4799")).unwrap().unwrap();
+    let forger = namespace::within(Some(place.network(3)), || UdpSocket::bind("10.97.0.2:4799"))
+        .unwrap()
+        .unwrap();
     let before = show::read(&place.state("left")).unwrap();
-    let frame: Vec<u8> = [&[0x6d, 0x10, 0, 0, 0, 0, 0, 0][..], &[0xff; 6], &[2; 6], &[0x08, 0], &[7; 60]].concat();
+    let frame: Vec<u8> =
+        [&[0x6d, 0x10, 0, 0, 0, 0, 0, 0][..], &[0xff; 6], &[2; 6], &[0x08, 0], &[7; 60]].concat();
     (0..100).for_each(|_| drop(forger.send_to(&frame, "10.97.0.1:4799")));
     assert!(soon(|| stranger("left") >= 100));
     let after = show::read(&place.state("left")).unwrap();
@@ -162,8 +203,12 @@ fn peers_over_four_paths() {
     transfer(b, a, "[fd98::1]:7001", 50_000_000, || {});
     let reading = show::read(&place.state("right")).unwrap();
     let share: Vec<u64> = reading.paths.iter().map(|p| p.counters.received_bytes).collect();
-    // Not alike: super-segments of a write's end are short, and turns may give all of those to one path.
-    assert!(share.iter().all(|s| *s > share.iter().sum::<u64>() / 40), "all paths carry: {share:?}");
+    // Not alike: super-segments of a write's end are short, and turns may give all of those to one
+    // path.
+    assert!(
+        share.iter().all(|s| *s > share.iter().sum::<u64>() / 40),
+        "all paths carry: {share:?}"
+    );
     assert!(reading.edge.packets > 3 * reading.edge.segments, "merged: {:?}", reading.edge);
     assert_eq!(reading.buffers, 0);
     // A peer that does not answer, and comes back under the connection.
@@ -173,12 +218,15 @@ fn peers_over_four_paths() {
         place.apply("right", &right);
     });
     let left_now = show::read(&place.state("left")).unwrap();
-    let refused: u64 = left_now.paths.iter().filter_map(|p| p.counters.dropped.get("unreachable")).sum::<u64>()
-        + left_now.ports[0].counters.dropped.get("unreachable").copied().unwrap_or(0);
+    let refused: u64 =
+        left_now.paths.iter().filter_map(|p| p.counters.dropped.get("unreachable")).sum::<u64>()
+            + left_now.ports[0].counters.dropped.get("unreachable").copied().unwrap_or(0);
     assert!(refused > 0, "{left_now:?}");
     // Somebody at the peer's address who sends anything.
     place.kill("right");
-    let forger = namespace::within(Some(place.network(3)), || UdpSocket::bind("10.97.0.2:4799")).unwrap().unwrap();
+    let forger = namespace::within(Some(place.network(3)), || UdpSocket::bind("10.97.0.2:4799"))
+        .unwrap()
+        .unwrap();
     for i in 0..5000u64 {
         let mut bytes: Vec<u8> = (i..i + 20 + i % 1300).map(|j| byte(j * 31)).collect();
         if i % 2 == 0 {
@@ -217,7 +265,9 @@ fn what_is_too_long_for_paths_is_refused_with_an_answer() {
     let (a, b) = (place.network(0), place.network(1));
     assert!(soon(|| states(&place, "left") == ["used"; 4]));
     transfer(a, b, "10.98.8.2:7301", 20_000_000, || {});
-    let narrow = |name: &str| show::read(&place.state(name)).unwrap().paths.iter().any(|p| p.health.is_narrow);
+    let narrow = |name: &str| {
+        show::read(&place.state(name)).unwrap().paths.iter().any(|p| p.health.is_narrow)
+    };
     assert!(!narrow("left"), "{}", show::read(&place.state("left")).unwrap().table(None));
     // What is said stays, and is told.
     let [left, right] = plain.map(|text| text.replace("mtu = 1400", "mtu = 1500"));
@@ -230,24 +280,37 @@ fn what_is_too_long_for_paths_is_refused_with_an_answer() {
     let exactly = |mtu: usize| {
         for (from, to, level, name, length) in [
             ("10.98.8.1:0", "10.98.8.2:7303", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mtu - 28),
-            ("[fd98::1]:0", "[fd98::2]:7303", libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mtu - 48),
+            (
+                "[fd98::1]:0",
+                "[fd98::2]:7303",
+                libc::IPPROTO_IPV6,
+                libc::IPV6_MTU_DISCOVER,
+                mtu - 48,
+            ),
         ] {
-            let open =
-                |network: &str, at: &str| namespace::within(Some(network), || UdpSocket::bind(at)).unwrap().unwrap();
+            let open = |network: &str, at: &str| {
+                namespace::within(Some(network), || UdpSocket::bind(at)).unwrap().unwrap()
+            };
             let (here, there) = (open(a, from), open(b, to));
             there.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
             let always = libc::IP_PMTUDISC_DO;
             // SAFETY: the kernel reads the four bytes of a number that outlives the call.
             #[allow(unsafe_code)]
-            let set = unsafe { libc::setsockopt(here.as_raw_fd(), level, name, (&raw const always).cast(), 4) };
+            let set = unsafe {
+                libc::setsockopt(here.as_raw_fd(), level, name, (&raw const always).cast(), 4)
+            };
             assert_eq!(set, 0);
             here.connect(to).unwrap();
-            // The answer to an earlier datagram is an error of the next call: not that, but what is known now.
+            // The answer to an earlier datagram is an error of the next call: not that, but what is
+            // known now.
             let send = |length: usize| {
                 let _ = here.take_error();
                 here.send(&vec![7; length]).map_err(|e| e.raw_os_error())
             };
-            assert!(soon(|| send(length + 1) == Err(Some(libc::EMSGSIZE))), "{to}: the sender is never told");
+            assert!(
+                soon(|| send(length + 1) == Err(Some(libc::EMSGSIZE))),
+                "{to}: the sender is never told"
+            );
             assert!(soon(|| send(length) == Ok(length)), "{to}: what fits is refused");
             assert_eq!(there.recv(&mut [0; 2000]).unwrap(), length, "exactly so much fits");
         }

@@ -1,4 +1,5 @@
-//! What the tests make, and take away again: network namespaces with switches in them, and TCP between.
+//! What the tests make, and take away again: network namespaces with switches in them, and TCP
+//! between.
 
 use super::ROLE;
 use millpond_linux::switch::config::Config;
@@ -53,15 +54,17 @@ impl Place {
     /// With namespaces of these names; `None`, with a message, where there can be none.
     pub fn new(name: &str, ends: &[&str]) -> Option<Place> {
         let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-        let fatal: Vec<_> = switch::doctor::examine().into_iter().filter(|f| f.what != "cores").collect();
-        if let Some(lack) = fatal
-            .iter()
-            .find(|f| !matches!(f.state, millpond_linux::limit::doctor::State::Ok) && f.what != "congestion control")
-        {
+        let fatal: Vec<_> =
+            switch::doctor::examine().into_iter().filter(|f| f.what != "cores").collect();
+        if let Some(lack) = fatal.iter().find(|f| {
+            !matches!(f.state, millpond_linux::limit::doctor::State::Ok)
+                && f.what != "congestion control"
+        }) {
             eprintln!("skipped: {name} needs {}: {}", lack.what, lack.found);
             return None;
         }
-        let folder = std::env::temp_dir().join(format!("millpond-switch-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("millpond-switch-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let mut place = Place { folder, networks: Vec::new(), _turn: turn };
         for end in ends {
@@ -71,7 +74,8 @@ impl Place {
                 return None;
             }
             ip(&["-n", &network, "link", "set", "lo", "up"]);
-            // Nobody else has an IPv6 address of these tests: no second of asking before one may be used.
+            // Nobody else has an IPv6 address of these tests: no second of asking before one may be
+            // used.
             let sure = || {
                 let of = |what: &str| format!("/proc/sys/net/ipv6/conf/{what}/accept_dad");
                 ["all", "default"].map(|what| fs::write(of(what), "0"))
@@ -90,7 +94,10 @@ impl Place {
     /// Applies a text, in which NET0, NET1, … stand for the namespaces; the reading afterwards.
     pub fn apply(&self, name: &str, text: &str) -> Reading {
         let mut text = text.to_string();
-        self.networks.iter().enumerate().for_each(|(i, n)| text = text.replace(&format!("NET{i}"), n));
+        self.networks
+            .iter()
+            .enumerate()
+            .for_each(|(i, n)| text = text.replace(&format!("NET{i}"), n));
         let config = Config::parse("test.toml", &text).unwrap();
         let state = self.state(name);
         let done = apply::apply(&state, &config, &|| program(&state)).unwrap();
@@ -103,7 +110,8 @@ impl Place {
         assert!(soon(|| self.state(name).process().is_none()));
     }
     pub fn has(&self, index: usize, device: &str) -> bool {
-        let out = Command::new("ip").args(["-n", self.network(index), "-o", "link"]).output().unwrap();
+        let out =
+            Command::new("ip").args(["-n", self.network(index), "-o", "link"]).output().unwrap();
         String::from_utf8_lossy(&out.stdout).contains(device)
     }
 }
@@ -136,7 +144,9 @@ addresses = ["10.98.8.2/24", "fd98::2/64"]
 pub fn connect(network: &str, address: SocketAddr) -> TcpStream {
     let start = Instant::now();
     loop {
-        let tried = namespace::within(Some(network), || TcpStream::connect_timeout(&address, Duration::from_secs(2)));
+        let tried = namespace::within(Some(network), || {
+            TcpStream::connect_timeout(&address, Duration::from_secs(2))
+        });
         match tried.unwrap() {
             Ok(stream) => {
                 rustix::net::sockopt::set_tcp_congestion(&stream, "cubic").unwrap();
@@ -154,7 +164,8 @@ pub fn byte(i: u64) -> u8 {
     (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Sends bytes from one namespace to another, checks each of them, and does `meanwhile` once some have arrived.
+/// Sends bytes from one namespace to another, checks each of them, and does `meanwhile` once some
+/// have arrived.
 pub fn transfer(from: &str, to: &str, address: &str, bytes: u64, meanwhile: impl FnOnce()) {
     let address: SocketAddr = address.parse().unwrap();
     let listener = {
@@ -185,7 +196,9 @@ pub fn transfer(from: &str, to: &str, address: &str, bytes: u64, meanwhile: impl
             let mut stream = loop {
                 match listener.accept() {
                     Ok((stream, _)) => break stream,
-                    Err(e) => assert!(start.elapsed().as_secs() < 40, "nobody came to {address}: {e}"),
+                    Err(e) => {
+                        assert!(start.elapsed().as_secs() < 40, "nobody came to {address}: {e}")
+                    }
                 }
                 std::thread::sleep(Duration::from_millis(1));
             };
@@ -195,7 +208,10 @@ pub fn transfer(from: &str, to: &str, address: &str, bytes: u64, meanwhile: impl
             loop {
                 let n = stream.read(&mut piece).expect("the connection lives");
                 let at = arrived.load(Ordering::Relaxed);
-                assert!(piece[..n].iter().zip(at..).all(|(b, i)| *b == byte(i)), "a byte near {at} is wrong");
+                assert!(
+                    piece[..n].iter().zip(at..).all(|(b, i)| *b == byte(i)),
+                    "a byte near {at} is wrong"
+                );
                 arrived.store(at + n as u64, Ordering::Relaxed);
                 if n == 0 {
                     return;

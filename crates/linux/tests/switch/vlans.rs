@@ -68,7 +68,8 @@ impl Trunk {
 
 /// Asks who has an address of the network, over and over.
 fn look_for(network: &str, last: u8) {
-    let socket = namespace::within(Some(network), || UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    let socket =
+        namespace::within(Some(network), || UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
     let _ = socket.send_to(b"?", format!("10.98.8.{last}:9"));
 }
 
@@ -80,7 +81,8 @@ fn is_question(frame: &[u8], vlan: u16) -> bool {
 #[test]
 fn two_vlans_share_a_switch_and_hear_nothing_of_each_other() {
     let Some(place) = Place::new("vlans", &["a", "b", "c", "d"]) else { return };
-    let trunk = "[[port]]\nname = \"d\"\ndevice = \"mpd\"\nnamespace = \"NET3\"\ntrunk = [20, 10]\n";
+    let trunk =
+        "[[port]]\nname = \"d\"\ndevice = \"mpd\"\nnamespace = \"NET3\"\ntrunk = [20, 10]\n";
     place.apply("s", &format!("{THREE}{trunk}"));
     let [a, b, c, d] = [0, 1, 2, 3].map(|i| place.network(i));
     let end = namespace::within(Some(d), || AfPacket::open("mpd")).unwrap().unwrap();
@@ -94,8 +96,19 @@ fn two_vlans_share_a_switch_and_hear_nothing_of_each_other() {
     let asked = end.expect("a question of VLAN 20", |frame| is_question(frame, 20));
     let their = parse(&asked).unwrap().source;
     // The trunk's end asks for an echo, in the VLAN that the address is in, and in the other.
-    let known =
-        ["-n", c, "neigh", "replace", "10.98.8.9", "lladdr", &OURS.to_string(), "dev", "mpc", "nud", "permanent"];
+    let known = [
+        "-n",
+        c,
+        "neigh",
+        "replace",
+        "10.98.8.9",
+        "lladdr",
+        &OURS.to_string(),
+        "dev",
+        "mpc",
+        "nud",
+        "permanent",
+    ];
     assert!(ip(&known));
     end.ask(10, their, 3);
     end.ask(30, their, 3);
@@ -105,19 +118,34 @@ fn two_vlans_share_a_switch_and_hear_nothing_of_each_other() {
     assert_eq!((parse(&echo).unwrap().vlan, parse(&echo).unwrap().destination), (Some(20), OURS));
     let reading = show::read(&place.state("s")).unwrap();
     let port = |name: &str| reading.ports.iter().find(|port| port.name == name).unwrap();
-    // Nothing but what the trunk's end has asked: not the broadcasts of the other two, nor what was for another VLAN.
+    // Nothing but what the trunk's end has asked: not the broadcasts of the other two, nor what was
+    // for another VLAN.
     assert_eq!(port("c").counters.sent, 1, "{reading:?}");
     assert!(port("d").counters.dropped["foreign-vlan"] >= 1, "VLAN 30: {reading:?}");
-    assert_eq!((port("a").vlan, port("c").vlan, &port("d").trunk[..]), (Some(10), Some(20), &[10, 20][..]));
+    assert_eq!(
+        (port("a").vlan, port("c").vlan, &port("d").trunk[..]),
+        (Some(10), Some(20), &[10, 20][..])
+    );
     let table = show::read_addresses(&place.state("s")).unwrap();
-    let of =
-        |name: &str| table.iter().filter(|it| it.port.as_deref() == Some(name)).map(|it| it.vlan).collect::<Vec<_>>();
+    let of = |name: &str| {
+        table
+            .iter()
+            .filter(|it| it.port.as_deref() == Some(name))
+            .map(|it| it.vlan)
+            .collect::<Vec<_>>()
+    };
     assert_eq!((of("a"), of("c")), (vec![Some(10)], vec![Some(20)]), "{table:?}");
     assert_eq!(of("d"), [Some(10), Some(20)], "the same address in two");
     // What comes with a tag of its own is nobody's, though it names the port's VLAN.
     let own = namespace::within(Some(c), || AfPacket::open("mpc")).unwrap().unwrap();
     Trunk(Port::AfPacket(own)).ask(20, Mac::BROADCAST, 2);
-    let refused = || show::read(&place.state("s")).unwrap().ports[2].counters.dropped.get("foreign-vlan").copied();
+    let refused = || {
+        show::read(&place.state("s")).unwrap().ports[2]
+            .counters
+            .dropped
+            .get("foreign-vlan")
+            .copied()
+    };
     assert!(soon(|| refused() == Some(1)), "{:?}", refused());
 }
 
@@ -143,7 +171,8 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     };
     let paths = four_paths(&place).map(|text| text.replace("mtu = 1400\n", "vlan = 10\n"));
     let [left, right] = &paths;
-    let (left, right) = (format!("{}{left}", second("e", 1, 4)), format!("{}{right}", second("f", 2, 5)));
+    let (left, right) =
+        (format!("{}{left}", second("e", 1, 4)), format!("{}{right}", second("f", 2, 5)));
     place.apply("left", &left);
     place.apply("right", &right);
     // The four ends have two hardware addresses.
@@ -171,16 +200,24 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     }
     // A flow has its VLAN.
     let address = "10.98.8.2:7600".parse().unwrap();
-    let listener = namespace::within(Some(place.network(5)), || TcpListener::bind(address)).unwrap().unwrap();
+    let listener =
+        namespace::within(Some(place.network(5)), || TcpListener::bind(address)).unwrap().unwrap();
     let mut stream = connect(place.network(4), address);
     stream.write_all(b"!").unwrap();
     let flows = show::read_flows(&place.state("left")).unwrap();
-    assert!(flows.iter().any(|flow| flow.vlan == Some(20) && flow.destination == "10.98.8.2:7600"), "{flows:?}");
+    assert!(
+        flows.iter().any(|flow| flow.vlan == Some(20) && flow.destination == "10.98.8.2:7600"),
+        "{flows:?}"
+    );
     drop((stream, listener));
     // The same over a wire between two trunks, and its super-segments.
     let [c, d] = [place.network(2), place.network(3)];
-    assert!(ip(&["-n", c, "link", "add", "mpwl", "type", "veth", "peer", "name", "mpwr", "netns", d]));
-    assert!(ip(&["-n", c, "link", "set", "mpwl", "up"]) && ip(&["-n", d, "link", "set", "mpwr", "up"]));
+    assert!(ip(&[
+        "-n", c, "link", "add", "mpwl", "type", "veth", "peer", "name", "mpwr", "netns", d
+    ]));
+    assert!(
+        ip(&["-n", c, "link", "set", "mpwl", "up"]) && ip(&["-n", d, "link", "set", "mpwr", "up"])
+    );
     let without = |text: &str| text[..text.find("[[path]]").unwrap()].to_string();
     let wire = |device: &str, network: usize, trunk: &str| {
         format!(
@@ -191,7 +228,8 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     place.apply("left", &format!("{}{}", without(&left), wire("mpwl", 2, trunk)));
     place.apply("right", &format!("{}{}", without(&right), wire("mpwr", 3, trunk)));
     both_cross(&place, 7602);
-    let large = reading("left").ports.iter().find(|port| port.name == "wire").unwrap().counters.sent_large;
+    let large =
+        reading("left").ports.iter().find(|port| port.name == "wire").unwrap().counters.sent_large;
     assert!(large > 100, "super-segments cross with their tags: {large}");
     // A trunk that has lost a VLAN carries the other alone.
     place.apply("right", &format!("{}{}", without(&right), wire("mpwr", 3, "trunk = [10]\n")));
@@ -200,8 +238,18 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     look_for(place.network(4), 77);
     let refused = || {
         let now = reading("right");
-        now.ports.iter().find(|port| port.name == "wire").unwrap().counters.dropped.get("foreign-vlan").copied()
+        now.ports
+            .iter()
+            .find(|port| port.name == "wire")
+            .unwrap()
+            .counters
+            .dropped
+            .get("foreign-vlan")
+            .copied()
     };
     assert!(soon(|| refused().is_some_and(|count| count > 0)), "{:?}", refused());
-    assert_eq!(reading("right").ports.iter().find(|port| port.name == "f").unwrap().counters.sent, before);
+    assert_eq!(
+        reading("right").ports.iter().find(|port| port.name == "f").unwrap().counters.sent,
+        before
+    );
 }

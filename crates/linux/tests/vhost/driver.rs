@@ -1,5 +1,5 @@
-//! A guest: a front end of vhost-user with a driver of a network device of its own. It has memory in
-//! two regions, and writes descriptors and indices itself, as the specification says.
+//! A guest: a front end of vhost-user with a driver of a network device of its own. It has memory
+//! in two regions, and writes descriptors and indices itself, as the specification says.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -93,14 +93,16 @@ fn memory(file: &File, length: u64) -> GuestMemoryMmap {
     GuestMemoryMmap::from_ranges_with_files(regions).unwrap()
 }
 
-/// Says that a ring is on, and waits for the answer (SET_VRING_ENABLE; the crate's front end keeps the order
-/// that it likes).
+/// Says that a ring is on, and waits for the answer (SET_VRING_ENABLE; the crate's front end keeps
+/// the order that it likes).
 fn switch_on(mut stream: &UnixStream, ring: u32) {
-    let message: Vec<u8> = [18u32, 1 | 1 << 3, 8, ring, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let message: Vec<u8> =
+        [18u32, 1 | 1 << 3, 8, ring, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
     stream.write_all(&message).unwrap();
     let mut answer = [0; 20];
     stream.read_exact(&mut answer).unwrap();
-    let expected: Vec<u8> = [18u32, 1 | 1 << 2, 8, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let expected: Vec<u8> =
+        [18u32, 1 | 1 << 2, 8, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
     assert_eq!(answer[..], expected);
 }
 
@@ -111,7 +113,8 @@ impl Guest {
     pub fn try_attach(socket: &Path, options: Options) -> vhost::Result<Guest> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("guest", flags).unwrap();
-        let length = u64::from(options.ring) * u64::from(options.buffer) + u64::from(options.ring) * SLOT;
+        let length =
+            u64::from(options.ring) * u64::from(options.buffer) + u64::from(options.ring) * SLOT;
         let length = length.next_multiple_of(4096);
         ftruncate(&file, RINGS_LENGTH + length).unwrap();
         fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
@@ -119,13 +122,24 @@ impl Guest {
         let memory = memory(&file, length);
         let queue = |which: u64| {
             let at = RINGS + which * 0x40000;
-            let event = || EventFd::new(rustix::event::EventfdFlags::NONBLOCK.bits() as i32).unwrap();
+            let event =
+                || EventFd::new(rustix::event::EventfdFlags::NONBLOCK.bits() as i32).unwrap();
             let free = match which as usize {
                 TO_GUEST => (0..options.ring).collect(),
                 _ => (0..options.ring / PARTS).collect(),
             };
             let (descriptors, available, used) = (at, at + 0x10000, at + 0x20000);
-            Queue { descriptors, available, used, next: 0, kicked: 0, seen: 0, free, kick: event(), call: event() }
+            Queue {
+                descriptors,
+                available,
+                used,
+                next: 0,
+                kicked: 0,
+                seen: 0,
+                free,
+                kick: event(),
+                call: event(),
+            }
         };
         let stream = UnixStream::connect(socket).map_err(vhost::vhost_user::Error::SocketError)?;
         if options.is_early {
@@ -133,7 +147,8 @@ impl Guest {
         }
         let front = Frontend::from_stream(stream, 2);
         let queues = [queue(0), queue(1)];
-        let mut guest = Guest { front, memory, options, queues, file, length, posts: true, has_flooded: false };
+        let mut guest =
+            Guest { front, memory, options, queues, file, length, posts: true, has_flooded: false };
         guest.set_up()?;
         guest.post(options.ring.into());
         Ok(guest)
@@ -155,7 +170,11 @@ impl Guest {
         let front = &mut self.front;
         front.set_owner()?;
         let offered = front.get_features()?;
-        assert_eq!(offered & self.options.features, self.options.features, "it offers what is asked for");
+        assert_eq!(
+            offered & self.options.features,
+            self.options.features,
+            "it offers what is asked for"
+        );
         front.set_features(self.options.features)?;
         if self.options.features & PROTOCOL != 0 {
             let offered = front.get_protocol_features()?;
@@ -209,7 +228,15 @@ impl Guest {
     }
 
     /// Writes a descriptor of any table.
-    pub fn describe(&self, table: u64, index: u16, address: u64, length: u32, flags: u16, next: u16) {
+    pub fn describe(
+        &self,
+        table: u64,
+        index: u16,
+        address: u64,
+        length: u32,
+        flags: u16,
+        next: u16,
+    ) {
         let mut raw = [0; 16];
         raw[..8].copy_from_slice(&address.to_le_bytes());
         raw[8..12].copy_from_slice(&length.to_le_bytes());
@@ -218,7 +245,15 @@ impl Guest {
         self.memory.write_slice(&raw, GuestAddress(table + 16 * u64::from(index))).unwrap();
     }
     /// Writes one of a ring's own.
-    pub fn describe_in(&self, which: usize, index: u16, address: u64, length: u32, flags: u16, next: u16) {
+    pub fn describe_in(
+        &self,
+        which: usize,
+        index: u16,
+        address: u64,
+        length: u32,
+        flags: u16,
+        next: u16,
+    ) {
         self.describe(self.queues[which].descriptors, index, address, length, flags, next);
     }
 
@@ -290,13 +325,16 @@ impl Guest {
             // SAFETY: the descriptor lives as long as the guest.
             #[allow(unsafe_code)]
             let call = unsafe { BorrowedFd::borrow_raw(queue.call.as_raw_fd()) };
-            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            let left =
+                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
             let _ = poll(&mut [PollFd::new(&call, PollFlags::IN)], Some(&left));
         }
     }
 
     fn slot(&self, slot: u16) -> u64 {
-        BUFFERS + u64::from(self.options.ring) * u64::from(self.options.buffer) + u64::from(slot) * SLOT
+        BUFFERS
+            + u64::from(self.options.ring) * u64::from(self.options.buffer)
+            + u64::from(slot) * SLOT
     }
 
     /// Sends a frame behind a header; whether there was room.
@@ -326,13 +364,21 @@ impl Guest {
         let table = if is_indirect { at + SLOT - 64 } else { self.queues[FROM_GUEST].descriptors };
         let first = if is_indirect { 0 } else { slot * PARTS };
         // The header is cut as well.
-        let cuts: Vec<usize> =
-            (0..parts.into()).map(|n| if n == 0 { 0 } else { n * whole.len() / usize::from(parts) }).collect();
+        let cuts: Vec<usize> = (0..parts.into())
+            .map(|n| if n == 0 { 0 } else { n * whole.len() / usize::from(parts) })
+            .collect();
         for (n, from) in cuts.iter().enumerate() {
             let to = cuts.get(n + 1).copied().unwrap_or(whole.len());
             let next = first + n as u16 + 1;
             let flags = u16::from(n + 1 < cuts.len());
-            self.describe(table, first + n as u16, at + *from as u64, (to - from) as u32, flags, next);
+            self.describe(
+                table,
+                first + n as u16,
+                at + *from as u64,
+                (to - from) as u32,
+                flags,
+                next,
+            );
         }
         if is_indirect {
             self.describe_in(FROM_GUEST, slot * PARTS, table, 16 * u32::from(parts), 4, 0);
@@ -392,7 +438,8 @@ impl Guest {
         }
         let (mut whole, mut count, mut taken) = (Vec::new(), 1, 0);
         while taken < count {
-            let (head, length) = self.used(TO_GUEST).expect("all buffers of a frame are shown at once");
+            let (head, length) =
+                self.used(TO_GUEST).expect("all buffers of a frame are shown at once");
             let mut part = vec![0; length as usize];
             let at = BUFFERS + u64::from(head) * u64::from(self.options.buffer);
             self.memory.read_slice(&mut part, GuestAddress(at)).unwrap();

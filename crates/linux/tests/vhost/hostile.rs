@@ -33,8 +33,14 @@ fn deed() -> impl Strategy<Value = Deed> {
         Just(RINGS + RINGS_LENGTH - 8),
         Just(u64::MAX - 4),
     ];
-    let length =
-        prop_oneof![any::<u32>(), 0..3000u32, Just(0), Just(u32::MAX), Just(65_600), (0..64u32).prop_map(|n| n * 16)];
+    let length = prop_oneof![
+        any::<u32>(),
+        0..3000u32,
+        Just(0),
+        Just(u32::MAX),
+        Just(65_600),
+        (0..64u32).prop_map(|n| n * 16)
+    ];
     let next = prop_oneof![any::<u16>(), 0..20u16];
     let index = prop_oneof![0..20u16, 0..300u16];
     prop_oneof![
@@ -57,7 +63,9 @@ fn act(guest: &mut Guest, deed: &Deed) {
         Deed::Offer(ring, head) => guest.offer(ring, head),
         Deed::Show(ring) => guest.show(ring),
         Deed::Lie(ring, next) => guest.lie(ring, next),
-        Deed::Scribble(at, value) => guest.memory.write_obj(value, GuestAddress(RINGS + at)).unwrap(),
+        Deed::Scribble(at, value) => {
+            guest.memory.write_obj(value, GuestAddress(RINGS + at)).unwrap()
+        }
         Deed::Send => drop(guest.send(&PLAIN, &frame(1, 9, 0))),
     }
 }
@@ -66,12 +74,14 @@ fn act(guest: &mut Guest, deed: &Deed) {
 fn whatever_a_guest_writes_others_go_on() {
     let place = Place::new("hostile");
     place.apply(&["a", "b", "evil"], "");
-    let (mut a, mut b) = (place.attach("a", Options::default()), place.attach("b", Options::default()));
+    let (mut a, mut b) =
+        (place.attach("a", Options::default()), place.attach("b", Options::default()));
     announce(&mut a, 1, &mut b);
     announce(&mut b, 2, &mut a);
     let others = RefCell::new((a, b, 0));
     let process = place.state().process();
-    let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
     let done = runner.run(&proptest::collection::vec(deed(), 1..60), |deeds| {
         let (a, b, sent) = &mut *others.borrow_mut();
         assert!(place.has_none("evil"));
@@ -94,7 +104,11 @@ fn whatever_a_guest_writes_others_go_on() {
     done.unwrap();
     assert_eq!(place.state().process(), process, "it is the same process");
     let guest = place.port("evil").guest.unwrap();
-    assert!(guest.broken > 0 && place.dropped("evil", "bad-descriptor") > 0, "{:?}", place.port("evil"));
+    assert!(
+        guest.broken > 0 && place.dropped("evil", "bad-descriptor") > 0,
+        "{:?}",
+        place.port("evil")
+    );
     assert_eq!(place.port("a").guest.unwrap().broken + place.port("b").guest.unwrap().broken, 0);
 }
 
@@ -104,8 +118,8 @@ fn chains_that_hold_no_frame_are_dropped_and_rings_that_cannot_be_end() {
     place.apply(&["a", "b"], "");
     let mut a = place.attach("a", Options::default());
     let bad: [&[(u64, u32, u16, u16)]; 9] = [
-        // For ever; beyond the table; nowhere; for the switch to write; too long; too short; a table in
-        // a table; a table of no whole descriptors; across the end of a region.
+        // For ever; beyond the table; nowhere; for the switch to write; too long; too short; a
+        // table in a table; a table of no whole descriptors; across the end of a region.
         &[(BUFFERS, 100, 1, 0)],
         &[(BUFFERS, 100, 1, 256)],
         &[(1, 100, 0, 0)],
@@ -122,7 +136,11 @@ fn chains_that_hold_no_frame_are_dropped_and_rings_that_cannot_be_end() {
         }
         a.offer(FROM_GUEST, 0);
         a.show(FROM_GUEST);
-        assert!(soon(|| place.dropped("a", "bad-descriptor") == n as u64 + 1), "chain {n}: {:?}", place.port("a"));
+        assert!(
+            soon(|| place.dropped("a", "bad-descriptor") == n as u64 + 1),
+            "chain {n}: {:?}",
+            place.port("a")
+        );
     }
     assert!(place.port("a").guest.unwrap().is_up, "it is its own loss");
     // Indices that jump, a head that no table has, and a buffer that cannot be written.

@@ -45,7 +45,8 @@ impl Place {
     fn attach(&self, name: &str, options: Options) -> Guest {
         let before = self.port(name).guest.unwrap().attachments;
         let guest = Guest::attach(&self.socket(name), options);
-        let is_up = || self.port(name).guest.is_some_and(|g| g.is_up && g.attachments == before + 1);
+        let is_up =
+            || self.port(name).guest.is_some_and(|g| g.is_up && g.attachments == before + 1);
         assert!(soon(is_up), "{:?}", self.port(name));
         guest
     }
@@ -64,7 +65,11 @@ impl Drop for Network {
 }
 
 fn ip(args: &[&str]) -> bool {
-    Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    Command::new("ip")
+        .args(args)
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 const BROADCAST: u8 = 0xff;
@@ -106,8 +111,8 @@ fn checksum(mut sum: u32, bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// A super-segment of TCP from one station to another, as a kernel hands it over: its checksum is the
-/// pseudo-header's. With its virtio header.
+/// A super-segment of TCP from one station to another, as a kernel hands it over: its checksum is
+/// the pseudo-header's. With its virtio header.
 fn super_segment(to: u8, from: u8, payload: usize, mss: u16) -> ([u8; 10], Vec<u8>) {
     let mut frame = [&mac(to)[..], &mac(from), &[8, 0]].concat();
     let length = (40 + payload) as u16;
@@ -115,7 +120,8 @@ fn super_segment(to: u8, from: u8, payload: usize, mss: u16) -> ([u8; 10], Vec<u
     ip[2..4].copy_from_slice(&length.to_be_bytes());
     let sum = !checksum(0, &ip);
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    let mut tcp = vec![0x10, 0, 0x20, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0];
+    let mut tcp =
+        vec![0x10, 0, 0x20, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0];
     let pseudo = checksum(6 + u32::from(length - 20), &ip[12..20]);
     tcp[16..18].copy_from_slice(&pseudo.to_be_bytes());
     frame.extend(ip);
@@ -162,7 +168,8 @@ fn frames_cross_whole_between_guests_of_all_kinds() {
             let length = 60 + n as usize % 1400;
             let sent = long(2, 1, n, length);
             assert!(soon(|| a.send(&PLAIN, &sent)));
-            let (header, got) = b.receive(LONG).unwrap_or_else(|| panic!("frame {n} of {features:x} is lost"));
+            let (header, got) =
+                b.receive(LONG).unwrap_or_else(|| panic!("frame {n} of {features:x} is lost"));
             assert_eq!((header[..10].to_vec(), got), (PLAIN.to_vec(), sent), "{features:x}");
             if n % 50 == 0 {
                 assert!(soon(|| b.send(&PLAIN, &long(1, 2, n, length))));
@@ -170,7 +177,11 @@ fn frames_cross_whole_between_guests_of_all_kinds() {
             }
         }
         let (of_a, of_b) = (place.port("a"), place.port("b"));
-        assert_eq!((of_a.counters.dropped.len(), of_b.counters.dropped.len()), (0, 0), "{of_a:?} {of_b:?}");
+        assert_eq!(
+            (of_a.counters.dropped.len(), of_b.counters.dropped.len()),
+            (0, 0),
+            "{of_a:?} {of_b:?}"
+        );
         drop((a, b));
         assert!(place.has_none("a") && place.has_none("b"));
     }
@@ -199,7 +210,8 @@ fn super_segments_cross_whole_or_as_packets() {
     drop(b);
     assert!(place.has_none("b"));
     // A guest that takes none gets packets with whole checksums, also while it has no buffers.
-    let mut b = place.attach("b", Options { features: PROTOCOL | VERSION_1, ring: 16, ..Options::default() });
+    let mut b = place
+        .attach("b", Options { features: PROTOCOL | VERSION_1, ring: 16, ..Options::default() });
     announce(&mut b, 2, &mut a);
     b.posts = false;
     let (header, frame) = super_segment(2, 1, 40_000, 1448);
@@ -259,7 +271,10 @@ fn a_guest_without_buffers_loses_nothing_that_has_room_to_wait() {
             None => b.post(7),
         }
     }
-    assert_eq!((place.dropped("b", "queue-full"), place.port("b").guest.unwrap().waiting_frames), (0, 0));
+    assert_eq!(
+        (place.dropped("b", "queue-full"), place.port("b").guest.unwrap().waiting_frames),
+        (0, 0)
+    );
     // Beyond the queue frames are dropped there, and counted.
     for n in 0..3000 {
         assert!(soon(|| a.send(&PLAIN, &long(2, 1, n, 1000))));
@@ -282,11 +297,18 @@ fn guests_come_and_go() {
     assert!(Guest::try_attach(&place.socket("a"), Options::default()).is_err());
     {
         let socket = place.socket("b");
-        let process = Process::start(&mut role("a_guest_of_these_tests", GUEST, socket.as_os_str()));
+        let process =
+            Process::start(&mut role("a_guest_of_these_tests", GUEST, socket.as_os_str()));
         let is_heard = |a: &mut Guest| a.receive(LONG).is_some_and(|(_, frame)| frame[11] == 7);
         assert!(is_heard(&mut a));
         assert_eq!(place.port("b").guest.unwrap().pid, Some(process.0.id() as i32));
-        assert!(Command::new("kill").args(["-9", &process.0.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-9", &process.0.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
     assert!(place.has_none("b"));
     while a.receive(SHORT).is_some() {}
@@ -303,7 +325,8 @@ fn guests_come_and_go() {
     place.kill();
     assert!(a.send(&PLAIN, &frame(2, 1, 0)), "into the void");
     place.apply(&["a", "b"], "");
-    let (mut a, mut b) = (place.attach("a", Options::default()), place.attach("b", Options::default()));
+    let (mut a, mut b) =
+        (place.attach("a", Options::default()), place.attach("b", Options::default()));
     announce(&mut a, 1, &mut b);
     announce(&mut b, 2, &mut a);
     // Another port is added: those that stay as they are keep their guests.
@@ -335,11 +358,23 @@ fn a_kernel_and_a_guest_reach_each_other() {
     );
     let inside = |args: &[&str]| assert!(ip(&[&["-n", network], args].concat()), "{args:?}");
     inside(&["link", "set", "mpt", "address", "02:00:00:00:00:09"]);
-    inside(&["neigh", "replace", "10.0.0.1", "lladdr", "02:00:00:00:00:01", "dev", "mpt", "nud", "permanent"]);
+    inside(&[
+        "neigh",
+        "replace",
+        "10.0.0.1",
+        "lladdr",
+        "02:00:00:00:00:01",
+        "dev",
+        "mpt",
+        "nud",
+        "permanent",
+    ]);
     let mut a = place.attach("a", Options { parts: 2, ..Options::default() });
     assert!(a.send(&PLAIN, &frame(BROADCAST, 1, 0)));
     // Datagrams, both ways: the kernel leaves the checksum to the guest.
-    let socket = namespace::within(Some(network), || std::net::UdpSocket::bind("10.0.0.9:4000").unwrap()).unwrap();
+    let socket =
+        namespace::within(Some(network), || std::net::UdpSocket::bind("10.0.0.9:4000").unwrap())
+            .unwrap();
     socket.set_read_timeout(Some(LONG)).unwrap();
     socket.send_to(b"to the guest", "10.0.0.1:5000").unwrap();
     let is_datagram = |frame: &[u8]| frame.len() > 42 && frame[12..14] == [8, 0] && frame[23] == 17;
@@ -359,12 +394,16 @@ fn a_kernel_and_a_guest_reach_each_other() {
     assert!(a.send(header[..10].try_into().unwrap(), &answer));
     let mut room = [0; 100];
     let (length, from) = socket.recv_from(&mut room).unwrap();
-    assert_eq!((&room[..length], from.to_string()), (&b"to the guest"[..], "10.0.0.1:5000".to_string()));
+    assert_eq!(
+        (&room[..length], from.to_string()),
+        (&b"to the guest"[..], "10.0.0.1:5000".to_string())
+    );
     // A kernel's TCP: its SYN comes to the guest with a checksum to be done, and one that takes no
     // such thing gets it whole.
     drop(a);
     assert!(place.has_none("a"));
-    let mut a = place.attach("a", Options { features: PROTOCOL | VERSION_1 | MERGEABLE, ..Options::default() });
+    let mut a = place
+        .attach("a", Options { features: PROTOCOL | VERSION_1 | MERGEABLE, ..Options::default() });
     assert!(a.send(&PLAIN, &frame(BROADCAST, 1, 0)));
     let connecting = std::thread::spawn({
         let network = network.to_owned();

@@ -1,6 +1,6 @@
-//! How many frames of 64 bytes a guest brings into the switch's port, beside an application's port of
-//! shared memory: `cargo test -p millpond-linux --test vhost -- --ignored --nocapture speed`. Two
-//! threads each; frames are shown to the switch's end 32 together. Medians of turns.
+//! How many frames of 64 bytes a guest brings into the switch's port, beside an application's port
+//! of shared memory: `cargo test -p millpond-linux --test vhost -- --ignored --nocapture speed`.
+//! Two threads each; frames are shown to the switch's end 32 together. Medians of turns.
 
 use super::driver::{Guest, Options};
 use super::frame;
@@ -66,7 +66,8 @@ fn attach(socket: &Path) -> (Guest, Vhost) {
 
 /// What one does with what is there, a round of the poll loop.
 fn take(port: &mut Port, room: &mut [u8]) -> u64 {
-    let count = (0..64).take_while(|_| matches!(port.receive(room), Received::Frame { .. })).count();
+    let count =
+        (0..64).take_while(|_| matches!(port.receive(room), Received::Frame { .. })).count();
     port.flush();
     count as u64
 }
@@ -97,7 +98,8 @@ fn guest(socket: &Path) -> f64 {
 fn application(socket: &Path) -> f64 {
     let sizes = Sizes { places: 256, ..Sizes::default() };
     let (memory, headroom, queue) = (1 << 20, 1 << 17, QueueKind::FlowQueues);
-    let settings = SharedSettings { socket: socket.into(), uid: None, sizes, queue, memory, headroom };
+    let settings =
+        SharedSettings { socket: socket.into(), uid: None, sizes, queue, memory, headroom };
     let mut shared = Shared::open(settings).unwrap();
     let path = socket.to_path_buf();
     let mut theirs = std::thread::scope(|scope| {
@@ -107,7 +109,8 @@ fn application(socket: &Path) -> f64 {
         }
         port.join().unwrap()
     });
-    let (sent, mut room, mut port) = (frame(2, 1, 0), vec![0; FRAME_MAX], Port::Shared(Box::new(shared)));
+    let (sent, mut room, mut port) =
+        (frame(2, 1, 0), vec![0; FRAME_MAX], Port::Shared(Box::new(shared)));
     let produce = move || theirs.try_send_all(1, &[&sent[..]; TOGETHER]).is_ok();
     rate(produce, || {
         let count = (0..64).take_while(|_| {
@@ -128,7 +131,8 @@ fn application(socket: &Path) -> f64 {
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn speed_beside_shared_memory() {
-    let socket: PathBuf = std::env::temp_dir().join(format!("millpond-vhost-speed-{}", std::process::id()));
+    let socket: PathBuf =
+        std::env::temp_dir().join(format!("millpond-vhost-speed-{}", std::process::id()));
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
         for (rates, measure) in rates.iter_mut().zip([guest as fn(&Path) -> f64, application]) {
@@ -143,6 +147,11 @@ fn speed_beside_shared_memory() {
     let [guest, application] = rates.each_mut().map(median);
     let [of_guest, of_switch] = costs(&socket);
     let _ = std::fs::remove_file(&socket);
-    println!("a guest's frame of 64 bytes costs the guest {of_guest:.0} ns and the switch's port {of_switch:.0} ns");
-    println!("guest {guest:.2} M/s, application {application:.2} M/s, ratio {:.2}", guest / application);
+    println!(
+        "a guest's frame of 64 bytes costs the guest {of_guest:.0} ns and the switch's port {of_switch:.0} ns"
+    );
+    println!(
+        "guest {guest:.2} M/s, application {application:.2} M/s, ratio {:.2}",
+        guest / application
+    );
 }

@@ -34,7 +34,12 @@ impl Client {
     }
 
     /// Sends a request, and takes what comes until `is_whole`.
-    fn ask(&mut self, request: &[u8], patience: Duration, is_whole: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, String> {
+    fn ask(
+        &mut self,
+        request: &[u8],
+        patience: Duration,
+        is_whole: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<u8>, String> {
         let (start, mut sent, mut answer) = (Instant::now(), 0, Vec::new());
         while !is_whole(&answer) {
             let socket = self.stack.tcp(self.handle);
@@ -61,7 +66,8 @@ impl Client {
 
     /// Stores a value.
     pub fn set(&mut self, key: &str, value: &[u8], patience: Duration) -> Result<(), String> {
-        let request = [format!("set {key} 0 0 {}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat();
+        let request =
+            [format!("set {key} 0 0 {}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat();
         match &self.ask(&request, patience, |answer| answer.ends_with(b"\r\n"))?[..] {
             b"STORED\r\n" => Ok(()),
             other => Err(String::from_utf8_lossy(other).into_owned()),
@@ -73,7 +79,8 @@ impl Client {
         let parts = |answer: &[u8]| {
             let line = answer.windows(2).position(|pair| pair == b"\r\n")?;
             let text = String::from_utf8_lossy(&answer[..line]).into_owned();
-            let length: Option<usize> = text.strip_prefix("VALUE ").and_then(|t| t.rsplit(' ').next()?.parse().ok());
+            let length: Option<usize> =
+                text.strip_prefix("VALUE ").and_then(|t| t.rsplit(' ').next()?.parse().ok());
             Some((line + 2, length))
         };
         let is_whole = |answer: &[u8]| match parts(answer) {

@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const REQUESTS: usize = 10_000;
 
 fn run(arguments: &[&str]) -> Result<(), String> {
-    let address = |text: &str| text.parse::<Ipv4Address>().map_err(|_| format!("{text} is no IPv4 address"));
+    let address =
+        |text: &str| text.parse::<Ipv4Address>().map_err(|_| format!("{text} is no IPv4 address"));
     let stack = |socket: &str, own: &str| {
         let port = Port::attach(socket).map_err(|e| e.to_string())?;
         Ok::<_, String>(stack::Stack::new(port, address(own)?))
@@ -53,7 +54,10 @@ fn run(arguments: &[&str]) -> Result<(), String> {
                     client.set(&key, &value, PATIENCE)?;
                 }
             }
-            println!("{:.0} requests a second", 2.0 * REQUESTS as f64 / start.elapsed().as_secs_f64());
+            println!(
+                "{:.0} requests a second",
+                2.0 * REQUESTS as f64 / start.elapsed().as_secs_f64()
+            );
             Ok(())
         }
         _ => Err("server SOCKET ADDRESS, or client SOCKET ADDRESS SERVER".into()),

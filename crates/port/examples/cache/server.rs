@@ -58,16 +58,19 @@ fn answer(values: &mut BTreeMap<String, Stored>, input: &[u8]) -> Request {
             out.extend(b"END\r\n");
             Request::Done(rest, out)
         }
-        ["set", key, flags, _, length] => match length.parse::<usize>().ok().filter(|n| *n <= VALUE_MAX) {
-            None => Request::Quit,
-            Some(length) if input.len() < rest + length + 2 => Request::Partial,
-            Some(length) => {
-                values.insert(key.into(), (flags.into(), input[rest..rest + length].to_vec()));
-                Request::Done(rest + length + 2, b"STORED\r\n".to_vec())
+        ["set", key, flags, _, length] => {
+            match length.parse::<usize>().ok().filter(|n| *n <= VALUE_MAX) {
+                None => Request::Quit,
+                Some(length) if input.len() < rest + length + 2 => Request::Partial,
+                Some(length) => {
+                    values.insert(key.into(), (flags.into(), input[rest..rest + length].to_vec()));
+                    Request::Done(rest + length + 2, b"STORED\r\n".to_vec())
+                }
             }
-        },
+        }
         ["delete", key] => {
-            let said: &[u8] = if values.remove(key).is_some() { b"DELETED\r\n" } else { b"NOT_FOUND\r\n" };
+            let said: &[u8] =
+                if values.remove(key).is_some() { b"DELETED\r\n" } else { b"NOT_FOUND\r\n" };
             Request::Done(rest, said.to_vec())
         }
         ["quit"] => Request::Quit,
@@ -78,7 +81,8 @@ fn answer(values: &mut BTreeMap<String, Stored>, input: &[u8]) -> Request {
 impl Server {
     /// Listens.
     pub fn new(stack: &mut Stack) -> Server {
-        let client = |_| Client { handle: stack.listen(PORT), input: Vec::new(), output: Vec::new() };
+        let client =
+            |_| Client { handle: stack.listen(PORT), input: Vec::new(), output: Vec::new() };
         Server { values: BTreeMap::new(), clients: (0..CONNECTIONS).map(client).collect() }
     }
 
@@ -110,7 +114,10 @@ impl Server {
                 output.drain(..sent);
             }
             // The client has gone: the next one may come.
-            if !socket.may_recv() && socket.is_open() && socket.state() != smoltcp::socket::tcp::State::Listen {
+            if !socket.may_recv()
+                && socket.is_open()
+                && socket.state() != smoltcp::socket::tcp::State::Listen
+            {
                 let is_opening = matches!(socket.state(), smoltcp::socket::tcp::State::SynReceived);
                 if !is_opening && output.is_empty() {
                     socket.close();

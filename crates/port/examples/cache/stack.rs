@@ -61,13 +61,16 @@ fn flow(frame: &[u8], flows: u32) -> u32 {
         return 0;
     }
     // Source and destination port, behind an IP header without options, and the peer's address.
-    let key = frame[30..38].iter().fold(0u32, |hash, byte| hash.wrapping_mul(31).wrapping_add((*byte).into()));
+    let key = frame[30..38]
+        .iter()
+        .fold(0u32, |hash, byte| hash.wrapping_mul(31).wrapping_add((*byte).into()));
     1 + key % (flows - 1)
 }
 
 impl Wire {
     fn new(port: Port) -> Wire {
-        let (received, frames, staged) = (VecDeque::new(), vec![Frame::default(); 64], BTreeMap::new());
+        let (received, frames, staged) =
+            (VecDeque::new(), vec![Frame::default(); 64], BTreeMap::new());
         Wire { flows: port.flows(), port, received, frames, staged }
     }
 

@@ -1,7 +1,7 @@
 //! The axes of charts: how a number becomes a place.
 //!
-//! An axis ends at its data, or at the bounds that its caller knows: room around the first and the last value is room in
-//! the drawing, and no number lies in it.
+//! An axis ends at its data, or at the bounds that its caller knows: room around the first and the
+//! last value is room in the drawing, and no number lies in it.
 //!
 //! Invariant: the same numbers give the same axis on every machine; logarithms are `libm`'s.
 
@@ -118,7 +118,16 @@ impl Axis {
         }
         let (from, to) = (libm::log10(least), libm::log10(most));
         let ticks = ticks::by_decades(least, most, unit);
-        Some(Axis { scale: Scale::Log, unit, title: title.into(), shared: "", from, to, pad: 0.02, ticks })
+        Some(Axis {
+            scale: Scale::Log,
+            unit,
+            title: title.into(),
+            shared: "",
+            from,
+            to,
+            pad: 0.02,
+            ticks,
+        })
     }
 
     /// A linear axis between two numbers. Where they are one number, the axis reaches from there to
@@ -139,15 +148,17 @@ impl Axis {
         Axis { scale: Scale::Linear, unit, title: title.into(), shared, from, to, pad: 0.0, ticks }
     }
 
-    /// An axis with a tick at each of these values, if they are few: evenly spread, or by decades if that sets them further
-    /// apart. Many values have round ticks. `None` without values.
+    /// An axis with a tick at each of these values, if they are few: evenly spread, or by decades
+    /// if that sets them further apart. Many values have round ticks. `None` without values.
     pub fn points(values: &[f64], unit: Unit, title: &str) -> Option<Axis> {
-        let mut values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+        let mut values: Vec<f64> =
+            values.iter().copied().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         let (least, most) = (*values.first()?, *values.last()?);
         let gap = |at: fn(f64) -> f64| {
-            let gaps = values.windows(2).map(|pair| (at(pair[1]) - at(pair[0])) / (at(most) - at(least)));
+            let gaps =
+                values.windows(2).map(|pair| (at(pair[1]) - at(pair[0])) / (at(most) - at(least)));
             gaps.fold(f64::INFINITY, f64::min)
         };
         let by_decades = least > 0.0 && gap(libm::log10) > gap(|value| value) * 1.001;
@@ -161,15 +172,26 @@ impl Axis {
             axis.ticks = values.iter().map(|&value| (value, ticks::label(unit, value))).collect();
         }
         // One value alone stands in the middle.
-        (axis.from, axis.to) = if least < most { (axis.from, axis.to) } else { (axis.of(least), axis.of(least)) };
+        (axis.from, axis.to) =
+            if least < most { (axis.from, axis.to) } else { (axis.of(least), axis.of(least)) };
         Some(Axis { pad: PAD, ..axis })
     }
 
     /// Names side by side, in their order. They are markup.
     pub fn names(names: &[String], title: &str) -> Axis {
-        let ticks = names.iter().enumerate().map(|(place, name)| (place as f64, name.clone())).collect();
+        let ticks =
+            names.iter().enumerate().map(|(place, name)| (place as f64, name.clone())).collect();
         let (from, to) = (-0.5, names.len() as f64 - 0.5);
-        Axis { scale: Scale::Linear, unit: Unit::Name, title: title.into(), shared: "", from, to, pad: 0.0, ticks }
+        Axis {
+            scale: Scale::Linear,
+            unit: Unit::Name,
+            title: title.into(),
+            shared: "",
+            from,
+            to,
+            pad: 0.0,
+            ticks,
+        }
     }
 
     /// The axis of percentiles, up to where a share of `least` remains.
@@ -178,13 +200,23 @@ impl Axis {
         let shares = [1.0, 0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
         let ticks = shares.into_iter().filter(|s| -libm::log10(*s) <= to + 1e-9);
         let ticks = ticks.map(|s| (s, number::percentile(s))).collect();
-        Axis { scale: Scale::Tail, unit: Unit::Share, title: title.into(), shared: "", from: 0.0, to, pad: 0.0, ticks }
+        Axis {
+            scale: Scale::Tail,
+            unit: Unit::Share,
+            title: title.into(),
+            shared: "",
+            from: 0.0,
+            to,
+            pad: 0.0,
+            ticks,
+        }
     }
 
     /// The title with what the numbers are in and how they are spread.
     pub fn heading(&self) -> String {
         let log = if self.scale == Scale::Log { ", logarithmic" } else { "" };
-        let unit = if self.shared.is_empty() { String::new() } else { format!(", {}", self.shared) };
+        let unit =
+            if self.shared.is_empty() { String::new() } else { format!(", {}", self.shared) };
         format!("{}{log}{unit}", self.title)
     }
 
@@ -221,7 +253,11 @@ impl Axis {
             Scale::Log => "log",
             Scale::Tail => "tail",
         };
-        let room = if self.to > self.from { (self.to - self.from) * self.pad / (1.0 - 2.0 * self.pad) } else { 0.5 };
+        let room = if self.to > self.from {
+            (self.to - self.from) * self.pad / (1.0 - 2.0 * self.pad)
+        } else {
+            0.5
+        };
         format!("{scale} {} {} {}", self.from - room, self.to + room, self.unit.name())
     }
 }
@@ -238,14 +274,21 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         let log = |values: &[f64]| Axis::log(values.iter().copied(), Unit::Time, "").unwrap();
-        assert_eq!(names(&log(&[95.0, 1200.0])), ["100\u{202f}µs", "200\u{202f}µs", "500\u{202f}µs", "1\u{202f}ms"]);
+        assert_eq!(
+            names(&log(&[95.0, 1200.0])),
+            ["100\u{202f}µs", "200\u{202f}µs", "500\u{202f}µs", "1\u{202f}ms"]
+        );
         assert!(names(&log(&[50.0])).contains(&"50\u{202f}µs"));
         assert!(Axis::log([0.0, -1.0].into_iter(), Unit::Time, "").is_none());
         assert_eq!(Axis::linear(0.0, 312_000.0, Unit::Bytes, "waiting").heading(), "waiting, KB");
         let tail = Axis::tail(1e-3, "");
         assert_eq!(
             names(&tail),
-            ["0", "50", "90", "99", "99.9"].map(|p| if p == "0" { "min".into() } else { format!("p{p}") })
+            ["0", "50", "90", "99", "99.9"].map(|p| if p == "0" {
+                "min".into()
+            } else {
+                format!("p{p}")
+            })
         );
         assert_eq!((tail.place(1.0), tail.place(1e-3)), (0.0, 1.0));
     }
@@ -255,8 +298,14 @@ mod tests {
         let axis = |values: &[f64]| Axis::points(values, Unit::Ratio, "").unwrap();
         assert_eq!(names(&axis(&[16.0, 32.0])), ["16", "32"]);
         let loads = axis(&[0.1, 0.3, 0.5, 0.7, 0.9]);
-        assert_eq!((loads.scale, names(&loads)), (Scale::Linear, vec!["0.1", "0.3", "0.5", "0.7", "0.9"]));
-        assert_eq!((axis(&[1.0, 2.0, 4.0, 8.0]).scale, axis(&[0.0, 1.0, 100.0]).scale), (Scale::Log, Scale::Linear));
+        assert_eq!(
+            (loads.scale, names(&loads)),
+            (Scale::Linear, vec!["0.1", "0.3", "0.5", "0.7", "0.9"])
+        );
+        assert_eq!(
+            (axis(&[1.0, 2.0, 4.0, 8.0]).scale, axis(&[0.0, 1.0, 100.0]).scale),
+            (Scale::Log, Scale::Linear)
+        );
         let one = axis(&[0.0]);
         assert_eq!((names(&one), one.place(0.0), one.from, one.to), (vec!["0"], 0.5, 0.0, 0.0));
         let many: Vec<f64> = (0..100).map(f64::from).collect();

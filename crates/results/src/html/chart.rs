@@ -1,10 +1,11 @@
-//! Charts as inline SVG: lines, steps, bands, marks and the dots of single seeds over two axes, or a row a name.
+//! Charts as inline SVG: lines, steps, bands, marks and the dots of single seeds over two axes, or
+//! a row a name.
 //!
-//! Each series carries its points as they were given (`data-p`), from which the page's script makes read-outs and CSV; the
-//! drawing is whole without the script.
+//! Each series carries its points as they were given (`data-p`), from which the page's script makes
+//! read-outs and CSV; the drawing is whole without the script.
 //!
-//! Invariant: the bytes depend on the points alone. What was not measured is not drawn: a line joins its own points, and a
-//! step ends where the next sample was taken.
+//! Invariant: the bytes depend on the points alone. What was not measured is not drawn: a line
+//! joins its own points, and a step ends where the next sample was taken.
 
 use std::fmt::Write;
 
@@ -18,8 +19,8 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 48.0;
 /// Of a row with its name.
 const ROW: f64 = 38.0;
-/// What a character takes of a label in the drawing's units: on a screen, and on a phone, where the style sheet has larger
-/// letters.
+/// What a character takes of a label in the drawing's units: on a screen, and on a phone, where the
+/// style sheet has larger letters.
 const LETTER: f64 = 6.4;
 const LETTER_ON_PHONE: f64 = 9.4;
 /// How many colours the style sheet has; beyond them lines are dashed.
@@ -47,7 +48,8 @@ pub(crate) struct Line {
     pub whiskers: Vec<(f64, f64, f64)>,
     /// Single seeds: seed, place, value.
     pub dots: Vec<(u64, f64, f64)>,
-    /// Whose it is if it is not ours: then it is dashed, its marks are hollow, and the read-out says so. Escaped.
+    /// Whose it is if it is not ours: then it is dashed, its marks are hollow, and the read-out
+    /// says so. Escaped.
     pub published: Option<String>,
 }
 
@@ -71,7 +73,8 @@ pub(crate) enum Read {
     AtY,
 }
 
-/// A chart. Where its vertical axis is of names, it is drawn as rows: the name above what lies at it.
+/// A chart. Where its vertical axis is of names, it is drawn as rows: the name above what lies at
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     /// Horizontal.
@@ -103,8 +106,11 @@ impl Chart {
     }
 
     fn frame(&self) -> Frame {
-        let (left, height) =
-            if self.is_rows() { (12.0, self.y.ticks.len() as f64 * ROW + 4.0 + BOTTOM) } else { (LEFT, HEIGHT) };
+        let (left, height) = if self.is_rows() {
+            (12.0, self.y.ticks.len() as f64 * ROW + 4.0 + BOTTOM)
+        } else {
+            (LEFT, HEIGHT)
+        };
         let top = if self.is_rows() { 4.0 } else { TOP };
         Frame { left, right: WIDTH - RIGHT, top, bottom: height - BOTTOM, height }
     }
@@ -144,20 +150,23 @@ impl Chart {
         svg
     }
 
-    /// The same chart with its values on the other scale: logarithmic if they are drawn evenly, and evenly if not. `None`
-    /// where that shows nothing.
+    /// The same chart with its values on the other scale: logarithmic if they are drawn evenly, and
+    /// evenly if not. `None` where that shows nothing.
     pub fn otherwise(&self) -> Option<Chart> {
         let axis = if self.is_rows() { &self.x } else { &self.y };
         let of = |&(x, y): &(f64, f64)| if self.is_rows() { x } else { y };
-        let values: Vec<f64> = self.lines.iter().flat_map(|line| line.points.iter().map(of)).collect();
+        let values: Vec<f64> =
+            self.lines.iter().flat_map(|line| line.points.iter().map(of)).collect();
         let positive = || values.iter().copied().filter(|value| *value > 0.0);
-        let (least, most) = (positive().min_by(f64::total_cmp)?, positive().max_by(f64::total_cmp)?);
+        let (least, most) =
+            (positive().min_by(f64::total_cmp)?, positive().max_by(f64::total_cmp)?);
         let other = match axis.scale {
             _ if axis.unit == Unit::Percent || most < least * WIDE => return None,
             Scale::Tail => return None,
             Scale::Log => Axis::linear(0.0, most * 1.04, axis.unit, &axis.title),
             Scale::Linear => {
-                let zero = if values.iter().any(|value| *value <= 0.0) { " (0 at the edge)" } else { "" };
+                let zero =
+                    if values.iter().any(|value| *value <= 0.0) { " (0 at the edge)" } else { "" };
                 Axis::log(values.into_iter(), axis.unit, &format!("{}{zero}", axis.title))?
             }
         };
@@ -174,14 +183,22 @@ impl Chart {
             if self.is_rows() {
                 let (x, above, values) = (left + 5.0, at - 11.0, self.row_text(*value));
                 let _ = write!(svg, "<text class=\"row\" x=\"{x}\" y=\"{above:.1}\">{name}</text>");
-                let _ = write!(svg, "<text x=\"{right}\" y=\"{above:.1}\" text-anchor=\"end\">{values}</text>");
+                let _ = write!(
+                    svg,
+                    "<text x=\"{right}\" y=\"{above:.1}\" text-anchor=\"end\">{values}</text>"
+                );
             } else {
                 let (x, y) = (left - 7.0, at + 4.0);
-                let _ = write!(svg, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{name}</text>");
+                let _ =
+                    write!(svg, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{name}</text>");
             }
         }
-        let places: Vec<(f64, &str)> =
-            self.x.ticks.iter().map(|(value, name)| (self.at_x(frame, *value), name.as_str())).collect();
+        let places: Vec<(f64, &str)> = self
+            .x
+            .ticks
+            .iter()
+            .map(|(value, name)| (self.at_x(frame, *value), name.as_str()))
+            .collect();
         for ((at, name), shown) in places.iter().zip(shown(&places)) {
             let _ = write!(svg, "<path class=\"grid\" d=\"M{at:.1} {top}V{bottom}\"/>");
             let class = match shown {
@@ -196,14 +213,21 @@ impl Chart {
                 at => (*at, "middle"),
             };
             let y = bottom + 18.0;
-            let _ = write!(svg, "<text{class} x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{name}</text>");
+            let _ = write!(
+                svg,
+                "<text{class} x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{name}</text>"
+            );
         }
         let _ = write!(svg, "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>");
         if !self.is_rows() {
-            let _ = write!(svg, "<text class=\"title\" x=\"4\" y=\"13\">{}</text>", self.y.heading());
+            let _ =
+                write!(svg, "<text class=\"title\" x=\"4\" y=\"13\">{}</text>", self.y.heading());
         }
         let (y, title) = (height - 8.0, self.x.heading());
-        let _ = write!(svg, "<text class=\"title\" x=\"{right}\" y=\"{y}\" text-anchor=\"end\">{title}</text>");
+        let _ = write!(
+            svg,
+            "<text class=\"title\" x=\"{right}\" y=\"{y}\" text-anchor=\"end\">{title}</text>"
+        );
     }
 
     /// The values that lie at a row, ours first.
@@ -227,7 +251,11 @@ impl Chart {
                 "<rect class=\"failure\" x=\"{from:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{height}\"/>"
             );
             let mut edge = |x: f64| {
-                let _ = write!(svg, "<path class=\"failure-edge\" d=\"M{x:.1} {top}V{}\"/>", frame.bottom);
+                let _ = write!(
+                    svg,
+                    "<path class=\"failure-edge\" d=\"M{x:.1} {top}V{}\"/>",
+                    frame.bottom
+                );
             };
             edge(from);
             if span.to.is_some() {
@@ -254,19 +282,35 @@ impl Chart {
         if line.points.is_empty() && line.marks.is_empty() {
             return;
         }
-        let name = line.published.as_ref().map_or(String::new(), |name| format!(" data-name=\"{name}\""));
-        let _ = write!(svg, "<g data-v=\"{}\" class=\"{}\"{name}{}>", line.series, colour(line.series), data(line));
+        let name =
+            line.published.as_ref().map_or(String::new(), |name| format!(" data-name=\"{name}\""));
+        let _ = write!(
+            svg,
+            "<g data-v=\"{}\" class=\"{}\"{name}{}>",
+            line.series,
+            colour(line.series),
+            data(line)
+        );
         if line.band.len() > 2 {
             let _ = write!(svg, "<path class=\"band\" d=\"{}Z\"/>", self.path(frame, &line.band));
         }
         let dashes = if name.is_empty() { dashes(line.series) } else { " paper" };
-        let path = if line.steps { self.stairs(frame, &line.points) } else { self.path(frame, &line.points) };
+        let path = if line.steps {
+            self.stairs(frame, &line.points)
+        } else {
+            self.path(frame, &line.points)
+        };
         let thin = if line.steps { " steps" } else { "" };
         let _ = write!(svg, "<path class=\"line{dashes}{thin}\" d=\"{path}\"/>");
         if !line.dots.is_empty() {
-            let at =
-                |(_, x, y): &(u64, f64, f64)| format!("M{:.1} {:.1}h0", self.at_x(frame, *x), self.at_y(frame, *y));
-            let _ = write!(svg, "<path class=\"seeds\" d=\"{}\"/>", line.dots.iter().map(at).collect::<String>());
+            let at = |(_, x, y): &(u64, f64, f64)| {
+                format!("M{:.1} {:.1}h0", self.at_x(frame, *x), self.at_y(frame, *y))
+            };
+            let _ = write!(
+                svg,
+                "<path class=\"seeds\" d=\"{}\"/>",
+                line.dots.iter().map(at).collect::<String>()
+            );
         }
         for &whisker in &line.whiskers {
             let _ = write!(svg, "<path class=\"whisker\" d=\"{}\"/>", self.whisker(frame, whisker));
@@ -282,13 +326,19 @@ impl Chart {
     /// An interval, along the axis of values.
     fn whisker(&self, frame: &Frame, (place, low, high): (f64, f64, f64)) -> String {
         if self.is_rows() {
-            let (y, low, high) = (self.at_y(frame, place), self.at_x(frame, low), self.at_x(frame, high));
+            let (y, low, high) =
+                (self.at_y(frame, place), self.at_x(frame, low), self.at_x(frame, high));
             let (up, down) = (y - 3.0, y + 3.0);
-            return format!("M{low:.1} {up:.1}V{down:.1}M{low:.1} {y:.1}H{high:.1}M{high:.1} {up:.1}V{down:.1}");
+            return format!(
+                "M{low:.1} {up:.1}V{down:.1}M{low:.1} {y:.1}H{high:.1}M{high:.1} {up:.1}V{down:.1}"
+            );
         }
-        let (x, low, high) = (self.at_x(frame, place), self.at_y(frame, low), self.at_y(frame, high));
+        let (x, low, high) =
+            (self.at_x(frame, place), self.at_y(frame, low), self.at_y(frame, high));
         let (left, right) = (x - 3.0, x + 3.0);
-        format!("M{left:.1} {low:.1}H{right:.1}M{x:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}")
+        format!(
+            "M{left:.1} {low:.1}H{right:.1}M{x:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}"
+        )
     }
 
     /// Points that fall on the one before are left out.
@@ -393,7 +443,11 @@ fn brief(value: f64) -> String {
     }
     let digits = 5 - libm::floor(libm::log10(value.abs())) as i32;
     let factor = libm::pow(10.0, f64::from(digits.abs()));
-    let rounded = if digits < 0 { libm::round(value / factor) * factor } else { libm::round(value * factor) / factor };
+    let rounded = if digits < 0 {
+        libm::round(value / factor) * factor
+    } else {
+        libm::round(value * factor) / factor
+    };
     format!("{rounded}")
 }
 
@@ -407,12 +461,14 @@ fn data(line: &Line) -> String {
     };
     let mut text = format!(" data-p=\"{}\"", list(points));
     if !line.whiskers.is_empty() {
-        let ends = line.whiskers.iter().flat_map(|&(place, low, high)| [place, low, high]).collect();
+        let ends =
+            line.whiskers.iter().flat_map(|&(place, low, high)| [place, low, high]).collect();
         let _ = write!(text, " data-w=\"{}\"", list(ends));
     }
     if !line.dots.is_empty() {
         let dot = |&(seed, x, y): &(u64, f64, f64)| format!("{seed} {} {}", brief(x), brief(y));
-        let _ = write!(text, " data-d=\"{}\"", line.dots.iter().map(dot).collect::<Vec<_>>().join(" "));
+        let _ =
+            write!(text, " data-d=\"{}\"", line.dots.iter().map(dot).collect::<Vec<_>>().join(" "));
     }
     if line.steps {
         text.push_str(" data-steps");
@@ -439,7 +495,11 @@ fn shape(series: usize, x: f64, y: f64) -> String {
         2 => format!("M{x:.1} {:.1}l2.9 5h-5.8Z", y - 3.2),
         3 => format!("M{x:.1} {:.1}l3.1 3.1l-3.1 3.1l-3.1 -3.1Z", y - 3.1),
         4 => format!("M{x:.1} {:.1}l2.9 -5h-5.8Z", y + 3.2),
-        5 => format!("M{:.1} {:.1}h1.6v2.4h2.4v1.6h-2.4v2.4h-1.6v-2.4h-2.4v-1.6h2.4Z", x - 0.8, y - 3.2),
+        5 => format!(
+            "M{:.1} {:.1}h1.6v2.4h2.4v1.6h-2.4v2.4h-1.6v-2.4h-2.4v-1.6h2.4Z",
+            x - 0.8,
+            y - 3.2
+        ),
         _ => format!("M{:.1} {:.1}v5.6l6 -5.6v5.6Z", x - 3.0, y - 2.8),
     }
 }
@@ -455,7 +515,8 @@ pub(crate) fn swatch(series: usize) -> String {
     )
 }
 
-/// One row of a [`forest`]: its name, and for each series its ratio, the ratio's interval, and whether it is doubtful.
+/// One row of a [`forest`]: its name, and for each series its ratio, the ratio's interval, and
+/// whether it is doubtful.
 pub(crate) struct Row {
     /// Escaped.
     pub name: String,
@@ -498,20 +559,28 @@ fn cut(name: &str, most: usize) -> String {
     format!("{}…", &name[..end])
 }
 
-/// Ratios around one, a row a figure, a dot a series, with intervals: beyond `axis` they end in its edge.
+/// Ratios around one, a row a figure, a dot a series, with intervals: beyond `axis` they end in its
+/// edge.
 pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
     let longest = rows.iter().map(|row| letters(&row.name)).fold(0.0, f64::max);
     let (left, width, top) = ((longest * LETTER + 14.0).clamp(NAMES[0], NAMES[1]), WIDTH, 6.0);
     let at = |ratio: f64| left + axis.place(ratio) * (width - left - RIGHT);
-    let heights: Vec<f64> = rows.iter().map(|row| 12.0 + 9.0 * row.dots.len().max(1) as f64).collect();
+    let heights: Vec<f64> =
+        rows.iter().map(|row| 12.0 + 9.0 * row.dots.len().max(1) as f64).collect();
     let bottom = top + heights.iter().sum::<f64>();
-    let mut svg =
-        format!("<svg class=\"forest\" viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{label}\">", bottom + 42.0);
+    let mut svg = format!(
+        "<svg class=\"forest\" viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{label}\">",
+        bottom + 42.0
+    );
     for (value, name) in &axis.ticks {
         let class = if *value == 1.0 { "axis" } else { "grid" };
         let x = at(*value);
         let _ = write!(svg, "<path class=\"{class}\" d=\"M{x:.1} {top}V{bottom}\"/>");
-        let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{name}</text>", bottom + 16.0);
+        let _ = write!(
+            svg,
+            "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{name}</text>",
+            bottom + 16.0
+        );
     }
     let _ = write!(
         svg,
@@ -527,7 +596,8 @@ pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
         for (at_dot, &(series, ratio, interval, doubtful)) in row.dots.iter().enumerate() {
             let (x, line) = (at(ratio), y + 10.5 + 9.0 * at_dot as f64);
             let class = if doubtful { " doubtful" } else { "" };
-            let ends = interval.map_or(String::new(), |[low, high]| format!(" {} {}", brief(low), brief(high)));
+            let ends = interval
+                .map_or(String::new(), |[low, high]| format!(" {} {}", brief(low), brief(high)));
             let _ = write!(
                 svg,
                 "<g data-v=\"{series}\" class=\"{}{class}\" data-figure=\"{}\" data-ratio=\"{}{ends}\">",
@@ -536,12 +606,22 @@ pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
                 brief(ratio)
             );
             if let Some([low, high]) = interval {
-                let _ = write!(svg, "<path class=\"line\" d=\"M{:.1} {line:.1}H{:.1}\"/>", at(low), at(high));
+                let _ = write!(
+                    svg,
+                    "<path class=\"line\" d=\"M{:.1} {line:.1}H{:.1}\"/>",
+                    at(low),
+                    at(high)
+                );
             }
             let half = axis.to * 1.0001;
             if ratio <= 0.0 || libm::fabs(libm::log10(ratio)) > half {
                 let (x, tip) = if ratio > 1.0 { (x - 5.0, 5.0) } else { (x + 5.0, -5.0) };
-                let _ = write!(svg, "<path class=\"line\" d=\"M{x:.1} {:.1}l{tip} 4l{} 4\"/></g>", line - 4.0, -tip);
+                let _ = write!(
+                    svg,
+                    "<path class=\"line\" d=\"M{x:.1} {:.1}l{tip} 4l{} 4\"/></g>",
+                    line - 4.0,
+                    -tip
+                );
                 continue;
             }
             let hollow = if doubtful { "mark hollow" } else { "mark" };
@@ -564,7 +644,11 @@ mod tests {
         let x = Axis::log([1.0, 10.0].into_iter(), Unit::Time, "FCT").unwrap();
         let chart = of(x, Axis::tail(0.1, ""), line, Read::AtY);
         let svg = chart.svg();
-        assert!(svg.contains("class=\"line d1\"") && svg.contains("mark hollow") && svg.contains("data-v=\"9\""));
+        assert!(
+            svg.contains("class=\"line d1\"")
+                && svg.contains("mark hollow")
+                && svg.contains("data-v=\"9\"")
+        );
         assert!(svg.contains("data-p=\"1 1 10 0.1 10 0.1\""), "{svg}");
         assert_eq!(svg.matches('L').count(), 1, "a point on the one before is drawn once");
         assert_eq!(svg, chart.svg());
@@ -578,10 +662,13 @@ mod tests {
     fn samples_are_steps_and_never_a_ramp() {
         let points = vec![(0.0, 0.0), (50.0, 1000.0), (60.0, 0.0), (100.0, 0.0)];
         let line = Line { points, steps: true, ..Line::default() };
-        let axes = || (Axis::linear(0.0, 100.0, Unit::Time, ""), Axis::linear(0.0, 1000.0, Unit::Bytes, ""));
+        let axes = || {
+            (Axis::linear(0.0, 100.0, Unit::Time, ""), Axis::linear(0.0, 1000.0, Unit::Bytes, ""))
+        };
         let (x, y) = axes();
         let svg = of(x, y, line, Read::AtX).svg();
-        let path = svg.split("class=\"line steps\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let path =
+            svg.split("class=\"line steps\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         // Up at 50, down at 60, and level until the end; nothing slants.
         assert_eq!(path, "M62.0 242.0H261.0V30.0H300.8V242.0H460.0");
     }
@@ -595,11 +682,24 @@ mod tests {
             dots: vec![(3, 1000.0, 1.0), (u64::MAX, 1500.0, 1.0)],
             ..Line::default()
         };
-        let svg = of(Axis::linear(0.0, 2000.0, Unit::Time, "FCT"), Axis::names(&names, ""), line, Read::AtY).svg();
-        assert!(svg.contains(">b &amp; c</text>") && svg.contains(">1.25\u{202f}ms</text>"), "{svg}");
+        let svg = of(
+            Axis::linear(0.0, 2000.0, Unit::Time, "FCT"),
+            Axis::names(&names, ""),
+            line,
+            Read::AtY,
+        )
+        .svg();
+        assert!(
+            svg.contains(">b &amp; c</text>") && svg.contains(">1.25\u{202f}ms</text>"),
+            "{svg}"
+        );
         assert!(svg.contains("data-y-names=\"a&#10;b &amp; c\""));
-        assert!(svg.contains("data-d=\"3 1000 1 18446744073709551615 1500 1\""), "a seed is told in full");
-        let whisker = svg.split("class=\"whisker\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert!(
+            svg.contains("data-d=\"3 1000 1 18446744073709551615 1500 1\""),
+            "a seed is told in full"
+        );
+        let whisker =
+            svg.split("class=\"whisker\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!(whisker.matches('H').count(), 1, "one line along the values: {whisker}");
     }
 
@@ -608,11 +708,15 @@ mod tests {
         let with = |values: &[f64], unit| {
             let points = values.iter().enumerate().map(|(at, v)| (at as f64, *v)).collect();
             let most = values.iter().copied().fold(1.0, f64::max);
-            let (x, y) = (Axis::linear(0.0, 9.0, Unit::Ratio, ""), Axis::linear(0.0, most, unit, "y"));
+            let (x, y) =
+                (Axis::linear(0.0, 9.0, Unit::Ratio, ""), Axis::linear(0.0, most, unit, "y"));
             of(x, y, Line { points, ..Line::default() }, Read::AtX).otherwise()
         };
         let log = with(&[0.0, 1.0, 100.0], Unit::Bytes).unwrap();
-        assert_eq!((log.y.scale, log.y.heading().as_str()), (Scale::Log, "y (0 at the edge), logarithmic"));
+        assert_eq!(
+            (log.y.scale, log.y.heading().as_str()),
+            (Scale::Log, "y (0 at the edge), logarithmic")
+        );
         assert_eq!(log.otherwise().unwrap().y.scale, Scale::Linear);
         assert!(with(&[9.0, 10.0], Unit::Bytes).is_none() && with(&[0.0], Unit::Bytes).is_none());
         assert!(with(&[1.0, 90.0], Unit::Percent).is_none());
@@ -621,18 +725,26 @@ mod tests {
     #[test]
     fn a_failure_is_marked_from_its_beginning_to_its_end() {
         let line = Line { points: vec![(0.0, 1.0), (10.0, 1.0)], ..Line::default() };
-        let axes = (Axis::linear(0.0, 10.0, Unit::Time, ""), Axis::linear(0.0, 1.0, Unit::Rate, ""));
+        let axes =
+            (Axis::linear(0.0, 10.0, Unit::Time, ""), Axis::linear(0.0, 1.0, Unit::Rate, ""));
         let mut chart = of(axes.0, axes.1, line, Read::AtX);
         let span = |from, to| Span { from, to, label: "a–b down".into() };
         chart.spans = vec![span(5.0, Some(10.0)), span(9.0, None)];
         let svg = chart.svg();
-        assert_eq!((svg.matches("failure-edge").count(), svg.matches(">a–b down</text>").count()), (3, 2));
-        assert!(svg.contains("class=\"failure\" x=\"261.0\"") && svg.contains("width=\"199.0\""), "{svg}");
+        assert_eq!(
+            (svg.matches("failure-edge").count(), svg.matches(">a–b down</text>").count()),
+            (3, 2)
+        );
+        assert!(
+            svg.contains("class=\"failure\" x=\"261.0\"") && svg.contains("width=\"199.0\""),
+            "{svg}"
+        );
     }
 
     #[test]
     fn labels_do_not_cover_each_other_and_a_phone_has_fewer() {
-        let places: Vec<(f64, &str)> = (0..9).map(|n| (62.0 + 49.0 * f64::from(n), "12345")).collect();
+        let places: Vec<(f64, &str)> =
+            (0..9).map(|n| (62.0 + 49.0 * f64::from(n), "12345")).collect();
         let on = |what: Shown| shown(&places).iter().filter(|s| **s == what).count();
         assert_eq!((on(Shown::Everywhere) + on(Shown::Wide), on(Shown::Nowhere)), (9, 0));
         assert!((3..9).contains(&on(Shown::Everywhere)));

@@ -52,10 +52,14 @@ impl Sampled {
             return Ok(None);
         }
         let rows = Rows::open(&path)?;
-        let (mut flows, mut span): (Vec<Flow>, _) = (Vec::new(), (f64::INFINITY, f64::NEG_INFINITY));
+        let (mut flows, mut span): (Vec<Flow>, _) =
+            (Vec::new(), (f64::INFINITY, f64::NEG_INFINITY));
         rows.each(["time_us", "flow", "src", "dst"], |columns, count| {
             for row in 0..count {
-                let [Some(flow), Some(src), Some(dst)] = [1, 2, 3].map(|at| columns[at].whole(row)) else { continue };
+                let [Some(flow), Some(src), Some(dst)] = [1, 2, 3].map(|at| columns[at].whole(row))
+                else {
+                    continue;
+                };
                 if !flows.iter().any(|known| known.0 == flow) {
                     if flows.len() == most {
                         continue;
@@ -78,8 +82,13 @@ impl Sampled {
         let mut found: Vec<Vec<Option<Ends>>> = vec![vec![None; BUCKETS]; self.flows.len()];
         Rows::open(&self.path)?.each(["time_us", "flow", column], |columns, count| {
             for row in 0..count {
-                let (Some(time), Some(value)) = (columns[0].float(row), columns[2].float(row)) else { continue };
-                let Some(flow) = self.flows.iter().position(|flow| Some(flow.0) == columns[1].whole(row)) else {
+                let (Some(time), Some(value)) = (columns[0].float(row), columns[2].float(row))
+                else {
+                    continue;
+                };
+                let Some(flow) =
+                    self.flows.iter().position(|flow| Some(flow.0) == columns[1].whole(row))
+                else {
                     continue;
                 };
                 let at = (((time - self.span.0) / width) as usize).min(BUCKETS - 1);
@@ -95,7 +104,10 @@ impl Sampled {
             Ok(())
         })?;
         let in_order = |[a, b]: Ends| if a.0 <= b.0 { [a, b] } else { [b, a] };
-        Ok(found.into_iter().map(|track| track.into_iter().flatten().flat_map(in_order).collect()).collect())
+        Ok(found
+            .into_iter()
+            .map(|track| track.into_iter().flatten().flat_map(in_order).collect())
+            .collect())
     }
 }
 
@@ -103,16 +115,19 @@ impl Sampled {
 /// added.
 fn quantities(rows: &Rows) -> Vec<Quantity> {
     let fixed = [("cwnd_bytes", "Congestion window"), ("srtt_us", "Smoothed round-trip time")];
-    let fixed = fixed.map(|(column, caption)| (column.to_string(), caption.to_string(), unit(column), String::new()));
-    let is_fixed = |name: &str| COLUMNS.iter().any(|(column, ..)| *column == name);
-    let own = rows.columns().into_iter().filter(|(name, _)| !is_fixed(name)).map(|(name, meaning)| {
-        let unit = unit(&name);
-        let words = match unit {
-            Unit::Ratio => name.as_str(),
-            _ => name.rsplit_once('_').map_or(name.as_str(), |(words, _)| words),
-        };
-        (name.clone(), escape(&words.replace('_', " ")), unit, escape(&meaning))
+    let fixed = fixed.map(|(column, caption)| {
+        (column.to_string(), caption.to_string(), unit(column), String::new())
     });
+    let is_fixed = |name: &str| COLUMNS.iter().any(|(column, ..)| *column == name);
+    let own =
+        rows.columns().into_iter().filter(|(name, _)| !is_fixed(name)).map(|(name, meaning)| {
+            let unit = unit(&name);
+            let words = match unit {
+                Unit::Ratio => name.as_str(),
+                _ => name.rsplit_once('_').map_or(name.as_str(), |(words, _)| words),
+            };
+            (name.clone(), escape(&words.replace('_', " ")), unit, escape(&meaning))
+        });
     fixed.into_iter().chain(own).collect()
 }
 
@@ -149,25 +164,45 @@ pub(crate) fn connections(page: &mut String, variants: &[Variant]) -> Result<()>
     for kind in &kinds {
         let lines = lines(&runs, kind)?;
         if several {
-            let flows = runs.iter().flatten().map(|run| run.flows.as_slice()).max_by_key(|flows| flows.len());
+            let flows = runs
+                .iter()
+                .flatten()
+                .map(|run| run.flows.as_slice())
+                .max_by_key(|flows| flows.len());
             for flow in flows.unwrap_or_default() {
-                let of_flow = lines.iter().filter(|(variant, of, _)| of.0 == flow.0 && *variant < runs.len());
-                let of_flow = of_flow.map(|(variant, _, points)| (*variant, points.clone())).collect();
-                charts.extend(chart(kind, &format!("{}, {}", kind.1, name(flow)), String::new(), of_flow, &failures));
+                let of_flow =
+                    lines.iter().filter(|(variant, of, _)| of.0 == flow.0 && *variant < runs.len());
+                let of_flow =
+                    of_flow.map(|(variant, _, points)| (*variant, points.clone())).collect();
+                charts.extend(chart(
+                    kind,
+                    &format!("{}, {}", kind.1, name(flow)),
+                    String::new(),
+                    of_flow,
+                    &failures,
+                ));
             }
         } else {
             let below = lines.iter().enumerate().map(|(at, (_, flow, _))| swatch(at) + &name(flow));
             let below = below.collect::<Vec<_>>().join(" ");
-            let of_run = lines.into_iter().enumerate().map(|(at, (_, _, points))| (at, points)).collect();
+            let of_run =
+                lines.into_iter().enumerate().map(|(at, (_, _, points))| (at, points)).collect();
             charts.extend(chart(kind, &kind.1, below, of_run, &failures));
         }
     }
     figures(page, &charts);
-    let seed = variants.first().and_then(|variant| variant.result.seeds.first()).copied().unwrap_or(0);
-    let which =
-        if variants.iter().any(|v| v.runs.len() > 1) { format!(" Of seed {seed} alone.") } else { String::new() };
-    let meanings: Vec<String> =
-        kinds.iter().filter(|kind| !kind.3.is_empty()).map(|kind| format!("<b>{}</b>: {}.", kind.1, kind.3)).collect();
+    let seed =
+        variants.first().and_then(|variant| variant.result.seeds.first()).copied().unwrap_or(0);
+    let which = if variants.iter().any(|v| v.runs.len() > 1) {
+        format!(" Of seed {seed} alone.")
+    } else {
+        String::new()
+    };
+    let meanings: Vec<String> = kinds
+        .iter()
+        .filter(|kind| !kind.3.is_empty())
+        .map(|kind| format!("<b>{}</b>: {}.", kind.1, kind.3))
+        .collect();
     note(
         page,
         &format!(
@@ -185,7 +220,10 @@ pub(crate) fn connections(page: &mut String, variants: &[Variant]) -> Result<()>
 fn lines(runs: &[Option<Sampled>], kind: &Quantity) -> Result<Vec<(usize, Flow, Vec<(f64, f64)>)>> {
     let mut lines = Vec::new();
     for (variant, run) in runs.iter().enumerate() {
-        let Some(run) = run.as_ref().filter(|run| run.quantities.iter().any(|own| own.0 == kind.0)) else { continue };
+        let Some(run) = run.as_ref().filter(|run| run.quantities.iter().any(|own| own.0 == kind.0))
+        else {
+            continue;
+        };
         let tracks = run.tracks(&kind.0)?;
         lines.extend(run.flows.iter().zip(tracks).map(|(flow, points)| (variant, *flow, points)));
     }
@@ -212,7 +250,10 @@ fn chart(
         Axis::linear(from, to, Unit::Time, "time since the start"),
         Axis::linear(0.0, most.max(1e-9) * 1.04, kind.2, &kind.1.to_lowercase()),
     );
-    let lines = lines.into_iter().map(|(series, points)| Line { series, points, ..Line::default() }).collect();
+    let lines = lines
+        .into_iter()
+        .map(|(series, points)| Line { series, points, ..Line::default() })
+        .collect();
     let label = format!("{caption} over time");
     let spans = within(failures.to_vec(), to);
     Some(Figure::of(caption, below, &Chart { x, y, lines, spans, read: Read::AtX, label }))
@@ -231,9 +272,14 @@ mod tests {
     fn every_tooth_is_drawn_and_every_law_has_its_column() {
         let dir = crate::test_dir("connections");
         assert!(Sampled::read(&dir, FLOWS).unwrap().is_none());
-        let laws = [Quantity { name: "alpha", meaning: "a & b" }, Quantity { name: "target_delay_us", meaning: "" }];
+        let laws = [
+            Quantity { name: "alpha", meaning: "a & b" },
+            Quantity { name: "target_delay_us", meaning: "" },
+        ];
         let classes = ["a".to_string()];
-        let mut table = Connections::create(&dir.join(CONNECTIONS), &classes, &laws, ("schema", "1".into())).unwrap();
+        let mut table =
+            Connections::create(&dir.join(CONNECTIONS), &classes, &laws, ("schema", "1".into()))
+                .unwrap();
         for at in 1..=5_000u64 {
             for flow in [3, 8] {
                 let record = ConnectionRecord {
@@ -258,15 +304,28 @@ mod tests {
         }
         table.close().unwrap();
         let sampled = Sampled::read(&dir, FLOWS).unwrap().unwrap();
-        assert_eq!((sampled.flows.as_slice(), sampled.span), ([(3, 1, 2), (8, 1, 2)].as_slice(), (1.0, 5_000.0)));
-        let names: Vec<(&str, Unit)> = sampled.quantities.iter().map(|q| (q.1.as_str(), q.2)).collect();
+        assert_eq!(
+            (sampled.flows.as_slice(), sampled.span),
+            ([(3, 1, 2), (8, 1, 2)].as_slice(), (1.0, 5_000.0))
+        );
+        let names: Vec<(&str, Unit)> =
+            sampled.quantities.iter().map(|q| (q.1.as_str(), q.2)).collect();
         let fixed = [("Congestion window", Unit::Bytes), ("Smoothed round-trip time", Unit::Time)];
-        assert_eq!(names, [fixed[0], fixed[1], ("alpha", Unit::Ratio), ("target delay", Unit::Time)]);
+        assert_eq!(
+            names,
+            [fixed[0], fixed[1], ("alpha", Unit::Ratio), ("target delay", Unit::Time)]
+        );
         assert_eq!(sampled.quantities[2].3, "a &amp; b");
         let tracks = sampled.tracks("cwnd_bytes").unwrap();
         assert_eq!((tracks[0].len(), tracks[1].len()), (2 * BUCKETS, 2 * BUCKETS));
-        assert_eq!(tracks[1].iter().filter(|point| point.1 < 1_000.0).collect::<Vec<_>>(), [&(1234.0, 1.0)]);
-        assert!(tracks.iter().all(|track| track.windows(2).all(|pair| pair[0].0 <= pair[1].0)), "in the order of time");
+        assert_eq!(
+            tracks[1].iter().filter(|point| point.1 < 1_000.0).collect::<Vec<_>>(),
+            [&(1234.0, 1.0)]
+        );
+        assert!(
+            tracks.iter().all(|track| track.windows(2).all(|pair| pair[0].0 <= pair[1].0)),
+            "in the order of time"
+        );
         let alpha = sampled.tracks("alpha").unwrap();
         assert!(alpha[0].is_empty() && alpha[1].iter().all(|point| point.1 == 0.5));
         assert_eq!(Sampled::read(&dir, 1).unwrap().unwrap().flows, [(3, 1, 2)]);

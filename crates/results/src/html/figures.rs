@@ -1,6 +1,7 @@
 //! The charts: completion times with their tails, times by flow size, queues over time.
 //!
-//! Invariant: every axis has a unit, every chart says what it is of, and what is too little for a percentile is marked.
+//! Invariant: every axis has a unit, every chart says what it is of, and what is too little for a
+//! percentile is marked.
 
 use std::path::Path;
 
@@ -39,8 +40,10 @@ pub(crate) fn distributions(page: &mut String, variants: &[Variant]) {
         (format!("Mice, flows below {}", size(mice)), "FCT", |times| &times.mice),
         (format!("Elephants, flows above {}", size(elephants)), "FCT", |times| &times.elephants),
     ];
-    let charts: Vec<_> =
-        kinds.into_iter().filter_map(|(caption, what, pick)| distribution(&caption, what, pick, variants)).collect();
+    let charts: Vec<_> = kinds
+        .into_iter()
+        .filter_map(|(caption, what, pick)| distribution(&caption, what, pick, variants))
+        .collect();
     if charts.is_empty() {
         empty(page, "Nothing completed: no flow and no query.");
         return end(page);
@@ -48,7 +51,9 @@ pub(crate) fn distributions(page: &mut String, variants: &[Variant]) {
     figures(page, &charts);
     let seeds = variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(1);
     let pooled = if seeds > 1 {
-        format!(" The {seeds} seeds are pooled; a band spans the least and the most of the single seeds.")
+        format!(
+            " The {seeds} seeds are pooled; a band spans the least and the most of the single seeds."
+        )
     } else {
         String::new()
     };
@@ -69,7 +74,8 @@ fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> 
         Unit::Time,
         what,
     )?;
-    let least = of().filter_map(|d| d.curve.last().map(|&(_, share)| share)).min_by(f64::total_cmp)?;
+    let least =
+        of().filter_map(|d| d.curve.last().map(|&(_, share)| share)).min_by(f64::total_cmp)?;
     let line = |(series, d): (usize, &Distribution)| {
         let low = d.band.iter().map(|&(low, _, share)| (low, share));
         let high = d.band.iter().rev().map(|&(_, high, share)| (high, share));
@@ -77,8 +83,13 @@ fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> 
     };
     let lines = of().enumerate().map(line).collect();
     let open = |(series, d): (usize, &Distribution)| {
-        let share = percent((d.started > 0).then(|| (d.started - d.completed) as f64 / d.started as f64));
-        if variants.len() > 1 { format!("<i data-v=\"{series}\">{}{share}</i>", swatch(series)) } else { share }
+        let share =
+            percent((d.started > 0).then(|| (d.started - d.completed) as f64 / d.started as f64));
+        if variants.len() > 1 {
+            format!("<i data-v=\"{series}\">{}{share}</i>", swatch(series))
+        } else {
+            share
+        }
     };
     let below = if of().all(|d| d.completed == d.started) {
         "all completed".to_string()
@@ -88,7 +99,11 @@ fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> 
     };
     let y = Axis::tail(least, "percentile of the completed");
     let label = format!("{caption}: distribution of {what}");
-    Some(Figure::of(caption, below, &Chart { x, y, lines, spans: Vec::new(), read: Read::AtY, label }))
+    Some(Figure::of(
+        caption,
+        below,
+        &Chart { x, y, lines, spans: Vec::new(), read: Read::AtY, label },
+    ))
 }
 
 /// Where there are several seeds: the numbers of each beside their mean.
@@ -100,8 +115,12 @@ pub(crate) fn seeds(page: &mut String, variants: &[Variant]) {
     let (is_given, columns) = super::shown_columns(variants);
     let of = |headline: &Headline| {
         let strip = |(series, variant): (usize, &Variant)| {
-            let estimate = variant.result.statistics.leaf(&headline.at()).copied().unwrap_or_default();
-            let seeds = variant.seeds.iter().filter_map(|(seed, json)| Some((*seed, json.at(&headline.path)?)));
+            let estimate =
+                variant.result.statistics.leaf(&headline.at()).copied().unwrap_or_default();
+            let seeds = variant
+                .seeds
+                .iter()
+                .filter_map(|(seed, json)| Some((*seed, json.at(&headline.path)?)));
             let scale = headline.scale();
             Strip {
                 series,
@@ -127,8 +146,10 @@ pub(crate) fn seeds(page: &mut String, variants: &[Variant]) {
     end(page);
 }
 
-/// A chart by flow size: caption, unit, which bins, which of their numbers, and whether that is a tail.
-type BySize = (&'static str, Unit, fn(&Times) -> &Ordered<SizeBin>, fn(&SizeBin) -> Option<f64>, bool);
+/// A chart by flow size: caption, unit, which bins, which of their numbers, and whether that is a
+/// tail.
+type BySize =
+    (&'static str, Unit, fn(&Times) -> &Ordered<SizeBin>, fn(&SizeBin) -> Option<f64>, bool);
 
 const BY_SIZE: [BySize; 5] = [
     ("Slowdown p99", Unit::Ratio, |times| &times.slowdown, |bin| bin.p99, true),
@@ -147,7 +168,8 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
         return end(page);
     }
     figures(page, &charts);
-    let pooled = if variants.iter().any(|variant| variant.runs.len() > 1) { ", seeds pooled" } else { "" };
+    let pooled =
+        if variants.iter().any(|variant| variant.runs.len() > 1) { ", seeds pooled" } else { "" };
     note(
         page,
         &format!(
@@ -162,23 +184,38 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
 fn by_size((caption, unit, bins, value, is_tail): &BySize, variants: &[Variant]) -> Option<Figure> {
     // The axes of one unit are the same, so that percentiles can be compared by eye.
     let alike = BY_SIZE.iter().filter(|kind| kind.1 == *unit).flat_map(|kind| {
-        variants.iter().flat_map(|variant| kind.2(&variant.times).iter()).filter_map(|(_, bin)| kind.3(bin))
+        variants
+            .iter()
+            .flat_map(|variant| kind.2(&variant.times).iter())
+            .filter_map(|(_, bin)| kind.3(bin))
     });
     let all: Vec<f64> = alike.collect();
-    let own = || variants.iter().flat_map(|variant| bins(&variant.times).iter().map(|(_, bin)| bin));
+    let own =
+        || variants.iter().flat_map(|variant| bins(&variant.times).iter().map(|(_, bin)| bin));
     let places: Vec<f64> = own().filter(|bin| value(bin).is_some()).map(SizeBin::middle).collect();
     let x = Axis::log(places.into_iter(), Unit::Bytes, "flow size")?;
     let what = if *unit == Unit::Ratio { "times the FCT alone" } else { "time" };
     let y = Axis::log(all.into_iter(), *unit, what)?;
     let line = |(series, variant): (usize, &Variant)| {
-        let of = |(_, bin): (&str, &SizeBin)| Some((bin.middle(), value(bin)?, *is_tail && bin.completed < P99_NEEDS));
+        let of = |(_, bin): (&str, &SizeBin)| {
+            Some((bin.middle(), value(bin)?, *is_tail && bin.completed < P99_NEEDS))
+        };
         let marks: Vec<_> = bins(&variant.times).iter().filter_map(of).collect();
-        Line { series, points: marks.iter().map(|&(x, y, _)| (x, y)).collect(), marks, ..Line::default() }
+        Line {
+            series,
+            points: marks.iter().map(|&(x, y, _)| (x, y)).collect(),
+            marks,
+            ..Line::default()
+        }
     };
     let lines = variants.iter().enumerate().map(line).collect();
     let below = if *is_tail { "hollow: fewer than 100 flows, the largest or nearly" } else { "" };
     let label = format!("{caption} by flow size");
-    Some(Figure::of(*caption, below, &Chart { x, y, lines, spans: Vec::new(), read: Read::AtX, label }))
+    Some(Figure::of(
+        *caption,
+        below,
+        &Chart { x, y, lines, spans: Vec::new(), read: Read::AtX, label },
+    ))
 }
 
 fn bins_table(page: &mut String, variants: &[Variant]) {
@@ -209,11 +246,15 @@ fn bins_table(page: &mut String, variants: &[Variant]) {
             rows.push(vec![escape(bin_name)]);
         }
         for (at, variant) in variants.iter().enumerate() {
-            let is_it = |(_, bin): &(&str, &SizeBin)| (bin.above_bytes, bin.to_bytes) == (above, to);
+            let is_it =
+                |(_, bin): &(&str, &SizeBin)| (bin.above_bytes, bin.to_bytes) == (above, to);
             let Some((bin_name, bin)) = variant.times.slowdown.iter().find(is_it) else { continue };
             let fct = variant.times.fct.get(bin_name).copied().unwrap_or_default();
-            let name =
-                if variants.len() > 1 { swatch(at) + &escape(&variant.result.variant) } else { escape(bin_name) };
+            let name = if variants.len() > 1 {
+                swatch(at) + &escape(&variant.result.variant)
+            } else {
+                escape(bin_name)
+            };
             let mut row = vec![name, size(bin.above_bytes), size(bin.to_bytes)];
             row.extend([bin.completed, bin.unfinished].map(|n| count(Some(n as f64))));
             row.extend([bin.mean, bin.p50, bin.p95, bin.p99].map(ratio));
@@ -234,7 +275,9 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
         }
         lines.push(goodput_line(series, &GoodputOverTime::total(runs.iter())));
     }
-    let Some(figure) = goodput_figure(lines, spans(variants.iter().flat_map(|variant| &variant.failures))) else {
+    let Some(figure) =
+        goodput_figure(lines, spans(variants.iter().flat_map(|variant| &variant.failures)))
+    else {
         return Ok(());
     };
     section(page, "goodput", "Goodput over time");
@@ -251,7 +294,8 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
     Ok(())
 }
 
-/// Of the middles of periods in microseconds, and the rates of these periods: each from its beginning to its end.
+/// Of the middles of periods in microseconds, and the rates of these periods: each from its
+/// beginning to its end.
 pub(crate) fn goodput_line(series: usize, rates: &[(f64, f64)]) -> Line {
     // The first period begins at zero.
     let half = rates.first().map_or(0.0, |&(middle, _)| middle);
@@ -283,7 +327,8 @@ pub(crate) fn spans<'a>(failures: impl Iterator<Item = &'a LinkFailure>) -> Vec<
     for failure in failures {
         let [a, b] = [&failure.link.0, &failure.link.1].map(|name| escape(name));
         let what = if failure.loss < 1.0 { "lossy" } else { "down" };
-        let span = Span { from: failure.at_us, to: failure.until_us, label: format!("{a}–{b} {what}") };
+        let span =
+            Span { from: failure.at_us, to: failure.until_us, label: format!("{a}–{b} {what}") };
         if !spans.contains(&span) {
             spans.push(span);
         }
@@ -301,7 +346,8 @@ pub(crate) fn within(spans: Vec<Span>, end: f64) -> Vec<Span> {
 pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
     let mut overviews = Vec::new();
     for variant in variants {
-        overviews.push(variant.runs.first().map_or(Ok(None), |run| Overview::read(run, end_of(run)?))?);
+        overviews
+            .push(variant.runs.first().map_or(Ok(None), |run| Overview::read(run, end_of(run)?))?);
     }
     if overviews.iter().all(Option::is_none) {
         return Ok(());
@@ -319,13 +365,18 @@ pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
     }
     let to = overviews.iter().flatten().map(|overview| overview.end).fold(0.0, f64::max);
     let failures = within(spans(variants.iter().flat_map(|variant| &variant.failures)), to);
-    let most = overviews.iter().flatten().flat_map(|o| o.peaks.values()).copied().max().unwrap_or(0);
+    let most =
+        overviews.iter().flatten().flat_map(|o| o.peaks.values()).copied().max().unwrap_or(0);
     let mut charts = Vec::new();
     for at in 0..=ports.len() {
         let line = |(series, tracks): (usize, &Vec<Track>)| {
             Some(Line { series, points: tracks.get(at)?.clone(), steps: true, ..Line::default() })
         };
-        let caption = if at == 0 { "The fullest queue anywhere".to_string() } else { port_name(&ports[at - 1]) };
+        let caption = if at == 0 {
+            "The fullest queue anywhere".to_string()
+        } else {
+            port_name(&ports[at - 1])
+        };
         let chart = Chart {
             x: Axis::linear(0.0, to, Unit::Time, "time since the start"),
             y: Axis::linear(0.0, most as f64 * 1.04, Unit::Bytes, "waiting bytes"),
@@ -334,11 +385,16 @@ pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
             read: Read::AtX,
             label: format!("{caption}: bytes over time"),
         };
-        charts.push(Figure::of(caption, if at == 1 { "the highest peak of a single port" } else { "" }, &chart));
+        charts.push(Figure::of(
+            caption,
+            if at == 1 { "the highest peak of a single port" } else { "" },
+            &chart,
+        ));
     }
     figures(page, &charts);
     let several = variants.iter().any(|variant| variant.runs.len() > 1);
-    let seed = variants.first().and_then(|variant| variant.result.seeds.first()).copied().unwrap_or(0);
+    let seed =
+        variants.first().and_then(|variant| variant.result.seeds.first()).copied().unwrap_or(0);
     let which = if several { format!(" Of seed {seed} alone.") } else { String::new() };
     note(
         page,

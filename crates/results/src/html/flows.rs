@@ -1,6 +1,8 @@
-//! Distributions of completion times, and times and slowdowns by size, from the Parquet files of a variant's runs.
+//! Distributions of completion times, and times and slowdowns by size, from the Parquet files of a
+//! variant's runs.
 //!
-//! Seeds are pooled; where there are several, the curve of each is kept for the band that shows how far they differ.
+//! Seeds are pooled; where there are several, the curve of each is kept for the band that shows how
+//! far they differ.
 //!
 //! Invariant: values are exact, and memory does not grow with the files' rows.
 
@@ -26,7 +28,8 @@ pub(crate) struct Distribution {
     pub started: u64,
     /// Those that completed: what the curve is made of.
     pub completed: u64,
-    /// Microseconds, and the share of the completed that took at least as long: from all to one of them.
+    /// Microseconds, and the share of the completed that took at least as long: from all to one of
+    /// them.
     pub curve: Vec<(f64, f64)>,
     /// The least and the most of the seeds' times, and the share; empty for one seed.
     pub band: Vec<(f64, f64, f64)>,
@@ -91,7 +94,8 @@ impl Collector {
             let (least, most) = (times().min_by(f64::total_cmp)?, times().max_by(f64::total_cmp)?);
             Some((least, most, share(at)))
         };
-        let band = if self.curves.len() > 1 { (0..shared).filter_map(band).collect() } else { Vec::new() };
+        let band =
+            if self.curves.len() > 1 { (0..shared).filter_map(band).collect() } else { Vec::new() };
         Ok(Distribution { started: self.started, completed: self.pooled.count(), curve, band })
     }
 }
@@ -112,18 +116,22 @@ fn curve(samples: &mut Samples) -> Result<Vec<(f64, f64)>> {
     }
     let ranks: Vec<u64> = remaining.iter().map(|k| n - k).collect();
     let values = samples.at_ranks(&ranks)?;
-    Ok(values.into_iter().map(f64::from_bits).zip(remaining.iter().map(|&k| k as f64 / n as f64)).collect())
+    Ok(values
+        .into_iter()
+        .map(f64::from_bits)
+        .zip(remaining.iter().map(|&k| k as f64 / n as f64))
+        .collect())
 }
 
 impl Times {
-    /// Of all runs in these folders (the seeds of one variant). Spills to `scratch` if they are many.
-    /// Sizes are cut at `edges` where there are any, and by the rule of the runs otherwise.
+    /// Of all runs in these folders (the seeds of one variant). Spills to `scratch` if they are
+    /// many. Sizes are cut at `edges` where there are any, and by the rule of the runs otherwise.
     pub fn read(runs: &[PathBuf], edges: Option<&[Edge]>, scratch: &Path) -> Result<Times> {
         let several = runs.len() > 1;
         let [mut all, mut mice, mut elephants, mut queries] =
             ["all", "mice", "elephants", "queries"].map(|name| Collector::new(scratch, name));
-        let [mut slowdown, mut times] =
-            ["slowdown", "fct"].map(|name| BySize::new(scratch.join(format!(".spill-report-size-{name}"))));
+        let [mut slowdown, mut times] = ["slowdown", "fct"]
+            .map(|name| BySize::new(scratch.join(format!(".spill-report-size-{name}"))));
         let (mut limits, mut rule) = ((0, 0), SizeBins::default());
         for run in runs {
             let rows = Rows::open(&run.join(FLOWS))?;
@@ -152,11 +160,14 @@ impl Times {
             Rows::open(&run.join(QUERIES))?.each(["qct_us"], |columns, count| {
                 (0..count).try_for_each(|row| queries.push(columns[0].float(row), several))
             })?;
-            for collector in [&mut all, &mut mice, &mut elephants, &mut queries].into_iter().filter(|_| several) {
+            for collector in
+                [&mut all, &mut mice, &mut elephants, &mut queries].into_iter().filter(|_| several)
+            {
                 collector.end_run()?;
             }
         }
-        let (all, mice, elephants, queries) = (all.end()?, mice.end()?, elephants.end()?, queries.end()?);
+        let (all, mice, elephants, queries) =
+            (all.end()?, mice.end()?, elephants.end()?, queries.end()?);
         let (slowdown, fct) = match edges {
             Some(edges) => (slowdown.at(edges.to_vec())?, times.at(edges.to_vec())?),
             None => (slowdown.by(&rule)?, times.by(&rule)?),

@@ -1,4 +1,5 @@
-//! The numbers that charts of variants and of grids are of, and rows of dots for them: the mean, its interval, each seed.
+//! The numbers that charts of variants and of grids are of, and rows of dots for them: the mean,
+//! its interval, each seed.
 //!
 //! Invariant: a mean is never drawn without the seeds that it is a mean of, where those are known.
 
@@ -37,7 +38,11 @@ const HEADLINES: [(&str, &[&str], Unit, bool); 8] = [
 ];
 
 /// The numbers that charts are of: those that tables show, or the usual ones.
-pub(crate) fn headlines(is_given: bool, columns: &[Column], trees: &[&Tree<Estimate>]) -> Vec<Headline> {
+pub(crate) fn headlines(
+    is_given: bool,
+    columns: &[Column],
+    trees: &[&Tree<Estimate>],
+) -> Vec<Headline> {
     if !is_given && is_usual(trees) {
         let of = |(name, path, unit, less_is_better): &(&str, &[&str], Unit, bool)| {
             let path = path.iter().map(|part| part.to_string()).collect();
@@ -89,7 +94,13 @@ pub(crate) struct Strip {
 }
 
 /// A figure of rows; `None` if no row has a value.
-pub(crate) fn strips(caption: &str, below: &str, unit: Unit, title: &str, strips: &[Strip]) -> Option<Figure> {
+pub(crate) fn strips(
+    caption: &str,
+    below: &str,
+    unit: Unit,
+    title: &str,
+    strips: &[Strip],
+) -> Option<Figure> {
     let rows: Vec<&Strip> = strips.iter().filter(|strip| strip.mean.is_some()).collect();
     let ends = |strip: &&Strip| strip.interval.into_iter().flatten().collect::<Vec<_>>();
     let values: Vec<f64> = rows
@@ -99,14 +110,21 @@ pub(crate) fn strips(caption: &str, below: &str, unit: Unit, title: &str, strips
             own.chain(strip.seeds.iter().map(|(_, value)| *value)).collect::<Vec<_>>()
         })
         .collect();
-    let (least, most) =
-        (values.iter().copied().min_by(f64::total_cmp)?, values.iter().copied().max_by(f64::total_cmp)?);
+    let (least, most) = (
+        values.iter().copied().min_by(f64::total_cmp)?,
+        values.iter().copied().max_by(f64::total_cmp)?,
+    );
     let x = match Axis::log(values.into_iter(), unit, title) {
         Some(log) if least > 0.0 && most > least * WIDE && unit != Unit::Percent => log,
         // Zero belongs to the picture unless that would press all rows together at the far end.
         _ => Axis {
             pad: 0.03,
-            ..Axis::linear(if least > most / 2.0 { least } else { least.min(0.0) }, most, unit, title)
+            ..Axis::linear(
+                if least > most / 2.0 { least } else { least.min(0.0) },
+                most,
+                unit,
+                title,
+            )
         },
     };
     let names: Vec<String> = rows.iter().map(|strip| escape(&strip.name)).collect();
@@ -149,13 +167,20 @@ mod tests {
         };
         let published = Strip { published: Some(12_400.0), ..of("b <c>", 6000.0) };
         let none = Strip { name: "nothing".into(), ..Strip::default() };
-        let figure = strips("FCT", "", Unit::Time, "p99", &[of("a", 5000.0), published, none]).unwrap();
+        let figure =
+            strips("FCT", "", Unit::Time, "p99", &[of("a", 5000.0), published, none]).unwrap();
         assert_eq!(figure.svg.matches("class=\"seeds\"").count(), 2);
         assert_eq!(
-            (figure.svg.matches("class=\"whisker\"").count(), figure.svg.matches("mark hollow").count()),
+            (
+                figure.svg.matches("class=\"whisker\"").count(),
+                figure.svg.matches("mark hollow").count()
+            ),
             (2, 1)
         );
-        assert!(figure.svg.contains("published 12.4\u{202f}ms") && figure.svg.contains("b &lt;c&gt;, published"));
+        assert!(
+            figure.svg.contains("published 12.4\u{202f}ms")
+                && figure.svg.contains("b &lt;c&gt;, published")
+        );
         assert!(!figure.svg.contains("nothing"));
         assert!(strips("FCT", "", Unit::Time, "p99", &[]).is_none());
     }
@@ -163,7 +188,8 @@ mod tests {
     #[test]
     fn zero_is_on_the_axis_unless_the_rows_are_far_from_it() {
         let of = |values: [f64; 2]| {
-            let strips: Vec<Strip> = values.iter().map(|v| Strip { mean: Some(*v), ..Strip::default() }).collect();
+            let strips: Vec<Strip> =
+                values.iter().map(|v| Strip { mean: Some(*v), ..Strip::default() }).collect();
             super::strips("", "", Unit::Count, "", &strips).unwrap().svg
         };
         assert!(of([0.0, 44.0]).contains("data-x=\"linear -"), "room for the mark at zero");

@@ -1,7 +1,8 @@
-//! A heat map: a number for each pair of two keys' values, as cells that are the darker the worse it
-//! is.
+//! A heat map: a number for each pair of two keys' values, as cells that are the darker the worse
+//! it is.
 //!
-//! Invariant: every cell says its number, in the drawing or under the pointer; a pair without one stays empty.
+//! Invariant: every cell says its number, in the drawing or under the pointer; a pair without one
+//! stays empty.
 
 use std::fmt::Write;
 
@@ -52,9 +53,14 @@ impl Heat {
         for (row, name) in self.y.1.iter().enumerate() {
             let top = bottom - CELL * (row + 1) as f64;
             let y = top + CELL / 2.0 + 4.0;
-            let _ = write!(svg, "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\">{name}</text>", left - 8.0);
+            let _ = write!(
+                svg,
+                "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\">{name}</text>",
+                left - 8.0
+            );
             for column in 0..self.x.1.len() {
-                let value = self.cells.get(row).and_then(|cells| cells.get(column)).copied().flatten();
+                let value =
+                    self.cells.get(row).and_then(|cells| cells.get(column)).copied().flatten();
                 self.cell(&mut svg, (left + width * column as f64, top, width), value);
             }
         }
@@ -63,12 +69,18 @@ impl Heat {
             let every = (name.chars().count() as f64 * LETTER / width).ceil().max(1.0) as usize;
             if column % every == 0 {
                 let y = bottom + 18.0;
-                let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>");
+                let _ = write!(
+                    svg,
+                    "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>"
+                );
             }
         }
         let (right, y) = (WIDTH - 4.0, bottom + BOTTOM - 8.0);
-        let _ =
-            write!(svg, "<text class=\"title\" x=\"{right}\" y=\"{y}\" text-anchor=\"end\">{}</text></svg>", self.x.0);
+        let _ = write!(
+            svg,
+            "<text class=\"title\" x=\"{right}\" y=\"{y}\" text-anchor=\"end\">{}</text></svg>",
+            self.x.0
+        );
         svg
     }
 
@@ -104,7 +116,8 @@ impl Heat {
     /// How dark a number is, from 0 (the best) to 1 (the worst).
     fn depth(&self, value: f64) -> f64 {
         let all = || self.cells.iter().flatten().flatten().copied();
-        let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+        let (least, most) =
+            (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
         let part = if least > 0.0 && most / least > WIDE {
             libm::log10(value / least) / libm::log10(most / least)
         } else {
@@ -121,7 +134,8 @@ impl Heat {
     fn csv(&self) -> String {
         let quoted = |name: &str| format!("&quot;{}&quot;", name.replace("&quot;", "&quot;&quot;"));
         let symbol = self.unit.symbol();
-        let value = if symbol.is_empty() { "value".to_string() } else { format!("value ({symbol})") };
+        let value =
+            if symbol.is_empty() { "value".to_string() } else { format!("value ({symbol})") };
         let mut csv = format!("{},{},{value}&#10;", quoted(&self.x.0), quoted(&self.y.0));
         for (row, cells) in self.y.1.iter().zip(&self.cells) {
             for (column, cell) in self.x.1.iter().zip(cells) {
@@ -134,8 +148,11 @@ impl Heat {
 }
 
 fn colour(depth: f64) -> [u8; 3] {
-    let (from, to, part) =
-        if depth < 0.5 { (RAMP[0], RAMP[1], depth * 2.0) } else { (RAMP[1], RAMP[2], depth * 2.0 - 1.0) };
+    let (from, to, part) = if depth < 0.5 {
+        (RAMP[0], RAMP[1], depth * 2.0)
+    } else {
+        (RAMP[1], RAMP[2], depth * 2.0 - 1.0)
+    };
     [0, 1, 2].map(|at| libm::round(from[at] + (to[at] - from[at]) * part) as u8)
 }
 
@@ -156,7 +173,10 @@ mod tests {
         };
         let svg = heat.svg();
         assert_eq!((svg.matches("<g>").count(), svg.matches("empty-cell").count()), (3, 1));
-        assert!(svg.contains(">2.5\u{202f}ms</text>") && svg.contains(">90\u{202f}ms</text>"), "{svg}");
+        assert!(
+            svg.contains(">2.5\u{202f}ms</text>") && svg.contains(">90\u{202f}ms</text>"),
+            "{svg}"
+        );
         assert!(svg.contains("fill=\"#ecf3f8\"") && svg.contains("fill=\"#083460\""));
         assert!(
             svg.contains("&quot;0.8&quot;,&quot;1MB&quot;,90000&#10;")

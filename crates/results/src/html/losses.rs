@@ -38,7 +38,8 @@ fn dropped_by(variant: &Variant, reason: &str) -> f64 {
 }
 
 fn by_reason(page: &mut String, variants: &[Variant], reasons: &[String]) {
-    let total = |variant: &Variant| reasons.iter().map(|reason| dropped_by(variant, reason)).sum::<f64>();
+    let total =
+        |variant: &Variant| reasons.iter().map(|reason| dropped_by(variant, reason)).sum::<f64>();
     let most = variants.iter().map(total).fold(0.0, f64::max);
     page.push_str("<div class=\"reasons\">");
     for (at, variant) in variants.iter().enumerate() {
@@ -70,7 +71,9 @@ fn by_reason(page: &mut String, variants: &[Variant], reasons: &[String]) {
     let head: Vec<String> = std::iter::once("reason".to_string()).chain(names(variants)).collect();
     let row = |(number, reason): (usize, &String)| {
         let key = format!("<i class=\"chip r{}\"></i>{}", number % 8, escape(reason));
-        std::iter::once(key).chain(variants.iter().map(|v| count(Some(dropped_by(v, reason))))).collect()
+        std::iter::once(key)
+            .chain(variants.iter().map(|v| count(Some(dropped_by(v, reason)))))
+            .collect()
     };
     table(page, "", &head, &reasons.iter().enumerate().map(row).collect::<Vec<_>>());
 }
@@ -79,7 +82,11 @@ fn by_reason(page: &mut String, variants: &[Variant], reasons: &[String]) {
 fn names(variants: &[Variant]) -> impl Iterator<Item = String> {
     let one = variants.len() == 1;
     variants.iter().enumerate().map(move |(at, variant)| {
-        if one { "packets".to_string() } else { format!("{}{}", swatch(at), escape(&variant.result.variant)) }
+        if one {
+            "packets".to_string()
+        } else {
+            format!("{}{}", swatch(at), escape(&variant.result.variant))
+        }
     })
 }
 
@@ -96,21 +103,31 @@ fn by_place(page: &mut String, variants: &[Variant]) {
     }
     places.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
     let most = places[0].1;
-    let of = |variant: &Variant, place: &str| variant.places.iter().find(|(p, _)| p == place).map_or(0.0, |(_, n)| *n);
+    let of = |variant: &Variant, place: &str| {
+        variant.places.iter().find(|(p, _)| p == place).map_or(0.0, |(_, n)| *n)
+    };
     let bar = |n: f64| {
         let width = n / most * 100.0;
         format!("<td class=\"bar\"><i style=\"width:{width:.1}%\"></i>{}</td>", count(Some(n)))
     };
     let row = |place: &str| {
-        std::iter::once(escape(place)).chain(variants.iter().map(|variant| bar(of(variant, place)))).collect::<Vec<_>>()
+        std::iter::once(escape(place))
+            .chain(variants.iter().map(|variant| bar(of(variant, place))))
+            .collect::<Vec<_>>()
     };
-    let mut rows: Vec<Vec<String>> = places.iter().take(PLACES).map(|(place, _)| row(place)).collect();
+    let mut rows: Vec<Vec<String>> =
+        places.iter().take(PLACES).map(|(place, _)| row(place)).collect();
     if places.len() > PLACES {
         let shown: Vec<&str> = places[..PLACES].iter().map(|(place, _)| *place).collect();
         let is_rest = |(place, _): &&(String, f64)| !shown.contains(&place.as_str());
-        let rest = |variant: &Variant| variant.places.iter().filter(is_rest).map(|(_, n)| n).sum::<f64>();
+        let rest =
+            |variant: &Variant| variant.places.iter().filter(is_rest).map(|(_, n)| n).sum::<f64>();
         let others = format!("{} more places", places.len() - PLACES);
-        rows.push(std::iter::once(others).chain(variants.iter().map(|variant| count(Some(rest(variant))))).collect());
+        rows.push(
+            std::iter::once(others)
+                .chain(variants.iter().map(|variant| count(Some(rest(variant)))))
+                .collect(),
+        );
     }
     page.push_str("<h3>By place</h3>\n");
     let head: Vec<String> = std::iter::once("place".to_string()).chain(names(variants)).collect();
@@ -133,14 +150,21 @@ fn packets(page: &mut String, variants: &[Variant]) {
     ];
     let mut rows = Vec::new();
     let mut push = |name: String, path: &[&str]| {
-        rows.push(std::iter::once(name).chain(variants.iter().map(|v| count(v.number(path)))).collect::<Vec<_>>());
+        rows.push(
+            std::iter::once(name)
+                .chain(variants.iter().map(|v| count(v.number(path))))
+                .collect::<Vec<_>>(),
+        );
     };
     for (name, path) in COUNTERS {
         push(name.into(), path);
     }
     for mechanism in keys(variants, &["mechanisms"]) {
         for counter in keys(variants, &["mechanisms", &mechanism]) {
-            push(format!("{}: {}", escape(&mechanism), escape(&counter)), &["mechanisms", &mechanism, &counter]);
+            push(
+                format!("{}: {}", escape(&mechanism), escape(&counter)),
+                &["mechanisms", &mechanism, &counter],
+            );
         }
     }
     let fairness = variants.iter().map(|v| super::number::ratio(v.number(&["fairness_jain"])));

@@ -1,7 +1,8 @@
 //! `report.html`: one page that needs nothing but itself. A run's page is that of a compare of one.
 //!
-//! Invariant: the bytes depend on results that are identical from run to run: no wall-clock time, date or machine. The page
-//! reads well without its script, which only adds read-outs and hides variants.
+//! Invariant: the bytes depend on results that are identical from run to run: no wall-clock time,
+//! date or machine. The page reads well without its script, which only adds read-outs and hides
+//! variants.
 
 mod axis;
 mod chart;
@@ -30,7 +31,9 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use crate::bins;
-use crate::compare::{Estimate, Json, Tree, VariantResult, compare, numbers, read_compare, run_folder};
+use crate::compare::{
+    Estimate, Json, Tree, VariantResult, compare, numbers, read_compare, run_folder,
+};
 use crate::error::{At, Result};
 use crate::manifest::{Kind, LinkFailure, Manifest, check_files, list_again};
 use crate::ordered::Ordered;
@@ -106,7 +109,10 @@ pub fn write_report(dir: &Path) -> Result<()> {
         }
         Kind::Compare | Kind::Sweep => {
             let results = read_compare(dir)?;
-            results.iter().flat_map(|result| runs_of(dir, result)).try_for_each(|run| check_run(&run))?;
+            results
+                .iter()
+                .flat_map(|result| runs_of(dir, result))
+                .try_for_each(|run| check_run(&run))?;
             write_compare(dir, &results, &manifest)?;
         }
     }
@@ -129,18 +135,31 @@ pub(crate) fn write_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> R
             result.shows = shows::numbers(&columns, &result.statistics, None);
         }
         let (runs, failures) = (vec![dir.to_path_buf()], manifest.failures.clone());
-        variants.push(Variant::read(result, runs, std::slice::from_ref(summary), failures, None, dir)?);
+        variants.push(Variant::read(
+            result,
+            runs,
+            std::slice::from_ref(summary),
+            failures,
+            None,
+            dir,
+        )?);
     }
-    let mut facts: Vec<String> = summary.variant.iter().map(|v| format!("variant <b>{}</b>", escape(v))).collect();
+    let mut facts: Vec<String> =
+        summary.variant.iter().map(|v| format!("variant <b>{}</b>", escape(v))).collect();
     facts.push(format!("seed {}", summary.seed));
     facts.extend(run_facts(std::slice::from_ref(summary)));
-    let ended = (summary.status != Status::Complete).then(|| format!("This run is {}.", summary.status.name()));
+    let ended = (summary.status != Status::Complete)
+        .then(|| format!("This run is {}.", summary.status.name()));
     let warnings: Vec<String> = ended.into_iter().chain(summary.warnings.iter().cloned()).collect();
     replace(dir, &page_of("run", &summary.name, &facts, &warnings, &variants, manifest)?)
 }
 
 /// The page of a compare whose runs are below `dir`.
-pub(crate) fn write_compare(dir: &Path, results: &[VariantResult], manifest: &Manifest) -> Result<()> {
+pub(crate) fn write_compare(
+    dir: &Path,
+    results: &[VariantResult],
+    manifest: &Manifest,
+) -> Result<()> {
     let (mut variants, mut summaries) = (Vec::new(), Vec::new());
     let all: Vec<PathBuf> = results.iter().flat_map(|result| runs_of(dir, result)).collect();
     let edges = bins::edges(&all, dir)?.filter(|edges| !edges.is_empty());
@@ -148,7 +167,8 @@ pub(crate) fn write_compare(dir: &Path, results: &[VariantResult], manifest: &Ma
         let runs = runs_of(dir, result);
         let own: Vec<Summary> = runs.iter().map(|run| Summary::read(run)).collect::<Result<_>>()?;
         // A variant's failures are those of any of its seeds.
-        let failures = runs.first().map_or(Ok(Vec::new()), |run| Ok(Manifest::read(run)?.failures))?;
+        let failures =
+            runs.first().map_or(Ok(Vec::new()), |run| Ok(Manifest::read(run)?.failures))?;
         variants.push(Variant::read(result.clone(), runs, &own, failures, edges.as_deref(), dir)?);
         summaries.extend(own);
     }
@@ -234,32 +254,47 @@ fn warn(page: &mut String, warnings: &[String]) {
     if warnings.is_empty() {
         return;
     }
-    let items: String = warnings.iter().map(|warning| format!("<li>{}</li>", escape(warning))).collect();
-    let title = if warnings.len() == 1 { "1 warning".to_string() } else { format!("{} warnings", warnings.len()) };
+    let items: String =
+        warnings.iter().map(|warning| format!("<li>{}</li>", escape(warning))).collect();
+    let title = if warnings.len() == 1 {
+        "1 warning".to_string()
+    } else {
+        format!("{} warnings", warnings.len())
+    };
     let open = if warnings.len() <= 3 { " open" } else { "" };
-    let _ = writeln!(page, "<details class=\"warnings\"{open}><summary>{title}</summary><ul>{items}</ul></details>");
+    let _ = writeln!(
+        page,
+        "<details class=\"warnings\"{open}><summary>{title}</summary><ul>{items}</ul></details>"
+    );
 }
 
 fn scenario(page: &mut String, manifest: &Manifest) {
-    let overrides: String = manifest.overrides.iter().map(|o| format!("<li><code>{}</code></li>", escape(o))).collect();
+    let overrides: String =
+        manifest.overrides.iter().map(|o| format!("<li><code>{}</code></li>", escape(o))).collect();
     if !overrides.is_empty() {
         let _ = writeln!(page, "<h3>Changed on the command line</h3>\n<ul>{overrides}</ul>");
     }
     if manifest.scenario.is_empty() {
         return page::empty(page, "The scenario is not in the manifest.");
     }
-    let title = if manifest.kind == Kind::Run { "The scenario, as resolved" } else { "The scenario" };
+    let title =
+        if manifest.kind == Kind::Run { "The scenario, as resolved" } else { "The scenario" };
     page::details(page, title, |page| {
         let _ = writeln!(page, "<pre tabindex=\"0\">{}</pre>", escape(&manifest.scenario));
     });
 }
 
-/// The numbers that are shown of variants, and whether they were asked for rather than chosen by the
-/// kinds of traffic.
+/// The numbers that are shown of variants, and whether they were asked for rather than chosen by
+/// the kinds of traffic.
 fn shown_columns(variants: &[Variant]) -> (bool, Vec<Column>) {
-    let trees: Vec<&Tree<Estimate>> = variants.iter().map(|variant| &variant.result.statistics).collect();
-    let names: Vec<String> =
-        variants.iter().take(1).flat_map(|of| of.result.shows.iter()).map(|(name, _)| name.to_string()).collect();
+    let trees: Vec<&Tree<Estimate>> =
+        variants.iter().map(|variant| &variant.result.statistics).collect();
+    let names: Vec<String> = variants
+        .iter()
+        .take(1)
+        .flat_map(|of| of.result.shows.iter())
+        .map(|(name, _)| name.to_string())
+        .collect();
     let usual = shows::columns(&[], &trees);
     let columns = shows::columns(&names, &trees);
     (columns != usual, columns)
@@ -287,7 +322,8 @@ fn places(runs: &[PathBuf]) -> Result<Vec<(String, f64)>> {
     let mut places = IndexMap::new();
     for run in runs {
         let path = run.join("summary.json");
-        let summary: Places = serde_json::from_slice(&fs::read(&path).at("read", &path)?).at("read", &path)?;
+        let summary: Places =
+            serde_json::from_slice(&fs::read(&path).at("read", &path)?).at("read", &path)?;
         for (place, reasons) in summary.drops_by_place.iter().flat_map(Ordered::iter) {
             let n = reasons.iter().map(|(_, &n)| n as f64).sum::<f64>() / runs.len() as f64;
             *places.entry(place.to_string()).or_insert(0.0) += n;
@@ -327,7 +363,9 @@ mod tests {
         let runs: Vec<PathBuf> = ["a", "b"].map(|name| dir.join(name)).to_vec();
         for (run, n) in runs.iter().zip([3, 5]) {
             fs::create_dir_all(run).unwrap();
-            let text = format!("{{\"name\":\"x\",\"drops_by_place\":{{\"leaf0\":{{\"queue-full\":{n},\"ttl\":1}}}}}}");
+            let text = format!(
+                "{{\"name\":\"x\",\"drops_by_place\":{{\"leaf0\":{{\"queue-full\":{n},\"ttl\":1}}}}}}"
+            );
             fs::write(run.join("summary.json"), text).unwrap();
         }
         assert_eq!(places(&runs).unwrap(), [("leaf0".to_string(), 5.0)]);

@@ -1,4 +1,5 @@
-//! Numbers as the page shows them: [`format`](crate::format)'s, with a space before the unit and typographic signs.
+//! Numbers as the page shows them: [`format`](crate::format)'s, with a space before the unit and
+//! typographic signs.
 //!
 //! Invariant: three significant digits; what does not exist is a dash.
 
@@ -61,7 +62,11 @@ pub(crate) fn percentile(share: f64) -> String {
 pub(crate) fn short(text: String) -> String {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
-    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    };
     format!("{number}{unit}")
 }
 
@@ -69,7 +74,11 @@ pub(crate) fn short(text: String) -> String {
 fn spaced(text: &str) -> String {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = &text[number.len()..];
-    if unit.is_empty() || number.is_empty() { text.into() } else { format!("{number}{SPACE}{unit}") }
+    if unit.is_empty() || number.is_empty() {
+        text.into()
+    } else {
+        format!("{number}{SPACE}{unit}")
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The parts that every section of the page is made of: head and foot, headings, tables, figures, terms.
+//! The parts that every section of the page is made of: head and foot, headings, tables, figures,
+//! terms.
 //!
-//! Invariant: text from outside enters through [`escape`] alone. The page asks the network for nothing, and says so to the
-//! browser.
+//! Invariant: text from outside enters through [`escape`] alone. The page asks the network for
+//! nothing, and says so to the browser.
 
 use std::fmt::Write;
 
@@ -16,8 +17,14 @@ pub(crate) const TERMS: [(&str, &str); 16] = [
         "FCT",
         "Flow completion time: from a flow's start to its last byte delivered in order to the receiving application.",
     ),
-    ("QCT", "Query completion time: from a query's first request sent (or its start) to its last response complete."),
-    ("slowdown", "FCT over the FCT of the same flow alone in the empty network, which is computed, not simulated."),
+    (
+        "QCT",
+        "Query completion time: from a query's first request sent (or its start) to its last response complete.",
+    ),
+    (
+        "slowdown",
+        "FCT over the FCT of the same flow alone in the empty network, which is computed, not simulated.",
+    ),
     ("mice", "Flows smaller than the scenario's key mice."),
     ("elephants", "Flows larger than the scenario's key elephants."),
     (
@@ -29,14 +36,23 @@ pub(crate) const TERMS: [(&str, &str); 16] = [
         "At least: what was open at the end counts with its age, and takes longer. Without the sign, a number is that of \
          the completed ones, and what is open could not move it.",
     ),
-    ("open", "Flows or queries that had not completed when the run ended: counted, never averaged."),
-    ("mean, open at horizon", "The mean where what is open counts as if it completed at the run's end."),
+    (
+        "open",
+        "Flows or queries that had not completed when the run ended: counted, never averaged.",
+    ),
+    (
+        "mean, open at horizon",
+        "The mean where what is open counts as if it completed at the run's end.",
+    ),
     ("goodput", "Application bytes delivered over the measured time, of all hosts together."),
     ("drops", "Packets dropped anywhere, for whatever reason."),
     ("timeouts", "Retransmission timeouts of senders."),
     ("sent again", "Data packets that were retransmitted."),
     ("marks", "Packets marked “congestion experienced” (ECN)."),
-    ("fairness", "Jain's index over the goodput of the pairs of hosts that were active: 1 is equal shares."),
+    (
+        "fairness",
+        "Jain's index over the goodput of the pairs of hosts that were active: 1 is equal shares.",
+    ),
     ("queue occupancy", "Bytes that wait at a port, without the packet in transmission."),
 ];
 
@@ -96,7 +112,11 @@ pub(crate) fn legend(page: &mut String, names: &[&str]) {
     }
     let is_folded = names.len() > CHIPS;
     if is_folded {
-        let _ = write!(page, "<details class=\"legend-lid\"><summary>Legend: {} variants</summary>", names.len());
+        let _ = write!(
+            page,
+            "<details class=\"legend-lid\"><summary>Legend: {} variants</summary>",
+            names.len()
+        );
     }
     page.push_str("<div class=\"legend\" role=\"group\" aria-label=\"Variants shown\">");
     if is_folded {
@@ -178,14 +198,16 @@ impl Figure {
     }
 }
 
-/// Figures beside each other. The script offers the other scale of a drawing, which waits in a template.
+/// Figures beside each other. The script offers the other scale of a drawing, which waits in a
+/// template.
 pub(crate) fn figures(page: &mut String, figures: &[Figure]) {
     if figures.is_empty() {
         return;
     }
     page.push_str("<div class=\"charts\">\n");
     for Figure { caption, below, svg, otherwise } in figures {
-        let other = otherwise.as_ref().map_or(String::new(), |svg| format!("<template>{svg}</template>"));
+        let other =
+            otherwise.as_ref().map_or(String::new(), |svg| format!("<template>{svg}</template>"));
         let _ = writeln!(
             page,
             "<figure><figcaption><b>{caption}</b><span>{below}</span></figcaption>{svg}{other}</figure>"
@@ -194,8 +216,8 @@ pub(crate) fn figures(page: &mut String, figures: &[Figure]) {
     page.push_str("</div>\n");
 }
 
-/// A table in a box that scrolls by itself. The cells are markup: a row's first is its head, one that is `<td …` stays as
-/// it is, and a row of one cell is a heading across.
+/// A table in a box that scrolls by itself. The cells are markup: a row's first is its head, one
+/// that is `<td …` stays as it is, and a row of one cell is a heading across.
 pub(crate) fn table(page: &mut String, class: &str, head: &[String], rows: &[Vec<String>]) {
     let _ = write!(page, "<div class=\"box\"><table class=\"{class}\"><thead><tr>");
     for cell in head {
@@ -204,7 +226,11 @@ pub(crate) fn table(page: &mut String, class: &str, head: &[String], rows: &[Vec
     page.push_str("</tr></thead><tbody>\n");
     for row in rows {
         if let [only] = row.as_slice() {
-            let _ = writeln!(page, "<tr class=\"group\"><th colspan=\"{}\"><span>{only}</span></th></tr>", head.len());
+            let _ = writeln!(
+                page,
+                "<tr class=\"group\"><th colspan=\"{}\"><span>{only}</span></th></tr>",
+                head.len()
+            );
             continue;
         }
         page.push_str("<tr>");

@@ -1,10 +1,13 @@
-//! Queue occupancy over time, from `queues.parquet`: the fullest queue anywhere, and the busiest ports.
+//! Queue occupancy over time, from `queues.parquet`: the fullest queue anywhere, and the busiest
+//! ports.
 //!
-//! A port has a row at each sample at which something waits, and one at the first sample at which nothing does any more. So
-//! a sample without a row says that the port was empty. Time is cut into buckets of whole periods, and a bucket shows the
-//! most that was sampled in it, so no burst is averaged away.
+//! A port has a row at each sample at which something waits, and one at the first sample at which
+//! nothing does any more. So a sample without a row says that the port was empty. Time is cut into
+//! buckets of whole periods, and a bucket shows the most that was sampled in it, so no burst is
+//! averaged away.
 //!
-//! Invariant: what is drawn was sampled, and memory is that of the ports and the buckets, not of the samples.
+//! Invariant: what is drawn was sampled, and memory is that of the ports and the buckets, not of
+//! the samples.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +39,8 @@ pub(crate) struct Overview {
 pub(crate) type Track = Vec<(f64, f64)>;
 
 impl Overview {
-    /// Of a run's folder; `None` if it has no samples. `end` is where the run ended, in microseconds.
+    /// Of a run's folder; `None` if it has no samples. `end` is where the run ended, in
+    /// microseconds.
     pub fn read(run: &Path, end: f64) -> Result<Option<Overview>> {
         let path = run.join(QUEUES);
         if !path.exists() {
@@ -46,7 +50,9 @@ impl Overview {
         let mut ports: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
         Rows::open(&path)?.each(["time_us", "node", "port", "queue_bytes"], |columns, count| {
             for row in 0..count {
-                let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row)) else { continue };
+                let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row)) else {
+                    continue;
+                };
                 // Whoever has a row has another one at the next sample, full or empty.
                 let since = last.map(|last| time - last).filter(|since| *since > 0.0);
                 period = period.into_iter().chain(since).min_by(f64::total_cmp);
@@ -62,7 +68,10 @@ impl Overview {
         })?;
         let Some(last) = last else { return Ok(None) };
         let of_node = |(node, ports): (String, BTreeMap<u64, u64>)| {
-            ports.into_iter().map(move |(port, peak)| ((node.clone(), port), peak)).collect::<Vec<_>>()
+            ports
+                .into_iter()
+                .map(move |(port, peak)| ((node.clone(), port), peak))
+                .collect::<Vec<_>>()
         };
         let peaks = ports.into_iter().flat_map(of_node).collect();
         let period = period.unwrap_or(last).max(1e-6);
@@ -76,19 +85,28 @@ impl Overview {
         let of_a_bucket = samples.div_ceil(BUCKETS);
         let buckets = samples.div_ceil(of_a_bucket);
         let mut most: Vec<Vec<u64>> = vec![vec![0; buckets]; ports.len() + 1];
-        Rows::open(&self.path)?.each(["time_us", "node", "port", "queue_bytes"], |columns, count| {
-            for row in 0..count {
-                let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row)) else { continue };
-                let sample = ((time / self.period).round() as usize).max(1) - 1;
-                let at = (sample / of_a_bucket).min(buckets - 1);
-                let (port, bytes) = (columns[2].whole(row).unwrap_or(0), columns[3].whole(row).unwrap_or(0));
-                most[0][at] = most[0][at].max(bytes);
-                for (track, _) in ports.iter().enumerate().filter(|(_, (n, p))| *p == port && n == node) {
-                    most[track + 1][at] = most[track + 1][at].max(bytes);
+        Rows::open(&self.path)?.each(
+            ["time_us", "node", "port", "queue_bytes"],
+            |columns, count| {
+                for row in 0..count {
+                    let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row))
+                    else {
+                        continue;
+                    };
+                    let sample = ((time / self.period).round() as usize).max(1) - 1;
+                    let at = (sample / of_a_bucket).min(buckets - 1);
+                    let (port, bytes) =
+                        (columns[2].whole(row).unwrap_or(0), columns[3].whole(row).unwrap_or(0));
+                    most[0][at] = most[0][at].max(bytes);
+                    for (track, _) in
+                        ports.iter().enumerate().filter(|(_, (n, p))| *p == port && n == node)
+                    {
+                        most[track + 1][at] = most[track + 1][at].max(bytes);
+                    }
                 }
-            }
-            Ok(())
-        })?;
+                Ok(())
+            },
+        )?;
         let start = |bucket: usize| (bucket * of_a_bucket + 1) as f64 * self.period;
         Ok(most.into_iter().map(|most| changes(&most, start, self.end)).collect())
     }
@@ -107,7 +125,8 @@ fn changes(most: &[u64], start: impl Fn(usize) -> f64, end: f64) -> Track {
     track
 }
 
-/// The ports with the highest peaks in any of these runs, the highest first; never one that stayed empty.
+/// The ports with the highest peaks in any of these runs, the highest first; never one that stayed
+/// empty.
 pub(crate) fn busiest<'a>(runs: impl Iterator<Item = &'a Overview>, most: usize) -> Vec<Port> {
     let mut peaks: BTreeMap<&Port, u64> = BTreeMap::new();
     for (port, &peak) in runs.flat_map(|run| &run.peaks) {
@@ -136,7 +155,14 @@ mod tests {
         ];
         let mut table = Table::create(&dir.join(QUEUES), &columns, &[], 1000).unwrap();
         for &(at, node, port, bytes) in rows {
-            table.f64(at).name(&ByteArray::from(node)).u32(port).i64(bytes).u32(1).end_row().unwrap();
+            table
+                .f64(at)
+                .name(&ByteArray::from(node))
+                .u32(port)
+                .i64(bytes)
+                .u32(1)
+                .end_row()
+                .unwrap();
         }
         table.close().unwrap();
     }
@@ -166,10 +192,17 @@ mod tests {
     #[test]
     fn a_queue_without_samples_was_empty() {
         let dir = crate::test_dir("idle-queues");
-        // Something waits at 10, and again at 90; each time the next sample finds nothing. The run ends at 200.
-        written(&dir, &[(10.0, "a", 0, 1500), (20.0, "a", 0, 0), (90.0, "a", 0, 67_000), (100.0, "a", 0, 0)]);
+        // Something waits at 10, and again at 90; each time the next sample finds nothing. The run
+        // ends at 200.
+        written(
+            &dir,
+            &[(10.0, "a", 0, 1500), (20.0, "a", 0, 0), (90.0, "a", 0, 67_000), (100.0, "a", 0, 0)],
+        );
         let overview = Overview::read(&dir, 200.0).unwrap().unwrap();
         let track = &overview.tracks(&[("a".to_string(), 0)]).unwrap()[1];
-        assert_eq!(track, &[(10.0, 1500.0), (20.0, 0.0), (90.0, 67_000.0), (100.0, 0.0), (200.0, 0.0)]);
+        assert_eq!(
+            track,
+            &[(10.0, 1500.0), (20.0, 0.0), (90.0, 67_000.0), (100.0, 0.0), (200.0, 0.0)]
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! The page of a reproduction: the claims with their status and the rows that they are about, then each experiment's charts
-//! and tables.
+//! The page of a reproduction: the claims with their status and the rows that they are about, then
+//! each experiment's charts and tables.
 //!
-//! Invariant: no mean of queries stands without the share that completed, and each row says which claims are about it.
+//! Invariant: no mean of queries stands without the share that completed, and each row says which
+//! claims are about it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -55,7 +56,9 @@ fn page_of(of: &Reproduction) -> String {
 /// The schemes of all experiments that were run, each once: their places are the series.
 fn labels(of: &Reproduction) -> Vec<&str> {
     let mut labels: Vec<&str> = Vec::new();
-    let was_run = |of: &&Experiment| of.schemes.iter().any(|scheme| scheme.points.iter().any(|point| point.runs > 0));
+    let was_run = |of: &&Experiment| {
+        of.schemes.iter().any(|scheme| scheme.points.iter().any(|point| point.runs > 0))
+    };
     for scheme in of.experiments.iter().filter(was_run).flat_map(|experiment| &experiment.schemes) {
         if !labels.contains(&scheme.label.as_str()) {
             labels.push(&scheme.label);
@@ -65,7 +68,8 @@ fn labels(of: &Reproduction) -> Vec<&str> {
 }
 
 fn claims_table(page: &mut String, of: &Reproduction) {
-    let head = ["claim", "statement", "paper", "measured", "accepted", "status", "source and note"].map(String::from);
+    let head = ["claim", "statement", "paper", "measured", "accepted", "status", "source and note"]
+        .map(String::from);
     let signed = |text: String| text.replace('-', "−").replace('%', "\u{202f}%");
     let row = |claim: &Claim| {
         let (class, sign) = match claim.status {
@@ -83,7 +87,11 @@ fn claims_table(page: &mut String, of: &Reproduction) {
         };
         let rows = match about(claim) {
             rows if rows.is_empty() => String::new(),
-            rows => format!("<small><a href=\"#{}\">{}</a></small>", escape(&claim.experiment), escape(&rows)),
+            rows => format!(
+                "<small><a href=\"#{}\">{}</a></small>",
+                escape(&claim.experiment),
+                escape(&rows)
+            ),
         };
         let (theirs, ours) = absolutes(claim);
         let kind = claim.kind.told().map_or(String::new(), |kind| format!("<small>{kind}</small>"));
@@ -91,9 +99,16 @@ fn claims_table(page: &mut String, of: &Reproduction) {
             format!("<span id=\"claim-{0}\">{0}</span>{kind}", escape(short_id(of, claim))),
             text(format!("{}{rows}", escape(&claim.statement))),
             signed(value(claim.paper, &claim.unit)) + &small(theirs),
-            signed(value(claim.measured, &claim.unit)) + &small(ours) + &small(vec![spread(claim), best_of(claim)]),
+            signed(value(claim.measured, &claim.unit))
+                + &small(ours)
+                + &small(vec![spread(claim), best_of(claim)]),
             signed(accepted(claim)),
-            format!("<td class=\"{class}\">{sign}{}{}{}</td>", claim.status.name(), noise(claim), baseline(claim)),
+            format!(
+                "<td class=\"{class}\">{sign}{}{}{}</td>",
+                claim.status.name(),
+                noise(claim),
+                baseline(claim)
+            ),
             text(format!("{}<small>{}</small>", escape(&claim.source), escape(&claim.note))),
         ]
     };
@@ -122,7 +137,8 @@ fn baseline(claim: &Claim) -> String {
         "" => return String::new(),
         note => escape(note),
     };
-    let measured = value(claim.baseline_measured, &claim.unit).replace('-', "−").replace('%', "\u{202f}%");
+    let measured =
+        value(claim.baseline_measured, &claim.unit).replace('-', "−").replace('%', "\u{202f}%");
     match claim.baseline {
         Verdict::NotEvaluated => format!("<small>no baseline: {note}</small>"),
         _ if claim.holds_anyway() => format!("<small><b>{ANYWAY}</b>: {measured}; {note}</small>"),
@@ -133,7 +149,8 @@ fn baseline(claim: &Claim) -> String {
 /// The claims that are about a scheme at a load, as links.
 fn claims_of(of: &Reproduction, experiment: &Experiment, label: &str, load: f64) -> String {
     let about = of.claims.iter().filter(|claim| claim.is_about(&experiment.name, label, load));
-    let link = |claim: &Claim| format!("<a href=\"#claim-{0}\">{0}</a>", escape(short_id(of, claim)));
+    let link =
+        |claim: &Claim| format!("<a href=\"#claim-{0}\">{0}</a>", escape(short_id(of, claim)));
     about.map(link).collect::<Vec<_>>().join(" ")
 }
 
@@ -163,7 +180,8 @@ fn one(page: &mut String, of: &Reproduction, experiment: &Experiment, names: &[&
 
 /// What must be known to read the charts and the tables.
 fn words(page: &mut String, of: &Experiment) {
-    let mut sources: Vec<&str> = of.published.iter().map(|published| published.source.as_str()).collect();
+    let mut sources: Vec<&str> =
+        of.published.iter().map(|published| published.source.as_str()).collect();
     sources.extend(of.published_numbers.iter().map(|published| published.source.as_str()));
     sources.dedup();
     let theirs = match sources.is_empty() {
@@ -177,7 +195,8 @@ fn words(page: &mut String, of: &Experiment) {
     } else {
         ", of the queries that completed; the share that did is beside it, since what did not complete is in no mean"
     };
-    let seeds = of.schemes.iter().flat_map(|scheme| &scheme.points).any(|point| point.each.len() > 1);
+    let seeds =
+        of.schemes.iter().flat_map(|scheme| &scheme.points).any(|point| point.each.len() > 1);
     let dots = if seeds { " A pale dot is one seed." } else { "" };
     note(
         page,
@@ -206,7 +225,9 @@ fn losses(page: &mut String, of: &Experiment, names: &[&str]) {
     let tops: Vec<(usize, &LoadPoint)> = of
         .schemes
         .iter()
-        .filter_map(|s| Some((names.iter().position(|name| *name == s.label)?, highest(&s.points)?)))
+        .filter_map(|s| {
+            Some((names.iter().position(|name| *name == s.label)?, highest(&s.points)?))
+        })
         .collect();
     let Some((_, first)) = tops.first() else { return };
     let mut reasons: Vec<&str> = Vec::new();
@@ -216,7 +237,8 @@ fn losses(page: &mut String, of: &Experiment, names: &[&str]) {
         }
     }
     let most = tops.iter().filter_map(|(_, point)| point.dropped.mean).fold(0.0, f64::max);
-    let _ = writeln!(page, "<h3>Drops and deflections at {}\u{202f}%, packets a run</h3>", first.load);
+    let _ =
+        writeln!(page, "<h3>Drops and deflections at {}\u{202f}%, packets a run</h3>", first.load);
     if most > 0.0 {
         page.push_str("<div class=\"reasons\">");
         for &(series, point) in &tops {
@@ -225,20 +247,45 @@ fn losses(page: &mut String, of: &Experiment, names: &[&str]) {
         page.push_str("</div>\n");
     }
     let mut head = vec!["scheme".to_string(), "sent".into(), "dropped".into(), "of sent".into()];
-    head.extend(reasons.iter().enumerate().map(|(n, r)| format!("<i class=\"chip r{}\"></i>{}", n % 8, escape(r))));
+    head.extend(
+        reasons
+            .iter()
+            .enumerate()
+            .map(|(n, r)| format!("<i class=\"chip r{}\"></i>{}", n % 8, escape(r))),
+    );
     head.extend(["deflected".to_string(), "timeouts".into()]);
     let row = |&(series, point): &(usize, &LoadPoint)| {
-        let share = point.dropped.mean.zip(point.sent.mean).filter(|(_, sent)| *sent > 0.0).map(|(a, b)| a / b);
-        let mut row =
-            vec![name_of(names[series], names), count(point.sent.mean), count(point.dropped.mean), percent(share)];
-        row.extend(reasons.iter().map(|reason| count(Some(point.dropped_by.get(reason).copied().unwrap_or(0.0)))));
+        let share = point
+            .dropped
+            .mean
+            .zip(point.sent.mean)
+            .filter(|(_, sent)| *sent > 0.0)
+            .map(|(a, b)| a / b);
+        let mut row = vec![
+            name_of(names[series], names),
+            count(point.sent.mean),
+            count(point.dropped.mean),
+            percent(share),
+        ];
+        row.extend(
+            reasons
+                .iter()
+                .map(|reason| count(Some(point.dropped_by.get(reason).copied().unwrap_or(0.0)))),
+        );
         row.extend([count(point.deflected.mean), count(point.timeouts.mean)]);
         row
     };
     table(page, "", &head, &tops.iter().map(row).collect::<Vec<_>>());
 }
 
-fn stack(page: &mut String, name: &str, series: usize, point: &LoadPoint, reasons: &[&str], most: f64) {
+fn stack(
+    page: &mut String,
+    name: &str,
+    series: usize,
+    point: &LoadPoint,
+    reasons: &[&str],
+    most: f64,
+) {
     let _ = write!(
         page,
         "<div data-v=\"{series}\"><span class=\"name\">{name}</span><span class=\"total\">{} dropped, {} deflected</span>\
@@ -250,7 +297,10 @@ fn stack(page: &mut String, name: &str, series: usize, point: &LoadPoint, reason
         if let Some(&n) = point.dropped_by.get(reason) {
             let (class, width) = (number % 8, n / most * 100.0);
             let title = format!("{}: {}", escape(reason), count(Some(n)));
-            let _ = write!(page, "<i class=\"r{class}\" style=\"width:{width:.2}%\" title=\"{title}\"></i>");
+            let _ = write!(
+                page,
+                "<i class=\"r{class}\" style=\"width:{width:.2}%\" title=\"{title}\"></i>"
+            );
         }
     }
     page.push_str("</span></div>");
@@ -258,11 +308,24 @@ fn stack(page: &mut String, name: &str, series: usize, point: &LoadPoint, reason
 
 /// An experiment of calls on persistent connections: a row a class.
 fn calls_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &[&str]) {
-    let head = ["scheme, load", "claims", "runs", "goodput, Gb/s", "class", "calls", "p50", "p99", "p99.9", "drops"];
+    let head = [
+        "scheme, load",
+        "claims",
+        "runs",
+        "goodput, Gb/s",
+        "class",
+        "calls",
+        "p50",
+        "p99",
+        "p99.9",
+        "drops",
+    ];
     let mut rows = Vec::new();
     for scheme in &of.schemes {
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
+            for (class, calls) in
+                point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0))
+            {
                 rows.push(vec![
                     format!("{}, {}", name_of(&scheme.label, names), point.load),
                     claims_of(all, of, &scheme.label, point.load),
@@ -304,7 +367,9 @@ fn numbers_table(page: &mut String, all: &Reproduction, of: &Experiment, names: 
             row.push(format!("{} of {}", point.runs, point.planned));
             for Number { unit, estimate, .. } in &point.numbers {
                 let of = |x: Option<f64>| x.map_or("–".into(), |x| text(x, unit));
-                let ends = estimate.interval.map(|[a, b]| format!("{} to {}", text(a, unit), text(b, unit)));
+                let ends = estimate
+                    .interval
+                    .map(|[a, b]| format!("{} to {}", text(a, unit), text(b, unit)));
                 row.extend([of(estimate.mean), ends.unwrap_or("–".into())]);
             }
             rows.push(row);
@@ -333,9 +398,14 @@ fn points_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &
     let mut rows = Vec::new();
     for scheme in &of.schemes {
         for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            let paper = of.published.iter().filter(|p| p.variant == scheme.variant).find_map(|p| p.at(point.load));
+            let paper = of
+                .published
+                .iter()
+                .filter(|p| p.variant == scheme.variant)
+                .find_map(|p| p.at(point.load));
             let interval = point.mean_us.interval;
-            let interval = interval.map_or("–".into(), |[a, b]| format!("{} to {}", time(Some(a)), time(Some(b))));
+            let interval = interval
+                .map_or("–".into(), |[a, b]| format!("{} to {}", time(Some(a)), time(Some(b))));
             rows.push(vec![
                 format!("{}, {}\u{202f}%", name_of(&scheme.label, names), point.load),
                 claims_of(all, of, &scheme.label, point.load),
@@ -379,8 +449,11 @@ mod tests {
             distribution: vec![(1e6, 1.0), (2e6, 0.1)],
             ..LoadPoint::default()
         };
-        let scheme =
-            Scheme { variant: "ecmp".into(), label: "ECMP <b>".into(), points: vec![point(55.0), point(95.0)] };
+        let scheme = Scheme {
+            variant: "ecmp".into(),
+            label: "ECMP <b>".into(),
+            points: vec![point(55.0), point(95.0)],
+        };
         let published = Published {
             variant: "ecmp".into(),
             source: "somewhere".into(),
@@ -388,7 +461,8 @@ mod tests {
             mean_us: vec![1e6, 2e6],
             p99_us: vec![2e6, 4e6],
         };
-        let mut claim = Claim { id: "canary-S1a".into(), unit: "percent".into(), ..Claim::default() };
+        let mut claim =
+            Claim { id: "canary-S1a".into(), unit: "percent".into(), ..Claim::default() };
         claim.judge(1.0);
         let experiment = Experiment {
             name: "headline".into(),
@@ -398,15 +472,24 @@ mod tests {
         };
         let of = Reproduction {
             claims: vec![claim],
-            experiments: vec![experiment, Experiment { name: "empty".into(), ..Experiment::default() }],
+            experiments: vec![
+                experiment,
+                Experiment { name: "empty".into(), ..Experiment::default() },
+            ],
             ..Reproduction::new("canary", "Canary", "0", "quick")
         };
         let page = page_of(&of);
-        let drawn: String =
-            page.split("<template>").map(|part| part.split_once("</template>").map_or(part, |p| p.1)).collect();
+        let drawn: String = page
+            .split("<template>")
+            .map(|part| part.split_once("</template>").map_or(part, |p| p.1))
+            .collect();
         assert_eq!(drawn.matches("class=\"line paper\"").count(), 2);
         assert_eq!(drawn.matches("<svg class=\"chart\"").count(), 4);
-        assert!(page.contains("✓ holds") && page.contains("ECMP &lt;b&gt;, published") && !page.contains("ECMP <b>"));
+        assert!(
+            page.contains("✓ holds")
+                && page.contains("ECMP &lt;b&gt;, published")
+                && !page.contains("ECMP <b>")
+        );
         assert!(page.contains("Nothing was run.") && page.contains("class=\"whisker\""));
         assert_eq!(page, page_of(&of));
     }
@@ -445,7 +528,12 @@ mod tests {
             experiment: "released".into(),
             schemes: vec!["A".into()],
             load: Some(loads[0]),
-            absolute: Some(Absolute { unit: "us".into(), paper: Some(12_400.0), measured: 6140.0, against: None }),
+            absolute: Some(Absolute {
+                unit: "us".into(),
+                paper: Some(12_400.0),
+                measured: 6140.0,
+                against: None,
+            }),
             ..Claim::default()
         };
         claim.judge(49.5);
@@ -456,7 +544,10 @@ mod tests {
     #[test]
     fn numbers_have_charts_with_their_seeds_and_what_is_published() {
         let page = page_of(&of_numbers(&[40.0]));
-        assert!(page.matches("<figure>").count() == 2 && page.contains("data-y-names=\"A&#10;B\""), "a row a scheme");
+        assert!(
+            page.matches("<figure>").count() == 2 && page.contains("data-y-names=\"A&#10;B\""),
+            "a row a scheme"
+        );
         assert!(
             page.contains("class=\"seeds\"")
                 && page.contains("published 2.4\u{202f}ms")
@@ -464,18 +555,33 @@ mod tests {
         );
         assert!(!page.contains("−"), "one load is no axis");
         let page = page_of(&of_numbers(&[16.0, 32.0]));
-        assert!(page.contains(">16</text>") && page.contains(">32</text>") && !page.contains(">25</text>"));
+        assert!(
+            page.contains(">16</text>")
+                && page.contains(">32</text>")
+                && !page.contains(">25</text>")
+        );
         assert!(page.contains("A, published"));
     }
 
     #[test]
     fn a_claim_says_its_rows_and_its_absolute_numbers_and_rows_say_their_claims() {
         let page = page_of(&of_numbers(&[40.0]));
-        assert!(page.contains("<a href=\"#released\">released: A</a>") && page.contains("<section id=\"released\">"));
-        assert!(page.contains("<small>12.4ms</small>") && page.contains("<small>6.14ms</small>"), "{page}");
-        let row = |name: &str| page.split("<tr>").find(|row| row.contains(&format!("</svg>{name}</th>"))).unwrap();
+        assert!(
+            page.contains("<a href=\"#released\">released: A</a>")
+                && page.contains("<section id=\"released\">")
+        );
+        assert!(
+            page.contains("<small>12.4ms</small>") && page.contains("<small>6.14ms</small>"),
+            "{page}"
+        );
+        let row = |name: &str| {
+            page.split("<tr>").find(|row| row.contains(&format!("</svg>{name}</th>"))).unwrap()
+        };
         assert!(page.contains("<li>published 1: 1 hold, 0 fail, 0 not evaluated</li>"), "{page}");
-        assert!(row("A").contains("href=\"#claim-R3\"") && !row("B").contains("href=\"#claim-R3\""), "{page}");
+        assert!(
+            row("A").contains("href=\"#claim-R3\"") && !row("B").contains("href=\"#claim-R3\""),
+            "{page}"
+        );
     }
 
     #[test]
@@ -490,7 +596,12 @@ mod tests {
         let anyway = Claim { id: "x-R4".into(), baseline: Verdict::Holds, ..off.clone() };
         of.claims = vec![off, anyway];
         let page = page_of(&of);
-        assert!(page.contains("<small>mechanism off: fails, −3.0\u{202f}%; B in the place of A</small>"), "{page}");
+        assert!(
+            page.contains(
+                "<small>mechanism off: fails, −3.0\u{202f}%; B in the place of A</small>"
+            ),
+            "{page}"
+        );
         assert_eq!(page.matches("<b>also holds with the mechanism off</b>").count(), 1);
         assert!(page.contains("2 hold (1 also with the mechanism off)"));
     }
@@ -501,8 +612,12 @@ mod tests {
         let fitted = Claim { id: "x-R4".into(), kind: ClaimKind::Fitted, ..of.claims[0].clone() };
         of.claims.push(fitted);
         let page = page_of(&of);
-        let counts = ["published 1", "fitted 1"].map(|of| format!("<li>{of}: 1 hold, 0 fail, 0 not evaluated</li>"));
+        let counts = ["published 1", "fitted 1"]
+            .map(|of| format!("<li>{of}: 1 hold, 0 fail, 0 not evaluated</li>"));
         assert!(page.contains(&counts.concat()), "{page}");
-        assert!(page.contains(">R4</span><small>fitted</small>") && page.contains(">R3</span></t"), "{page}");
+        assert!(
+            page.contains(">R4</span><small>fitted</small>") && page.contains(">R3</span></t"),
+            "{page}"
+        );
     }
 }

@@ -94,7 +94,8 @@ impl Rows {
         schema.columns().iter().any(|column| column.name() == name)
     }
 
-    /// The names of its columns, in their order, each with what the writer has noted of its meaning.
+    /// The names of its columns, in their order, each with what the writer has noted of its
+    /// meaning.
     pub fn columns(&self) -> Vec<(String, String)> {
         let metadata = self.reader.metadata().file_metadata();
         let meaning = |name: &str| {
@@ -102,8 +103,12 @@ impl Rows {
             let notes = metadata.key_value_metadata()?;
             notes.iter().find(|note| note.key == key)?.value.clone()
         };
-        let names = metadata.schema_descr().columns().iter().map(|column| column.name().to_string());
-        names.map(|name| (meaning(&name).unwrap_or_default(), name)).map(|(meaning, name)| (name, meaning)).collect()
+        let names =
+            metadata.schema_descr().columns().iter().map(|column| column.name().to_string());
+        names
+            .map(|name| (meaning(&name).unwrap_or_default(), name))
+            .map(|(meaning, name)| (name, meaning))
+            .collect()
     }
 
     /// Calls `each` with batches of these columns and their number of rows, in the file's order.
@@ -119,7 +124,8 @@ impl Rows {
             places.push(place.ok_or_else(|| self.malformed(format!("has no column {name:?}")))?);
         }
         for group in 0..self.reader.num_row_groups() {
-            let group = guarded(&self.path, || self.reader.get_row_group(group).at("read", &self.path))?;
+            let group =
+                guarded(&self.path, || self.reader.get_row_group(group).at("read", &self.path))?;
             each_batch(group.as_ref(), &self.path, &places, &mut each)?;
         }
         Ok(())
@@ -158,9 +164,15 @@ fn batch(reader: &mut ColumnReader) -> parquet::errors::Result<Column> {
         ColumnReader::DoubleColumnReader(reader) => Column::Float(values(reader, |v| v)?),
         ColumnReader::Int64ColumnReader(reader) => Column::Whole(values(reader, |v| v)?),
         // Stored as the bits of an unsigned number.
-        ColumnReader::Int32ColumnReader(reader) => Column::Whole(values(reader, |v| i64::from(v as u32))?),
+        ColumnReader::Int32ColumnReader(reader) => {
+            Column::Whole(values(reader, |v| i64::from(v as u32))?)
+        }
         ColumnReader::ByteArrayColumnReader(reader) => Column::Text(values(reader, |v| v)?),
-        _ => return Err(ParquetError::General("a column is not of a type that millpond writes".into())),
+        _ => {
+            return Err(ParquetError::General(
+                "a column is not of a type that millpond writes".into(),
+            ));
+        }
     })
 }
 

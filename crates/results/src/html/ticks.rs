@@ -1,7 +1,7 @@
 //! Which numbers an axis names, and how they are written.
 //!
-//! Invariant: ticks lie inside the axis, rise, and are written in full: a label read back is its number, so no two labels
-//! are alike.
+//! Invariant: ticks lie inside the axis, rise, and are written in full: a label read back is its
+//! number, so no two labels are alike.
 
 use super::axis::Unit;
 
@@ -30,7 +30,12 @@ fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
 fn scale_of(unit: Unit, value: f64) -> (f64, &'static str) {
     let all = scales(unit);
     // What is computed for a power of ten may lie just below it.
-    all.iter().rev().find(|(one, _)| value.abs() >= one * (1.0 - 1e-9)).or(all.first()).copied().unwrap_or((1.0, ""))
+    all.iter()
+        .rev()
+        .find(|(one, _)| value.abs() >= one * (1.0 - 1e-9))
+        .or(all.first())
+        .copied()
+        .unwrap_or((1.0, ""))
 }
 
 /// Digits behind the point that write `value` in full, as far as doubles go.
@@ -56,7 +61,11 @@ fn written(value: f64, digits: usize) -> String {
     }
     let is_zero = text.chars().all(|c| matches!(c, '0' | '.'));
     let sign = if value < 0.0 && !is_zero { "−" } else { "" };
-    if fraction.is_empty() { format!("{sign}{grouped}") } else { format!("{sign}{grouped}.{fraction}") }
+    if fraction.is_empty() {
+        format!("{sign}{grouped}")
+    } else {
+        format!("{sign}{grouped}.{fraction}")
+    }
 }
 
 /// One number by itself, with its unit.
@@ -69,10 +78,13 @@ pub(crate) fn label(unit: Unit, value: f64) -> String {
     if name.is_empty() { number } else { format!("{number}{SPACE}{name}") }
 }
 
-/// Multiples of a step of 1, 2 or 5 times a power of ten: the largest step that gives at least [`LEAST`] of them.
+/// Multiples of a step of 1, 2 or 5 times a power of ten: the largest step that gives at least
+/// [`LEAST`] of them.
 fn multiples(from: f64, to: f64) -> (f64, Vec<f64>) {
     let top = libm::floor(libm::log10(to - from)) as i32 + 1;
-    let steps = (-2..=1).rev().flat_map(|down| [5.0, 2.0, 1.0].map(|s| s * libm::pow(10.0, f64::from(top + down))));
+    let steps = (-2..=1)
+        .rev()
+        .flat_map(|down| [5.0, 2.0, 1.0].map(|s| s * libm::pow(10.0, f64::from(top + down))));
     let mut found = (to - from, Vec::new());
     for step in steps {
         let slack = (to - from) * 1e-9;
@@ -97,14 +109,15 @@ pub(crate) fn even(from: f64, to: f64, unit: Unit) -> (Vec<(f64, String)>, &'sta
     (ticks.into_iter().map(|tick| (tick, written(tick / one, digits))).collect(), name)
 }
 
-/// Ticks of a logarithmic axis between two positive numbers: 1, 2 and 5 of each decade; fewer where those would crowd it,
-/// and multiples of a step where the axis is too short for them.
+/// Ticks of a logarithmic axis between two positive numbers: 1, 2 and 5 of each decade; fewer where
+/// those would crowd it, and multiples of a step where the axis is too short for them.
 pub(crate) fn by_decades(from: f64, to: f64, unit: Unit) -> Vec<(f64, String)> {
     let (low, high) = (libm::log10(from), libm::log10(to));
     let decades = libm::floor(low) as i32..=libm::ceil(high) as i32;
     let inside = |steps: &[f64], every: i32| {
         let decades = decades.clone().filter(|d| d.rem_euclid(every) == 0);
-        let all = decades.flat_map(|d| steps.iter().map(move |s| s * libm::pow(10.0, f64::from(d))));
+        let all =
+            decades.flat_map(|d| steps.iter().map(move |s| s * libm::pow(10.0, f64::from(d))));
         all.filter(|&t| (low - 1e-9..=high + 1e-9).contains(&libm::log10(t))).collect::<Vec<f64>>()
     };
     let mut ticks = [inside(&[1.0, 2.0, 5.0], 1), inside(&[1.0, 3.0], 1), inside(&[1.0], 1)]
@@ -123,12 +136,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const UNITS: [Unit; 6] = [Unit::Time, Unit::Bytes, Unit::Rate, Unit::Ratio, Unit::Percent, Unit::Count];
+    const UNITS: [Unit; 6] =
+        [Unit::Time, Unit::Bytes, Unit::Rate, Unit::Ratio, Unit::Percent, Unit::Count];
 
     /// A label's number in the axis' own unit.
     fn read(text: &str, unit: Unit, shared: &str) -> f64 {
         let (number, own) = text.split_once(SPACE).unwrap_or((text, shared));
-        let (one, _) = scales(unit).iter().find(|(_, name)| *name == own).copied().unwrap_or((1.0, ""));
+        let (one, _) =
+            scales(unit).iter().find(|(_, name)| *name == own).copied().unwrap_or((1.0, ""));
         number.replace('−', "-").replace(',', "").parse::<f64>().unwrap() * one
     }
 
@@ -136,11 +151,17 @@ mod tests {
     fn are_sound(ticks: &[(f64, String)], from: f64, to: f64, unit: Unit, shared: &str) {
         assert!((2..=10).contains(&ticks.len()), "{ticks:?} of {from} to {to}");
         assert!(ticks.windows(2).all(|pair| pair[0].0 < pair[1].0), "{ticks:?}");
-        assert!(ticks.iter().all(|(tick, _)| (from..=to).contains(tick)), "{ticks:?} of {from} to {to}");
+        assert!(
+            ticks.iter().all(|(tick, _)| (from..=to).contains(tick)),
+            "{ticks:?} of {from} to {to}"
+        );
         for (at, (tick, name)) in ticks.iter().enumerate() {
             let off = (read(name, unit, shared) - tick).abs();
             assert!(off <= (to - from) * 1e-5, "{name} {shared} stands for {tick}");
-            assert!(ticks[..at].iter().all(|(_, other)| other != name), "{name} twice in {ticks:?}");
+            assert!(
+                ticks[..at].iter().all(|(_, other)| other != name),
+                "{name} twice in {ticks:?}"
+            );
         }
     }
 
@@ -175,11 +196,17 @@ mod tests {
     #[test]
     fn a_narrow_range_has_digits_enough() {
         let (ticks, shared) = even(99.0, 100.0, Unit::Percent);
-        assert_eq!((names(&ticks), shared), (vec!["99.0", "99.2", "99.4", "99.6", "99.8", "100.0"], "%"));
+        assert_eq!(
+            (names(&ticks), shared),
+            (vec!["99.0", "99.2", "99.4", "99.6", "99.8", "100.0"], "%")
+        );
         let (ticks, shared) = even(0.0, 312_000.0, Unit::Bytes);
         assert_eq!((names(&ticks), shared), (vec!["0", "100", "200", "300"], "KB"));
         let (ticks, shared) = even(0.0, 1200.0, Unit::Time);
-        assert_eq!((names(&ticks), shared), (vec!["0.0", "0.2", "0.4", "0.6", "0.8", "1.0", "1.2"], "ms"));
+        assert_eq!(
+            (names(&ticks), shared),
+            (vec!["0.0", "0.2", "0.4", "0.6", "0.8", "1.0", "1.2"], "ms")
+        );
     }
 
     #[test]
@@ -191,7 +218,12 @@ mod tests {
 
     #[test]
     fn numbers_are_written_in_full() {
-        let all = [(Unit::Time, 1250.0), (Unit::Count, 12_000.0), (Unit::Count, 2.5e6), (Unit::Rate, 0.2)];
+        let all = [
+            (Unit::Time, 1250.0),
+            (Unit::Count, 12_000.0),
+            (Unit::Count, 2.5e6),
+            (Unit::Rate, 0.2),
+        ];
         let names: Vec<String> = all.into_iter().map(|(unit, value)| label(unit, value)).collect();
         assert_eq!(names, ["1.25\u{202f}ms", "12,000", "2.5\u{202f}million", "200\u{202f}Mb/s"]);
         assert_eq!(label(Unit::Ratio, -0.5), "−0.5");

@@ -1,11 +1,13 @@
-//! Who wins on what: the figures of all variants, their change against the first one, and whether it is more than noise.
+//! Who wins on what: the figures of all variants, their change against the first one, and whether
+//! it is more than noise.
 //!
-//! A variant is best in a figure if its value is the best and apart from every other: by the [`Noise`] of the paired
-//! difference where one of the two is the first variant, else by 95 % intervals of the means that do not overlap. A value
-//! that is only a lower bound, since flows or queries are open, is best in nothing.
+//! A variant is best in a figure if its value is the best and apart from every other: by the
+//! [`Noise`] of the paired difference where one of the two is the first variant, else by 95 %
+//! intervals of the means that do not overlap. A value that is only a lower bound, since flows or
+//! queries are open, is best in nothing.
 //!
-//! Invariant: nothing is called a difference or best that the intervals do not bear out, and where there are none the page
-//! says so.
+//! Invariant: nothing is called a difference or best that the intervals do not bear out, and where
+//! there are none the page says so.
 
 use std::fmt::Write;
 
@@ -35,7 +37,14 @@ struct Figure<'a> {
 
 macro_rules! figure {
     ($group:literal, $name:literal, $path:expr, $form:ident, $less:expr, $term:literal) => {
-        Figure { group: $group, name: $name, path: &$path, form: $form, less_is_better: $less, term: $term }
+        Figure {
+            group: $group,
+            name: $name,
+            path: &$path,
+            form: $form,
+            less_is_better: $less,
+            term: $term,
+        }
     };
 }
 
@@ -45,7 +54,14 @@ const MORE: Option<bool> = Some(false);
 const FIGURES: [Figure<'static>; 25] = [
     figure!("Queries", "completed", ["qct_us", "completed_fraction"], percent, MORE, "open"),
     figure!("Queries", "QCT mean", ["qct_us", "mean"], time, LESS, "QCT"),
-    figure!("Queries", "QCT mean, open at horizon", ["qct_us", "mean_restricted"], time, LESS, "mean, open at horizon"),
+    figure!(
+        "Queries",
+        "QCT mean, open at horizon",
+        ["qct_us", "mean_restricted"],
+        time,
+        LESS,
+        "mean, open at horizon"
+    ),
     figure!("Queries", "QCT p50", ["qct_us", "p50"], time, LESS, "QCT"),
     figure!("Queries", "QCT p95", ["qct_us", "p95"], time, LESS, "QCT"),
     figure!("Queries", "QCT p99", ["qct_us", "p99"], time, LESS, "QCT"),
@@ -81,7 +97,11 @@ const FIGURES: [Figure<'static>; 25] = [
 const SHOWN: &str = "Shown";
 
 /// The numbers that were asked for, as figures. `names` (markup) and `paths` are the columns'.
-fn asked_for<'a>(columns: &'a [Column], names: &'a [String], paths: &'a [Vec<&'a str>]) -> Vec<Figure<'a>> {
+fn asked_for<'a>(
+    columns: &'a [Column],
+    names: &'a [String],
+    paths: &'a [Vec<&'a str>],
+) -> Vec<Figure<'a>> {
     let figure = |((column, name), path): ((&'a Column, &'a String), &'a Vec<&'a str>)| {
         let form = match column.form {
             Form::Time => time,
@@ -119,7 +139,11 @@ impl<'a> Figure<'a> {
     /// Whether there is anything to show of it.
     fn is_told(&self, variants: &[Variant]) -> bool {
         let values = || variants.iter().filter_map(|variant| self.value(variant));
-        let some = if self.less_is_better == MORE { values().next().is_some() } else { values().any(|v| v != 0.0) };
+        let some = if self.less_is_better == MORE {
+            values().next().is_some()
+        } else {
+            values().any(|v| v != 0.0)
+        };
         let share = match self.path {
             ["qct_us", "mean_restricted"] => Variant::share_of_queries,
             [.., "mean_restricted"] => Variant::share_of_flows,
@@ -132,8 +156,9 @@ impl<'a> Figure<'a> {
     fn best(&self, variants: &[Variant]) -> Option<usize> {
         let less = self.less_is_better?;
         let values = variants.iter().map(|variant| self.shown(variant));
-        let there =
-            values.enumerate().filter_map(|(at, shown)| Some((at, shown.as_ref()?.estimate.mean?, shown?.at_least)));
+        let there = values
+            .enumerate()
+            .filter_map(|(at, shown)| Some((at, shown.as_ref()?.estimate.mean?, shown?.at_least)));
         let by = |a: &(usize, f64, bool), b: &(usize, f64, bool)| {
             let order = a.1.total_cmp(&b.1);
             if less { order } else { order.reverse() }
@@ -154,7 +179,9 @@ impl<'a> Figure<'a> {
                 let kind = estimate.interval_kind.filter(|kind| *kind != IntervalKind::Range)?;
                 Some((estimate.interval?, kind))
             };
-            let (Some((a, of_a)), Some((b, of_b))) = (interval(best), interval(other)) else { return false };
+            let (Some((a, of_a)), Some((b, of_b))) = (interval(best), interval(other)) else {
+                return false;
+            };
             let varies = of_a != IntervalKind::Identical || of_b != IntervalKind::Identical;
             varies && (a[1] < b[0] || b[1] < a[0])
         };
@@ -171,8 +198,10 @@ pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
     let names: Vec<String> = columns.iter().map(|column| escape(&column.caption)).collect();
     let asked_for = asked_for(&columns, &names, &paths);
     // What is asked for is not told twice.
-    let others = FIGURES.iter().filter(|figure| !paths.iter().any(|path| path.as_slice() == figure.path));
-    let figures: Vec<&Figure<'_>> = asked_for.iter().chain(others).filter(|figure| figure.is_told(variants)).collect();
+    let others =
+        FIGURES.iter().filter(|figure| !paths.iter().any(|path| path.as_slice() == figure.path));
+    let figures: Vec<&Figure<'_>> =
+        asked_for.iter().chain(others).filter(|figure| figure.is_told(variants)).collect();
     section(page, "verdict", if variants.len() < 2 { "Key figures" } else { "Verdict" });
     if variants.len() < 2 {
         tiles(page, &figures, variants);
@@ -200,15 +229,21 @@ fn tiles(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
             group = figure.group;
         }
         let value = variants.first().map_or(String::new(), |variant| figure.text(variant));
-        let _ = write!(page, "<div><dt>{}</dt><dd>{value}</dd></div>", term(figure.name, figure.term));
+        let _ =
+            write!(page, "<div><dt>{}</dt><dd>{value}</dd></div>", term(figure.name, figure.term));
     }
-    page.push_str(if group.is_empty() { "<p class=\"empty\">Nothing was measured.</p>\n" } else { "</dl>\n" });
+    page.push_str(if group.is_empty() {
+        "<p class=\"empty\">Nothing was measured.</p>\n"
+    } else {
+        "</dl>\n"
+    });
 }
 
 /// One sentence on who wins, and by how much.
 fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], variants: &[Variant]) {
-    let wins: Vec<usize> =
-        (0..variants.len()).map(|at| best.iter().filter(|best| **best == Some(at)).count()).collect();
+    let wins: Vec<usize> = (0..variants.len())
+        .map(|at| best.iter().filter(|best| **best == Some(at)).count())
+        .collect();
     let most = wins.iter().copied().max().unwrap_or(0);
     if most == 0 {
         let _ = writeln!(page, "<p class=\"lead\">{}</p>", no_winner(figures, variants));
@@ -216,8 +251,10 @@ fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], vari
     }
     let judged = figures.iter().filter(|figure| figure.less_is_better.is_some()).count();
     let leaders: Vec<usize> = (0..variants.len()).filter(|&at| wins[at] == most).collect();
-    let names: Vec<String> =
-        leaders.iter().map(|&at| format!("<b>{}</b>", escape(&variants[at].result.variant))).collect();
+    let names: Vec<String> = leaders
+        .iter()
+        .map(|&at| format!("<b>{}</b>", escape(&variants[at].result.variant)))
+        .collect();
     let verb = if leaders.len() == 1 { "is best" } else { "are each best" };
     let _ = write!(
         page,
@@ -229,12 +266,19 @@ fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], vari
     {
         let of = |name: &str| {
             let figure = figures.iter().find(|figure| figure.name == name)?;
-            let difference = figure.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
+            let difference =
+                figure.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
             Some(format!("{name} {}", change(Some(difference.relative?))))
         };
-        let told: Vec<String> = ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect();
+        let told: Vec<String> =
+            ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect();
         if !told.is_empty() {
-            let _ = write!(page, "; against {}: {}", escape(&variants[0].result.variant), told.join(", "));
+            let _ = write!(
+                page,
+                "; against {}: {}",
+                escape(&variants[0].result.variant),
+                told.join(", ")
+            );
         }
     }
     page.push_str(".</p>\n");
@@ -244,11 +288,13 @@ fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], vari
 /// Why nobody is called best.
 fn no_winner(figures: &[&Figure<'_>], variants: &[Variant]) -> String {
     let differences = || {
-        let of = |at: usize| figures.iter().filter_map(move |figure| figure.difference(variants, at));
+        let of =
+            |at: usize| figures.iter().filter_map(move |figure| figure.difference(variants, at));
         (1..variants.len()).flat_map(of)
     };
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).min().unwrap_or(0);
-    let is_none = |d: Difference| d.mean == Some(0.0) && matches!(d.noise, Noise::Identical | Noise::Unknown);
+    let is_none =
+        |d: Difference| d.mean == Some(0.0) && matches!(d.noise, Noise::Identical | Noise::Unknown);
     if differences().all(is_none) {
         return "The variants do not differ in any figure.".into();
     }
@@ -268,7 +314,8 @@ fn no_winner(figures: &[&Figure<'_>], variants: &[Variant]) -> String {
     }
 }
 
-/// Means and percentiles of the completed flatter who completes less: where classes did not complete, that is said.
+/// Means and percentiles of the completed flatter who completes less: where classes did not
+/// complete, that is said.
 fn open_at_the_end(page: &mut String, variants: &[Variant]) {
     let kinds = [
         ("queries", ["qct_us", "completed_fraction"].as_slice()),
@@ -279,8 +326,10 @@ fn open_at_the_end(page: &mut String, variants: &[Variant]) {
     let mut uneven = false;
     let mut of = |(what, path): (&str, &[&str])| {
         let shares: Vec<f64> = variants.iter().filter_map(|variant| variant.number(path)).collect();
-        let (least, most) =
-            (shares.iter().copied().min_by(f64::total_cmp)?, shares.iter().copied().max_by(f64::total_cmp)?);
+        let (least, most) = (
+            shares.iter().copied().min_by(f64::total_cmp)?,
+            shares.iter().copied().max_by(f64::total_cmp)?,
+        );
         uneven |= most - least > 0.01;
         let [low, high] = [least, most].map(|share| percent(Some(share)));
         let range = if low == high { low } else { format!("{low} to {high}") };
@@ -290,7 +339,9 @@ fn open_at_the_end(page: &mut String, variants: &[Variant]) {
     if told.is_empty() {
         return;
     }
-    let says = |text: &&str| variants.iter().any(|it| it.result.warnings.iter().any(|warning| warning.contains(text)));
+    let says = |text: &&str| {
+        variants.iter().any(|it| it.result.warnings.iter().any(|warning| warning.contains(text)))
+    };
     let repair = [BY_FLOWS, BY_TIME].into_iter().find(says);
     let title = if uneven { "Unequal completion" } else { "Not all completed" };
     let who = if variants.len() > 1 { "Variants completed" } else { "The run completed" };
@@ -305,15 +356,23 @@ fn open_at_the_end(page: &mut String, variants: &[Variant]) {
 }
 
 /// The table: a row a figure, or a row a variant where there are many.
-fn matrix(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], variants: &[Variant]) {
+fn matrix(
+    page: &mut String,
+    figures: &[&Figure<'_>],
+    best: &[Option<usize>],
+    variants: &[Variant],
+) {
     let wins = |at: usize| {
         let n = best.iter().filter(|best| **best == Some(at)).count();
         if n == 0 { String::new() } else { format!("<small>best in {n}</small>") }
     };
-    let name = |at: usize| format!("{}{}{}", swatch(at), escape(&variants[at].result.variant), wins(at));
-    let cell = |row: usize, at: usize| matrix_cell(figures[row], variants, best[row] == Some(at), at);
+    let name =
+        |at: usize| format!("{}{}{}", swatch(at), escape(&variants[at].result.variant), wins(at));
+    let cell =
+        |row: usize, at: usize| matrix_cell(figures[row], variants, best[row] == Some(at), at);
     if variants.len() <= COLUMNS {
-        let head: Vec<String> = std::iter::once(String::new()).chain((0..variants.len()).map(name)).collect();
+        let head: Vec<String> =
+            std::iter::once(String::new()).chain((0..variants.len()).map(name)).collect();
         let (mut rows, mut group) = (Vec::new(), "");
         for (row, figure) in figures.iter().enumerate() {
             if figure.group != group {
@@ -330,18 +389,25 @@ fn matrix(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], va
         term(format!("{prefix} {}", figure.name).trim(), figure.term)
     });
     let head: Vec<String> = std::iter::once("variant".to_string()).chain(names).collect();
-    let row = |at: usize| std::iter::once(name(at)).chain((0..figures.len()).map(|row| cell(row, at))).collect();
+    let row = |at: usize| {
+        std::iter::once(name(at)).chain((0..figures.len()).map(|row| cell(row, at))).collect()
+    };
     table(page, "verdict", &head, &(0..variants.len()).map(row).collect::<Vec<_>>());
 }
 
 fn matrix_cell(figure: &Figure<'_>, variants: &[Variant], is_best: bool, at: usize) -> String {
     let value = figure.text(&variants[at]);
-    let star = if is_best { "<span class=\"star\" title=\"best, beyond the noise\">★</span>" } else { "" };
+    let star = if is_best {
+        "<span class=\"star\" title=\"best, beyond the noise\">★</span>"
+    } else {
+        ""
+    };
     let class = if is_best { " best" } else { "" };
     let Some(difference) = figure.difference(variants, at) else {
         return format!("<td class=\"{}\">{star}{value}</td>", class.trim());
     };
-    let better = figure.less_is_better.zip(difference.mean).map(|(less, mean)| (mean < 0.0) == less);
+    let better =
+        figure.less_is_better.zip(difference.mean).map(|(less, mean)| (mean < 0.0) == less);
     let unchanged = difference.mean == Some(0.0);
     let tone = match (difference.noise, better) {
         _ if unchanged => "same",
@@ -360,10 +426,18 @@ fn matrix_cell(figure: &Figure<'_>, variants: &[Variant], is_best: bool, at: usi
         Noise::Open => "? ",
         _ => "",
     };
-    let ends = difference.interval.zip(difference.interval_kind).map(|([low, high], kind)| match kind {
-        IntervalKind::Identical => format!("difference {}, {}", signed(figure.form, low), kind.words()),
-        _ => format!("difference {} to {}, {}", signed(figure.form, low), signed(figure.form, high), kind.words()),
-    });
+    let ends =
+        difference.interval.zip(difference.interval_kind).map(|([low, high], kind)| match kind {
+            IntervalKind::Identical => {
+                format!("difference {}, {}", signed(figure.form, low), kind.words())
+            }
+            _ => format!(
+                "difference {} to {}, {}",
+                signed(figure.form, low),
+                signed(figure.form, high),
+                kind.words()
+            ),
+        });
     let title = ends.map_or(String::new(), |ends| format!(" title=\"{ends}\""));
     format!("<td class=\"{tone}{class}\"{title}>{star}{value}<small>{sign}{text}</small></td>")
 }
@@ -376,7 +450,8 @@ fn signed(form: fn(Option<f64>) -> String, value: f64) -> String {
 
 /// Figures whose changes are drawn where there are too many variants for one chart of all figures:
 /// of these the first that are there.
-const DRAWN: [&str; 7] = ["QCT p99", "mice p99", "RTT p99", "FCT mean", "elephants p50", "slowdown p99", "timeouts"];
+const DRAWN: [&str; 7] =
+    ["QCT p99", "mice p99", "RTT p99", "FCT mean", "elephants p50", "slowdown p99", "timeouts"];
 const DRAWN_MOST: usize = 4;
 
 /// A dot of a chart of changes: series, ratio, interval, doubtful.
@@ -387,7 +462,8 @@ fn dot(figure: &Figure<'_>, variants: &[Variant], at: usize) -> Option<Dot> {
     let difference = figure.difference(variants, at)?;
     let relative = difference.relative?;
     let base = difference.mean.map(|mean| mean / relative).filter(|base| *base > 0.0);
-    let interval = base.zip(difference.interval).map(|(base, ends)| ends.map(|end| 1.0 + end / base));
+    let interval =
+        base.zip(difference.interval).map(|(base, ends)| ends.map(|end| 1.0 + end / base));
     let doubtful = matches!(difference.noise, Noise::Within | Noise::Open | Noise::Identical);
     Some((at, 1.0 + relative, interval, doubtful))
 }
@@ -410,7 +486,8 @@ fn changes(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
     }
     let judged = figures.iter().filter(|figure| figure.less_is_better == LESS);
     let row = |figure: &&Figure| {
-        let dots: Vec<Dot> = (0..variants.len()).filter_map(|at| dot(figure, variants, at)).collect();
+        let dots: Vec<Dot> =
+            (0..variants.len()).filter_map(|at| dot(figure, variants, at)).collect();
         let name = figure.name.replace(", open at horizon", " at horizon");
         (!dots.is_empty()).then_some(Row { name, dots })
     };
@@ -451,10 +528,11 @@ fn changes_of_many(page: &mut String, figures: &[&Figure<'_>], variants: &[Varia
 
 /// Around one, the same distance to both sides, at most sixteen times.
 fn ratio_axis(rows: &[Row]) -> Axis {
-    let ends = rows
-        .iter()
-        .flat_map(|row| row.dots.iter().flat_map(|d| [d.1, d.2.map_or(d.1, |i| i[0]), d.2.map_or(d.1, |i| i[1])]));
-    let far = ends.filter(|r| *r > 0.0).map(|r| libm::fabs(libm::log10(r))).fold(0.05, f64::max) * 1.06;
+    let ends = rows.iter().flat_map(|row| {
+        row.dots.iter().flat_map(|d| [d.1, d.2.map_or(d.1, |i| i[0]), d.2.map_or(d.1, |i| i[1])])
+    });
+    let far =
+        ends.filter(|r| *r > 0.0).map(|r| libm::fabs(libm::log10(r))).fold(0.05, f64::max) * 1.06;
     let far = far.min(libm::log10(16.0));
     let all = [
         (0.0625, "1/16"),
@@ -471,8 +549,10 @@ fn ratio_axis(rows: &[Row]) -> Axis {
     ];
     let fine = far < libm::log10(3.0);
     let ticks = all.into_iter().filter(|(r, _)| libm::fabs(libm::log10(*r)) <= far + 1e-9);
-    let ticks =
-        ticks.filter(|(r, _)| fine || (*r != 0.8 && *r != 1.25)).map(|(r, name)| (r, format!("{name}×"))).collect();
+    let ticks = ticks
+        .filter(|(r, _)| fine || (*r != 0.8 && *r != 1.25))
+        .map(|(r, name)| (r, format!("{name}×")))
+        .collect();
     Axis {
         scale: Scale::Log,
         unit: Unit::Ratio,
@@ -488,14 +568,21 @@ fn ratio_axis(rows: &[Row]) -> Axis {
 /// What stars, tints and signs mean, in the words of what there is.
 fn legend_of_marks(page: &mut String, variants: &[Variant]) {
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).max().unwrap_or(0);
-    let first = format!("<span class=\"{}\">{}</span>", colour(0), escape(&variants[0].result.variant));
+    let first =
+        format!("<span class=\"{}\">{}</span>", colour(0), escape(&variants[0].result.variant));
     let noises: Vec<Noise> = (1..variants.len())
-        .flat_map(|at| FIGURES.iter().filter_map(move |figure| Some(figure.difference(variants, at)?.noise)))
+        .flat_map(|at| {
+            FIGURES.iter().filter_map(move |figure| Some(figure.difference(variants, at)?.noise))
+        })
         .collect();
     let has = |noise: Noise| noises.contains(&noise);
-    let means = format!("Means over {seeds} seeds; below each, its change against {first}, paired by seed.");
-    let (better, worse) = ("<span class=\"key better\">better</span>", "<span class=\"key worse\">worse</span>");
-    let (perhaps_better, perhaps_worse) = (better.replace("key ", "key maybe-"), worse.replace("key ", "key maybe-"));
+    let means = format!(
+        "Means over {seeds} seeds; below each, its change against {first}, paired by seed."
+    );
+    let (better, worse) =
+        ("<span class=\"key better\">better</span>", "<span class=\"key worse\">worse</span>");
+    let (perhaps_better, perhaps_worse) =
+        (better.replace("key ", "key maybe-"), worse.replace("key ", "key maybe-"));
     let mut text = if seeds < 2 {
         format!(
             "Below each number is its change against {first}. One seed cannot tell {perhaps_better} and {perhaps_worse} from \
@@ -550,16 +637,32 @@ pub(crate) fn classes(page: &mut String, variants: &[Variant]) {
         for (at, variant) in variants.iter().enumerate() {
             let statistics = &variant.result.statistics;
             let of = |field: &str| variant.number(&["fct_us", &class, field]);
-            let name = if variants.len() > 1 { swatch(at) + &escape(&variant.result.variant) } else { escape(&class) };
-            let mut row = vec![name, count(of("count")), count(of("unfinished")), percent(of("completed_fraction"))];
-            row.extend(FIELDS.map(|(_, field)| shown(statistics, &["fct_us", &class, field]).text(time)));
-            row.extend(SLOWDOWNS.map(|field| shown(statistics, &["slowdown", &class, field]).text(ratio)));
+            let name = if variants.len() > 1 {
+                swatch(at) + &escape(&variant.result.variant)
+            } else {
+                escape(&class)
+            };
+            let mut row = vec![
+                name,
+                count(of("count")),
+                count(of("unfinished")),
+                percent(of("completed_fraction")),
+            ];
+            row.extend(
+                FIELDS.map(|(_, field)| shown(statistics, &["fct_us", &class, field]).text(time)),
+            );
+            row.extend(
+                SLOWDOWNS.map(|field| shown(statistics, &["slowdown", &class, field]).text(ratio)),
+            );
             rows.push(row);
         }
     }
     let seeds = variants.first().map_or(1, |variant| variant.result.seeds.len());
-    let what =
-        if seeds > 1 { "All classes and percentiles (means over the seeds)" } else { "All classes and percentiles" };
+    let what = if seeds > 1 {
+        "All classes and percentiles (means over the seeds)"
+    } else {
+        "All classes and percentiles"
+    };
     details(page, what, |page| table(page, "", &head, &rows));
 }
 
@@ -569,19 +672,34 @@ mod tests {
     use crate::ordered::Ordered;
     use crate::summary::{Fct, Flows, Percentiles, Summary};
 
-    /// Variants whose mice have these p99, by seed; each is complete, or has open ones that could be any longer.
+    /// Variants whose mice have these p99, by seed; each is complete, or has open ones that could
+    /// be any longer.
     fn variants(p99s: &[(&[f64], bool)]) -> Vec<Variant> {
         let summary = |seed: u64, p99: f64, open: bool| {
             let bound = |p99| Percentiles { p99, ..Percentiles::default() };
             let (p99, share) = (Some(p99), if open { 0.9 } else { 1.0 });
             let (at_least, at_most) = (bound(p99), bound(p99.filter(|_| !open)));
             let (completed_fraction, unfinished) = (Some(share), u64::from(open));
-            let fct = Fct { count: 9, unfinished, completed_fraction, p99, at_least, at_most, ..Fct::default() };
+            let fct = Fct {
+                count: 9,
+                unfinished,
+                completed_fraction,
+                p99,
+                at_least,
+                at_most,
+                ..Fct::default()
+            };
             let flows = Flows { started: 9, completed: 9, ..Flows::default() };
-            Summary { seed, flows, fct_us: Ordered::from(vec![("mice".into(), fct)]), ..Summary::default() }
+            Summary {
+                seed,
+                flows,
+                fct_us: Ordered::from(vec![("mice".into(), fct)]),
+                ..Summary::default()
+            }
         };
         let runs = p99s.iter().enumerate().map(|(at, (values, open))| {
-            let runs = (1u64..).zip(*values).map(|(seed, p99)| summary(seed, *p99, *open)).collect();
+            let runs =
+                (1u64..).zip(*values).map(|(seed, p99)| summary(seed, *p99, *open)).collect();
             (["first", "second", "third"][at].to_string(), runs)
         });
         let results = crate::compare(&runs.collect::<Vec<(String, Vec<Summary>)>>()).unwrap();
@@ -613,20 +731,31 @@ mod tests {
         let nobody = |p99s: &[(&[f64], bool)], why: &str| {
             let page = page(p99s);
             assert!(
-                page.contains(why) && !page.contains("is best, beyond") && !page.contains(">best in"),
+                page.contains(why)
+                    && !page.contains("is best, beyond")
+                    && !page.contains(">best in"),
                 "{why}: {page}"
             );
             assert!(!page.contains('☆') && !page.contains("class=\"star\""), "{page}");
         };
         nobody(&[(&[5.0], false), (&[4.0], false)], "One seed cannot tell a difference from noise");
-        nobody(&[(&HIGH[..5], false), (&LOW[..5], false)], "5 seeds are too few to tell a difference from noise");
+        nobody(
+            &[(&HIGH[..5], false), (&LOW[..5], false)],
+            "5 seeds are too few to tell a difference from noise",
+        );
         nobody(&[(&[543.2; 8], false), (&[543.1; 8], false)], "All 8 seeds gave identical numbers");
         nobody(&[(&[543.0; 8], false), (&[543.0; 8], false)], "do not differ in any figure");
         let mixed = [4.0, 1.0, 3.5, 1.0, 2.5, 2.0, 3.0, 2.6];
-        nobody(&[(&LOW, false), (&mixed, false)], "No variant is best in any figure by more than noise.");
+        nobody(
+            &[(&LOW, false), (&mixed, false)],
+            "No variant is best in any figure by more than noise.",
+        );
         // What is open in the better one could undo it; in the worse one it could not.
         nobody(&[(&HIGH, false), (&LOW, true)], "No variant is best");
-        assert!(page(&[(&HIGH, true), (&LOW, false)]).contains("<b>second</b> is best, beyond the noise"));
+        assert!(
+            page(&[(&HIGH, true), (&LOW, false)])
+                .contains("<b>second</b> is best, beyond the noise")
+        );
     }
 
     #[test]
@@ -634,20 +763,29 @@ mod tests {
         let star = |p99s: &[(&[f64], bool)]| page(p99s).contains("<b>third</b> is best");
         let far: Vec<f64> = HIGH.iter().map(|p99| p99 * 9.0).collect();
         assert!(star(&[(&far, false), (&HIGH, false), (&LOW, false)]));
-        assert!(!star(&[(&far, false), (&[5.0; 8], false), (&[4.0; 8], false)]), "neither of two varies");
+        assert!(
+            !star(&[(&far, false), (&[5.0; 8], false), (&[4.0; 8], false)]),
+            "neither of two varies"
+        );
     }
 
     #[test]
     fn what_did_not_complete_is_told_beside_the_figures() {
         let page = page(&[(&HIGH, true), (&LOW, true)]);
-        assert!(page.contains("<b>Not all completed.</b> Variants completed 90.0\u{202f}% of the mice"), "{page}");
+        assert!(
+            page.contains("<b>Not all completed.</b> Variants completed 90.0\u{202f}% of the mice"),
+            "{page}"
+        );
         assert!(page.contains("until = \"flows-complete\"") && page.contains("≥12.4"), "{page}");
         assert!(page.contains("? says that what was open"), "{page}");
     }
 
     #[test]
     fn ratios_are_centred_on_one() {
-        let rows = [Row { name: String::new(), dots: vec![(1, 0.5, Some([0.4, 0.6]), false), (2, 100.0, None, true)] }];
+        let rows = [Row {
+            name: String::new(),
+            dots: vec![(1, 0.5, Some([0.4, 0.6]), false), (2, 100.0, None, true)],
+        }];
         let axis = ratio_axis(&rows);
         assert_eq!((axis.from, axis.place(1.0), axis.place(100.0)), (-axis.to, 0.5, 1.0));
         assert_eq!(axis.ticks.len(), 9);

@@ -12,7 +12,9 @@ pub(super) fn frame(out: &mut Vec<u8>, record: &PauseRecord, vfid: u16) {
     let ns = u32::try_from(record.frame.duration.as_ps().div_ceil(1_000)).unwrap_or(u32::MAX);
     let [high, low] = record.tap.to_be_bytes();
     out.clear();
-    out.extend_from_slice(&[0x01, 0x80, 0xC2, 0, 0, 1, 0x02, 0xFF, 0, 0, high, low, 0x88, 0x08, 0x0B, 0xFC]);
+    out.extend_from_slice(&[
+        0x01, 0x80, 0xC2, 0, 0, 1, 0x02, 0xFF, 0, 0, high, low, 0x88, 0x08, 0x0B, 0xFC,
+    ]);
     out.extend_from_slice(&vfid.to_be_bytes());
     out.extend_from_slice(&ns.to_be_bytes());
     out.resize(LENGTH, 0);

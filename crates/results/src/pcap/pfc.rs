@@ -16,7 +16,9 @@ pub(super) fn frame(out: &mut Vec<u8>, record: &PauseRecord, priority: u8) {
     let quanta = u16::try_from(record.frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX);
     let [high, low] = record.tap.to_be_bytes();
     out.clear();
-    out.extend_from_slice(&[0x01, 0x80, 0xC2, 0, 0, 1, 0x02, 0xFF, 0, 0, high, low, 0x88, 0x08, 0x01, 0x01]);
+    out.extend_from_slice(&[
+        0x01, 0x80, 0xC2, 0, 0, 1, 0x02, 0xFF, 0, 0, high, low, 0x88, 0x08, 0x01, 0x01,
+    ]);
     out.extend_from_slice(&(1u16 << priority).to_be_bytes());
     for it in 0..PRIORITIES {
         let quanta = if it == usize::from(priority) { quanta } else { 0 };
@@ -38,7 +40,8 @@ mod tests {
         // 512 bits take 51.2 ns.
         let rate = LinkRate::new(Rate::from_gbps(10));
         let record = |ps| {
-            let frame = PauseFrame { target: PauseTarget::Priority(3), duration: Time::from_ps(ps) };
+            let frame =
+                PauseFrame { target: PauseTarget::Priority(3), duration: Time::from_ps(ps) };
             PauseRecord { at: Time::ZERO, tap: 7, outgoing: true, frame, rate }
         };
         frame(&mut out, &record(0xFFFE * 51_200), 3);

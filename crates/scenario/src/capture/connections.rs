@@ -22,12 +22,12 @@ pub struct FlowSet(pub Vec<(FlowId, FlowId)>);
 impl Field for FlowSet {
     const FORM: Form = Form::List;
     fn to_value(&self) -> Value {
-        let text = |(a, b): &(FlowId, FlowId)| if a == b { a.to_string() } else { format!("{a}..{b}") };
+        let text =
+            |(a, b): &(FlowId, FlowId)| if a == b { a.to_string() } else { format!("{a}..{b}") };
         Value::List(self.0.iter().map(text).collect())
     }
     fn from_value(value: &Value) -> Result<Self, ValueError> {
-        let message =
-            "expected the number of a flow, or numbers and ranges such as [\"0..7\", \"9\"] (both ends count)";
+        let message = "expected the number of a flow, or numbers and ranges such as [\"0..7\", \"9\"] (both ends count)";
         ranges(value, "flow").map(FlowSet).ok_or_else(|| ValueError(message.into()))
     }
 }
@@ -57,7 +57,14 @@ pub(super) fn connections(
         })
     };
     let (src, dst) = (hosts("src", &c.connections_src), hosts("dst", &c.connections_dst));
-    Some(ConnectionCapture { every: every?, flows, classes, src, dst, max: c.connections_max as usize })
+    Some(ConnectionCapture {
+        every: every?,
+        flows,
+        classes,
+        src,
+        dst,
+        max: c.connections_max as usize,
+    })
 }
 
 /// The flows that are named, in ascending order.
@@ -97,7 +104,11 @@ fn classes(s: &Settings, traffic: &TrafficPlan, report: &mut Report) -> Option<V
             report.push(s.place(path), problem, suggestion(name, &known));
             continue;
         };
-        if traffic.sources.get(class).is_some_and(|source| matches!(source.kind, SourceKind::Probe { .. })) {
+        if traffic
+            .sources
+            .get(class)
+            .is_some_and(|source| matches!(source.kind, SourceKind::Probe { .. }))
+        {
             report.value(s.place(path), path, format!("{name:?} is a probe, which makes no flows"));
         }
         found.push(class as u16);
@@ -114,10 +125,16 @@ mod tests {
         let of = |value: Value| FlowSet::from_value(&value).map(|set| set.0).ok();
         assert_eq!(of(Value::Int(3)), Some(vec![(3, 3)]));
         assert_eq!(of(Value::Text("0..2, 9".into())), Some(vec![(0, 2), (9, 9)]));
-        assert_eq!(of(Value::List(vec!["4".into(), "flow7..8".into()])), Some(vec![(4, 4), (7, 8)]));
+        assert_eq!(
+            of(Value::List(vec!["4".into(), "flow7..8".into()])),
+            Some(vec![(4, 4), (7, 8)])
+        );
         for wrong in ["x", "1..", "..3", "-1", "4294967296"] {
             assert_eq!(of(Value::Text(wrong.into())), None, "{wrong}");
         }
-        assert_eq!(FlowSet(vec![(0, 2), (9, 9)]).to_value(), Value::List(vec!["0..2".into(), "9".into()]));
+        assert_eq!(
+            FlowSet(vec![(0, 2), (9, 9)]).to_value(),
+            Value::List(vec!["0..2".into(), "9".into()])
+        );
     }
 }

@@ -43,7 +43,9 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
             loss: f.loss,
             losable: f.losable,
         };
-        if let Some(converge) = f.converge.filter(|converge| plan.is_outage() && *converge < f.detect) {
+        if let Some(converge) =
+            f.converge.filter(|converge| plan.is_outage() && *converge < f.detect)
+        {
             let (link, detect) = (f.link.join(" to "), f.detect);
             report.warnings.push(format!(
                 "failure of {link}: the routes of the whole network change after {converge}, before the switches \
@@ -60,10 +62,17 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
 
 /// A loss beside another one on the same link at the same time adds up, which a list of losses
 /// rarely means.
-fn warn_of_sums(f: &FailureParams, own: &[FailurePlan], others: &[FailurePlan], report: &mut Report) {
+fn warn_of_sums(
+    f: &FailureParams,
+    own: &[FailurePlan],
+    others: &[FailurePlan],
+    report: &mut Report,
+) {
     let is_loss = |plan: &FailurePlan| plan.loss > 0.0 && plan.loss < 1.0;
-    let meets = |a: &FailurePlan, b: &FailurePlan| a.link == b.link && a.at < b.until && b.at < a.until;
-    let both = |a: &FailurePlan| others.iter().copied().find(|b| is_loss(a) && is_loss(b) && meets(a, b));
+    let meets =
+        |a: &FailurePlan, b: &FailurePlan| a.link == b.link && a.at < b.until && b.at < a.until;
+    let both =
+        |a: &FailurePlan| others.iter().copied().find(|b| is_loss(a) && is_loss(b) && meets(a, b));
     let Some((a, b)) = own.iter().find_map(|a| Some((a, both(a)?))) else { return };
     let sum = ((1.0 - (1.0 - a.loss) * (1.0 - b.loss)) * 1e6).round() / 1e6;
     report.warnings.push(format!(
@@ -93,7 +102,10 @@ fn links(f: &FailureParams, topology: &Topology) -> Result<BTreeSet<u32>, Vec<Wr
     let mut ends = [a, b].map(|name| node(topology, name).ok_or_else(|| unknown(topology, name)));
     let missing: Vec<_> = ends.iter_mut().filter_map(|e| e.as_ref().err().cloned()).collect();
     let [Ok(from), Ok(to)] = ends else {
-        return Err(missing.into_iter().map(|(problem, help)| ("link", problem, Some(help))).collect());
+        return Err(missing
+            .into_iter()
+            .map(|(problem, help)| ("link", problem, Some(help)))
+            .collect());
     };
     let links = links_between(topology, &from, &to);
     if links.is_empty() {
@@ -103,10 +115,15 @@ fn links(f: &FailureParams, topology: &Topology) -> Result<BTreeSet<u32>, Vec<Wr
     let count = links.len();
     match links.into_iter().nth(number as usize) {
         Some(link) => Ok(BTreeSet::from([link])),
-        None if count == 1 => Err(value("number", format!("there is one link between {a} and {b}, number 0"))),
+        None if count == 1 => {
+            Err(value("number", format!("there is one link between {a} and {b}, number 0")))
+        }
         None => {
             let last = count - 1;
-            Err(value("number", format!("there are {count} links between {a} and {b}, numbers 0 to {last}")))
+            Err(value(
+                "number",
+                format!("there are {count} links between {a} and {b}, numbers 0 to {last}"),
+            ))
         }
     }
 }
@@ -124,7 +141,11 @@ fn named(
             || "a link is [\"leaf0\", \"spine1\"], or a `name` of a topology's list".to_string(),
             |near| format!("did you mean `{near}`?"),
         );
-        return Err(vec![("link", Problem::Unknown { what: "link".into(), name: name.into() }, Some(help))]);
+        return Err(vec![(
+            "link",
+            Problem::Unknown { what: "link".into(), name: name.into() },
+            Some(help),
+        )]);
     };
     match f.number {
         Some(_) => Err(value("number", format!("{name:?} is one link already"))),
@@ -184,13 +205,17 @@ mod tests {
 
     #[test]
     fn a_link_that_is_not_there_is_an_error() {
-        let fails = |failure: &str| plan(&format!("[[failure]]\n{failure}\nat = \"0us\"\n")).unwrap_err();
+        let fails =
+            |failure: &str| plan(&format!("[[failure]]\n{failure}\nat = \"0us\"\n")).unwrap_err();
         let three = fails("link = [\"a\", \"b\"]\nnumber = 3");
         assert!(three.contains("there are 3 links between a and b, numbers 0 to 2"), "{three}");
         let one = fails("link = [\"host0\", \"a\"]\nnumber = 1");
         assert!(one.contains("there is one link between host0 and a, number 0"), "{one}");
         let near = fails("link = \"thrd\"");
-        assert!(near.contains("no link \"thrd\"") && near.contains("did you mean `third`?"), "{near}");
+        assert!(
+            near.contains("no link \"thrd\"") && near.contains("did you mean `third`?"),
+            "{near}"
+        );
         assert!(fails("link = \"third\"\nnumber = 0").contains("is one link already"));
     }
 
@@ -212,9 +237,12 @@ mod tests {
     fn a_capture_names_one_link_of_a_bundle() {
         let taps = |ports: &str| {
             let plan = plan(&format!("[capture]\npcap = {ports}\n"));
-            plan.map(|plan| plan.capture.taps.into_iter().map(|tap| tap.name).collect::<BTreeSet<_>>())
+            plan.map(|plan| {
+                plan.capture.taps.into_iter().map(|tap| tap.name).collect::<BTreeSet<_>>()
+            })
         };
-        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
+        let names =
+            |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
         assert_eq!(taps("[\"a->b\"]").unwrap(), names(&["a-1", "a-2", "a-3"]));
         assert_eq!(taps("[\"a->b#1\"]").unwrap(), names(&["a-2"]));
         assert_eq!(taps("[\"third\"]").unwrap(), names(&["a-3", "b-3"]));

@@ -30,14 +30,18 @@ pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> 
     match (find(topology, name)?, port) {
         (Node::Host(host), None) => Ok(vec![End::Host(host)]),
         (Node::Host(_), Some(_)) => wrong("port", text, format!("a host has one port: {name}")),
-        (Node::Switch(switch), None) => {
-            Ok((0..topology.switches[switch as usize].ports).map(|port| End::Switch { switch, port }).collect())
-        }
+        (Node::Switch(switch), None) => Ok((0..topology.switches[switch as usize].ports)
+            .map(|port| End::Switch { switch, port })
+            .collect()),
         (Node::Switch(switch), Some(port)) => {
             let ports = topology.switches[switch as usize].ports;
             match port.parse::<u16>() {
                 Ok(port) if port < ports => Ok(vec![End::Switch { switch, port }]),
-                _ => wrong(format!("port of {name}"), port, format!("it has ports 0 to {}", ports.saturating_sub(1))),
+                _ => wrong(
+                    format!("port of {name}"),
+                    port,
+                    format!("it has ports 0 to {}", ports.saturating_sub(1)),
+                ),
             }
         }
     }
@@ -47,7 +51,9 @@ pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> 
 pub(super) fn file_name(topology: &Topology, end: End) -> String {
     match end {
         End::Host(host) => format!("host{host}"),
-        End::Switch { switch, port } => format!("{}-{port}", topology.switches[switch as usize].name),
+        End::Switch { switch, port } => {
+            format!("{}-{port}", topology.switches[switch as usize].name)
+        }
     }
 }
 
@@ -63,14 +69,15 @@ fn towards(topology: &Topology, from: &str, to: &str) -> Result<Vec<End>, Wrong>
         let ports = towards(topology, from, other)?;
         let port = number.parse::<usize>().ok().and_then(|at| ports.get(at)).copied();
         let help = format!("there are links 0 to {} from {from} to {other}", ports.len() - 1);
-        return port.map_or_else(|| wrong("link", &format!("{from}->{to}"), help), |port| Ok(vec![port]));
+        return port
+            .map_or_else(|| wrong("link", &format!("{from}->{to}"), help), |port| Ok(vec![port]));
     }
     find(topology, to)?;
     let ends: Vec<End> = match source {
         Node::Host(host) => vec![End::Host(host)],
-        Node::Switch(switch) => {
-            (0..topology.switches[switch as usize].ports).map(|port| End::Switch { switch, port }).collect()
-        }
+        Node::Switch(switch) => (0..topology.switches[switch as usize].ports)
+            .map(|port| End::Switch { switch, port })
+            .collect(),
     };
     let next: Vec<(End, String)> =
         ends.into_iter().map(|end| (end, name(topology, other_end(topology, end)))).collect();

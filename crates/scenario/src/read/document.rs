@@ -1,7 +1,8 @@
-//! Documents of tables with declared keys that are no scenarios, such as the file of `millpond limit`: the same values, the
-//! same messages with file, line and column, the same nearest names.
+//! Documents of tables with declared keys that are no scenarios, such as the file of `millpond
+//! limit`: the same values, the same messages with file, line and column, the same nearest names.
 //!
-//! Invariant: as for scenarios, a key that nobody asks for is an error, and all errors are found at once.
+//! Invariant: as for scenarios, a key that nobody asks for is an error, and all errors are found at
+//! once.
 
 use super::{Reader, Section};
 use crate::error::{Errors, Problem, Report, suggestion};
@@ -44,7 +45,8 @@ impl Document {
         Document { sources, root, report }
     }
 
-    /// A document with one table `[[key]]` that has these keys, as typed on a command line: texts need no quotes.
+    /// A document with one table `[[key]]` that has these keys, as typed on a command line: texts
+    /// need no quotes.
     pub fn assignments(name: &str, key: &str, pairs: &[(String, String)]) -> Document {
         let mut text = format!("[[{key}]]\n");
         for (key, value) in pairs {
@@ -58,10 +60,14 @@ impl Document {
     }
 
     /// Reads it by `read`; all that is wrong comes back together.
-    pub fn read<T>(&mut self, read: impl FnOnce(&mut DocumentReader<'_>) -> T) -> Result<T, Errors> {
+    pub fn read<T>(
+        &mut self,
+        read: impl FnOnce(&mut DocumentReader<'_>) -> T,
+    ) -> Result<T, Errors> {
         let mut report = std::mem::take(&mut self.report);
         let top = Item { section: Section::new("", Some(&self.root)), span: Span::default() };
-        let mut reader = DocumentReader { reader: Reader { report: &mut report, places: BTreeMap::new() }, top };
+        let mut reader =
+            DocumentReader { reader: Reader { report: &mut report, places: BTreeMap::new() }, top };
         let done = read(&mut reader);
         let DocumentReader { mut reader, top } = reader;
         reader.finish(top.section, None);
@@ -90,18 +96,27 @@ impl<'a> DocumentReader<'a> {
 
     /// Whether a key is written: one outside of any table, or `table.key` of what was read.
     pub fn has(&self, path: &str) -> bool {
-        self.top.section.table.is_some_and(|t| t.get(path).is_some()) || self.reader.places.contains_key(path)
+        self.top.section.table.is_some_and(|t| t.get(path).is_some())
+            || self.reader.places.contains_key(path)
     }
 
     /// Whether a key outside of any table is a table.
     pub fn is_table(&self, key: &str) -> bool {
-        self.top.section.table.and_then(|t| t.get(key)).is_some_and(|entry| entry.node.as_table().is_some())
+        self.top
+            .section
+            .table
+            .and_then(|t| t.get(key))
+            .is_some_and(|entry| entry.node.as_table().is_some())
     }
 
     /// Says what is wrong with a key that was read, at its value.
     pub fn wrong_at(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
         let span = self.reader.places.get(path).copied().unwrap_or_default();
-        self.reader.report.push(span, Problem::Value { key: path.to_string(), message: message.into() }, help);
+        self.reader.report.push(
+            span,
+            Problem::Value { key: path.to_string(), message: message.into() },
+            help,
+        );
     }
 
     /// The tables `[[key]]`, in order.
@@ -115,7 +130,11 @@ impl<'a> DocumentReader<'a> {
         let mut tables = Vec::new();
         for node in items {
             let Some(table) = node.as_table() else {
-                self.reader.report.value(node.span, key, format!("expected a table, found {}", node.describe()));
+                self.reader.report.value(
+                    node.span,
+                    key,
+                    format!("expected a table, found {}", node.describe()),
+                );
                 continue;
             };
             let span = table.entries.first().map_or(node.span, |e| e.key_span);
@@ -131,13 +150,23 @@ impl<'a> DocumentReader<'a> {
 
     /// Reports the keys of `item` that nobody has read.
     pub fn finish(&mut self, item: &Item<'a>) {
-        let section =
-            Section { path: item.section.path.clone(), table: item.section.table, known: item.section.known.clone() };
+        let section = Section {
+            path: item.section.path.clone(),
+            table: item.section.table,
+            known: item.section.known.clone(),
+        };
         self.reader.finish(section, None);
     }
 
-    /// Says what is wrong with a key of `item`, at its value; at the table, where the key is not written.
-    pub fn wrong(&mut self, item: &Item<'a>, key: &str, message: impl Into<String>, help: Option<String>) {
+    /// Says what is wrong with a key of `item`, at its value; at the table, where the key is not
+    /// written.
+    pub fn wrong(
+        &mut self,
+        item: &Item<'a>,
+        key: &str,
+        message: impl Into<String>,
+        help: Option<String>,
+    ) {
         let entry = item.section.table.and_then(|t| t.get(key));
         let problem = Problem::Value { key: key.to_string(), message: message.into() };
         self.reader.report.push(entry.map_or(item.span, |e| e.node.span), problem, help);
@@ -145,15 +174,21 @@ impl<'a> DocumentReader<'a> {
 
     /// Says that `item` lacks a key.
     pub fn missing(&mut self, item: &Item<'a>, key: &str) {
-        let problem = Problem::Missing { table: format!("[[{}]]", item.section.path), key: key.to_string() };
+        let problem =
+            Problem::Missing { table: format!("[[{}]]", item.section.path), key: key.to_string() };
         self.reader.report.push(item.span, problem, None);
     }
 
-    /// Says that there is no `what` of this `name`, which `key` of `item` asks for; names the nearest of `known`.
+    /// Says that there is no `what` of this `name`, which `key` of `item` asks for; names the
+    /// nearest of `known`.
     pub fn unknown(&mut self, item: &Item<'a>, key: &str, what: &str, name: &str, known: &[&str]) {
         let entry = item.section.table.and_then(|t| t.get(key));
         let problem = Problem::Unknown { what: what.to_string(), name: name.to_string() };
-        self.reader.report.push(entry.map_or(item.span, |e| e.node.span), problem, suggestion(name, known));
+        self.reader.report.push(
+            entry.map_or(item.span, |e| e.node.span),
+            problem,
+            suggestion(name, known),
+        );
     }
 }
 
@@ -186,13 +221,20 @@ mod tests {
 
     #[test]
     fn tables_of_declared_keys() {
-        let mut document = Document::parse("a.toml", "[[limit]]\nrate = \"10gbps\"\n[[limit]]\ncwr = false\n");
+        let mut document =
+            Document::parse("a.toml", "[[limit]]\nrate = \"10gbps\"\n[[limit]]\ncwr = false\n");
         let limits = read(&mut document).unwrap();
         assert_eq!((limits[0].rate.bps(), limits[1].cwr), (10_000_000_000, false));
-        let wrong = Document::parse("a.toml", "x = 1\n[[limit]]\nrate = \"10 furlongs\"\nframming = 3\n");
+        let wrong =
+            Document::parse("a.toml", "x = 1\n[[limit]]\nrate = \"10 furlongs\"\nframming = 3\n");
         let text = read(&mut { wrong }).unwrap_err().to_string();
         assert!(text.contains("a.toml:3:8: `limit.rate`: \"10 furlongs\""), "{text}");
-        assert!(text.contains("a.toml:4:1: unknown key `framming` in [limit] (did you mean `framing`?)"), "{text}");
+        assert!(
+            text.contains(
+                "a.toml:4:1: unknown key `framming` in [limit] (did you mean `framing`?)"
+            ),
+            "{text}"
+        );
         assert!(text.contains("a.toml:1:1: unknown key `x`"), "{text}");
     }
 

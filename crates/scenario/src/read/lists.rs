@@ -21,7 +21,8 @@ impl Reader<'_> {
         let table = section.table;
         self.finish(section, None);
         if shape == Some(None) {
-            let at = table.and_then(|t| t.get("interpolation")).map_or(entry.node.span, |e| e.node.span);
+            let at =
+                table.and_then(|t| t.get("interpolation")).map_or(entry.node.span, |e| e.node.span);
             self.report.value(at, path, "interpolation is \"linear\" or \"steps\"");
         }
         let shape = shape.flatten().unwrap_or(Shape::Linear);
@@ -39,9 +40,9 @@ impl Reader<'_> {
             }
             (None, Some(Node { datum: Datum::Array(items), span })) => {
                 let points: Option<Vec<(f64, f64)>> = items.iter().map(pair).collect();
-                let cdf = points
-                    .ok_or("expected pairs [bytes, probability]".to_string())
-                    .and_then(|points| Cdf::new(points, shape).map_err(|e| format!("point {}: {e}", e.line)));
+                let cdf = points.ok_or("expected pairs [bytes, probability]".to_string()).and_then(
+                    |points| Cdf::new(points, shape).map_err(|e| format!("point {}: {e}", e.line)),
+                );
                 cdf.map_err(|message| self.report.value(*span, path, message))
                     .ok()
                     .map(|c| SizeSpec::Points(Arc::new(c)))

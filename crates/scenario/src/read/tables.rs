@@ -20,11 +20,18 @@ impl Reader<'_> {
         let mut list = Vec::new();
         for (i, node) in items.iter().enumerate() {
             let Some(table) = node.as_table() else {
-                self.report.value(node.span, "failure", format!("expected a table, found {}", node.describe()));
+                self.report.value(
+                    node.span,
+                    "failure",
+                    format!("expected a table, found {}", node.describe()),
+                );
                 continue;
             };
             let mut section = Section::new(format!("failure.{i}"), Some(table));
-            self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+            self.places.insert(
+                section.path.clone(),
+                table.entries.first().map_or(node.span, |e| e.key_span),
+            );
             let mut failure = FailureParams::default();
             self.params(&mut section, &mut failure, &[]);
             self.finish(section, None);
@@ -41,7 +48,8 @@ impl Reader<'_> {
         let Some(entry) = top.take("application") else { return Vec::new() };
         self.places.insert("application".into(), entry.key_span);
         let Datum::Array(items) = &entry.node.datum else {
-            let message = format!("expected [[application]] tables, found {}", entry.node.describe());
+            let message =
+                format!("expected [[application]] tables, found {}", entry.node.describe());
             self.report.value(entry.node.span, "application", message);
             return Vec::new();
         };
@@ -54,7 +62,10 @@ impl Reader<'_> {
             };
             let name = table.text("name").unwrap_or("application");
             let mut section = Section::new(format!("application.{name}"), Some(table));
-            self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+            self.places.insert(
+                section.path.clone(),
+                table.entries.first().map_or(node.span, |e| e.key_span),
+            );
             let mut application = ApplicationSettings::default();
             self.params(&mut section, &mut application.common, &[]);
             self.params(&mut section, &mut application.costs, &[]);
@@ -77,12 +88,17 @@ impl Reader<'_> {
 
     fn one_limit(&mut self, node: &Node) -> Option<LimitSettings> {
         let Some(table) = node.as_table() else {
-            self.report.value(node.span, "limit", format!("expected a table, found {}", node.describe()));
+            self.report.value(
+                node.span,
+                "limit",
+                format!("expected a table, found {}", node.describe()),
+            );
             return None;
         };
         let name = table.text("name").or(table.text("kind")).unwrap_or("nrm");
         let mut section = Section::new(format!("limit.{name}"), Some(table));
-        self.places.insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+        self.places
+            .insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
         let mut common = LimitCommon::default();
         self.params(&mut section, &mut common, &[]);
         let mut kind = self.kind::<LimitKind>(&mut section)?;

@@ -26,7 +26,9 @@ fn errors(validator: &Validator, text: &str) -> Vec<(String, String)> {
     let error = |error: jsonschema::ValidationError<'_>| {
         let key = match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => unexpected.join(","),
-            ValidationErrorKind::Required { property } => property.as_str().unwrap_or_default().to_string(),
+            ValidationErrorKind::Required { property } => {
+                property.as_str().unwrap_or_default().to_string()
+            }
             _ => String::new(),
         };
         (error.instance_path().to_string(), key)
@@ -49,7 +51,9 @@ fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
 fn shipped() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
-    ["scenarios", "benches/scenarios"].iter().for_each(|folder| scenarios(&root.join(folder), &mut found));
+    ["scenarios", "benches/scenarios"]
+        .iter()
+        .for_each(|folder| scenarios(&root.join(folder), &mut found));
     assert!(found.len() > 30, "{}", found.len());
     found
 }
@@ -61,10 +65,16 @@ fn every_shipped_scenario_is_valid_as_written_and_as_resolved() {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(errors(&validator, &text), [], "{}", path.display());
         let scenario = Scenario::load(&path).unwrap();
-        let names: Vec<Option<&str>> = [None].into_iter().chain(scenario.variants().into_iter().map(Some)).collect();
+        let names: Vec<Option<&str>> =
+            [None].into_iter().chain(scenario.variants().into_iter().map(Some)).collect();
         for name in names {
             let Ok(Plan { resolved, .. }) = scenario.plan(name, &[], None) else { continue };
-            assert_eq!(errors(&validator, &resolved), [], "{} {name:?}\n{resolved}", path.display());
+            assert_eq!(
+                errors(&validator, &resolved),
+                [],
+                "{} {name:?}\n{resolved}",
+                path.display()
+            );
         }
     }
 }
@@ -74,7 +84,11 @@ const HEAD: &str = "duration = \"1ms\"\n";
 /// What people write: (scenario, place of the error, key).
 const SLIPS: &[(&str, &str, &str)] = &[
     ("durration = \"1ms\"", "", "durration"),
-    ("[switch]\nmarking = { kind = \"ecn\", treshold-packets = 65 }", "/switch/marking", "treshold-packets"),
+    (
+        "[switch]\nmarking = { kind = \"ecn\", treshold-packets = 65 }",
+        "/switch/marking",
+        "treshold-packets",
+    ),
     ("[switch]\nmarking = { kind = \"wred\" }", "/switch/marking/kind", ""),
     ("[switch.buffer]\nkind = \"per-port\"\nalpha = 1.0", "/switch/buffer", "alpha"),
     ("[switch]\nbufer = { kind = \"shared\" }", "/switch", "bufer"),
@@ -83,22 +97,46 @@ const SLIPS: &[(&str, &str, &str)] = &[
     ("[topology]\nhost-link = { rate = \"10GBps\" }", "/topology/host-link/rate", ""),
     ("mice = \"10Kb\"", "/mice", ""),
     ("warm-up = \"1US\"", "/warm-up", ""),
-    ("[topology]\nhost-link = { rate = \"10Gbps\", latency = \"1us\" }", "/topology/host-link", "latency"),
+    (
+        "[topology]\nhost-link = { rate = \"10Gbps\", latency = \"1us\" }",
+        "/topology/host-link",
+        "latency",
+    ),
     ("[topology]\nkind = \"fat-tree\"\nleaves = 4", "/topology", "leaves"),
     ("[transport]\nkind = \"cubic\"\ndctcp-g = 0.1", "/transport", "dctcp-g"),
     ("[transport]\nmin-rto = 10", "/transport/min-rto", ""),
     ("[transport]\nimportance = { kind = \"tlt\", x = 1 }", "/transport/importance", "x"),
     ("[[traffic]]\nkind = \"incast\"\ndegre = 4", "/traffic/0", "degre"),
     ("[[traffic]]\nname = \"a\"\nload = 0.5", "/traffic/0", "kind"),
-    ("[[traffic]]\nkind = \"poisson\"\nsizes = { file = \"x\", shape = 1 }", "/traffic/0/sizes", "shape"),
+    (
+        "[[traffic]]\nkind = \"poisson\"\nsizes = { file = \"x\", shape = 1 }",
+        "/traffic/0/sizes",
+        "shape",
+    ),
     ("[[traffic]]\nkind = \"flows\"\nrows = [[\"0us\", 0, 1]]", "/traffic/0/rows/0", ""),
     ("[[failure]]\nlink = [\"leaf0\", \"spine0\"]", "/failure/0", "at"),
     ("[host.nic]\nbuffer = \"unlimitted\"", "/host/nic/buffer", ""),
     ("[host.nic]\nbuffer = { kind = \"per-port\", sise = \"1MB\" }", "/host/nic/buffer", "sise"),
-    ("[switch]\nmarking = { threshold-packets = { roof = 65 } }", "/switch/marking/threshold-packets", "roof"),
-    ("[switch]\nmarking = { threshold-packets = \"many\" }", "/switch/marking/threshold-packets", ""),
-    ("[[variant]]\nname = \"a\"\nset = { \"switch.path.knid\" = \"spray\" }", "/variant/0/set", "switch.path.knid"),
-    ("[[variant]]\nname = \"a\"\nset = { \"switch.path.kind\" = \"spry\" }", "/variant/0/set/switch.path.kind", ""),
+    (
+        "[switch]\nmarking = { threshold-packets = { roof = 65 } }",
+        "/switch/marking/threshold-packets",
+        "roof",
+    ),
+    (
+        "[switch]\nmarking = { threshold-packets = \"many\" }",
+        "/switch/marking/threshold-packets",
+        "",
+    ),
+    (
+        "[[variant]]\nname = \"a\"\nset = { \"switch.path.knid\" = \"spray\" }",
+        "/variant/0/set",
+        "switch.path.knid",
+    ),
+    (
+        "[[variant]]\nname = \"a\"\nset = { \"switch.path.kind\" = \"spry\" }",
+        "/variant/0/set/switch.path.kind",
+        "",
+    ),
     ("[[limit]]\nhosts = 0\nrate = \"1Gbps\"\nscope = [\"a\"]", "/limit/0", "scope"),
 ];
 
@@ -116,7 +154,8 @@ fn a_slip_is_one_error_at_its_place() {
 fn several_slips_are_as_many_errors() {
     let text = "duration = \"1ms\"\nsede = 2\n[switch]\nmarking = { kind = \"ecn\", treshold = 65 }\n\
                 [transport]\nkind = \"tcp\"\n[[traffic]]\nkind = \"incast\"\ndegree = \"four\"\n";
-    let mut found: Vec<String> = errors(&validator(), text).into_iter().map(|(place, _)| place).collect();
+    let mut found: Vec<String> =
+        errors(&validator(), text).into_iter().map(|(place, _)| place).collect();
     found.sort();
     assert_eq!(found, ["", "/switch/marking", "/traffic/0/degree", "/transport/kind"]);
 }

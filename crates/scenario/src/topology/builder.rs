@@ -1,4 +1,5 @@
-//! What all topologies are built with: switches, then links, then routes; and the limits that all share.
+//! What all topologies are built with: switches, then links, then routes; and the limits that all
+//! share.
 
 use super::{End, Fault, LinkSite, SwitchSite, Topology};
 use millpond_core::switch::route::{Attachment, Routes};
@@ -25,19 +26,27 @@ impl Checks {
     }
     /// A switch's ports must be numbered by 16 bits.
     pub fn ports(&mut self, ports: u64, key: &'static str) {
-        self.require(ports <= 65_535, key, || format!("makes a switch of {ports} ports; 65535 is the most"));
+        self.require(ports <= 65_535, key, || {
+            format!("makes a switch of {ports} ports; 65535 is the most")
+        });
     }
     /// Switches with hosts are numbered by 16 bits, of which one number is taken.
     pub fn leaves(&mut self, leaves: u64, key: &'static str) {
-        self.require(leaves <= 65_534, key, || format!("makes {leaves} switches with hosts; 65534 is the most"));
+        self.require(leaves <= 65_534, key, || {
+            format!("makes {leaves} switches with hosts; 65534 is the most")
+        });
     }
     /// The whole must fit a machine.
     pub fn links(&mut self, links: u64, key: &'static str) {
-        self.require(links <= LINKS_MAX, key, || format!("makes {links} links; {LINKS_MAX} is the most"));
+        self.require(links <= LINKS_MAX, key, || {
+            format!("makes {links} links; {LINKS_MAX} is the most")
+        });
     }
     /// Time of a packet on a link of this rate must be finite and small.
     pub fn rate(&mut self, rate: Rate, key: &'static str) {
-        self.require(rate.bps() >= 1_000, key, || format!("{rate} is too slow to send a packet; 1Kbps is the least"));
+        self.require(rate.bps() >= 1_000, key, || {
+            format!("{rate} is too slow to send a packet; 1Kbps is the least")
+        });
     }
     /// Virtual time must be able to hold many of it.
     pub fn delay(&mut self, delay: Time, key: &'static str) {
@@ -93,13 +102,17 @@ impl Builder {
         self.links.push(LinkSite { a, b, rate, delay });
     }
 
-    /// The network, with each switch's routes made by `routes` from the shared table of attachments.
+    /// The network, with each switch's routes made by `routes` from the shared table of
+    /// attachments.
     pub fn finish(self, routes: impl FnOnce(&Arc<Attachment>) -> Vec<Routes>) -> Topology {
         let hosts = self.attached.len() as u32;
         let attachment = Arc::new(Attachment { hosts: self.attached });
         let routes = routes(&attachment);
         debug_assert_eq!(routes.len(), self.switches.len());
-        debug_assert!(self.wiring.iter().flatten().all(|&l| l != u32::MAX), "every port has a link");
+        debug_assert!(
+            self.wiring.iter().flatten().all(|&l| l != u32::MAX),
+            "every port has a link"
+        );
         Topology {
             hosts,
             switches: self.switches,

@@ -1,5 +1,6 @@
-//! The fat tree of k-port switches (Al-Fares et al., SIGCOMM 2008 §3): k pods of k/2 edge and k/2 aggregation switches,
-//! and k²/4 cores. Aggregation switch j of each pod connects to cores j·k/2 up to (j+1)·k/2.
+//! The fat tree of k-port switches (Al-Fares et al., SIGCOMM 2008 §3): k pods of k/2 edge and k/2
+//! aggregation switches, and k²/4 cores. Aggregation switch j of each pod connects to cores j·k/2
+//! up to (j+1)·k/2.
 
 use super::builder::{Builder, Checks};
 use super::{FatTreeParams, Fault, Topology};
@@ -28,13 +29,23 @@ pub(super) fn build(p: &FatTreeParams) -> Result<Topology, Vec<Fault>> {
     for edge in 0..edges {
         for j in 0..half {
             let agg = edges + edge / half * half + j;
-            net.connect((edge, half + j), (agg, edge % half), p.fabric_link_rate, p.fabric_link_delay);
+            net.connect(
+                (edge, half + j),
+                (agg, edge % half),
+                p.fabric_link_rate,
+                p.fabric_link_delay,
+            );
         }
     }
     for agg in 0..aggs {
         for c in 0..half {
             let core = edges + aggs + agg % half * half + c;
-            net.connect((edges + agg, half + c), (core, agg / half), p.fabric_link_rate, p.fabric_link_delay);
+            net.connect(
+                (edges + agg, half + c),
+                (core, agg / half),
+                p.fabric_link_rate,
+                p.fabric_link_delay,
+            );
         }
     }
     Ok(Topology { is_regular: true, ..net.finish(|attachment| routes(k, attachment)) })
@@ -45,7 +56,9 @@ fn routes(k: u32, attachment: &Arc<Attachment>) -> Vec<Routes> {
     let half = k / 2;
     let (edges, cores) = (k * half, (half * half) as usize);
     let uplinks: Vec<u16> = (half..k).map(|port| port as u16).collect();
-    let down = |edges: u32, below: u32| (0..edges).map(|edge| vec![(edge / below) as u16]).collect::<Vec<_>>();
+    let down = |edges: u32, below: u32| {
+        (0..edges).map(|edge| vec![(edge / below) as u16]).collect::<Vec<_>>()
+    };
     let edge = Routes::regular(attachment.clone(), 0, &[], &uplinks);
     let agg = Routes::regular(attachment.clone(), 0, &down(half, 1), &uplinks);
     let core = Routes::regular(attachment.clone(), 0, &down(edges, half), &[]);
@@ -58,7 +71,9 @@ fn routes(k: u32, attachment: &Arc<Attachment>) -> Vec<Routes> {
 
 fn check(p: &FatTreeParams) -> Result<(), Vec<Fault>> {
     let mut checks = Checks::default();
-    checks.require(p.k >= 2 && p.k.is_multiple_of(2), "k", || format!("{} is not an even number from 2", p.k));
+    checks.require(p.k >= 2 && p.k.is_multiple_of(2), "k", || {
+        format!("{} is not an even number from 2", p.k)
+    });
     checks.require(p.k <= 256, "k", || format!("{} is beyond the largest fat tree, 256", p.k));
     checks.rate(p.host_link_rate, "host-link.rate");
     checks.rate(p.fabric_link_rate, "fabric-link.rate");
@@ -88,7 +103,8 @@ mod tests {
         assert_eq!(t.routes[8].towards(5), &[2, 3]);
         assert_eq!(t.routes[11].towards(5), &[0]);
         assert_eq!(t.routes[16].towards(5), &[1]);
-        // Aggregation 1 of pod 2 (switch 13) reaches cores 2 and 3 (switches 18, 19) at their port 2.
+        // Aggregation 1 of pod 2 (switch 13) reaches cores 2 and 3 (switches 18, 19) at their port
+        // 2.
         let up = &t.links[t.link_at(13, 3) as usize];
         assert_eq!(up.b, End::Switch { switch: 19, port: 2 });
         assert_eq!(t.switches[13].pod, Some(2));
@@ -126,7 +142,9 @@ mod tests {
 
     #[test]
     fn odd_k_is_refused() {
-        assert!(build(&FatTreeParams { k: 5, ..Default::default() }).unwrap_err()[0].1.contains("even"));
+        assert!(
+            build(&FatTreeParams { k: 5, ..Default::default() }).unwrap_err()[0].1.contains("even")
+        );
         assert!(build(&FatTreeParams { k: 0, ..Default::default() }).is_err());
         assert!(build(&FatTreeParams { k: u32::MAX - 1, ..Default::default() }).is_err());
     }

@@ -6,13 +6,15 @@
 //!   "links": [ { "a": "host0", "b": "left", "rate": "10Gbps", "delay": "1us" }, … ] }
 //! ```
 //!
-//! Hosts are host0 up to host(n−1), and each has one link, to a switch. Switches with hosts are of tier 0 and become the
-//! first; the others follow by their tier, which is (where it is not given) their distance from the nearest switch with
-//! hosts. Ports are numbered in the order of the links, those to hosts first. Routes are all shortest paths, in hops; each of
-//! several links between two switches is a path of its own. A link may have a `name` of its own, by which failures and
+//! Hosts are host0 up to host(n−1), and each has one link, to a switch. Switches with hosts are of
+//! tier 0 and become the first; the others follow by their tier, which is (where it is not given)
+//! their distance from the nearest switch with hosts. Ports are numbered in the order of the links,
+//! those to hosts first. Routes are all shortest paths, in hops; each of several links between two
+//! switches is a path of its own. A link may have a `name` of its own, by which failures and
 //! captures refer to it.
 //!
-//! Invariant: what is wrong is told with its place in the list ("links[3].b"), and no two hosts are without a path.
+//! Invariant: what is wrong is told with its place in the list ("links[3].b"), and no two hosts are
+//! without a path.
 
 use super::builder::{Builder, Checks};
 use super::{Fault, FileParams, Topology};
@@ -76,7 +78,9 @@ impl Field for Graph {
     fn from_value(value: &Value) -> Result<Self, ValueError> {
         match value {
             Value::Off => Ok(Graph(None)),
-            _ => Err(ValueError("expected a table { hosts = …, switches = […], links = […] }".into())),
+            _ => Err(ValueError(
+                "expected a table { hosts = …, switches = […], links = […] }".into(),
+            )),
         }
     }
 }
@@ -92,24 +96,37 @@ impl EdgeList {
     pub(crate) fn from_json(value: &serde_json::Value) -> Result<EdgeList, String> {
         let top = Object::new(value, String::new(), &["hosts", "switches", "links"])?;
         let hosts = top.get("hosts")?.as_u64().and_then(|n| u32::try_from(n).ok());
-        let mut list = EdgeList { hosts: hosts.ok_or("hosts: expected a whole number")?, ..EdgeList::default() };
+        let mut list = EdgeList {
+            hosts: hosts.ok_or("hosts: expected a whole number")?,
+            ..EdgeList::default()
+        };
         for (i, item) in top.list("switches")?.iter().enumerate() {
             let object = Object::new(item, format!("switches[{i}]"), &["name", "tier"])?;
             let tier = match item.get("tier") {
                 None => None,
                 Some(tier) => {
                     let number = tier.as_u64().filter(|t| *t < 256);
-                    Some(number.ok_or_else(|| format!("switches[{i}].tier: expected a number from 0 to 255"))? as u8)
+                    Some(number.ok_or_else(|| {
+                        format!("switches[{i}].tier: expected a number from 0 to 255")
+                    })? as u8)
                 }
             };
             list.switches.push(SwitchEntry { name: object.text("name")?, tier });
         }
         for (i, item) in top.list("links")?.iter().enumerate() {
-            let object = Object::new(item, format!("links[{i}]"), &["a", "b", "rate", "delay", "name"])?;
+            let object =
+                Object::new(item, format!("links[{i}]"), &["a", "b", "rate", "delay", "name"])?;
             let rate = object.text("rate")?.parse().map_err(|e| format!("links[{i}].rate: {e}"))?;
-            let delay = object.text("delay")?.parse().map_err(|e| format!("links[{i}].delay: {e}"))?;
+            let delay =
+                object.text("delay")?.parse().map_err(|e| format!("links[{i}].delay: {e}"))?;
             let name = item.get("name").map(|_| object.text("name")).transpose()?;
-            list.links.push(LinkEntry { a: object.text("a")?, b: object.text("b")?, rate, delay, name });
+            list.links.push(LinkEntry {
+                a: object.text("a")?,
+                b: object.text("b")?,
+                rate,
+                delay,
+                name,
+            });
         }
         Ok(list)
     }
@@ -122,13 +139,18 @@ struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    fn new(value: &'a serde_json::Value, place: String, keys: &[&str]) -> Result<Object<'a>, String> {
+    fn new(
+        value: &'a serde_json::Value,
+        place: String,
+        keys: &[&str],
+    ) -> Result<Object<'a>, String> {
         let object = Object { value, place };
         let map = value.as_object().ok_or_else(|| object.at("", "expected a table"))?;
         match map.keys().find(|key| !keys.contains(&key.as_str())) {
             None => Ok(object),
             Some(key) => {
-                let help = suggestion(key, keys).map(|help| format!(" ({help})")).unwrap_or_default();
+                let help =
+                    suggestion(key, keys).map(|help| format!(" ({help})")).unwrap_or_default();
                 Err(object.at(key, &format!("unknown key{help}")))
             }
         }
@@ -177,7 +199,9 @@ pub(super) fn build(p: &FileParams) -> Result<Topology, Vec<Fault>> {
     let leaves = graph.has_hosts.iter().filter(|has| **has).count();
     checks.leaves(leaves as u64, key);
     checks.links(list.links.len() as u64, key);
-    checks.require(leaves * list.switches.len() <= ROUTES_MAX, key, || "makes too many routes for any machine".into());
+    checks.require(leaves * list.switches.len() <= ROUTES_MAX, key, || {
+        "makes too many routes for any machine".into()
+    });
     for link in &list.links {
         checks.rate(link.rate, key);
         checks.delay(link.delay, key);
@@ -191,7 +215,9 @@ impl<'a> Graphed<'a> {
         let mut numbers = HashMap::new();
         for (i, switch) in list.switches.iter().enumerate() {
             let name = switch.name.as_str();
-            let bad = name.is_empty() || name.contains([':', ',', '/']) || name.chars().any(char::is_control);
+            let bad = name.is_empty()
+                || name.contains([':', ',', '/'])
+                || name.chars().any(char::is_control);
             if bad || host_number(name).is_some() {
                 return Err(format!("switches[{i}].name: {name:?} cannot name a switch"));
             }
@@ -209,14 +235,18 @@ impl<'a> Graphed<'a> {
         for (i, link) in list.links.iter().enumerate() {
             let find = |key: &str, name: &str| match (host_number(name), numbers.get(name)) {
                 (Some(host), _) if host < list.hosts => Ok(Place::Host(host)),
-                (Some(_), _) => Err(format!("links[{i}].{key}: there is no {name}; there are {} hosts", list.hosts)),
+                (Some(_), _) => Err(format!(
+                    "links[{i}].{key}: there is no {name}; there are {} hosts",
+                    list.hosts
+                )),
                 (None, Some(switch)) => Ok(Place::Switch(*switch)),
                 (None, None) => Err(format!("links[{i}].{key}: there is no node {name:?}")),
             };
             let ends = (find("a", &link.a)?, find("b", &link.b)?);
             graph.connect(i, ends)?;
         }
-        let lonely = (0..list.hosts).find(|h| graph.host_links.get(*h as usize).is_none_or(|l| *l == usize::MAX));
+        let lonely = (0..list.hosts)
+            .find(|h| graph.host_links.get(*h as usize).is_none_or(|l| *l == usize::MAX));
         match lonely {
             Some(host) => Err(format!("host{host} has no link")),
             None => Ok(graph),
@@ -225,8 +255,12 @@ impl<'a> Graphed<'a> {
 
     fn connect(&mut self, link: usize, ends: (Place, Place)) -> Result<(), String> {
         match ends {
-            (Place::Host(host), Place::Switch(switch)) | (Place::Switch(switch), Place::Host(host)) => {
-                let slot = self.host_links.get_mut(host as usize).ok_or("there are fewer links than hosts")?;
+            (Place::Host(host), Place::Switch(switch))
+            | (Place::Switch(switch), Place::Host(host)) => {
+                let slot = self
+                    .host_links
+                    .get_mut(host as usize)
+                    .ok_or("there are fewer links than hosts")?;
                 if *slot != usize::MAX {
                     return Err(format!(
                         "links[{link}]: host{host} has a second link, the first is links[{slot}]; hosts with several \
@@ -242,7 +276,9 @@ impl<'a> Graphed<'a> {
                     "links[{link}]: two hosts need a switch between them; hosts do not forward packets"
                 ));
             }
-            (a, b) if a == b => return Err(format!("links[{link}]: a link from a switch to itself")),
+            (a, b) if a == b => {
+                return Err(format!("links[{link}]: a link from a switch to itself"));
+            }
             ends => self.ends.push(ends),
         }
         Ok(())
@@ -266,7 +302,9 @@ impl<'a> Graphed<'a> {
         let tier = |(i, switch): (usize, &SwitchEntry)| match (self.has_hosts[i], switch.tier) {
             (true, None | Some(0)) => Ok(0),
             (true, Some(_)) => Err(format!("switches[{i}].tier: a switch with hosts is of tier 0")),
-            (false, Some(0)) => Err(format!("switches[{i}].tier: a switch without hosts is of tier 1 or above")),
+            (false, Some(0)) => {
+                Err(format!("switches[{i}].tier: a switch without hosts is of tier 1 or above"))
+            }
             (false, Some(tier)) => Ok(tier),
             (false, None) => Ok(far[i].clamp(1, 255) as u8),
         };
@@ -292,7 +330,9 @@ impl<'a> Graphed<'a> {
         by_list.sort_by_key(|l| !matches!(self.ends[*l].0, Place::Host(_)));
         for link in by_list {
             match self.ends[link] {
-                (Place::Host(host), Place::Switch(switch)) => hosts.push((host, switch, port(switch), link)),
+                (Place::Host(host), Place::Switch(switch)) => {
+                    hosts.push((host, switch, port(switch), link))
+                }
                 (Place::Switch(a), Place::Switch(b)) => {
                     let (a, b) = if tiers[b] < tiers[a] { (b, a) } else { (a, b) };
                     links.push(((a, port(a)), (b, port(b)), link));
@@ -302,7 +342,10 @@ impl<'a> Graphed<'a> {
         }
         hosts.sort_unstable();
         if let Some(s) = used.iter().position(|ports| *ports > 65_535) {
-            return Err(format!("{} has {} ports; 65535 is the most", self.list.switches[s].name, used[s]));
+            return Err(format!(
+                "{} has {} ports; 65535 is the most",
+                self.list.switches[s].name, used[s]
+            ));
         }
         let mut net = Builder::default();
         for &s in &order {
@@ -323,12 +366,15 @@ impl<'a> Graphed<'a> {
             towards[b].push((a, pb as u16));
         }
         let leaves = self.has_hosts.iter().filter(|has| **has).count();
-        let far: Vec<Vec<u16>> = order[..leaves].iter().map(|leaf| distances(&neighbours, [*leaf])).collect();
+        let far: Vec<Vec<u16>> =
+            order[..leaves].iter().map(|leaf| distances(&neighbours, [*leaf])).collect();
         if let Some((leaf, other)) = self.cut(&order[..leaves], &far) {
             return Err(format!("no path leads from {leaf} to {other}"));
         }
         self.check_lengths(&order[..leaves], &far)?;
-        Ok(net.finish(|attachment| order.iter().map(|s| routes(*s, &rank, &towards[*s], &far, attachment)).collect()))
+        Ok(net.finish(|attachment| {
+            order.iter().map(|s| routes(*s, &rank, &towards[*s], &far, attachment)).collect()
+        }))
     }
 
     /// A packet that meets as many switches as its TTL says ends at the last of them.
@@ -357,8 +403,12 @@ impl<'a> Graphed<'a> {
 /// Links' own names are apart from each other and from those of nodes.
 fn check_names(list: &EdgeList, switches: &HashMap<&str, usize>) -> Result<(), String> {
     let mut first: HashMap<&str, usize> = HashMap::new();
-    for (i, name) in list.links.iter().enumerate().filter_map(|(i, link)| Some((i, link.name.as_deref()?))) {
-        let bad = name.is_empty() || name.contains([':', ',', '/', '#', '>']) || name.chars().any(char::is_control);
+    for (i, name) in
+        list.links.iter().enumerate().filter_map(|(i, link)| Some((i, link.name.as_deref()?)))
+    {
+        let bad = name.is_empty()
+            || name.contains([':', ',', '/', '#', '>'])
+            || name.chars().any(char::is_control);
         if bad || host_number(name).is_some() || switches.contains_key(name) {
             return Err(format!("links[{i}].name: {name:?} cannot name a link"));
         }
@@ -374,7 +424,10 @@ fn host_number(name: &str) -> Option<u32> {
 }
 
 /// Hops from the nearest of `from`, by switch.
-fn distances(neighbours: &[Vec<(usize, usize)>], from: impl IntoIterator<Item = usize>) -> Vec<u16> {
+fn distances(
+    neighbours: &[Vec<(usize, usize)>],
+    from: impl IntoIterator<Item = usize>,
+) -> Vec<u16> {
     let mut far = vec![FAR; neighbours.len()];
     let mut queue: VecDeque<usize> = from.into_iter().collect();
     queue.iter().for_each(|s| far[*s] = 0);
@@ -441,7 +494,10 @@ mod tests {
         assert_eq!(t.routes[2].towards(0), &[0]);
         assert_eq!(t.routes[2].towards(2), &[1]);
         assert_eq!(t.links[0].rate, Rate::from_gbps(25));
-        assert_eq!((t.links[0].a, t.links[0].b), (End::Host(0), End::Switch { switch: 0, port: 1 }));
+        assert_eq!(
+            (t.links[0].a, t.links[0].b),
+            (End::Host(0), End::Switch { switch: 0, port: 1 })
+        );
         assert_eq!(t.links[t.link_at(1, 2) as usize].delay, Time::from_us(3));
         assert!(t.is_multipath());
     }
@@ -464,24 +520,40 @@ mod tests {
         wrong("\"a\": \"up\"", "\"a\": \"left\"", "links[0]: a link from a switch to itself");
         wrong("\"delay\": \"3us\"", "\"dalay\": \"3us\"", "unknown key");
         wrong("}, {", "} {", "line 2");
-        let apart = DIAMOND.replace("\"a\": \"right\", \"b\": \"up\"", "\"a\": \"left\", \"b\": \"up\"");
-        let apart = apart.replace("\"a\": \"down\", \"b\": \"right\"", "\"a\": \"down\", \"b\": \"left\"");
+        let apart =
+            DIAMOND.replace("\"a\": \"right\", \"b\": \"up\"", "\"a\": \"left\", \"b\": \"up\"");
+        let apart =
+            apart.replace("\"a\": \"down\", \"b\": \"right\"", "\"a\": \"down\", \"b\": \"left\"");
         assert!(of(&apart).unwrap_err().contains("no path leads from left to right"));
     }
 
     /// The list of a built-in topology gives its routes.
     #[test]
     fn a_fat_tree_as_a_list_has_the_same_routes() {
-        let built = super::super::fat_tree::build(&super::super::FatTreeParams { k: 4, ..Default::default() }).unwrap();
+        let built = super::super::fat_tree::build(&super::super::FatTreeParams {
+            k: 4,
+            ..Default::default()
+        })
+        .unwrap();
         let name = |end: End| match end {
             End::Host(h) => format!("host{h}"),
             End::Switch { switch, .. } => built.switches[switch as usize].name.clone(),
         };
         let list = EdgeList {
             hosts: built.hosts,
-            switches: built.switches.iter().map(|s| SwitchEntry { name: s.name.clone(), tier: None }).collect(),
+            switches: built
+                .switches
+                .iter()
+                .map(|s| SwitchEntry { name: s.name.clone(), tier: None })
+                .collect(),
             links: (built.links.iter())
-                .map(|l| LinkEntry { a: name(l.a), b: name(l.b), rate: l.rate, delay: l.delay, name: None })
+                .map(|l| LinkEntry {
+                    a: name(l.a),
+                    b: name(l.b),
+                    rate: l.rate,
+                    delay: l.delay,
+                    name: None,
+                })
                 .collect(),
         };
         let t = build(&FileParams { path: None, graph: Graph(Some(Arc::new(list))) }).unwrap();

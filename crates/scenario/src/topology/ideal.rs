@@ -127,7 +127,10 @@ impl Train {
                 1 => Time::ZERO,
                 n => sum.saturating_add(slowest.saturating_mul(n - 2)),
             };
-            done = done.max(free).saturating_add(rate.transmission_time(self.last)).saturating_add(delay);
+            done = done
+                .max(free)
+                .saturating_add(rate.transmission_time(self.last))
+                .saturating_add(delay);
             sum = sum.saturating_add(delay);
         }
         done
@@ -135,8 +138,11 @@ impl Train {
 
     /// When all have arrived, at best, over several ways between the first and the last link.
     fn through(&self, first: Hop, ways: &Ways, last: Hop) -> Time {
-        let between =
-            if self.sure.is_some() { self.cut_anyhow(first, ways, last) } else { self.in_turn(first, ways, last) };
+        let between = if self.sure.is_some() {
+            self.cut_anyhow(first, ways, last)
+        } else {
+            self.in_turn(first, ways, last)
+        };
         let Some(cut) = &ways.cut else { return between };
         let head = first.0.transmission_time(self.first()).saturating_add(first.1);
         let tail = last.0.transmission_time(self.least).saturating_add(last.1);
@@ -147,18 +153,24 @@ impl Train {
     /// over the last link: what is served last has waited for all that came with it or later.
     fn in_turn(&self, first: Hop, ways: &Ways, last: Hop) -> Time {
         let way = |size| first.1.saturating_add(ways.latency(size));
-        let (sent, served) = (|size| first.0.transmission_time(size), |size| last.0.transmission_time(size));
+        let (sent, served) =
+            (|size| first.0.transmission_time(size), |size| last.0.transmission_time(size));
         let fulls = self.packets - 1;
         let comes = |n: u64| sent(self.full).saturating_mul(n).saturating_add(way(self.full));
         let waits = |n: u64| served(self.full).saturating_mul(n);
-        let small =
-            sent(self.full).saturating_mul(fulls).saturating_add(sent(self.last)).saturating_add(way(self.last));
+        let small = sent(self.full)
+            .saturating_mul(fulls)
+            .saturating_add(sent(self.last))
+            .saturating_add(way(self.last));
         // Of the full ones, so many come no later than the last.
         let before = small.saturating_sub(way(self.full)).as_ps() / sent(self.full).as_ps().max(1);
         let before = before.min(fulls);
-        let mut done = small.saturating_add(served(self.last)).saturating_add(waits(fulls - before));
+        let mut done =
+            small.saturating_add(served(self.last)).saturating_add(waits(fulls - before));
         for n in [1, before].into_iter().filter(|n| (1..=before).contains(n)) {
-            done = done.max(comes(n).saturating_add(waits(fulls - n + 1)).saturating_add(served(self.last)));
+            done = done.max(
+                comes(n).saturating_add(waits(fulls - n + 1)).saturating_add(served(self.last)),
+            );
         }
         for n in [before + 1, fulls].into_iter().filter(|n| (before + 1..=fulls).contains(n)) {
             done = done.max(comes(n).saturating_add(waits(fulls - n + 1)));
@@ -170,8 +182,9 @@ impl Train {
     /// packet, or with a small one that has overtaken it, and what leaves the first link last has
     /// its way to go.
     fn cut_anyhow(&self, first: Hop, ways: &Ways, last: Hop) -> Time {
-        let out =
-            |size: u64, packets: u64| first.0.transmission_time(size).saturating_mul(packets).saturating_add(first.1);
+        let out = |size: u64, packets: u64| {
+            first.0.transmission_time(size).saturating_mul(packets).saturating_add(first.1)
+        };
         let (full, least) = (ways.latency(self.full), ways.latency(self.least));
         let overtakes = out(self.full, self.sure.unwrap_or(1)).saturating_add(least);
         let begins = out(self.full, 1).saturating_add(full).min(overtakes);
@@ -189,7 +202,8 @@ fn payload_max(plan: &Plan) -> u64 {
 /// What a new connection may send before anything is acknowledged.
 fn first_window(plan: &Plan) -> u64 {
     let p = &plan.transport;
-    let buffer = [p.send_buffer, p.receive_buffer].into_iter().flatten().map(|bytes| bytes.get()).min();
+    let buffer =
+        [p.send_buffer, p.receive_buffer].into_iter().flatten().map(|bytes| bytes.get()).min();
     let initial = u64::from(p.initial_window).saturating_mul(payload_max(plan));
     initial.min(buffer.unwrap_or(u64::MAX)).max(payload_max(plan))
 }
@@ -219,7 +233,12 @@ impl IdealTimes {
     }
 
     /// The same on a connection that has been open before, so that its windows may have any size.
-    pub fn call(&self, plan: &Plan, (client, server): (u32, u32), (request, response): (u64, u64)) -> Time {
+    pub fn call(
+        &self,
+        plan: &Plan,
+        (client, server): (u32, u32),
+        (request, response): (u64, u64),
+    ) -> Time {
         let window = payload_max(plan);
         let there = self.one_way(plan, (client, server), request, window);
         there.saturating_add(self.one_way(plan, (server, client), response, window))
@@ -239,13 +258,16 @@ impl IdealTimes {
         }
         let header = wire_bytes(0, plan.host.frame_overhead);
         let one = Train { packets: 1, full: header, last: header, sure: None, least: header };
-        self.time(plan, (src, dst), &one).saturating_add(plan.host.stack_delay.saturating_mul(2)).saturating_mul(2)
+        self.time(plan, (src, dst), &one)
+            .saturating_add(plan.host.stack_delay.saturating_mul(2))
+            .saturating_mul(2)
     }
 
     /// From the one host's NIC to the other's.
     fn time(&self, plan: &Plan, (src, dst): (u32, u32), train: &Train) -> Time {
         let topology = &plan.topology;
-        let hop = |host: u32| (topology.links[host as usize].rate, topology.links[host as usize].delay);
+        let hop =
+            |host: u32| (topology.links[host as usize].rate, topology.links[host as usize].delay);
         let (first, last) = (hop(src), hop(dst));
         let (from, to) = (topology.leaf_of(src), topology.leaf_of(dst));
         if from == to {
@@ -253,7 +275,8 @@ impl IdealTimes {
         }
         let ways = self.ways(plan, topology.alike(from, to));
         if ways.is_only {
-            let hops: Vec<Hop> = [first].into_iter().chain(ways.large.iter().copied()).chain([last]).collect();
+            let hops: Vec<Hop> =
+                [first].into_iter().chain(ways.large.iter().copied()).chain([last]).collect();
             return train.over(&hops);
         }
         train.through(first, &ways, last)
@@ -291,17 +314,22 @@ mod tests {
     use crate::Scenario;
 
     fn plan(extra: &str) -> Plan {
-        let text = format!("duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n{extra}");
+        let text = format!(
+            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n{extra}"
+        );
         Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap()
     }
 
-    /// Ten packets of 1500 B over 10G, 40G, 40G, 10G with 1, 5, 5, 1 µs: by hand, 1200, 300, 300 and
-    /// 1200 ns for the first packet, 12 µs of delays, nine more behind the 1200 ns links; a handshake is
-    /// twice (32, 8, 8 and 32 ns and 12 µs).
+    /// Ten packets of 1500 B over 10G, 40G, 40G, 10G with 1, 5, 5, 1 µs: by hand, 1200, 300, 300
+    /// and 1200 ns for the first packet, 12 µs of delays, nine more behind the 1200 ns links; a
+    /// handshake is twice (32, 8, 8 and 32 ns and 12 µs).
     #[test]
     fn a_whole_number_of_packets_by_hand() {
         let p = plan("[transport]\nhandshake = false");
-        assert_eq!(IdealTimes::default().flow(&p, 0, 2, 14_600), Time::from_ns(3_000 + 12_000 + 9 * 1_200));
+        assert_eq!(
+            IdealTimes::default().flow(&p, 0, 2, 14_600),
+            Time::from_ns(3_000 + 12_000 + 9 * 1_200)
+        );
         let p = plan("[transport]\nhandshake = true");
         let round_trip = 2 * (80 + 12_000);
         assert_eq!(
@@ -310,7 +338,9 @@ mod tests {
         );
         assert_eq!(
             IdealTimes::default().exchange(&p, (0, 2), (1, 14_600), Time::from_us(20)),
-            Time::from_ps(round_trip * 1000 + 12_000_000 + 41 * (800 + 200) * 2 + 25_800_000 + 20_000_000)
+            Time::from_ps(
+                round_trip * 1000 + 12_000_000 + 41 * (800 + 200) * 2 + 25_800_000 + 20_000_000
+            )
         );
     }
 
@@ -320,13 +350,17 @@ mod tests {
     #[test]
     fn a_short_last_packet_waits_behind_the_one_before() {
         let mut p = plan("[host]\nstack-delay = \"1us\"\n[transport]\nhandshake = false");
-        let only = LeafSpineParams { leaves: 2, spines: 1, hosts_per_leaf: 2, ..Default::default() };
+        let only =
+            LeafSpineParams { leaves: 2, spines: 1, hosts_per_leaf: 2, ..Default::default() };
         p.topology = Arc::new(Topology::build(&TopologyParams::LeafSpine(only)).unwrap());
         let first_leaves_last_link = 3_000_000 + 11_000_000;
         let expected = first_leaves_last_link + 32_800 + 1_000_000 + 2_000_000;
         assert_eq!(IdealTimes::default().flow(&p, 0, 2, 1_461), Time::from_ps(expected));
         // One packet alone, on one leaf.
-        assert_eq!(IdealTimes::default().flow(&p, 0, 1, 60), Time::from_ps(2 * 100 * 800 + 2_000_000 + 2_000_000));
+        assert_eq!(
+            IdealTimes::default().flow(&p, 0, 1, 60),
+            Time::from_ps(2 * 100 * 800 + 2_000_000 + 2_000_000)
+        );
     }
 
     /// The closed form against the recursion over every packet.
@@ -352,7 +386,10 @@ mod tests {
             assert_eq!(train.over(&links), end, "{n} packets");
             // Cut anyhow they are no slower, and no faster than the slowest link alone.
             let anyhow = Train { sure: Some(1), ..train }.over(&links);
-            assert!(n == 1 || anyhow <= end && anyhow > rates[4].transmission_time(train.bytes()), "{anyhow} {end}");
+            assert!(
+                n == 1 || anyhow <= end && anyhow > rates[4].transmission_time(train.bytes()),
+                "{anyhow} {end}"
+            );
         }
     }
 
@@ -385,21 +422,30 @@ mod tests {
                 );
                 let p = Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap();
                 let times = IdealTimes::default();
-                let ways = times.ways(&p, p.topology.alike(p.topology.leaf_of(0), p.topology.leaf_of(dst)));
+                let ways = times
+                    .ways(&p, p.topology.alike(p.topology.leaf_of(0), p.topology.leaf_of(dst)));
                 assert!(!ways.is_only && ways.cut.is_none());
                 let host = (p.topology.links[0].rate, p.topology.links[0].delay);
-                let hops: Vec<Hop> = [host].into_iter().chain(ways.large.clone()).chain([host]).collect();
-                for bytes in [1, 700, 1_460, 1_461, 2_920, 4_380, 4_381, 7_301, 14_600, 100_001, 10_000_000] {
+                let hops: Vec<Hop> =
+                    [host].into_iter().chain(ways.large.clone()).chain([host]).collect();
+                for bytes in
+                    [1, 700, 1_460, 1_461, 2_920, 4_380, 4_381, 7_301, 14_600, 100_001, 10_000_000]
+                {
                     let train = Train { sure: None, ..Train::new(&p, bytes, u64::MAX) };
                     let (one, several) = (train.over(&hops), times.flow(&p, 0, dst, bytes));
                     assert!(several <= one, "{kind} {network} {bytes}");
                     let is_small = train.last < train.full && train.packets <= few;
-                    assert!(is_small || several == one, "{kind} {network} {bytes}: {several} for {one}");
+                    assert!(
+                        is_small || several == one,
+                        "{kind} {network} {bytes}: {several} for {one}"
+                    );
                 }
             }
         }
         // Two packets of which the small one is first: only the large one counts.
-        let p = plan("fabric-link = { rate = \"10Gbps\", delay = \"5us\" }\n[transport]\nhandshake = false");
+        let p = plan(
+            "fabric-link = { rate = \"10Gbps\", delay = \"5us\" }\n[transport]\nhandshake = false",
+        );
         assert_eq!(IdealTimes::default().flow(&p, 0, 2, 1_461), Time::from_ns(4 * 1_200 + 12_000));
     }
 

@@ -9,7 +9,8 @@ use millpond_core::registry::About;
 use millpond_core::{Rate, Time, params, registry};
 
 /// Keys that begin with one of these and a dash stand in a table of that name.
-pub(crate) const GROUPS: &[&str] = &["host-link", "fabric-link", "bottleneck", "queues", "connections"];
+pub(crate) const GROUPS: &[&str] =
+    &["host-link", "fabric-link", "bottleneck", "queues", "connections"];
 
 const fn about(summary: &'static str, source: &'static str) -> About {
     About { summary, source, needs: &[], breaks: &[], restores: &[] }
@@ -18,9 +19,11 @@ const LEAF_SPINE: About = about(
     "two tiers: each leaf has one link to each spine",
     "Al-Fares et al., SIGCOMM 2008 §2.1; Presto, SIGCOMM 2015 §4",
 );
-const FAT_TREE: About = about("three tiers of equal k-port switches", "Al-Fares, Loukissas, Vahdat, SIGCOMM 2008 §3");
+const FAT_TREE: About =
+    about("three tiers of equal k-port switches", "Al-Fares, Loukissas, Vahdat, SIGCOMM 2008 §3");
 const SINGLE_SWITCH: About = about("all hosts on one switch", "");
-const FILE: About = about("any network, from a list of its links; routes are all shortest paths", "");
+const FILE: About =
+    about("any network, from a list of its links; routes are all shortest paths", "");
 const DUMBBELL: About = about("two switches with one link between them", "");
 
 params! {
@@ -45,7 +48,8 @@ params! {
 params! {
     /// Three tiers.
     pub struct FatTreeParams {
-        /// Ports of every switch, an even number: k³/4 hosts, k²/2 edge, k²/2 aggregation and k²/4 core switches.
+        /// Ports of every switch, an even number: k³/4 hosts, k²/2 edge, k²/2 aggregation and k²/4
+        /// core switches.
         pub k: u32 = 8,
         /// Rate of each host's link, each way.
         pub host_link_rate: Rate = Rate::from_gbps(10),
@@ -87,10 +91,10 @@ params! {
 params! {
     /// Any network.
     pub struct FileParams {
-        /// JSON file of hosts, switches and links, relative to the scenario file:
-        /// { "hosts": 2, "switches": [{ "name": "s0", "tier": 0 }], "links": [{ "a": "host0", "b": "s0",
-        /// "rate": "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …; tiers may be left out. A link may
-        /// have a "name" of its own, by which [[failure]] and [capture] refer to it.
+        /// JSON file of hosts, switches and links, relative to the scenario file: { "hosts": 2,
+        /// "switches": [{ "name": "s0", "tier": 0 }], "links": [{ "a": "host0", "b": "s0", "rate":
+        /// "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …; tiers may be left out. A
+        /// link may have a "name" of its own, by which [[failure]] and [capture] refer to it.
         pub path: Option<String> = None,
         /// The same as a table in the scenario itself, instead of a file.
         pub graph: Graph = Graph::default(),

@@ -21,7 +21,8 @@ impl Topology {
     pub fn detours(&self, down: &BTreeSet<u32>) -> Detours {
         let mut detours = Detours::new();
         let fabric = down.iter().filter(|link| !self.is_host_link(**link as usize));
-        let ends = fabric.flat_map(|link| [self.links[*link as usize].a, self.links[*link as usize].b]);
+        let ends =
+            fabric.flat_map(|link| [self.links[*link as usize].a, self.links[*link as usize].b]);
         let mut lost: BTreeMap<u32, Vec<u16>> = BTreeMap::new();
         for end in ends {
             let End::Switch { switch, port } = end else { continue };
@@ -35,14 +36,22 @@ impl Topology {
 
     /// What changes of the routes to one leaf. As long as each switch keeps a port that leads
     /// nearer, no distance changes, and so nothing does but at the ends of the links.
-    fn detours_to(&self, leaf: u32, down: &BTreeSet<u32>, lost: &BTreeMap<u32, Vec<u16>>, detours: &mut Detours) {
+    fn detours_to(
+        &self,
+        leaf: u32,
+        down: &BTreeSet<u32>,
+        lost: &BTreeMap<u32, Vec<u16>>,
+        detours: &mut Detours,
+    ) {
         let own = |switch: u32| self.routes[switch as usize].towards_leaf(leaf as u16);
         let kept = |(switch, lost): (&u32, &Vec<u16>)| {
-            let kept: Vec<u16> = own(*switch).iter().filter(|port| !lost.contains(port)).copied().collect();
+            let kept: Vec<u16> =
+                own(*switch).iter().filter(|port| !lost.contains(port)).copied().collect();
             (*switch, kept)
         };
         let at_ends = lost.iter().filter(|(switch, _)| **switch != leaf).map(kept);
-        let at_ends: Vec<_> = at_ends.filter(|(switch, kept)| kept.len() < own(*switch).len()).collect();
+        let at_ends: Vec<_> =
+            at_ends.filter(|(switch, kept)| kept.len() < own(*switch).len()).collect();
         let changes = if at_ends.iter().all(|(_, kept)| !kept.is_empty()) {
             at_ends
         } else {
@@ -60,7 +69,9 @@ impl Topology {
     fn across(&self, link: u32, from: u32, down: &BTreeSet<u32>) -> Option<u32> {
         let site = &self.links[link as usize];
         match (site.a, site.b) {
-            (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) if !down.contains(&link) => {
+            (End::Switch { switch: a, .. }, End::Switch { switch: b, .. })
+                if !down.contains(&link) =>
+            {
                 Some(if a == from { b } else { a })
             }
             _ => None,
@@ -88,8 +99,11 @@ impl Topology {
     /// The ports of a switch that lead one hop nearer.
     fn nearer(&self, switch: u32, down: &BTreeSet<u32>, hops: &[u32]) -> Vec<u16> {
         let here = hops[switch as usize];
-        let is_nearer = |link: u32| self.across(link, switch, down).is_some_and(|next| hops[next as usize] < here);
-        let ports = self.wiring[switch as usize].iter().enumerate().filter(|(_, link)| is_nearer(**link));
+        let is_nearer = |link: u32| {
+            self.across(link, switch, down).is_some_and(|next| hops[next as usize] < here)
+        };
+        let ports =
+            self.wiring[switch as usize].iter().enumerate().filter(|(_, link)| is_nearer(**link));
         ports.map(|(port, _)| port as u16).collect()
     }
 }
@@ -105,7 +119,8 @@ mod tests {
         Topology::build(&TopologyParams::LeafSpine(p)).unwrap()
     }
     fn fat_tree(k: u32) -> Topology {
-        Topology::build(&TopologyParams::FatTree(FatTreeParams { k, ..Default::default() })).unwrap()
+        Topology::build(&TopologyParams::FatTree(FatTreeParams { k, ..Default::default() }))
+            .unwrap()
     }
     fn link(t: &Topology, a: &str, b: &str) -> u32 {
         let is = |end: End, name: &str| matches!(end, End::Switch { switch, .. } if t.switches[switch as usize].name == name);
@@ -127,7 +142,8 @@ mod tests {
         ];
         assert_eq!(detours, Detours::from(expected));
         // Without its other uplink nobody reaches it, nor it anybody.
-        let both = t.detours(&BTreeSet::from([link(&t, "leaf0", "spine0"), link(&t, "leaf0", "spine1")]));
+        let both =
+            t.detours(&BTreeSet::from([link(&t, "leaf0", "spine0"), link(&t, "leaf0", "spine1")]));
         assert_eq!(both[&0], [(1, vec![]), (2, vec![])]);
         assert!([1, 2, 3, 4].iter().all(|switch| both[switch] == [(0, vec![])]));
         // A host's link is no part of any route.
@@ -167,9 +183,15 @@ mod tests {
     #[test]
     fn routes_of_regular_networks_are_all_shortest_paths() {
         let trees = [2, 4, 6, 8, 12].map(fat_tree);
-        let spines = [(1, 1), (1, 3), (2, 1), (7, 3), (3, 8)].map(|(leaves, spines)| leaf_spine(leaves, spines));
+        let spines = [(1, 1), (1, 3), (2, 1), (7, 3), (3, 8)]
+            .map(|(leaves, spines)| leaf_spine(leaves, spines));
         for t in trees.iter().chain(&spines) {
-            assert_eq!(by_definition(t, &BTreeSet::new()), Detours::new(), "{} switches", t.switches.len());
+            assert_eq!(
+                by_definition(t, &BTreeSet::new()),
+                Detours::new(),
+                "{} switches",
+                t.switches.len()
+            );
         }
     }
 
@@ -202,7 +224,8 @@ mod tests {
     #[test]
     fn sixty_five_thousand_hosts_are_rerouted() {
         let t = fat_tree(64);
-        let detours = t.detours(&BTreeSet::from([link(&t, "edge0", "agg0"), link(&t, "agg1", "core32")]));
+        let detours =
+            t.detours(&BTreeSet::from([link(&t, "edge0", "agg0"), link(&t, "agg1", "core32")]));
         assert!(detours.len() > 2_000);
     }
 }

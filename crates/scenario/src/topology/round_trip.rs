@@ -53,7 +53,10 @@ impl Topology {
                     }
                 }
             }
-            most = far[..leaves as usize].iter().filter(|far| **far < u32::MAX).fold(most, |most, far| most.max(*far));
+            most = far[..leaves as usize]
+                .iter()
+                .filter(|far| **far < u32::MAX)
+                .fold(most, |most, far| most.max(*far));
         }
         most
     }
@@ -75,8 +78,15 @@ mod tests {
     #[test]
     fn switches_between_hosts() {
         let most = |topology: &str| {
-            let text = format!("duration = \"1ms\"\n[topology]\n{topology}\n[[traffic]]\nkind = \"permutation\"\n");
-            Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().topology.most_switches()
+            let text = format!(
+                "duration = \"1ms\"\n[topology]\n{topology}\n[[traffic]]\nkind = \"permutation\"\n"
+            );
+            Scenario::parse("test", &text)
+                .unwrap()
+                .plan(None, &[], None)
+                .unwrap()
+                .topology
+                .most_switches()
         };
         let kinds = ["single-switch", "dumbbell", "leaf-spine", "fat-tree"];
         assert_eq!(kinds.map(|kind| most(&format!("kind = \"{kind}\""))), [1, 2, 3, 5]);

@@ -6,7 +6,8 @@ use millpond_core::switch::route::Routes;
 
 pub(super) fn build(p: &SingleSwitchParams) -> Result<Topology, Vec<Fault>> {
     let mut checks = Checks::default();
-    checks.require(p.hosts >= 2, "hosts", || format!("{} is too few to talk to each other", p.hosts));
+    checks
+        .require(p.hosts >= 2, "hosts", || format!("{} is too few to talk to each other", p.hosts));
     checks.ports(p.hosts as u64, "hosts");
     checks.rate(p.host_link_rate, "host-link.rate");
     checks.delay(p.host_link_delay, "host-link.delay");

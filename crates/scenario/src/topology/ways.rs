@@ -41,8 +41,9 @@ pub(super) struct Cut(Vec<(Time, u128)>);
 
 /// How long a packet takes over links one after the other.
 pub(super) fn crossing(hops: &[Hop], size: u64) -> Time {
-    hops.iter()
-        .fold(Time::ZERO, |sum, (rate, delay)| sum.saturating_add(rate.transmission_time(size)).saturating_add(*delay))
+    hops.iter().fold(Time::ZERO, |sum, (rate, delay)| {
+        sum.saturating_add(rate.transmission_time(size)).saturating_add(*delay)
+    })
 }
 
 impl Ways {
@@ -52,7 +53,10 @@ impl Ways {
         let way = |size| topology.fastest(from, to, size);
         let (large, small) = (way(sizes.0), way(sizes.1));
         let hops = |way: &[u32]| -> Vec<Hop> {
-            way.iter().map(|link| &topology.links[*link as usize]).map(|site| (site.rate, site.delay)).collect()
+            way.iter()
+                .map(|link| &topology.links[*link as usize])
+                .map(|site| (site.rate, site.delay))
+                .collect()
         };
         let is_only = large.iter().all(|link| !topology.reaches(from, to, *link));
         Ways {
@@ -116,8 +120,14 @@ impl Topology {
 
     /// How long a packet takes at least from `from` to each switch, and over which link it comes
     /// there.
-    pub(super) fn soonest(&self, from: u32, until: Option<u32>, size: u64) -> (Vec<Time>, Vec<u32>) {
-        let (mut soonest, mut by) = (vec![Time::MAX; self.switches.len()], vec![u32::MAX; self.switches.len()]);
+    pub(super) fn soonest(
+        &self,
+        from: u32,
+        until: Option<u32>,
+        size: u64,
+    ) -> (Vec<Time>, Vec<u32>) {
+        let (mut soonest, mut by) =
+            (vec![Time::MAX; self.switches.len()], vec![u32::MAX; self.switches.len()]);
         soonest[from as usize] = Time::ZERO;
         let mut queue = BinaryHeap::from([Reverse((Time::ZERO, from))]);
         while let Some(Reverse((time, at))) = queue.pop() {
@@ -129,7 +139,9 @@ impl Topology {
             }
             for (link, next) in self.neighbours(at) {
                 let site = &self.links[link as usize];
-                let arrives = time.saturating_add(site.rate.transmission_time(size)).saturating_add(site.delay);
+                let arrives = time
+                    .saturating_add(site.rate.transmission_time(size))
+                    .saturating_add(site.delay);
                 if arrives < soonest[next as usize] {
                     soonest[next as usize] = arrives;
                     by[next as usize] = link;
@@ -179,7 +191,10 @@ impl Topology {
     /// A minimum cut between two leaves, if it is narrower than the widest of the hosts' links:
     /// otherwise it holds nobody up.
     fn narrowest(&self, from: u32, to: u32, size: u64) -> Option<Cut> {
-        let enough = self.links[..self.hosts as usize].iter().map(|link| i128::from(link.rate.bps())).max()?;
+        let enough = self.links[..self.hosts as usize]
+            .iter()
+            .map(|link| i128::from(link.rate.bps()))
+            .max()?;
         // By link: what flows from its end a to its end b.
         let mut flows: BTreeMap<u32, i128> = BTreeMap::new();
         let mut total = 0;
@@ -208,12 +223,17 @@ impl Topology {
 
     /// 1 if the switch is the link's end a.
     fn direction(&self, link: u32, from: u32) -> i128 {
-        if matches!(self.links[link as usize].a, End::Switch { switch, .. } if switch == from) { 1 } else { -1 }
+        if matches!(self.links[link as usize].a, End::Switch { switch, .. } if switch == from) {
+            1
+        } else {
+            -1
+        }
     }
 
     /// What more can flow over a link.
     fn room(&self, link: u32, sign: i128, flows: &BTreeMap<u32, i128>) -> i128 {
-        i128::from(self.links[link as usize].rate.bps()) - sign * flows.get(&link).copied().unwrap_or(0)
+        i128::from(self.links[link as usize].rate.bps())
+            - sign * flows.get(&link).copied().unwrap_or(0)
     }
 
     /// By switch: the link and the switch by which more can flow there; of `from` itself that is no
@@ -224,7 +244,9 @@ impl Topology {
         let mut queue = VecDeque::from([from]);
         while let Some(at) = queue.pop_front() {
             for (link, next) in self.neighbours(at) {
-                if by[next as usize].is_none() && self.room(link, self.direction(link, at), flows) > 0 {
+                if by[next as usize].is_none()
+                    && self.room(link, self.direction(link, at), flows) > 0
+                {
                     by[next as usize] = Some((link, at));
                     queue.push_back(next);
                 }
@@ -239,9 +261,12 @@ impl Topology {
         let (back, _) = self.soonest(to, None, size);
         let mut rates: BTreeMap<Time, u128> = BTreeMap::new();
         for at in (0..self.switches.len() as u32).filter(|at| by[*at as usize].is_some()) {
-            for (link, next) in self.neighbours(at).filter(|(_, next)| by[*next as usize].is_none()) {
+            for (link, next) in self.neighbours(at).filter(|(_, next)| by[*next as usize].is_none())
+            {
                 let site = &self.links[link as usize];
-                let beside = there[at as usize].saturating_add(site.delay).saturating_add(back[next as usize]);
+                let beside = there[at as usize]
+                    .saturating_add(site.delay)
+                    .saturating_add(back[next as usize]);
                 *rates.entry(beside).or_insert(0) += u128::from(site.rate.bps());
             }
         }
@@ -262,9 +287,10 @@ mod tests {
     /// Two leaves with a host of 40 Gb/s each, and these links: (rate in Gb/s, delay in µs) from
     /// leaf0 to a spine and on to leaf1.
     fn spines(rates: &[(Drawn, Drawn)]) -> Topology {
-        let mut links = "{ \"a\": \"host0\", \"b\": \"leaf0\", \"rate\": \"40Gbps\", \"delay\": \"1us\" },
+        let mut links =
+            "{ \"a\": \"host0\", \"b\": \"leaf0\", \"rate\": \"40Gbps\", \"delay\": \"1us\" },
             { \"a\": \"host1\", \"b\": \"leaf1\", \"rate\": \"40Gbps\", \"delay\": \"1us\" }"
-            .to_string();
+                .to_string();
         let mut names = "{ \"name\": \"leaf0\" }, { \"name\": \"leaf1\" }".to_string();
         for (i, (up, down)) in rates.iter().enumerate() {
             names += &format!(", {{ \"name\": \"spine{i}\" }}");
@@ -274,7 +300,9 @@ mod tests {
                 );
             }
         }
-        let list = EdgeList::parse(&format!("{{ \"hosts\": 2, \"switches\": [{names}], \"links\": [{links}] }}"));
+        let list = EdgeList::parse(&format!(
+            "{{ \"hosts\": 2, \"switches\": [{names}], \"links\": [{links}] }}"
+        ));
         let p = FileParams { path: None, graph: Graph(Some(Arc::new(list.unwrap()))) };
         Topology::build(&TopologyParams::File(p)).unwrap()
     }
@@ -294,7 +322,8 @@ mod tests {
     #[test]
     fn a_slow_start_has_no_part_in_what_is_over_before() {
         // 10 Gb/s after 2 µs and 20 Gb/s after 12 µs.
-        let cut = Cut(vec![(Time::from_us(2), 10_000_000_000), (Time::from_us(12), 20_000_000_000)]);
+        let cut =
+            Cut(vec![(Time::from_us(2), 10_000_000_000), (Time::from_us(12), 20_000_000_000)]);
         assert_eq!(cut.passed(1_250), Time::from_us(3));
         assert_eq!(cut.passed(12_500), Time::from_us(12));
         // 10 µs more: 12,500 + 37,500 bytes.
@@ -321,7 +350,9 @@ mod tests {
         let spine = LeafSpineParams { spines: 1, ..Default::default() };
         let t = Topology::build(&TopologyParams::LeafSpine(spine)).unwrap();
         assert!(Ways::new(&t, 0, 5, (1500, 40)).is_only);
-        let t = Topology::build(&TopologyParams::FatTree(FatTreeParams { k: 4, ..Default::default() })).unwrap();
+        let t =
+            Topology::build(&TopologyParams::FatTree(FatTreeParams { k: 4, ..Default::default() }))
+                .unwrap();
         let ways = Ways::new(&t, 0, 7, (1500, 40));
         assert_eq!((ways.is_only, ways.large.len(), ways.cut), (false, 4, None));
     }

@@ -99,7 +99,11 @@ impl Iterator for Arrivals {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {
-        let first = self.heads.iter_mut().filter(|h| h.next.is_some()).min_by_key(|h| h.next.map(|(at, _)| at))?;
+        let first = self
+            .heads
+            .iter_mut()
+            .filter(|h| h.next.is_some())
+            .min_by_key(|h| h.next.map(|(at, _)| at))?;
         let (at, emitted) = first.next?;
         first.next = first.generator.next();
         match emitted {
@@ -111,7 +115,8 @@ impl Iterator for Arrivals {
             }
             Emitted::Numbered(arrival) => Some(Event::Flow(arrival)),
             Emitted::Flow { src, dst, bytes, response, class, of_query } => {
-                // A plan whose flows would not fit 32 bits is refused; this is the last resort of an endless one.
+                // A plan whose flows would not fit 32 bits is refused; this is the last resort of
+                // an endless one.
                 let flow = u32::try_from(self.next_flow).ok().filter(|&f| f < u32::MAX - 1)?;
                 self.next_flow += if response == 0 { 1 } else { 2 };
                 let query = of_query.then_some(first.query);

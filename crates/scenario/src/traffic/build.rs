@@ -1,4 +1,5 @@
-//! From traffic tables to a traffic plan: draws what is drawn in advance, reserves ids, and checks what can be checked.
+//! From traffic tables to a traffic plan: draws what is drawn in advance, reserves ids, and checks
+//! what can be checked.
 
 mod after;
 
@@ -7,7 +8,8 @@ use super::dependencies::{self, Roots};
 use super::flows::FlowTable;
 use super::incast::{Incast, IncastShape, Spacing};
 use super::params::{
-    IncastParams, LoadBase, Pairs, PoissonParams, ProbePairs, ProbeParams, Receiver, RpcParams, TrafficParams,
+    IncastParams, LoadBase, Pairs, PoissonParams, ProbePairs, ProbeParams, Receiver, RpcParams,
+    TrafficParams,
 };
 use super::pattern::{self, Listed, OneEach};
 use super::poisson::{Poisson, other_host};
@@ -65,15 +67,22 @@ struct Builder<'a> {
     next_id: u64,
     /// Open-loop flow ids, if they can be counted in advance.
     open_ids: Option<u64>,
-    /// Those that are to be expected of sources that are drawn until their stop, which cannot be counted in advance.
+    /// Those that are to be expected of sources that are drawn until their stop, which cannot be
+    /// counted in advance.
     drawn_ids: f64,
     is_finite: bool,
 }
 
 /// Builds the traffic; what is wrong goes to the report.
-pub(crate) fn build(settings: &Settings, topology: &Topology, horizon: Time, report: &mut Report) -> TrafficPlan {
+pub(crate) fn build(
+    settings: &Settings,
+    topology: &Topology,
+    horizon: Time,
+    report: &mut Report,
+) -> TrafficPlan {
     let classes: Vec<String> = settings.traffic.iter().map(name_of).collect();
-    let numbers = classes.iter().enumerate().rev().map(|(number, name)| (name.clone(), number)).collect();
+    let numbers =
+        classes.iter().enumerate().rev().map(|(number, name)| (name.clone(), number)).collect();
     let (transports, other_transports) = transports(settings, report);
     let mut b = Builder {
         settings,
@@ -142,7 +151,10 @@ fn transports(settings: &Settings, report: &mut Report) -> (Vec<u8>, Vec<Transpo
     };
     let numbers: Vec<usize> = settings.traffic.iter().map(|t| number(&t.transport)).collect();
     if others.len() > 255 {
-        report.add(settings.place("traffic"), Problem::Impossible("more than 255 different transports".into()));
+        report.add(
+            settings.place("traffic"),
+            Problem::Impossible("more than 255 different transports".into()),
+        );
     }
     (numbers.into_iter().map(|n| n as u8).collect(), others)
 }
@@ -160,7 +172,9 @@ impl Builder<'_> {
         let stop = t.common.stop.map_or(self.horizon, |s| s.min(self.horizon));
         let stop = if waits { Time::END } else { stop };
         if start >= stop {
-            let message = format!("starts at {start}, which is not before its stop or the end of the run at {stop}");
+            let message = format!(
+                "starts at {start}, which is not before its stop or the end of the run at {stop}"
+            );
             self.wrong(&name, "start", message);
         }
         let hosts = self.topology.hosts;
@@ -171,13 +185,19 @@ impl Builder<'_> {
             TrafficParams::Incast(p) => return self.incast(class, &name, random, p, start, stop),
             TrafficParams::Rpc(p) => return self.rpc(&name, random, p, start, stop),
             TrafficParams::Probe(p) => return self.probe(&name, random, p, start, stop),
-            TrafficParams::Flows(p) => return self.flows(class, &name, p.rows.0.clone(), start, stop),
+            TrafficParams::Flows(p) => {
+                return self.flows(class, &name, p.rows.0.clone(), start, stop);
+            }
             TrafficParams::Shuffle(p) => {
                 self.size(&name, "size", p.size);
                 return self.shuffle(&name, random, p.size.get(), p.concurrency, start, stop);
             }
-            TrafficParams::Permutation(p) => (pattern::permutation(&mut random, hosts), p.size, p.stagger),
-            TrafficParams::Bijection(p) => (pattern::bijection(&mut random, attachment), p.size, p.stagger),
+            TrafficParams::Permutation(p) => {
+                (pattern::permutation(&mut random, hosts), p.size, p.stagger)
+            }
+            TrafficParams::Bijection(p) => {
+                (pattern::bijection(&mut random, attachment), p.size, p.stagger)
+            }
             TrafficParams::Random(p) => {
                 if !self.can_cross(&name, p.pairs) {
                     return SourceKind::Open;
@@ -192,13 +212,16 @@ impl Builder<'_> {
                         format!("{} makes every one of {hosts} hosts send to itself", p.offset),
                     );
                 }
-                let to = (0..hosts as u64).map(|h| ((h + p.offset as u64) % hosts as u64) as u32).collect();
+                let to = (0..hosts as u64)
+                    .map(|h| ((h + p.offset as u64) % hosts as u64) as u32)
+                    .collect();
                 (to, p.size, p.stagger)
             }
         };
         self.size(&name, "size", size);
         let span = stop.saturating_sub(start).as_ps();
-        let in_time = if stagger == Time::ZERO { hosts as u64 } else { span.div_ceil(stagger.as_ps()) };
+        let in_time =
+            if stagger == Time::ZERO { hosts as u64 } else { span.div_ceil(stagger.as_ps()) };
         self.open(Some(in_time.min(hosts as u64)));
         let to: Arc<[u32]> = to.into();
         let one_each = OneEach { to, bytes: size.get(), start, stagger, stop, class, next: 0 };
@@ -213,7 +236,14 @@ impl Builder<'_> {
 
     fn size(&mut self, name: &str, key: &str, size: Bytes) {
         if size.get() == 0 || size.get() > super::flows::BYTES_MAX {
-            self.wrong(name, key, format!("{size} is no size of a flow; 1B to {} are", Bytes(super::flows::BYTES_MAX)));
+            self.wrong(
+                name,
+                key,
+                format!(
+                    "{size} is no size of a flow; 1B to {} are",
+                    Bytes(super::flows::BYTES_MAX)
+                ),
+            );
         }
     }
 
@@ -227,10 +257,13 @@ impl Builder<'_> {
         if let Some(request) = request {
             self.size(name, "request", request);
         } else if thinking != Thinking::default() {
-            let text = format!("traffic {name:?} has a think time and no request: nobody is asked, and nobody thinks");
+            let text = format!(
+                "traffic {name:?} has a think time and no request: nobody is asked, and nobody thinks"
+            );
             self.report.warnings.push(text);
         }
-        for (key, time) in [("think-time", thinking.mean), ("think-deviation", thinking.deviation)] {
+        for (key, time) in [("think-time", thinking.mean), ("think-deviation", thinking.deviation)]
+        {
             if time > Time::from_s(1_000) {
                 self.wrong(name, key, format!("{time} is more than 1000s"));
             }
@@ -256,13 +289,20 @@ impl Builder<'_> {
         stop: Time,
     ) -> SourceKind {
         let crosses = self.can_cross(name, p.pairs);
-        self.asks(class, name, p.request, Thinking { mean: p.think_time, deviation: p.think_deviation });
+        self.asks(
+            class,
+            name,
+            p.request,
+            Thinking { mean: p.think_time, deviation: p.think_deviation },
+        );
         let sizes = match &p.sizes {
             SizeSpec::Fixed(bytes) => {
                 self.size(name, "sizes", *bytes);
                 Sizes::Fixed(bytes.get())
             }
-            SizeSpec::Points(cdf) | SizeSpec::File { points: Some(cdf), .. } => Sizes::Cdf(cdf.clone()),
+            SizeSpec::Points(cdf) | SizeSpec::File { points: Some(cdf), .. } => {
+                Sizes::Cdf(cdf.clone())
+            }
             SizeSpec::Builtin(builtin) => match crate::cdf::Cdf::builtin(builtin) {
                 Some(cdf) => Sizes::Cdf(Arc::new(cdf)),
                 None => return SourceKind::Open,
@@ -275,7 +315,11 @@ impl Builder<'_> {
             _ => ("the leaves' uplinks", self.topology.fabric_capacity()),
         };
         if capacity == 0 {
-            self.wrong(name, "load-base", "\"fabric\" needs leaves with uplinks; use \"host-links\"".into());
+            self.wrong(
+                name,
+                "load-base",
+                "\"fabric\" needs leaves with uplinks; use \"host-links\"".into(),
+            );
         }
         if !(p.load > 0.0 && p.load <= 1_000.0) {
             self.wrong(
@@ -286,7 +330,8 @@ impl Builder<'_> {
             return SourceKind::Open;
         }
         if p.load > 1.0 {
-            let text = format!("traffic {name:?} offers a load of {}: more than {base} can carry", p.load);
+            let text =
+                format!("traffic {name:?} offers a load of {}: more than {base} can carry", p.load);
             self.report.warnings.push(text);
         }
         let rate = p.load * capacity as f64 / (8.0 * sizes.mean().max(1.0));
@@ -295,18 +340,35 @@ impl Builder<'_> {
         if p.count.is_none() && stop == Time::END {
             self.is_finite = false;
         } else if p.count.is_none() && expected * ids as f64 > 4e9 {
-            self.wrong(name, "load", format!("makes about {expected:.1e} flows, more than 32 bits can number"));
+            self.wrong(
+                name,
+                "load",
+                format!("makes about {expected:.1e} flows, more than 32 bits can number"),
+            );
         }
         self.open(p.count.filter(|_| stop == Time::END).map(|count| count.saturating_mul(ids)));
         if stop < Time::END {
             // Less than one may still be one.
-            self.drawn_ids += expected.max(1.0).min(p.count.unwrap_or(u64::MAX) as f64) * ids as f64;
+            self.drawn_ids +=
+                expected.max(1.0).min(p.count.unwrap_or(u64::MAX) as f64) * ids as f64;
         }
         if crosses && capacity > 0 {
-            let inter_leaf = (p.pairs == Pairs::InterLeaf).then(|| self.topology.attachment.clone());
+            let inter_leaf =
+                (p.pairs == Pairs::InterLeaf).then(|| self.topology.attachment.clone());
             let (gap, left, hosts) = (1.0 / rate, p.count.unwrap_or(u64::MAX), self.topology.hosts);
             let request = p.request.map_or(0, Bytes::get);
-            let g = Poisson { random, at: start, stop, gap, left, sizes, request, hosts, inter_leaf, class };
+            let g = Poisson {
+                random,
+                at: start,
+                stop,
+                gap,
+                left,
+                sizes,
+                request,
+                hosts,
+                inter_leaf,
+                class,
+            };
             self.generators.push(Generator::Poisson(g));
         }
         SourceKind::Open
@@ -323,9 +385,18 @@ impl Builder<'_> {
     ) -> SourceKind {
         let hosts = self.topology.hosts;
         self.size(name, "response", p.response);
-        self.asks(class, name, p.request, Thinking { mean: p.think_time, deviation: p.think_deviation });
+        self.asks(
+            class,
+            name,
+            p.request,
+            Thinking { mean: p.think_time, deviation: p.think_deviation },
+        );
         if p.degree == 0 || p.degree >= hosts {
-            self.wrong(name, "degree", format!("{} of {hosts} hosts; 1 to {} can answer", p.degree, hosts - 1));
+            self.wrong(
+                name,
+                "degree",
+                format!("{} of {hosts} hosts; 1 to {} can answer", p.degree, hosts - 1),
+            );
         }
         let flows = u64::from(p.degree) * u64::from(p.flows_per_server);
         let at_once = p.rate.is_none() && p.period.is_none();
@@ -350,7 +421,11 @@ impl Builder<'_> {
                 return SourceKind::Open;
             }
             (Some(rate), None) if !(rate > 0.0 && rate <= 1e9) => {
-                self.wrong(name, "rate", format!("{rate} is no rate; above 0 and up to 1e9 queries per second is"));
+                self.wrong(
+                    name,
+                    "rate",
+                    format!("{rate} is no rate; above 0 and up to 1e9 queries per second is"),
+                );
                 return SourceKind::Open;
             }
             (None, Some(Time::ZERO)) => {
@@ -405,7 +480,11 @@ impl Builder<'_> {
     ) -> SourceKind {
         let hosts = self.topology.hosts;
         if hosts > SHUFFLE_HOSTS_MAX {
-            self.wrong(name, "kind", format!("a shuffle among {hosts} hosts; {SHUFFLE_HOSTS_MAX} is the most"));
+            self.wrong(
+                name,
+                "kind",
+                format!("a shuffle among {hosts} hosts; {SHUFFLE_HOSTS_MAX} is the most"),
+            );
             return SourceKind::Open;
         }
         // A host has so many flows in all.
@@ -416,11 +495,20 @@ impl Builder<'_> {
         SourceKind::Shuffle { size, concurrency, start, stop, order, first_flow }
     }
 
-    fn rpc(&mut self, name: &str, mut random: Stream, p: &RpcParams, start: Time, stop: Time) -> SourceKind {
+    fn rpc(
+        &mut self,
+        name: &str,
+        mut random: Stream,
+        p: &RpcParams,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
         let hosts = self.topology.hosts;
         self.size(name, "request", p.request);
         self.size(name, "response", p.response);
-        for (key, n) in [("clients", p.clients), ("servers", p.servers), ("connections", p.connections)] {
+        for (key, n) in
+            [("clients", p.clients), ("servers", p.servers), ("connections", p.connections)]
+        {
             if n == 0 {
                 self.wrong(name, key, "must be at least 1".into());
             }
@@ -430,14 +518,19 @@ impl Builder<'_> {
         for text in &p.pairs {
             match super::params::pair(text) {
                 Some((a, b)) if a < hosts && b < hosts && a != b => {
-                    listed.extend(std::iter::repeat_n((a, b), p.connections.min(10_000_000) as usize));
+                    listed.extend(std::iter::repeat_n(
+                        (a, b),
+                        p.connections.min(10_000_000) as usize,
+                    ));
                 }
                 _ => {
                     let last = hosts - 1;
                     self.wrong(
                         name,
                         "pairs",
-                        format!("{text:?} is no pair of hosts such as \"0-1\"; they are 0 to {last}"),
+                        format!(
+                            "{text:?} is no pair of hosts such as \"0-1\"; they are 0 to {last}"
+                        ),
                     );
                 }
             }
@@ -448,10 +541,18 @@ impl Builder<'_> {
         let (clients, servers) = (p.clients as u64, p.servers as u64);
         let connections = clients * p.connections as u64;
         if clients + servers > hosts as u64 {
-            self.wrong(name, "clients", format!("{clients} clients and {servers} servers are more than {hosts} hosts"));
+            self.wrong(
+                name,
+                "clients",
+                format!("{clients} clients and {servers} servers are more than {hosts} hosts"),
+            );
         }
         if connections > 10_000_000 {
-            self.wrong(name, "connections", format!("makes {connections} connections; 10000000 is the most"));
+            self.wrong(
+                name,
+                "connections",
+                format!("makes {connections} connections; 10000000 is the most"),
+            );
         }
         if clients + servers > hosts as u64 || connections > 10_000_000 || servers == 0 {
             return SourceKind::Open;
@@ -459,20 +560,34 @@ impl Builder<'_> {
         let mut drawn: Vec<u32> = (0..hosts).collect();
         random.shuffle(&mut drawn);
         let (asking, answering) = drawn.split_at(p.clients as usize);
-        let pairs =
-            (0..connections).map(|i| (asking[(i / p.connections as u64) as usize], answering[(i % servers) as usize]));
+        let pairs = (0..connections).map(|i| {
+            (asking[(i / p.connections as u64) as usize], answering[(i % servers) as usize])
+        });
         let connections: Vec<(u32, u32)> = pairs.collect();
         self.persistent(p, start, stop, connections)
     }
 
-    fn persistent(&mut self, p: &RpcParams, start: Time, stop: Time, connections: Vec<(u32, u32)>) -> SourceKind {
+    fn persistent(
+        &mut self,
+        p: &RpcParams,
+        start: Time,
+        stop: Time,
+        connections: Vec<(u32, u32)>,
+    ) -> SourceKind {
         let first_flow = self.next_id as u32;
         self.next_id += 2 * connections.len() as u64;
         let (request, response) = (p.request.get(), p.response.get());
         SourceKind::Rpc { connections, request, response, start, stop, first_flow }
     }
 
-    fn probe(&mut self, name: &str, mut random: Stream, p: &ProbeParams, start: Time, stop: Time) -> SourceKind {
+    fn probe(
+        &mut self,
+        name: &str,
+        mut random: Stream,
+        p: &ProbeParams,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
         let hosts = self.topology.hosts;
         self.size(name, "size", p.size);
         if p.period == Time::ZERO {
@@ -485,7 +600,9 @@ impl Builder<'_> {
         let attachment = &self.topology.attachment;
         let drawn: Vec<(u32, u32)> = match &p.pairs {
             ProbePairs::Random => (0..).zip(pattern::random(&mut random, hosts, None)).collect(),
-            ProbePairs::InterLeaf => (0..).zip(pattern::random(&mut random, hosts, Some(attachment))).collect(),
+            ProbePairs::InterLeaf => {
+                (0..).zip(pattern::random(&mut random, hosts, Some(attachment))).collect()
+            }
             ProbePairs::Count(n) => {
                 let n = (*n).min(PROBE_PAIRS_MAX + 1);
                 let mut pair = |_| {
@@ -497,11 +614,19 @@ impl Builder<'_> {
             ProbePairs::Listed(list) => list.clone(),
         };
         if drawn.is_empty() || drawn.len() > PROBE_PAIRS_MAX as usize {
-            self.wrong(name, "pairs", format!("{} pairs; 1 to {PROBE_PAIRS_MAX} can probe", drawn.len()));
+            self.wrong(
+                name,
+                "pairs",
+                format!("{} pairs; 1 to {PROBE_PAIRS_MAX} can probe", drawn.len()),
+            );
             return SourceKind::Open;
         }
         for (a, b) in drawn.iter().filter(|(a, b)| a.max(b) >= &hosts || a == b) {
-            self.wrong(name, "pairs", format!("{a}-{b} is no pair of hosts; they are 0 to {}", hosts - 1));
+            self.wrong(
+                name,
+                "pairs",
+                format!("{a}-{b} is no pair of hosts; they are 0 to {}", hosts - 1),
+            );
         }
         let mut phase = || Time::from_ps(random.below(p.period.as_ps()));
         let pairs: Vec<ProbePair> =
@@ -511,7 +636,14 @@ impl Builder<'_> {
         SourceKind::Probe { pairs, size: p.size.get(), period: p.period, start, stop, first_flow }
     }
 
-    fn flows(&mut self, class: u16, name: &str, table: Option<Arc<FlowTable>>, start: Time, stop: Time) -> SourceKind {
+    fn flows(
+        &mut self,
+        class: u16,
+        name: &str,
+        table: Option<Arc<FlowTable>>,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
         // Without a table the file could not be read, which is already reported.
         let Some(table) = table else { return SourceKind::Open };
         let mut classes = Vec::with_capacity(table.classes.len());
@@ -524,7 +656,9 @@ impl Builder<'_> {
                 self.wrong(
                     name,
                     "file",
-                    format!("the class {c:?} is a traffic for which others wait; call it otherwise"),
+                    format!(
+                        "the class {c:?} is a traffic for which others wait; call it otherwise"
+                    ),
                 );
             }
             if number == self.classes.len() {
@@ -543,9 +677,9 @@ impl Builder<'_> {
         // Of what waits the run tells what never started.
         if before_stop < table.rows.len() && table.waits.is_none() {
             let late = table.rows.len() - before_stop;
-            self.report
-                .warnings
-                .push(format!("traffic {name:?}: {late} flows would start after its stop and are left out"));
+            self.report.warnings.push(format!(
+                "traffic {name:?}: {late} flows would start after its stop and are left out"
+            ));
         }
         let listed = Listed { table, start, stop, class, classes: classes.into(), next: 0 };
         self.generators.push(Generator::Listed(listed));

@@ -117,7 +117,16 @@ impl Dependencies {
     /// A flow that starts now.
     pub fn arrival(&self, node: NodeId, at: Time) -> Option<Arrival> {
         let Dependent { src, dst, bytes, class, .. } = *self.flow(node)?;
-        Some(Arrival { at, src, dst, bytes, response: 0, class, flow: self.first_flow + node, query: None })
+        Some(Arrival {
+            at,
+            src,
+            dst,
+            bytes,
+            response: 0,
+            class,
+            flow: self.first_flow + node,
+            query: None,
+        })
     }
 
     /// What a flow's list calls it.
@@ -178,12 +187,17 @@ struct Barrier {
 
 impl Builder {
     /// Adds a traffic's flows; those of a list may wait for each other. Returns their places.
-    pub fn add(&mut self, flows: Vec<Dependent>, table: Option<&Arc<FlowTable>>) -> std::ops::Range<u32> {
+    pub fn add(
+        &mut self,
+        flows: Vec<Dependent>,
+        table: Option<&Arc<FlowTable>>,
+    ) -> std::ops::Range<u32> {
         let first = self.flows.len() as u32;
         self.flows.extend(flows);
         if let Some(table) = table.filter(|table| table.waits.is_some()) {
             self.ids.insert(first, table.clone());
-            for (row, after) in table.waits.iter().flat_map(|waits| waits.after.iter().enumerate()) {
+            for (row, after) in table.waits.iter().flat_map(|waits| waits.after.iter().enumerate())
+            {
                 self.edges.extend(after.iter().map(|other| (first + other, first + row as u32)));
             }
         }
@@ -293,7 +307,11 @@ fn ways(topology: &Topology, leaf: u16) -> Vec<Time> {
             continue;
         }
         known[switch as usize] = at;
-        next.extend(links[switch as usize].iter().map(|(other, delay)| Reverse((at.saturating_add(*delay), *other))));
+        next.extend(
+            links[switch as usize]
+                .iter()
+                .map(|(other, delay)| Reverse((at.saturating_add(*delay), *other))),
+        );
     }
     known
 }

@@ -1,11 +1,11 @@
 //! Flows from a list: a CSV file, or rows in the scenario.
 //!
-//! The file has a header with the columns `start_us`, `src`, `dst`, `bytes` and, if need be, `class`, `id` and `after`, in
-//! any order. Times are decimal microseconds, kept exactly down to the picosecond. Rows may come in any order; equal times
-//! keep it.
+//! The file has a header with the columns `start_us`, `src`, `dst`, `bytes` and, if need be,
+//! `class`, `id` and `after`, in any order. Times are decimal microseconds, kept exactly down to
+//! the picosecond. Rows may come in any order; equal times keep it.
 //!
-//! A row with `after`, ids with spaces between them, starts when all of those flows are delivered; its `start_us` counts
-//! from then. No row may wait for itself by way of others.
+//! A row with `after`, ids with spaces between them, starts when all of those flows are delivered;
+//! its `start_us` counts from then. No row may wait for itself by way of others.
 
 use crate::error::nearest;
 use millpond_core::Time;
@@ -72,7 +72,9 @@ impl Field for FlowRows {
     fn from_value(value: &Value) -> Result<Self, ValueError> {
         match value {
             Value::Off => Ok(FlowRows(None)),
-            _ => Err(ValueError("expected an array of rows such as [[\"10us\", 0, 1, 1000]]".into())),
+            _ => {
+                Err(ValueError("expected an array of rows such as [[\"10us\", 0, 1, 1000]]".into()))
+            }
         }
     }
 }
@@ -92,7 +94,12 @@ pub struct FlowsError {
 pub(crate) fn parse_us(text: &str) -> Option<Time> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
-    if !whole.is_empty() && whole.len() <= 13 && fraction.len() <= 6 && digits(whole) && digits(fraction) {
+    if !whole.is_empty()
+        && whole.len() <= 13
+        && fraction.len() <= 6
+        && digits(whole)
+        && digits(fraction)
+    {
         let ps: u64 = format!("{whole}{fraction:0<6}").parse().ok()?;
         return Some(Time::from_ps(ps)).filter(|time| *time <= Time::LONGEST);
     }
@@ -125,10 +132,13 @@ impl FlowTable {
 
     /// Reads a CSV text for a network of this many hosts.
     pub fn parse(text: &str, hosts: u32) -> Result<FlowTable, FlowsError> {
-        let mut lines = text.lines().enumerate().map(|(i, l)| (i + 1, l.trim_start_matches('\u{feff}').trim()));
+        let mut lines =
+            text.lines().enumerate().map(|(i, l)| (i + 1, l.trim_start_matches('\u{feff}').trim()));
         let mut lines = lines.by_ref().filter(|(_, l)| !l.is_empty() && !l.starts_with('#'));
-        let (line, header) =
-            lines.next().ok_or(FlowsError { line: 1, message: "there is no header start_us,src,dst,bytes".into() })?;
+        let (line, header) = lines.next().ok_or(FlowsError {
+            line: 1,
+            message: "there is no header start_us,src,dst,bytes".into(),
+        })?;
         let columns = Columns::parse(header).map_err(|message| FlowsError { line, message })?;
         let mut rows = Vec::new();
         for (line, text) in lines {
@@ -165,7 +175,10 @@ fn waits(rows: &[ListRow]) -> Result<Option<Waits>, FlowsError> {
             let Some(number) = numbers.get(id.as_str()) else {
                 let near = nearest(id, rows.iter().filter_map(|row| row.id.as_deref()));
                 let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                return Err(FlowsError { line: row.line, message: format!("after: no row has the id {id:?}{help}") });
+                return Err(FlowsError {
+                    line: row.line,
+                    message: format!("after: no row has the id {id:?}{help}"),
+                });
             };
             if !after.contains(number) {
                 after.push(*number);
@@ -177,11 +190,18 @@ fn waits(rows: &[ListRow]) -> Result<Option<Waits>, FlowsError> {
     match cycle(&waits.after) {
         None => Ok(Some(waits)),
         Some(cycle) => {
-            let first = cycle.iter().copied().min_by_key(|at| rows[*at as usize].line).unwrap_or(cycle[0]);
+            let first =
+                cycle.iter().copied().min_by_key(|at| rows[*at as usize].line).unwrap_or(cycle[0]);
             let from = cycle.iter().position(|at| *at == first).unwrap_or(0);
-            let around = cycle[from..].iter().chain(&cycle[..=from]).map(|at| waits.ids[*at as usize].as_str());
+            let around = cycle[from..]
+                .iter()
+                .chain(&cycle[..=from])
+                .map(|at| waits.ids[*at as usize].as_str());
             let text = around.collect::<Vec<_>>().join(" after ");
-            Err(FlowsError { line: rows[first as usize].line, message: format!("waits for itself: {text}") })
+            Err(FlowsError {
+                line: rows[first as usize].line,
+                message: format!("waits for itself: {text}"),
+            })
         }
     }
 }
@@ -251,7 +271,9 @@ impl Columns {
         for (i, name) in names.iter().enumerate() {
             if !NAMES.contains(name) && !OPTIONAL.contains(name) {
                 let (required, optional) = (NAMES.join(", "), OPTIONAL.join(", "));
-                return Err(format!("unknown column {name:?}; the columns are {required}, and if need be {optional}"));
+                return Err(format!(
+                    "unknown column {name:?}; the columns are {required}, and if need be {optional}"
+                ));
             }
             if names[..i].contains(name) {
                 return Err(format!("two columns {name:?}"));
@@ -268,7 +290,10 @@ impl Columns {
     fn row(&self, text: &str, hosts: u32) -> Result<ListRow, String> {
         let fields: Vec<&str> = text.split(',').map(str::trim).collect();
         // Optional columns at the end need not be there.
-        let required = (0..self.count).rev().find(|at| !self.optional.contains(&Some(*at))).map_or(0, |last| last + 1);
+        let required = (0..self.count)
+            .rev()
+            .find(|at| !self.optional.contains(&Some(*at)))
+            .map_or(0, |last| last + 1);
         if !(required..=self.count).contains(&fields.len()) {
             return Err(format!("expected {} columns, found {}", self.count, fields.len()));
         }
@@ -276,19 +301,34 @@ impl Columns {
             let text = fields[self.of[i]];
             text.parse::<u64>().map_err(|_| format!("{name}: {text:?} is not a whole number"))
         };
-        let host = |i: usize, name: &str| number(i, name).map(|h| u32::try_from(h).unwrap_or(u32::MAX));
+        let host =
+            |i: usize, name: &str| number(i, name).map(|h| u32::try_from(h).unwrap_or(u32::MAX));
         let start = fields[self.of[0]];
-        let start = parse_us(start).ok_or_else(|| format!("start_us: {start:?} is not a time in microseconds"))?;
-        let row =
-            FlowRow { start, src: host(1, "src")?, dst: host(2, "dst")?, bytes: number(3, "bytes")?, class: None };
+        let start = parse_us(start)
+            .ok_or_else(|| format!("start_us: {start:?} is not a time in microseconds"))?;
+        let row = FlowRow {
+            start,
+            src: host(1, "src")?,
+            dst: host(2, "dst")?,
+            bytes: number(3, "bytes")?,
+            class: None,
+        };
         check_row(&row, hosts)?;
-        let [class, id, after] =
-            self.optional.map(|at| at.and_then(|at| fields.get(at)).copied().filter(|field| !field.is_empty()));
+        let [class, id, after] = self
+            .optional
+            .map(|at| at.and_then(|at| fields.get(at)).copied().filter(|field| !field.is_empty()));
         if let Some(id) = id {
             check_id(id)?;
         }
-        let after = after.map_or(Vec::new(), |ids| ids.split_whitespace().map(String::from).collect());
-        Ok(ListRow { row, class: class.map(String::from), id: id.map(String::from), after, line: 0 })
+        let after =
+            after.map_or(Vec::new(), |ids| ids.split_whitespace().map(String::from).collect());
+        Ok(ListRow {
+            row,
+            class: class.map(String::from),
+            id: id.map(String::from),
+            after,
+            line: 0,
+        })
     }
 }
 
@@ -307,7 +347,8 @@ mod tests {
 
     #[test]
     fn a_file_in_any_order() {
-        let text = "start_us,src,dst,bytes,class\n# comment\n2.5,0,1,100,web\n\n1,1,0,7\n2.5,2,0,9,\n";
+        let text =
+            "start_us,src,dst,bytes,class\n# comment\n2.5,0,1,100,web\n\n1,1,0,7\n2.5,2,0,9,\n";
         let t = FlowTable::parse(text, 3).unwrap();
         assert_eq!(t.classes, ["web"]);
         assert_eq!(
@@ -315,7 +356,8 @@ mod tests {
             [(1_000_000, 7, None), (2_500_000, 100, Some(0)), (2_500_000, 9, None)]
         );
         assert!(
-            FlowTable::parse("bytes,dst,src,start_us\n5,1,0,0.000001\n", 2).unwrap().rows[0].start == Time::from_ps(1)
+            FlowTable::parse("bytes,dst,src,start_us\n5,1,0,0.000001\n", 2).unwrap().rows[0].start
+                == Time::from_ps(1)
         );
     }
 
@@ -348,18 +390,31 @@ mod tests {
         // By start: the last, b, a.
         assert_eq!(waits.ids, ["", "b", "a"]);
         assert_eq!(waits.after, [vec![2, 1], vec![2], vec![]]);
-        assert_eq!((table.id(0), table.id(2), table.rows[1].start), (None, Some("a"), Time::from_ns(500)));
+        assert_eq!(
+            (table.id(0), table.id(2), table.rows[1].start),
+            (None, Some("a"), Time::from_ns(500))
+        );
         assert_eq!(FlowTable::parse("start_us,src,dst,bytes\n0,0,1,5\n", 3).unwrap().waits, None);
         let fails = |rows: &str| {
-            let e = FlowTable::parse(&format!("start_us,src,dst,bytes,id,after\n{rows}"), 3).unwrap_err();
+            let e = FlowTable::parse(&format!("start_us,src,dst,bytes,id,after\n{rows}"), 3)
+                .unwrap_err();
             (e.line, e.message)
         };
         let (line, text) = fails("9,0,1,5,a,c\n0,1,2,5,b,a\n0,1,2,5,c,b\n");
         assert_eq!((line, text.as_str()), (2, "waits for itself: a after c after b after a"));
         let (line, text) = fails("0,0,1,5,flow1\n0,1,2,5,,flow2\n");
-        assert!(line == 3 && text.contains("no row has the id \"flow2\"") && text.contains("flow1"), "{text}");
-        assert_eq!(fails("3,0,1,5,x\n\n0,1,2,5,x\n"), (4, "id \"x\" is that of line 2 as well".into()));
-        assert!(fails("0,0,1,5,a b\n").1.contains("spaces") && fails("0,0,1,5,a,a\n").1.contains("a after a"));
+        assert!(
+            line == 3 && text.contains("no row has the id \"flow2\"") && text.contains("flow1"),
+            "{text}"
+        );
+        assert_eq!(
+            fails("3,0,1,5,x\n\n0,1,2,5,x\n"),
+            (4, "id \"x\" is that of line 2 as well".into())
+        );
+        assert!(
+            fails("0,0,1,5,a b\n").1.contains("spaces")
+                && fails("0,0,1,5,a,a\n").1.contains("a after a")
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Incast: a query that many servers answer at once.
 //!
-//! Invariant: the servers of a query are distinct and never its receiver, every set of them is equally likely, and a
-//! query costs as much time as its degree whatever the number of hosts.
+//! Invariant: the servers of a query are distinct and never its receiver, every set of them is
+//! equally likely, and a query costs as much time as its degree whatever the number of hosts.
 
 use super::arrivals::Emitted;
 use super::params::Receiver;
@@ -33,7 +33,8 @@ pub(crate) struct Incast {
     degree: u32,
     /// Flows of a query.
     flows: u32,
-    /// A permutation of 0…H−2 of which each query shuffles the first `degree`: the hosts but the receiver.
+    /// A permutation of 0…H−2 of which each query shuffles the first `degree`: the hosts but the
+    /// receiver.
     others: Vec<u32>,
     at: Time,
     client: u32,
@@ -94,7 +95,10 @@ impl Incast {
             0 => (server, self.client, self.response, 0),
             request => (self.client, server, request, self.response),
         };
-        Some((self.at, Emitted::Flow { src, dst, bytes, response, class: self.class, of_query: true }))
+        Some((
+            self.at,
+            Emitted::Flow { src, dst, bytes, response, class: self.class, of_query: true },
+        ))
     }
 
     fn begin(&mut self) -> Option<(Time, Emitted)> {

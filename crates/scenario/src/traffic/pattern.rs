@@ -29,7 +29,17 @@ impl OneEach {
             return None;
         }
         self.next += 1;
-        Some((at, Emitted::Flow { src, dst, bytes: self.bytes, response: 0, class: self.class, of_query: false }))
+        Some((
+            at,
+            Emitted::Flow {
+                src,
+                dst,
+                bytes: self.bytes,
+                response: 0,
+                class: self.class,
+                of_query: false,
+            },
+        ))
     }
 }
 
@@ -55,7 +65,17 @@ impl Listed {
         }
         self.next += 1;
         let class = row.class.map_or(self.class, |c| self.classes[c as usize]);
-        Some((at, Emitted::Flow { src: row.src, dst: row.dst, bytes: row.bytes, response: 0, class, of_query: false }))
+        Some((
+            at,
+            Emitted::Flow {
+                src: row.src,
+                dst: row.dst,
+                bytes: row.bytes,
+                response: 0,
+                class,
+                of_query: false,
+            },
+        ))
     }
 }
 
@@ -70,11 +90,12 @@ pub(super) fn permutation(random: &mut Stream, hosts: u32) -> Vec<u32> {
     to
 }
 
-/// A random one-to-one map in which no host sends to its own leaf, as far as the leaves allow it: where one leaf has more
-/// than half of the hosts (or all), some flows must stay, and then only "not to itself" is kept.
+/// A random one-to-one map in which no host sends to its own leaf, as far as the leaves allow it:
+/// where one leaf has more than half of the hosts (or all), some flows must stay, and then only
+/// "not to itself" is kept.
 ///
-/// A random permutation is repaired by swaps: each host that would stay on its leaf exchanges destinations with a random
-/// host such that both leave.
+/// A random permutation is repaired by swaps: each host that would stay on its leaf exchanges
+/// destinations with a random host such that both leave.
 pub(super) fn bijection(random: &mut Stream, attachment: &Attachment) -> Vec<u32> {
     let hosts = attachment.hosts.len() as u32;
     let leaf = |h: u32| attachment.hosts[h as usize].0;
@@ -90,8 +111,9 @@ pub(super) fn bijection(random: &mut Stream, attachment: &Attachment) -> Vec<u32
         if leaf(h) != leaf(to[h as usize]) {
             continue;
         }
-        // A partner is good if it does not involve this leaf on either side. There is always one: at most the leaf's
-        // own hosts and as many senders to it are excluded, and h itself is in both sets.
+        // A partner is good if it does not involve this leaf on either side. There is always one:
+        // at most the leaf's own hosts and as many senders to it are excluded, and h itself is in
+        // both sets.
         let from = random.below(hosts as u64) as u32;
         let good = |&g: &u32| leaf(g) != leaf(h) && leaf(to[g as usize]) != leaf(h);
         if let Some(g) = (0..hosts).map(|i| (from + i) % hosts).find(good) {
@@ -123,7 +145,8 @@ mod tests {
     fn is_permutation(to: &[u32]) -> bool {
         let mut seen = to.to_vec();
         seen.sort_unstable();
-        seen.iter().enumerate().all(|(i, &h)| i as u32 == h) && to.iter().enumerate().all(|(i, &h)| i as u32 != h)
+        seen.iter().enumerate().all(|(i, &h)| i as u32 == h)
+            && to.iter().enumerate().all(|(i, &h)| i as u32 != h)
     }
 
     #[test]
@@ -142,7 +165,10 @@ mod tests {
                 let to = bijection(&mut Stream::new(seed, "t"), &attachment);
                 assert!(is_permutation(&to));
                 let leaf = |h: usize| attachment.hosts[h].0;
-                assert!(to.iter().enumerate().all(|(h, &d)| leaf(h) != leaf(d as usize)), "{leaves} × {per_leaf}");
+                assert!(
+                    to.iter().enumerate().all(|(h, &d)| leaf(h) != leaf(d as usize)),
+                    "{leaves} × {per_leaf}"
+                );
             }
         }
         let one_leaf = Attachment { hosts: (0..6).map(|p| (0, p)).collect() };

@@ -1,7 +1,8 @@
-//! Poisson arrivals: one process for all hosts, each flow between a pair drawn for it. (A superposition of a process a
-//! host with the same total rate is the same thing.)
+//! Poisson arrivals: one process for all hosts, each flow between a pair drawn for it. (A
+//! superposition of a process a host with the same total rate is the same thing.)
 //!
-//! Invariant: gaps are rounded to picoseconds one by one and added as integers, so no error accumulates.
+//! Invariant: gaps are rounded to picoseconds one by one and added as integers, so no error
+//! accumulates.
 
 use super::arrivals::Emitted;
 use crate::cdf::Sizes;
@@ -35,7 +36,12 @@ pub(super) fn gap(random: &mut Stream, mean: f64) -> Time {
 }
 
 /// A host other than `from`, on another leaf if `attachment` is given.
-pub(super) fn other_host(random: &mut Stream, hosts: u32, from: u32, attachment: Option<&Attachment>) -> u32 {
+pub(super) fn other_host(
+    random: &mut Stream,
+    hosts: u32,
+    from: u32,
+    attachment: Option<&Attachment>,
+) -> u32 {
     loop {
         let draw = random.below(hosts as u64 - 1) as u32;
         let host = draw + (draw >= from) as u32;
@@ -61,6 +67,9 @@ impl Poisson {
         let dst = other_host(&mut self.random, self.hosts, src, self.inter_leaf.as_deref());
         let bytes = self.sizes.sample(&mut self.random);
         let (bytes, response) = if self.request == 0 { (bytes, 0) } else { (self.request, bytes) };
-        Some((self.at, Emitted::Flow { src, dst, bytes, response, class: self.class, of_query: false }))
+        Some((
+            self.at,
+            Emitted::Flow { src, dst, bytes, response, class: self.class, of_query: false },
+        ))
     }
 }

@@ -13,8 +13,8 @@
 //! [`Sender::poll_send`] for segments until there is none: then the window is full, or the time of
 //! the next departure has not come. It calls `on_timer` once `deadline` has passed, which is the
 //! family's one time for everything: a retransmission, a departure, an acknowledgement held back.
-//! Deadlines move by plain stores, so the host keeps at most one timer event an end and looks at the
-//! deadline when it fires.
+//! Deadlines move by plain stores, so the host keeps at most one timer event an end and looks at
+//! the deadline when it fires.
 //!
 //! A new family is a folder with a `Config`, a `Sender` and a `Receiver` that have the functions
 //! below, and its name in the lists at the head of this file. What only its packets mean (a NACK, a
@@ -87,8 +87,8 @@ enum Which {
     Homa(u8),
 }
 
-/// Asks the family of an end, with the family's own configuration where one is given. TCP is asked for
-/// first: of three families together the tag costs twice as much.
+/// Asks the family of an end, with the family's own configuration where one is given. TCP is asked
+/// for first: of three families together the tag costs twice as much.
 macro_rules! each {
     ($end:expr, $name:ident => $answer:expr) => {
         if let Self::Tcp($name) = $end {
@@ -159,8 +159,8 @@ impl Config {
         Config { tcp: first.with_others(plain), mptcp, rdma, homa, which }
     }
 
-    /// What a connection of a transport may have waiting in its NIC, where its family says so: a queue
-    /// pair has one packet below it, be that in the NIC's queue or in transmission.
+    /// What a connection of a transport may have waiting in its NIC, where its family says so: a
+    /// queue pair has one packet below it, be that in the NIC's queue or in transmission.
     pub fn nic_bound(&self, which: u8) -> Option<u64> {
         match self.which[usize::from(which)] {
             Which::Rdma(which) => Some(u64::from(self.rdma[usize::from(which)].mss)),
@@ -182,7 +182,9 @@ impl Config {
     pub fn markers(&self, params: &ImportanceParams) -> Vec<Option<Marker>> {
         let marker = |which: &Which| match which {
             Which::Tcp(_) | Which::Mptcp(_) | Which::Homa(_) => Marker::of(params, true),
-            Which::Rdma(which) => Marker::of_queue_pair(params, self.rdma[usize::from(*which)].has_clock()),
+            Which::Rdma(which) => {
+                Marker::of_queue_pair(params, self.rdma[usize::from(*which)].has_clock())
+            }
         };
         self.which.iter().map(marker).collect()
     }
@@ -204,8 +206,8 @@ pub fn quantities(plan: &Plan) -> Vec<Quantity> {
     all
 }
 
-/// A segment that a sender hands down; the host stamps it with the time. Up to 64 KB, for the NIC to
-/// cut.
+/// A segment that a sender hands down; the host stamps it with the time. Up to 64 KB, for the NIC
+/// to cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// Offset of its first byte.
@@ -327,13 +329,18 @@ pub struct Standing {
 impl Sender {
     /// The sending end of a connection that follows transport `which` of the run, with nothing
     /// written. One that opens by a handshake begins with a SYN once there is something to send;
-    /// otherwise the other side has opened it, or nobody had to. `line` is the rate of its host's link.
+    /// otherwise the other side has opened it, or nobody had to. `line` is the rate of its host's
+    /// link.
     pub fn new(which: u8, handshake: bool, line: Rate, cfg: &Config) -> Sender {
         match (cfg.which[usize::from(which)], handshake) {
             (Which::Tcp(which), true) => Sender::Tcp(tcp::Sender::following(which, &cfg.tcp)),
             (Which::Tcp(which), false) => Sender::Tcp(tcp::Sender::established(which, &cfg.tcp)),
-            (Which::Mptcp(which), _) => Sender::Mptcp(Box::new(mptcp::Sender::new(which, handshake, &cfg.mptcp))),
-            (Which::Rdma(which), _) => Sender::Rdma(Box::new(rdma::Sender::new(which, line, &cfg.rdma))),
+            (Which::Mptcp(which), _) => {
+                Sender::Mptcp(Box::new(mptcp::Sender::new(which, handshake, &cfg.mptcp)))
+            }
+            (Which::Rdma(which), _) => {
+                Sender::Rdma(Box::new(rdma::Sender::new(which, line, &cfg.rdma)))
+            }
             (Which::Homa(which), _) => Sender::Homa(Box::new(homa::Sender::new(which))),
         }
     }
@@ -344,8 +351,8 @@ impl Sender {
         each!(self, end => end.write(now, bytes))
     }
     /// The next segment that may leave now, of at most `max_len` bytes (at least one packet, or
-    /// nothing but the end of the stream will fit). To be called until `None`, after everything that
-    /// happens to the sender.
+    /// nothing but the end of the stream will fit). To be called until `None`, after everything
+    /// that happens to the sender.
     #[inline(always)] // called from two places, of which one is the per-packet path
     pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         each!(self, cfg, end => end.poll_send(now, max_len, cfg))
@@ -354,8 +361,8 @@ impl Sender {
     pub fn would_send(&self, cfg: &Config) -> bool {
         each!(self, cfg, end => end.would_send(cfg))
     }
-    /// Whether a queue pair's next packet may leave now. Where the pace alone keeps it, the deadline
-    /// is its departure at the latest.
+    /// Whether a queue pair's next packet may leave now. Where the pace alone keeps it, the
+    /// deadline is its departure at the latest.
     pub fn is_ready(&mut self, now: Time, cfg: &Config) -> bool {
         if let Sender::Rdma(end) = self { end.is_ready(now, &cfg.rdma) } else { false }
     }
@@ -378,7 +385,9 @@ impl Sender {
     pub fn on_syn_ack(&mut self, now: Time, stamp: Time, mapping: Option<Mapping>, cfg: &Config) {
         match self {
             Sender::Tcp(end) => end.on_syn_ack(now, stamp, &cfg.tcp),
-            Sender::Mptcp(end) => end.on_syn_ack(now, stamp, mapping.unwrap_or_default(), &cfg.mptcp),
+            Sender::Mptcp(end) => {
+                end.on_syn_ack(now, stamp, mapping.unwrap_or_default(), &cfg.mptcp)
+            }
             Sender::Rdma(_) | Sender::Homa(_) => (),
         }
     }
@@ -403,7 +412,8 @@ impl Sender {
         each!(self, cfg, end => end.on_timer(now, cfg))
     }
 
-    /// Whether no timer of its own lets it send again: it waits for its peer or for room in its NIC.
+    /// Whether no timer of its own lets it send again: it waits for its peer or for room in its
+    /// NIC.
     pub fn waits(&self) -> bool {
         if let Sender::Rdma(end) = self { end.waits() } else { self.deadline() == Time::MAX }
     }
@@ -462,7 +472,9 @@ impl Receiver {
     pub fn new(which: u8, cfg: &Config) -> Receiver {
         match cfg.which[usize::from(which)] {
             Which::Tcp(which) => Receiver::Tcp(tcp::Receiver::following(which)),
-            Which::Mptcp(which) => Receiver::Mptcp(Box::new(mptcp::Receiver::new(which, &cfg.mptcp))),
+            Which::Mptcp(which) => {
+                Receiver::Mptcp(Box::new(mptcp::Receiver::new(which, &cfg.mptcp)))
+            }
             Which::Rdma(which) => Receiver::Rdma(Box::new(rdma::Receiver::new(which))),
             Which::Homa(which) => Receiver::Homa(Box::new(homa::Receiver::new(which))),
         }
@@ -497,7 +509,9 @@ impl Receiver {
     pub fn on_timer(&mut self, now: Time, cfg: &Config) -> Option<(AckOut, Option<u8>)> {
         match self {
             Receiver::Tcp(end) => end.on_timer(now, &cfg.tcp).map(|ack| (ack, None)),
-            Receiver::Mptcp(end) => end.on_timer(now, &cfg.mptcp).map(|(ack, subflow)| (ack, Some(subflow))),
+            Receiver::Mptcp(end) => {
+                end.on_timer(now, &cfg.mptcp).map(|(ack, subflow)| (ack, Some(subflow)))
+            }
             Receiver::Rdma(_) => None,
             Receiver::Homa(end) => {
                 end.on_timer(now, &cfg.homa);
@@ -514,7 +528,11 @@ impl Receiver {
     }
     /// The same of a queue pair, to a packet that was marked or not.
     pub fn answer_now(&mut self, is_marked: bool, cfg: &Config) -> Option<AckOut> {
-        if let Receiver::Rdma(end) = self { Some(end.acknowledge(is_marked, &cfg.rdma)) } else { None }
+        if let Receiver::Rdma(end) = self {
+            Some(end.acknowledge(is_marked, &cfg.rdma))
+        } else {
+            None
+        }
     }
     /// The message that it receives, of one that receives messages.
     #[inline]

@@ -88,7 +88,8 @@ impl Sender {
     pub fn rewinds(&self) -> u32 {
         if let Self::Rdma(end) = self { end.rewinds() } else { 0 }
     }
-    /// `len` bytes from `seq` on once more, whatever the windows. Once they have left, [`Sender::forced_out`] follows.
+    /// `len` bytes from `seq` on once more, whatever the windows. Once they have left,
+    /// [`Sender::forced_out`] follows.
     pub fn forced(&self, seq: u64, len: u32, cfg: &Config) -> Option<Outgoing> {
         match self {
             Self::Tcp(end) => Some(end.forced(seq, len, &cfg.tcp)),

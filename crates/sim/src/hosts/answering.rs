@@ -1,10 +1,10 @@
 //! Answering: a server thinks and then sends its response, on the connection of the request.
 //!
-//! A thinking server's request connection may end meanwhile (its last acknowledgement arrives, its slots are recycled), so
-//! what is to be sent is kept apart from it.
+//! A thinking server's request connection may end meanwhile (its last acknowledgement arrives, its
+//! slots are recycled), so what is to be sent is kept apart from it.
 //!
-//! Invariant: from the delivery of a request until its response is opened there is either an answer here, which makes the
-//! flow's record if the run ends, or nothing to wait for.
+//! Invariant: from the delivery of a request until its response is opened there is either an answer
+//! here, which makes the flow's record if the run ends, or nothing to wait for.
 
 use super::*;
 
@@ -14,12 +14,12 @@ pub(super) struct Answer {
     rtt: Option<Time>,
 }
 
-/// What an accepting end knows of the round-trip time by its handshake: from its SYN-ACK to the first data, as Linux and
-/// INET measure it. If the SYN-ACK had to be sent again nobody knows which of them the data follows (Karn's rule), and
-/// data that was sent before has waited for a timer.
+/// What an accepting end knows of the round-trip time by its handshake: from its SYN-ACK to the
+/// first data, as Linux and INET measure it. If the SYN-ACK had to be sent again nobody knows which
+/// of them the data follows (Karn's rule), and data that was sent before has waited for a timer.
 ///
-/// A time in eight bytes, since there are as many of these as connections: while nothing has arrived, when the SYN-ACK
-/// left; after that, the sample.
+/// A time in eight bytes, since there are as many of these as connections: while nothing has
+/// arrived, when the SYN-ACK left; after that, the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handshake(Time);
 
@@ -67,7 +67,9 @@ impl Hosts {
             Time::ZERO => self.answer(now, &answer, fabric),
             time => {
                 self.answers.insert(request.flow, answer);
-                fabric.events.push(now.saturating_add(time), Key::new(Class::Answer, host, request.flow));
+                fabric
+                    .events
+                    .push(now.saturating_add(time), Key::new(Class::Answer, host, request.flow));
             }
         }
     }

@@ -26,7 +26,8 @@ impl Hosts {
         }
     }
 
-    /// A whole request or response of a persistent connection has arrived: answer it, or record it and ask again.
+    /// A whole request or response of a persistent connection has arrived: answer it, or record it
+    /// and ask again.
     pub(super) fn complete_message(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let it = self.receivers.at(slot);
         let opening = it.opening;
@@ -35,8 +36,11 @@ impl Hosts {
             return self.probed(now, slot, fabric);
         }
         let rtt = it.handshake.sample();
-        let pair =
-            if matches!(opening.role, Role::RpcRequests | Role::Pings) { opening.flow + 1 } else { opening.flow - 1 };
+        let pair = if matches!(opening.role, Role::RpcRequests | Role::Pings) {
+            opening.flow + 1
+        } else {
+            opening.flow - 1
+        };
         if opening.role == Role::RpcResponses {
             let record = call_record(&self.shared, it, Some(now));
             it.asked = now;
@@ -73,13 +77,15 @@ impl Hosts {
     /// All bytes of a flow are acknowledged.
     pub(super) fn end(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let Some(ended) = self.senders.remove(slot) else { return };
-        fabric.events.cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
+        fabric
+            .events
+            .cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
         self.leave_round(&ended, slot);
         let opening = ended.opening;
         self.hosts[ended.host as usize].node.forget(opening.flow, self.shared.transport.subflows());
         self.count_sent(&ended);
-        // Read at the next edge, even where it stays in this partition: what the receiver answers to a late copy, which a
-        // capture shows, must not depend on where it is.
+        // Read at the next edge, even where it stays in this partition: what the receiver answers
+        // to a late copy, which a capture shows, must not depend on where it is.
         fabric.post(self.shared.partition_of_host(opening.dst), Note::Release(opening.flow));
         if matches!(opening.role, Role::Request { .. }) {
             // Its record is the response's.
@@ -107,7 +113,8 @@ impl Hosts {
         }
     }
 
-    /// What has been delivered so far, by class: all bytes in order, of whatever time; probes do not count.
+    /// What has been delivered so far, by class: all bytes in order, of whatever time; probes do
+    /// not count.
     pub fn delivered(&self) -> Vec<u64> {
         let mut by_class = self.gone.clone();
         for (_, it) in self.receivers.iter().filter(|(_, it)| !it.opening.role.is_probe()) {
@@ -142,7 +149,8 @@ impl Hosts {
         node.forget(flow, self.shared.transport.subflows());
     }
 
-    /// The run is over: makes the records of what is not, and counts what the open connections hold.
+    /// The run is over: makes the records of what is not, and counts what the open connections
+    /// hold.
     pub fn finish(&mut self, end: Time, fabric: &mut Fabric) {
         let warm_up = self.shared.plan.warm_up;
         let mut rest: Vec<FlowRecord> = Vec::new();
@@ -155,7 +163,8 @@ impl Hosts {
             let o = &it.opening;
             let sent_all_before = it.delivered.is_some_and(|delivered| delivered.at < warm_up);
             if end > warm_up && !o.role.is_probe() && !it.sender.is_done() && !sent_all_before {
-                // Had something to send: it counts among those that shared the network, whatever arrived.
+                // Had something to send: it counts among those that shared the network, whatever
+                // arrived.
                 self.pairs.entry((o.src, o.dst)).or_insert(0);
             }
             match it.opening.role {

@@ -1,10 +1,11 @@
-//! Flows behind a virtual switch that others tell who may send: one that was told to pause, or waits
-//! for a credit or for its turn at a rate, hands nothing down, and its timer stands still. The others take turns at the NIC: it is handed
-//! more only while less than `nic-limit` waits in it, or what a pause cannot stop any more would
-//! have no bound.
+//! Flows behind a virtual switch that others tell who may send: one that was told to pause, or
+//! waits for a credit or for its turn at a rate, hands nothing down, and its timer stands still.
+//! The others take turns at the NIC: it is handed more only while less than `nic-limit` waits in
+//! it, or what a pause cannot stop any more would have no bound.
 //!
-//! A message (Homa) is held by leaving its host's outbox. It needs no turn: a host has two packets of
-//! its messages in its NIC at most. Who holds one answers a RESEND with BUSY, and its PINGs wait.
+//! A message (Homa) is held by leaving its host's outbox. It needs no turn: a host has two packets
+//! of its messages in its NIC at most. Who holds one answers a RESEND with BUSY, and its PINGs
+//! wait.
 //!
 //! A handshake is exempt: a connection that opens by one learns that it is held when that is over.
 //! Acknowledgements are another connection's direction, and never held.
@@ -19,14 +20,22 @@ use millpond_core::packet::overlay::Whom;
 impl Sending {
     /// Whether its retransmission timer stands still.
     pub(super) fn is_frozen(&self, shared: &Shared) -> bool {
-        shared.freezes && self.sender.freezes() && self.egress.as_ref().is_some_and(|egress| egress.queue.is_held())
+        shared.freezes
+            && self.sender.freezes()
+            && self.egress.as_ref().is_some_and(|egress| egress.queue.is_held())
     }
 }
 
 impl Hosts {
     /// The longest segment that a connection may hand down now, if any.
     #[inline(always)] // hosts without such a switch ask it for each segment
-    pub(super) fn most(&mut self, now: Time, slot: u32, is_switched: bool, fabric: &mut Fabric) -> Option<u32> {
+    pub(super) fn most(
+        &mut self,
+        now: Time,
+        slot: u32,
+        is_switched: bool,
+        fabric: &mut Fabric,
+    ) -> Option<u32> {
         if !is_switched {
             return Some(self.shared.segment_max);
         }
@@ -125,7 +134,8 @@ impl Hosts {
             return self.senders.slot_of(flow).into_iter().collect();
         }
         let is_meant = |it: &Sending| it.host == host && it.opening.dst == change.peer;
-        let mut flows: Vec<FlowId> = self.senders.iter().filter(|(_, it)| is_meant(it)).map(|(flow, _)| flow).collect();
+        let mut flows: Vec<FlowId> =
+            self.senders.iter().filter(|(_, it)| is_meant(it)).map(|(flow, _)| flow).collect();
         flows.sort_unstable();
         flows.into_iter().filter_map(|flow| self.senders.slot_of(flow)).collect()
     }

@@ -50,7 +50,8 @@ pub(super) fn of_hosts(shared: &Shared, count: usize) -> Vec<Messages> {
     let Some(cfg) = shared.transport.homa.first() else { return Vec::new() };
     let of_host = |_| {
         let bound = Some(NIC_PACKETS * u64::from(cfg.mss));
-        let egress = Egress::new(bound, EgressStages::default()).expect("a bound is something to keep");
+        let egress =
+            Egress::new(bound, EgressStages::default()).expect("a bound is something to keep");
         Messages { outbox: Outbox::default(), egress, schedule: Schedule::default() }
     };
     (0..count).map(of_host).collect()
@@ -64,7 +65,8 @@ impl Hosts {
         let Some(message) = it.sender.message() else { return };
         message.begin(now, &self.shared.transport.homa);
         let (number, urgency) = (message.number(), message.urgency());
-        let urgency = urgency.filter(|_| it.egress.as_ref().is_none_or(|egress| !egress.queue.is_held()));
+        let urgency =
+            urgency.filter(|_| it.egress.as_ref().is_none_or(|egress| !egress.queue.is_held()));
         if message.takes_ping() {
             self.message_counts.pings += 1;
             self.say(now, slot, Body::Ping { slot, number }, fabric);
@@ -165,7 +167,13 @@ impl Hosts {
 
     /// A piece of a message has arrived.
     #[inline(never)]
-    pub(super) fn on_message_data(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+    pub(super) fn on_message_data(
+        &mut self,
+        now: Time,
+        host: u32,
+        packet: &Packet,
+        fabric: &mut Fabric,
+    ) {
         let slot = wire::slot_of(&self.receivers, packet);
         let Body::HomaData { offset, length, number, .. } = packet.body else { return };
         let Some(it) = self.receivers.get(slot, packet.flow) else {
@@ -176,7 +184,8 @@ impl Hosts {
         let is_ahead = u64::from(offset) > message.received();
         let piece = (offset, u32::from(packet.payload));
         let came = message.on_data(now, (number, length), piece, &self.shared.transport.homa);
-        let (delivered, wants) = (message.delivered(), message.wants_grants().then(|| message.remaining()));
+        let (delivered, wants) =
+            (message.delivered(), message.wants_grants().then(|| message.remaining()));
         it.out_of_order += u32::from(is_ahead && came == Came::Part);
         let news = delivered - it.delivered;
         if now >= self.shared.plan.warm_up {
@@ -215,7 +224,12 @@ impl Hosts {
                 receiving::arm(it, fabric);
                 if let Some(upto) = granted {
                     self.message_counts.grants += 1;
-                    self.reply(now, *slot, Body::Grant { upto, slot: *slot, number, priority }, fabric);
+                    self.reply(
+                        now,
+                        *slot,
+                        Body::Grant { upto, slot: *slot, number, priority },
+                        fabric,
+                    );
                 }
                 if !wants {
                     // It waits for nothing more: another one's turn.
@@ -246,7 +260,13 @@ impl Hosts {
 
     /// Something about a message has arrived that is no data.
     #[inline(never)]
-    pub(super) fn on_message_control(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+    pub(super) fn on_message_control(
+        &mut self,
+        now: Time,
+        host: u32,
+        packet: &Packet,
+        fabric: &mut Fabric,
+    ) {
         match packet.body {
             Body::Ping { number, .. } => self.on_ping(now, host, packet, number, fabric),
             Body::Busy { number, .. } => {
@@ -286,7 +306,9 @@ impl Hosts {
         let Some(message) = it.sender.message() else { return };
         let mut busy = None;
         match packet.body {
-            Body::Grant { upto, number, priority, .. } => message.on_grant(now, number, upto, priority, cfg),
+            Body::Grant { upto, number, priority, .. } => {
+                message.on_grant(now, number, upto, priority, cfg)
+            }
             Body::Resend { from, len, number, priority, .. } => {
                 let is_busy = match is_frozen {
                     true => message.puts_off(now, number, cfg),

@@ -11,7 +11,11 @@ impl Hosts {
 
     /// An open-loop flow starts.
     pub fn start(&mut self, now: Time, arrival: &Arrival, fabric: &mut Fabric) {
-        let role = if arrival.response > 0 { Role::Request { response: arrival.response } } else { Role::OneWay };
+        let role = if arrival.response > 0 {
+            Role::Request { response: arrival.response }
+        } else {
+            Role::OneWay
+        };
         let opening = Opening {
             flow: arrival.flow,
             src: arrival.src,
@@ -45,13 +49,21 @@ impl Hosts {
             SourceKind::Rpc { connections, request, .. } => {
                 for (index, (client, server)) in connections.iter().enumerate() {
                     if *client == id {
-                        self.open_rpc(now, source, index as u32, (*client, *server), *request, fabric);
+                        self.open_rpc(
+                            now,
+                            source,
+                            index as u32,
+                            (*client, *server),
+                            *request,
+                            fabric,
+                        );
                     }
                 }
             }
             SourceKind::Probe { pairs, stop, first_flow, .. } => {
                 for (index, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.src == id) {
-                    let (at, flow) = (now.saturating_add(pair.phase), first_flow + 2 * index as u32);
+                    let (at, flow) =
+                        (now.saturating_add(pair.phase), first_flow + 2 * index as u32);
                     if at < *stop {
                         fabric.events.push(at, Key::new(Class::Probe, host, flow));
                     }
@@ -66,7 +78,13 @@ impl Hosts {
     }
 
     /// Starts the host's next flow of a shuffle, if there is one.
-    pub(super) fn next_of_shuffle(&mut self, now: Time, source: u16, host: u32, fabric: &mut Fabric) {
+    pub(super) fn next_of_shuffle(
+        &mut self,
+        now: Time,
+        source: u16,
+        host: u32,
+        fabric: &mut Fabric,
+    ) {
         let shared = self.shared.clone();
         let SourceKind::Shuffle { size, stop, order, first_flow, .. } =
             &shared.plan.traffic.sources[source as usize].kind
@@ -169,12 +187,20 @@ impl Hosts {
         let Some((_, probe, _)) = self.shared.probe_of(flow - 1) else { return };
         let next = asked.saturating_add(probe.period).max(now);
         if next < probe.stop {
-            fabric.events.push(next, Key::new(Class::Probe, self.receivers.at(slot).host, flow - 1));
+            fabric
+                .events
+                .push(next, Key::new(Class::Probe, self.receivers.at(slot).host, flow - 1));
         }
     }
 
     /// Makes the sending side of a connection and tells the receiving host of it.
-    pub(super) fn open(&mut self, now: Time, mut opening: Opening, handshake: bool, fabric: &mut Fabric) -> u32 {
+    pub(super) fn open(
+        &mut self,
+        now: Time,
+        mut opening: Opening,
+        handshake: bool,
+        fabric: &mut Fabric,
+    ) -> u32 {
         let shared = &self.shared;
         let host = shared.local_host(opening.src);
         let which = shared.plan.traffic.transports[opening.class as usize];
@@ -231,7 +257,8 @@ impl Hosts {
             Note::Open(opening) => self.accept(now, opening, fabric),
             Note::Delivered { flow, at, out_of_order, path_changes } => {
                 if let Some(slot) = self.senders.slot_of(flow) {
-                    self.senders.at(slot).delivered = Some(Delivered { at, out_of_order, path_changes });
+                    self.senders.at(slot).delivered =
+                        Some(Delivered { at, out_of_order, path_changes });
                 }
             }
             Note::News { node, at } => {
@@ -242,7 +269,9 @@ impl Hosts {
                 if let Some(slot) = self.receivers.slot_of(flow)
                     && let Some(mut ended) = self.receivers.remove(slot)
                 {
-                    fabric.events.cancel(ended.timer_at, Key::new(Class::ReceiverTimer, ended.host, flow));
+                    fabric
+                        .events
+                        .cancel(ended.timer_at, Key::new(Class::ReceiverTimer, ended.host, flow));
                     self.close(&mut ended, fabric);
                     self.count_received(&ended);
                 }
@@ -274,11 +303,17 @@ impl Hosts {
             handshake: Handshake::new(),
             ingress: None,
         };
-        receiving.ingress = label(&self.shared, opening.flow, receiving.hash, false).map(Ingress::labelled);
+        receiving.ingress =
+            label(&self.shared, opening.flow, receiving.hash, false).map(Ingress::labelled);
         self.receivers.insert(opening.flow, receiving);
         if opening.role == Role::Pings {
-            let answers =
-                Opening { flow: opening.flow + 1, src: opening.dst, dst: opening.src, role: Role::Pongs, ..opening };
+            let answers = Opening {
+                flow: opening.flow + 1,
+                src: opening.dst,
+                dst: opening.src,
+                role: Role::Pongs,
+                ..opening
+            };
             self.open(now, answers, false, fabric);
         }
         if opening.role == Role::RpcRequests {
@@ -286,7 +321,8 @@ impl Hosts {
             let traffic = &self.shared.plan.traffic.sources;
             let bytes = traffic.iter().find_map(|source| match &source.kind {
                 SourceKind::Rpc { connections, response, first_flow, .. }
-                    if opening.flow >= *first_flow && opening.flow - first_flow < 2 * connections.len() as u32 =>
+                    if opening.flow >= *first_flow
+                        && opening.flow - first_flow < 2 * connections.len() as u32 =>
                 {
                     Some(*response)
                 }

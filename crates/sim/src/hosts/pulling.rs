@@ -68,7 +68,10 @@ impl Hosts {
             paused_until.is_none()
         };
         let of_flow = |slot: u32| node.flow_resumes_at(now, self.senders.look(slot).hash);
-        let next = round.next(|priority| passes(node.priority_resumes_at(now, priority)), |slot| passes(of_flow(slot)));
+        let next = round.next(
+            |priority| passes(node.priority_resumes_at(now, priority)),
+            |slot| passes(of_flow(slot)),
+        );
         next.ok_or(resumes_at.get())
     }
 

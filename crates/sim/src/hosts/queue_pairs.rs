@@ -18,12 +18,17 @@ impl Hosts {
             Body::RdmaAck { ack, hops, .. } | Body::Nack { ack, hops, .. } => (ack, hops),
             _ => (it.sender.acked(), 0),
         };
-        let (sack, telemetry) = (fabric.packets.side::<Sack>(packet), fabric.packets.side::<Telemetry>(packet));
+        let (sack, telemetry) =
+            (fabric.packets.side::<Sack>(packet), fabric.packets.side::<Telemetry>(packet));
         let ece = packet.has(flags::ECE);
         let ack = AckIn { ack, ece, sack, stamp: packet.stamp, hops, mapping: None };
         if stages_let_see(now, it, packet, &ack) {
             let rewinds = it.sender.rewinds();
-            it.sender.on_answer(now, &Told { kind: packet.kind(), ack, telemetry }, &self.shared.transport);
+            it.sender.on_answer(
+                now,
+                &Told { kind: packet.kind(), ack, telemetry },
+                &self.shared.transport,
+            );
             if it.sender.rewinds() > rewinds
                 && let Some(marker) = it.egress.as_mut().and_then(|egress| egress.marker())
             {

@@ -41,7 +41,8 @@ impl Hosts {
         it.peer = slot;
         let sack = fabric.packets.side(packet);
         let mapping = fabric.packets.side(packet).copied();
-        let ack = AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops, mapping };
+        let ack =
+            AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops, mapping };
         if stages_let_see(now, it, packet, &ack) {
             it.sender.on_ack(now, &ack, &self.shared.transport);
         }
@@ -141,8 +142,8 @@ impl Hosts {
         }
     }
 
-    /// Data for a connection that is over: a late copy, which is acknowledged at once like any duplicate
-    /// (RFC 9293 §3.10.7.4). Its sender is gone, so only the size of the answer matters.
+    /// Data for a connection that is over: a late copy, which is acknowledged at once like any
+    /// duplicate (RFC 9293 §3.10.7.4). Its sender is gone, so only the size of the answer matters.
     #[cold]
     pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let is_message = packet.kind() == Kind::HomaData;
@@ -222,7 +223,14 @@ impl Hosts {
     }
 
     /// Gives one packet to a host that no connection here stands behind.
-    fn put(&mut self, now: Time, host: u32, packet: Packet, mapping: Option<Mapping>, fabric: &mut Fabric) {
+    fn put(
+        &mut self,
+        now: Time,
+        host: u32,
+        packet: Packet,
+        mapping: Option<Mapping>,
+        fabric: &mut Fabric,
+    ) {
         let class = || wire::class_of(host, &self.senders, &self.receivers, packet.flow);
         let (node, mut link) = at_host!(self, host, fabric);
         link.mapping = mapping.map(|mapping| (mapping, 0));
@@ -230,10 +238,17 @@ impl Hosts {
         self.note_departures(fabric);
     }
 
-    /// Data that TLT has marked has arrived, and these are the acknowledgements to send: the one that answers it is its
-    /// echo, if it is important, and leaves at once.
+    /// Data that TLT has marked has arrived, and these are the acknowledgements to send: the one
+    /// that answers it is its echo, if it is important, and leaves at once.
     #[inline(never)]
-    fn echo(&mut self, now: Time, slot: u32, importance: Importance, acks: [Option<AckOut>; 2], fabric: &mut Fabric) {
+    fn echo(
+        &mut self,
+        now: Time,
+        slot: u32,
+        importance: Importance,
+        acks: [Option<AckOut>; 2],
+        fabric: &mut Fabric,
+    ) {
         let echo = importance.echo();
         if echo == Importance::Control {
             for ack in acks.into_iter().flatten() {
@@ -247,7 +262,9 @@ impl Hosts {
             self.acknowledge(now, slot, before, None, Importance::Control, fabric);
         }
         let it = self.receivers.at(slot);
-        if let Some(ack) = second.or(first).or_else(|| it.receiver.acknowledge(&self.shared.transport)) {
+        if let Some(ack) =
+            second.or(first).or_else(|| it.receiver.acknowledge(&self.shared.transport))
+        {
             self.acknowledge(now, slot, &ack, None, echo, fabric);
         }
     }
@@ -284,7 +301,9 @@ pub(super) fn arm(it: &mut Receiving, fabric: &mut Fabric) {
 fn late(packet: &Packet) -> Body {
     let ack = packet.seq() + u64::from(packet.payload);
     match packet.body {
-        Body::HomaData { number, .. } | Body::Ping { number, .. } => Body::Done { slot: NONE, number },
+        Body::HomaData { number, .. } | Body::Ping { number, .. } => {
+            Body::Done { slot: NONE, number }
+        }
         Body::RdmaData { .. } => Body::RdmaAck { ack, slot: NONE, hops: 0 },
         _ => Body::Ack { ack, slot: NONE, hops: 0 },
     }
@@ -292,7 +311,12 @@ fn late(packet: &Packet) -> Body {
 
 /// Shows an acknowledgement to the stages of its connection; whether the transport may see it.
 #[inline(always)] // in the per-packet path
-pub(super) fn stages_let_see(now: Time, it: &mut Sending, packet: &Packet, ack: &AckIn<'_>) -> bool {
+pub(super) fn stages_let_see(
+    now: Time,
+    it: &mut Sending,
+    packet: &Packet,
+    ack: &AckIn<'_>,
+) -> bool {
     match &mut it.egress {
         Some(egress) if egress.is_staged() => {
             let (from, sent) = (it.sender.acked(), it.sender.sent());
@@ -303,7 +327,8 @@ pub(super) fn stages_let_see(now: Time, it: &mut Sending, packet: &Packet, ack: 
     }
 }
 
-/// Shows an acknowledgement to a connection's marker, if it has one; whether the transport may see it.
+/// Shows an acknowledgement to a connection's marker, if it has one; whether the transport may see
+/// it.
 #[inline(never)]
 fn sees(egress: &mut Egress, packet: &Packet, ack: &AckIn<'_>, acked: u64) -> bool {
     let Some(marker) = egress.marker() else { return true };

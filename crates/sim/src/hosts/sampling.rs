@@ -18,7 +18,8 @@ impl Hosts {
         let meant = |(flow, it): (FlowId, &Sending)| is_meant(capture, it).then_some(flow);
         match &capture.flows {
             Some(flows) => {
-                let open = |flow: &FlowId| Some((*flow, self.senders.look(self.senders.slot_of(*flow)?)));
+                let open =
+                    |flow: &FlowId| Some((*flow, self.senders.look(self.senders.slot_of(*flow)?)));
                 flows.iter().filter_map(open).filter_map(meant).collect()
             }
             None => self.senders.iter().filter_map(meant).collect(),
@@ -55,7 +56,9 @@ impl Hosts {
 /// which tells who shares a partition; it counts from its first message on.
 fn is_meant(capture: &ConnectionCapture, it: &Sending) -> bool {
     let Opening { role, class, src, dst, .. } = it.opening;
-    let is_one_of = |hosts: &Option<Vec<HostId>>, host| hosts.as_ref().is_none_or(|h| h.binary_search(&host).is_ok());
+    let is_one_of = |hosts: &Option<Vec<HostId>>, host| {
+        hosts.as_ref().is_none_or(|h| h.binary_search(&host).is_ok())
+    };
     let carries_flows = match role {
         Role::Pings | Role::Pongs => false,
         Role::Request { .. } => capture.flows.is_some(),

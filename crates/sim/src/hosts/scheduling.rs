@@ -9,7 +9,8 @@ impl Hosts {
     /// Adds the flows that have sent something, in no order.
     pub fn read_flows(&self, readings: &mut Vec<Reading>) {
         let reading = |(flow, sending): (FlowId, &Sending)| {
-            let bytes = sending.sender.acked() + sending.sender.standing(&self.shared.transport).in_flight;
+            let bytes =
+                sending.sender.acked() + sending.sender.standing(&self.shared.transport).in_flight;
             Reading { flow, src: sending.opening.src, dst: sending.opening.dst, bytes }
         };
         readings.extend(self.senders.iter().map(reading).filter(|reading| reading.bytes > 0));

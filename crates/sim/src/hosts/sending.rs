@@ -1,6 +1,7 @@
 //! Sending: what the windows and the NIC allow is handed down.
 //!
-//! Invariant: after every event of a sender it has been pumped, and its timer event is no later than its deadline.
+//! Invariant: after every event of a sender it has been pumped, and its timer event is no later
+//! than its deadline.
 
 use super::*;
 use millpond_core::host::Segment;
@@ -96,7 +97,9 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         it.first_sent = Some(now);
     }
     let (body, asks) = match segment.rdma {
-        Some(asks) => (Body::RdmaData { seq: segment.seq, slot, flowcell: 0 }, asks.acknowledgement),
+        Some(asks) => {
+            (Body::RdmaData { seq: segment.seq, slot, flowcell: 0 }, asks.acknowledgement)
+        }
         None if segment.syn => (Body::Syn { slot, flowcell: 0 }, false),
         None => (Body::Data { seq: segment.seq, slot, flowcell: 0 }, false),
     };
@@ -122,7 +125,8 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
     }
 }
 
-/// Asks for a call when the flow's first segment has left its NIC, if the flow has anything to send.
+/// Asks for a call when the flow's first segment has left its NIC, if the flow has anything to
+/// send.
 pub(super) fn wake_when_room(it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
     let Some(egress) = &mut it.egress else { return };
     if let Some(at) = egress.queue.wake(it.sender.would_send(&shared.transport)) {

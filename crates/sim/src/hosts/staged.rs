@@ -1,14 +1,15 @@
 //! Sending through the stages of a host: limits, importance, ranks, labels.
 //!
 //! A refusal by a limit is a local failure to send: nothing was sent, nothing is lost, and the
-//! transport keeps the segment. So it is with what TLT forces out. A pure ACK that is refused is gone,
-//! as in the kernel; a SYN is sent again by its timer.
+//! transport keeps the segment. So it is with what TLT forces out. A pure ACK that is refused is
+//! gone, as in the kernel; a SYN is sent again by its timer.
 //!
-//! One loop hands down for all combinations of stages. A limit that never acts therefore changes nothing.
+//! One loop hands down for all combinations of stages. A limit that never acts therefore changes
+//! nothing.
 //!
-//! A connection's marker (TLT) may put what it knows to be lost in the place of the transport's next
-//! segment; and when the transport has sent what it may and the clock would stop, it forces a packet
-//! out, whatever window and NIC say.
+//! A connection's marker (TLT) may put what it knows to be lost in the place of the transport's
+//! next segment; and when the transport has sent what it may and the clock would stop, it forces a
+//! packet out, whatever window and NIC say.
 //!
 //! Invariant: a connection that is marked has an important packet in flight, or its echo, while
 //! anything of it is unacknowledged.
@@ -65,7 +66,8 @@ impl Hosts {
         }
         let stages = Stages::of(egress);
         if stages.is_limited {
-            // A look is an attempt there, and may be refused: one that nobody waits for when a segment leaves has no place.
+            // A look is an attempt there, and may be refused: one that nobody waits for when a
+            // segment leaves has no place.
             egress.queue.is_wanted = false;
         }
         if egress.place().is_some() {
@@ -78,9 +80,15 @@ impl Hosts {
         }
     }
 
-    /// Hands down a segment, if everybody allows one: the virtual switch, the NIC's queue, the limits, and the transport.
-    /// Returns whether to go on.
-    pub(super) fn send_next(&mut self, now: Time, slot: u32, stages: Stages, fabric: &mut Fabric) -> bool {
+    /// Hands down a segment, if everybody allows one: the virtual switch, the NIC's queue, the
+    /// limits, and the transport. Returns whether to go on.
+    pub(super) fn send_next(
+        &mut self,
+        now: Time,
+        slot: u32,
+        stages: Stages,
+        fabric: &mut Fabric,
+    ) -> bool {
         let Some(most) = self.most(now, slot, stages.is_switched, fabric) else { return false };
         let it = self.senders.at(slot);
         let Some(egress) = &mut it.egress else { return false };
@@ -111,7 +119,15 @@ impl Hosts {
         let stream = Written(&it.sender, &shared.transport);
         link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
         link.telemetry = out.telemetry();
-        node.send_staged(now, egress, &stream, segment, leave.as_ref(), shared.cut_of(&out), &mut link);
+        node.send_staged(
+            now,
+            egress,
+            &stream,
+            segment,
+            leave.as_ref(),
+            shared.cut_of(&out),
+            &mut link,
+        );
         if leave.is_some_and(|leave| leave.reduce) {
             it.sender.reduce(now, &shared.transport);
         }
@@ -122,8 +138,8 @@ impl Hosts {
         true
     }
 
-    /// Asks a host's limits about the transport's next segment, of at most `room` bytes. `None`: there is none, or it may
-    /// not leave, and the transport knows.
+    /// Asks a host's limits about the transport's next segment, of at most `room` bytes. `None`:
+    /// there is none, or it may not leave, and the transport knows.
     fn ask(&mut self, now: Time, slot: u32, room: u32) -> Option<Leave> {
         let shared = &*self.shared;
         let it = self.senders.at(slot);
@@ -154,9 +170,16 @@ impl Hosts {
         None
     }
 
-    /// Puts what is known to be lost in the place of the transport's next segment, of at most `room` bytes. `None`: there is
-    /// nothing to put there. Otherwise whether it left: a limit may refuse it, as it may that segment.
-    fn send_instead(&mut self, now: Time, slot: u32, room: u32, fabric: &mut Fabric) -> Option<bool> {
+    /// Puts what is known to be lost in the place of the transport's next segment, of at most
+    /// `room` bytes. `None`: there is nothing to put there. Otherwise whether it left: a limit may
+    /// refuse it, as it may that segment.
+    fn send_instead(
+        &mut self,
+        now: Time,
+        slot: u32,
+        room: u32,
+        fabric: &mut Fabric,
+    ) -> Option<bool> {
         let it = self.senders.at(slot);
         let transport = &self.shared.transport;
         if !it.sender.is_recovering() {
@@ -189,9 +212,16 @@ impl Hosts {
         }
     }
 
-    /// Sends one packet of what was sent before. It asks for no room in the NIC, as an acknowledgement does not. Where a limit
-    /// refuses it nothing was sent, and the clock is to be kept running at the next event.
-    fn force_out(&mut self, now: Time, slot: u32, forced: Forced, fabric: &mut Fabric) -> Option<Leave> {
+    /// Sends one packet of what was sent before. It asks for no room in the NIC, as an
+    /// acknowledgement does not. Where a limit refuses it nothing was sent, and the clock is to be
+    /// kept running at the next event.
+    fn force_out(
+        &mut self,
+        now: Time,
+        slot: u32,
+        forced: Forced,
+        fabric: &mut Fabric,
+    ) -> Option<Leave> {
         let shared = &*self.shared;
         let it = self.senders.at(slot);
         let out = it.sender.forced(forced.seq, forced.len, &shared.transport)?;

@@ -22,13 +22,16 @@ impl Hosts {
     /// The open flows whose senders are here, in no order. Probes are none.
     pub fn open_flows(&self) -> impl Iterator<Item = OpenFlow> + '_ {
         let open = |sending: &&Sending| {
-            !sending.opening.role.is_probe() && sending.sender.written() > 0 && !sending.sender.is_done()
+            !sending.opening.role.is_probe()
+                && sending.sender.written() > 0
+                && !sending.sender.is_done()
         };
         self.senders.iter().map(|(_, sending)| sending).filter(open).map(|sending| OpenFlow {
             flow: sending.opening.flow,
             ends: (sending.opening.src, sending.opening.dst),
             timeouts: sending.sender.counters().timeouts,
-            waits: sending.sender.waits() || sending.egress.as_ref().is_some_and(|egress| egress.queue.is_held()),
+            waits: sending.sender.waits()
+                || sending.egress.as_ref().is_some_and(|egress| egress.queue.is_held()),
             deadline: sending.sender.deadline(),
         })
     }
@@ -37,7 +40,8 @@ impl Hosts {
     /// progress between them.
     pub fn moved(&self) -> (u64, u64) {
         let senders = self.senders.iter().filter(|(_, sending)| !sending.opening.role.is_probe());
-        let receivers = self.receivers.iter().filter(|(_, receiving)| !receiving.opening.role.is_probe());
+        let receivers =
+            self.receivers.iter().filter(|(_, receiving)| !receiving.opening.role.is_probe());
         (
             senders.fold(0, |sum, (_, sending)| sum.wrapping_add(sending.sender.acked())),
             receivers.fold(0, |sum, (_, receiving)| sum.wrapping_add(receiving.delivered)),

@@ -43,14 +43,26 @@ impl Hosts {
         }
     }
 
-    fn tell_successors(&mut self, now: Time, host: HostId, of: (&Dependencies, NodeId), fabric: &mut Fabric) {
+    fn tell_successors(
+        &mut self,
+        now: Time,
+        host: HostId,
+        of: (&Dependencies, NodeId),
+        fabric: &mut Fabric,
+    ) {
         let (graph, node) = of;
         for &waits in graph.successors(node) {
             self.tell_waiting(now, host, (graph, waits), fabric);
         }
     }
 
-    fn tell_waiting(&mut self, now: Time, host: HostId, to: (&Dependencies, NodeId), fabric: &mut Fabric) {
+    fn tell_waiting(
+        &mut self,
+        now: Time,
+        host: HostId,
+        to: (&Dependencies, NodeId),
+        fabric: &mut Fabric,
+    ) {
         let (graph, node) = to;
         let (at, home) = (graph.earliest(now, host, node), graph.home(node));
         let partition = self.shared.partition_of_host(home);
@@ -67,7 +79,8 @@ impl Hosts {
     pub(super) fn hear(&mut self, node: NodeId, at: Time, fabric: &mut Fabric) {
         let shared = self.shared.clone();
         let Some(graph) = shared.plan.traffic.dependencies.as_deref() else { return };
-        let (left, so_far) = self.waiting.left.entry(node).or_insert((graph.waits_for(node), Time::ZERO));
+        let (left, so_far) =
+            self.waiting.left.entry(node).or_insert((graph.waits_for(node), Time::ZERO));
         (*left, *so_far) = (*left - 1, at.max(*so_far));
         if *left > 0 {
             return;

@@ -1,5 +1,5 @@
-//! The simulator as a host sees it: [`HostWire`] over a partition's links and events, [`Flows`] over
-//! its connections.
+//! The simulator as a host sees it: [`HostWire`] over a partition's links and events, [`Flows`]
+//! over its connections.
 //!
 //! Invariant: a call that a host asks for is an event with the key of what it asks.
 
@@ -98,7 +98,9 @@ impl Link<'_> {
             Call::Order(flow) => Key::new(Class::OrderingTimer, self.host, flow),
             Call::Room(flow) => Key::new(Class::NicRoom, self.host, flow),
             Call::Switch(core) => Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 3),
-            Call::Application(core) => Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 4),
+            Call::Application(core) => {
+                Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 4)
+            }
             Call::Overlay => Key::new(Class::Poll, self.host, 5),
         }
     }
@@ -144,8 +146,16 @@ impl HostWire for Link<'_> {
         self.fabric.events.cancel(at, self.key(call));
     }
     fn labels(&mut self, now: Time, src: HostId, dst: HostId) -> Labels<'_> {
-        let plan = self.shared.labels.as_ref().expect("a connection has labels only where there is a plan of them");
-        Labels { rule: &plan.rule, is_followed: plan.is_followed, list: plan.between(now, src, dst) }
+        let plan = self
+            .shared
+            .labels
+            .as_ref()
+            .expect("a connection has labels only where there is a plan of them");
+        Labels {
+            rule: &plan.rule,
+            is_followed: plan.is_followed,
+            list: plan.between(now, src, dst),
+        }
     }
     #[inline]
     fn arrived(&mut self, id: PacketId) {
@@ -201,7 +211,9 @@ impl Flows for Ends<'_> {
     fn is_ahead(&mut self, packet: &Packet, packets: &Packets) -> bool {
         let slot = slot_of(self.receivers, packet);
         let mapping = packets.side(packet).copied();
-        self.receivers.get(slot, packet.flow).is_some_and(|it| packet.seq() > it.receiver.expected(mapping))
+        self.receivers
+            .get(slot, packet.flow)
+            .is_some_and(|it| packet.seq() > it.receiver.expected(mapping))
     }
     fn receiving(&mut self, flow: FlowId) -> Option<Expecting<'_>> {
         let it = self.receivers.at(self.receivers.slot_of(flow)?);
@@ -215,11 +227,18 @@ pub(super) fn slot_of(receivers: &Slab<Receiving>, packet: &Packet) -> u32 {
     if packet.peer != NONE { packet.peer } else { receivers.slot_of(packet.flow).unwrap_or(NONE) }
 }
 
-/// The class of a connection that has an end at this host. An end at another host of the partition does not count: which
-/// hosts share a partition changes no result.
-pub(super) fn class_of(host: u32, senders: &Slab<Sending>, receivers: &Slab<Receiving>, flow: FlowId) -> Option<u16> {
-    let receiving = receivers.slot_of(flow).map(|slot| receivers.look(slot)).filter(|it| it.host == host);
-    let sending = || senders.slot_of(flow).map(|slot| senders.look(slot)).filter(|it| it.host == host);
+/// The class of a connection that has an end at this host. An end at another host of the partition
+/// does not count: which hosts share a partition changes no result.
+pub(super) fn class_of(
+    host: u32,
+    senders: &Slab<Sending>,
+    receivers: &Slab<Receiving>,
+    flow: FlowId,
+) -> Option<u16> {
+    let receiving =
+        receivers.slot_of(flow).map(|slot| receivers.look(slot)).filter(|it| it.host == host);
+    let sending =
+        || senders.slot_of(flow).map(|slot| senders.look(slot)).filter(|it| it.host == host);
     receiving.map(|it| it.opening.class).or_else(|| sending().map(|it| it.opening.class))
 }
 
@@ -336,12 +355,15 @@ impl Hosts {
     /// Packets that have arrived and are not handed up yet.
     pub fn kept(&self) -> usize {
         let buffers = self.receivers.iter().filter_map(|(_, it)| it.ingress.as_ref());
-        self.hosts.iter().map(|host| host.node.kept()).sum::<usize>() + buffers.map(|it| it.kept()).sum::<usize>()
+        self.hosts.iter().map(|host| host.node.kept()).sum::<usize>()
+            + buffers.map(|it| it.kept()).sum::<usize>()
     }
 
     /// What the cores of the hosts here have done by `now`; nothing if receiving costs nothing.
     pub fn cores(&self, now: Time) -> impl Iterator<Item = (HostId, CoreCounts)> + '_ {
-        let cores = |host: &Host| host.node.receive().map(|receive| (host.id, receive.cores(now).collect::<Vec<_>>()));
+        let cores = |host: &Host| {
+            host.node.receive().map(|receive| (host.id, receive.cores(now).collect::<Vec<_>>()))
+        };
         let hosts: Vec<_> = self.hosts.iter().filter_map(cores).collect();
         hosts.into_iter().flat_map(|(id, cores)| cores.into_iter().map(move |core| (id, core)))
     }
@@ -349,7 +371,9 @@ impl Hosts {
     /// What receive offload has counted; `None` if there is none.
     pub fn offload_counters(&self) -> Option<Counters> {
         let mut all = None;
-        for counters in self.hosts.iter().filter_map(|host| host.node.receive()).flat_map(|it| it.offloads()) {
+        for counters in
+            self.hosts.iter().filter_map(|host| host.node.receive()).flat_map(|it| it.offloads())
+        {
             all.get_or_insert_with(Counters::default).merge(counters);
         }
         all

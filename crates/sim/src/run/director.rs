@@ -1,18 +1,18 @@
 //! The serial part of a run: what one thread does at an edge while the others wait.
 //!
-//! It hands records over in the order of the whole run, lays out arrivals, holds a scheduler's rounds,
-//! asks the observer whether to go on, and chooses the next window. At the end it adds up what the
-//! partitions have counted.
+//! It hands records over in the order of the whole run, lays out arrivals, holds a scheduler's
+//! rounds, asks the observer whether to go on, and chooses the next window. At the end it adds up
+//! what the partitions have counted.
 //!
-//! Invariant: it is called with all partitions at one time, and what it does depends on the plan and
-//! that time alone.
+//! Invariant: it is called with all partitions at one time, and what it does depends on the plan
+//! and that time alone.
 
 use super::*;
 
 /// How far arrivals are laid out beyond the next edge: enough that most edges have nothing to do.
 const LAY_OUT_AHEAD: u64 = 16;
-/// Windows with fewer events than this, in the mean of the last ones, are run by one thread (about 100 µs of work: some
-/// ten times what a barrier costs).
+/// Windows with fewer events than this, in the mean of the last ones, are run by one thread (about
+/// 100 µs of work: some ten times what a barrier costs).
 const EVENTS_WORTH_SHARING: u64 = 1_500;
 /// The observer is asked after at least so many events, and after so many edges.
 pub(super) const EVENTS_A_LOOK: u64 = 1 << 18;
@@ -75,16 +75,25 @@ pub(super) struct Director<'a, O: Observer> {
 }
 
 impl<O: Observer> Director<'_, O> {
-    /// At an edge: hands over records and chooses the end of the next window, or `None` if the run is over.
-    pub(super) fn next_window(&mut self, partitions: &mut [&mut Partition], mail: bool) -> Option<Time> {
+    /// At an edge: hands over records and chooses the end of the next window, or `None` if the run
+    /// is over.
+    pub(super) fn next_window(
+        &mut self,
+        partitions: &mut [&mut Partition],
+        mail: bool,
+    ) -> Option<Time> {
         let plan = &self.shared.plan;
         self.edges += 1;
         let waiting: usize = partitions.iter().map(|p| p.hosts.flow_records.len()).sum();
         let captured: usize = partitions
             .iter()
-            .map(|p| p.samplers.waiting() + p.fabric.captured.len() + p.fabric.captured_pauses.len())
+            .map(|p| {
+                p.samplers.waiting() + p.fabric.captured.len() + p.fabric.captured_pauses.len()
+            })
             .sum();
-        let due = waiting >= RECORDS_WAIT || captured >= CAPTURED_WAIT || self.edges.is_multiple_of(EDGES_A_LOOK);
+        let due = waiting >= RECORDS_WAIT
+            || captured >= CAPTURED_WAIT
+            || self.edges.is_multiple_of(EDGES_A_LOOK);
         let handed = if due { self.hand_over(partitions) } else { Ok(()) };
         if !self.look(partitions, due, handed) {
             return None;
@@ -92,12 +101,15 @@ impl<O: Observer> Director<'_, O> {
         if plan.until_complete && self.is_complete(partitions) {
             return None;
         }
-        let due = partitions.iter().filter_map(|p| p.next_time()).chain(self.arrivals.next_time()).min();
+        let due =
+            partitions.iter().filter_map(|p| p.next_time()).chain(self.arrivals.next_time()).min();
         let due = due.into_iter().chain(self.next_connection(partitions)).min();
         let next = if mail { Some(self.edge) } else { due };
         let next = next.filter(|next| *next < plan.horizon);
         let window = self.shared.layout.window;
-        let start = next.map_or(plan.horizon, |next| Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps()));
+        let start = next.map_or(plan.horizon, |next| {
+            Time::from_ps(next.as_ps() / window.as_ps() * window.as_ps())
+        });
         if plan.until_complete && self.stalls(start, partitions) {
             return None;
         }
@@ -137,7 +149,12 @@ impl<O: Observer> Director<'_, O> {
 
     /// Asks the observer whether to go on, if it is `due` or enough has happened. An error ends the
     /// run, too.
-    pub(super) fn look(&mut self, partitions: &[&mut Partition], due: bool, so_far: Result<(), O::Error>) -> bool {
+    pub(super) fn look(
+        &mut self,
+        partitions: &[&mut Partition],
+        due: bool,
+        so_far: Result<(), O::Error>,
+    ) -> bool {
         if !due && self.events - self.looked < EVENTS_A_LOOK {
             return true;
         }
@@ -158,7 +175,11 @@ impl<O: Observer> Director<'_, O> {
     /// When a connection is to be sampled next. A run without an end does not go on for that.
     pub(super) fn next_connection(&self, partitions: &[&mut Partition]) -> Option<Time> {
         let bounded = self.shared.plan.horizon < Time::MAX;
-        partitions.iter().filter(|_| bounded).filter_map(|p| p.samplers.next_connection(&p.hosts)).min()
+        partitions
+            .iter()
+            .filter(|_| bounded)
+            .filter_map(|p| p.samplers.next_connection(&p.hosts))
+            .min()
     }
 
     /// Whether windows hold too little to share. Decides who computes, never what.
@@ -181,7 +202,10 @@ impl<O: Observer> Director<'_, O> {
 
     /// Whether the run has stalled before `until`, before which no event is due.
     fn stalls(&mut self, until: Time, partitions: &[&mut Partition]) -> bool {
-        let Some(found) = self.watch.look(until, &self.arrivals, &self.shared.plan, partitions) else { return false };
+        let Some(found) = self.watch.look(until, &self.arrivals, &self.shared.plan, partitions)
+        else {
+            return false;
+        };
         self.edge = found.at;
         self.standstill = Some(found);
         true
@@ -199,7 +223,8 @@ impl<O: Observer> Director<'_, O> {
         (is_end || found.cut.flows > 0 || found.deadlock.is_some()).then_some(found)
     }
 
-    /// Gives arrivals to their hosts' partitions: all before `end`, and further ones up to `ahead` while at it.
+    /// Gives arrivals to their hosts' partitions: all before `end`, and further ones up to `ahead`
+    /// while at it.
     pub(super) fn lay_out(&mut self, partitions: &mut [&mut Partition], end: Time, ahead: Time) {
         if self.arrivals.next_time().is_none_or(|next| next >= end) {
             return;
@@ -249,9 +274,12 @@ impl<O: Observer> Director<'_, O> {
         self.hand_over_captured(partitions)
     }
 
-    /// The same with what was sampled, captured and probed before this edge. A departure may be known before its time;
-    /// it waits until it is due, whatever the kind of port that knew it.
-    pub(super) fn hand_over_captured(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
+    /// The same with what was sampled, captured and probed before this edge. A departure may be
+    /// known before its time; it waits until it is due, whatever the kind of port that knew it.
+    pub(super) fn hand_over_captured(
+        &mut self,
+        partitions: &mut [&mut Partition],
+    ) -> Result<(), O::Error> {
         let (mut rtts, mut queues, mut polls) = (Vec::new(), Vec::new(), Vec::new());
         let (mut packets, mut pauses, mut connections) = (Vec::new(), Vec::new(), Vec::new());
         for p in partitions.iter_mut() {
@@ -265,7 +293,8 @@ impl<O: Observer> Director<'_, O> {
         }
         rtts.sort_unstable();
         queues.sort_unstable_by_key(|record| (record.at, record.node, record.port));
-        // Stable, for a host may look at several packets at one instant, and a port send several frames.
+        // Stable, for a host may look at several packets at one instant, and a port send several
+        // frames.
         packets.sort_by_key(|record| (record.at, record.tap, !record.outgoing));
         pauses.sort_by_key(|record| (record.at, record.tap, !record.outgoing, record.frame.target));
         polls.sort_by_key(|record| (record.at, record.host));
@@ -291,8 +320,11 @@ impl<O: Observer> Director<'_, O> {
     /// The run is over: delivers the last mail, so that the audit sees every packet, and sums up.
     pub(super) fn conclude(mut self, stage: Stage) -> Result<Outcome, O::Error> {
         stage.deliver_last_mail();
-        let mut partitions: Vec<Partition> =
-            stage.partitions.into_iter().map(|p| p.into_inner().expect("a panic has been passed on")).collect();
+        let mut partitions: Vec<Partition> = stage
+            .partitions
+            .into_iter()
+            .map(|p| p.into_inner().expect("a panic has been passed on"))
+            .collect();
         let standstill = self.left_standing(&partitions.iter_mut().collect::<Vec<_>>());
         let mut outcome = Outcome {
             standstill,
@@ -342,7 +374,11 @@ impl<O: Observer> Director<'_, O> {
         if let Some(rounds) = &self.rounds {
             rounds.tell_counters(&self.shared.plan, &mut outcome.counters);
         }
-        tell_cores(&outcome.cores, self.edge.saturating_sub(self.shared.plan.warm_up), &mut outcome.counters);
+        tell_cores(
+            &outcome.cores,
+            self.edge.saturating_sub(self.shared.plan.warm_up),
+            &mut outcome.counters,
+        );
         let mut all: Vec<&mut Partition> = partitions.iter_mut().collect();
         let standing = self.standing(&all);
         self.hand_over(&mut all)?;
@@ -358,7 +394,9 @@ fn count_open(flows: &mut [(Time, FlowRecord)], mut open: Vec<(FlowId, u32, u32)
         return;
     }
     open.sort_unstable();
-    for (_, record) in flows.iter_mut().filter(|(_, record)| record.finish.is_none() && !record.is_call) {
+    for (_, record) in
+        flows.iter_mut().filter(|(_, record)| record.finish.is_none() && !record.is_call)
+    {
         if let Ok(at) = open.binary_search_by_key(&record.flow, |(flow, ..)| *flow) {
             let (_, out_of_order, path_changes) = open[at];
             record.out_of_order.get_or_insert(out_of_order);

@@ -71,7 +71,11 @@ impl Watch {
         let links = plan.topology.links.iter();
         let rates = links.clone().map(|link| link.rate.bps());
         let delay = links.map(|link| link.delay).max().unwrap_or_default();
-        let slowest = rates.chain(plan.limits.iter().map(|limit| limit.rate().bps())).min().unwrap_or(1).max(1);
+        let slowest = rates
+            .chain(plan.limits.iter().map(|limit| limit.rate().bps()))
+            .min()
+            .unwrap_or(1)
+            .max(1);
         Watch {
             interval,
             next: interval,
@@ -80,7 +84,9 @@ impl Watch {
             rounds: rounds(plan),
             slowest,
             // Six hops are a fat tree's, and each way ends in a stack.
-            round_trip: (delay.saturating_mul(6)).saturating_add(slowest_work(plan)).saturating_mul(2),
+            round_trip: (delay.saturating_mul(6))
+                .saturating_add(slowest_work(plan))
+                .saturating_mul(2),
             baseline: None,
         }
     }
@@ -88,7 +94,8 @@ impl Watch {
     /// All that can be said of open flows at `at`, whether or not the run goes on.
     pub(super) fn judge(&self, at: Time, plan: &Plan, partitions: &[&mut Partition]) -> Standstill {
         let open: Vec<OpenFlow> = partitions.iter().flat_map(|p| p.hosts.open_flows()).collect();
-        let cut = self.islands.as_ref().map(|islands| islands.cut(open.iter().map(|flow| flow.ends)));
+        let cut =
+            self.islands.as_ref().map(|islands| islands.cut(open.iter().map(|flow| flow.ends)));
         Standstill {
             at,
             open: open.len() as u64,
@@ -126,19 +133,27 @@ impl Watch {
             self.baseline = None;
             return None;
         }
-        let mut open: Vec<OpenFlow> = partitions.iter().flat_map(|p| p.hosts.open_flows()).collect();
+        let mut open: Vec<OpenFlow> =
+            partitions.iter().flat_map(|p| p.hosts.open_flows()).collect();
         open.sort_unstable();
         self.note(at, &open, partitions);
-        let apart = |flow: &OpenFlow| self.islands.as_ref().is_some_and(|islands| islands.are_apart(flow.ends));
+        let apart = |flow: &OpenFlow| {
+            self.islands.as_ref().is_some_and(|islands| islands.are_apart(flow.ends))
+        };
         let hopeful: Vec<OpenFlow> = open.iter().filter(|flow| !apart(flow)).copied().collect();
         if hopeful.is_empty() && !open.is_empty() {
             return Some(Standstill { is_end: true, ..self.judge(at, plan, partitions) });
         }
         let since = self.baseline.as_ref()?.at;
-        let rounds = if Deadlock::find(plan, partitions).is_some() { ROUNDS_IN_DEADLOCK } else { self.rounds };
+        let rounds = if Deadlock::find(plan, partitions).is_some() {
+            ROUNDS_IN_DEADLOCK
+        } else {
+            self.rounds
+        };
         let last = partitions.iter().map(|p| p.last_event()).max().unwrap_or_default();
         let hopeless = hopeful.iter().map(|flow| self.hopeless_from(flow, rounds, last));
-        let hopeless = hopeless.max().unwrap_or(since).max(since.saturating_add(self.long_enough(partitions)));
+        let hopeless =
+            hopeless.max().unwrap_or(since).max(since.saturating_add(self.long_enough(partitions)));
         let end = self.rounded(hopeless).max(at);
         if end > until || end >= Time::END {
             return None;
@@ -185,34 +200,48 @@ impl Watch {
         let bytes = audit.injected.bytes.saturating_sub(gone).saturating_add(SEGMENT);
         let ps = u128::from(bytes) * 8 * 1_000_000_000_000 / u128::from(self.slowest);
         let crossing = Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX));
-        crossing.saturating_mul(CROSSINGS).saturating_add(self.round_trip.saturating_mul(ROUND_TRIPS))
+        crossing
+            .saturating_mul(CROSSINGS)
+            .saturating_add(self.round_trip.saturating_mul(ROUND_TRIPS))
     }
 
     /// The first look at or after a time, and the first one after it.
     fn rounded(&self, at: Time) -> Time {
-        Time::from_ps(at.as_ps().div_ceil(self.interval.as_ps()).saturating_mul(self.interval.as_ps()))
+        Time::from_ps(
+            at.as_ps().div_ceil(self.interval.as_ps()).saturating_mul(self.interval.as_ps()),
+        )
     }
     fn after(&self, at: Time) -> Time {
-        Time::from_ps((at.as_ps() / self.interval.as_ps()).saturating_add(1).saturating_mul(self.interval.as_ps()))
+        Time::from_ps(
+            (at.as_ps() / self.interval.as_ps())
+                .saturating_add(1)
+                .saturating_mul(self.interval.as_ps()),
+        )
     }
 }
 
 /// Timeouts in vain after which a flow has no hope. A packet and its answer survive all links that
 /// lose by chance for good with a probability p; the flow gets 32/p, which all fail with e^-32.
 fn rounds(plan: &Plan) -> u32 {
-    let lossy = plan.failures.iter().filter(|failure| failure.until == Time::MAX && failure.loss < 1.0);
+    let lossy =
+        plan.failures.iter().filter(|failure| failure.until == Time::MAX && failure.loss < 1.0);
     let survives = lossy.fold(1.0, |p, failure| p * (1.0 - failure.loss).powi(2));
     (f64::from(ROUNDS) / survives).min(1e9) as u32
 }
 
 /// The longest that a host takes over a segment.
 fn slowest_work(plan: &Plan) -> Time {
-    let segment = |work: Time, per_byte: Time| work.saturating_mul(64).saturating_add(per_byte.saturating_mul(SEGMENT));
+    let segment = |work: Time, per_byte: Time| {
+        work.saturating_mul(64).saturating_add(per_byte.saturating_mul(SEGMENT))
+    };
     let core = plan.host.receive_cpu.as_ref();
-    let core = core.map(|it| segment(it.per_packet.saturating_add(it.per_segment), it.per_byte)).unwrap_or_default();
+    let core = core
+        .map(|it| segment(it.per_packet.saturating_add(it.per_segment), it.per_byte))
+        .unwrap_or_default();
     let application = plan.applications.iter().map(|it| {
         let costs = &it.costs;
-        let work = segment(costs.work.saturating_add(costs.mean.saturating_mul(32)), costs.per_byte);
+        let work =
+            segment(costs.work.saturating_add(costs.mean.saturating_mul(32)), costs.per_byte);
         let slower = work.saturating_mul(costs.slow_down.max(1.0).ceil() as u64);
         slower.saturating_add(costs.stall_every.map_or(Time::ZERO, |_| costs.stall))
     });

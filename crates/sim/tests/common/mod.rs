@@ -4,7 +4,9 @@
 
 use millpond_core::Time;
 use millpond_core::packet::Body;
-use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use millpond_results::{
+    ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Outcome, Standing};
@@ -51,7 +53,10 @@ impl Observer for Records {
         Ok(())
     }
     fn pause(&mut self, record: &PauseRecord) -> Result<(), Infallible> {
-        assert!(self.packets.last().is_none_or(|packet| packet.at <= record.at), "frames come in the order of time");
+        assert!(
+            self.packets.last().is_none_or(|packet| packet.at <= record.at),
+            "frames come in the order of time"
+        );
         self.pauses.push(*record);
         Ok(())
     }
@@ -62,7 +67,8 @@ impl Observer for Records {
 
 /// The plan of a scenario's text.
 pub fn plan(text: &str, set: &[(&str, &str)]) -> Plan {
-    let set: Vec<(String, String)> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let set: Vec<(String, String)> =
+        set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let scenario = Scenario::parse("test", text).unwrap_or_else(|e| panic!("{e}"));
     scenario.plan(None, &set, None).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -118,8 +124,10 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
 
 /// Equal, or where they first are not.
 pub fn assert_same(a: &str, b: &str, what: &str) {
-    let differs = a.bytes().zip(b.bytes()).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
-    let around = |text: &str| text[differs.saturating_sub(300)..(differs + 100).min(text.len())].to_string();
+    let differs =
+        a.bytes().zip(b.bytes()).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
+    let around =
+        |text: &str| text[differs.saturating_sub(300)..(differs + 100).min(text.len())].to_string();
     assert!(a == b, "{what}: at {differs}:\n{}\n---\n{}", around(a), around(b));
 }
 
@@ -128,7 +136,11 @@ pub fn assert_same(a: &str, b: &str, what: &str) {
 pub fn assert_nothing_changes(text: &str, set: &[(&str, &str)], threads: &[usize]) {
     let one = fingerprint(&plan(text, set), 1);
     for &threads in threads {
-        assert_same(&one, &fingerprint(&plan(text, set), threads), &format!("{set:?}: {threads} threads"));
+        assert_same(
+            &one,
+            &fingerprint(&plan(text, set), threads),
+            &format!("{set:?}: {threads} threads"),
+        );
     }
     for (key, value) in [("engine.partitions", "one"), ("engine.ports", "general")] {
         let other = plan(text, &[set, &[(key, value)]].concat());
@@ -136,7 +148,8 @@ pub fn assert_nothing_changes(text: &str, set: &[(&str, &str)], threads: &[usize
     }
 }
 
-/// What a capture shows of a packet: slots of connections, which a packet carries too, are partitions' own.
+/// What a capture shows of a packet: slots of connections, which a packet carries too, are
+/// partitions' own.
 fn seen(record: &PacketRecord) -> impl std::fmt::Debug + use<> {
     let p = record.packet;
     let ack = if let Body::Ack { ack, .. } = p.body { ack } else { 0 };

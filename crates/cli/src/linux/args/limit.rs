@@ -25,7 +25,9 @@ Limits of other files stay as they are. Values change in place: credit, statisti
 nothing is detached meanwhile. Killed at any instant, it leaves the old limits or the new.")]
     Apply(LimitFileArgs),
     /// Count what a file's limits, or one installed limit, would do, and let everything pass
-    #[command(after_help = "Back in force: millpond limit apply FILE · millpond limit set NAME observe=false")]
+    #[command(
+        after_help = "Back in force: millpond limit apply FILE · millpond limit set NAME observe=false"
+    )]
     Observe(LimitObserveArgs),
     /// Show what is installed: rates, marks, drops, credit
     Show(ShowArgs),
@@ -46,7 +48,8 @@ Example: kubectl get pods -A --field-selector spec.nodeName=$NODE -o json | mill
     /// Say what this kernel offers for limits, and what a lack costs
     #[command(after_help = "Exit codes: 0 limits can work, 2 they cannot.")]
     Doctor(JsonArgs),
-    /// Answer Prometheus, put limits back on cgroups that are made anew, run the kick, send and heed notifications
+    /// Answer Prometheus, put limits back on cgroups that are made anew, run the kick, send and
+    /// heed notifications
     #[command(after_help = "\
 Example: millpond limit serve --metrics 127.0.0.1:9184
 

@@ -6,14 +6,15 @@
 //! | `presto` | merges by flowcell, and restores order between flowcells |
 //! | `segment` | a segment that grows, and the rules of merging that both share |
 //!
-//! Follows Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing for Fast Datacenter
-//! Networks, SIGCOMM 2015), section 3.2, and the kernel's sources.
+//! Follows Presto (He, Rozner, Agarwal, Felter, Carter, Akella: Presto: Edge-based Load Balancing
+//! for Fast Datacenter Networks, SIGCOMM 2015), section 3.2, and the kernel's sources.
 //!
 //! # How a driver uses it
 //!
-//! One [`Offload`] a receive queue. It never sees bytes: a packet is a handle (`P`: the simulator's packet id, a buffer's
-//! number) and an [`Arrival`], which says what its headers say. A flow's identity `F` is the driver's (the 5-tuple, a
-//! connection), one direction of it; it is compared whole, and `hash` only finds it.
+//! One [`Offload`] a receive queue. It never sees bytes: a packet is a handle (`P`: the simulator's
+//! packet id, a buffer's number) and an [`Arrival`], which says what its headers say. A flow's
+//! identity `F` is the driver's (the 5-tuple, a connection), one direction of it; it is compared
+//! whole, and `hash` only finds it.
 //!
 //! ```text
 //! for each packet of the poll    offload.receive(now, &arrival, handle, &mut up)
@@ -24,18 +25,19 @@
 //! before it is thrown away       offload.drain(&mut up)               gives back every handle that is held
 //! ```
 //!
-//! `up` gets a [`Released`] for each segment: the handles in order, contiguous in sequence, and what a super-segment's
-//! header needs. Of each segment all packets but the last carry `mss` bytes; where there is more than one packet the IP
-//! length fits 16 bits. The sequence of calls of `up` is the order in which the stack above must see the segments.
+//! `up` gets a [`Released`] for each segment: the handles in order, contiguous in sequence, and
+//! what a super-segment's header needs. Of each segment all packets but the last carry `mss` bytes;
+//! where there is more than one packet the IP length fits 16 bits. The sequence of calls of `up` is
+//! the order in which the stack above must see the segments.
 //!
-//! [`Arrival::merge`] stands for all else that must be equal for two packets to merge: acknowledgement
-//! number, TCP's reserved bits and window (the kernel compares the whole word that the flags are in),
-//! TCP option bytes, and of the IP header TOS with its ECN bits, TTL, DF, and fragments. A keyed
-//! 64-bit hash of them will do. The TCP flags and the IP identification are compared here and must
-//! not be in it.
+//! [`Arrival::merge`] stands for all else that must be equal for two packets to merge:
+//! acknowledgement number, TCP's reserved bits and window (the kernel compares the whole word that
+//! the flags are in), TCP option bytes, and of the IP header TOS with its ECN bits, TTL, DF, and
+//! fragments. A keyed 64-bit hash of them will do. The TCP flags and the IP identification are
+//! compared here and must not be in it.
 //!
-//! Invariant: every handle that goes in comes out once, and none later than its wait ([`PrestoGroParams`]) and a poll;
-//! nothing is allocated a packet in steady state.
+//! Invariant: every handle that goes in comes out once, and none later than its wait
+//! ([`PrestoGroParams`]) and a poll; nothing is allocated a packet in steady state.
 
 mod presto;
 mod segment;
@@ -63,8 +65,8 @@ pub mod tcp {
     pub const CWR: u8 = 128;
 }
 
-/// The identification of an IPv4 packet. Those of a segment's packets count up; where fragmenting is
-/// forbidden they may also be all the same (RFC 6864; `inet_gro_flush` of Linux 6.18).
+/// The identification of an IPv4 packet. Those of a segment's packets count up; where fragmenting
+/// is forbidden they may also be all the same (RFC 6864; `inet_gro_flush` of Linux 6.18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpId(u32);
 
@@ -76,8 +78,8 @@ impl IpId {
     pub fn new(id: u16, dont_fragment: bool) -> IpId {
         IpId(u32::from(dont_fragment) << 16 | u32::from(id))
     }
-    /// Whether a packet with this one may be number `place` of a segment, 1 or more, that begins with
-    /// `first`; and whether all of them are the same then.
+    /// Whether a packet with this one may be number `place` of a segment, 1 or more, that begins
+    /// with `first`; and whether all of them are the same then.
     #[inline]
     fn follows(self, first: IpId, place: usize, is_fixed: bool) -> Option<bool> {
         if self == IpId::NONE && first == IpId::NONE {
@@ -112,7 +114,8 @@ pub struct Arrival<F> {
     pub flags: u8,
     /// Its identification, if it is of IPv4.
     pub id: IpId,
-    /// It is a segment of several packets already, or no TCP packet that may be merged: it stays by itself.
+    /// It is a segment of several packets already, or no TCP packet that may be merged: it stays by
+    /// itself.
     pub is_whole: bool,
 }
 
@@ -129,7 +132,8 @@ impl<F> Arrival<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cause {
-    /// A packet that begins nothing: without payload, with a flag that must not wait, or whole already.
+    /// A packet that begins nothing: without payload, with a flag that must not wait, or whole
+    /// already.
     Single,
     /// Stock: its flow's next packet did not continue it.
     Ejected,
@@ -149,7 +153,8 @@ pub enum Cause {
     Timeout,
     /// Case 5, an older flowcell: late, or a retransmission.
     Older,
-    /// Presto: more was held than may be; or a packet that must not wait (SYN, RST, URG) came behind it.
+    /// Presto: more was held than may be; or a packet that must not wait (SYN, RST, URG) came
+    /// behind it.
     Forced,
 }
 
@@ -263,7 +268,8 @@ impl Counters {
         self.held += other.held;
         self.filled += other.filled;
         let (sum, longest) = other.filled_wait;
-        self.filled_wait = (self.filled_wait.0.saturating_add(sum), self.filled_wait.1.max(longest));
+        self.filled_wait =
+            (self.filled_wait.0.saturating_add(sum), self.filled_wait.1.max(longest));
         self.doubled += other.doubled;
         self.evicted += other.evicted;
         self.held_bytes_max = self.held_bytes_max.max(other.held_bytes_max);
@@ -271,7 +277,8 @@ impl Counters {
     /// A gap filled after this long.
     fn filled(&mut self, waited: Time) {
         self.filled += 1;
-        self.filled_wait = (self.filled_wait.0.saturating_add(waited), self.filled_wait.1.max(waited));
+        self.filled_wait =
+            (self.filled_wait.0.saturating_add(waited), self.filled_wait.1.max(waited));
     }
     /// By name: segments by why they were released, and what held them.
     pub fn tell(&self, named: &mut Named) {
@@ -312,7 +319,8 @@ crate::choice! {
     pub enum Rules {
         /// As published.
         Literal = "literal",
-        /// So that a retransmission that overtakes what is in flight does not switch ordering off; see `presto`.
+        /// So that a retransmission that overtakes what is in flight does not switch ordering off;
+        /// see `presto`.
         Safe = "safe",
     }
 }
@@ -327,26 +335,30 @@ crate::params! {
         /// Packets a poll, at most. Source: the kernel's NAPI weight.
         #[within(1..)]
         pub budget: u32 = 64,
-        /// A poll begins so long after a packet came to an idle queue: the NIC's interrupt coalescing. Source: common
-        /// drivers settle between 20us and 30us.
+        /// A poll begins so long after a packet came to an idle queue: the NIC's interrupt
+        /// coalescing. Source: common drivers settle between 20us and 30us.
         pub coalescing: Time = Time::from_us(20),
-        /// Whether packets of different paths merge. Source: the paper's results imply that labels did not part flows.
+        /// Whether packets of different paths merge. Source: the paper's results imply that labels
+        /// did not part flows.
         pub labels: Labels = Labels::Stripped,
     }
 }
 crate::params! {
-    /// Presto's receive offload, in polls. Times and gains that the published description leaves open are ours.
+    /// Presto's receive offload, in polls. Times and gains that the published description leaves
+    /// open are ours.
     pub struct PrestoGroParams {
         /// Packets a poll, at most. Source: the kernel's NAPI weight.
         #[within(1..)]
         pub budget: u32 = 64,
-        /// A poll begins so long after a packet came to an idle queue: the NIC's interrupt coalescing. Source: common
-        /// drivers settle between 20us and 30us.
+        /// A poll begins so long after a packet came to an idle queue: the NIC's interrupt
+        /// coalescing. Source: common drivers settle between 20us and 30us.
         pub coalescing: Time = Time::from_us(20),
-        /// A gap between flowcells is waited for so many times the expected delay. Source: 2 is the paper's.
+        /// A gap between flowcells is waited for so many times the expected delay. Source: 2 is the
+        /// paper's.
         #[within(1..)]
         pub alpha: u32 = 2,
-        /// A segment that grew within the expected delay divided by this waits on. Source: 2 is the paper's.
+        /// A segment that grew within the expected delay divided by this waits on. Source: 2 is the
+        /// paper's.
         #[within(1..)]
         pub beta: u32 = 2,
         /// One part in so many of a new sample goes into the expected delay. Source: ours.
@@ -354,27 +366,35 @@ crate::params! {
         pub smoothing: u32 = 8,
         /// The expected delay of a new flow, if that is no less than the least. Source: ours.
         pub initial: Time = Time::from_us(100),
-        /// The least expected delay: twice the longest poll, for what waits for a poll looks like reordering (the budget of
-        /// 64 full packets takes 79us at 10 Gb/s). Results hang on it, see the mechanism's page. Source: ours.
+        /// The least expected delay: twice the longest poll, for what waits for a poll looks like
+        /// reordering (the budget of 64 full packets takes 79us at 10 Gb/s). Results hang on it,
+        /// see the mechanism's page. Source: ours.
         pub min: Time = Time::from_us(160),
         /// The largest expected delay. Source: ours.
         pub max: Time = Time::from_ms(1),
-        /// After so many gaps in a row that did not fill in time the expected delay is doubled, since delays beyond the
-        /// wait are never seen; 0: never. Source: ours.
+        /// After so many gaps in a row that did not fill in time the expected delay is doubled,
+        /// since delays beyond the wait are never seen; 0: never. Source: ours.
         pub double_after: u32 = 8,
-        /// What a flow may have waiting; beyond it what comes first in sequence goes up. Source: ours, sixteen flowcells.
+        /// What a flow may have waiting; beyond it what comes first in sequence goes up. Source:
+        /// ours, sixteen flowcells.
         pub flow_held_max: Bytes = Bytes(1 << 20),
         /// What a receive queue may have waiting. Source: ours.
         pub held_max: Bytes = Bytes(16 << 20),
         /// A flow that was silent for longer is forgotten. Source: ours.
         pub idle: Time = Time::from_s(30),
-        /// The published rules, or those that a retransmission cannot confuse. Source: literal is the paper's.
+        /// The published rules, or those that a retransmission cannot confuse. Source: literal is
+        /// the paper's.
         pub rules: Rules = Rules::Literal,
     }
 }
 
-const NO_OFFLOAD: About =
-    About { summary: "packets go up as they come", source: "", needs: &[], breaks: &[], restores: &[] };
+const NO_OFFLOAD: About = About {
+    summary: "packets go up as they come",
+    source: "",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
 const STOCK: About = About {
     summary: "merges packets that follow each other within a poll, as the Linux kernel does",
     source: "Linux, net/core/gro.c and net/ipv4/tcp_offload.c",
@@ -419,15 +439,22 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
     }
     /// A packet arrives. Segments that can grow no more may be released.
     #[inline]
-    pub fn receive(&mut self, now: Time, arrival: &Arrival<F>, packet: P, out: &mut impl FnMut(Released<'_, F, P>)) {
+    pub fn receive(
+        &mut self,
+        now: Time,
+        arrival: &Arrival<F>,
+        packet: P,
+        out: &mut impl FnMut(Released<'_, F, P>),
+    ) {
         match self {
             Offload::None(counters) => segment::pass(now, arrival, packet, counters, out),
             Offload::Stock(stock) => stock.receive(now, arrival, packet, out),
             Offload::Presto(presto) => presto.receive(now, arrival, packet, out),
         }
     }
-    /// A poll ends, or the deadline has come: releases what is ready, or has waited enough by `now`. A driver that knows of
-    /// packets that it has not looked at gives the time up to which it has: they may be what is waited for.
+    /// A poll ends, or the deadline has come: releases what is ready, or has waited enough by
+    /// `now`. A driver that knows of packets that it has not looked at gives the time up to which
+    /// it has: they may be what is waited for.
     #[inline]
     pub fn flush(&mut self, now: Time, out: &mut impl FnMut(Released<'_, F, P>)) {
         match self {

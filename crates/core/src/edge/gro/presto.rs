@@ -1,8 +1,10 @@
-//! Presto's receive offload: merges by flowcell, and holds a flowcell back while what comes before it is on another path.
+//! Presto's receive offload: merges by flowcell, and holds a flowcell back while what comes before
+//! it is on another path.
 //!
-//! Section 3.2 of the paper, its Algorithm 2. Packets of a flowcell share a path, so a gap inside a flowcell is loss and
-//! goes up at once; a gap between flowcells may be reordering, and is waited for. For each segment at the end of a poll, in
-//! the order of sequence numbers, with `last` the flowcell that was last released in order and `expected` the next byte:
+//! Section 3.2 of the paper, its Algorithm 2. Packets of a flowcell share a path, so a gap inside a
+//! flowcell is loss and goes up at once; a gap between flowcells may be reordering, and is waited
+//! for. For each segment at the end of a poll, in the order of sequence numbers, with `last` the
+//! flowcell that was last released in order and `expected` the next byte:
 //!
 //! | case | flowcell | begins | | meaning |
 //! |---|---|---|---|---|
@@ -12,26 +14,31 @@
 //! | 4 | newer | beyond | waits; up when its time is over | reordering, or a loss at the boundary |
 //! | 5 | older | anywhere | up | late, or a retransmission |
 //!
-//! The wait is `alpha` times the flow's expected delay from the segment's first packet on, and no less than the expected
-//! delay over `beta` from its last. The expected delay is a moving average of how long gaps took that did fill. A gap that
-//! did not fill in time gives no sample; so where the true delay is beyond the wait for good nothing would ever be learned,
-//! and after `double_after` such gaps in a row the expected delay doubles.
+//! The wait is `alpha` times the flow's expected delay from the segment's first packet on, and no
+//! less than the expected delay over `beta` from its last. The expected delay is a moving average
+//! of how long gaps took that did fill. A gap that did not fill in time gives no sample; so where
+//! the true delay is beyond the wait for good nothing would ever be learned, and after
+//! `double_after` such gaps in a row the expected delay doubles.
 //!
-//! *Safe rules.* As published, a retransmission in a newer flowcell (case 2) makes all that is in flight older: it is then
-//! released unordered (case 5), `expected` stays behind, and the next flowcell waits although nothing is missing. With
-//! `rules = "safe"` cases 2 and 5 move `last` and `expected` only where the segment continues the stream: it begins at or
-//! before `expected` and reaches beyond. So `last` stays the flowcell of the byte before `expected`, what is in flight
-//! behind a retransmission is in order again, and so is a sender that was started anew and numbers its flowcells from
-//! anywhere, half of the time from what looks older. A segment whose time is over also takes those up that wait in front
-//! of it, so that giving up does not reorder.
+//! *Safe rules.* As published, a retransmission in a newer flowcell (case 2) makes all that is in
+//! flight older: it is then released unordered (case 5), `expected` stays behind, and the next
+//! flowcell waits although nothing is missing. With `rules = "safe"` cases 2 and 5 move `last` and
+//! `expected` only where the segment continues the stream: it begins at or before `expected` and
+//! reaches beyond. So `last` stays the flowcell of the byte before `expected`, what is in flight
+//! behind a retransmission is in order again, and so is a sender that was started anew and numbers
+//! its flowcells from anywhere, half of the time from what looks older. A segment whose time is
+//! over also takes those up that wait in front of it, so that giving up does not reorder.
 //!
-//! A packet without payload passes at once, behind what is ready. The published description is silent; what waits for a
-//! gap stays, since in a connection with data both ways every pure ACK would undo the ordering.
+//! A packet without payload passes at once, behind what is ready. The published description is
+//! silent; what waits for a gap stays, since in a connection with data both ways every pure ACK
+//! would undo the ordering.
 //!
-//! State is per flow: with one `expected` for all an unrelated sequence number would switch ordering off.
+//! State is per flow: with one `expected` for all an unrelated sequence number would switch
+//! ordering off.
 //!
-//! Invariant: every packet leaves once, and no later than `max(alpha E, E/beta` after the last that joined it`)` and a
-//! poll, where `E` is the expected delay; only flows with packets in the poll, or whose time is over, are looked at.
+//! Invariant: every packet leaves once, and no later than `max(alpha E, E/beta` after the last that
+//! joined it`)` and a poll, where `E` is the expected delay; only flows with packets in the poll,
+//! or whose time is over, are looked at.
 
 use super::segment::{NONE, Segment, Segments, pass};
 use super::{Arrival, Cause, Counters, PrestoGroParams, Released, Rules, tcp};
@@ -40,7 +47,8 @@ use crate::units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Segments of a flow that may wait. Keeps the search for a packet's segment short, whatever arrives.
+/// Segments of a flow that may wait. Keeps the search for a packet's segment short, whatever
+/// arrives.
 const SEGMENTS_MAX: u32 = 128;
 /// Flows that one call of [`Presto::evict`] looks at.
 const EVICTION_STEPS: usize = 256;
@@ -101,7 +109,8 @@ impl Walk {
     }
 }
 
-/// A flow that has segments, and the two of them that grew last, the last first: two flowcells often arrive at once.
+/// A flow that has segments, and the two of them that grew last, the last first: two flowcells
+/// often arrive at once.
 #[derive(Clone, Copy, Debug)]
 struct Recent<F> {
     flow: F,
@@ -109,7 +118,8 @@ struct Recent<F> {
     segments: [u32; 2],
 }
 
-/// A flow that is silent for so long is forgotten where room is short: longer than any wait for order.
+/// A flow that is silent for so long is forgotten where room is short: longer than any wait for
+/// order.
 const CROWDED: Time = Time::from_s(1);
 
 /// One receive queue.
@@ -157,7 +167,13 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
 
     /// A packet arrives.
     #[inline]
-    pub fn receive(&mut self, now: Time, arrival: &Arrival<F>, packet: P, out: &mut impl FnMut(Released<'_, F, P>)) {
+    pub fn receive(
+        &mut self,
+        now: Time,
+        arrival: &Arrival<F>,
+        packet: P,
+        out: &mut impl FnMut(Released<'_, F, P>),
+    ) {
         if let Some(recent) = &mut self.recent
             && recent.flow == arrival.flow
         {
@@ -174,7 +190,9 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
             Some(recent) => recent.at,
             None => match self.flows.find(arrival.hash, arrival.flow) {
                 Some(at) => at,
-                None if self.flows.len() >= self.most => return pass(now, arrival, packet, &mut self.counters, out),
+                None if self.flows.len() >= self.most => {
+                    return pass(now, arrival, packet, &mut self.counters, out);
+                }
                 // Whoever only acknowledges has no order to keep.
                 None if arrival.len == 0 && arrival.flags & (tcp::SYN | tcp::FIN) == 0 => {
                     return pass(now, arrival, packet, &mut self.counters, out);
@@ -203,12 +221,15 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
             segment = self.segments.begin(now, arrival, packet);
             self.segments[segment].next = std::mem::replace(&mut flow.head, segment);
         }
-        let before = self.recent.filter(|recent| recent.at == at).map_or(segment, |recent| recent.segments[0]);
+        let before = self
+            .recent
+            .filter(|recent| recent.at == at)
+            .map_or(segment, |recent| recent.segments[0]);
         self.recent = Some(Recent { flow: arrival.flow, at, segments: [segment, before] });
     }
 
-    /// A poll ends, or a deadline has come. Waits end by `now`, which may be earlier than the last packet: up to it nothing
-    /// has arrived that was not looked at.
+    /// A poll ends, or a deadline has come. Waits end by `now`, which may be earlier than the last
+    /// packet: up to it nothing has arrived that was not looked at.
     pub fn flush(&mut self, now: Time, out: &mut impl FnMut(Released<'_, F, P>)) {
         self.recent = None;
         let mut touched = std::mem::take(&mut self.touched);
@@ -252,7 +273,9 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
     pub fn evict(&mut self, now: Time) -> usize {
         let is_crowded = self.flows.len() > self.most / 2;
         let idle = if is_crowded { self.params.idle.min(CROWDED) } else { self.params.idle };
-        let is_idle = |flow: &Flow| flow.head == NONE && !flow.is_touched && now.saturating_sub(flow.seen) > idle;
+        let is_idle = |flow: &Flow| {
+            flow.head == NONE && !flow.is_touched && now.saturating_sub(flow.seen) > idle
+        };
         let evicted = self.flows.evict(EVICTION_STEPS, is_idle);
         self.counters.evicted += evicted as u64;
         evicted
@@ -348,7 +371,8 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         self.kept_bytes -= std::mem::take(&mut flow.kept_bytes);
         for segment in self.order.iter() {
             if behind(self.segments[*segment].end, flow.expected) > 0 {
-                (flow.expected, flow.last) = (self.segments[*segment].end, self.segments[*segment].flowcell);
+                (flow.expected, flow.last) =
+                    (self.segments[*segment].end, self.segments[*segment].flowcell);
             }
         }
         let identity = self.flows.flow(at);
@@ -403,15 +427,23 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         let flow = &mut self.flows[at];
         let (mut head, mut kept, mut kept_bytes, mut deadline) = (NONE, 0, 0, Time::MAX);
         for (place, &segment) in order.iter().enumerate() {
-            let verdict = match flow.verdict(&self.segments[segment], &mut walk, &self.params, &mut self.counters) {
+            let verdict = match flow.verdict(
+                &self.segments[segment],
+                &mut walk,
+                &self.params,
+                &mut self.counters,
+            ) {
                 Verdict::Gap => {
-                    let given_up =
-                        *given_up.get_or_insert_with(|| flow.given_up(walk.now, &self.segments, &order, &self.params));
+                    let given_up = *given_up.get_or_insert_with(|| {
+                        flow.given_up(walk.now, &self.segments, &order, &self.params)
+                    });
                     match place < given_up
                         && (self.params.rules == Rules::Safe
                             || self.segments[segment].expiry(flow, &self.params) <= walk.now)
                     {
-                        true => flow.give_up(&self.segments[segment], &self.params, &mut self.counters),
+                        true => {
+                            flow.give_up(&self.segments[segment], &self.params, &mut self.counters)
+                        }
                         false => Verdict::Gap,
                     }
                 }
@@ -429,7 +461,8 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
             deadline = deadline.min(held.expiry(flow, &self.params));
         }
         flow.head = head;
-        self.kept_bytes = self.kept_bytes + kept_bytes - std::mem::replace(&mut flow.kept_bytes, kept_bytes);
+        self.kept_bytes =
+            self.kept_bytes + kept_bytes - std::mem::replace(&mut flow.kept_bytes, kept_bytes);
         if deadline < flow.armed {
             flow.armed = deadline;
             self.deadlines.push(Reverse((deadline, at)));
@@ -508,15 +541,27 @@ impl Flow {
 
     /// How many segments from the first on lie at or before the last whose time is over.
     #[cold]
-    fn given_up<P: Copy>(&self, now: Time, segments: &Segments<P>, order: &[u32], params: &PrestoGroParams) -> usize {
-        let is_over =
-            |at: &u32| is_newer(segments[*at].flowcell, self.last) && segments[*at].expiry(self, params) <= now;
+    fn given_up<P: Copy>(
+        &self,
+        now: Time,
+        segments: &Segments<P>,
+        order: &[u32],
+        params: &PrestoGroParams,
+    ) -> usize {
+        let is_over = |at: &u32| {
+            is_newer(segments[*at].flowcell, self.last) && segments[*at].expiry(self, params) <= now
+        };
         order.iter().rposition(is_over).map_or(0, |place| place + 1)
     }
 
     /// A gap did not fill in time.
     #[cold]
-    fn give_up<P>(&mut self, segment: &Segment<P>, params: &PrestoGroParams, counters: &mut Counters) -> Verdict {
+    fn give_up<P>(
+        &mut self,
+        segment: &Segment<P>,
+        params: &PrestoGroParams,
+        counters: &mut Counters,
+    ) -> Verdict {
         (self.last, self.expected) = (segment.flowcell, segment.end);
         self.missed += 1;
         if params.double_after > 0 && self.missed >= params.double_after {

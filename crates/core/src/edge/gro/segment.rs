@@ -1,7 +1,7 @@
 //! A segment that grows: packets of one flow, one behind the other, that will go up as one.
 //!
-//! Invariant: all packets but the last have the length of the first, as a segment that is cut again (GSO) needs; headers
-//! and payload together fit the 16 bits of an IP length.
+//! Invariant: all packets but the last have the length of the first, as a segment that is cut again
+//! (GSO) needs; headers and payload together fit the 16 bits of an IP length.
 
 use super::{Arrival, Cause, Counters, IpId, Released, tcp};
 use crate::units::Time;
@@ -12,8 +12,8 @@ pub(super) const NONE: u32 = u32::MAX;
 const IP_MAX: u32 = 65_535;
 /// Flags that end a segment with the packet that carries them.
 const ENDING: u8 = tcp::URG | tcp::PSH | tcp::RST | tcp::SYN | tcp::FIN;
-/// Flags in which the packets of a segment may differ. A packet with CWR stays by itself: none with it
-/// may follow, and none without.
+/// Flags in which the packets of a segment may differ. A packet with CWR stays by itself: none with
+/// it may follow, and none without.
 const FREE: u8 = tcp::FIN | tcp::PSH;
 
 /// Whether the packet cannot be the beginning of anything: it goes up by itself.
@@ -50,8 +50,8 @@ pub(super) struct Segment<P> {
     packets: Vec<P>,
 }
 
-/// Segments by number. A segment that has gone up leaves its list of packets to the next, so nothing is allocated in
-/// steady state.
+/// Segments by number. A segment that has gone up leaves its list of packets to the next, so
+/// nothing is allocated in steady state.
 #[derive(Clone, Debug)]
 pub(super) struct Segments<P> {
     slots: Vec<Segment<P>>,
@@ -92,8 +92,9 @@ impl<P: Copy> Segments<P> {
         at
     }
 
-    /// Adds the packet, if it continues the segment and what must be equal is (with `BY_CELL` the flowcell, too). Returns
-    /// whether its last packet is now its last for good: it was short, or its flags say so; or else the list's next segment.
+    /// Adds the packet, if it continues the segment and what must be equal is (with `BY_CELL` the
+    /// flowcell, too). Returns whether its last packet is now its last for good: it was short, or
+    /// its flags say so; or else the list's next segment.
     #[inline]
     pub fn append<const BY_CELL: bool, F>(
         &mut self,

@@ -1,14 +1,17 @@
-//! Receive offload as the Linux kernel does it (net/core/gro.c and net/ipv4/tcp_offload.c): the baseline.
+//! Receive offload as the Linux kernel does it (net/core/gro.c and net/ipv4/tcp_offload.c): the
+//! baseline.
 //!
-//! Held segments lie in eight buckets by hash, eight a bucket at most; a flow has one. A packet joins its flow's segment if
-//! it continues it exactly and the headers agree; otherwise that segment goes up and the packet begins another. So does a
-//! segment that a short packet or a flag has ended, the oldest of a full bucket, and at the end of a poll all that is left.
-//! The kernel keeps segments over polls only where `gro_flush_timeout` says so, which is not modelled.
+//! Held segments lie in eight buckets by hash, eight a bucket at most; a flow has one. A packet
+//! joins its flow's segment if it continues it exactly and the headers agree; otherwise that
+//! segment goes up and the packet begins another. So does a segment that a short packet or a flag
+//! has ended, the oldest of a full bucket, and at the end of a poll all that is left. The kernel
+//! keeps segments over polls only where `gro_flush_timeout` says so, which is not modelled.
 //!
-//! The kernel compares the link header too, so packets of one flow that carry their path in it (a shadow MAC, an outer
-//! port) are different flows to it. Whether they are here is `labels`.
+//! The kernel compares the link header too, so packets of one flow that carry their path in it (a
+//! shadow MAC, an outer port) are different flows to it. Whether they are here is `labels`.
 //!
-//! Invariant: a flow's packets leave in the order in which they came; after [`Stock::flush`] nothing is held.
+//! Invariant: a flow's packets leave in the order in which they came; after [`Stock::flush`]
+//! nothing is held.
 
 use super::segment::{Segments, is_single, pass};
 use super::{Arrival, Cause, Counters, Labels, Released, StockGroParams};
@@ -55,11 +58,18 @@ impl<F: Copy + Eq, P: Copy> Stock<F, P> {
 
     /// A packet arrives.
     #[inline]
-    pub fn receive(&mut self, now: Time, arrival: &Arrival<F>, packet: P, out: &mut impl FnMut(Released<'_, F, P>)) {
+    pub fn receive(
+        &mut self,
+        now: Time,
+        arrival: &Arrival<F>,
+        packet: P,
+        out: &mut impl FnMut(Released<'_, F, P>),
+    ) {
         let bucket = &mut self.buckets[arrival.hash as usize % BUCKETS];
         let segments = &self.segments;
-        let is_same =
-            |(flow, at): (F, u32)| flow == arrival.flow && (!self.keeps_labels || segments[at].path == arrival.path);
+        let is_same = |(flow, at): (F, u32)| {
+            flow == arrival.flow && (!self.keeps_labels || segments[at].path == arrival.path)
+        };
         let found = (0..bucket.count).find(|i| bucket.held[*i].is_some_and(is_same));
         if let Some(i) = found {
             let Some((flow, at)) = bucket.held[i] else { unreachable!("it was found") };

@@ -2,7 +2,8 @@ use super::*;
 use crate::units::Time;
 use proptest::prelude::*;
 
-/// One receive queue that writes down what goes up: segments as first and last packet, packets being bytes 1, 2, …
+/// One receive queue that writes down what goes up: segments as first and last packet, packets
+/// being bytes 1, 2, …
 struct Bench {
     offload: Offload<u32, u32>,
     up: Vec<Up>,
@@ -45,7 +46,11 @@ fn stock() -> Bench {
     Bench::new(OffloadParams::Stock(StockGroParams::default()))
 }
 fn presto(rules: Rules) -> Bench {
-    Bench::new(OffloadParams::Presto(PrestoGroParams { rules, min: us(10), ..PrestoGroParams::default() }))
+    Bench::new(OffloadParams::Presto(PrestoGroParams {
+        rules,
+        min: us(10),
+        ..PrestoGroParams::default()
+    }))
 }
 /// All kinds to which an oracle of ordering applies.
 fn both_rules() -> [Bench; 2] {
@@ -108,7 +113,12 @@ impl Up {
 #[test]
 fn a_release_that_is_forced_is_no_sample_of_the_delay() {
     for rules in [Rules::Literal, Rules::Safe] {
-        let params = PrestoGroParams { rules, min: us(10), flow_held_max: crate::Bytes(2), ..Default::default() };
+        let params = PrestoGroParams {
+            rules,
+            min: us(10),
+            flow_held_max: crate::Bytes(2),
+            ..Default::default()
+        };
         let mut bench = Bench::new(OffloadParams::Presto(params)).opened();
         let before = bench.delay();
         // The next byte is missing; then three flowcells, of which two may wait.
@@ -131,7 +141,10 @@ fn oracle_a_reordering_between_flowcells() {
 #[test]
 fn oracle_b_loss_inside_a_flowcell() {
     let arrivals = [1, 3, 6, 4, 7, 5, 8, 9];
-    assert_eq!(stock().poll(0, &arrivals), [(1, 1), (3, 3), (6, 6), (4, 4), (7, 7), (5, 5), (8, 9)]);
+    assert_eq!(
+        stock().poll(0, &arrivals),
+        [(1, 1), (3, 3), (6, 6), (4, 4), (7, 7), (5, 5), (8, 9)]
+    );
     for bench in both_rules() {
         let mut bench = bench.opened();
         assert_eq!(bench.poll(0, &arrivals), [(1, 1), (3, 5), (6, 9)]);
@@ -148,7 +161,8 @@ fn oracle_c_loss_at_the_boundary() {
         assert_eq!(bench.poll(0, &arrivals), [(1, 5)]);
         assert_eq!(bench.poll(150, &[]), []);
         assert_eq!(bench.poll_causes(201, &[]), [((7, 9), Cause::Timeout)]);
-        // What was expected and last follow: the rest of the flowcell is case 1, what was lost is older.
+        // What was expected and last follow: the rest of the flowcell is case 1, what was lost is
+        // older.
         assert_eq!(bench.poll_causes(210, &[(10, 2)]), [((10, 10), Cause::SameCell)]);
         assert_eq!(bench.poll_causes(220, &[(6, 1)]), [((6, 6), Cause::Older)]);
     }
@@ -171,11 +185,16 @@ fn oracle_d_a_whole_flowcell_early() {
 fn oracle_e_over_several_polls() {
     let polls: [&[u32]; 4] = [&[1, 2], &[3, 6], &[4, 7], &[5, 8, 9]];
     let mut bench = stock();
-    let up: Vec<_> = polls.iter().enumerate().map(|(i, poll)| bench.poll(i as u64 * 10, poll)).collect();
-    assert_eq!(up, [vec![(1, 2)], vec![(3, 3), (6, 6)], vec![(4, 4), (7, 7)], vec![(5, 5), (8, 9)]]);
+    let up: Vec<_> =
+        polls.iter().enumerate().map(|(i, poll)| bench.poll(i as u64 * 10, poll)).collect();
+    assert_eq!(
+        up,
+        [vec![(1, 2)], vec![(3, 3), (6, 6)], vec![(4, 4), (7, 7)], vec![(5, 5), (8, 9)]]
+    );
     for bench in both_rules() {
         let mut bench = bench.opened();
-        let up: Vec<_> = polls.iter().enumerate().map(|(i, poll)| bench.poll(i as u64 * 10, poll)).collect();
+        let up: Vec<_> =
+            polls.iter().enumerate().map(|(i, poll)| bench.poll(i as u64 * 10, poll)).collect();
         assert_eq!(up, [vec![(1, 2)], vec![(3, 3)], vec![(4, 4)], vec![(5, 5), (6, 9)]]);
         assert_eq!(bench.delay(), us(90));
     }
@@ -185,7 +204,10 @@ fn oracle_e_over_several_polls() {
 fn oracle_f_a_boundary_loss_repaired() {
     let mut bench = presto(Rules::Literal).opened();
     assert_eq!(bench.poll(0, &[1, 2, 3, 4, 7, 5, 8, 9]), [(1, 5)]);
-    assert_eq!(bench.poll_causes(100, &[(6, 3)]), [((6, 6), Cause::InOrder), ((7, 9), Cause::Older)]);
+    assert_eq!(
+        bench.poll_causes(100, &[(6, 3)]),
+        [((6, 6), Cause::InOrder), ((7, 9), Cause::Older)]
+    );
     assert_eq!(bench.poll_causes(110, &[(10, 3), (11, 3)]), [((10, 11), Cause::SameCell)]);
 }
 
@@ -196,7 +218,10 @@ fn oracle_g_a_late_flowcell() {
         assert_eq!(bench.poll(0, &[1, 2, 3, 4, 5]), [(1, 5)]);
         assert_eq!(bench.poll_cells(10, &[(10, 3), (11, 3)]), []);
         assert_eq!(bench.poll_causes(220, &[]), [((10, 11), Cause::Timeout)]);
-        assert_eq!(bench.poll_causes(260, &[(6, 2), (7, 2), (8, 2), (9, 2)]), [((6, 9), Cause::Older)]);
+        assert_eq!(
+            bench.poll_causes(260, &[(6, 2), (7, 2), (8, 2), (9, 2)]),
+            [((6, 9), Cause::Older)]
+        );
         assert_eq!(bench.poll_causes(300, &[(12, 4), (13, 4)]), [((12, 13), Cause::InOrder)]);
     }
 }
@@ -230,25 +255,34 @@ fn oracle_h_a_retransmission_overtakes() {
     );
 }
 
-/// A retransmission in a newer flowcell fills the gap at once; what is in flight behind it is not older for that.
+/// A retransmission in a newer flowcell fills the gap at once; what is in flight behind it is not
+/// older for that.
 #[test]
 fn a_retransmission_that_fills_the_gap_leaves_order_on() {
     let mut bench = presto(Rules::Safe).opened();
     assert_eq!(bench.poll(0, &[1, 2, 3, 4, 7, 5]), [(1, 5)]);
-    assert_eq!(bench.poll_causes(100, &[(6, 3)]), [((6, 6), Cause::InOrder), ((7, 7), Cause::Older)]);
+    assert_eq!(
+        bench.poll_causes(100, &[(6, 3)]),
+        [((6, 6), Cause::InOrder), ((7, 7), Cause::Older)]
+    );
     assert_eq!(bench.poll_causes(110, &[(10, 3)]), [], "8 and 9 are on another path");
-    assert_eq!(bench.poll_causes(120, &[(8, 2), (9, 2)]), [((8, 9), Cause::SameCell), ((10, 10), Cause::InOrder)]);
+    assert_eq!(
+        bench.poll_causes(120, &[(8, 2), (9, 2)]),
+        [((8, 9), Cause::SameCell), ((10, 10), Cause::InOrder)]
+    );
 }
 
-/// Whatever number a sender that was started anew begins with, and wherever: order is restored from its first segment that
-/// continues the stream.
+/// Whatever number a sender that was started anew begins with, and wherever: order is restored from
+/// its first segment that continues the stream.
 #[test]
 fn a_sender_that_begins_anew_is_in_order_again() {
     for first in [2, 1_000, 32_768, 32_769, 50_638, u16::MAX, 0] {
         for from in [6, 4] {
             let mut bench = presto(Rules::Safe).opened();
             assert_eq!(bench.poll(0, &[1, 2, 3, 4, 5]), [(1, 5)]);
-            let cells = |numbers: &[u32], cell: u16| -> Vec<_> { numbers.iter().map(|n| (*n, cell)).collect() };
+            let cells = |numbers: &[u32], cell: u16| -> Vec<_> {
+                numbers.iter().map(|n| (*n, cell)).collect()
+            };
             let (one, two) = (first, first.wrapping_add(1));
             let begun: Vec<u32> = (from..=7).collect();
             assert_eq!(bench.poll_cells(10, &cells(&begun, one)), [(from, 7)]);
@@ -267,7 +301,11 @@ fn what_is_late_leaves_the_last_flowcell_alone() {
     assert_eq!(bench.poll_cells(10, &[(10, 3)]), []);
     assert_eq!(bench.poll_causes(220, &[]), [((10, 10), Cause::Timeout)]);
     assert_eq!(bench.poll_causes(230, &[(6, 2), (7, 2), (8, 2), (9, 2)]), [((6, 9), Cause::Older)]);
-    assert_eq!(bench.poll_causes(240, &[(12, 3)]), [((12, 12), Cause::SameCell)], "a gap inside of flowcell 3");
+    assert_eq!(
+        bench.poll_causes(240, &[(12, 3)]),
+        [((12, 12), Cause::SameCell)],
+        "a gap inside of flowcell 3"
+    );
 }
 
 #[test]
@@ -303,7 +341,9 @@ fn sequence_numbers_and_flowcells_wrap() {
         let mut bench = bench;
         let isn = u32::MAX - 2;
         let mut up = Vec::new();
-        for (number, flowcell) in [(1, u16::MAX), (2, u16::MAX), (5, 0), (3, u16::MAX), (4, u16::MAX), (6, 0)] {
+        for (number, flowcell) in
+            [(1, u16::MAX), (2, u16::MAX), (5, 0), (3, u16::MAX), (4, u16::MAX), (6, 0)]
+        {
             bench.arrive(0, packet(1, isn, number, flowcell));
         }
         up.extend(bench.flush(us(0)));
@@ -348,7 +388,11 @@ fn flows_are_told_apart_whatever_their_sequence_numbers() {
 fn a_duplicate_goes_up() {
     for bench in both_rules() {
         let mut bench = bench.opened();
-        assert_eq!(bench.poll(0, &[1, 2, 2, 3]), [(1, 2), (2, 3)], "3 continues the segment that was begun last");
+        assert_eq!(
+            bench.poll(0, &[1, 2, 2, 3]),
+            [(1, 2), (2, 3)],
+            "3 continues the segment that was begun last"
+        );
         assert_eq!(bench.poll(1, &[7, 7]), []);
         assert_eq!(bench.poll(2, &[4, 5, 6]), [(4, 5), (6, 6), (7, 7), (7, 7)]);
     }
@@ -358,7 +402,8 @@ fn a_duplicate_goes_up() {
 fn a_fin_counts_one_and_waits_its_turn() {
     for bench in both_rules() {
         let mut bench = bench.opened();
-        let fin = |number, len| Arrival { len, flags: tcp::ACK | tcp::FIN, ..packet(1, 0, number, 2) };
+        let fin =
+            |number, len| Arrival { len, flags: tcp::ACK | tcp::FIN, ..packet(1, 0, number, 2) };
         bench.arrive(0, packet(1, 0, 6, 2));
         bench.arrive(0, fin(7, 1));
         assert_eq!(bench.flush(us(0)), [], "held with its segment");
@@ -396,13 +441,16 @@ fn headers_that_differ_part_segments() {
         (Arrival { path: 1, ..data(2) }, 1, 1),
     ];
     for (second, in_stock, in_presto) in cases {
-        for (mut bench, expected) in [(stock(), in_stock), (presto(Rules::Literal).opened(), in_presto)] {
+        for (mut bench, expected) in
+            [(stock(), in_stock), (presto(Rules::Literal).opened(), in_presto)]
+        {
             bench.arrive(0, data(1));
             bench.arrive(0, second);
             assert_eq!(bench.flush(us(0)).len(), expected, "{second:?}");
         }
     }
-    // With its label a path is a flow of its own: the packets of each merge although they alternate.
+    // With its label a path is a flow of its own: the packets of each merge although they
+    // alternate.
     let params = StockGroParams { labels: Labels::Kept, ..StockGroParams::default() };
     let mut bench = Bench::new(OffloadParams::Stock(params));
     for (number, path) in [(1, 0), (11, 1), (2, 0), (12, 1)] {
@@ -426,7 +474,10 @@ fn a_short_packet_or_a_push_ends_a_segment() {
         bench.arrive(0, long(25, tcp::ACK | tcp::PSH));
         bench.arrive(0, long(35, tcp::ACK));
         let up = bench.flush(us(0));
-        assert_eq!(up.iter().map(|up| up.packets.clone()).collect::<Vec<_>>(), [vec![1, 11], vec![15, 25], vec![35]]);
+        assert_eq!(
+            up.iter().map(|up| up.packets.clone()).collect::<Vec<_>>(),
+            [vec![1, 11], vec![15, 25], vec![35]]
+        );
     }
 }
 
@@ -436,8 +487,14 @@ fn stock_holds_eight_segments_a_bucket() {
     for flow in 0..9 {
         bench.arrive(0, Arrival { hash: 3, ..packet(flow, 0, 1, 1) });
     }
-    assert_eq!(bench.up.iter().map(|up| (up.flow, up.cause)).collect::<Vec<_>>(), [(0, Cause::Oldest)]);
-    assert_eq!(bench.flush(us(0)).iter().map(|up| up.flow).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
+    assert_eq!(
+        bench.up.iter().map(|up| (up.flow, up.cause)).collect::<Vec<_>>(),
+        [(0, Cause::Oldest)]
+    );
+    assert_eq!(
+        bench.flush(us(0)).iter().map(|up| up.flow).collect::<Vec<_>>(),
+        (0..9).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -447,7 +504,11 @@ fn an_acknowledgement_passes_and_leaves_what_waits() {
         assert_eq!(bench.poll(0, &[6, 7]), []);
         bench.arrive(5, packet(1, 0, 1, 1));
         bench.arrive(5, Arrival { len: 0, ..packet(1, 0, 8, 2) });
-        assert_eq!(bench.up.iter().map(|up| up.packets[0]).collect::<Vec<_>>(), [1, 8], "behind what is ready");
+        assert_eq!(
+            bench.up.iter().map(|up| up.packets[0]).collect::<Vec<_>>(),
+            [1, 8],
+            "behind what is ready"
+        );
         bench.up.clear();
         assert_eq!(bench.poll(6, &[2, 3, 4, 5]), [(2, 5), (6, 7)]);
     }
@@ -471,12 +532,20 @@ fn a_reset_takes_along_what_waits() {
 
 #[test]
 fn what_waits_is_bounded() {
-    let params = PrestoGroParams { flow_held_max: Bytes(10), held_max: Bytes(15), ..PrestoGroParams::default() };
+    let params = PrestoGroParams {
+        flow_held_max: Bytes(10),
+        held_max: Bytes(15),
+        ..PrestoGroParams::default()
+    };
     let mut bench = Bench::new(OffloadParams::Presto(params)).opened();
     let early: Vec<_> = (0..20).map(|i| (100 + i * 2, 2 + i as u16)).collect();
     let up = bench.poll_causes(0, &early);
     assert_eq!(up.len(), 10, "each behind a gap of its own; the first in sequence went up");
-    assert!(up.iter().enumerate().all(|(i, up)| *up == ((100 + i as u32 * 2, 100 + i as u32 * 2), Cause::Forced)));
+    assert!(
+        up.iter()
+            .enumerate()
+            .all(|(i, up)| *up == ((100 + i as u32 * 2, 100 + i as u32 * 2), Cause::Forced))
+    );
     for i in 0..10 {
         bench.arrive(1, packet(2, 500, 1, 1));
         bench.arrive(1, packet(2, 500, 3 + 2 * i, 2 + i as u16));
@@ -500,7 +569,8 @@ fn a_delay_beyond_the_wait_is_learned() {
     assert_eq!((bench.delay(), bench.offload.counters().doubled), (us(200), 1));
 }
 
-/// A poll that leaves packets ends no waits, by an earlier time; how long a gap took is not shorter for that.
+/// A poll that leaves packets ends no waits, by an earlier time; how long a gap took is not shorter
+/// for that.
 #[test]
 fn a_gap_that_fills_in_an_unfinished_poll_is_learned_as_it_was() {
     for bench in both_rules() {
@@ -517,7 +587,8 @@ fn a_gap_that_fills_in_an_unfinished_poll_is_learned_as_it_was() {
 
 #[test]
 fn giving_up_keeps_order_where_it_is_safe() {
-    // Flowcell 4 waits first, then 3 comes in front of it with a gap on either side. 4's time is over first.
+    // Flowcell 4 waits first, then 3 comes in front of it with a gap on either side. 4's time is
+    // over first.
     let run = |rules| {
         let mut bench = presto(rules).opened();
         assert_eq!(bench.poll_cells(0, &[(9, 4)]), []);
@@ -590,7 +661,8 @@ proptest! {
         let packets = spray(cells.iter().enumerate().map(|(i, (n, d))| (*n, if i == 0 { 0 } else { *d })).collect());
         let mut out = Vec::new();
         for batch in packets.chunks(poll) {
-            // A poll is when its last packet is there: by the time of its first, those behind it would seem to have waited.
+            // A poll is when its last packet is there: by the time of its first, those behind it
+            // would seem to have waited.
             let (now, ..) = batch[batch.len() - 1];
             for (_, number, cell) in batch {
                 bench.arrive(now, packet(1, 0, *number, *cell + 1));
@@ -613,8 +685,9 @@ proptest! {
         prop_assert!(up.windows(2).all(|w| w[0].1 + 1 == w[1].0), "{:?}", up);
     }
 
-    /// Losses, copies, retransmissions, any order, any polls, several flows: what goes in comes out once, nothing waits
-    /// longer than it may, and a driver that looks at the deadline only is never late.
+    /// Losses, copies, retransmissions, any order, any polls, several flows: what goes in comes out
+    /// once, nothing waits longer than it may, and a driver that looks at the deadline only is
+    /// never late.
     #[test]
     fn nothing_is_lost_doubled_or_late(
         arrivals in prop::collection::vec((0u64..60, 0u32..3, 1u32..60, 0u16..8, 0u8..20), 1..400),

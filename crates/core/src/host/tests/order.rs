@@ -1,6 +1,8 @@
 //! The order of the stages, of a host on which every stage is on.
 
-use super::Stage::{Core, FlowQueue, Importance as Mark, Label, Limit, LimitUp, Nic, Offload, Order, Rank, Ring};
+use super::Stage::{
+    Core, FlowQueue, Importance as Mark, Label, Limit, LimitUp, Nic, Offload, Order, Rank, Ring,
+};
 use super::*;
 use crate::packet::TrafficClass;
 
@@ -31,12 +33,22 @@ fn data_and_syns_leave_through_all_stages_in_order() {
 
 #[test]
 fn what_is_one_packet_leaves_in_the_same_order() {
-    let (mut host, mut world, mut egress, mut ingress) = (whole(Vec::new()), World::default(), sending(), answering());
+    let (mut host, mut world, mut egress, mut ingress) =
+        (whole(Vec::new()), World::default(), sending(), answering());
     passed();
     host.answer(us(0), packet(ACK), Some(&mut ingress), || Some(0), &mut world);
     assert_eq!(passed(), [Limit, Label, Nic], "an acknowledgement");
     let segment = Segment { first: packet(Body::default()), len: 1 };
-    host.force(us(1), &mut egress, &Untouched, segment, Importance::Forced, || Some(0), CUT, &mut world);
+    host.force(
+        us(1),
+        &mut egress,
+        &Untouched,
+        segment,
+        Importance::Forced,
+        || Some(0),
+        CUT,
+        &mut world,
+    );
     assert_eq!(passed(), [Limit, Mark, Rank, Label, Nic], "what is forced out");
     host.put(us(2), packet(SYN_ACK), || Some(0), &mut world);
     assert_eq!(passed(), [Limit, Nic], "the answer to a handshake");
@@ -55,7 +67,16 @@ fn a_refusal_comes_before_any_stamp() {
     passed();
     host.answer(us(1), packet(ACK), Some(&mut ingress), || Some(0), &mut world);
     let segment = Segment { first: packet(Body::default()), len: 1000 };
-    let leave = host.force(us(1), &mut egress, &Untouched, segment, Importance::Forced, || Some(0), CUT, &mut world);
+    let leave = host.force(
+        us(1),
+        &mut egress,
+        &Untouched,
+        segment,
+        Importance::Forced,
+        || Some(0),
+        CUT,
+        &mut world,
+    );
     assert!(leave.refused, "the connection's marker needs to know");
     host.put(us(1), packet(SYN_ACK), || Some(0), &mut world);
     assert_eq!(passed(), [Limit, Limit, Limit]);
@@ -108,7 +129,13 @@ fn drive(host: &mut Host, world: &mut World, connection: &mut Connection, until:
     up
 }
 
-fn arrive(host: &mut Host, world: &mut World, connection: &mut Connection, at: Time, packet: Packet) -> Vec<u64> {
+fn arrive(
+    host: &mut Host,
+    world: &mut World,
+    connection: &mut Connection,
+    at: Time,
+    packet: Packet,
+) -> Vec<u64> {
     let mut up = drive(host, world, connection, at);
     let id = world.packets.insert(packet);
     host.on_arrival(at, id, world);
@@ -121,13 +148,17 @@ fn arrive(host: &mut Host, world: &mut World, connection: &mut Connection, at: T
 fn all_kinds_arrive_through_all_stages_in_order() {
     let kinds = [
         (data(0), vec![Ring, Core, Offload, Order, LimitUp]),
-        (Packet { class: Importance::Forced.into(), ..data(0) }, vec![Ring, Core, Offload, Order, LimitUp]),
+        (
+            Packet { class: Importance::Forced.into(), ..data(0) },
+            vec![Ring, Core, Offload, Order, LimitUp],
+        ),
         (packet(ACK), vec![Ring, Core, Offload, LimitUp]),
         (packet(SYN), vec![Ring, Core, Offload, LimitUp]),
         (packet(SYN_ACK), vec![Ring, Core, Offload, LimitUp]),
     ];
     for (packet, stages) in kinds {
-        let (mut host, mut world, mut connection) = (whole(Vec::new()), World::default(), Connection::default());
+        let (mut host, mut world, mut connection) =
+            (whole(Vec::new()), World::default(), Connection::default());
         passed();
         assert!(arrive(&mut host, &mut world, &mut connection, us(1), packet).is_empty());
         assert_eq!(drive(&mut host, &mut world, &mut connection, us(99)), [packet.seq()]);
@@ -139,7 +170,8 @@ fn all_kinds_arrive_through_all_stages_in_order() {
 /// Two segments of one poll: the second is in order because the first was handed up before.
 #[test]
 fn the_endpoint_sees_one_segment_before_the_next_is_ordered() {
-    let (mut host, mut world, mut connection) = (whole(Vec::new()), World::default(), Connection::default());
+    let (mut host, mut world, mut connection) =
+        (whole(Vec::new()), World::default(), Connection::default());
     for n in [0, 1] {
         // Different priorities do not merge.
         let packet = Packet { class: TrafficClass::default().with_priority(n as u8), ..data(n) };
@@ -152,7 +184,8 @@ fn the_endpoint_sees_one_segment_before_the_next_is_ordered() {
 /// An early segment waits behind the offload, and its limit is asked when it is let through.
 #[test]
 fn what_is_early_is_held_between_offload_and_limit() {
-    let (mut host, mut world, mut connection) = (whole(Vec::new()), World::default(), Connection::default());
+    let (mut host, mut world, mut connection) =
+        (whole(Vec::new()), World::default(), Connection::default());
     passed();
     arrive(&mut host, &mut world, &mut connection, us(1), data(1));
     assert!(drive(&mut host, &mut world, &mut connection, us(60)).is_empty());

@@ -4,12 +4,19 @@ use super::*;
 
 fn host(rings: u16, cores: u16) -> Host {
     let receive = Some(receive(rings, Some(cores)));
-    Host::new(HostConfig { nic: nic(true), limit: None, receive, virtual_switch: None, ordering: None })
+    Host::new(HostConfig {
+        nic: nic(true),
+        limit: None,
+        receive,
+        virtual_switch: None,
+        ordering: None,
+    })
 }
 
 /// Sixteen flows send a packet at once; when the last of them went up, and what each core has done.
 fn sixteen_flows(rings: u16, cores: u16) -> (Time, Vec<CoreCounts>) {
-    let (mut host, mut world, mut connection) = (host(rings, cores), World::default(), Connection::default());
+    let (mut host, mut world, mut connection) =
+        (host(rings, cores), World::default(), Connection::default());
     for flow in 0..16 {
         let id = world.packets.insert(Packet { flow, ..data(0) });
         host.on_arrival(us(1), id, &mut world);

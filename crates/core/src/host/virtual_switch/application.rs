@@ -202,7 +202,8 @@ impl ApplicationCore {
                 work = work.saturating_add(draw(&mut self.random, costs.mean));
             }
         }
-        let work = Time::from_ps((u128::from(work.as_ps()) * u128::from(self.slow_down) / 1000) as u64);
+        let work =
+            Time::from_ps((u128::from(work.as_ps()) * u128::from(self.slow_down) / 1000) as u64);
         self.counts.packets += 1;
         self.counts.bytes += u64::from(payload);
         self.counts.busy += work;
@@ -242,14 +243,21 @@ mod tests {
         };
         let mut core = core(costs);
         // (500 ns + 1,000 · 100 ps) · 2.5, and without the service (100 ns) · 2.5.
-        assert_eq!(core.serve(Time::from_us(7), 1_000, true), Time::from_us(7) + Time::from_ns(1_500));
+        assert_eq!(
+            core.serve(Time::from_us(7), 1_000, true),
+            Time::from_us(7) + Time::from_ns(1_500)
+        );
         assert_eq!(core.serve(Time::ZERO, 1_000, false), Time::from_ns(250));
-        assert_eq!((core.counts.packets, core.counts.bytes, core.counts.busy), (2, 2_000, Time::from_ns(1_750)));
+        assert_eq!(
+            (core.counts.packets, core.counts.bytes, core.counts.busy),
+            (2, 2_000, Time::from_ns(1_750))
+        );
     }
 
     #[test]
     fn exponential_work_has_its_mean() {
-        let mut core = core(ApplicationCosts { mean: Time::from_us(5), ..ApplicationCosts::default() });
+        let mut core =
+            core(ApplicationCosts { mean: Time::from_us(5), ..ApplicationCosts::default() });
         let total: u64 = (0..40_000).map(|_| core.serve(Time::ZERO, 0, true).as_ps()).sum();
         let mean = total / 40_000;
         assert!((4_900_000..5_100_000).contains(&mean), "{mean}");
@@ -277,7 +285,10 @@ mod tests {
         (0..40).for_each(|id| core.push(id));
         assert_eq!((core.room(), core.is_ready()), (0, true));
         core.poll();
-        assert_eq!((core.room(), core.ring_len(), core.is_ready(), core.first()), (32, 8, false, Some(0)));
+        assert_eq!(
+            (core.room(), core.ring_len(), core.is_ready(), core.first()),
+            (32, 8, false, Some(0))
+        );
         (0..32).for_each(|id| assert_eq!(core.served(), Some(id)));
         assert!(core.is_ready());
     }

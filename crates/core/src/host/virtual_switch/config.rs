@@ -59,7 +59,17 @@ impl Costs {
             ($p:expr, $doorbell:expr, $doorbells:expr) => {{
                 let (ring, batch) = ($p.ring as usize, $p.batch as usize);
                 let (poll, per_packet) = ($p.poll, $p.per_packet);
-                (Costs { ring, batch, poll, per_packet, doorbell: $doorbell, doorbells: $doorbells }, $p.cores)
+                (
+                    Costs {
+                        ring,
+                        batch,
+                        poll,
+                        per_packet,
+                        doorbell: $doorbell,
+                        doorbells: $doorbells,
+                    },
+                    $p.cores,
+                )
             }};
         }
         match params {

@@ -72,7 +72,18 @@ pub struct FlowCounts {
 impl Counts {
     /// Tells them by name.
     pub fn tell(&self, named: &mut Named) {
-        let Counts { rounds, polls, packets, doorbells, ring_drops, drops, wasted, stops, served, .. } = *self;
+        let Counts {
+            rounds,
+            polls,
+            packets,
+            doorbells,
+            ring_drops,
+            drops,
+            wasted,
+            stops,
+            served,
+            ..
+        } = *self;
         named.add("rounds", rounds);
         named.add("polls", polls);
         named.add("packets", packets);

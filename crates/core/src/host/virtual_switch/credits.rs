@@ -39,7 +39,9 @@ impl Credits {
         let memory = (p.memory.get() / packet).max(2);
         let window = match p.window {
             // A whole grant must have room while the link's worth of another one is under way.
-            Auto::Auto => config.rate.bytes_in(p.feedback(Time::ZERO)) + u64::from(p.grant) * packet,
+            Auto::Auto => {
+                config.rate.bytes_in(p.feedback(Time::ZERO)) + u64::from(p.grant) * packet
+            }
             Auto::Given(bytes) => bytes.get(),
         };
         let terms = Terms {
@@ -50,7 +52,8 @@ impl Credits {
             feedback: p.feedback(Time::ZERO),
             repeat: p.repeat,
         };
-        let ports: u32 = config.applications.iter().map(|application| application.costs.cores).sum();
+        let ports: u32 =
+            config.applications.iter().map(|application| application.costs.cores).sum();
         Credits {
             me: config.host,
             granters: (0..ports).map(|_| Granter::new(terms)).collect(),
@@ -105,7 +108,14 @@ impl Overlay for Credits {
         self.spender.age(now);
     }
 
-    fn arrived(&mut self, now: Time, port: u16, packet: &Packet, _: &Queue, verdict: Option<&Verdict<PacketId>>) {
+    fn arrived(
+        &mut self,
+        now: Time,
+        port: u16,
+        packet: &Packet,
+        _: &Queue,
+        verdict: Option<&Verdict<PacketId>>,
+    ) {
         if verdict.is_none_or(|verdict| verdict.outcome == Outcome::Hold) {
             return;
         }

@@ -95,13 +95,24 @@ pub(super) struct Generation {
 
 impl Generation {
     /// `flow`, `port`: packets that a flow's queue holds, and that a core's memory does.
-    pub(super) fn new(language: Language, (flow, port): (u64, u64), packet_max: u32) -> Option<Generation> {
+    pub(super) fn new(
+        language: Language,
+        (flow, port): (u64, u64),
+        packet_max: u32,
+    ) -> Option<Generation> {
         let (says, capacity) = match language {
             Language::Records => return None,
             Language::Timed => (Says::Timed(BTreeMap::new()), flow),
             Language::Episode => (Says::Episode(BTreeMap::new()), port),
         };
-        Some(Generation { says, capacity, packet_max, seq: 0, to_say: VecDeque::new(), sources: BTreeMap::new() })
+        Some(Generation {
+            says,
+            capacity,
+            packet_max,
+            seq: 0,
+            to_say: VecDeque::new(),
+            sources: BTreeMap::new(),
+        })
     }
 
     fn say(&mut self, to: HostId, word: Word, target: Target, (rate, ttl): (u32, u32)) {
@@ -110,14 +121,23 @@ impl Generation {
     }
 
     /// A packet of a flow from there joins a queue.
-    pub(super) fn arrived(&mut self, now: Time, me: HostId, port: u16, flow: Flow, waiting: Waiting) {
+    pub(super) fn arrived(
+        &mut self,
+        now: Time,
+        me: HostId,
+        port: u16,
+        flow: Flow,
+        waiting: Waiting,
+    ) {
         let capacity = self.capacity;
         match &mut self.says {
             Says::Timed(flows) => {
-                let telling = flows.entry((port, flow.id)).or_insert_with(|| Telling::new(now, capacity));
+                let telling =
+                    flows.entry((port, flow.id)).or_insert_with(|| Telling::new(now, capacity));
                 let Some(pause) = telling.joined(now, waiting.flow) else { return };
                 let target = Whom::Flow { flow: flow.id, application: port }.target(flow.from, me);
-                let kbps = pause.packets_per_second.saturating_mul(u64::from(self.packet_max) * 8) / 1000;
+                let kbps =
+                    pause.packets_per_second.saturating_mul(u64::from(self.packet_max) * 8) / 1000;
                 let kbps = u32::try_from(kbps).unwrap_or(u32::MAX).max(1);
                 self.say(flow.from, Word::Pause, target, (kbps, micros(pause.duration)));
             }
@@ -174,13 +194,22 @@ impl Generation {
         }
         let (source, seq) = self.sources.entry((from, record.target)).or_default();
         let packets_per_second = u64::from(record.rate) * 1000 / (u64::from(self.packet_max) * 8);
-        source.hear(now, TimedPause { duration: Time::from_us(u64::from(record.ttl)), packets_per_second });
+        source.hear(
+            now,
+            TimedPause { duration: Time::from_us(u64::from(record.ttl)), packets_per_second },
+        );
         *seq = record.seq;
     }
 
     /// A flow that keeps a rate has handed down so many packets: what holds it until the next may
     /// leave.
-    pub(super) fn handed_down(&mut self, now: Time, to: HostId, key: &FlowKey, packets: u64) -> Option<Record> {
+    pub(super) fn handed_down(
+        &mut self,
+        now: Time,
+        to: HostId,
+        key: &FlowKey,
+        packets: u64,
+    ) -> Option<Record> {
         let target = Target::Flow(*key);
         let (source, seq) = self.sources.get_mut(&(to, target))?;
         source.leaves(now, packets);
@@ -230,7 +259,8 @@ mod tests {
         assert_eq!(join(1_292, 64), [(3, Word::Pause, 224, 3_000_000)]);
     }
 
-    /// 70 % of 100 packets tell the sender of the packet at hand, once; less than 50 % tell him again.
+    /// 70 % of 100 packets tell the sender of the packet at hand, once; less than 50 % tell him
+    /// again.
     #[test]
     fn an_episode_by_hand() {
         let mut generation = Generation::new(Language::Episode, (0, 100), 1500).unwrap();
@@ -254,7 +284,8 @@ mod tests {
         let key = Whom::key(7, 0, 9, 3);
         assert_eq!(generation.handed_down(Time::ZERO, 3, &key, 1), None);
         let target = Target::Flow(key);
-        let pause = Record { word: Word::Pause, target, seq: 12, queued: 0, rate: 3_000_000, ttl: 100 };
+        let pause =
+            Record { word: Word::Pause, target, seq: 12, queued: 0, rate: 3_000_000, ttl: 100 };
         generation.hear(Time::ZERO, 3, &pause);
         let holds = |record: Option<Record>| record.map(|record| (record.seq, record.ttl));
         assert_eq!(holds(generation.handed_down(Time::from_us(100), 3, &key, 1)), Some((12, 4)));
@@ -267,7 +298,8 @@ mod tests {
         for (id, from) in [(1, 3), (2, 3), (3, 5)] {
             generation.arrived(Time::ZERO, 9, 0, Flow { id, from }, Waiting { flow: 7, port: 0 });
         }
-        let counts = std::iter::from_fn(|| generation.next(6)).map(|(to, records)| (to, records.len()));
+        let counts =
+            std::iter::from_fn(|| generation.next(6)).map(|(to, records)| (to, records.len()));
         assert_eq!(counts.collect::<Vec<_>>(), [(3, 2), (5, 1)]);
         generation.expire(Time::from_ms(99));
         let Says::Timed(flows) = &generation.says else { panic!() };

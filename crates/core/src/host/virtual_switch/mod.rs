@@ -6,8 +6,8 @@
 //!                                  └────────────► what has no payload ─────────────────────────► up
 //! ```
 //!
-//! Follows Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that
-//! Prevents the Slow Receiver Problem, NSDI 2022) and what it compares with:
+//! Follows Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch
+//! that Prevents the Slow Receiver Problem, NSDI 2022) and what it compares with:
 //!
 //! | kind | the queue | without room |
 //! |---|---|---|
@@ -152,7 +152,8 @@ impl VirtualSwitch {
 
     /// Packets here.
     pub(super) fn kept(&self) -> usize {
-        let cores = self.cores.iter().map(|core| core.ring.len() + core.words.len() + core.taken.len());
+        let cores =
+            self.cores.iter().map(|core| core.ring.len() + core.words.len() + core.taken.len());
         let ports = self.ports.iter().map(|port| port.queue.len() + port.core.kept());
         cores.sum::<usize>() + ports.sum::<usize>()
     }
@@ -244,8 +245,9 @@ impl VirtualSwitch {
         self.counts.packets += packets;
         self.counts.doorbells += doorbells;
         let messages = if self.costs.doorbells == Some(Doorbells::Counted) { doorbells } else { 0 };
-        let work =
-            self.costs.poll * polls + self.costs.per_packet * (packets + messages) + self.costs.doorbell * doorbells;
+        let work = self.costs.poll * polls
+            + self.costs.per_packet * (packets + messages)
+            + self.costs.doorbell * doorbells;
         wire.call(now.saturating_add(work), Call::Switch(number as u16));
     }
 
@@ -362,7 +364,13 @@ impl VirtualSwitch {
 
     /// Moves packets from a queue to its ring, and lets the application's core begin, if it has
     /// nothing to do.
-    fn serve<F: Flows, W: HostWire>(&mut self, now: Time, port: usize, flows: &mut F, wire: &mut W) {
+    fn serve<F: Flows, W: HostWire>(
+        &mut self,
+        now: Time,
+        port: usize,
+        flows: &mut F,
+        wire: &mut W,
+    ) {
         let Port { queue, core, .. } = &mut self.ports[port];
         queue.fill(now, core);
         if !core.is_ready() {
@@ -373,7 +381,13 @@ impl VirtualSwitch {
         self.next_service(now, port, flows, wire);
     }
 
-    fn next_service<F: Flows, W: HostWire>(&mut self, now: Time, port: usize, flows: &mut F, wire: &mut W) {
+    fn next_service<F: Flows, W: HostWire>(
+        &mut self,
+        now: Time,
+        port: usize,
+        flows: &mut F,
+        wire: &mut W,
+    ) {
         let core = &mut self.ports[port].core;
         let Some(id) = core.first() else { return };
         let packet = wire.packets()[id];
@@ -456,12 +470,20 @@ impl VirtualSwitch {
     /// Whether the data of a class waits for an application at another host.
     fn is_served(&self, class: u16, to: HostId) -> bool {
         let of_class = self.by_class.get(usize::from(class)).copied().flatten();
-        of_class.is_some_and(|(application, ..)| self.applications[usize::from(application)].is_at(to))
+        of_class
+            .is_some_and(|(application, ..)| self.applications[usize::from(application)].is_at(to))
     }
 
     /// How many packets a flow from here may hand down, of those that it would. None: it waits,
     /// until [`VirtualSwitch::next_change`] names it.
-    pub(super) fn admit(&mut self, now: Time, class: u16, flow: FlowId, to: HostId, wants: u32) -> u32 {
+    pub(super) fn admit(
+        &mut self,
+        now: Time,
+        class: u16,
+        flow: FlowId,
+        to: HostId,
+        wants: u32,
+    ) -> u32 {
         if !self.is_served(class, to) {
             return wants;
         }
@@ -470,7 +492,13 @@ impl VirtualSwitch {
     }
 
     /// A flow from here has handed down so many packets.
-    pub(super) fn handed_down(&mut self, now: Time, class: u16, (flow, packets): (FlowId, u32), to: HostId) {
+    pub(super) fn handed_down(
+        &mut self,
+        now: Time,
+        class: u16,
+        (flow, packets): (FlowId, u32),
+        to: HostId,
+    ) {
         let leaving = self.leaving(class, flow, to);
         if let Some(talk) = &mut self.talk {
             talk.overlay.handed_down(now, &leaving, packets);

@@ -1,8 +1,8 @@
 //! What a host's switch and those of other hosts tell each other.
 //!
 //! The words are an [`Overlay`]'s, of which each kind that speaks has its own: pauses, credits or
-//! rates. What all have is here: the packets that carry words, and which of them are lost on arrival
-//! (`control-loss`).
+//! rates. What all have is here: the packets that carry words, and which of them are lost on
+//! arrival (`control-loss`).
 //!
 //! Invariant: an overlay's timer is no later than it has something to do.
 
@@ -14,7 +14,9 @@ use super::{Call, HostWire, Port, VirtualSwitchConfig, VirtualSwitchParams};
 use crate::flow_queues::Verdict;
 use crate::overlay::{Change, FlowKey, Record, Word};
 use crate::packet::overlay::Words;
-use crate::packet::{Body, Ecn, FlowId, HostId, Importance, Packet, PacketId, TTL, TrafficClass, flags};
+use crate::packet::{
+    Body, Ecn, FlowId, HostId, Importance, Packet, PacketId, TTL, TrafficClass, flags,
+};
 use crate::random::{Stream, mix64};
 use crate::units::Time;
 use std::collections::BTreeMap;
@@ -37,11 +39,18 @@ pub(super) trait Overlay: Send {
     /// Forgets flows that are silent.
     fn age(&mut self, _now: Time) {}
     /// Data has come for a port, whose queue has it or has said no; what flow queues say of it.
-    fn arrived(&mut self, now: Time, port: u16, packet: &Packet, queue: &Queue, verdict: Option<&Verdict<PacketId>>);
+    fn arrived(
+        &mut self,
+        now: Time,
+        port: u16,
+        packet: &Packet,
+        queue: &Queue,
+        verdict: Option<&Verdict<PacketId>>,
+    );
     /// A port's queue has changed.
     fn tell(&mut self, now: Time, port: u16, queue: &mut Queue);
-    /// Whether what has come and gone since it was last asked changes nothing: it has no word to say, no
-    /// change to tell, and the same deadline.
+    /// Whether what has come and gone since it was last asked changes nothing: it has no word to
+    /// say, no change to tell, and the same deadline.
     fn is_quiet(&self, _now: Time) -> bool {
         false
     }
@@ -130,7 +139,12 @@ impl Talk {
     }
 
     /// The next packet for another host's switch, and what it says.
-    pub(super) fn next(&mut self, now: Time, me: HostId, ports: &mut [Port]) -> Option<(Packet, Words)> {
+    pub(super) fn next(
+        &mut self,
+        now: Time,
+        me: HostId,
+        ports: &mut [Port],
+    ) -> Option<(Packet, Words)> {
         let (to, records) = self.overlay.next(now, ports)?;
         for record in &records {
             self.said[record.word.index()] += 1;

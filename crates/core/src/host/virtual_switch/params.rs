@@ -37,7 +37,9 @@ impl Field for Doorbells {
                 "true" => Ok(Doorbells::Armed),
                 "false" => Ok(Doorbells::Polled),
                 "counted" => Ok(Doorbells::Counted),
-                _ => Err(ValueError(format!("expected true, false or \"counted\", found {text:?}"))),
+                _ => {
+                    Err(ValueError(format!("expected true, false or \"counted\", found {text:?}")))
+                }
             },
             _ => Err(ValueError("expected true, false or \"counted\"".into())),
         }
@@ -195,7 +197,8 @@ with_queues! {
         /// trip of the empty network, at least 20us. Source: ours.
         #[within(1..=1e12)]
         pub feedback: Auto<Time> = Auto::Auto,
-        /// How long a pause holds that is not refreshed. "auto": five feedback times, at least 1us. Source: ours.
+        /// How long a pause holds that is not refreshed. "auto": five feedback times, at least 1us.
+        /// Source: ours.
         #[within(1_000_000..=1e12)]
         pub ttl: Auto<Time> = Auto::Auto,
         /// With more paused flows than this an application is paused as a whole. Source: ours.
@@ -243,8 +246,8 @@ speaking! {
         /// once.
         #[within(1..=1000)]
         pub overcommit: f64 = 1.0,
-        /// From a grant until its packet arrives, beside the time that it holds. "auto": the longest
-        /// round trip of the empty network, at least 20us. Source: ours.
+        /// From a grant until its packet arrives, beside the time that it holds. "auto": the
+        /// longest round trip of the empty network, at least 20us. Source: ours.
         #[within(1..=1e12)]
         pub feedback: Auto<Time> = Auto::Auto,
         /// How long a grant holds. "auto": five feedback times, at least 1us. Source: ours.
@@ -301,8 +304,13 @@ macro_rules! feedback {
 feedback!(BackdraftParams);
 feedback!(CreditsParams);
 
-const NONE: About =
-    About { summary: "packets wait in the NIC alone", source: "", needs: &[], breaks: &[], restores: &[] };
+const NONE: About = About {
+    summary: "packets wait in the NIC alone",
+    source: "",
+    needs: &[],
+    breaks: &[],
+    restores: &[],
+};
 const LOSSY: About = About {
     summary: "cores move packets from the NIC's ring to applications' rings, and drop what does not fit",
     source: "BESS; Backdraft, NSDI 2022, its baseline",
@@ -381,9 +389,16 @@ impl VirtualSwitchParams {
     pub fn speaking(&self) -> Option<Speaking> {
         macro_rules! of {
             ($p:expr) => {{
-                let (nic_limit, freeze_timers, priority) = ($p.nic_limit, $p.freeze_timers, $p.priority);
+                let (nic_limit, freeze_timers, priority) =
+                    ($p.nic_limit, $p.freeze_timers, $p.priority);
                 let (control_loss, control_loss_run) = ($p.control_loss, $p.control_loss_run);
-                Some(Speaking { nic_limit, freeze_timers, priority, control_loss, control_loss_run })
+                Some(Speaking {
+                    nic_limit,
+                    freeze_timers,
+                    priority,
+                    control_loss,
+                    control_loss_run,
+                })
             }};
         }
         match self {

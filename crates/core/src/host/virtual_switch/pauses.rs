@@ -1,4 +1,5 @@
-//! Pauses: whom a host's switch tells to stop, and whom it was told to ([`crate::overlay`] decides).
+//! Pauses: whom a host's switch tells to stop, and whom it was told to ([`crate::overlay`]
+//! decides).
 //!
 //! A flow that its queue tells to pause is said so to its sender. Where a core of an application
 //! has no shared memory left, all who send to it are told together, since flows that are told one
@@ -75,7 +76,11 @@ impl Pauses {
     pub(super) fn new(config: &VirtualSwitchConfig, p: &BackdraftParams) -> Pauses {
         let packets = (u64::from(p.flow_cap) * 8 / 7, p.memory.0 / u64::from(config.packet_max));
         let generation = Generation::new(p.overlay, packets, config.packet_max);
-        let longest = if generation.is_some() { FOR_EVER } else { p.ttl(Time::ZERO).max(Config::default().longest) };
+        let longest = if generation.is_some() {
+            FOR_EVER
+        } else {
+            p.ttl(Time::ZERO).max(Config::default().longest)
+        };
         let times = Config {
             feedback: p.feedback(Time::ZERO),
             ttl: p.ttl(Time::ZERO),
@@ -137,7 +142,9 @@ impl Overlay for Pauses {
     /// It may have to keep a rate.
     fn handed_down(&mut self, now: Time, flow: &Leaving, packets: u32) {
         let Some(generation) = &mut self.generation else { return };
-        if let Some(record) = generation.handed_down(now, flow.to, &flow.key, u64::from(packets.max(1))) {
+        if let Some(record) =
+            generation.handed_down(now, flow.to, &flow.key, u64::from(packets.max(1)))
+        {
             self.changes.extend(self.keeper.hear(now, flow.to, &record));
         }
     }
@@ -146,10 +153,18 @@ impl Overlay for Pauses {
         self.keeper.is_held(flow.to, &flow.key)
     }
 
-    fn arrived(&mut self, now: Time, port: u16, packet: &Packet, queue: &Queue, verdict: Option<&Verdict<PacketId>>) {
+    fn arrived(
+        &mut self,
+        now: Time,
+        port: u16,
+        packet: &Packet,
+        queue: &Queue,
+        verdict: Option<&Verdict<PacketId>>,
+    ) {
         let Some(verdict) = verdict else { return };
         if let Some(generation) = &mut self.generation {
-            let waiting = Waiting { flow: queue.waiting(packet.flow, packet.src), port: queue.len() as u64 };
+            let waiting =
+                Waiting { flow: queue.waiting(packet.flow, packet.src), port: queue.len() as u64 };
             let flow = generations::Flow { id: packet.flow, from: packet.src };
             return generation.arrived(now, self.me, port, flow, waiting);
         }
@@ -183,7 +198,11 @@ impl Overlay for Pauses {
             }
             self.touched.insert(from);
         }
-        if self.senders.get_mut(usize::from(port)).is_some_and(|senders| senders.calms(queues, self.memory)) {
+        if self
+            .senders
+            .get_mut(usize::from(port))
+            .is_some_and(|senders| senders.calms(queues, self.memory))
+        {
             self.say_to_all(now, port, None);
         }
     }

@@ -77,7 +77,8 @@ impl Picnic {
     pub(super) fn new(config: &VirtualSwitchConfig, p: &PicnicParams) -> Picnic {
         let growth = (p.increase * 1000.0) as u64;
         let terms = Terms { period: p.period, target: p.target, growth, line: config.rate };
-        let ports: u32 = config.applications.iter().map(|application| application.costs.cores).sum();
+        let ports: u32 =
+            config.applications.iter().map(|application| application.costs.cores).sum();
         Picnic {
             me: config.host,
             packet_max: u64::from(config.packet_max),
@@ -102,7 +103,8 @@ impl Overlay for Picnic {
                 continue;
             }
             advertiser.left(std::mem::take(&mut queue.left), std::mem::take(&mut queue.longest));
-            let oldest = queue.waiting.front().map_or(Time::ZERO, |(_, came, _)| now.saturating_sub(*came));
+            let oldest =
+                queue.waiting.front().map_or(Time::ZERO, |(_, came, _)| now.saturating_sub(*came));
             if advertiser.look(now, oldest) {
                 self.to_say.extend(advertiser.senders().map(|sender| (sender, number as u16)));
             }
@@ -117,7 +119,14 @@ impl Overlay for Picnic {
         self.shaper.age(now);
     }
 
-    fn arrived(&mut self, now: Time, port: u16, packet: &Packet, _: &Queue, _: Option<&Verdict<PacketId>>) {
+    fn arrived(
+        &mut self,
+        now: Time,
+        port: u16,
+        packet: &Packet,
+        _: &Queue,
+        _: Option<&Verdict<PacketId>>,
+    ) {
         if self.advertisers[usize::from(port)].arrived(now, packet.src) {
             self.to_say.insert((packet.src, port));
         }

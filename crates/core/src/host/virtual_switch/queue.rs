@@ -62,7 +62,13 @@ impl Queue {
                 let part = |share: f64| (f64::from(p.queue) * share) as usize;
                 let (size, high) = (p.queue as usize, part(p.high).max(1));
                 let low = part(p.low).min(high - 1);
-                Queue::Shared(Shared { waiting: VecDeque::new(), size, high, low, is_overloaded: false })
+                Queue::Shared(Shared {
+                    waiting: VecDeque::new(),
+                    size,
+                    high,
+                    low,
+                    is_overloaded: false,
+                })
             }
             VirtualSwitchParams::Picnic(p) => Queue::Measured(Measured::new(p.queue)),
             VirtualSwitchParams::FlowQueues(p) => {
@@ -71,13 +77,25 @@ impl Queue {
             }
             VirtualSwitchParams::Backdraft(p) => {
                 let memory = (p.memory, p.alpha, p.flow_cap, p.max_queues, p.batch);
-                Queue::flows(config, memory, 0, (headroom(config, p), p.feedback(Time::ZERO)), random)
+                Queue::flows(
+                    config,
+                    memory,
+                    0,
+                    (headroom(config, p), p.feedback(Time::ZERO)),
+                    random,
+                )
             }
             // Nobody is told to pause, and a flow alone may have all. Each queue may leave most of
             // its first and last segment empty.
             VirtualSwitchParams::Credits(p) => {
                 let memory = (p.memory, 64.0, u32::MAX, p.max_queues, p.batch);
-                Queue::flows(config, memory, 2 * u64::from(p.max_queues), (Bytes(0), p.feedback(Time::ZERO)), random)
+                Queue::flows(
+                    config,
+                    memory,
+                    2 * u64::from(p.max_queues),
+                    (Bytes(0), p.feedback(Time::ZERO)),
+                    random,
+                )
             }
         }
     }
@@ -109,7 +127,13 @@ impl Queue {
     }
 
     /// A packet with payload comes, for this core.
-    pub(super) fn place(&mut self, now: Time, id: PacketId, packet: &Packet, core: &mut ApplicationCore) -> Placed {
+    pub(super) fn place(
+        &mut self,
+        now: Time,
+        id: PacketId,
+        packet: &Packet,
+        core: &mut ApplicationCore,
+    ) -> Placed {
         match self {
             Queue::Ring if core.room() == 0 => Placed::Dropped,
             Queue::Ring => {
@@ -228,7 +252,11 @@ fn headroom(config: &VirtualSwitchConfig, p: &super::BackdraftParams) -> Bytes {
         let Auto::Given(headroom) = p.headroom else { return Bytes(0) };
         return headroom;
     };
-    let way = Loop { feedback: p.feedback(Time::ZERO), fabric: p.headroom_fabric, losses: u64::from(p.losses) };
+    let way = Loop {
+        feedback: p.feedback(Time::ZERO),
+        fabric: p.headroom_fabric,
+        losses: u64::from(p.losses),
+    };
     let nic = Bytes(p.nic_limit.0 + config.segment.0);
     let peak = Peak { rate: config.rate, nic, batch: Bytes(0) };
     let senders = p.headroom_senders as usize;

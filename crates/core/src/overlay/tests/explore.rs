@@ -192,13 +192,16 @@ impl World {
         match which {
             1 => {
                 state.keeper = Keeper::new(self.config());
-                (state.epoch, state.known, state.greeting) = (state.epoch + 1, 0, Some(state.epoch + 1));
+                (state.epoch, state.known, state.greeting) =
+                    (state.epoch + 1, 0, Some(state.epoch + 1));
             }
             2 => {
                 state.teller = Teller::new(self.config());
-                (state.b_epoch, state.b_known, state.queue, state.is_told) = (state.b_epoch + 1, 0, 0, false);
+                (state.b_epoch, state.b_known, state.queue, state.is_told) =
+                    (state.b_epoch + 1, 0, 0, false);
                 state.greeting = None;
-                let greeting = Message { records: vec![], epoch: state.b_epoch, to_epoch: 0, is_late: false };
+                let greeting =
+                    Message { records: vec![], epoch: state.b_epoch, to_epoch: 0, is_late: false };
                 state.words.push(greeting);
             }
             _ => return,
@@ -207,7 +210,13 @@ impl World {
     }
     /// One tick; `drains`: whether B's application takes a packet, if that is no choice. Whether A
     /// has sent.
-    fn tick(&self, state: &mut State, now: Time, choices: &mut Choices, drains: Option<bool>) -> bool {
+    fn tick(
+        &self,
+        state: &mut State,
+        now: Time,
+        choices: &mut Choices,
+        drains: Option<bool>,
+    ) -> bool {
         let greeting = state.greeting.take();
         self.deliver(state, now, choices);
         while state.keeper.expire(now).is_some() {}
@@ -225,7 +234,8 @@ impl World {
         }
         let records = state.teller.poll(now, A, wire::RECORDS);
         if !records.is_empty() {
-            let message = Message { records, epoch: state.b_epoch, to_epoch: state.b_known, is_late: false };
+            let message =
+                Message { records, epoch: state.b_epoch, to_epoch: state.b_known, is_late: false };
             state.words.push(message);
         }
         if state.restarts > 0 {
@@ -283,11 +293,25 @@ impl World {
 const FOR_LOSSES: u8 = XOFF + FEEDBACK + LOSSES * FEEDBACK / 2;
 
 fn lossy() -> World {
-    World { mutant: Mutant::None, ticks: 22, losses: LOSSES, doubles: 1, restarts: 0, capacity: FOR_LOSSES }
+    World {
+        mutant: Mutant::None,
+        ticks: 22,
+        losses: LOSSES,
+        doubles: 1,
+        restarts: 0,
+        capacity: FOR_LOSSES,
+    }
 }
 /// A sender that has forgotten costs a feedback time more: headroom may be in use already.
 fn restarting() -> World {
-    World { losses: 1, doubles: 0, restarts: 1, ticks: 18, capacity: FOR_LOSSES + FEEDBACK, ..lossy() }
+    World {
+        losses: 1,
+        doubles: 0,
+        restarts: 1,
+        ticks: 18,
+        capacity: FOR_LOSSES + FEEDBACK,
+        ..lossy()
+    }
 }
 
 #[test]

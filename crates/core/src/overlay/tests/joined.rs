@@ -1,5 +1,5 @@
-//! Flow queues and overlay together: senders behind one link, a receiver that is slow and stalls, and
-//! a network that loses words. Time goes by packets of the link.
+//! Flow queues and overlay together: senders behind one link, a receiver that is slow and stalls,
+//! and a network that loses words. Time goes by packets of the link.
 
 use super::*;
 use crate::flow_queues::headroom::{self, Loop, Peak};
@@ -30,14 +30,16 @@ struct World {
 fn world() -> impl Strategy<Value = World> {
     let stalls = prop::collection::vec((0u64..2_000, 1u64..600), 0..4);
     let is_lost = prop::collection::vec(prop::bool::weighted(0.3), 50);
-    (1u16..6, 1u64..20, 2u64..12, stalls, is_lost).prop_map(|(flows, way, service, stalls, is_lost)| World {
-        flows,
-        way,
-        service,
-        stalls,
-        is_lost,
-        losses: LOSSES,
-    })
+    (1u16..6, 1u64..20, 2u64..12, stalls, is_lost).prop_map(
+        |(flows, way, service, stalls, is_lost)| World {
+            flows,
+            way,
+            service,
+            stalls,
+            is_lost,
+            losses: LOSSES,
+        },
+    )
 }
 
 impl World {
@@ -62,24 +64,34 @@ impl World {
     /// Runs for `ticks`, of which the senders send in the first half. What was refused, arrived and
     /// departed; and the pauses that were told.
     fn run(&self, ticks: u64) -> flow_queues::Counters {
-        let config = Config { feedback: self.feedback(), ttl: self.feedback() * 5, ..Config::default() };
-        let (mut teller, mut keeper, mut queues) = (Teller::new(config), Keeper::new(config), self.queues());
+        let config =
+            Config { feedback: self.feedback(), ttl: self.feedback() * 5, ..Config::default() };
+        let (mut teller, mut keeper, mut queues) =
+            (Teller::new(config), Keeper::new(config), self.queues());
         let (mut packets, mut words) = (VecDeque::new(), VecDeque::new());
         let (mut turn, mut lost_in_row, mut datagrams) = (0, vec![0; usize::from(self.flows)], 0);
         for at in 0..ticks {
             let now = RATE.transmission_time(u64::from(LEN)) * at;
-            while let Some((_, record)) = words.pop_front_if(|(due, _): &mut (u64, Record)| *due <= at) {
+            while let Some((_, record)) =
+                words.pop_front_if(|(due, _): &mut (u64, Record)| *due <= at)
+            {
                 keeper.hear(now, 2, &record);
             }
             while keeper.expire(now).is_some() {}
             let may_send = |number: &u16| at < ticks / 2 && !keeper.is_held(2, &flow(*number));
-            if let Some(number) = (0..self.flows).map(|by| (turn + by) % self.flows).find(may_send) {
+            if let Some(number) = (0..self.flows).map(|by| (turn + by) % self.flows).find(may_send)
+            {
                 turn = number + 1;
                 packets.push_back((at + self.way, number));
             }
             while let Some((_, number)) = packets.pop_front_if(|(due, _)| *due <= at) {
-                let arrival =
-                    Arrival { flow: number, hash: u32::from(number), packet: at, len: LEN, class: Class::Data };
+                let arrival = Arrival {
+                    flow: number,
+                    hash: u32::from(number),
+                    packet: at,
+                    len: LEN,
+                    class: Class::Data,
+                };
                 if queues.enqueue(now, &arrival).is_told {
                     teller.arrived(now, 1, &flow(number));
                 }
@@ -131,7 +143,8 @@ proptest! {
 fn headroom_for_no_losses_is_too_little() {
     let mut is_lost = vec![false; 50];
     (is_lost[1], is_lost[2]) = (true, true);
-    let world = World { flows: 1, way: 20, service: 4, stalls: vec![(0, 2_000)], is_lost, losses: LOSSES };
+    let world =
+        World { flows: 1, way: 20, service: 4, stalls: vec![(0, 2_000)], is_lost, losses: LOSSES };
     let enough = world.run(6_000);
     assert_eq!((enough.held, enough.arrived), (0, enough.departed));
     assert!(World { losses: 0, ..world }.run(6_000).held > 0);

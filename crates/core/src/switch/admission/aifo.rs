@@ -1,13 +1,16 @@
-//! AIFO: admission-in first-out (Yu et al., SIGCOMM 2021): a FIFO that drops early what a sorted queue would drop late.
+//! AIFO: admission-in first-out (Yu et al., SIGCOMM 2021): a FIFO that drops early what a sorted
+//! queue would drop late.
 //!
-//! The rank of the arriving packet is placed among the last ranks seen (its quantile, the share that is strictly more
-//! important), and the packet is admitted while that is at most the share of the buffer that is free, the latter
-//! stretched so that the first `burst-headroom` of the buffer admits everything. As a deflection's early-drop test this
-//! is Canary's: `q > Q·(1 − (1−k)·quantile)` is the same inequality.
+//! The rank of the arriving packet is placed among the last ranks seen (its quantile, the share
+//! that is strictly more important), and the packet is admitted while that is at most the share of
+//! the buffer that is free, the latter stretched so that the first `burst-headroom` of the buffer
+//! admits everything. As a deflection's early-drop test this is Canary's: `q > Q·(1 −
+//! (1−k)·quantile)` is the same inequality.
 //!
 //! Two published forms differ in details; `form` chooses. Integers decide: k is taken to 1/65536.
 //!
-//! Invariant: a refusal at one rank and length refuses every larger rank and every longer queue, window unchanged.
+//! Invariant: a refusal at one rank and length refuses every larger rank and every longer queue,
+//! window unchanged.
 
 use super::window::RankWindow;
 use super::{Admits, CAPACITY_MAX, ONE, PortFacts, alpha};
@@ -28,10 +31,12 @@ pub(super) const ABOUT: About = About {
 crate::choice! {
     /// Which of the published forms of the test.
     pub enum AifoForm {
-        /// The quantile's denominator is the window's nominal size, and a quantile equal to the free share is admitted.
+        /// The quantile's denominator is the window's nominal size, and a quantile equal to the
+        /// free share is admitted.
         Canary = "canary",
-        /// The denominator is what the window holds, an equal quantile is refused, everything is admitted while the window
-        /// is empty or the queue within its headroom, and a queue bounded in packets is measured in packets.
+        /// The denominator is what the window holds, an equal quantile is refused, everything is
+        /// admitted while the window is empty or the queue within its headroom, and a queue bounded
+        /// in packets is measured in packets.
         Original = "original",
     }
 }
@@ -39,8 +44,8 @@ crate::choice! {
 crate::params! {
     /// AIFO.
     pub struct AifoParams {
-        /// k: the share of the buffer within which every rank is admitted. Source: 0.1 in the comparison runs of Canary's
-        /// successor; as Canary's own test it is 0.9 there.
+        /// k: the share of the buffer within which every rank is admitted. Source: 0.1 in the
+        /// comparison runs of Canary's successor; as Canary's own test it is 0.9 there.
         #[within(0..=1)]
         pub burst_headroom: f64 = 0.1,
         /// Ranks that are remembered. Source: 20, AIFO's program and Canary's.
@@ -49,7 +54,8 @@ crate::params! {
         /// One of so many arrivals is remembered. Source: 15, both artifacts; Canary's own is 20.
         #[within(1..)]
         pub sample_period: u32 = 15,
-        /// Which published form. Source: "canary" is that of Canary's artifact, "original" that of AIFO's simulator.
+        /// Which published form. Source: "canary" is that of Canary's artifact, "original" that of
+        /// AIFO's simulator.
         pub form: AifoForm = AifoForm::Canary,
     }
 }
@@ -81,13 +87,15 @@ impl Aifo {
 impl Admits for Aifo {
     fn install(&mut self, port: &PortFacts, _: &mut Stream) {
         self.in_packets = self.form == AifoForm::Original && port.capacity.packets != u32::MAX;
-        let capacity = if self.in_packets { u64::from(port.capacity.packets) } else { port.capacity.bytes };
+        let capacity =
+            if self.in_packets { u64::from(port.capacity.packets) } else { port.capacity.bytes };
         self.capacity = capacity.min(CAPACITY_MAX);
     }
     #[inline]
     fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
         let length =
-            (if self.in_packets { u64::from(context.view.packets) } else { context.view.bytes }).min(self.capacity);
+            (if self.in_packets { u64::from(context.view.packets) } else { context.view.bytes })
+                .min(self.capacity);
         // Within the headroom the right side is at least one, and no quantile is above.
         if length * ONE <= (ONE - self.alpha) * self.capacity {
             return None;
@@ -95,9 +103,12 @@ impl Admits for Aifo {
         let below = self.window.below(context.packet.rank);
         let free = self.capacity - length;
         let admits = match self.form {
-            AifoForm::Canary => below * self.alpha * self.capacity <= free * ONE * self.window.size(),
+            AifoForm::Canary => {
+                below * self.alpha * self.capacity <= free * ONE * self.window.size()
+            }
             AifoForm::Original => {
-                self.window.held() == 0 || below * self.alpha * self.capacity < free * ONE * self.window.held()
+                self.window.held() == 0
+                    || below * self.alpha * self.capacity < free * ONE * self.window.held()
             }
         };
         if admits { None } else { Some(DropReason::Early) }
@@ -118,8 +129,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn aifo(k: f64, window: &[u32], capacity: u64, form: AifoForm) -> Aifo {
-        let mut it = Aifo::new(&AifoParams { burst_headroom: k, window: window.len() as u32, sample_period: 1, form });
-        let port = PortFacts { capacity: Capacity { bytes: capacity, packets: u32::MAX }, rate: Rate::from_gbps(10) };
+        let mut it = Aifo::new(&AifoParams {
+            burst_headroom: k,
+            window: window.len() as u32,
+            sample_period: 1,
+            form,
+        });
+        let port = PortFacts {
+            capacity: Capacity { bytes: capacity, packets: u32::MAX },
+            rate: Rate::from_gbps(10),
+        };
         it.install(&port, &mut Stream::new(1, "t"));
         for &rank in window {
             seeing(QueueView::default(), &ranked(rank), |at| it.commit(at, true));
@@ -139,13 +158,21 @@ mod tests {
     #[test]
     fn max_admissible_quantile() {
         let ranks: Vec<u32> = (0..1000).collect();
-        for (k, expected) in [(0.1, [1000, 741, 556, 370, 111, 56, 4]), (0.9, [1000, 1000, 1000, 1000, 1000, 500, 33])]
-        {
+        for (k, expected) in [
+            (0.1, [1000, 741, 556, 370, 111, 56, 4]),
+            (0.9, [1000, 1000, 1000, 1000, 1000, 500, 33]),
+        ] {
             let it = aifo(k, &ranks, 300, AifoForm::Canary);
             for (q, expected) in [30, 100, 150, 200, 270, 285, 299].into_iter().zip(expected) {
                 // Rank r has quantile r/1000 here.
-                let largest = (0..=1000).rev().find(|r| admits(&it, q, *r)).expect("rank 0 is always admitted");
-                assert!((largest as i64 - expected).abs() <= 1, "k={k} q={q}: {largest}, not {expected}");
+                let largest = (0..=1000)
+                    .rev()
+                    .find(|r| admits(&it, q, *r))
+                    .expect("rank 0 is always admitted");
+                assert!(
+                    (largest as i64 - expected).abs() <= 1,
+                    "k={k} q={q}: {largest}, not {expected}"
+                );
             }
         }
     }
@@ -177,11 +204,13 @@ mod tests {
         assert!((0..=1000).all(|q| admits(&it, q, 0)));
     }
 
-    /// The original divides by what the window holds and refuses equality; Canary's divides by its nominal size.
+    /// The original divides by what the window holds and refuses equality; Canary's divides by its
+    /// nominal size.
     #[test]
     fn the_two_forms_differ_while_the_window_fills_and_at_equality() {
         let of = |form| {
-            let mut it = Aifo::new(&AifoParams { burst_headroom: 0.0, window: 4, sample_period: 1, form });
+            let mut it =
+                Aifo::new(&AifoParams { burst_headroom: 0.0, window: 4, sample_period: 1, form });
             let capacity = Capacity { bytes: 100, packets: u32::MAX };
             it.install(&PortFacts { capacity, rate: Rate::from_gbps(1) }, &mut Stream::new(1, "t"));
             it
@@ -194,7 +223,10 @@ mod tests {
         // One of one held is below, one of four nominal.
         assert_eq!([admits(&canary, 75, 50), admits(&original, 75, 50)], [true, false]);
         let full = |form| aifo(0.0, &[10, 20, 30, 40], 100, form);
-        assert_eq!([admits(&full(AifoForm::Canary), 50, 25), admits(&full(AifoForm::Original), 50, 25)], [true, false]);
+        assert_eq!(
+            [admits(&full(AifoForm::Canary), 50, 25), admits(&full(AifoForm::Original), 50, 25)],
+            [true, false]
+        );
         assert!(admits(&full(AifoForm::Original), 49, 25));
     }
 

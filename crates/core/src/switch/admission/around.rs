@@ -67,7 +67,9 @@ impl AdmissionParams {
             AdmissionParams::Probabilistic(p) => AdmissionParams::Probabilistic(p.at_port(around)),
             AdmissionParams::Red(p) => AdmissionParams::Red(p.at_port(around)),
             AdmissionParams::Wred(p) => AdmissionParams::Wred(p.at_port(around)),
-            AdmissionParams::Aifo(_) | AdmissionParams::Distribution(_) | AdmissionParams::DropTail(_) => self.clone(),
+            AdmissionParams::Aifo(_)
+            | AdmissionParams::Distribution(_)
+            | AdmissionParams::DropTail(_) => self.clone(),
         }
     }
 
@@ -84,7 +86,9 @@ impl AdmissionParams {
             },
             AdmissionParams::Aifo(p) => ("burst-headroom", headroom(p.burst_headroom)),
             AdmissionParams::Distribution(p) => ("burst-headroom", headroom(p.burst_headroom)),
-            AdmissionParams::Probabilistic(p) if p.burst_headroom >= 1.0 => ("burst-headroom", whole),
+            AdmissionParams::Probabilistic(p) if p.burst_headroom >= 1.0 => {
+                ("burst-headroom", whole)
+            }
             AdmissionParams::Probabilistic(p) => ("min-threshold", p.at_least()),
             AdmissionParams::LastPacket(p) => ("threshold", p.at_least()),
             AdmissionParams::Red(p) => p.at_least(),
@@ -108,7 +112,9 @@ mod tests {
     /// its name is written.
     #[test]
     fn every_policy_acts_by_its_name_alone() {
-        for mechanism in AdmissionParams::place().mechanisms.iter().filter(|m| m.kind != "drop-tail") {
+        for mechanism in
+            AdmissionParams::place().mechanisms.iter().filter(|m| m.kind != "drop-tail")
+        {
             let params = AdmissionParams::of_kind(mechanism.kind).expect("it is registered");
             for bytes in [10_000, 60_000, 300_000, 3_000_000] {
                 for (gbps, us) in [(1, 1_000), (10, 24), (100, 24), (400, 400)] {
@@ -124,8 +130,12 @@ mod tests {
     /// RED's published thresholds are those of a port of 300 KB.
     #[test]
     fn thresholds_are_shares_of_the_memory() {
-        let AdmissionParams::Red(red) = AdmissionParams::of_kind("red").unwrap() else { panic!("red") };
-        let AdmissionParams::Wred(wred) = AdmissionParams::of_kind("wred").unwrap() else { panic!("wred") };
+        let AdmissionParams::Red(red) = AdmissionParams::of_kind("red").unwrap() else {
+            panic!("red")
+        };
+        let AdmissionParams::Wred(wred) = AdmissionParams::of_kind("wred").unwrap() else {
+            panic!("wred")
+        };
         assert_eq!(red.at_port(&at(10, 300_000)).at_least(), ("min-threshold", 75_000));
         assert_eq!(red.at_port(&at(10, 100_000)).at_least(), ("min-threshold", 25_000));
         assert_eq!(wred.at_port(&at(10, 300_000)).at_least(), ("min-threshold", 75_000));
@@ -137,12 +147,18 @@ mod tests {
     /// half of the memory at most.
     #[test]
     fn a_color_threshold_follows_marks_round_trip_and_memory() {
-        let AdmissionParams::Color(color) = AdmissionParams::of_kind("color-aware").unwrap() else { panic!("color") };
+        let AdmissionParams::Color(color) = AdmissionParams::of_kind("color-aware").unwrap() else {
+            panic!("color")
+        };
         let of = |around: Around| color.at_port(&around).at_least();
         let tlt = Around { round_trip: Time::from_us(80), ..at(40, 2_000_000) };
         assert_eq!(of(tlt), 400_000);
         assert_eq!(of(Around { marks: Some(Threshold::Bytes(Bytes(500_000))), ..tlt }), 500_000);
-        let small = Around { round_trip: Time::from_us(24), marks: Some(Threshold::Packets(65)), ..at(10, 300_000) };
+        let small = Around {
+            round_trip: Time::from_us(24),
+            marks: Some(Threshold::Packets(65)),
+            ..at(10, 300_000)
+        };
         assert_eq!(of(small), 97_500);
         assert_eq!(of(Around { round_trip: Time::from_ms(1), ..small }), 150_000);
     }

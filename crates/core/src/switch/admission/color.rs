@@ -1,12 +1,14 @@
-//! Color-aware dropping: unimportant (red) packets may fill a queue up to a threshold of their own, important (green) ones
-//! all of it, in one FIFO, so that nothing is reordered.
+//! Color-aware dropping: unimportant (red) packets may fill a queue up to a threshold of their own,
+//! important (green) ones all of it, in one FIFO, so that nothing is reordered.
 //!
-//! Commodity switches have it as the red threshold of a queue. TLT's hosts color the packets (EuroSys 2021); the threshold
-//! is what the transport needs in the steady state: its marking threshold or the bandwidth-delay product, whichever is
-//! larger. Bytes are counted as in the authors' simulators: the arriving packet counts, and the threshold itself is never
-//! reached. Green bytes do not count.
+//! Commodity switches have it as the red threshold of a queue. TLT's hosts color the packets
+//! (EuroSys 2021); the threshold is what the transport needs in the steady state: its marking
+//! threshold or the bandwidth-delay product, whichever is larger. Bytes are counted as in the
+//! authors' simulators: the arriving packet counts, and the threshold itself is never reached.
+//! Green bytes do not count.
 //!
-//! Invariant: the red bytes that wait are fewer than the threshold, if there is one, and no green packet is refused here.
+//! Invariant: the red bytes that wait are fewer than the threshold, if there is one, and no green
+//! packet is refused here.
 
 use super::{Admits, Around};
 use crate::context::Context;
@@ -28,9 +30,10 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Color-aware dropping.
     pub struct ColorParams {
-        /// Red bytes that may wait at a port, exclusive; 0: any number. "auto" is the port's marking threshold or what its
-        /// link carries in the longest round trip of the empty network, whichever is larger, and at most half of what the
-        /// port can hold. Source: TLT, EuroSys 2021: 400 KB in its simulations of TCP (40 Gb/s, 80 us), 200 KB in those of
+        /// Red bytes that may wait at a port, exclusive; 0: any number. "auto" is the port's
+        /// marking threshold or what its link carries in the longest round trip of the empty
+        /// network, whichever is larger, and at most half of what the port can hold. Source: TLT,
+        /// EuroSys 2021: 400 KB in its simulations of TCP (40 Gb/s, 80 us), 200 KB in those of
         /// RDMA; the half is ours.
         pub threshold: Auto<Bytes> = Auto::Auto,
     }
@@ -76,7 +79,8 @@ impl Admits for Color {
     #[inline]
     fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
         let packet = context.packet;
-        let refused = packet.color() == PacketColor::Red && self.red + packet.size as u64 >= self.threshold;
+        let refused =
+            packet.color() == PacketColor::Red && self.red + packet.size as u64 >= self.threshold;
         refused.then_some(DropReason::Color)
     }
     #[inline]
@@ -109,12 +113,15 @@ mod tests {
         Packet { size: 1500, class: importance.into(), ..Packet::default() }
     }
 
-    /// Oracle: red bytes stay below the threshold (399,991 of 400,000 was observed in the authors' simulator), green ones do not count.
+    /// Oracle: red bytes stay below the threshold (399,991 of 400,000 was observed in the authors'
+    /// simulator), green ones do not count.
     #[test]
     fn red_bytes_stay_below_the_threshold() {
         let mut it = Color::new(&ColorParams { threshold: Auto::Given(Bytes(6_000)) });
         let view = QueueView::default();
-        for importance in Importance::ALL.into_iter().filter(|importance| *importance != Importance::Unimportant) {
+        for importance in
+            Importance::ALL.into_iter().filter(|importance| *importance != Importance::Unimportant)
+        {
             for _ in 0..100 {
                 assert_eq!(seeing(view, &packet(importance), |at| it.test(at)), None);
                 seeing(view, &packet(importance), |at| it.on_enqueue(at));
@@ -125,7 +132,11 @@ mod tests {
             assert_eq!(seeing(view, &red, |at| it.test(at)), None);
             seeing(view, &red, |at| it.on_enqueue(at));
         }
-        assert_eq!(seeing(view, &red, |at| it.test(at)), Some(DropReason::Color), "6,000 would be reached");
+        assert_eq!(
+            seeing(view, &red, |at| it.test(at)),
+            Some(DropReason::Color),
+            "6,000 would be reached"
+        );
         assert_eq!(seeing(view, &Packet { size: 1499, ..red }, |at| it.test(at)), None);
         seeing(view, &red, |at| it.on_dequeue(at));
         assert_eq!(seeing(view, &red, |at| it.test(at)), None);
@@ -142,7 +153,8 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: whatever arrives and leaves, red bytes stay below the threshold and green packets are not refused.
+        /// Oracle: whatever arrives and leaves, red bytes stay below the threshold and green
+        /// packets are not refused.
         #[test]
         fn red_is_bounded_and_green_never_refused(
             arrivals in prop::collection::vec((0..6usize, 1..1_501u16, 0..3usize), 1..500), threshold in 1u64..60_000,

@@ -1,11 +1,11 @@
 //! Distribution: AIFO's inequality with a quantile that is guessed and not counted.
 //!
-//! Ranks are taken to be exponential, with the mean of those that wait: the share of packets more important than rank r
-//! is 1 − exp(−r/mean). A chip that cannot count a window can look that up. As in AIFO, a packet is refused where the
-//! queue is longer than `Q · (1 − (1−k) · share)`.
+//! Ranks are taken to be exponential, with the mean of those that wait: the share of packets more
+//! important than rank r is 1 − exp(−r/mean). A chip that cannot count a window can look that up.
+//! As in AIFO, a packet is refused where the queue is longer than `Q · (1 − (1−k) · share)`.
 //!
-//! Invariant: rank 0 is never refused, nor anything at an empty queue; a refusal at one rank and length refuses every
-//! larger rank and every longer queue, the mean unchanged.
+//! Invariant: rank 0 is never refused, nor anything at an empty queue; a refusal at one rank and
+//! length refuses every larger rank and every longer queue, the mean unchanged.
 
 use super::{Admits, CAPACITY_MAX, ONE, PortFacts, alpha};
 use crate::context::Context;
@@ -27,7 +27,8 @@ crate::choice! {
     pub enum DistributionMean {
         /// Of the packets that wait now.
         Queue = "queue",
-        /// Of the packets offered, each with weight 1/50, in whole numbers, as the chip's program: M ← ⌊(49·M + r)/50⌋.
+        /// Of the packets offered, each with weight 1/50, in whole numbers, as the chip's program:
+        /// M ← ⌊(49·M + r)/50⌋.
         Ewma = "ewma",
     }
 }
@@ -35,7 +36,8 @@ crate::choice! {
 crate::params! {
     /// Distribution.
     pub struct DistributionParams {
-        /// k: the share of the buffer within which every rank is admitted. Source: 0.9, the CoNEXT 2023 artifact.
+        /// k: the share of the buffer within which every rank is admitted. Source: 0.9, the CoNEXT
+        /// 2023 artifact.
         #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
         /// Which mean. Source: "queue" is the artifact's simulator, "ewma" its program for a chip.
@@ -151,7 +153,9 @@ mod tests {
     fn the_share_is_that_of_an_exponential_with_the_mean_of_those_that_wait() {
         let mut it = distribution(0.0, DistributionMean::Queue);
         assert_eq!(longest(&it, u32::MAX), 1000);
-        [100, 300].into_iter().for_each(|rank| seeing(QueueView::default(), &ranked(rank), |at| it.on_enqueue(at)));
+        [100, 300]
+            .into_iter()
+            .for_each(|rank| seeing(QueueView::default(), &ranked(rank), |at| it.on_enqueue(at)));
         // Mean 200: rank 200 has share 1 − 1/e.
         assert!((367..=369).contains(&longest(&it, 200)), "{}", longest(&it, 200));
         seeing(QueueView { packets: 2, bytes: 2 }, &ranked(300), |at| it.on_dequeue(at));

@@ -1,9 +1,11 @@
-//! Last packet: no window, one register. Beyond a threshold, a packet less important than the one before it is refused.
+//! Last packet: no window, one register. Beyond a threshold, a packet less important than the one
+//! before it is refused.
 //!
-//! The bound is the rank of the packet that joined last, as an SP-PIFO's bound is that of its queue: a sharper and sharper
-//! filter while the queue is long, forgotten as soon as it is short.
+//! The bound is the rank of the packet that joined last, as an SP-PIFO's bound is that of its
+//! queue: a sharper and sharper filter while the queue is long, forgotten as soon as it is short.
 //!
-//! Invariant: rank 0 is never refused; a refusal at one rank and length refuses every larger rank and every longer queue.
+//! Invariant: rank 0 is never refused; a refusal at one rank and length refuses every larger rank
+//! and every longer queue.
 
 use super::{Admits, Around};
 use crate::context::Context;
@@ -61,7 +63,8 @@ impl LastPacket {
 impl Admits for LastPacket {
     #[inline]
     fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> {
-        (context.view.bytes >= self.threshold && context.packet.rank > self.last).then_some(DropReason::Early)
+        (context.view.bytes >= self.threshold && context.packet.rank > self.last)
+            .then_some(DropReason::Early)
     }
     #[inline]
     fn commit(&mut self, context: &Context<'_, QueueView>, joins: bool) {
@@ -85,7 +88,8 @@ mod tests {
     fn the_last_that_joined_is_the_bound() {
         let mut it = LastPacket::new(&LastPacketParams { threshold: Auto::Given(Bytes(100)) });
         let mut offer = |bytes, rank| {
-            let (view, packet) = (QueueView { packets: 1, bytes }, Packet { rank, ..Packet::default() });
+            let (view, packet) =
+                (QueueView { packets: 1, bytes }, Packet { rank, ..Packet::default() });
             seeing(view, &packet, |at| {
                 let joins = it.test(at).is_none();
                 it.commit(at, joins);
@@ -93,7 +97,14 @@ mod tests {
             })
         };
         // The refused 8 leaves the bound at 5; a short queue takes it, and it becomes the bound.
-        let seen = [offer(100, 9), offer(100, 5), offer(100, 8), offer(100, 5), offer(99, 8), offer(100, 8)];
+        let seen = [
+            offer(100, 9),
+            offer(100, 5),
+            offer(100, 8),
+            offer(100, 5),
+            offer(99, 8),
+            offer(100, 8),
+        ];
         assert_eq!(seen, [true, true, false, true, true, true]);
     }
 

@@ -1,8 +1,9 @@
 //! Admission: *may this packet join this queue?*
 //!
-//! Asked after the buffer has found room for it, so a refusal here is an early one. With a deflection, this is the test
-//! that makes a packet turn away before it enters a queue. Policies test without changing and commit once, since a
-//! deflection probes several ports before one is taken; a policy that draws lots has drawn before it is asked.
+//! Asked after the buffer has found room for it, so a refusal here is an early one. With a
+//! deflection, this is the test that makes a packet turn away before it enters a queue. Policies
+//! test without changing and commit once, since a deflection probes several ports before one is
+//! taken; a policy that draws lots has drawn before it is asked.
 //!
 //! Invariant: two tests without a commit between them give the same answer.
 
@@ -45,7 +46,8 @@ pub struct PortFacts {
 
 /// What an admission answers; one that has nothing to say admits whatever there is room for.
 pub(super) trait Admits {
-    /// Tells the policy of its port. A policy that draws lots makes a stream of its own from `random`.
+    /// Tells the policy of its port. A policy that draws lots makes a stream of its own from
+    /// `random`.
     fn install(&mut self, _port: &PortFacts, _random: &mut Stream) {}
     /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
     fn test(&self, _: &Context<'_, QueueView>) -> Option<DropReason> {
@@ -67,14 +69,15 @@ crate::registry! {
     /// Which admission, with its parameters.
     place: "switch.admission", question: "may this packet join this queue?", default: DropTail,
     params: AdmissionParams, policy: Admission {
-        /// Tells the policy of its port. A policy that draws lots makes a stream of its own from `random`.
+        /// Tells the policy of its port. A policy that draws lots makes a stream of its own from
+        /// `random`.
         fn install(&mut self, port: &PortFacts, random: &mut Stream) -> ();
         /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
         fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason>;
         /// Records that the packet was offered to this queue, and whether it joins it then.
         fn commit(&mut self, context: &Context<'_, QueueView>, joins: bool) -> ();
-        /// The packet joins the queue, of which the view does not count it yet: offered, or put there for another's sake. Only
-        /// general ports tell.
+        /// The packet joins the queue, of which the view does not count it yet: offered, or put
+        /// there for another's sake. Only general ports tell.
         fn on_enqueue(&mut self, context: &Context<'_, QueueView>) -> ();
         /// The packet leaves the queue, of which the view still counts it. Only general ports tell.
         fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();

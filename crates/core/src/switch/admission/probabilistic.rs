@@ -1,10 +1,12 @@
 //! Probabilistic: a rank's quantile is the chance of refusal, which grows with the queue.
 //!
-//! From `min-threshold` on a packet is refused with probability `(1−k) · quantile · (q − min)/(Q − min)`: where AIFO draws
-//! a sharp line, this thins out. The lot lies drawn before the packet comes, since a test must not change anything.
+//! From `min-threshold` on a packet is refused with probability `(1−k) · quantile · (q − min)/(Q −
+//! min)`: where AIFO draws a sharp line, this thins out. The lot lies drawn before the packet
+//! comes, since a test must not change anything.
 //!
-//! Invariant: a rank that none in the window is below is never refused while there is room; a refusal at one rank and
-//! length refuses every larger rank and every longer queue, window and lot unchanged.
+//! Invariant: a rank that none in the window is below is never refused while there is room; a
+//! refusal at one rank and length refuses every larger rank and every longer queue, window and lot
+//! unchanged.
 
 use super::window::RankWindow;
 use super::{Admits, Around, CAPACITY_MAX, ONE, PortFacts, alpha};
@@ -27,10 +29,11 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Probabilistic.
     pub struct ProbabilisticParams {
-        /// The queue from which packets are refused. "auto" is a quarter of what the port can hold. Source: 75 KB of 300 KB,
-        /// the CoNEXT 2023 artifact.
+        /// The queue from which packets are refused. "auto" is a quarter of what the port can hold.
+        /// Source: 75 KB of 300 KB, the CoNEXT 2023 artifact.
         pub min_threshold: Auto<Bytes> = Auto::Auto,
-        /// k: a rank above all others is refused at most with probability 1 - k. Source: 0.9, the same artifact.
+        /// k: a rank above all others is refused at most with probability 1 - k. Source: 0.9, the
+        /// same artifact.
         #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
         /// Ranks that are remembered. Source: 20, the same artifact.
@@ -45,7 +48,10 @@ crate::params! {
 impl ProbabilisticParams {
     /// What they mean at one port.
     pub(super) fn at_port(&self, around: &Around) -> ProbabilisticParams {
-        ProbabilisticParams { min_threshold: Auto::Given(self.min_threshold.or(|| around.quarters(1))), ..self.clone() }
+        ProbabilisticParams {
+            min_threshold: Auto::Given(self.min_threshold.or(|| around.quarters(1))),
+            ..self.clone()
+        }
     }
 
     /// The threshold in bytes, of parameters of one port.
@@ -101,9 +107,10 @@ impl Admits for Probabilistic {
             return None;
         }
         // lot/2³² < alpha/2¹⁶ · below/W · (q − min)/(Q − min), multiplied out.
-        let chance =
-            u128::from(self.alpha * self.window.below(context.packet.rank)) * u128::from(context.view.bytes - self.min);
-        let lot = u128::from(u64::from(self.lot) * self.window.size()) * u128::from(ONE * (self.capacity - self.min));
+        let chance = u128::from(self.alpha * self.window.below(context.packet.rank))
+            * u128::from(context.view.bytes - self.min);
+        let lot = u128::from(u64::from(self.lot) * self.window.size())
+            * u128::from(ONE * (self.capacity - self.min));
         (lot < chance << 32).then_some(DropReason::Early)
     }
 
@@ -136,14 +143,18 @@ mod tests {
         it.install(&PortFacts { capacity, rate: Rate::from_gbps(10) }, &mut Stream::new(1, "t"));
         [10, 20, 30, 40].into_iter().for_each(|rank| it.window.note(rank));
         let mut refusals = |bytes, rank| {
-            let (view, packet) = (QueueView { packets: 1, bytes }, Packet { rank, ..Packet::default() });
+            let (view, packet) =
+                (QueueView { packets: 1, bytes }, Packet { rank, ..Packet::default() });
             let refused = (0..10_000).filter(|_| {
                 it.draw();
                 seeing(view, &packet, |at| it.test(at)).is_some()
             });
             refused.count()
         };
-        assert_eq!([refusals(200, 50), refusals(999, 10), refusals(999, 0), refusals(1000, 0)], [0, 0, 0, 10_000]);
+        assert_eq!(
+            [refusals(200, 50), refusals(999, 10), refusals(999, 0), refusals(1000, 0)],
+            [0, 0, 0, 10_000]
+        );
         // 0.5 · 1 · 400/800, and 0.5 · 2/4 · 400/800.
         assert!((2350..2650).contains(&refusals(600, 50)));
         assert!((1100..1400).contains(&refusals(600, 25)));

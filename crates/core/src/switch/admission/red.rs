@@ -1,4 +1,5 @@
-//! RED: random early detection (Floyd and Jacobson, IEEE/ACM ToN 1993), here refusing and not marking.
+//! RED: random early detection (Floyd and Jacobson, IEEE/ACM ToN 1993), here refusing and not
+//! marking.
 //!
 //! The average and the lots are [`Estimate`]'s, as [marking by RED](crate::switch::marking) has
 //! them. A test must not change anything, so it works out the average that the packet's arrival
@@ -27,22 +28,25 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// RED.
     pub struct RedParams {
-        /// The average from which packets are refused. "auto" is a quarter of what the port can hold. Source: 75 KB of
-        /// 300 KB, the CoNEXT 2023 deflection artifact.
+        /// The average from which packets are refused. "auto" is a quarter of what the port can
+        /// hold. Source: 75 KB of 300 KB, the CoNEXT 2023 deflection artifact.
         pub min_threshold: Auto<Bytes> = Auto::Auto,
-        /// The average from which every packet is refused. "auto" is three quarters of what the port can hold. Source:
-        /// 225 KB of 300 KB, the same artifact.
+        /// The average from which every packet is refused. "auto" is three quarters of what the
+        /// port can hold. Source: 225 KB of 300 KB, the same artifact.
         #[within(1..)]
         pub max_threshold: Auto<Bytes> = Auto::Auto,
-        /// Probability of refusal just below the maximum, before the spacing. Source: 0.1, the same artifact.
+        /// Probability of refusal just below the maximum, before the spacing. Source: 0.1, the same
+        /// artifact.
         #[within(0..=1)]
         pub max_probability: f64 = 0.1,
-        /// w: weight of an arrival's queue length in the average. Source: 0.002, the same artifact; the paper simulates with it.
+        /// w: weight of an arrival's queue length in the average. Source: 0.002, the same artifact;
+        /// the paper simulates with it.
         #[within(0..=1)]
         pub weight: f64 = 0.002,
-        /// Packets per second by which the average falls while the queue is empty, as if so many had come. "auto" is as
-        /// many full packets as the link sends. Source: the paper's s, the time that a packet takes (§4); 150 in the
-        /// artifact, where a link of 10 Gb/s sends some 800,000.
+        /// Packets per second by which the average falls while the queue is empty, as if so many
+        /// had come. "auto" is as many full packets as the link sends. Source: the paper's s, the
+        /// time that a packet takes (§4); 150 in the artifact, where a link of 10 Gb/s sends some
+        /// 800,000.
         #[within(1..)]
         pub packet_rate: Auto<f64> = Auto::Auto,
     }

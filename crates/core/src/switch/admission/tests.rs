@@ -15,7 +15,10 @@ fn all(headroom: f64) -> Vec<(&'static str, Admission)> {
         let mut params = AdmissionParams::of_kind(kind).expect("it is registered");
         for (at, key) in params.params().keys().iter().enumerate() {
             if key.field == "burst_headroom" {
-                params.params_mut().set(at, &crate::params::Value::Float(headroom)).expect("a number");
+                params
+                    .params_mut()
+                    .set(at, &crate::params::Value::Float(headroom))
+                    .expect("a number");
             }
         }
         let mut it = Admission::new(&params);
@@ -46,8 +49,11 @@ fn ends(key: &crate::params::Key) -> Vec<Value> {
 #[test]
 fn an_empty_queue_takes_packets_again() {
     for mechanism in AdmissionParams::place().mechanisms {
-        for (at, value) in
-            mechanism.keys.iter().enumerate().flat_map(|(at, key)| ends(key).into_iter().map(move |v| (at, v)))
+        for (at, value) in mechanism
+            .keys
+            .iter()
+            .enumerate()
+            .flat_map(|(at, key)| ends(key).into_iter().map(move |v| (at, v)))
         {
             let mut params = AdmissionParams::of_kind(mechanism.kind).expect("it is registered");
             if params.params_mut().set(at, &value).is_err() {
@@ -55,7 +61,10 @@ fn an_empty_queue_takes_packets_again() {
             }
             let mut it = Admission::new(&params);
             let capacity = Capacity { bytes: 300_000, packets: u32::MAX };
-            it.install(&PortFacts { capacity, rate: Rate::from_gbps(10) }, &mut Stream::new(1, "t"));
+            it.install(
+                &PortFacts { capacity, rate: Rate::from_gbps(10) },
+                &mut Stream::new(1, "t"),
+            );
             let mut offer = |now, bytes, rank| {
                 let view = QueueView { packets: (bytes / 1500) as u32, bytes };
                 seeing_at(now, view, &ranked(rank), |at| {

@@ -1,4 +1,5 @@
-//! The ranks that a port has seen last, of which one in so many is remembered (AIFO's sliding window).
+//! The ranks that a port has seen last, of which one in so many is remembered (AIFO's sliding
+//! window).
 
 /// Larger windows are cut to this; it keeps the products of those who compare within 64 bits.
 const SIZE_MAX: u32 = 1 << 11;
@@ -70,6 +71,9 @@ mod tests {
         let mut it = RankWindow::new(4, 3);
         (1..=7).for_each(|rank| it.note(rank));
         assert_eq!(*it.ranks, [1, 4, 7, u32::MAX]);
-        assert_eq!([it.held(), it.size(), it.below(7), it.below(8), it.below(u32::MAX)], [3, 4, 2, 3, 3]);
+        assert_eq!(
+            [it.held(), it.size(), it.below(7), it.below(8), it.below(u32::MAX)],
+            [3, 4, 2, 3, 3]
+        );
     }
 }

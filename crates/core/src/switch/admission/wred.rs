@@ -1,6 +1,7 @@
 //! WRED: RED with two curves, of which important packets have one of their own.
 //!
-//! One average for the queue; a packet of a rank up to `rank-threshold` is judged by the `important-` curve.
+//! One average for the queue; a packet of a rank up to `rank-threshold` is judged by the
+//! `important-` curve.
 //!
 //! Invariant: two tests without a commit between them agree.
 
@@ -26,10 +27,11 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// WRED.
     pub struct WredParams {
-        /// The average from which packets are refused. "auto" is a quarter of what the port can hold. Source: as red.
+        /// The average from which packets are refused. "auto" is a quarter of what the port can
+        /// hold. Source: as red.
         pub min_threshold: Auto<Bytes> = Auto::Auto,
-        /// The average from which every packet is refused. "auto" is three quarters of what the port can hold. Source: as
-        /// red.
+        /// The average from which every packet is refused. "auto" is three quarters of what the
+        /// port can hold. Source: as red.
         #[within(1..)]
         pub max_threshold: Auto<Bytes> = Auto::Auto,
         /// Probability of refusal just below the maximum, before the spacing. Source: as red.
@@ -37,10 +39,11 @@ crate::params! {
         pub max_probability: f64 = 0.1,
         /// The largest rank that is important. Source: 40000, the CoNEXT 2023 deflection artifact.
         pub rank_threshold: u32 = 40_000,
-        /// The minimum for important packets. "auto" is half of what the port can hold. Source: a choice of this program,
-        /// twice the others'.
+        /// The minimum for important packets. "auto" is half of what the port can hold. Source: a
+        /// choice of this program, twice the others'.
         pub important_min_threshold: Auto<Bytes> = Auto::Auto,
-        /// The maximum for important packets. "auto" is all that the port can hold. Source: a choice of this program: never.
+        /// The maximum for important packets. "auto" is all that the port can hold. Source: a
+        /// choice of this program: never.
         #[within(1..)]
         pub important_max_threshold: Auto<Bytes> = Auto::Auto,
         /// The probability for important packets. Source: a choice of this program, the others'.
@@ -49,8 +52,8 @@ crate::params! {
         /// w: weight of an arrival's queue length in the average. Source: as red.
         #[within(0..=1)]
         pub weight: f64 = 0.002,
-        /// Packets per second by which the average falls while the queue is empty. "auto" is as many full packets as the
-        /// link sends. Source: as red.
+        /// Packets per second by which the average falls while the queue is empty. "auto" is as
+        /// many full packets as the link sends. Source: as red.
         #[within(1..)]
         pub packet_rate: Auto<f64> = Auto::Auto,
     }
@@ -62,8 +65,12 @@ impl WredParams {
         WredParams {
             min_threshold: Auto::Given(self.min_threshold.or(|| around.quarters(1))),
             max_threshold: Auto::Given(self.max_threshold.or(|| around.quarters(3))),
-            important_min_threshold: Auto::Given(self.important_min_threshold.or(|| around.quarters(2))),
-            important_max_threshold: Auto::Given(self.important_max_threshold.or(|| around.quarters(4))),
+            important_min_threshold: Auto::Given(
+                self.important_min_threshold.or(|| around.quarters(2)),
+            ),
+            important_max_threshold: Auto::Given(
+                self.important_max_threshold.or(|| around.quarters(4)),
+            ),
             packet_rate: Auto::Given(self.packet_rate.or(|| around.site.packet_rate())),
             ..self.clone()
         }
@@ -73,12 +80,17 @@ impl WredParams {
     /// port.
     pub(super) fn at_least(&self) -> (&'static str, u64) {
         let bytes = |threshold: Auto<Bytes>| threshold.or(|| Bytes(0)).get();
-        let of = |probability: f64, min: (&'static str, Auto<Bytes>), max: (&'static str, Auto<Bytes>)| {
+        let of = |probability: f64,
+                  min: (&'static str, Auto<Bytes>),
+                  max: (&'static str, Auto<Bytes>)| {
             let (key, threshold) = if probability > 0.0 { min } else { max };
             (bytes(threshold), key)
         };
-        let others =
-            of(self.max_probability, ("min-threshold", self.min_threshold), ("max-threshold", self.max_threshold));
+        let others = of(
+            self.max_probability,
+            ("min-threshold", self.min_threshold),
+            ("max-threshold", self.max_threshold),
+        );
         let important = of(
             self.important_max_probability,
             ("important-min-threshold", self.important_min_threshold),
@@ -105,8 +117,11 @@ impl Wred {
             Curve::new(min.or(|| Bytes(0)), max.or(|| Bytes(0)), probability)
         };
         let others = curve(params.min_threshold, params.max_threshold, params.max_probability);
-        let important =
-            curve(params.important_min_threshold, params.important_max_threshold, params.important_max_probability);
+        let important = curve(
+            params.important_min_threshold,
+            params.important_max_threshold,
+            params.important_max_probability,
+        );
         Wred {
             rank_threshold: params.rank_threshold,
             curves: Box::new([others, important]),
@@ -152,7 +167,8 @@ mod tests {
         let mut it = Wred::new(&WredParams { weight: 1.0, ..WredParams::default() });
         it.estimate.install(&mut Stream::new(1, "t"));
         let mut refusals = |bytes, rank| {
-            let (view, packet) = (QueueView { packets: 100, bytes }, Packet { rank, ..Packet::default() });
+            let (view, packet) =
+                (QueueView { packets: 100, bytes }, Packet { rank, ..Packet::default() });
             let refused = (0..500).filter(|_| {
                 seeing(view, &packet, |at| {
                     let refused = it.test(at).is_some();

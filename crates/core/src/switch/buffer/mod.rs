@@ -1,13 +1,16 @@
 //! The buffer: where a port's packets may wait, and how much of it a port may take.
 //!
-//! *Per port*: each port has its own bytes or packets. *Shared*: one memory for all ports, of which a queue may hold at
-//! most α times what is free (dynamic thresholds; Choudhury and Hahne, IEEE/ACM ToN 1998). *Pools*: one memory that is
-//! accounted twice, for the queue where a packet waits and for the port where it came in, with guaranteed minima and
-//! headroom, as shared-memory chips do it and as lossless links need it ([`pools`]).
+//! *Per port*: each port has its own bytes or packets. *Shared*: one memory for all ports, of which
+//! a queue may hold at most α times what is free (dynamic thresholds; Choudhury and Hahne, IEEE/ACM
+//! ToN 1998). *Pools*: one memory that is accounted twice, for the queue where a packet waits and
+//! for the port where it came in, with guaranteed minima and headroom, as shared-memory chips do it
+//! and as lossless links need it ([`pools`]).
 //!
-//! A size can differ by the tier of the switch and follow the rate of the link, or of a switch's links together.
+//! A size can differ by the tier of the switch and follow the rate of the link, or of a switch's
+//! links together.
 //!
-//! Invariant: the packet in transmission is outside the buffer, and a packet fits if occupancy + its size ≤ capacity.
+//! Invariant: the packet in transmission is outside the buffer, and a packet fits if occupancy +
+//! its size ≤ capacity.
 
 pub mod pools;
 
@@ -39,15 +42,16 @@ const SHARED: About = About {
 crate::params! {
     /// A buffer of each port's own.
     pub struct PerPortParams {
-        /// Bytes that may wait at a port; a size is that size at every port, and off means that only packets are
-        /// counted. "auto" follows the link's rate: 300 KB up to 10 Gb/s, and in proportion on faster links. Source:
-        /// 300 KB is the Canary and Vertigo setting for 10 Gb/s ports; the released simulator of HPCC (SIGCOMM 2019)
-        /// sizes a switch's memory in proportion to the rate of its links.
+        /// Bytes that may wait at a port; a size is that size at every port, and off means that
+        /// only packets are counted. "auto" follows the link's rate: 300 KB up to 10 Gb/s, and in
+        /// proportion on faster links. Source: 300 KB is the Canary and Vertigo setting for 10 Gb/s
+        /// ports; the released simulator of HPCC (SIGCOMM 2019) sizes a switch's memory in
+        /// proportion to the rate of its links.
         pub size: ByTier<Auto<Option<Bytes>>> = ByTier::all(Auto::Auto),
         /// Packets that may wait at a port; off means that only bytes are counted.
         pub packets: ByTier<Option<u32>> = ByTier::all(None),
-        /// The size and the packets that are written are for a link of this rate, and in proportion at others. Off means
-        /// that they are the same at every port.
+        /// The size and the packets that are written are for a link of this rate, and in proportion
+        /// at others. Off means that they are the same at every port.
         #[within(1..)]
         pub per: Option<Rate> = None,
     }
@@ -57,11 +61,13 @@ crate::params! {
     pub struct SharedParams {
         /// Bytes that may wait in the whole switch. Source: 9 MB is a Trident II's.
         pub size: ByTier<Bytes> = ByTier::all(Bytes(9_000_000)),
-        /// The size is for as much as this of the rates of the switch's links together: size = "9.6KB" with
-        /// per = "1Gbps" is 12.3 MB for 32 ports of 40 Gb/s. Off means that all switches (of a tier) have the same.
+        /// The size is for as much as this of the rates of the switch's links together: size =
+        /// "9.6KB" with per = "1Gbps" is 12.3 MB for 32 ports of 40 Gb/s. Off means that all
+        /// switches (of a tier) have the same.
         #[within(1..)]
         pub per: Option<Rate> = None,
-        /// A queue may hold at most alpha times the free bytes. Source: 1 is a common default; TLT's egress uses 1.
+        /// A queue may hold at most alpha times the free bytes. Source: 1 is a common default;
+        /// TLT's egress uses 1.
         pub alpha: f64 = 1.0,
     }
 }
@@ -113,7 +119,12 @@ impl Claim {
     /// Of a packet at `port`.
     #[inline]
     pub fn of(packet: &Packet, port: u16) -> Claim {
-        Claim { port, ingress: packet.ingress, priority: packet.priority(), size: packet.size as u64 }
+        Claim {
+            port,
+            ingress: packet.ingress,
+            priority: packet.priority(),
+            size: packet.size as u64,
+        }
     }
 }
 
@@ -155,7 +166,10 @@ impl Capacity {
             Auto::Auto => size_by_rate(site.rate),
             Auto::Given(size) => size.map_or(u64::MAX, |size| scaled(size.get(), p.per, site.rate)),
         };
-        let packets = p.packets.at(site.tier).map_or(u64::MAX, |packets| scaled(packets.into(), p.per, site.rate));
+        let packets = p
+            .packets
+            .at(site.tier)
+            .map_or(u64::MAX, |packets| scaled(packets.into(), p.per, site.rate));
         Capacity { bytes, packets: u32::try_from(packets).unwrap_or(u32::MAX) }
     }
 }
@@ -178,7 +192,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The memory that the parameters describe; unlimited (and still counted) with per-port buffers.
+    /// The memory that the parameters describe; unlimited (and still counted) with per-port
+    /// buffers.
     pub fn new(params: &BufferParams, facts: &SwitchFacts) -> Memory {
         let (size, alpha) = match params {
             BufferParams::PerPort(_) => (1 << 40, 1 << 20),
@@ -191,19 +206,21 @@ impl Memory {
         };
         Memory { size, used: 0, alpha, pools }
     }
-    /// Why what claims room in a queue that holds `queued` bytes has none, if it has none. Pools go by their own counters.
+    /// Why what claims room in a queue that holds `queued` bytes has none, if it has none. Pools go
+    /// by their own counters.
     #[inline]
     pub fn test(&self, queued: u64, claim: &Claim) -> Option<DropReason> {
         if let Some(pools) = &self.pools {
             return pools.test(claim);
         }
         let free = self.size - self.used;
-        let over = (queued + claim.size) << 10 > self.alpha.saturating_mul(free) || claim.size > free;
+        let over =
+            (queued + claim.size) << 10 > self.alpha.saturating_mul(free) || claim.size > free;
         if over { Some(DropReason::SharedBuffer) } else { None }
     }
-    /// How many bytes must leave a queue that holds `queued` before `size` more fit: its own bytes count twice, once
-    /// against its share and once for what the share is of. Not of pools, where other things than bytes of that queue
-    /// can be in the way.
+    /// How many bytes must leave a queue that holds `queued` before `size` more fit: its own bytes
+    /// count twice, once against its share and once for what the share is of. Not of pools, where
+    /// other things than bytes of that queue can be in the way.
     pub fn missing(&self, queued: u64, size: u64) -> u64 {
         let free = self.size - self.used;
         let over = ((queued + size) << 10).saturating_sub(self.alpha.saturating_mul(free));
@@ -213,7 +230,10 @@ impl Memory {
     pub fn reach(&self, capacity: Capacity) -> Capacity {
         let share = match &self.pools {
             Some(pools) => pools.reach(),
-            None => (u128::from(self.size) * u128::from(self.alpha) / (u128::from(self.alpha) + 1024)) as u64,
+            None => {
+                (u128::from(self.size) * u128::from(self.alpha) / (u128::from(self.alpha) + 1024))
+                    as u64
+            }
         };
         Capacity { bytes: capacity.bytes.min(share), ..capacity }
     }
@@ -262,11 +282,16 @@ fn in_1024ths(share: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// With α = 1 a single hot queue settles at half the memory (Choudhury and Hahne, eq. 2: α/(1+α)).
+    /// With α = 1 a single hot queue settles at half the memory (Choudhury and Hahne, eq. 2:
+    /// α/(1+α)).
     #[test]
     fn one_hot_queue_takes_alpha_over_one_plus_alpha() {
         for (alpha, share) in [(1.0, 0.5), (2.0, 2.0 / 3.0), (0.5, 1.0 / 3.0)] {
-            let params = BufferParams::Shared(SharedParams { size: Bytes(3_000_000).into(), alpha, per: None });
+            let params = BufferParams::Shared(SharedParams {
+                size: Bytes(3_000_000).into(),
+                alpha,
+                per: None,
+            });
             let mut memory = Memory::new(&params, &SwitchFacts::default());
             let packet = Packet { size: 1_500, ..Packet::default() };
             let mut queued = 0;
@@ -286,11 +311,15 @@ mod tests {
             Capacity::new(&BufferParams::PerPort(params), &site)
         };
         let auto = |gbps| bytes(PerPortParams::default(), gbps).bytes;
-        assert_eq!([auto(1), auto(10), auto(40), auto(100)], [300_000, 300_000, 1_200_000, 3_000_000]);
+        assert_eq!(
+            [auto(1), auto(10), auto(40), auto(100)],
+            [300_000, 300_000, 1_200_000, 3_000_000]
+        );
         let size = Auto::Given(Some(Bytes(100_000)));
         let flat = PerPortParams { size: size.into(), ..PerPortParams::default() };
         assert_eq!([bytes(flat.clone(), 1).bytes, bytes(flat.clone(), 100).bytes], [100_000; 2]);
-        let per = PerPortParams { packets: Some(10).into(), per: Some(Rate::from_gbps(10)), ..flat };
+        let per =
+            PerPortParams { packets: Some(10).into(), per: Some(Rate::from_gbps(10)), ..flat };
         assert_eq!(bytes(per.clone(), 25), Capacity { bytes: 250_000, packets: 25 });
         assert_eq!(bytes(per, 1), Capacity { bytes: 10_000, packets: 1 });
     }
@@ -298,7 +327,10 @@ mod tests {
     #[test]
     fn a_switchs_memory_follows_its_links_where_it_is_told_to() {
         let size = ByTier::all(Bytes(9_600));
-        let facts = SwitchFacts { links: vec![(Rate::from_gbps(40), Time::ZERO); 32], ..SwitchFacts::default() };
+        let facts = SwitchFacts {
+            links: vec![(Rate::from_gbps(40), Time::ZERO); 32],
+            ..SwitchFacts::default()
+        };
         assert_eq!(facts.memory(&size, Some(Rate::from_gbps(1))), 12_288_000);
         assert_eq!(facts.memory(&size, None), 9_600);
     }

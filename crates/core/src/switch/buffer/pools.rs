@@ -1,21 +1,24 @@
-//! Pools: one memory, accounted at both ends of the switch, as Broadcom's shared-memory chips do it; the model of TLT's
-//! simulations (Lim et al., EuroSys 2021) and of the DCQCN and HPCC simulators before them.
+//! Pools: one memory, accounted at both ends of the switch, as Broadcom's shared-memory chips do
+//! it; the model of TLT's simulations (Lim et al., EuroSys 2021) and of the DCQCN and HPCC
+//! simulators before them.
 //!
-//! *Egress*: the first bytes of each queue (port and priority) are its guaranteed minimum. What lies beyond is charged to
-//! the egress pool, of which a queue may hold at most α times what is free. *Ingress*: each priority of each ingress port
-//! is a group with a minimum of its own. All bytes count against the ingress pool; when that is full, a group's further
-//! bytes go into its port's headroom, which is there for what is on its way while a PAUSE travels.
+//! *Egress*: the first bytes of each queue (port and priority) are its guaranteed minimum. What
+//! lies beyond is charged to the egress pool, of which a queue may hold at most α times what is
+//! free. *Ingress*: each priority of each ingress port is a group with a minimum of its own. All
+//! bytes count against the ingress pool; when that is full, a group's further bytes go into its
+//! port's headroom, which is there for what is on its way while a PAUSE travels.
 //!
 //! Sizes follow from the memory B, the number of ports P, the largest packet and the headroom H:
 //! egress pool = B − P · 8 minima, ingress pool = B − ΣH − P · 8 minima.
 //!
-//! Charged to headroom is what a group receives beyond its minimum, while the pool is full, *after* the packet that finds
-//! it full: that one makes the switch send the PAUSE. So a headroom of what the link carries while the PAUSE travels,
-//! 2 · delay · rate + a packet at each end + the frame, is never exceeded; that first packet and the minima have their
-//! place in the reserve of eight minima a port. Hence the invariant:
+//! Charged to headroom is what a group receives beyond its minimum, while the pool is full, *after*
+//! the packet that finds it full: that one makes the switch send the PAUSE. So a headroom of what
+//! the link carries while the PAUSE travels, 2 · delay · rate + a packet at each end + the frame,
+//! is never exceeded; that first packet and the minima have their place in the reserve of eight
+//! minima a port. Hence the invariant:
 //!
-//! Invariant: with PFC and with a headroom of that size for each lossless priority, no packet is refused at the ingress,
-//! whatever the load; and what all groups hold is what all queues hold.
+//! Invariant: with PFC and with a headroom of that size for each lossless priority, no packet is
+//! refused at the ingress, whatever the load; and what all groups hold is what all queues hold.
 
 use super::{Claim, IngressFacts, SwitchFacts};
 use crate::counters::DropReason;
@@ -56,27 +59,28 @@ crate::choice! {
 crate::params! {
     /// A memory with an egress and an ingress pool.
     pub struct PoolsParams {
-        /// Bytes that may wait in the whole switch, headroom included. Source: 4.5 MB for 12 ports of 40 Gb/s, TLT's
-        /// simulations.
+        /// Bytes that may wait in the whole switch, headroom included. Source: 4.5 MB for 12 ports
+        /// of 40 Gb/s, TLT's simulations.
         #[within(1..)]
         pub size: ByTier<Bytes> = ByTier::all(Bytes(4_500_000)),
-        /// The size is for as much as this of the rates of the switch's links together. Off means that all switches (of a
-        /// tier) have the same.
+        /// The size is for as much as this of the rates of the switch's links together. Off means
+        /// that all switches (of a tier) have the same.
         #[within(1..)]
         pub per: Option<Rate> = None,
-        /// A queue may hold at most alpha times the free bytes of the egress pool. Source: 1, TLT's simulations.
+        /// A queue may hold at most alpha times the free bytes of the egress pool. Source: 1, TLT's
+        /// simulations.
         pub alpha: f64 = 1.0,
-        /// Whether that limit holds beside pauses: "without-pause" or "always". Source: "without-pause" in TLT's
-        /// simulations of TCP, "always" in those of RDMA.
+        /// Whether that limit holds beside pauses: "without-pause" or "always". Source:
+        /// "without-pause" in TLT's simulations of TCP, "always" in those of RDMA.
         pub egress_limit: EgressLimit = EgressLimit::WithoutPause,
-        /// Bytes that each queue may hold beside the egress pool; off means one packet and one byte. Source: that is what
-        /// TLT's simulations have.
+        /// Bytes that each queue may hold beside the egress pool; off means one packet and one
+        /// byte. Source: that is what TLT's simulations have.
         pub queue_min: Option<Bytes> = None,
-        /// Bytes that each priority of an ingress port is guaranteed; off means one packet. Eight of them a port are kept
-        /// out of both pools. Source: that is what TLT's simulations have.
+        /// Bytes that each priority of an ingress port is guaranteed; off means one packet. Eight
+        /// of them a port are kept out of both pools. Source: that is what TLT's simulations have.
         pub group_min: Option<Bytes> = None,
-        /// Bytes that each ingress port is guaranteed beside; off means one packet. Source: that is what TLT's simulations
-        /// have.
+        /// Bytes that each ingress port is guaranteed beside; off means one packet. Source: that is
+        /// what TLT's simulations have.
         pub port_min: Option<Bytes> = None,
         /// Headroom of each port and lossless priority, in bytes; off means by headroom-rule, from
         /// the port's link.
@@ -105,7 +109,8 @@ impl PoolsParams {
 
     /// What that headroom lacks to hold all that is on its way while a PAUSE travels.
     pub fn lacks(&self, rate: Rate, delay: Time, packet_max: u64) -> u64 {
-        round_trip(rate, delay, packet_max).saturating_sub(self.headroom_of(rate, delay, packet_max))
+        round_trip(rate, delay, packet_max)
+            .saturating_sub(self.headroom_of(rate, delay, packet_max))
     }
 
     /// Bytes of the whole memory.
@@ -119,10 +124,16 @@ impl PoolsParams {
     pub fn pools(&self, facts: &SwitchFacts) -> (i128, i128) {
         let (ports, group) = (facts.links.len() as i128, i128::from(self.group_min(facts)));
         let lossless = i128::from(self.lossless_priorities);
-        let of_port = |(rate, delay): &(Rate, Time)| i128::from(self.headroom_of(*rate, *delay, facts.packet_max));
+        let of_port = |(rate, delay): &(Rate, Time)| {
+            i128::from(self.headroom_of(*rate, *delay, facts.packet_max))
+        };
         let headroom: i128 = facts.links.iter().map(|link| lossless * of_port(link)).sum();
-        // What lossless priorities can hold beside pool and headroom is their minima and the packet that found the pool full.
-        let beside = lossless * (group + i128::from(self.port_min(facts)) + i128::from(facts.packet_max + FRAME_BYTES));
+        // What lossless priorities can hold beside pool and headroom is their minima and the packet
+        // that found the pool full.
+        let beside = lossless
+            * (group
+                + i128::from(self.port_min(facts))
+                + i128::from(facts.packet_max + FRAME_BYTES));
         let size = i128::from(self.size(facts));
         (size - ports * 8 * group, size - headroom - ports * (8 * group).max(beside))
     }
@@ -194,7 +205,8 @@ impl Pools {
     pub fn new(params: &PoolsParams, facts: &SwitchFacts) -> Pools {
         let (egress, ingress) = params.pools(facts);
         let limited = params.egress_limit == EgressLimit::Always || !facts.pauses;
-        // The frame that stops the neighbour takes its time on the wire as well; its bytes lie in the reserve.
+        // The frame that stops the neighbour takes its time on the wire as well; its bytes lie in
+        // the reserve.
         let headroom = |(rate, delay): &(Rate, Time)| {
             let of_port = params.headroom_of(*rate, *delay, facts.packet_max);
             Ingress { groups: [Group::default(); 8], headroom: of_port.saturating_add(FRAME_BYTES) }
@@ -221,7 +233,9 @@ impl Pools {
 
     /// Whether a packet more of this group goes into headroom.
     fn is_headroom(&self, group: &Group, size: u64) -> bool {
-        self.used + size > self.ingress && group.bytes + size > self.minimum && group.warned == self.shortage
+        self.used + size > self.ingress
+            && group.bytes + size > self.minimum
+            && group.warned == self.shortage
     }
 
     /// Why there is no room for a packet.

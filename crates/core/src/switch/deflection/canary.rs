@@ -1,14 +1,17 @@
 //! Canary: a packet is forwarded, deflected or dropped before it enters a queue.
 //!
-//! The early-drop test is the port's admission, whichever that is (`aifo` in the paper): a packet that finds its port
-//! full, or that the port's admission rejects, is offered to the shortest of a few random ports that would take it by
-//! the same test; where none would, it is dropped, and that drop is what tells its sender of congestion.
+//! The early-drop test is the port's admission, whichever that is (`aifo` in the paper): a packet
+//! that finds its port full, or that the port's admission rejects, is offered to the shortest of a
+//! few random ports that would take it by the same test; where none would, it is dropped, and that
+//! drop is what tells its sender of congestion.
 //!
-//! The authors' published simulator differs in three ways, which `artifact-quirks` brings back: a port's window counts the
-//! packet each time the test is evaluated there, whatever becomes of it; a full port counts nothing; and candidates
-//! are filtered by the test alone, so that a full one can be chosen and the packet lost although another had room.
+//! The authors' published simulator differs in three ways, which `artifact-quirks` brings back: a
+//! port's window counts the packet each time the test is evaluated there, whatever becomes of it; a
+//! full port counts nothing; and candidates are filtered by the test alone, so that a full one can
+//! be chosen and the packet lost although another had room.
 //!
-//! Invariant: without the quirks, a packet is dropped only where none of the ports drawn would take it.
+//! Invariant: without the quirks, a packet is dropped only where none of the ports drawn would take
+//! it.
 
 use super::{Deflects, Draw, Elsewhere, Nature};
 use crate::context::Context;
@@ -26,13 +29,14 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Canary.
     pub struct CanaryParams {
-        /// Ports that are drawn for a packet that its own port does not take, all different. Source: 2, the authors'
-        /// simulations.
+        /// Ports that are drawn for a packet that its own port does not take, all different.
+        /// Source: 2, the authors' simulations.
         #[within(1..=64)]
         pub choices: u32 = 2,
         /// Whether deflected packets get CE. Source: an option of the authors' simulator, off.
         pub mark: bool = false,
-        /// Whether to behave as the authors' published simulator where that differs from the rule (see the module).
+        /// Whether to behave as the authors' published simulator where that differs from the rule
+        /// (see the module).
         pub artifact_quirks: bool = false,
     }
 }
@@ -70,7 +74,8 @@ impl Deflects for Canary {
             } else if port != *refused
                 && let Some(bytes) = ports.takes(port, packet)
             {
-                // Its own port has said no already; by now it has counted the packet and may answer otherwise.
+                // Its own port has said no already; by now it has counted the packet and may answer
+                // otherwise.
                 best.offer_known(port, bytes, random);
             }
         }
@@ -125,7 +130,10 @@ mod tests {
         of_two(&mut canary(true), &mut ports, &random);
         ports.notes.sort();
         assert_eq!(ports.notes, [0, 1]);
-        assert_eq!([false, true].map(|quirks| canary(quirks).nature().samples_when_full), [true, false]);
+        assert_eq!(
+            [false, true].map(|quirks| canary(quirks).nature().samples_when_full),
+            [true, false]
+        );
     }
 
     #[test]
@@ -133,7 +141,8 @@ mod tests {
         let random = Random::from(Stream::new(1, "t"));
         let mut ports = Bench::with_bytes(&[10, 900]);
         for (quirks, expected) in [(false, 1), (true, 0)] {
-            let found = choose(&mut canary(quirks), 0, &[0, 1], &Packet::default(), &mut ports, &random);
+            let found =
+                choose(&mut canary(quirks), 0, &[0, 1], &Packet::default(), &mut ports, &random);
             assert_eq!(found, Some(expected));
         }
     }

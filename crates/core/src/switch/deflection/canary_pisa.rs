@@ -1,14 +1,16 @@
-//! Canary as a pipeline of match-action stages computes it (a protocol-independent switch, PISA; the paper's Tofino).
+//! Canary as a pipeline of match-action stages computes it (a protocol-independent switch, PISA;
+//! the paper's Tofino).
 //!
-//! The hardware's rules, kept here: a packet passes each stage once, and a stage's register once, with one
-//! read-modify-write; no loop, division or float in the pipeline; ingress knows queue lengths only by copies (choose
-//! `switch.occupancy = { kind = "refreshed", written-at = "departures" }` beside it); queues are FIFO. So there is one
-//! window of ranks for the whole switch, each packet is written into it, the inequality `quantile ≤ (C − c)/((1−k)·C)` is
-//! multiplied out (`below · ⌊(1−k)·C/20⌋ ≤ C − c`, in cells), the port to deflect to is fixed by the destination, and it is
-//! not tested.
+//! The hardware's rules, kept here: a packet passes each stage once, and a stage's register once,
+//! with one read-modify-write; no loop, division or float in the pipeline; ingress knows queue
+//! lengths only by copies (choose `switch.occupancy = { kind = "refreshed", written-at =
+//! "departures" }` beside it); queues are FIFO. So there is one window of ranks for the whole
+//! switch, each packet is written into it, the inequality `quantile ≤ (C − c)/((1−k)·C)` is
+//! multiplied out (`below · ⌊(1−k)·C/20⌋ ≤ C − c`, in cells), the port to deflect to is fixed by
+//! the destination, and it is not tested.
 //!
-//! The published program has defects that are not copied: its comparison is inverted, its counts are one bit wide, and its
-//! last rows are summed twice.
+//! The published program has defects that are not copied: its comparison is inverted, its counts
+//! are one bit wide, and its last rows are summed twice.
 //!
 //! Invariant: a pass touches each register once, and fits the stages of a Tofino pipe.
 
@@ -28,14 +30,15 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Canary on a chip.
     pub struct CanaryPisaParams {
-        /// k: the share of the buffer within which every rank is forwarded. Source: 0.9, as Canary's simulations.
+        /// k: the share of the buffer within which every rank is forwarded. Source: 0.9, as
+        /// Canary's simulations.
         #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
         /// Bytes of a buffer cell. Source: 80, Tofino.
         #[within(1..)]
         pub cell: Bytes = Bytes(80),
-        /// Cells that a port's queue may hold; times the cell's bytes this should be `switch.buffer.size`. Source: 1024,
-        /// the P4 program.
+        /// Cells that a port's queue may hold; times the cell's bytes this should be
+        /// `switch.buffer.size`. Source: 1024, the P4 program.
         #[within(1..)]
         pub cells: u32 = 1024,
     }
@@ -47,8 +50,8 @@ const GIGA: u64 = 1_000_000_000;
 const WINDOW: usize = 20;
 /// Registers that one stage holds.
 const REGISTERS_A_STAGE: usize = 4;
-/// Stages of a pass: the tail, the window, three to add up the counts by pairs, one each for the queue's length, the
-/// inequality and the verdict.
+/// Stages of a pass: the tail, the window, three to add up the counts by pairs, one each for the
+/// queue's length, the inequality and the verdict.
 const STAGES: usize = 1 + WINDOW / REGISTERS_A_STAGE + 3 + 3;
 /// Stages of a Tofino pipe.
 const PIPE: usize = 12;
@@ -91,7 +94,8 @@ pub struct CanaryPisa {
 
 impl CanaryPisa {
     pub(super) fn new(params: &CanaryPisaParams) -> CanaryPisa {
-        // 1 − k in 10⁻⁹: as a float 1 − 0.9 is a little less than 0.1, and what is to be rounded down may be whole.
+        // 1 − k in 10⁻⁹: as a float 1 − 0.9 is a little less than 0.1, and what is to be rounded
+        // down may be whole.
         let alpha = GIGA - (params.burst_headroom.clamp(0.0, 1.0) * GIGA as f64 + 0.5) as u64;
         CanaryPisa {
             // A rank that no packet exceeds: an empty window refuses nobody.
@@ -153,7 +157,12 @@ mod tests {
     #[test]
     fn the_weight_is_rounded_down_once() {
         let weight = |burst_headroom, cells| {
-            CanaryPisa::new(&CanaryPisaParams { burst_headroom, cells, ..CanaryPisaParams::default() }).weight
+            CanaryPisa::new(&CanaryPisaParams {
+                burst_headroom,
+                cells,
+                ..CanaryPisaParams::default()
+            })
+            .weight
         };
         assert_eq!([weight(0.9, 1_000), weight(0.9, 999), weight(0.9, 1_024)], [5, 4, 5]);
         assert_eq!([weight(0.7, 200), weight(0.0, 1_024), weight(1.0, 1_024)], [3, 51, 0]);
@@ -179,13 +188,21 @@ mod tests {
         assert!(divert(&mut it, 0, &ranked(0), &mut ports));
         let random = Random::from(Stream::new(1, "t"));
         let to = |it: &mut CanaryPisa, dst| {
-            choose(it, 0, &[4, 5, 6], &Packet { dst, ..Packet::default() }, &mut Bench::default(), &random)
+            choose(
+                it,
+                0,
+                &[4, 5, 6],
+                &Packet { dst, ..Packet::default() },
+                &mut Bench::default(),
+                &random,
+            )
         };
         assert_eq!([to(&mut it, 0), to(&mut it, 1), to(&mut it, 7)], [Some(4), Some(5), Some(5)]);
     }
 
     proptest! {
-        /// The multiplied-out integers decide as the inequality does, but for the rounding of (1−k)·C/20 to a cell.
+        /// The multiplied-out integers decide as the inequality does, but for the rounding of
+        /// (1−k)·C/20 to a cell.
         #[test]
         fn integers_follow_the_inequality(
             k in 0.0..1.0f64, ranks in prop::collection::vec(0u32..100, 20), length in 0u64..1024, rank in 0u32..110,

@@ -1,9 +1,11 @@
-//! DIBS: a packet that finds its queue full goes to a random neighbour instead (Zarifis et al., EuroSys 2014).
+//! DIBS: a packet that finds its queue full goes to a random neighbour instead (Zarifis et al.,
+//! EuroSys 2014).
 //!
-//! Ports are tried in random order until one has room. Its transport must not take reordering for loss: DIBS turns fast
-//! retransmit off (`transport.dupack-threshold = "off"`).
+//! Ports are tried in random order until one has room. Its transport must not take reordering for
+//! loss: DIBS turns fast retransmit off (`transport.dupack-threshold = "off"`).
 //!
-//! Invariant: with the filter on, a packet is dropped only where every port to a switch is full, of the first 64.
+//! Invariant: with the filter on, a packet is dropped only where every port to a switch is full, of
+//! the first 64.
 
 use super::{Deflects, Draw, Elsewhere};
 use crate::context::Context;
@@ -20,8 +22,8 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// DIBS.
     pub struct DibsParams {
-        /// Whether full ports are passed over; otherwise one port is drawn, and the packet dropped if that is full.
-        /// Source: DIBS passes over them.
+        /// Whether full ports are passed over; otherwise one port is drawn, and the packet dropped
+        /// if that is full. Source: DIBS passes over them.
         pub filter: bool = true,
     }
 }
@@ -64,7 +66,8 @@ mod tests {
     fn finds_the_one_port_with_room_and_gives_up_only_without_any() {
         let mut ports = Bench::with_bytes(&[0; 6]);
         ports.full = vec![true, true, true, false, true, false];
-        let (mut dibs, random) = (Dibs::new(&DibsParams::default()), Random::from(Stream::new(1, "t")));
+        let (mut dibs, random) =
+            (Dibs::new(&DibsParams::default()), Random::from(Stream::new(1, "t")));
         let packet = Packet::default();
         // Port 5 leads to a host: not among the candidates.
         for _ in 0..100 {
@@ -79,7 +82,8 @@ mod tests {
     fn without_the_filter_any_port_may_come_out() {
         let mut ports = Bench::with_bytes(&[0; 3]);
         ports.full = vec![true; 3];
-        let (mut dibs, random) = (Dibs::new(&DibsParams { filter: false }), Random::from(Stream::new(1, "t")));
+        let (mut dibs, random) =
+            (Dibs::new(&DibsParams { filter: false }), Random::from(Stream::new(1, "t")));
         let mut seen = [false; 3];
         for _ in 0..50 {
             let port = choose(&mut dibs, 0, &[0, 1, 2], &Packet::default(), &mut ports, &random);

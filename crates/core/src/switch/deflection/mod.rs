@@ -1,11 +1,13 @@
 //! Deflection: *the queue refused it: where else?*
 //!
-//! A deflection names another port for a packet that its own port did not take; the packet then travels on from the
-//! neighbour there by the ordinary routes, and only its TTL keeps it from going round for ever. Candidates are the ports
-//! that lead to other switches, the one by which the packet came included; never those to hosts.
+//! A deflection names another port for a packet that its own port did not take; the packet then
+//! travels on from the neighbour there by the ordinary routes, and only its TTL keeps it from going
+//! round for ever. Candidates are the ports that lead to other switches, the one by which the
+//! packet came included; never those to hosts.
 //!
-//! Invariant: a packet is never deflected to a host, and at its arrival at a switch at most once. Under Vertigo one that
-//! waits where it was deflected to can later be displaced from there, and so go elsewhere again at the same switch.
+//! Invariant: a packet is never deflected to a host, and at its arrival at a switch at most once.
+//! Under Vertigo one that waits where it was deflected to can later be displaced from there, and so
+//! go elsewhere again at the same switch.
 
 mod canary;
 mod canary_pisa;
@@ -42,7 +44,8 @@ crate::registry! {
     params: DeflectionParams, policy: Deflection {
         /// Another port for the packet, or `None` to drop it.
         fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16>;
-        /// Whether the packet must go elsewhere before its queue is asked; only where [`Nature::diverts`].
+        /// Whether the packet must go elsewhere before its queue is asked; only where
+        /// [`Nature::diverts`].
         fn divert(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> bool;
         /// What the switch must know of it beside where packets go.
         fn nature(&self) -> Nature;
@@ -63,8 +66,8 @@ impl Deflection {
     }
 }
 
-/// What every deflection takes away from the path: packets of one flow travel by different ways, and
-/// back where they came from.
+/// What every deflection takes away from the path: packets of one flow travel by different ways,
+/// and back where they came from.
 const BREAKS: &[PathProperty] = &[
     PathProperty::FifoPerFlow,
     PathProperty::FifoPerFlowcell,
@@ -73,7 +76,8 @@ const BREAKS: &[PathProperty] = &[
     PathProperty::AcyclicWaits,
 ];
 
-/// What a switch must know of a deflection beside where packets go. It does not change: a switch reads it once.
+/// What a switch must know of a deflection beside where packets go. It does not change: a switch
+/// reads it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nature {
     /// `divert` may send a packet elsewhere before its queue is asked.
@@ -88,7 +92,8 @@ pub struct Nature {
 
 impl Nature {
     /// Of one that only names a port for what a queue has refused.
-    pub const PLAIN: Nature = Nature { diverts: false, displaces: false, marks: false, samples_when_full: true };
+    pub const PLAIN: Nature =
+        Nature { diverts: false, displaces: false, marks: false, samples_when_full: true };
 }
 
 /// What a deflection answers; most only choose.
@@ -102,7 +107,8 @@ pub(in crate::switch) trait Deflects {
     }
 }
 
-/// Draws indices of `0..n` without replacement, all equally likely, without memory of its own for up to 64 of them.
+/// Draws indices of `0..n` without replacement, all equally likely, without memory of its own for
+/// up to 64 of them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::switch) struct Draw {
     n: usize,
@@ -153,7 +159,12 @@ pub(in crate::switch) mod tests {
     impl Bench {
         pub fn with_bytes(bytes: &[u64]) -> Bench {
             let n = bytes.len();
-            Bench { bytes: bytes.to_vec(), full: vec![false; n], rejects: vec![false; n], notes: Vec::new() }
+            Bench {
+                bytes: bytes.to_vec(),
+                full: vec![false; n],
+                rejects: vec![false; n],
+                notes: Vec::new(),
+            }
         }
     }
 
@@ -186,9 +197,19 @@ pub(in crate::switch) mod tests {
     }
 
     /// Whether a packet is sent elsewhere before its port is asked.
-    pub fn divert(policy: &mut impl Deflects, port: u16, packet: &Packet, ports: &mut Bench) -> bool {
+    pub fn divert(
+        policy: &mut impl Deflects,
+        port: u16,
+        packet: &Packet,
+        ports: &mut Bench,
+    ) -> bool {
         let view = Elsewhere { port, candidates: &[], ports };
-        policy.divert(&mut Context { now: Time::ZERO, packet, view, random: &Random::from(Stream::new(1, "t")) })
+        policy.divert(&mut Context {
+            now: Time::ZERO,
+            packet,
+            view,
+            random: &Random::from(Stream::new(1, "t")),
+        })
     }
 
     #[test]

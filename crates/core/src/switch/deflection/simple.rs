@@ -1,6 +1,8 @@
-//! Simple Deflection: DIBS as a switching chip can do it (Practical Packet Deflection in Datacenters, CoNEXT 2023).
+//! Simple Deflection: DIBS as a switching chip can do it (Practical Packet Deflection in
+//! Datacenters, CoNEXT 2023).
 //!
-//! One random number names where to start; from there the ports are walked in a circle to the first that has room.
+//! One random number names where to start; from there the ports are walked in a circle to the first
+//! that has room.
 //!
 //! Invariant: a packet is dropped only where every port to a switch is full.
 
@@ -54,15 +56,21 @@ mod tests {
     fn walks_in_a_circle_to_the_first_with_room() {
         let mut ports = Bench::with_bytes(&[0; 4]);
         ports.full = vec![true, false, true, true];
-        let (mut simple, random) = (Simple::new(&SimpleParams {}), Random::from(Stream::new(1, "t")));
+        let (mut simple, random) =
+            (Simple::new(&SimpleParams {}), Random::from(Stream::new(1, "t")));
         let packet = Packet::default();
         for _ in 0..50 {
-            assert_eq!(choose(&mut simple, 0, &[0, 1, 2, 3], &packet, &mut ports, &random), Some(1));
+            assert_eq!(
+                choose(&mut simple, 0, &[0, 1, 2, 3], &packet, &mut ports, &random),
+                Some(1)
+            );
         }
         // Two free ports in a row: the first is met from three of four starts, the second from one.
         ports.full = vec![true, false, false, true];
         let first = (0..4000)
-            .filter(|_| choose(&mut simple, 0, &[0, 1, 2, 3], &packet, &mut ports, &random) == Some(1))
+            .filter(|_| {
+                choose(&mut simple, 0, &[0, 1, 2, 3], &packet, &mut ports, &random) == Some(1)
+            })
             .count();
         assert!((2900..3100).contains(&first), "{first}");
         ports.full = vec![true; 4];

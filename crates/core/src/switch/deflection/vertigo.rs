@@ -1,8 +1,9 @@
-//! Vertigo: selective deflection (Abdous et al., CoNEXT 2021): not the packet that came last goes elsewhere, but the
-//! least important ones.
+//! Vertigo: selective deflection (Abdous et al., CoNEXT 2021): not the packet that came last goes
+//! elsewhere, but the least important ones.
 //!
-//! Here is only where to: the shorter of a few ports drawn at random, full ones not passed over. Who goes and who is
-//! dropped is the displacement's affair (`switch::displace`), which needs a queue that can give up packets by rank: `srpt`.
+//! Here is only where to: the shorter of a few ports drawn at random, full ones not passed over.
+//! Who goes and who is dropped is the displacement's affair (`switch::displace`), which needs a
+//! queue that can give up packets by rank: `srpt`.
 //!
 //! Invariant: candidates are drawn without looking at their room.
 
@@ -22,7 +23,8 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// Vertigo.
     pub struct VertigoParams {
-        /// Ports that are drawn for each packet that must go elsewhere, all different. Source: 2, Vertigo §4.
+        /// Ports that are drawn for each packet that must go elsewhere, all different. Source: 2,
+        /// Vertigo §4.
         #[within(1..=64)]
         pub choices: u32 = 2,
     }

@@ -1,9 +1,12 @@
-//! Step marking on the instantaneous queue length, as DCTCP asks of its switches (RFC 8257 §3.1; SIGCOMM 2010 §3.1).
+//! Step marking on the instantaneous queue length, as DCTCP asks of its switches (RFC 8257 §3.1;
+//! SIGCOMM 2010 §3.1).
 //!
-//! The threshold that keeps a link busy is proportional to its rate: K > C · RTT / 7 (SIGCOMM 2010 §3.4). So a threshold
-//! that nobody has written follows the link ([`packets_by_rate`]), and one that is written can be told to (`per`).
+//! The threshold that keeps a link busy is proportional to its rate: K > C · RTT / 7 (SIGCOMM 2010
+//! §3.4). So a threshold that nobody has written follows the link ([`packets_by_rate`]), and one
+//! that is written can be told to (`per`).
 //!
-//! Invariant: at a given queue length the answer is always the same; there is no average and no randomness.
+//! Invariant: at a given queue length the answer is always the same; there is no average and no
+//! randomness.
 
 use super::Marks;
 use crate::context::Context;
@@ -26,7 +29,8 @@ crate::choice! {
     pub enum MarkAt {
         /// On arrival: the packets that wait, without the arriving one.
         Enqueue = "enqueue",
-        /// On departure: the packets that wait, with the departing one. Tells the sender one queueing delay sooner.
+        /// On departure: the packets that wait, with the departing one. Tells the sender one
+        /// queueing delay sooner.
         Dequeue = "dequeue",
         /// On departure: the packets that the departing one leaves behind.
         AfterDequeue = "after-dequeue",
@@ -56,22 +60,26 @@ impl MarkAt {
 crate::params! {
     /// Step marking.
     pub struct EcnParams {
-        /// CE is set when at least this many packets wait; a number is that number at every port. "auto" follows the
-        /// link's rate: 65 packets for each 10 Gb/s, at least 20, and at most half of what the port can hold. Ignored
-        /// where threshold-bytes is given. Source: 20 at 1 Gb/s and 65 at 10 Gb/s
-        /// (DCTCP, SIGCOMM 2010 §3.5), in proportion to the rate as K > C RTT / 7 is (§3.4) and as the released
-        /// simulator of HPCC (SIGCOMM 2019) sets it for DCTCP.
+        /// CE is set when at least this many packets wait; a number is that number at every port.
+        /// "auto" follows the link's rate: 65 packets for each 10 Gb/s, at least 20, and at most
+        /// half of what the port can hold. Ignored where threshold-bytes is given. Source: 20 at 1
+        /// Gb/s and 65 at 10 Gb/s (DCTCP, SIGCOMM 2010 §3.5), in proportion to the rate as K > C
+        /// RTT / 7 is (§3.4) and as the released simulator of HPCC (SIGCOMM 2019) sets it for
+        /// DCTCP.
         pub threshold_packets: ByTier<Auto<u32>> = ByTier::all(Auto::Auto),
-        /// CE is set when at least this many bytes wait; off means that packets are counted. Source: RFC 8257 §3.1.
+        /// CE is set when at least this many bytes wait; off means that packets are counted.
+        /// Source: RFC 8257 §3.1.
         pub threshold_bytes: ByTier<Option<Bytes>> = ByTier::all(None),
-        /// The threshold that is written is for a link of this rate, and in proportion at others: with
-        /// threshold-bytes = "100KB" and per = "25Gbps" a port of 100 Gb/s marks from 400 KB on. Off means that it is
-        /// the same at every port. Source: the thresholds of HPCC's DCQCN (SIGCOMM 2019 §5.1) are such.
+        /// The threshold that is written is for a link of this rate, and in proportion at others:
+        /// with threshold-bytes = "100KB" and per = "25Gbps" a port of 100 Gb/s marks from 400 KB
+        /// on. Off means that it is the same at every port. Source: the thresholds of HPCC's DCQCN
+        /// (SIGCOMM 2019 §5.1) are such.
         #[within(1..)]
         pub per: Option<Rate> = None,
-        /// Whether the queue is looked at on arrival ("enqueue") or on departure, with the departing packet ("dequeue")
-        /// or without ("after-dequeue"). Source: RFC 8257 §3.1 leaves it open; arrival is the DCTCP paper's, and what is
-        /// left HPCC's released simulator's (`SwitchNode::SwitchNotifyDequeue`).
+        /// Whether the queue is looked at on arrival ("enqueue") or on departure, with the
+        /// departing packet ("dequeue") or without ("after-dequeue"). Source: RFC 8257 §3.1 leaves
+        /// it open; arrival is the DCTCP paper's, and what is left HPCC's released simulator's
+        /// (`SwitchNode::SwitchNotifyDequeue`).
         pub at: MarkAt = MarkAt::Enqueue,
     }
 }
@@ -116,12 +124,18 @@ impl EcnParams {
             Threshold::Packets(packets) => (Auto::Given(packets), None),
             Threshold::Bytes(bytes) | Threshold::Average(bytes) => (Auto::Auto, Some(bytes)),
         };
-        EcnParams { threshold_packets: packets.into(), threshold_bytes: bytes.into(), per: None, at: self.at }
+        EcnParams {
+            threshold_packets: packets.into(),
+            threshold_bytes: bytes.into(),
+            per: None,
+            at: self.at,
+        }
     }
 }
 
-/// DCTCP's K for a link that nobody has given one: 65 packets for each 10 Gb/s, 20 for slow links. It leaves half of the
-/// port's memory to bursts, lest a scenario that sizes its buffers and nothing else never marks.
+/// DCTCP's K for a link that nobody has given one: 65 packets for each 10 Gb/s, 20 for slow links.
+/// It leaves half of the port's memory to bursts, lest a scenario that sizes its buffers and
+/// nothing else never marks.
 fn packets_by_rate(site: &PortSite, capacity: Capacity) -> u32 {
     const AT_TEN_GIGABIT: u64 = 65;
     const LEAST: u64 = 20;
@@ -131,7 +145,8 @@ fn packets_by_rate(site: &PortSite, capacity: Capacity) -> u32 {
 }
 
 impl Ecn {
-    /// Of parameters of one port ([`EcnParams::at_port`]); others are taken as at a leaf's port of 10 Gb/s.
+    /// Of parameters of one port ([`EcnParams::at_port`]); others are taken as at a leaf's port of
+    /// 10 Gb/s.
     pub(super) fn new(params: &EcnParams) -> Ecn {
         match params.threshold(&PortSite::default(), Capacity::UNLIMITED) {
             Threshold::Bytes(bytes) | Threshold::Average(bytes) => {
@@ -193,7 +208,10 @@ mod tests {
         };
         let wide = |gbps| packets(Rate::from_gbps(gbps), 30_000_000);
         // The two published points, and the line through the second.
-        assert_eq!([wide(1), wide(5), wide(10), wide(25), wide(40), wide(100)], [20, 32, 65, 162, 260, 650]);
+        assert_eq!(
+            [wide(1), wide(5), wide(10), wide(25), wide(40), wide(100)],
+            [20, 32, 65, 162, 260, 650]
+        );
         // Half of a port's memory is for bursts.
         assert_eq!(packets(Rate::from_gbps(40), 300_000), 100);
         assert_eq!(packets(Rate::from_gbps(40), 30_000), 10);
@@ -218,11 +236,20 @@ mod tests {
             ..EcnParams::default()
         };
         let bytes = |bytes| Threshold::Bytes(Bytes(bytes));
-        assert_eq!((threshold(&per, 25, 0), threshold(&per, 100, 1)), (bytes(100_000), bytes(400_000)));
+        assert_eq!(
+            (threshold(&per, 25, 0), threshold(&per, 100, 1)),
+            (bytes(100_000), bytes(400_000))
+        );
         let tiers = Value::Tiers(vec![("spine".into(), Value::Int(200))]);
-        let tiered = EcnParams { threshold_packets: Field::from_value(&tiers).unwrap(), ..EcnParams::default() };
+        let tiered = EcnParams {
+            threshold_packets: Field::from_value(&tiers).unwrap(),
+            ..EcnParams::default()
+        };
         let packets = Threshold::Packets;
-        assert_eq!((threshold(&tiered, 10, 0), threshold(&tiered, 10, 1)), (packets(65), packets(200)));
+        assert_eq!(
+            (threshold(&tiered, 10, 0), threshold(&tiered, 10, 1)),
+            (packets(65), packets(200))
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Marking: *does this packet get CE?*
 //!
-//! A policy is asked once a packet, at enqueue or at dequeue as it says itself; the caller sets the codepoint, and only
-//! on packets whose transport declared that it reacts (RFC 3168 §5).
+//! A policy is asked once a packet, at enqueue or at dequeue as it says itself; the caller sets the
+//! codepoint, and only on packets whose transport declared that it reacts (RFC 3168 §5).
 
 mod ecn;
 mod none;
@@ -65,7 +65,8 @@ crate::registry! {
 }
 
 impl MarkingParams {
-    /// What they mean at a port that can hold `capacity`: what follows tier and rate as plain numbers.
+    /// What they mean at a port that can hold `capacity`: what follows tier and rate as plain
+    /// numbers.
     pub fn at_port(&self, site: &PortSite, capacity: Capacity) -> MarkingParams {
         match self {
             MarkingParams::Ecn(params) => MarkingParams::Ecn(params.at_port(site, capacity)),

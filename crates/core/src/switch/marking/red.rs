@@ -32,8 +32,8 @@ crate::params! {
     /// RED that marks.
     pub struct RedParams {
         /// The average from which packets are marked; a table gives amounts by rate of the link or
-        /// by tier, such as { 50Gbps = "10KB", 100Gbps = "400KB", others = "100KB" }. Source: five packets, Floyd: RED: Discussions
-        /// of setting parameters, 1997.
+        /// by tier, such as { 50Gbps = "10KB", 100Gbps = "400KB", others = "100KB" }. Source: five
+        /// packets, Floyd: RED: Discussions of setting parameters, 1997.
         pub min_threshold: ByPort<Bytes> = ByPort::all(Bytes(7_500)),
         /// The average from which every packet is marked. Source: three times the minimum, the same
         /// note.
@@ -43,11 +43,11 @@ crate::params! {
         /// note.
         #[within(0..=1)]
         pub max_probability: ByPort<f64> = ByPort::all(0.1),
-        /// Whether the average of arrivals decides ("enqueue"), or on departure the length as it is,
-        /// with the departing packet ("dequeue") or without ("after-dequeue"): then nothing is
-        /// averaged, marks are not spaced, and weight and packet-rate say nothing. Source: the paper
-        /// looks on arrival; DCQCN's switches on departure (SIGCOMM 2015 §3.1), with 5KB, 200KB and
-        /// 0.01 at 40 Gb/s; HPCC's released simulator at what is left
+        /// Whether the average of arrivals decides ("enqueue"), or on departure the length as it
+        /// is, with the departing packet ("dequeue") or without ("after-dequeue"): then nothing is
+        /// averaged, marks are not spaced, and weight and packet-rate say nothing. Source: the
+        /// paper looks on arrival; DCQCN's switches on departure (SIGCOMM 2015 §3.1), with 5KB,
+        /// 200KB and 0.01 at 40 Gb/s; HPCC's released simulator at what is left
         /// (`SwitchNode::SwitchNotifyDequeue`).
         pub at: MarkAt = MarkAt::Enqueue,
         /// The thresholds are for a link of this rate, and in proportion at others. Off means that
@@ -70,8 +70,9 @@ crate::params! {
 impl RedParams {
     /// What they mean at one port.
     pub(super) fn at_port(&self, site: &PortSite) -> RedParams {
-        let here =
-            |threshold: &ByPort<Bytes>| ByPort::all(Bytes(scaled(threshold.at(site).get(), self.per, site.rate)));
+        let here = |threshold: &ByPort<Bytes>| {
+            ByPort::all(Bytes(scaled(threshold.at(site).get(), self.per, site.rate)))
+        };
         RedParams {
             min_threshold: here(&self.min_threshold),
             max_threshold: here(&self.max_threshold),
@@ -162,8 +163,10 @@ mod tests {
         let share = |bytes: &u64| {
             let mut red = Marking::new(&MarkingParams::Red(params.clone()));
             let view = QueueView { packets: (bytes / 1500) as u32, bytes: *bytes };
-            let context = Context { now: Time::ZERO, packet: &Packet::default(), view, random: &random };
-            f64::from((0..PACKETS).map(|_| u32::from(red.at_enqueue(&context))).sum::<u32>()) / f64::from(PACKETS)
+            let context =
+                Context { now: Time::ZERO, packet: &Packet::default(), view, random: &random };
+            f64::from((0..PACKETS).map(|_| u32::from(red.at_enqueue(&context))).sum::<u32>())
+                / f64::from(PACKETS)
         };
         lengths.iter().map(share).collect()
     }
@@ -195,9 +198,11 @@ mod tests {
         assert!(red.marks_at_dequeue() && !red.watches_departures());
         let mut share = |bytes: u64| {
             let view = QueueView { packets: 1, bytes };
-            let context = Context { now: Time::ZERO, packet: &Packet::default(), view, random: &random };
+            let context =
+                Context { now: Time::ZERO, packet: &Packet::default(), view, random: &random };
             assert!(!red.at_enqueue(&context));
-            f64::from((0..PACKETS).map(|_| u32::from(red.at_dequeue(&context))).sum::<u32>()) / f64::from(PACKETS)
+            f64::from((0..PACKETS).map(|_| u32::from(red.at_dequeue(&context))).sum::<u32>())
+                / f64::from(PACKETS)
         };
         assert_eq!([share(0), share(4_999), share(5_000), share(200_000)], [0.0, 0.0, 0.0, 1.0]);
         for (bytes, p) in [(102_500, 0.25), (199_999, 0.5)] {
@@ -205,7 +210,10 @@ mod tests {
         }
         let site = PortSite { rate: Rate::from_gbps(100), ..PortSite::default() };
         let fast = RedParams { per: Some(Rate::from_gbps(25)), ..params }.at_port(&site);
-        assert_eq!((fast.min_threshold, fast.max_threshold), (Bytes(20_000).into(), Bytes(800_000).into()));
+        assert_eq!(
+            (fast.min_threshold, fast.max_threshold),
+            (Bytes(20_000).into(), Bytes(800_000).into())
+        );
     }
 
     /// Idle time counts as the packets that the link could have sent, where nobody says how many.

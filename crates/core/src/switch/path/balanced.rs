@@ -1,5 +1,6 @@
-//! Balanced: the destination's number picks the port, so permutations whose destinations are consecutive spread
-//! perfectly. It is no protocol but a yardstick: it takes path choice out of a comparison.
+//! Balanced: the destination's number picks the port, so permutations whose destinations are
+//! consecutive spread perfectly. It is no protocol but a yardstick: it takes path choice out of a
+//! comparison.
 
 use super::{Choice, Chooses};
 use crate::context::Context;

@@ -4,11 +4,12 @@
 //! Every port to another switch measures how busy it is ([`Estimator`]). A packet between leaves
 //! carries the number of its uplink and the most that any port on its way measured. The leaf that
 //! receives it keeps that, and tells it back on what it sends there: one entry a packet. So a leaf
-//! knows, for each leaf and uplink, how congested the way is, and adds what its own uplink measures.
+//! knows, for each leaf and uplink, how congested the way is, and adds what its own uplink
+//! measures.
 //!
-//! Only leaves choose so. A switch further up that has several ports to choose from takes one by the
-//! flow's hash, and is in the measure of the way. Bytes count when their packet joins the queue, not
-//! when it leaves.
+//! Only leaves choose so. A switch further up that has several ports to choose from takes one by
+//! the flow's hash, and is in the measure of the way. Bytes count when their packet joins the
+//! queue, not when it leaves.
 //!
 //! Invariant: the packets of a flowlet take one uplink; a measure is 0 to 2^Q - 1.
 
@@ -26,7 +27,11 @@ pub(super) const ABOUT: About = About {
     summary: "at a leaf a flowlet takes the uplink whose way to the other leaf is least congested",
     source: "Alizadeh et al.: CONGA: Distributed Congestion-Aware Load Balancing for Datacenters, SIGCOMM 2014",
     needs: &[],
-    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
+    breaks: &[
+        PathProperty::FifoPerFlow,
+        PathProperty::FifoPerFlowcell,
+        PathProperty::LabelFixesPath,
+    ],
     restores: &[],
 };
 
@@ -41,9 +46,11 @@ crate::params! {
         /// Bits of a measure: Q. Source: 3, CONGA §3.6.
         #[within(1..=8)]
         pub bits: u32 = 3,
-        /// How long a port's bytes count: the time constant of the estimator. Source: 160 us, CONGA §3.6.
+        /// How long a port's bytes count: the time constant of the estimator. Source: 160 us, CONGA
+        /// §3.6.
         pub window: Time = Time::from_us(160),
-        /// What is not told again for so long is forgotten: the way counts as free. Source: 10 ms, CONGA §3.3.
+        /// What is not told again for so long is forgotten: the way counts as free. Source: 10 ms,
+        /// CONGA §3.3.
         pub age: Time = Time::from_ms(10),
     }
 }
@@ -55,7 +62,8 @@ pub struct CongaHeader {
     pub uplink: u16,
     /// The largest measure of the ports on its way (CE).
     pub congestion: u8,
-    /// An uplink of the leaf that receives it, and what the way by it measures (FB_LBTag, FB_Metric).
+    /// An uplink of the leaf that receives it, and what the way by it measures (FB_LBTag,
+    /// FB_Metric).
     pub feedback: Option<(u16, u8)>,
 }
 
@@ -153,12 +161,20 @@ impl Conga {
         if self.ways.len() <= leaf {
             self.ways.resize(leaf + 1, None);
         }
-        self.ways[leaf].get_or_insert_with(|| Box::new(Ways { to: Vec::new(), from: Vec::new(), turn: 0 }))
+        self.ways[leaf]
+            .get_or_insert_with(|| Box::new(Ways { to: Vec::new(), from: Vec::new(), turn: 0 }))
     }
 
     /// The least congested of the candidates. Of equals it is `before`, if that is one of them, or
     /// one by lot.
-    fn best(&mut self, now: Time, leaf: usize, candidates: &[u16], before: Option<u16>, random: &Random) -> u16 {
+    fn best(
+        &mut self,
+        now: Time,
+        leaf: usize,
+        candidates: &[u16],
+        before: Option<u16>,
+        random: &Random,
+    ) -> u16 {
         let (mut least, mut best, mut equals) = (u8::MAX, candidates[0], 0);
         for &port in candidates {
             let measure = self.measure(now, port).max(self.known(now, leaf, port));
@@ -185,7 +201,8 @@ impl Conga {
         *entry = Entry { measure, at: now, is_new };
     }
 
-    /// What to tell `leaf` of the ways from it: one entry, in turn, those that changed first (§3.3).
+    /// What to tell `leaf` of the ways from it: one entry, in turn, those that changed first
+    /// (§3.3).
     fn feedback(&mut self, leaf: usize) -> Option<(u16, u8)> {
         let ways = self.ways.get_mut(leaf)?.as_mut()?;
         let count = ways.from.len();
@@ -233,8 +250,9 @@ impl Chooses for Conga {
         }
         let leaf = self.leaf_of(packet.dst);
         let mut flowlets = std::mem::take(&mut self.flowlets);
-        let port =
-            flowlets.port(now, packet, *site, candidates, |before| self.best(now, leaf, candidates, before, random));
+        let port = flowlets.port(now, packet, *site, candidates, |before| {
+            self.best(now, leaf, candidates, before, random)
+        });
         self.flowlets = flowlets;
         port
     }
@@ -287,7 +305,10 @@ mod tests {
     fn leaf() -> Conga {
         let mut it = Conga::new(&CongaParams::default());
         let hosts = vec![(0, 0), (0, 1), (1, 0), (1, 1)];
-        it.install(&Facts { attachment: &Arc::new(Attachment { hosts }), rates: &[Rate::from_gbps(10); 6] });
+        it.install(&Facts {
+            attachment: &Arc::new(Attachment { hosts }),
+            rates: &[Rate::from_gbps(10); 6],
+        });
         it
     }
 
@@ -295,12 +316,13 @@ mod tests {
         Packet { entropy: mix64(flow) as u32, dst: 2, ..Packet::default() }
     }
 
-    /// A steady load settles at its share of the scale, and a scale is never left: public code lacks
-    /// the clamp.
+    /// A steady load settles at its share of the scale, and a scale is never left: public code
+    /// lacks the clamp.
     #[test]
     fn a_measure_is_the_share_of_the_link_and_stays_on_its_scale() {
         // Packets of 1,500 bytes take 1.2 us at 10 Gb/s.
-        for (every_ns, least, most) in [(1_200, 6, 7), (2_400, 3, 4), (4_800, 1, 2), (48_000, 0, 0)] {
+        for (every_ns, least, most) in [(1_200, 6, 7), (2_400, 3, 4), (4_800, 1, 2), (48_000, 0, 0)]
+        {
             let mut it = leaf();
             (0..2_000).for_each(|packet| it.joined(Time::from_ns(packet * every_ns), 2, 1_500));
             let measure = it.measure(Time::from_ns(2_000 * every_ns), 2);
@@ -321,7 +343,13 @@ mod tests {
         (0..1_000).for_each(|_| spine.joined(now, 0, 1_500));
         let mut packets = Packets::default();
         let id = packets.insert(Packet { src: 0, dst: 2, ..Packet::default() });
-        let pass = |id, port, is_from_host, is_to_host| Passing { now, id, port, is_from_host, is_to_host };
+        let pass = |id, port, is_from_host, is_to_host| Passing {
+            now,
+            id,
+            port,
+            is_from_host,
+            is_to_host,
+        };
         here.passes(pass(id, 4, true, false), &mut packets);
         spine.passes(pass(id, 0, false, false), &mut packets);
         let header = *packets.side::<CongaHeader>(&packets[id]).expect("its header");
@@ -343,7 +371,8 @@ mod tests {
         for uplink in [2, 3, 4] {
             Conga::keep(&mut it.ways_of(1).from, uplink, 1, now);
         }
-        let told: Vec<u16> = (0..5).map(|_| it.feedback(1).expect("something is known").0).collect();
+        let told: Vec<u16> =
+            (0..5).map(|_| it.feedback(1).expect("something is known").0).collect();
         assert_eq!(told, [2, 3, 4, 2, 3]);
         Conga::keep(&mut it.ways_of(1).from, 3, 5, now);
         assert_eq!((it.feedback(1), it.feedback(1)), (Some((3, 5)), Some((4, 1))));
@@ -374,7 +403,11 @@ mod tests {
             let port = at.choose(&mut it, &PORTS, &of_flow(flow));
             Conga::keep(&mut it.ways_of(1).to, port, 7, at.now);
             at.now += Time::from_us(500);
-            assert_eq!(at.choose(&mut it, &PORTS, &of_flow(flow)), port, "the gap is the default's");
+            assert_eq!(
+                at.choose(&mut it, &PORTS, &of_flow(flow)),
+                port,
+                "the gap is the default's"
+            );
             at.now += Time::from_us(501);
             let next = at.choose(&mut it, &PORTS, &of_flow(flow));
             assert_ne!(next, port, "the way is congested");

@@ -1,11 +1,11 @@
 //! DRILL(d, m): for every packet the shortest of d queues drawn at random and of the m that were
 //! shortest last time (Ghorbani et al., SIGCOMM 2017 §3.1).
 //!
-//! What is remembered is remembered for a set of candidates, since ports towards one destination say
-//! nothing of those towards another.
+//! What is remembered is remembered for a set of candidates, since ports towards one destination
+//! say nothing of those towards another.
 //!
-//! Invariant: the port chosen waits no longer, by what the switch knows, than any that was compared;
-//! the ports remembered are the shortest of those compared, each once.
+//! Invariant: the port chosen waits no longer, by what the switch knows, than any that was
+//! compared; the ports remembered are the shortest of those compared, each once.
 
 use super::{Choice, Chooses};
 use crate::context::Context;
@@ -16,7 +16,11 @@ pub(super) const ABOUT: About = About {
     summary: "for every packet the shortest of a few queues drawn at random and a few remembered",
     source: "Ghorbani, Yang, Godfrey, Ganjali, Firoozshahian: DRILL, SIGCOMM 2017",
     needs: &[],
-    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
+    breaks: &[
+        PathProperty::FifoPerFlow,
+        PathProperty::FifoPerFlowcell,
+        PathProperty::LabelFixesPath,
+    ],
     restores: &[],
 };
 
@@ -74,7 +78,8 @@ impl Chooses for Drill {
         let mut compared = std::mem::take(&mut self.compared);
         compared.clear();
         let mut draw = Draw::new(candidates.len());
-        let drawn = (0..self.samples).map_while(|_| draw.next(random)).map(|index| candidates[index]);
+        let drawn =
+            (0..self.samples).map_while(|_| draw.next(random)).map(|index| candidates[index]);
         compared.extend(drawn.map(|port| (0, 0, port)));
         for port in &self.memory_of(candidates).ports {
             if candidates.contains(port) && compared.iter().all(|(_, _, other)| other != port) {

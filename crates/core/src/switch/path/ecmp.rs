@@ -1,8 +1,8 @@
 //! Equal-cost multi-path: a hash of the flow picks the port, so a flow keeps one path (RFC 2992).
 //!
 //! Invariant: DSCP and ECN are not in the hash, and every switch has its own salt, so flows do not
-//! polarise (the same hash at two tiers would send all flows of a leaf over one core). The hashes of
-//! other simulators have no salt, and are for comparisons with them.
+//! polarise (the same hash at two tiers would send all flows of a leaf over one core). The hashes
+//! of other simulators have no salt, and are for comparisons with them.
 
 use super::{Choice, Chooses, Facts};
 use crate::context::Context;
@@ -25,9 +25,11 @@ crate::choice! {
     pub enum EcmpHash {
         /// The 5-tuple, salted per switch.
         FiveTuple = "5-tuple",
-        /// splitmix64 of (source, destination), 16 bits a tier: for comparisons with other simulators.
+        /// splitmix64 of (source, destination), 16 bits a tier: for comparisons with other
+        /// simulators.
         Pair = "pair",
-        /// XOR of addresses, protocol and ports, the same in every switch: that of TLT's released TCP simulator.
+        /// XOR of addresses, protocol and ports, the same in every switch: that of TLT's released
+        /// TCP simulator.
         Xor = "xor",
     }
 }
@@ -35,10 +37,11 @@ crate::choice! {
 crate::params! {
     /// Equal-cost multi-path.
     pub struct EcmpParams {
-        /// "5-tuple" hashes the flow with a salt of the switch's own; "pair" hashes only (source, destination), as
-        /// splitmix64(src << 32 | dst) >> (16 × tier), low 16 bits, for comparisons with other simulators. "xor" is
-        /// (src · 59) ^ dst ^ protocol ^ (source port << 16) ^ destination port, in every switch the same, of hosts
-        /// numbered 10.rack.host.2 and one port for all data. Source: TLT's released TCP simulator.
+        /// "5-tuple" hashes the flow with a salt of the switch's own; "pair" hashes only (source,
+        /// destination), as splitmix64(src << 32 | dst) >> (16 × tier), low 16 bits, for
+        /// comparisons with other simulators. "xor" is (src · 59) ^ dst ^ protocol ^ (source port
+        /// << 16) ^ destination port, in every switch the same, of hosts numbered 10.rack.host.2
+        /// and one port for all data. Source: TLT's released TCP simulator.
         pub hash: EcmpHash = EcmpHash::FiveTuple,
     }
 }
@@ -53,7 +56,8 @@ pub struct Ecmp {
 
 /// TCP's number in the IP header.
 const TCP: u32 = 6;
-/// The port that all data goes to. Another one names another of the ports that data takes, and no more.
+/// The port that all data goes to. Another one names another of the ports that data takes, and no
+/// more.
 const DATA_PORT: u32 = 9;
 /// Where the ports of connecting ends begin, and how many there are (RFC 6335 §6).
 const EPHEMERAL: (u32, u32) = (49_152, 16_384);
@@ -142,7 +146,10 @@ mod tests {
             }
         }
         let all: u32 = counts.iter().sum();
-        assert!(counts.iter().all(|&c| c > all / 4 - all / 40 && c < all / 4 + all / 40), "{counts:?}");
+        assert!(
+            counts.iter().all(|&c| c > all / 4 - all / 40 && c < all / 4 + all / 40),
+            "{counts:?}"
+        );
     }
 
     #[test]
@@ -154,8 +161,8 @@ mod tests {
         assert_eq!(choose(&mut ecmp, &p, 0, 1) as u64, (h >> 16 & 0xFFFF) % 4);
     }
 
-    /// With addresses that end in 2 and one data port the low bits are the same for all data: of four ports one is
-    /// taken. Acknowledgements have the other end's port there, and spread.
+    /// With addresses that end in 2 and one data port the low bits are the same for all data: of
+    /// four ports one is taken. Acknowledgements have the other end's port there, and spread.
     #[test]
     fn xor_sends_all_data_by_one_port_of_four() {
         let mut ecmp = Ecmp::new(&EcmpParams { hash: EcmpHash::Xor });
@@ -165,13 +172,15 @@ mod tests {
         for flow in 0..4_000u32 {
             let (src, dst) = (flow % 48, 48 + flow % 47);
             let sent = Packet { flow, src, dst, ..Packet::default() };
-            let answer = Packet { body: Body::Ack { ack: 1, slot: 0, hops: 0 }, src: dst, dst: src, ..sent };
+            let answer =
+                Packet { body: Body::Ack { ack: 1, slot: 0, hops: 0 }, src: dst, dst: src, ..sent };
             data[choose(&mut ecmp, &sent, flow, 0) as usize] += 1;
             acks[choose(&mut ecmp, &answer, flow, 0) as usize] += 1;
         }
         assert_eq!(data.iter().filter(|count| **count > 0).count(), 1, "{data:?}");
         assert!(acks.iter().all(|count| *count == 1_000), "{acks:?}");
-        // By hand: hosts 10.0.0.2 and 10.6.0.2, flow 0: 0x0a000002 * 59 ^ 0x0a060002 ^ 6 ^ 49152 << 16 ^ 9.
+        // By hand: hosts 10.0.0.2 and 10.6.0.2, flow 0: 0x0a000002 * 59 ^ 0x0a060002 ^ 6 ^ 49152 <<
+        // 16 ^ 9.
         let packet = Packet { src: 0, dst: 48, ..Packet::default() };
         assert_eq!(ecmp.xor(&packet), 0x4e00_0076 ^ 0x0a06_0002 ^ 6 ^ 0xc000_0000 ^ 9);
     }

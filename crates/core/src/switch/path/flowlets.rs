@@ -1,10 +1,10 @@
-//! Flowlets as a switching chip keeps them: by which port an entry's packets leave, and when the last
-//! one did (Alizadeh et al.: CONGA, SIGCOMM 2014 §3.4, whose table LetFlow uses).
+//! Flowlets as a switching chip keeps them: by which port an entry's packets leave, and when the
+//! last one did (Alizadeh et al.: CONGA, SIGCOMM 2014 §3.4, whose table LetFlow uses).
 //!
 //! Flows share entries by their hash: two flows of one entry are one to the table.
 //!
-//! Invariant: packets of an entry that follow each other within the gap leave by one port while that
-//! may be taken.
+//! Invariant: packets of an entry that follow each other within the gap leave by one port while
+//! that may be taken.
 
 use super::Site;
 use crate::packet::Packet;
@@ -33,8 +33,8 @@ impl Flowlets {
         Flowlets { gap, entries: entries.max(1), table: Vec::new() }
     }
 
-    /// The port by which a packet's flowlet goes on; `next` tells that of a new one. It is given the
-    /// port of the flowlet before, if that may still be taken.
+    /// The port by which a packet's flowlet goes on; `next` tells that of a new one. It is given
+    /// the port of the flowlet before, if that may still be taken.
     pub(super) fn port(
         &mut self,
         now: Time,

@@ -1,9 +1,10 @@
 //! Labels: the next hop follows the label that the sending edge has written, and nothing else.
 //!
-//! Presto (SIGCOMM 2015, section 3.1): a controller installs an entry for each label and leaf, as for any other layer-2
-//! address. The label stands in [`Packet::entropy`], the field by which a fabric tells flows apart. A port that is known to be
-//! down has its traffic moved to the next one that is not (the switch's fast failover), the edge knowing nothing of it. A
-//! packet that would go back to where it came from has been moved so; it takes the next port, too.
+//! Presto (SIGCOMM 2015, section 3.1): a controller installs an entry for each label and leaf, as
+//! for any other layer-2 address. The label stands in [`Packet::entropy`], the field by which a
+//! fabric tells flows apart. A port that is known to be down has its traffic moved to the next one
+//! that is not (the switch's fast failover), the edge knowing nothing of it. A packet that would go
+//! back to where it came from has been moved so; it takes the next port, too.
 //!
 //! Invariant: with all links up, packets of one label and destination leave by one port.
 
@@ -43,7 +44,8 @@ impl Labels {
     pub fn follow(&mut self, entries: Entries) {
         self.entries = entries;
     }
-    /// The place among `candidates` that the label names; without an entry for it, one that it always names.
+    /// The place among `candidates` that the label names; without an entry for it, one that it
+    /// always names.
     #[inline]
     fn place(&self, candidates: &[u16], label: u32, dst: HostId) -> usize {
         let leaf = self.attachment.hosts.get(dst as usize).map_or(0, |(leaf, _)| *leaf);
@@ -116,7 +118,11 @@ mod tests {
     fn a_dead_port_is_passed_over() {
         let labels = labels();
         let of = |label, ingress, dead: &[u16]| {
-            labels.failover(&[4, 5, 6], &Packet { entropy: label, dst: 1, ingress, ..Packet::default() }, dead)
+            labels.failover(
+                &[4, 5, 6],
+                &Packet { entropy: label, dst: 1, ingress, ..Packet::default() },
+                dead,
+            )
         };
         assert_eq!(of(0, 0, &[4]), Some(5));
         assert_eq!(of(1, 0, &[4]), Some(5));

@@ -1,7 +1,8 @@
 //! LetFlow: flowlets at every switch, each by a port drawn at random (Vanini et al., NSDI 2017 §3).
 //!
-//! A flow that has been silent for longer than the gap may take another port without overtaking itself. Nothing is known of
-//! congestion: a flow on a slow path is slowed down, is silent more often, and so leaves it more often.
+//! A flow that has been silent for longer than the gap may take another port without overtaking
+//! itself. Nothing is known of congestion: a flow on a slow path is slowed down, is silent more
+//! often, and so leaves it more often.
 //!
 //! Invariant: a flowlet keeps its port ([`Flowlets`]); the next one's does not depend on it.
 
@@ -15,14 +16,19 @@ pub(super) const ABOUT: About = About {
     summary: "after a silence a flow goes on by a port drawn at random",
     source: "Vanini, Pan, Alizadeh, Taheri, Edsall: Let it flow, NSDI 2017",
     needs: &[],
-    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
+    breaks: &[
+        PathProperty::FifoPerFlow,
+        PathProperty::FifoPerFlowcell,
+        PathProperty::LabelFixesPath,
+    ],
     restores: &[],
 };
 
 crate::params! {
     /// Flowlets at every switch.
     pub struct LetFlowParams {
-        /// A longer silence ends a flowlet. Source: 500 us, LetFlow §5; it has to exceed how much paths differ in delay.
+        /// A longer silence ends a flowlet. Source: 500 us, LetFlow §5; it has to exceed how much
+        /// paths differ in delay.
         pub gap: Time = Time::from_us(500),
         /// Flowlets that a switch tells apart. Source: 64 Ki, CONGA §3.3, whose chip LetFlow uses.
         #[within(1..=1_048_576)]
@@ -99,7 +105,11 @@ mod tests {
         let others: Vec<u16> = PORTS.into_iter().filter(|it| *it != port).collect();
         let other = at.choose(&mut it, &others, &of_flow(1));
         assert!(others.contains(&other));
-        assert_eq!(at.choose(&mut it, &PORTS, &of_flow(1)), other, "and does not come back within the gap");
+        assert_eq!(
+            at.choose(&mut it, &PORTS, &of_flow(1)),
+            other,
+            "and does not come back within the gap"
+        );
     }
 
     #[test]

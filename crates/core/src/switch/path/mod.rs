@@ -1,7 +1,7 @@
 //! Path choice: *which of these ports?*
 //!
-//! The candidates are the ports on shortest paths, in the order of their numbers. A policy is asked only where there are
-//! several.
+//! The candidates are the ports on shortest paths, in the order of their numbers. A policy is asked
+//! only where there are several.
 
 mod balanced;
 mod conga;
@@ -133,7 +133,8 @@ pub(in crate::switch) mod tests {
     use crate::switch::NoPorts;
     use crate::units::Time;
 
-    /// A place to choose at: a switch, its ports, the time, and random numbers that go on from choice to choice.
+    /// A place to choose at: a switch, its ports, the time, and random numbers that go on from
+    /// choice to choice.
     pub struct Crossing<P> {
         pub now: Time,
         pub site: Site,
@@ -149,16 +150,31 @@ pub(in crate::switch) mod tests {
 
     impl<P: PortView> Crossing<P> {
         pub fn of(ports: P) -> Crossing<P> {
-            Crossing { now: Time::ZERO, site: Site { tier: 0, salt: 0 }, ports, random: Stream::new(1, "t").into() }
+            Crossing {
+                now: Time::ZERO,
+                site: Site { tier: 0, salt: 0 },
+                ports,
+                random: Stream::new(1, "t").into(),
+            }
         }
-        pub fn choose(&mut self, policy: &mut impl Chooses, candidates: &[u16], packet: &Packet) -> u16 {
+        pub fn choose(
+            &mut self,
+            policy: &mut impl Chooses,
+            candidates: &[u16],
+            packet: &Packet,
+        ) -> u16 {
             let view = Choice { candidates, site: self.site, ports: &mut self.ports };
             policy.choose(&mut Context { now: self.now, packet, view, random: &self.random })
         }
     }
 
     /// One choice at a place, by a policy that looks at no port.
-    pub fn choose_at(policy: &mut impl Chooses, site: Site, candidates: &[u16], packet: &Packet) -> u16 {
+    pub fn choose_at(
+        policy: &mut impl Chooses,
+        site: Site,
+        candidates: &[u16],
+        packet: &Packet,
+    ) -> u16 {
         Crossing { site, ..Crossing::default() }.choose(policy, candidates, packet)
     }
 }

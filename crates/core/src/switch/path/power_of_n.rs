@@ -1,8 +1,9 @@
-//! Power of n choices: of a few ports drawn at random, the one whose queue is shortest (Mitzenmacher 2001; per packet, as
-//! Vertigo and Canary use it). With a memory it is DRILL, a mechanism of its own.
+//! Power of n choices: of a few ports drawn at random, the one whose queue is shortest
+//! (Mitzenmacher 2001; per packet, as Vertigo and Canary use it). With a memory it is DRILL, a
+//! mechanism of its own.
 //!
-//! Invariant: the port chosen waits no longer, by what the switch knows, than any other that was drawn; ties fall to a
-//! fair coin.
+//! Invariant: the port chosen waits no longer, by what the switch knows, than any other that was
+//! drawn; ties fall to a fair coin.
 
 use super::{Choice, Chooses};
 use crate::context::Context;
@@ -15,7 +16,11 @@ pub(super) const ABOUT: About = About {
     summary: "of a few ports drawn at random, the shortest queue, packet by packet",
     source: "Mitzenmacher: The power of two choices in randomized load balancing, 2001; Vertigo, CoNEXT 2021 §4",
     needs: &[],
-    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
+    breaks: &[
+        PathProperty::FifoPerFlow,
+        PathProperty::FifoPerFlowcell,
+        PathProperty::LabelFixesPath,
+    ],
     restores: &[],
 };
 
@@ -64,7 +69,12 @@ pub(in crate::switch) struct Shortest {
 
 impl Shortest {
     #[inline]
-    pub(in crate::switch) fn offer(&mut self, port: u16, ports: &mut dyn PortView, random: &Random) {
+    pub(in crate::switch) fn offer(
+        &mut self,
+        port: u16,
+        ports: &mut dyn PortView,
+        random: &Random,
+    ) {
         self.offer_known(port, ports.bytes(port), random);
     }
 
@@ -111,7 +121,11 @@ mod tests {
         let mut policy = PowerOfN::new(&PowerOfNParams::default());
         let mut count = [0; 4];
         (0..6000).for_each(|_| count[choose(&mut policy, &mut at, &[0, 1, 2, 3]) as usize] += 1);
-        // Of six pairs the first is in three, the second the better in two, the third in one, the last in none.
-        assert!((2850..3150).contains(&count[0]) && (1850..2150).contains(&count[1]) && count[3] == 0, "{count:?}");
+        // Of six pairs the first is in three, the second the better in two, the third in one, the
+        // last in none.
+        assert!(
+            (2850..3150).contains(&count[0]) && (1850..2150).contains(&count[1]) && count[3] == 0,
+            "{count:?}"
+        );
     }
 }

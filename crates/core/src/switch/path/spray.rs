@@ -1,4 +1,5 @@
-//! Packet spraying: every packet its own port (Dixit et al., INFOCOM 2013). Even loads, and reordering for the host.
+//! Packet spraying: every packet its own port (Dixit et al., INFOCOM 2013). Even loads, and
+//! reordering for the host.
 
 use super::{Choice, Chooses};
 use crate::context::Context;
@@ -8,7 +9,11 @@ pub(super) const ABOUT: About = About {
     summary: "every packet takes its own port",
     source: "Dixit, Prakash, Hu, Kompella: On the impact of packet spraying in data center networks, INFOCOM 2013",
     needs: &[],
-    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell, PathProperty::LabelFixesPath],
+    breaks: &[
+        PathProperty::FifoPerFlow,
+        PathProperty::FifoPerFlowcell,
+        PathProperty::LabelFixesPath,
+    ],
     restores: &[],
 };
 

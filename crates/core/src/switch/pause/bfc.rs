@@ -44,8 +44,8 @@ crate::params! {
         #[within(1000..)]
         pub interval: Auto<Time> = Auto::Auto,
         /// How long a frame stops a flow; it is repeated when half of that is over. "auto" is a
-        /// hundred intervals. Source: ours; the paper's frames, which are repeated at each interval,
-        /// need no such time.
+        /// hundred intervals. Source: ours; the paper's frames, which are repeated at each
+        /// interval, need no such time.
         #[within(1000000..)]
         pub pause_time: Auto<Time> = Auto::Auto,
     }
@@ -68,7 +68,11 @@ impl BfcParams {
     fn times(&self) -> Times {
         let p = self.in_network(Time::from_us(1));
         let time = |time: Auto<Time>| time.or(|| Time::ZERO);
-        Times { hop_rtt: time(p.hop_rtt), interval: time(p.interval), pause_time: time(p.pause_time) }
+        Times {
+            hop_rtt: time(p.hop_rtt),
+            interval: time(p.interval),
+            pause_time: time(p.pause_time),
+        }
     }
 
     /// How long a FIFO goes on receiving after it has become too long.
@@ -161,7 +165,9 @@ impl Bfc {
 impl Pauses for Bfc {
     fn on_enqueue(&mut self, context: &Context<'_, IngressView>) -> Signal {
         let view = &context.view;
-        let (Some(key), Some(load)) = (Self::key(view), view.load) else { return Signal::default() };
+        let (Some(key), Some(load)) = (Self::key(view), view.load) else {
+            return Signal::default();
+        };
         if load.bytes <= self.threshold(view.rate, load.active) {
             return Signal::default();
         }
@@ -170,7 +176,11 @@ impl Pauses for Bfc {
         let group = self.groups.entry(key).or_default();
         group.count += 1;
         let changes = group.count == 1 && !group.is_told;
-        Signal { call_at: if changes { group.look_at(at) } else { None }, counts: true, ..Signal::default() }
+        Signal {
+            call_at: if changes { group.look_at(at) } else { None },
+            counts: true,
+            ..Signal::default()
+        }
     }
 
     fn on_dequeue(&mut self, context: &Context<'_, IngressView>) -> Signal {
@@ -250,7 +260,12 @@ mod tests {
     fn ask(it: &mut Bfc, us: u64, view: IngressView, leaves: bool, counts: bool) -> Signal {
         let packet = Packet { flags: if counts { flags::COUNTS } else { 0 }, ..Packet::default() };
         let random = Random::from(Stream::new(1, "bfc"));
-        let context = Context { now: Time::from_ps(us * 1_000_000 + 1), packet: &packet, view, random: &random };
+        let context = Context {
+            now: Time::from_ps(us * 1_000_000 + 1),
+            packet: &packet,
+            view,
+            random: &random,
+        };
         if leaves { it.on_dequeue(&context) } else { it.on_enqueue(&context) }
     }
 
@@ -258,8 +273,14 @@ mod tests {
     #[test]
     fn the_threshold_is_what_is_sent_while_a_pause_takes_effect() {
         let mut it = Bfc::new(&BfcParams::default());
-        for (bytes, active, counts) in [(3_750, 1, false), (3_751, 1, true), (1_250, 3, false), (1_251, 3, true)] {
-            assert_eq!(ask(&mut it, 1, view(bytes, active), false, false).counts, counts, "{bytes} {active}");
+        for (bytes, active, counts) in
+            [(3_750, 1, false), (3_751, 1, true), (1_250, 3, false), (1_251, 3, true)]
+        {
+            assert_eq!(
+                ask(&mut it, 1, view(bytes, active), false, false).counts,
+                counts,
+                "{bytes} {active}"
+            );
         }
     }
 
@@ -271,7 +292,11 @@ mod tests {
         let us = Time::from_us;
         let first = ask(&mut it, 1, view(9_000, 1), false, false);
         assert_eq!((first.frame, first.call_at, first.counts), (None, Some(us(2)), true));
-        assert_eq!(ask(&mut it, 1, view(9_000, 1), false, false).call_at, None, "it is asked for already");
+        assert_eq!(
+            ask(&mut it, 1, view(9_000, 1), false, false).call_at,
+            None,
+            "it is asked for already"
+        );
         let told = it.on_check(us(2), &view(9_000, 1));
         let stop = PauseFrame { target: PauseTarget::Flow(7), duration: us(100) };
         assert_eq!((told.frame, told.call_at), (Some(stop), Some(us(52))));

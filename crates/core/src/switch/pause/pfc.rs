@@ -1,4 +1,5 @@
-//! PFC: priority flow control (IEEE 802.1Qbb), with dynamic thresholds as shared-memory switches have them.
+//! PFC: priority flow control (IEEE 802.1Qbb), with dynamic thresholds as shared-memory switches
+//! have them.
 //!
 //! A priority of an ingress port is stopped when what it holds beyond its minimum exceeds α times
 //! what the ingress pool has free, or when it has bytes in headroom; it goes on when neither is so
@@ -10,13 +11,17 @@
 //! ingress (`QbbNetDevice::CheckQueueFull`), after the packet was taken or refused, and keeps a
 //! clock of its own for the next look.
 //!
-//! A priority that is stopped is looked at again without traffic, before the pause runs out, so that a pause lasts as long
-//! as what caused it. That needs frames of one length: a neighbour's pauses all last as long.
+//! A priority that is stopped is looked at again without traffic, before the pause runs out, so
+//! that a pause lasts as long as what caused it. That needs frames of one length: a neighbour's
+//! pauses all last as long.
 //!
-//! Invariant: a priority that holds no more than its minimum is never stopped, and a frame that resumes follows one that
-//! stops.
+//! Invariant: a priority that holds no more than its minimum is never stopped, and a frame that
+//! resumes follows one that stops.
 
-use super::{IngressView, PauseCounts, PauseFrame, PauseTarget, Pauses, Signal, WatchdogAction, WatchdogTerms};
+use super::{
+    IngressView, PauseCounts, PauseFrame, PauseTarget, Pauses, Signal, WatchdogAction,
+    WatchdogTerms,
+};
 use crate::context::Context;
 use crate::packet::PRIORITIES;
 use crate::registry::{About, PathProperty};
@@ -46,8 +51,8 @@ crate::choice! {
 crate::params! {
     /// Priority flow control.
     pub struct PfcParams {
-        /// A priority of an ingress port is stopped when it holds more, beyond its minimum, than alpha times the free bytes
-        /// of the ingress pool. Source: 1/16, TLT's simulations.
+        /// A priority of an ingress port is stopped when it holds more, beyond its minimum, than
+        /// alpha times the free bytes of the ingress pool. Source: 1/16, TLT's simulations.
         pub alpha: f64 = 0.0625,
         /// The alpha is for ports up to this rate. It doubles for every doubling of a port's rate
         /// beyond it, to one at most, so that a faster port may hold more. Off means that all ports
@@ -55,19 +60,20 @@ crate::params! {
         /// 1/8 and the rate of the hosts' links.
         #[within(1..)]
         pub per: Option<Rate> = None,
-        /// The free bytes count for so much less when it is decided whether to go on. Source: 16, TLT's simulations; next to
-        /// no hysteresis.
+        /// The free bytes count for so much less when it is decided whether to go on. Source: 16,
+        /// TLT's simulations; next to no hysteresis.
         pub resume_offset: Bytes = Bytes(16),
-        /// How long a frame stops a priority; off means the longest that it can say, 65,535 times 512 bits at the link's
-        /// rate. Source: the longest is usual (TLT's simulations of RDMA); those of TCP have 5 us.
+        /// How long a frame stops a priority; off means the longest that it can say, 65,535 times
+        /// 512 bits at the link's rate. Source: the longest is usual (TLT's simulations of RDMA);
+        /// those of TCP have 5 us.
         #[within(1..)]
         pub pause_time: Option<Time> = None,
-        /// From a frame to the next look at what it stopped; off means half of the pause. Source: 2 us in TLT's simulations
-        /// of TCP.
+        /// From a frame to the next look at what it stopped; off means half of the pause. Source: 2
+        /// us in TLT's simulations of TCP.
         #[within(1..)]
         pub recheck: Option<Time> = None,
-        /// Whether a frame of time zero ends a pause as soon as it can end. Otherwise it is left to run out. Source: true is
-        /// what switches do.
+        /// Whether a frame of time zero ends a pause as soon as it can end. Otherwise it is left to
+        /// run out. Source: true is what switches do.
         pub resume: bool = true,
         /// When frames are sent: "once", or at "each-arrival" as well, or at refused ones, too, by
         /// "each-egress" port. Source: once is what the standard is for; the released simulators of
@@ -160,7 +166,12 @@ pub struct Pfc {
 
 impl Pfc {
     pub(super) fn new(params: &PfcParams) -> Pfc {
-        Pfc { params: params.clone(), ports: Vec::new(), groups: Vec::new(), counts: PauseCounts::default() }
+        Pfc {
+            params: params.clone(),
+            ports: Vec::new(),
+            groups: Vec::new(),
+            counts: PauseCounts::default(),
+        }
     }
 
     fn group(&mut self, view: &IngressView) -> &mut Group {
@@ -209,7 +220,10 @@ impl Pfc {
             return Signal::default();
         }
         self.counts.resumes += 1;
-        Signal { frame: Some(PauseFrame { target: view.target, duration: Time::ZERO }), ..Signal::default() }
+        Signal {
+            frame: Some(PauseFrame { target: view.target, duration: Time::ZERO }),
+            ..Signal::default()
+        }
     }
 
     /// An arrival that finds its priority to be stopped.
@@ -223,7 +237,8 @@ impl Pfc {
         }
     }
 
-    /// The time for which to ask the driver, unless it has been asked for an earlier one, at which all is seen anew.
+    /// The time for which to ask the driver, unless it has been asked for an earlier one, at which
+    /// all is seen anew.
     fn call(&mut self, view: &IngressView, at: Time) -> Option<Time> {
         let group = self.group(view);
         let is_asked = group.called_at != Time::MAX || at == Time::MAX;
@@ -267,7 +282,8 @@ impl Pauses for Pfc {
         }
         group.called_at = Time::MAX;
         let Some(by) = group.due(now) else {
-            // A frame has been sent since: its look is later. Or there is nothing to look at any more.
+            // A frame has been sent since: its look is later. Or there is nothing to look at any
+            // more.
             let at = group.next_look();
             return Signal { frame: None, call_at: self.call(view, at), counts: false };
         };
@@ -291,7 +307,9 @@ impl Pauses for Pfc {
         }
         let of = |(port, groups): (usize, &[Group; PRIORITIES])| {
             let stopped = groups.iter().enumerate().filter(|(_, group)| group.is_stopped);
-            stopped.map(|(priority, _)| (port as u16, PauseTarget::Priority(priority as u8))).collect::<Vec<_>>()
+            stopped
+                .map(|(priority, _)| (port as u16, PauseTarget::Priority(priority as u8)))
+                .collect::<Vec<_>>()
         };
         self.groups.iter().enumerate().flat_map(of).collect()
     }
@@ -322,7 +340,15 @@ mod tests {
     /// A priority that holds so much, alone in the switch of TLT's simulations.
     fn view(bytes: u64) -> IngressView {
         let facts = IngressFacts { minimum: 3_000, free: POOL - bytes as i64, headroom: 0 };
-        IngressView { port: 0, egress: 0, target: PauseTarget::Priority(3), bytes, facts, load: None, rate: Rate(0) }
+        IngressView {
+            port: 0,
+            egress: 0,
+            target: PauseTarget::Priority(3),
+            bytes,
+            facts,
+            load: None,
+            rate: Rate(0),
+        }
     }
 
     fn pfc(params: PfcParams) -> Pfc {
@@ -331,8 +357,8 @@ mod tests {
         it
     }
 
-    /// Oracle: PAUSE if used − 2 MTU > (I − used) / 16 or anything is in headroom, RESUME if used − 2 MTU < (I − used − 16) / 16
-    /// and nothing is; at no more than 2 MTU never.
+    /// Oracle: PAUSE if used − 2 MTU > (I − used) / 16 or anything is in headroom, RESUME if used −
+    /// 2 MTU < (I − used − 16) / 16 and nothing is; at no more than 2 MTU never.
     #[test]
     fn thresholds_are_as_published() {
         let it = pfc(PfcParams::default());
@@ -363,27 +389,43 @@ mod tests {
     /// By hand: 1/8 at 25 Gb/s is 1/4 at 40 and 50, 1/2 at 100, and one from 200 on.
     #[test]
     fn a_faster_port_may_hold_more() {
-        let params = PfcParams { alpha: 0.125, per: Some(Rate::from_gbps(25)), ..PfcParams::default() };
+        let params =
+            PfcParams { alpha: 0.125, per: Some(Rate::from_gbps(25)), ..PfcParams::default() };
         let alpha = |gbps| Port::new(&params, Rate::from_gbps(gbps)).alpha;
-        assert_eq!([10, 25, 40, 50, 100, 200, 400].map(alpha), [128, 128, 256, 256, 512, 1024, 1024]);
+        assert_eq!(
+            [10, 25, 40, 50, 100, 200, 400].map(alpha),
+            [128, 128, 256, 256, 512, 1024, 1024]
+        );
         let large = PfcParams { alpha: 4.0, ..params.clone() };
         assert_eq!(Port::new(&large, Rate::from_gbps(400)).alpha, 4096, "what is above one stays");
         let mut it = Pfc::new(&params);
         it.install(&[Rate::from_gbps(25), Rate::from_gbps(100)]);
-        let at =
-            |port, bytes| IngressView { port, facts: IngressFacts { free: 80_000, ..view(0).facts }, ..view(bytes) };
-        assert!(!it.must_stop(&at(0, 13_000)) && it.must_stop(&at(0, 13_001)), "3,000 and an eighth of 80,000");
-        assert!(!it.must_stop(&at(1, 43_000)) && it.must_stop(&at(1, 43_001)), "3,000 and half of 80,000");
+        let at = |port, bytes| IngressView {
+            port,
+            facts: IngressFacts { free: 80_000, ..view(0).facts },
+            ..view(bytes)
+        };
+        assert!(
+            !it.must_stop(&at(0, 13_000)) && it.must_stop(&at(0, 13_001)),
+            "3,000 and an eighth of 80,000"
+        );
+        assert!(
+            !it.must_stop(&at(1, 43_000)) && it.must_stop(&at(1, 43_001)),
+            "3,000 and half of 80,000"
+        );
     }
 
-    /// What one frame stops takes no second one until half of the pause is over; both counts are kept.
+    /// What one frame stops takes no second one until half of the pause is over; both counts are
+    /// kept.
     #[test]
     fn one_frame_stops_and_one_resumes() {
         let mut it = pfc(PfcParams::default());
         let longest = Time::from_ns(838_848);
         let mut frames = Vec::new();
         for n in 1..=200 {
-            let signal = seeing_at(Time::from_us(n), view(n * 1_500), &Packet::default(), |at| it.on_enqueue(at));
+            let signal = seeing_at(Time::from_us(n), view(n * 1_500), &Packet::default(), |at| {
+                it.on_enqueue(at)
+            });
             frames.extend(signal.frame);
             assert_eq!(signal.call_at.is_some(), n == 125, "{n}");
         }
@@ -393,14 +435,24 @@ mod tests {
         let at = Time::from_us(125) + longest / 2;
         let again = it.on_check(at, &view(300_000));
         assert_eq!((again.frame, again.call_at), (Some(frames[0]), Some(at + longest / 2)));
-        let end = (1..=200)
-            .rev()
-            .find(|n| seeing_at(at, view(n * 1_500), &Packet::default(), |at| it.on_dequeue(at)).frame.is_some());
+        let end = (1..=200).rev().find(|n| {
+            seeing_at(at, view(n * 1_500), &Packet::default(), |at| it.on_dequeue(at))
+                .frame
+                .is_some()
+        });
         assert_eq!((end, it.counts().resumes, it.counts().episodes), (Some(124), 1, 1));
-        assert_eq!(it.on_check(at + longest / 2, &view(0)), Signal::default(), "nothing is stopped any more");
+        assert_eq!(
+            it.on_check(at + longest / 2, &view(0)),
+            Signal::default(),
+            "nothing is stopped any more"
+        );
         // Stopped and not: an episode each.
         for n in 2..10 {
-            assert!(seeing_at(at, view(187_500), &Packet::default(), |at| it.on_enqueue(at)).frame.is_some());
+            assert!(
+                seeing_at(at, view(187_500), &Packet::default(), |at| it.on_enqueue(at))
+                    .frame
+                    .is_some()
+            );
             assert!(
                 seeing_at(at, view(1_500), &Packet::default(), |at| it.on_dequeue(at))
                     .frame
@@ -410,8 +462,8 @@ mod tests {
         }
     }
 
-    /// As TLT's simulator of TCP has it: short pauses that are looked at every 2 us and run out by themselves, and a frame
-    /// an arrival.
+    /// As TLT's simulator of TCP has it: short pauses that are looked at every 2 us and run out by
+    /// themselves, and a frame an arrival.
     #[test]
     fn frames_at_each_arrival_and_pauses_that_run_out() {
         let params = PfcParams {
@@ -426,7 +478,8 @@ mod tests {
         let first = seeing_at(Time::ZERO, full, &Packet::default(), |at| it.on_enqueue(at));
         assert_eq!(first.call_at, Some(Time::from_us(2)));
         for n in 1..10 {
-            let more = seeing_at(Time::from_ns(100 * n), full, &Packet::default(), |at| it.on_enqueue(at));
+            let more =
+                seeing_at(Time::from_ns(100 * n), full, &Packet::default(), |at| it.on_enqueue(at));
             assert_eq!((more.frame, more.call_at), (first.frame, None));
         }
         // The call comes before the look that the last frame has put off.
@@ -439,7 +492,11 @@ mod tests {
         );
         assert_eq!(it.on_check(Time::from_ns(4_900), &view(1_500)), Signal::default());
         assert_eq!(it.counts(), PauseCounts { frames: 11, resumes: 0, episodes: 1, arrivals: 10 });
-        assert!(seeing_at(Time::from_us(5), full, &Packet::default(), |at| it.on_enqueue(at)).frame.is_some());
+        assert!(
+            seeing_at(Time::from_us(5), full, &Packet::default(), |at| it.on_enqueue(at))
+                .frame
+                .is_some()
+        );
         assert_eq!(it.counts().episodes, 2);
     }
 
@@ -459,7 +516,8 @@ mod tests {
         let at = Time::from_ns;
         let first = seeing_at(at(0), towards(1), &Packet::default(), |seen| it.on_enqueue(seen));
         assert_eq!((first.frame.is_some(), first.call_at), (true, Some(at(2_000))));
-        let refused = seeing_at(at(500), towards(2), &Packet::default(), |seen| it.on_refused(seen));
+        let refused =
+            seeing_at(at(500), towards(2), &Packet::default(), |seen| it.on_refused(seen));
         assert_eq!((refused.frame, refused.call_at), (first.frame, None));
         // Two clocks, 500 ns apart.
         let mut frames = Vec::new();

@@ -69,8 +69,13 @@ pub struct Watchdog {
 impl Watchdog {
     /// Of a port that is not paused.
     pub fn new(terms: WatchdogTerms) -> Watchdog {
-        let guard =
-            Guard { waiting: 0, since: Time::MAX, paused_at: Time::ZERO, has_storm: false, called_at: Time::MAX };
+        let guard = Guard {
+            waiting: 0,
+            since: Time::MAX,
+            paused_at: Time::ZERO,
+            has_storm: false,
+            called_at: Time::MAX,
+        };
         Watchdog { terms, guards: [guard; PRIORITIES], storms: 0 }
     }
 
@@ -149,7 +154,11 @@ mod tests {
     const MS: fn(u64) -> Time = Time::from_ms;
 
     fn watchdog() -> Watchdog {
-        let terms = WatchdogTerms { detection: MS(200), restoration: MS(400), action: WatchdogAction::Drop };
+        let terms = WatchdogTerms {
+            detection: MS(200),
+            restoration: MS(400),
+            action: WatchdogAction::Drop,
+        };
         Watchdog::new(terms)
     }
 
@@ -167,7 +176,10 @@ mod tests {
         dog.leaves(3);
         assert_eq!(dog.look(MS(100), paused), None);
         assert!(dog.expects(MS(210), 3) && !dog.expects(MS(210), 2));
-        assert_eq!((dog.on_call(MS(210), 3), dog.look(MS(210), paused)), (Barks::No, Some((3, MS(300)))));
+        assert_eq!(
+            (dog.on_call(MS(210), 3), dog.look(MS(210), paused)),
+            (Barks::No, Some((3, MS(300))))
+        );
         assert_eq!((dog.on_call(MS(300), 3), dog.storms), (Barks::Storm, 1));
         assert!(dog.drops(3) && !dog.drops(2));
     }
@@ -182,7 +194,10 @@ mod tests {
         dog.on_call(MS(200), 3);
         assert_eq!(dog.look(MS(200), none), Some((3, MS(400))));
         dog.on_pause(MS(350), 3);
-        assert_eq!((dog.on_call(MS(400), 3), dog.look(MS(400), none)), (Barks::No, Some((3, MS(750)))));
+        assert_eq!(
+            (dog.on_call(MS(400), 3), dog.look(MS(400), none)),
+            (Barks::No, Some((3, MS(750))))
+        );
         assert_eq!((dog.on_call(MS(750), 3), dog.has_storm(3)), (Barks::Over, false));
         assert_eq!(dog.look(MS(750), none), None);
     }

@@ -48,7 +48,8 @@ impl GeneralPort {
         if self.watchdog.as_ref().is_none_or(|watchdog| !watchdog.drops(priority)) {
             return dropped;
         }
-        let waiting: Vec<PacketId> = std::iter::from_fn(|| self.queue.pop(PausedSet::default())).collect();
+        let waiting: Vec<PacketId> =
+            std::iter::from_fn(|| self.queue.pop(PausedSet::default())).collect();
         for id in waiting {
             let packet = &packets[id];
             if packet.priority() != priority {
@@ -62,7 +63,13 @@ impl GeneralPort {
     }
 
     /// A packet has been taken out of the queue otherwise than by the link.
-    pub(super) fn forget(&mut self, now: Time, packet: &Packet, memory: &mut Memory, random: &Random) {
+    pub(super) fn forget(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        memory: &mut Memory,
+        random: &Random,
+    ) {
         let context = Context { now, packet, view: self.view(), random };
         self.admission.on_dequeue(&context);
         self.marking.on_dequeue(&context);
@@ -77,7 +84,9 @@ impl GeneralPort {
     /// The packets that can never leave while these targets are paused, each with the one that
     /// holds it. A guaranteed rate lets all leave.
     pub fn held(&self, paused: &[PauseTarget], packets: &Packets) -> Vec<(PacketId, PauseTarget)> {
-        let Some(first) = paused.first().filter(|_| self.floor.is_none()) else { return Vec::new() };
+        let Some(first) = paused.first().filter(|_| self.floor.is_none()) else {
+            return Vec::new();
+        };
         let mut queue = self.queue.clone();
         if let Queue::DynamicQueues(flows) = &mut queue {
             flows.pause_only(paused);

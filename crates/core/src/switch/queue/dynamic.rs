@@ -124,12 +124,18 @@ impl DynamicQueues {
         self.asked.retain(|at| *at > now);
         if self.paused.values().any(|(_, until)| *until <= now) {
             let over = |(from, until): &(Time, Time)| until.saturating_sub(*from);
-            self.lasted += self.paused.values().filter(|span| span.1 <= now).map(over).fold(Time::ZERO, |a, b| a + b);
+            self.lasted += self
+                .paused
+                .values()
+                .filter(|span| span.1 <= now)
+                .map(over)
+                .fold(Time::ZERO, |a, b| a + b);
             self.paused.retain(|_, (_, until)| *until > now);
         }
         if self.flows.len() > 2 * self.packets + 64 {
             let sticky = self.sticky;
-            self.flows.retain(|_, flow| flow.packets > 0 || flow.idle_from.saturating_add(sticky) > now);
+            self.flows
+                .retain(|_, flow| flow.packets > 0 || flow.idle_from.saturating_add(sticky) > now);
         }
     }
 
@@ -166,7 +172,10 @@ impl DynamicQueues {
     pub fn behind_heads(&self) -> Vec<(PacketId, PauseTarget)> {
         let of = |fifo: &Fifo| {
             let head = fifo.waiting.front().map_or(0, |head| head.1);
-            fifo.waiting.iter().map(|waiting| (waiting.0, PauseTarget::Flow(head))).collect::<Vec<_>>()
+            fifo.waiting
+                .iter()
+                .map(|waiting| (waiting.0, PauseTarget::Flow(head)))
+                .collect::<Vec<_>>()
         };
         self.fifos.iter().flat_map(of).collect()
     }
@@ -183,13 +192,19 @@ impl DynamicQueues {
 
     /// How long flows have been paused by `now`, summed.
     pub fn paused_time(&self, now: Time) -> Time {
-        self.paused.values().fold(self.lasted, |sum, (from, until)| sum + now.min(*until).saturating_sub(*from))
+        self.paused
+            .values()
+            .fold(self.lasted, |sum, (from, until)| sum + now.min(*until).saturating_sub(*from))
     }
 
     /// When the first of the pauses that hold something ends, or never.
     pub fn next_resume(&self) -> Time {
         let heads = self.fifos.iter().skip(1).filter_map(|fifo| fifo.waiting.front());
-        heads.filter_map(|(_, vfid, _)| self.paused.get(vfid)).map(|(_, until)| *until).min().unwrap_or(Time::MAX)
+        heads
+            .filter_map(|(_, vfid, _)| self.paused.get(vfid))
+            .map(|(_, until)| *until)
+            .min()
+            .unwrap_or(Time::MAX)
     }
 
     /// Whether the driver is still to be asked for a call then; `is_pause`: since a pause runs out.
@@ -208,7 +223,8 @@ impl DynamicQueues {
         }
         let vfid = self.vfid(packet);
         let bytes = self.flows.get(&vfid).map_or(0, |flow| self.fifos[flow.fifo as usize].bytes);
-        let is_active = |fifo: &&Fifo| fifo.waiting.front().is_some_and(|head| !self.is_paused(head.1));
+        let is_active =
+            |fifo: &&Fifo| fifo.waiting.front().is_some_and(|head| !self.is_paused(head.1));
         let active = self.fifos.iter().skip(1).filter(is_active).count() as u32;
         Some(Load { vfid, bytes, active })
     }
@@ -236,7 +252,8 @@ impl DynamicQueues {
             Some(at) => at as u32 + 1,
             None => {
                 self.shared += 1;
-                1 + (mix64(self.shared << 16 | u64::from(vfid)) % (self.fifos.len() as u64 - 1)) as u32
+                1 + (mix64(self.shared << 16 | u64::from(vfid)) % (self.fifos.len() as u64 - 1))
+                    as u32
             }
         }
     }
@@ -247,7 +264,11 @@ impl DynamicQueues {
         if packet.is_data() {
             vfid = self.vfid(packet);
             at = self.fifo_of(vfid);
-            let flow = self.flows.entry(vfid).or_insert(Flow { fifo: at, packets: 0, idle_from: Time::ZERO });
+            let flow = self.flows.entry(vfid).or_insert(Flow {
+                fifo: at,
+                packets: 0,
+                idle_from: Time::ZERO,
+            });
             (flow.fifo, flow.packets) = (at, flow.packets + 1);
         }
         let fifo = &mut self.fifos[at as usize];
@@ -262,7 +283,9 @@ impl DynamicQueues {
         }
         let count = self.fifos.len();
         let turns = (1..count).map(|step| 1 + (self.turn + step - 1) % (count - 1));
-        let may = |at: &usize| self.fifos[*at].waiting.front().is_some_and(|head| !self.is_paused(head.1));
+        let may = |at: &usize| {
+            self.fifos[*at].waiting.front().is_some_and(|head| !self.is_paused(head.1))
+        };
         let at = if self.fifos[0].waiting.is_empty() { turns.into_iter().find(may)? } else { 0 };
         let (id, vfid, size) = self.fifos[at].waiting.pop_front()?;
         self.fifos[at].bytes -= u64::from(size);
@@ -299,7 +322,10 @@ mod tests {
     const NONE: PausedSet = PausedSet(0);
 
     fn queues(count: u32) -> DynamicQueues {
-        DynamicQueues::new(&DynamicQueuesParams { queues: Some(count), ..DynamicQueuesParams::default() })
+        DynamicQueues::new(&DynamicQueuesParams {
+            queues: Some(count),
+            ..DynamicQueuesParams::default()
+        })
     }
     /// A packet of a flow: of 16384 numbers each has 2^18 hashes.
     fn of(flow: u32) -> Packet {
@@ -361,7 +387,10 @@ mod tests {
         it.push(5, &of(8));
         it.push(6, &of(1));
         assert_eq!(it.flows[&1].fifo, 2, "the first that is empty");
-        let mut nic = DynamicQueues::new(&DynamicQueuesParams { queues: None, ..DynamicQueuesParams::default() });
+        let mut nic = DynamicQueues::new(&DynamicQueuesParams {
+            queues: None,
+            ..DynamicQueuesParams::default()
+        });
         (0..200).for_each(|flow| nic.push(flow, &of(flow)));
         assert_eq!((nic.fifos.len(), nic.shared()), (201, 0));
     }

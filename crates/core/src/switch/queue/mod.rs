@@ -52,11 +52,14 @@ crate::registry! {
         fn push(&mut self, id: PacketId, packet: &Packet) -> ();
         /// Takes the packet to serve next, unless what could be served is paused.
         fn pop(&mut self, paused: PausedSet) -> Option<PacketId>;
-        /// Whether the packets of a larger rank than this make up at least so many bytes and so many packets.
+        /// Whether the packets of a larger rank than this make up at least so many bytes and so
+        /// many packets.
         fn can_evict(&self, than: u32, bytes: u64, packets: u32) -> bool;
-        /// Takes out the packet of the largest rank, the newest among equals, if that rank is larger than this.
+        /// Takes out the packet of the largest rank, the newest among equals, if that rank is
+        /// larger than this.
         fn evict(&mut self, than: u32) -> Option<PacketId>;
-        /// Whether a port may use `busy_until` instead of holding packets (first come, first served, never evicted).
+        /// Whether a port may use `busy_until` instead of holding packets (first come, first
+        /// served, never evicted).
         fn is_fifo(&self) -> bool;
         /// All packets that wait, for the audit.
         fn waiting(&self) -> Vec<PacketId>;

@@ -1,8 +1,9 @@
 //! SP-PIFO: a PIFO made of a few FIFOs of strict priority (Gran Alcoz et al., NSDI 2020).
 //!
-//! Each FIFO has a bound, smallest for the one served first. A packet joins the least important FIFO whose bound its rank
-//! reaches, and the bound becomes its rank (push-up). One that is below all bounds joins the first, and all bounds fall by
-//! what it was below the first (push-down). So the FIFOs come to share the ranks that are around.
+//! Each FIFO has a bound, smallest for the one served first. A packet joins the least important
+//! FIFO whose bound its rank reaches, and the bound becomes its rank (push-up). One that is below
+//! all bounds joins the first, and all bounds fall by what it was below the first (push-down). So
+//! the FIFOs come to share the ranks that are around.
 //!
 //! Invariant: the bounds ascend. A queue of this kind gives up no packets.
 
@@ -22,7 +23,8 @@ pub(super) const ABOUT: About = About {
 crate::params! {
     /// SP-PIFO.
     pub struct SpPifoParams {
-        /// FIFOs of strict priority, 1 to 64. Source: 8, the paper's evaluation and what switches have.
+        /// FIFOs of strict priority, 1 to 64. Source: 8, the paper's evaluation and what switches
+        /// have.
         #[within(1..=64)]
         pub queues: u32 = 8,
     }
@@ -104,14 +106,20 @@ mod tests {
         assert_eq!(seen, [[0, 5], [3, 5], [4, 5], [4, 6], [2, 4]]);
         assert_eq!(it.waiting(), [1, 2, 4, 0, 3]);
         assert_eq!(it.pop(PausedSet::of(&[0])), None);
-        assert_eq!(std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(), [1, 2, 4, 0, 3]);
+        assert_eq!(
+            std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(),
+            [1, 2, 4, 0, 3]
+        );
     }
 
     #[test]
     fn one_queue_is_a_fifo() {
         let mut it = SpPifo::new(&SpPifoParams { queues: 1 });
         [9, 1, 5].into_iter().zip(0..).for_each(|(rank, id)| push(&mut it, id, rank));
-        assert_eq!(std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(
+            std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
     }
 
     /// Unpifoness: how often a packet is served while one of a smaller rank waits, and by how much.
@@ -125,7 +133,11 @@ mod tests {
             it.push(id, &Packet { rank: ranks[id as usize], ..Packet::default() });
             if id >= 40 {
                 let served = ranks[it.pop(PausedSet::default()).expect("forty wait") as usize];
-                let better = it.waiting().into_iter().map(|id| ranks[id as usize]).filter(|rank| *rank < served);
+                let better = it
+                    .waiting()
+                    .into_iter()
+                    .map(|id| ranks[id as usize])
+                    .filter(|rank| *rank < served);
                 sum += better.map(|rank| u64::from(served - rank)).sum::<u64>();
             }
         }

@@ -1,11 +1,12 @@
-//! SRPT: the packet of the smallest rank first (a PIFO: Sivaraman et al., SIGCOMM 2016; pFabric, SIGCOMM 2013).
+//! SRPT: the packet of the smallest rank first (a PIFO: Sivaraman et al., SIGCOMM 2016; pFabric,
+//! SIGCOMM 2013).
 //!
-//! With remaining bytes as ranks this serves the flow that needs least to finish. It can give up its least important
-//! packets, which Vertigo needs. `service = "arrival"` keeps that and serves first come, first served: Vertigo without
-//! scheduling.
+//! With remaining bytes as ranks this serves the flow that needs least to finish. It can give up
+//! its least important packets, which Vertigo needs. `service = "arrival"` keeps that and serves
+//! first come, first served: Vertigo without scheduling.
 //!
-//! Invariant: packets are kept in the order of (rank, arrival); among equal ranks the oldest is served first and the
-//! newest given up first.
+//! Invariant: packets are kept in the order of (rank, arrival); among equal ranks the oldest is
+//! served first and the newest given up first.
 
 use super::PausedSet;
 use crate::packet::{Packet, PacketId};
@@ -33,7 +34,8 @@ crate::choice! {
 crate::params! {
     /// SRPT.
     pub struct SrptParams {
-        /// Who is served next. Source: "rank" is a PIFO; "arrival" is Vertigo's ablation without scheduling.
+        /// Who is served next. Source: "rank" is a PIFO; "arrival" is Vertigo's ablation without
+        /// scheduling.
         pub service: SrptService = SrptService::Rank,
     }
 }
@@ -72,9 +74,12 @@ impl Srpt {
         }
         let at = match self.service {
             SrptService::Rank => 0,
-            SrptService::Arrival => {
-                self.waiting.iter().enumerate().min_by_key(|(_, entry)| entry.order).map_or(0, |(at, _)| at)
-            }
+            SrptService::Arrival => self
+                .waiting
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, entry)| entry.order)
+                .map_or(0, |(at, _)| at),
         };
         self.waiting.remove(at).map(|entry| entry.id)
     }
@@ -118,15 +123,24 @@ mod tests {
         let mut it = queue(SrptService::Rank, &[30, 10, 30, 20, 10]);
         assert_eq!(it.evict(29), Some(2));
         assert_eq!(it.evict(30), None);
-        assert_eq!([it.can_evict(10, 200, 0), it.can_evict(10, 201, 0), it.can_evict(10, 1, 3)], [true, false, false]);
-        assert_eq!(std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(), [1, 4, 3, 0]);
+        assert_eq!(
+            [it.can_evict(10, 200, 0), it.can_evict(10, 201, 0), it.can_evict(10, 1, 3)],
+            [true, false, false]
+        );
+        assert_eq!(
+            std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(),
+            [1, 4, 3, 0]
+        );
     }
 
     #[test]
     fn serves_by_arrival_and_still_gives_up_by_rank() {
         let mut it = queue(SrptService::Arrival, &[30, 10, 40, 20]);
         assert_eq!(it.evict(0), Some(2));
-        assert_eq!(std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(), [0, 1, 3]);
+        assert_eq!(
+            std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(),
+            [0, 1, 3]
+        );
     }
 
     proptest! {

@@ -1,4 +1,5 @@
-//! Strict priority: eight FIFOs, the highest non-empty and unpaused one is served (IEEE 802.1Q §8.6.8.1).
+//! Strict priority: eight FIFOs, the highest non-empty and unpaused one is served (IEEE 802.1Q
+//! §8.6.8.1).
 
 use super::PausedSet;
 use crate::packet::{PRIORITIES, Packet, PacketId};
@@ -71,7 +72,10 @@ mod tests {
         for (id, priority) in [(0, 1), (1, 5), (2, 1), (3, 7)] {
             q.push(
                 id,
-                &Packet { class: crate::packet::TrafficClass::default().with_priority(priority), ..Packet::default() },
+                &Packet {
+                    class: crate::packet::TrafficClass::default().with_priority(priority),
+                    ..Packet::default()
+                },
             );
         }
         let [none, first, seventh] = [&[][..], &[1], &[7]].map(PausedSet::of);

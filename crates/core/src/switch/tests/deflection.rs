@@ -1,5 +1,5 @@
-//! A leaf with four hosts and four ports to spines, under every deflection and admission: what the node keeps whatever
-//! arrives.
+//! A leaf with four hosts and four ports to spines, under every deflection and admission: what the
+//! node keeps whatever arrives.
 
 use super::*;
 use crate::packet::{Color, Importance, flags};
@@ -29,10 +29,14 @@ impl Setup {
         let port = PortConfig {
             admission: Admission::new(&self.admission),
             queue: Queue::new(&QueueParams::of_kind(self.queue()).unwrap()),
-            ..PortConfig::plain(Rate::from_gbps(10), Capacity::new(&self.buffer, &PortSite::default()))
+            ..PortConfig::plain(
+                Rate::from_gbps(10),
+                Capacity::new(&self.buffer, &PortSite::default()),
+            )
         };
         assert!(!fast || port.fits_fast());
-        let routes = Routes::new(Arc::new(Attachment { hosts }), Some(0), &[vec![], FABRIC.to_vec()]);
+        let routes =
+            Routes::new(Arc::new(Attachment { hosts }), Some(0), &[vec![], FABRIC.to_vec()]);
         let memory = Memory::new(&self.buffer, &SwitchFacts::default());
         Switch::new(SwitchConfig {
             fabric_ports: FABRIC.to_vec(),
@@ -63,7 +67,10 @@ fn admission(kind: &str, size: u64) -> AdmissionParams {
 }
 
 fn bytes(size: u64) -> BufferParams {
-    BufferParams::PerPort(PerPortParams { size: Auto::Given(Some(Bytes(size))).into(), ..Default::default() })
+    BufferParams::PerPort(PerPortParams {
+        size: Auto::Given(Some(Bytes(size))).into(),
+        ..Default::default()
+    })
 }
 
 fn refreshed(period: Time) -> OccupancyParams {
@@ -77,13 +84,20 @@ fn arrivals() -> impl Strategy<Value = Arrivals> {
     // Two destinations in three are host 0, and most packets come at once: its port overflows.
     let dst = prop_oneof![2 => Just(0u32), 1 => 0u32..8];
     let gap = prop_oneof![3 => Just(0u64), 1 => 0u64..2_000];
-    prop::collection::vec((gap, dst, 0u32..50, 200u16..1500, prop_oneof![1 => Just(1u8), 20 => 2u8..64]), 1..150)
+    prop::collection::vec(
+        (gap, dst, 0u32..50, 200u16..1500, prop_oneof![1 => Just(1u8), 20 => 2u8..64]),
+        1..150,
+    )
 }
 
 fn setup() -> impl Strategy<Value = Setup> {
-    let kinds = |place: &'static crate::registry::Place| prop::sample::select(place.mechanisms).prop_map(|m| m.kind);
-    let occupancy =
-        prop_oneof![Just(OccupancyParams::default()), (100u64..20_000).prop_map(|ns| refreshed(Time::from_ns(ns))),];
+    let kinds = |place: &'static crate::registry::Place| {
+        prop::sample::select(place.mechanisms).prop_map(|m| m.kind)
+    };
+    let occupancy = prop_oneof![
+        Just(OccupancyParams::default()),
+        (100u64..20_000).prop_map(|ns| refreshed(Time::from_ns(ns))),
+    ];
     let size = 2_000u64..20_000;
     (kinds(DeflectionParams::place()), kinds(AdmissionParams::place()), occupancy, size).prop_map(
         |(deflection, kind, occupancy, size)| Setup {
@@ -95,7 +109,8 @@ fn setup() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// Lets the packets arrive one by one; `look` sees the switch as it was before each, what was recorded, and the switch.
+/// Lets the packets arrive one by one; `look` sees the switch as it was before each, what was
+/// recorded, and the switch.
 fn feed(
     s: &mut Switch,
     arrivals: &Arrivals,
@@ -117,7 +132,9 @@ fn feed(
 /// While there are others: what goes there is lost, and the switch knows it.
 #[test]
 fn nothing_is_deflected_to_a_port_whose_link_is_known_to_be_down() {
-    for kind in DeflectionParams::place().mechanisms.iter().map(|m| m.kind).filter(|kind| *kind != "none") {
+    for kind in
+        DeflectionParams::place().mechanisms.iter().map(|m| m.kind).filter(|kind| *kind != "none")
+    {
         let setup = Setup {
             deflection: kind,
             admission: AdmissionParams::default(),
@@ -129,7 +146,11 @@ fn nothing_is_deflected_to_a_port_whose_link_is_known_to_be_down() {
         let arrivals = (0..60).map(|i| (0, i % 2, i % 7, 1000, 60)).collect();
         let mut w = feed(&mut s, &arrivals, |_, _, _, _, _| ());
         w.advance(&mut s, Time::from_s(1));
-        assert!(s.deflected > 0 && w.sent.iter().all(|sent| sent.0 != 4), "{kind}: {} deflected", s.deflected);
+        assert!(
+            s.deflected > 0 && w.sent.iter().all(|sent| sent.0 != 4),
+            "{kind}: {} deflected",
+            s.deflected
+        );
         s.set_alive(4, true);
         let now = Time::from_s(2);
         for i in 0..60 {
@@ -141,8 +162,8 @@ fn nothing_is_deflected_to_a_port_whose_link_is_known_to_be_down() {
     }
 }
 
-/// What the admission refuses is dropped for its reason, whether there is room or not; want of room still moves the least
-/// important.
+/// What the admission refuses is dropped for its reason, whether there is room or not; want of room
+/// still moves the least important.
 #[test]
 fn vertigo_moves_packets_only_for_want_of_room() {
     let setup = Setup {
@@ -181,8 +202,9 @@ fn place(s: &Switch, w: &Recorder, id: PacketId) -> Option<u16> {
 }
 
 proptest! {
-    /// Every packet is sent or dropped once, or still waits; no queue holds more than its buffer; none goes to a host
-    /// that is not its own; a packet whose hops are used up is dropped for that.
+    /// Every packet is sent or dropped once, or still waits; no queue holds more than its buffer;
+    /// none goes to a host that is not its own; a packet whose hops are used up is dropped for
+    /// that.
     #[test]
     fn whatever_arrives_nothing_is_lost_or_doubled(arrivals in arrivals(), setup in setup(), stop in any::<bool>()) {
         let size = Bytes(Capacity::new(&setup.buffer, &PortSite::default()).bytes);
@@ -231,7 +253,8 @@ proptest! {
         prop_assert_eq!(bad, None);
     }
 
-    /// Vertigo moves or drops for a packet only such as are strictly less important, and serves the most important.
+    /// Vertigo moves or drops for a packet only such as are strictly less important, and serves the
+    /// most important.
     #[test]
     fn vertigo_displaces_larger_ranks_and_serves_the_smallest(arrivals in arrivals(), setup in setup()) {
         let setup = Setup { deflection: "vertigo", admission: AdmissionParams::default(), ..setup };
@@ -259,7 +282,8 @@ proptest! {
         }
     }
 
-    /// Whoever is moved passes the admission of the queue that it is moved to: nowhere do red bytes reach their threshold.
+    /// Whoever is moved passes the admission of the queue that it is moved to: nowhere do red bytes
+    /// reach their threshold.
     #[test]
     fn vertigo_asks_the_admission_of_every_queue(arrivals in arrivals(), room in 4_000u64..20_000) {
         let setup = Setup {
@@ -281,7 +305,8 @@ proptest! {
         }
     }
 
-    /// What is forwarded and what is deflected are together what joins a queue. (Vertigo moves what has joined before.)
+    /// What is forwarded and what is deflected are together what joins a queue. (Vertigo moves what
+    /// has joined before.)
     #[test]
     fn forwarded_and_deflected_are_what_is_queued(arrivals in arrivals(), setup in setup()) {
         prop_assume!(setup.deflection != "vertigo");
@@ -317,7 +342,8 @@ proptest! {
         prop_assert_eq!(run(true), run(false));
     }
 
-    /// With empty neighbours DIBS loses nothing of a burst that fits the queues of all ports to switches.
+    /// With empty neighbours DIBS loses nothing of a burst that fits the queues of all ports to
+    /// switches.
     #[test]
     fn dibs_absorbs_a_burst_of_all_its_queues(room in 1u32..30, share in 0.0..=1.0f64, simple in any::<bool>()) {
         let setup = Setup {
@@ -341,7 +367,8 @@ proptest! {
 /// A burst between two renewals: the switch goes on with what it knew, and the queue drops.
 #[test]
 fn an_overflow_that_the_switch_did_not_see_is_stale() {
-    for (fast, deflection) in [(true, "none"), (false, "none"), (true, "canary"), (false, "canary")] {
+    for (fast, deflection) in [(true, "none"), (false, "none"), (true, "canary"), (false, "canary")]
+    {
         let setup = Setup {
             deflection,
             admission: AdmissionParams::of_kind("aifo").unwrap(),
@@ -352,7 +379,11 @@ fn an_overflow_that_the_switch_did_not_see_is_stale() {
         for _ in 0..5 {
             w.arrive(&mut s, Time::from_us(1), data(0));
         }
-        assert_eq!(w.dropped, [(3, DropReason::OverflowStale), (4, DropReason::OverflowStale)], "{deflection} {fast}");
+        assert_eq!(
+            w.dropped,
+            [(3, DropReason::OverflowStale), (4, DropReason::OverflowStale)],
+            "{deflection} {fast}"
+        );
         assert_eq!(s.deflected, 0);
     }
 }

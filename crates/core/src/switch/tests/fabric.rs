@@ -4,8 +4,8 @@ use super::*;
 use crate::packet::flags;
 use crate::switch::deflection::DeflectionParams;
 
-/// Hosts 0 to 5 by pairs at ports 0 and 1 of three leaves, which ports 2 and 3 lead to the two spines (switches 3 and 4), of
-/// which port `l` leads to leaf `l`.
+/// Hosts 0 to 5 by pairs at ports 0 and 1 of three leaves, which ports 2 and 3 lead to the two
+/// spines (switches 3 and 4), of which port `l` leads to leaf `l`.
 const LEAVES: u16 = 3;
 const HOSTS: u32 = 6;
 
@@ -87,7 +87,8 @@ fn node(number: u16, deflection: &str) -> Switch {
         queue: Queue::new(&QueueParams::of_kind(queue).unwrap()),
         ..PortConfig::plain(Rate::from_gbps(10), Capacity::new(&buffer, &PortSite::default()))
     };
-    let attachment = Attachment { hosts: (0..HOSTS as u16).map(|host| (host / 2, host % 2)).collect() };
+    let attachment =
+        Attachment { hosts: (0..HOSTS as u16).map(|host| (host / 2, host % 2)).collect() };
     let towards = |leaf| match (is_leaf, leaf == number) {
         (true, true) => vec![],
         (true, false) => vec![2, 3],
@@ -96,7 +97,10 @@ fn node(number: u16, deflection: &str) -> Switch {
     let towards: Vec<Vec<u16>> = (0..LEAVES).map(towards).collect();
     let routes = Routes::new(Arc::new(attachment), is_leaf.then_some(number), &towards);
     let ports = vec![port; if is_leaf { 4 } else { 3 }];
-    let (memory, random) = (Memory::new(&buffer, &SwitchFacts::default()), Stream::new(1, &format!("switch/{number}")));
+    let (memory, random) = (
+        Memory::new(&buffer, &SwitchFacts::default()),
+        Stream::new(1, &format!("switch/{number}")),
+    );
     Switch::new(SwitchConfig {
         site: Site { tier: u8::from(!is_leaf), salt: u32::from(number) },
         fabric_ports: if is_leaf { vec![2, 3] } else { vec![0, 1, 2] },
@@ -105,7 +109,8 @@ fn node(number: u16, deflection: &str) -> Switch {
     })
 }
 
-/// A deflection costs two switches at most: three are the way from leaf to leaf, so d deflections make it 3 + 2d.
+/// A deflection costs two switches at most: three are the way from leaf to leaf, so d deflections
+/// make it 3 + 2d.
 #[test]
 fn a_deflection_costs_two_hops_at_most() {
     let mut most = 0;
@@ -116,13 +121,17 @@ fn a_deflection_costs_two_hops_at_most() {
         for _ in 0..sent {
             // Two of three go to host 0: its port overflows, and so do others on the way back.
             let dst = if random.below(3) < 2 { 0 } else { random.below(u64::from(HOSTS)) as u32 };
-            let (from, at) = (random.below(u64::from(HOSTS)) as u32, Time::from_ns(random.below(100_000)));
+            let (from, at) =
+                (random.below(u64::from(HOSTS)) as u32, Time::from_ns(random.below(100_000)));
             let (rank, hash) = (random.below(50) as u32, random.bits() as u32);
             fabric.send(at, from, Packet { rank, entropy: hash, ttl: 250, ..data(dst) });
         }
         fabric.run(&mut switches);
         assert_eq!(fabric.delivered + fabric.dropped.len(), sent, "{kind}");
-        assert!(fabric.ways.iter().all(|(hops, deflected)| *hops <= 3 + 2 * deflected && *hops <= 250), "{kind}");
+        assert!(
+            fabric.ways.iter().all(|(hops, deflected)| *hops <= 3 + 2 * deflected && *hops <= 250),
+            "{kind}"
+        );
         let deflected = fabric.ways.iter().map(|way| way.1).max().unwrap();
         assert_eq!(deflected > 0, kind != "none", "{kind}");
         most = most.max(deflected);

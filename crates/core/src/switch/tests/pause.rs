@@ -54,7 +54,10 @@ impl Wire for World {
     }
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
         self.frames[port as usize].push_back(frame);
-        assert!(self.events.insert((departs + self.delay, What::Frame(port))), "frames follow each other");
+        assert!(
+            self.events.insert((departs + self.delay, What::Frame(port))),
+            "frames follow each other"
+        );
     }
     fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time) {
         assert!(self.events.insert((at, What::Check(port, target))), "one call is enough");
@@ -91,10 +94,16 @@ impl Run {
         };
         let attachment = Attachment { hosts: (0..PORTS).map(|port| (0, port)).collect() };
         let routes = Routes::new(Arc::new(attachment), Some(0), &[vec![]]);
-        let memory = Memory::new(&buffer, &SwitchFacts { packet_max: 1_500, links, pauses: true, tier: 0 });
+        let memory =
+            Memory::new(&buffer, &SwitchFacts { packet_max: 1_500, links, pauses: true, tier: 0 });
         Switch::new(SwitchConfig {
             pause: Pause::new(&PauseParams::Pfc(self.pfc.clone())),
-            ..SwitchConfig::plain(routes, vec![port; PORTS as usize], memory, Stream::new(1, "switch/test"))
+            ..SwitchConfig::plain(
+                routes,
+                vec![port; PORTS as usize],
+                memory,
+                Stream::new(1, "switch/test"),
+            )
         })
     }
 
@@ -138,7 +147,8 @@ impl Run {
             }
             What::Frame(port) => {
                 let frame = w.frames[port as usize].pop_front().expect("it is on its way");
-                w.paused_until[port as usize][frame.target.queue().expect("it stops a priority") as usize] =
+                w.paused_until[port as usize]
+                    [frame.target.queue().expect("it stops a priority") as usize] =
                     now + frame.duration;
                 w.events.insert((now.max(w.busy_until[port as usize]), What::Send(port)));
             }
@@ -147,9 +157,17 @@ impl Run {
                 let blocks = random.below(64) < self.blocked;
                 let duration = if blocks { Time::from_us(60) } else { Time::ZERO };
                 for priority in 0..self.priorities as u8 {
-                    s.on_pause(now, port, PauseFrame { target: PauseTarget::Priority(priority), duration }, w);
+                    s.on_pause(
+                        now,
+                        port,
+                        PauseFrame { target: PauseTarget::Priority(priority), duration },
+                        w,
+                    );
                 }
-                w.events.insert((now + Time::from_ns(10_000 + random.below(40_000)), What::Downstream(port)));
+                w.events.insert((
+                    now + Time::from_ns(10_000 + random.below(40_000)),
+                    What::Downstream(port),
+                ));
             }
         }
     }
@@ -160,10 +178,12 @@ impl Run {
         if now < w.busy_until[it] {
             return;
         }
-        let free: Vec<u8> = (0..self.priorities as u8).filter(|p| w.paused_until[it][*p as usize] <= now).collect();
+        let free: Vec<u8> =
+            (0..self.priorities as u8).filter(|p| w.paused_until[it][*p as usize] <= now).collect();
         if free.is_empty() {
             let paused = &w.paused_until[it][..self.priorities as usize];
-            w.events.insert((*paused.iter().min().expect("there are priorities"), What::Send(port)));
+            w.events
+                .insert((*paused.iter().min().expect("there are priorities"), What::Send(port)));
             return;
         }
         let priority = free[random.below(free.len() as u64) as usize];
@@ -217,25 +237,37 @@ fn runs() -> impl Strategy<Value = Run> {
         let rule = if triples { HeadroomRule::ThreeDelays } else { HeadroomRule::RoundTrip };
         (gbps, if triples { delay.max(3_010 * 8 / gbps) } else { delay }, rule)
     });
-    (any::<u64>(), pfc, link, 1..4u64, 1..12u64, any::<bool>(), prop::sample::select(vec![0, 20, 64]), queue).prop_map(
-        |(seed, pfc, (gbps, delay, headroom_rule), priorities, hot, full, blocked, queue)| Run {
-            seed,
-            buffer: PoolsParams {
-                size: Bytes(1_000_000 + 12 * priorities * delay * gbps * 3 / 8).into(),
-                lossless_priorities: priorities as u32,
-                headroom_rule,
-                ..PoolsParams::default()
-            },
-            pfc,
-            rate: Rate::from_gbps(gbps),
-            delay: Time::from_ns(delay),
-            priorities,
-            hot,
-            full,
-            blocked,
-            queue,
-        },
+    (
+        any::<u64>(),
+        pfc,
+        link,
+        1..4u64,
+        1..12u64,
+        any::<bool>(),
+        prop::sample::select(vec![0, 20, 64]),
+        queue,
     )
+        .prop_map(
+            |(seed, pfc, (gbps, delay, headroom_rule), priorities, hot, full, blocked, queue)| {
+                Run {
+                    seed,
+                    buffer: PoolsParams {
+                        size: Bytes(1_000_000 + 12 * priorities * delay * gbps * 3 / 8).into(),
+                        lossless_priorities: priorities as u32,
+                        headroom_rule,
+                        ..PoolsParams::default()
+                    },
+                    pfc,
+                    rate: Rate::from_gbps(gbps),
+                    delay: Time::from_ns(delay),
+                    priorities,
+                    hot,
+                    full,
+                    blocked,
+                    queue,
+                }
+            },
+        )
 }
 
 proptest! {
@@ -260,7 +292,11 @@ proptest! {
 fn hard() -> Run {
     Run {
         seed: 7,
-        buffer: PoolsParams { lossless_priorities: 2, size: Bytes(3_500_000).into(), ..PoolsParams::default() },
+        buffer: PoolsParams {
+            lossless_priorities: 2,
+            size: Bytes(3_500_000).into(),
+            ..PoolsParams::default()
+        },
         pfc: PfcParams::default(),
         rate: RATE,
         delay: Time::from_us(10),
@@ -277,13 +313,21 @@ fn hard() -> Run {
 fn headroom_is_what_prevents_the_loss() {
     let run = hard();
     let (s, w) = run.go(Time::from_us(400));
-    assert!(w.dropped.is_empty() && s.pause_counts().episodes > 20 && w.sent > 100, "{:?}", s.pause_counts());
-    let scant = PoolsParams { headroom: Some(Bytes(20_000)), size: Bytes(1_500_000).into(), ..run.buffer };
+    assert!(
+        w.dropped.is_empty() && s.pause_counts().episodes > 20 && w.sent > 100,
+        "{:?}",
+        s.pause_counts()
+    );
+    let scant =
+        PoolsParams { headroom: Some(Bytes(20_000)), size: Bytes(1_500_000).into(), ..run.buffer };
     let (_, w) = Run { buffer: scant, ..run }.go(Time::from_us(400));
-    assert!(w.dropped.len() > 100 && w.dropped.iter().all(|reason| *reason == DropReason::SharedBuffer));
+    assert!(
+        w.dropped.len() > 100 && w.dropped.iter().all(|reason| *reason == DropReason::SharedBuffer)
+    );
 }
 
-/// A pause lasts as long as its cause, without an arrival to renew it: packets come only after downstream lets go.
+/// A pause lasts as long as its cause, without an arrival to renew it: packets come only after
+/// downstream lets go.
 #[test]
 fn pauses_are_renewed_without_traffic() {
     for (pause, recheck) in [(5, 2), (40, 20)] {
@@ -299,7 +343,11 @@ fn pauses_are_renewed_without_traffic() {
         // Twelve priorities are stopped early on, and stay so.
         assert_eq!(counts.episodes, 12);
         let looks = 12 * (800 / recheck..900 / recheck + 1).end;
-        assert!(counts.frames > 12 * 800 / recheck && counts.frames <= looks, "{} of {looks}", counts.frames);
+        assert!(
+            counts.frames > 12 * 800 / recheck && counts.frames <= looks,
+            "{} of {looks}",
+            counts.frames
+        );
     }
 }
 
@@ -321,7 +369,8 @@ fn frames_take_their_time_on_the_link() {
             class: TrafficClass::default().with_priority(priority),
             ..Packet::default()
         });
-        port.offer(now, id, &mut packets[id], &mut memory, &Terms::plain(&random)).expect("there is room");
+        port.offer(now, id, &mut packets[id], &mut memory, &Terms::plain(&random))
+            .expect("there is room");
         port.serve(now, &mut packets, &mut memory, &random)
     };
     let packet = RATE.transmission_time(1_500);
@@ -336,7 +385,8 @@ fn frames_take_their_time_on_the_link() {
     assert_eq!(service.transmit.map(|(_, departs)| departs), Some(packet * 2 + frame * 2));
 }
 
-/// Paused time is the time in which a priority was, whether the pause was renewed, ended early, or ran out.
+/// Paused time is the time in which a priority was, whether the pause was renewed, ended early, or
+/// ran out.
 #[test]
 fn paused_time_is_counted_once() {
     let mut run = hard().switch();
@@ -360,14 +410,20 @@ fn paused_time_is_counted_once() {
     assert_eq!(run.paused_time(us(500)), us(80 + 3 + 10));
 }
 
-/// A priority that is paused keeps the driver's calls few and apart: others are served meanwhile, and it goes on in time.
+/// A priority that is paused keeps the driver's calls few and apart: others are served meanwhile,
+/// and it goes on in time.
 #[test]
 fn a_paused_priority_waits_and_others_do_not() {
     let run = Run { priorities: 2, ..hard() };
     let mut s = run.switch();
     let mut w = run.go(Time::ZERO).1;
     w.events.clear();
-    s.on_pause(Time::ZERO, 1, PauseFrame { target: PauseTarget::Priority(0), duration: Time::from_us(50) }, &mut w);
+    s.on_pause(
+        Time::ZERO,
+        1,
+        PauseFrame { target: PauseTarget::Priority(0), duration: Time::from_us(50) },
+        &mut w,
+    );
     for n in 0..10u64 {
         for priority in [0, 1] {
             let id = w.packets.insert(Packet {
@@ -379,7 +435,9 @@ fn a_paused_priority_waits_and_others_do_not() {
             });
             s.on_arrival(Time::from_us(n), 0, id, &mut w);
         }
-        while let Some((at, What::Ready(port))) = w.events.pop_first().filter(|(at, _)| *at < Time::from_us(n + 1)) {
+        while let Some((at, What::Ready(port))) =
+            w.events.pop_first().filter(|(at, _)| *at < Time::from_us(n + 1))
+        {
             s.on_ready(at, port, &mut w);
         }
     }
@@ -394,7 +452,8 @@ fn a_paused_priority_waits_and_others_do_not() {
     assert!(last >= Time::from_us(50) + RATE.transmission_time(1_500) * 9, "{last:?}");
 }
 
-/// Red packets are tested before anything is accounted: what is dropped for its color makes no pause.
+/// Red packets are tested before anything is accounted: what is dropped for its color makes no
+/// pause.
 #[test]
 fn a_red_drop_pauses_nobody() {
     use crate::packet::Importance;
@@ -414,7 +473,8 @@ fn a_red_drop_pauses_nobody() {
         );
     }
     let mut arrive = |s: &mut Switch, importance: Importance| {
-        let packet = Packet { dst: 1, size: 1_500, class: importance.into(), ttl: 9, ..Packet::default() };
+        let packet =
+            Packet { dst: 1, size: 1_500, class: importance.into(), ttl: 9, ..Packet::default() };
         let id = w.packets.insert(packet);
         s.on_arrival(Time::ZERO, 0, id, &mut w);
         w.dropped.len()
@@ -432,7 +492,8 @@ fn a_red_drop_pauses_nobody() {
 #[test]
 fn a_paused_port_serves_its_minimum_rate() {
     let served = |floor: Option<Rate>, frames: bool| {
-        let mut port = GeneralPort::new(PortConfig::plain(Rate::from_gbps(40), Capacity::UNLIMITED));
+        let mut port =
+            GeneralPort::new(PortConfig::plain(Rate::from_gbps(40), Capacity::UNLIMITED));
         floor.into_iter().for_each(|rate| port.guarantee(rate));
         let mut memory = Memory::new(&per_port(1_000), &SwitchFacts::default());
         let (mut packets, random) = (Packets::default(), Random::from(Stream::new(1, "t")));
@@ -443,7 +504,8 @@ fn a_paused_port_serves_its_minimum_rate() {
         for n in 1..=200u64 {
             let now = Time::from_ns(600 * n);
             let id = packets.insert(Packet { size: 1_500, ..Packet::default() });
-            port.offer(now, id, &mut packets[id], &mut memory, &Terms::plain(&random)).expect("there is room");
+            port.offer(now, id, &mut packets[id], &mut memory, &Terms::plain(&random))
+                .expect("there is room");
             let service = match frames {
                 true => port.heed(now, &mut packets, &mut memory, &random),
                 false => port.serve(now, &mut packets, &mut memory, &random),

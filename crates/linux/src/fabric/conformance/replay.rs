@@ -15,7 +15,9 @@ use crate::switch::slot::Slot;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;
 use millpond_core::{Ecn, HostId, Packet, Time};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
+};
 use std::os::fd::OwnedFd;
 
 fn mac(host: HostId) -> Mac {
@@ -47,15 +49,20 @@ fn frame(p: &Packet) -> Vec<u8> {
 
 /// A packet or a pause as it leaves.
 fn left(at: Time, port: u16, bytes: &[u8]) -> Left {
-    let (header, frame) = bytes.split_first_chunk::<{ offload::LENGTH }>().expect("a virtio header");
+    let (header, frame) =
+        bytes.split_first_chunk::<{ offload::LENGTH }>().expect("a virtio header");
     if let Some(quanta) = pause::read(frame) {
-        let stopped: Vec<(usize, u16)> = quanta.iter().enumerate().filter_map(|(p, q)| Some((p, (*q)?))).collect();
-        let [(priority, quanta)] = stopped[..] else { panic!("a frame of {} priorities", stopped.len()) };
+        let stopped: Vec<(usize, u16)> =
+            quanta.iter().enumerate().filter_map(|(p, q)| Some((p, (*q)?))).collect();
+        let [(priority, quanta)] = stopped[..] else {
+            panic!("a frame of {} priorities", stopped.len())
+        };
         return Left::Pause { at, port, priority: priority as u8, quanta };
     }
     let view = parse(frame).expect("a frame");
     assert_eq!(Offload::read(header).expect("a virtio header").check(&view, frame.len()), Ok(()));
-    let (layers, tag) = (*view.tcp().expect("of TCP"), Tag::read(frame, view.tag.expect("a tag")).expect("a tag"));
+    let (layers, tag) =
+        (*view.tcp().expect("of TCP"), Tag::read(frame, view.tag.expect("a tag")).expect("a tag"));
     let network = &frame[view.ethernet..];
     assert_eq!(Sum::default().bytes(&network[..20]).fold(), 0xffff, "the header's checksum");
     assert!(frame[layers.payload..].iter().all(|byte| *byte == 1), "the payload");
@@ -82,7 +89,8 @@ fn left(at: Time, port: u16, bytes: &[u8]) -> Left {
 /// Two ends of a connection in this process that keeps messages apart and loses none.
 fn pair() -> (OwnedFd, OwnedFd) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair of sockets");
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .expect("a pair of sockets");
     for end in [&pair.0, &pair.1] {
         sockopt::set_socket_send_buffer_size(end, 1 << 20).expect("room");
     }
@@ -121,7 +129,8 @@ impl Rig {
         for (port, line) in self.switch.lines().iter().enumerate() {
             let sent = line.slot.counters.sent + line.pauses;
             for _ in self.read[port]..sent {
-                let (_, length) = recv(&self.ends[port], &mut self.room[..], RecvFlags::DONTWAIT).expect("a frame");
+                let (_, length) = recv(&self.ends[port], &mut self.room[..], RecvFlags::DONTWAIT)
+                    .expect("a frame");
                 self.left.push(left(now, port as u16, &self.room[..length]));
             }
             self.read[port] = sent;
@@ -144,7 +153,8 @@ impl Rig {
                 [&Offload::default().write()[..], &pause::write(mac(251), &all)].concat()
             }
         };
-        send(&self.ends[usize::from(port)], &bytes, SendFlags::empty()).expect("room in the socket");
+        send(&self.ends[usize::from(port)], &bytes, SendFlags::empty())
+            .expect("room in the socket");
         assert_eq!(self.switch.receive(at, port, 1, &mut self.buffers), 1);
     }
 
@@ -197,11 +207,18 @@ pub fn sleepily(trace: &Trace, period: Time) {
         let late = super::by_port(rig.left);
         assert!(late.len() >= on_time.len());
         for port in 0..rig.switch.lines().len() as u16 {
-            let of = |left: &[Left]| left.iter().filter(|left| left.port() == port).copied().collect::<Vec<_>>();
+            let of = |left: &[Left]| {
+                left.iter().filter(|left| left.port() == port).copied().collect::<Vec<_>>()
+            };
             for (ours, theirs) in of(&on_time).iter().zip(of(&late)) {
-                let (Left::Packet(ours), Left::Packet(theirs)) = (ours, theirs) else { panic!("nobody pauses") };
+                let (Left::Packet(ours), Left::Packet(theirs)) = (ours, theirs) else {
+                    panic!("nobody pauses")
+                };
                 assert_eq!(Seen { at: ours.at, ..theirs }, *ours);
-                assert!(theirs.at >= ours.at && (theirs.at < ours.at + period || ours.at + period > trace.end));
+                assert!(
+                    theirs.at >= ours.at
+                        && (theirs.at < ours.at + period || ours.at + period > trace.end)
+                );
             }
         }
     }

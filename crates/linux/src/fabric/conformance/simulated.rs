@@ -16,17 +16,20 @@ use std::collections::BTreeMap;
 /// Hosts.
 const HOSTS: u32 = 8;
 
-/// Two leaves of four hosts, and two spines. The fabric's links differ in length by odd amounts, so that
-/// what left a leaf at one instant does not meet at the next one.
+/// Two leaves of four hosts, and two spines. The fabric's links differ in length by odd amounts, so
+/// that what left a leaf at one instant does not meet at the next one.
 fn scenario() -> String {
     let link = |a: String, b: String, ps: u32| {
         format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gbps\", delay = \"{ps}ps\" }}")
     };
     let hosts = (0..HOSTS).map(|h| link(format!("host{h}"), format!("leaf{}", h / 4), 1_000_000));
     let fabric = [(0, 0, 101), (0, 1, 233), (1, 0, 367), (1, 1, 490)];
-    let fabric = fabric.map(|(leaf, spine, odd)| link(format!("leaf{leaf}"), format!("spine{spine}"), 1_000_000 + odd));
+    let fabric = fabric.map(|(leaf, spine, odd)| {
+        link(format!("leaf{leaf}"), format!("spine{spine}"), 1_000_000 + odd)
+    });
     let links: Vec<String> = hosts.chain(fabric).collect();
-    let names = ["leaf0", "leaf1", "spine0", "spine1"].map(|name| format!("{{ name = \"{name}\" }}"));
+    let names =
+        ["leaf0", "leaf1", "spine0", "spine1"].map(|name| format!("{{ name = \"{name}\" }}"));
     let (names, links) = (names.join(", "), links.join(", "));
     let network = format!("graph = {{ hosts = {HOSTS}, switches = [{names}], links = [{links}] }}");
     format!("duration = \"2ms\"\n[topology]\nkind = \"file\"\n{network}\n{REST}")
@@ -76,14 +79,22 @@ pub struct Trace {
 pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
     let (plan, records, outcome) = record(&scenario(), seed, set, false);
     let (marked, deflected) = (outcome.marked, outcome.deflected);
-    let counted = Counted { marked, deflected, dropped: outcome.audit.dropped.map(|tally| tally.packets) };
-    Trace { plan, packets: records.packets, pauses: records.pauses, counted, end: outcome.simulated }
+    let counted =
+        Counted { marked, deflected, dropped: outcome.audit.dropped.map(|tally| tally.packets) };
+    Trace {
+        plan,
+        packets: records.packets,
+        pauses: records.pauses,
+        counted,
+        end: outcome.simulated,
+    }
 }
 
 /// The first so many runs in which no two ports of a switch have an arrival at the same picosecond:
 /// which one came first is not told.
 pub fn runs(count: usize, set: &[(&str, &str)]) -> Vec<Trace> {
-    let runs: Vec<Trace> = (1..40).map(|seed| simulate(seed, set)).filter(Trace::is_ordered).take(count).collect();
+    let runs: Vec<Trace> =
+        (1..40).map(|seed| simulate(seed, set)).filter(Trace::is_ordered).take(count).collect();
     assert_eq!(runs.len(), count);
     runs
 }
@@ -158,14 +169,18 @@ impl Trace {
     /// What left a switch.
     pub fn left(&self, switch: u32) -> Vec<Left> {
         let packets = self.packets.iter().filter(|record| record.outgoing);
-        let packets = packets.map(|record| (record.tap, Left::Packet(seen(record, self.place(record.tap).1))));
+        let packets = packets
+            .map(|record| (record.tap, Left::Packet(seen(record, self.place(record.tap).1))));
         let pauses = self.pauses.iter().filter(|record| record.outgoing);
         let pauses = pauses.map(|record| {
             let (PauseRecord { at, tap, .. }, (priority, quanta)) = (*record, said(record));
             (tap, Left::Pause { at, port: self.place(tap).1, priority, quanta })
         });
-        let mut left: Vec<Left> =
-            packets.chain(pauses).filter(|(tap, _)| self.place(*tap).0 == switch).map(|(_, left)| left).collect();
+        let mut left: Vec<Left> = packets
+            .chain(pauses)
+            .filter(|(tap, _)| self.place(*tap).0 == switch)
+            .map(|(_, left)| left)
+            .collect();
         left.sort_by_key(|left| match left {
             Left::Packet(seen) => seen.at,
             Left::Pause { at, .. } => *at,
@@ -211,7 +226,9 @@ pub fn numbers(p: &Packet) -> (u32, u32) {
 
 /// What a pause's frame says: which priority, and for how many quanta of its link.
 fn said(record: &PauseRecord) -> (u8, u16) {
-    let PauseTarget::Priority(priority) = record.frame.target else { panic!("no PFC frame: {record:?}") };
+    let PauseTarget::Priority(priority) = record.frame.target else {
+        panic!("no PFC frame: {record:?}")
+    };
     let quantum = record.rate.time(QUANTUM_BYTES).as_ps();
     (priority, u16::try_from(record.frame.duration.as_ps().div_ceil(quantum)).unwrap_or(u16::MAX))
 }

@@ -7,8 +7,8 @@
 //! has an application in this process, the switch's slot for it, and both ends of the overlay with
 //! each sender. After every step of the host the verdicts must be the same: what waits, in bytes;
 //! how many frames found no memory; which flows have been told to pause and to go on; every word
-//! that is said, with its number, and who it holds; and in which order frames reach the application.
-//! A second replay has the senders on the same switch, and tells them directly.
+//! that is said, with its number, and who it holds; and in which order frames reach the
+//! application. A second replay has the senders on the same switch, and tells them directly.
 //!
 //! What differs between the worlds, and what becomes of it here:
 //!
@@ -30,9 +30,9 @@
 //! | a pause of all that a peer sends | never said | never said | never said |
 //!
 //! A frame that need not wait goes straight to an application on Linux. So its flow's queue counts
-//! nothing as sent, by which Xon is less for a feedback time or two, and its sender is not told with
-//! the others before a frame of it has waited. Here a flow of its own fills the application's ring
-//! whenever nothing waits, and a frame of each sender waits before all others.
+//! nothing as sent, by which Xon is less for a feedback time or two, and its sender is not told
+//! with the others before a frame of it has waited. Here a flow of its own fills the application's
+//! ring whenever nothing waits, and a frame of each sender waits before all others.
 
 mod replay;
 mod simulated;
@@ -61,7 +61,8 @@ struct Scene {
     quantum: u32,
     /// From telling a flow until nothing more comes.
     feedback: Time,
-    /// Of the application: frames that its ring holds, that it takes at a time, and its time for one.
+    /// Of the application: frames that its ring holds, that it takes at a time, and its time for
+    /// one.
     ring: u32,
     batch: u32,
     work: Time,
@@ -146,23 +147,28 @@ struct Trace {
 fn agree(scene: &Scene, replayed: &Scene) -> Result<Trace, String> {
     let trace = simulate(scene);
     let behind_peers = replay(&trace, replayed, Behind::Peers)?;
-    for (n, ((at, event, ours), theirs)) in trace.steps.iter().zip(&behind_peers.after).enumerate() {
+    for (n, ((at, event, ours), theirs)) in trace.steps.iter().zip(&behind_peers.after).enumerate()
+    {
         if ours != theirs {
-            return Err(format!("step {n}, {event:?} at {at:?}:\nsimulator {ours:?}\nLinux     {theirs:?}"));
+            return Err(format!(
+                "step {n}, {event:?} at {at:?}:\nsimulator {ours:?}\nLinux     {theirs:?}"
+            ));
         }
     }
     let behind_ports = replay(&trace, replayed, Behind::Applications)?;
     for (n, (peers, ports)) in behind_peers.after.iter().zip(&behind_ports.after).enumerate() {
         let (at, event, _) = trace.steps[n];
         if peers.stand != ports.stand || behind_peers.told[n] != behind_ports.told[n] {
-            let [peers, ports] = [(peers.stand, &behind_peers.told[n]), (ports.stand, &behind_ports.told[n])];
+            let [peers, ports] =
+                [(peers.stand, &behind_peers.told[n]), (ports.stand, &behind_ports.told[n])];
             return Err(format!(
                 "step {n}, {event:?} at {at:?}:\nof peers        {peers:?}\nof applications {ports:?}"
             ));
         }
     }
     for (who, served) in [("peers", &behind_peers.served), ("applications", &behind_ports.served)] {
-        if let Some(at) = (0..trace.served.len().max(served.len())).find(|at| trace.served.get(*at) != served.get(*at))
+        if let Some(at) = (0..trace.served.len().max(served.len()))
+            .find(|at| trace.served.get(*at) != served.get(*at))
         {
             let (ours, theirs) = (trace.served.get(at), served.get(at));
             return Err(format!("frame {at}: simulator {ours:?}, Linux, of {who}, {theirs:?}"));
@@ -172,19 +178,21 @@ fn agree(scene: &Scene, replayed: &Scene) -> Result<Trace, String> {
 }
 
 fn wants() -> impl Strategy<Value = Vec<Want>> {
-    let want = (0..600u64, 0..FLOWS + 4, 200..1514u16, 0..3u8).prop_map(|(gap, flow, size, late)| Want {
-        gap: Time::from_ns(gap),
-        // One flow has half of it all.
-        flow: flow.saturating_sub(4),
-        size,
-        is_late: late == 0,
-    });
+    let want =
+        (0..600u64, 0..FLOWS + 4, 200..1514u16, 0..3u8).prop_map(|(gap, flow, size, late)| Want {
+            gap: Time::from_ns(gap),
+            // One flow has half of it all.
+            flow: flow.saturating_sub(4),
+            size,
+            is_late: late == 0,
+        });
     proptest::collection::vec(want, 200..700)
 }
 
 fn scenes() -> impl Strategy<Value = Scene> {
     let memory = prop_oneof![Just(48u64 << 10), Just(160 << 10), Just(400 << 10)];
-    let application = (0..3u32, prop_oneof![Just(1u32), Just(8), Just(32)], 400..4000u64, 0..100u64);
+    let application =
+        (0..3u32, prop_oneof![Just(1u32), Just(8), Just(32)], 400..4000u64, 0..100u64);
     (memory, 0..3u64, application, any::<u64>(), wants()).prop_map(
         |(memory, headroom, (ring, batch, work, stall), seed, wants)| Scene {
             memory,
@@ -213,8 +221,8 @@ proptest! {
     }
 }
 
-/// One flow after the other sends more than an application takes, beside all others: all comes about
-/// that is compared. Of ten frames `late` are under way when their flow is told to pause.
+/// One flow after the other sends more than an application takes, beside all others: all comes
+/// about that is compared. Of ten frames `late` are under way when their flow is told to pause.
 fn busy(memory: u64, late: u32, seed: u64) -> Scene {
     let want = |n: u32| Want {
         gap: Time::from_ns(u64::from(n * 37 % 300)),
@@ -240,13 +248,22 @@ fn busy(memory: u64, late: u32, seed: u64) -> Scene {
 #[test]
 fn busy_queues_alike_and_everything_is_compared() {
     let mut seen = [0usize; 7];
-    for (memory, late, seed) in [(48 << 10, 5, 1), (160 << 10, 5, 2), (400 << 10, 5, 3), (400 << 10, 1, 4)] {
+    for (memory, late, seed) in
+        [(48 << 10, 5, 1), (160 << 10, 5, 2), (400 << 10, 5, 3), (400 << 10, 1, 4)]
+    {
         let scene = busy(memory, late, seed);
-        let trace = agree(&scene, &scene).unwrap_or_else(|difference| panic!("{memory} bytes: {difference}"));
+        let trace = agree(&scene, &scene)
+            .unwrap_or_else(|difference| panic!("{memory} bytes: {difference}"));
         let (_, _, last) = trace.steps.last().unwrap();
-        let count = |is: &dyn Fn(&Event) -> bool| trace.steps.iter().filter(|(_, event, _)| is(event)).count();
+        let count = |is: &dyn Fn(&Event) -> bool| {
+            trace.steps.iter().filter(|(_, event, _)| is(event)).count()
+        };
         let said = |is: &dyn Fn(&Spoken) -> bool| -> usize {
-            trace.steps.iter().map(|(_, _, after)| after.said.iter().filter(|it| is(it)).count()).sum()
+            trace
+                .steps
+                .iter()
+                .map(|(_, _, after)| after.said.iter().filter(|it| is(it)).count())
+                .sum()
         };
         let more = [
             last.stand.refused as usize,

@@ -109,12 +109,15 @@ pub struct Egress {
 /// What a frame is to its queue: a pure acknowledgement or the beginning of a connection is exempt
 /// from pauses.
 pub fn class(view: &View, header: &[u8]) -> Class {
-    match view.tcp().filter(|layers| layers.payload <= header.len() && layers.payload == layers.end) {
-        Some(layers) => match tcp::flags(header, layers) & (tcp::FIN | tcp::SYN | tcp::RST | tcp::ACK) {
-            tcp::ACK => Class::Ack,
-            flags if flags & tcp::SYN != 0 => Class::Control,
-            _ => Class::Data,
-        },
+    match view.tcp().filter(|layers| layers.payload <= header.len() && layers.payload == layers.end)
+    {
+        Some(layers) => {
+            match tcp::flags(header, layers) & (tcp::FIN | tcp::SYN | tcp::RST | tcp::ACK) {
+                tcp::ACK => Class::Ack,
+                flags if flags & tcp::SYN != 0 => Class::Control,
+                _ => Class::Data,
+            }
+        }
         None => Class::Data,
     }
 }
@@ -170,8 +173,12 @@ impl Egress {
         }
         match view.layers().filter(|layers| layers.payload <= header.len()) {
             Some(layers) => {
-                let key =
-                    FlowKey::of(header, layers, view.vlan, if let Sender::Peer(peer) = sender { peer } else { 0 });
+                let key = FlowKey::of(
+                    header,
+                    layers,
+                    view.vlan,
+                    if let Sender::Peer(peer) = sender { peer } else { 0 },
+                );
                 let hash = key.hash(&self.keys);
                 match sender {
                     Sender::Peer(peer) => (Flow::Remote { peer, key: named(header, layers) }, hash),
@@ -206,7 +213,11 @@ impl Egress {
             let has_room = fifo.has_room(length);
             if has_room {
                 let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
-                fifo.push(Waiting { bytes, tag: flow.1 as u16, _ticket: sender.origin().map(Ticket::of) });
+                fifo.push(Waiting {
+                    bytes,
+                    tag: flow.1 as u16,
+                    _ticket: sender.origin().map(Ticket::of),
+                });
                 self.count += 1;
             }
             return has_room;
@@ -234,7 +245,8 @@ impl Egress {
         }
         if is_taken {
             let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
-            self.waiting[at as usize] = Some(Waiting { bytes, tag: hash as u16, _ticket: origin.map(Ticket::of) });
+            self.waiting[at as usize] =
+                Some(Waiting { bytes, tag: hash as u16, _ticket: origin.map(Ticket::of) });
             self.count += 1;
         } else {
             self.free.push(at);
@@ -285,7 +297,9 @@ impl Egress {
                         self.told.insert((attachment, flow), Pause::of(link, flow));
                     }
                 }
-                Flow::Remote { peer, key } => self.tells.flow(peer, key, signal.is_pause, signal.queued),
+                Flow::Remote { peer, key } => {
+                    self.tells.flow(peer, key, signal.is_pause, signal.queued)
+                }
                 Flow::Connection(_, Some(port)) => {
                     let told = self.ports.entry(port).or_insert(0);
                     *told = if signal.is_pause { *told + 1 } else { told.saturating_sub(1) };
@@ -331,7 +345,10 @@ impl Egress {
             resumes: now.resumes + before.resumes,
             held: now.held + before.held,
             loss_pool: now.loss_pool + before.loss_pool,
-            peak_bytes: now.peak_bytes.max(before.peak_bytes).max(self.fifo.as_ref().map_or(0, Fifo::peak)),
+            peak_bytes: now
+                .peak_bytes
+                .max(before.peak_bytes)
+                .max(self.fifo.as_ref().map_or(0, Fifo::peak)),
             ..now
         }
     }

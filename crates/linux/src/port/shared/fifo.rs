@@ -1,8 +1,8 @@
 //! One queue for all that waits for an application: what switches have that keep no flows apart.
 //!
 //! As in BESS, on which Backdraft's authors build: a ring that drops at its end, or one with
-//! watermarks (0.9 and 0.15 of it), above which the switch takes nothing from anywhere. Both are here
-//! to compare flow queues with.
+//! watermarks (0.9 and 0.15 of it), above which the switch takes nothing from anywhere. Both are
+//! here to compare flow queues with.
 //!
 //! Invariant: frames leave in the order in which they came.
 
@@ -25,7 +25,15 @@ pub struct Fifo {
 impl Fifo {
     /// With room for so many bytes.
     pub fn new(memory: u64, stops: bool) -> Fifo {
-        Fifo { frames: VecDeque::new(), bytes: 0, memory, peak: 0, stops, is_stopped: false, stopped_count: 0 }
+        Fifo {
+            frames: VecDeque::new(),
+            bytes: 0,
+            memory,
+            peak: 0,
+            stops,
+            is_stopped: false,
+            stopped_count: 0,
+        }
     }
     /// Whether there is room for so many bytes.
     pub fn has_room(&self, length: usize) -> bool {
@@ -87,7 +95,10 @@ mod tests {
         for stops in [false, true] {
             let mut fifo = Fifo::new(10_000, stops);
             (0..9).for_each(|_| fifo.push(frame()));
-            assert_eq!((fifo.is_stopped(), fifo.has_room(1000), fifo.has_room(1001)), (stops, true, false));
+            assert_eq!(
+                (fifo.is_stopped(), fifo.has_room(1000), fifo.has_room(1001)),
+                (stops, true, false)
+            );
             (0..7).for_each(|_| drop(fifo.pop()));
             assert_eq!((fifo.is_stopped(), fifo.bytes()), (stops, 2000));
             assert!(fifo.pop().is_some() && !fifo.is_stopped() && fifo.peak() == 9000);

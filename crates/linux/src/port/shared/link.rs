@@ -108,7 +108,8 @@ impl Link {
     pub fn take(&self) -> (Vec<u32>, Vec<(u32, bool)>) {
         self.with(|news| {
             let changed = std::mem::take(&mut news.changed);
-            let told = changed.into_iter().map(|flow| (flow, news.pauses[flow as usize] > 0)).collect();
+            let told =
+                changed.into_iter().map(|flow| (flow, news.pauses[flow as usize] > 0)).collect();
             (std::mem::take(&mut news.finished), told)
         })
     }

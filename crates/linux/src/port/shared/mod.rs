@@ -155,7 +155,12 @@ impl Shared {
             watch(&events, &listener, LISTENER).map(|()| events)
         };
         let events = epoll().map_err(|e| Error::kernel("an epoll", e))?;
-        let queue = Egress::new(settings.queue, settings.memory, settings.headroom, settings.sizes.buffer_bytes);
+        let queue = Egress::new(
+            settings.queue,
+            settings.memory,
+            settings.headroom,
+            settings.sizes.buffer_bytes,
+        );
         Ok(Shared { settings, listener, events, application: None, queue, lost: 0, attachments: 0 })
     }
 
@@ -220,7 +225,8 @@ impl Shared {
         channel::send(&socket, &Hello::Welcome(self.settings.sizes), Some(&borrowed))?;
         let link = Link::new(self.settings.sizes.flows);
         let reading = None;
-        self.application = Some(Application { host, link, pid, reading, _socket: socket, _pidfd: pidfd });
+        self.application =
+            Some(Application { host, link, pid, reading, _socket: socket, _pidfd: pidfd });
         self.attachments += 1;
         Ok(())
     }
@@ -313,7 +319,9 @@ impl Shared {
                 false => Err(Refused::TooLong),
             };
         }
-        if pieces.iter().map(|piece| piece.len()).sum::<usize>() > self.settings.sizes.buffer_bytes as usize {
+        if pieces.iter().map(|piece| piece.len()).sum::<usize>()
+            > self.settings.sizes.buffer_bytes as usize
+        {
             return Err(Refused::TooLong);
         }
         match (self.queue.offer(now, flow, class(view, header), sender, pieces), sender) {

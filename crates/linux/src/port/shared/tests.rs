@@ -40,14 +40,30 @@ impl Rig {
     }
     fn with(name: &str, applications: usize, memory: u64, queue: QueueKind) -> Rig {
         let mut node = Node::default();
-        node.slots.push(Slot::new("sink", Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))), 1500));
+        node.slots.push(Slot::new(
+            "sink",
+            Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))),
+            1500,
+        ));
         node.table.add_port(1024, &[]);
-        let mut place =
-            Rig { node, buffers: Buffers::new(16), ports: Vec::new(), sockets: Vec::new(), now: Time::ZERO };
+        let mut place = Rig {
+            node,
+            buffers: Buffers::new(16),
+            ports: Vec::new(),
+            sockets: Vec::new(),
+            now: Time::ZERO,
+        };
         for index in 1..=applications {
-            let socket = std::env::temp_dir().join(format!("millpond-{name}-{index}-{}", std::process::id()));
-            let settings =
-                SharedSettings { socket: socket.clone(), uid: None, sizes: SIZES, queue, memory, headroom: memory / 8 };
+            let socket = std::env::temp_dir()
+                .join(format!("millpond-{name}-{index}-{}", std::process::id()));
+            let settings = SharedSettings {
+                socket: socket.clone(),
+                uid: None,
+                sizes: SIZES,
+                queue,
+                memory,
+                headroom: memory / 8,
+            };
             let port = Port::Shared(Box::new(Shared::open(settings).unwrap()));
             place.node.slots.push(Slot::new(format!("{index}"), Some(port), 1500));
             place.node.table.add_port(1024, &[]);
@@ -83,7 +99,13 @@ impl Rig {
     fn arrive(&mut self, frame: &[u8], offload: Offload) -> Result<(), Drop> {
         let view = parse(frame).unwrap();
         let pieces = [IoSlice::new(&frame[..60]), IoSlice::new(&frame[60..])];
-        let outgoing = Outgoing { view, offload, pieces: &pieces, length: frame.len(), sender: Sender::Elsewhere };
+        let outgoing = Outgoing {
+            view,
+            offload,
+            pieces: &pieces,
+            length: frame.len(),
+            sender: Sender::Elsewhere,
+        };
         self.node.from_peer(self.now, 0, &outgoing)
     }
     fn reading(&mut self, port: usize) -> Reading {
@@ -117,22 +139,31 @@ fn one_queue_stops_the_switch_or_drops() {
         let is_lossy = queue == QueueKind::Lossy;
         let mut place = Rig::with(&format!("one-{queue:?}"), 2, 64 << 10, queue);
         // Beyond what its buffers hold, nine tenths of the queue.
-        let taken = (0..123).filter(|n| place.arrive(&frame(2, 9, *n, 1000), Offload::default()).is_ok()).count();
+        let taken = (0..123)
+            .filter(|n| place.arrive(&frame(2, 9, *n, 1000), Offload::default()).is_ok())
+            .count();
         let reading = place.reading(2);
-        assert_eq!((taken, reading.waiting_bytes, place.node.is_stopped()), (123, 59_000, !is_lossy));
+        assert_eq!(
+            (taken, reading.waiting_bytes, place.node.is_stopped()),
+            (123, 59_000, !is_lossy)
+        );
         assert_eq!(reading.pauses, u64::from(!is_lossy));
         // An application's frame stays where it is, or finds its place.
         place.ports[0].try_send(1, &frame(2, 1, 123, 1000)).unwrap();
         place.rounds();
         assert_eq!(place.reading(2).waiting_frames, if is_lossy { 60 } else { 59 });
-        let lost = (200..300).filter(|n| place.arrive(&frame(2, 9, *n, 1000), Offload::default()).is_err()).count();
+        let lost = (200..300)
+            .filter(|n| place.arrive(&frame(2, 9, *n, 1000), Offload::default()).is_err())
+            .count();
         assert_eq!(lost, if is_lossy { 95 } else { 94 }, "what is on its way finds a tenth");
         // The application reads: it all goes on, also when nothing else comes.
         let (mut seen, mut rest) = (Vec::new(), 0);
         while rest < 20 {
             let frames = received(&mut place.ports[1]);
             rest = if frames.is_empty() { rest + 1 } else { 0 };
-            seen.extend(frames.iter().map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap())));
+            seen.extend(
+                frames.iter().map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap())),
+            );
             place.rounds();
         }
         assert_eq!(seen.len() + lost, 224);
@@ -160,7 +191,9 @@ fn what_cannot_be_paused_is_lost_only_without_memory() {
     while numbers.len() < 129 {
         let frames = received(&mut place.ports[0]);
         assert!(!frames.is_empty() || numbers.is_empty());
-        numbers.extend(frames.iter().map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap())));
+        numbers.extend(
+            frames.iter().map(|frame| u32::from_be_bytes(frame[14..18].try_into().unwrap())),
+        );
         place.rounds();
     }
     assert!(numbers.is_sorted() && place.reading(1).waiting_bytes == 0);

@@ -48,7 +48,9 @@ impl Tells {
     /// Data of a flow has come, and the queues have answered so.
     pub fn arrived<P>(&mut self, peer: u16, flow: FlowKey, verdict: &Verdict<P>, queued: Bytes) {
         let application = Target::application(&flow);
-        if self.senders.len() < SENDERS_MAX && self.senders.arrived((peer, application), verdict.rung) {
+        if self.senders.len() < SENDERS_MAX
+            && self.senders.arrived((peer, application), verdict.rung)
+        {
             let pause = |(peer, target)| Told { peer, what: What::Pause(target, queued) };
             self.told.extend(self.senders.iter().map(pause));
         }
@@ -71,13 +73,19 @@ impl Tells {
         }
     }
     /// Ends the pause of all, when memory allows it: `shared` is what anybody may take.
-    pub fn settle<F: Copy + Eq, P: Copy + Default>(&mut self, queues: &FlowQueues<F, P>, shared: Bytes) {
+    pub fn settle<F: Copy + Eq, P: Copy + Default>(
+        &mut self,
+        queues: &FlowQueues<F, P>,
+        shared: Bytes,
+    ) {
         if self.senders.is_paused() && self.senders.calms(queues, shared) {
             self.resume_all();
         }
     }
     fn resume_all(&mut self) {
-        self.told.extend(self.senders.iter().map(|(peer, target)| Told { peer, what: What::Resume(target) }));
+        self.told.extend(
+            self.senders.iter().map(|(peer, target)| Told { peer, what: What::Resume(target) }),
+        );
     }
     /// The application has ended: everybody may go on.
     pub fn end(&mut self) {
@@ -86,7 +94,9 @@ impl Tells {
         }
         self.senders = Senders::default();
         let flows = std::mem::take(&mut self.flows).into_iter();
-        self.told.extend(flows.map(|(peer, flow)| Told { peer, what: What::Resume(Target::Flow(flow)) }));
+        self.told.extend(
+            flows.map(|(peer, flow)| Told { peer, what: What::Resume(Target::Flow(flow)) }),
+        );
     }
     /// Forgets who may have gone.
     pub fn expire(&mut self) {

@@ -16,12 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use vhost::VhostUserMemoryRegionBase;
 use vhost::vhost_user::message::{
-    FrontendReq, VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight,
-    VhostUserLog, VhostUserMemoryRegion, VhostUserShMemConfig, VhostUserSharedMsg, VhostUserSingleMemoryRegion,
-    VhostUserVringAddrFlags, VhostUserVringState,
+    FrontendReq, VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags,
+    VhostUserInflight, VhostUserLog, VhostUserMemoryRegion, VhostUserShMemConfig,
+    VhostUserSharedMsg, VhostUserSingleMemoryRegion, VhostUserVringAddrFlags, VhostUserVringState,
 };
 use vhost::vhost_user::{
-    BackendReqHandler, Error, GpuBackend, Result, VhostUserBackendReqHandler, VhostUserProtocolFeatures,
+    BackendReqHandler, Error, GpuBackend, Result, VhostUserBackendReqHandler,
+    VhostUserProtocolFeatures,
 };
 
 /// How long the front end may take to read an answer.
@@ -38,7 +39,11 @@ struct Handler {
 }
 
 /// Serves a front end on a thread of its own; what is returned ends it.
-pub fn serve(socket: OwnedFd, device: Arc<Device>, is_trusted: bool) -> std::io::Result<UnixStream> {
+pub fn serve(
+    socket: OwnedFd,
+    device: Arc<Device>,
+    is_trusted: bool,
+) -> std::io::Result<UnixStream> {
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(ANSWER))?;
@@ -57,7 +62,9 @@ pub fn serve(socket: OwnedFd, device: Arc<Device>, is_trusted: bool) -> std::io:
             }
         };
         let why = match error {
-            Error::Disconnected | Error::PartialMessage | Error::SocketBroken(_) => GONE.to_string(),
+            Error::Disconnected | Error::PartialMessage | Error::SocketBroken(_) => {
+                GONE.to_string()
+            }
             error => error.to_string(),
         };
         let mut state = device.lock();
@@ -79,13 +86,15 @@ const ANSWERS: u32 = 1 << 2;
 const WANTS_ANSWER: u32 = 1 << 3;
 
 /// QEMU switches rings on before it has agreed to any feature, or to that of the protocol
-/// (`VHOST_USER_F_PROTOCOL_FEATURES`) at all. The crate ends the connection then; the protocol does not ask
-/// that of it. Whether the next message was such a one; it is dealt with here.
+/// (`VHOST_USER_F_PROTOCOL_FEATURES`) at all. The crate ends the connection then; the protocol does
+/// not ask that of it. Whether the next message was such a one; it is dealt with here.
 fn early_enable(next: &UnixStream, handler: &Handler) -> Result<bool> {
     if handler.device.features() & PROTOCOL != 0 {
         return Ok(false);
     }
-    let receive = |into: &mut [u8], flags| recv(next, into, flags | RecvFlags::WAITALL).map(|(_, length)| length);
+    let receive = |into: &mut [u8], flags| {
+        recv(next, into, flags | RecvFlags::WAITALL).map(|(_, length)| length)
+    };
     let mut header = [0; HEADER];
     let number = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     // The end, or what is wrong with it, the crate finds.
@@ -106,7 +115,8 @@ fn early_enable(next: &UnixStream, handler: &Handler) -> Result<bool> {
     handler.set_vring_enable(ring, is_enabled == 1)?;
     if number(&header[4..]) & WANTS_ANSWER != 0 {
         let done = 0u64.to_le_bytes();
-        let answer = [&header[..4], &(VERSION | ANSWERS).to_le_bytes(), &8u32.to_le_bytes(), &done].concat();
+        let answer =
+            [&header[..4], &(VERSION | ANSWERS).to_le_bytes(), &8u32.to_le_bytes(), &done].concat();
         send(next, &answer, SendFlags::NOSIGNAL).map_err(|_| Error::Disconnected)?;
     }
     Ok(true)

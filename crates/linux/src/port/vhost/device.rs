@@ -106,12 +106,19 @@ impl State {
             let _ = ring.publish();
             queue.base = ring.next();
         }
-        let (Some(memory), Some(parts), Some(_)) = (&self.memory, queue.parts, &queue.kick) else { return Ok(()) };
-        let at = |address| memory.guest_address(address).ok_or("a ring outside of the guest's memory");
-        let parts =
-            Parts { descriptors: at(parts.descriptors)?, available: at(parts.available)?, used: at(parts.used)? };
+        let (Some(memory), Some(parts), Some(_)) = (&self.memory, queue.parts, &queue.kick) else {
+            return Ok(());
+        };
+        let at =
+            |address| memory.guest_address(address).ok_or("a ring outside of the guest's memory");
+        let parts = Parts {
+            descriptors: at(parts.descriptors)?,
+            available: at(parts.available)?,
+            used: at(parts.used)?,
+        };
         let ring = Ring::new(memory, parts, queue.size, queue.base, features & EVENT_IDX != 0);
-        queue.ring = Some(ring.ok_or("a ring outside of the guest's memory, or of a size that cannot be")?);
+        queue.ring =
+            Some(ring.ok_or("a ring outside of the guest's memory, or of a size that cannot be")?);
         Ok(())
     }
     /// Stops a ring. The entry that it would go on with.
@@ -137,7 +144,10 @@ impl State {
 
 fn format(features: u64) -> Format {
     let is_long = features & (VERSION_1 | MRG_RXBUF) != 0;
-    Format { header: if is_long { HEADER } else { offload::LENGTH }, is_mergeable: features & MRG_RXBUF != 0 }
+    Format {
+        header: if is_long { HEADER } else { offload::LENGTH },
+        is_mergeable: features & MRG_RXBUF != 0,
+    }
 }
 
 impl Device {
@@ -211,7 +221,9 @@ impl Device {
         let state = &mut *self.lock();
         let State { memory, queues, scratch, format, .. } = state;
         let queue = &mut queues[TO_GUEST];
-        let (Some(memory), Some(ring), true) = (memory, &mut queue.ring, queue.is_enabled) else { return None };
+        let (Some(memory), Some(ring), true) = (memory, &mut queue.ring, queue.is_enabled) else {
+            return None;
+        };
         let mut give = || loop {
             let given = frames::give(ring, memory, *format, scratch, offload, pieces)?;
             // More may have come before the guest was asked to kick.

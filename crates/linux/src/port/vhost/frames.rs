@@ -3,8 +3,8 @@
 //! A frame comes behind a header, in a chain of buffers. To the guest it goes into one chain, or
 //! into as many as it takes where the guest merges buffers.
 //!
-//! Invariant: a frame is copied once, out of memory that the guest may write meanwhile, and only the
-//! copy is looked at; of one that does not fit nothing is written.
+//! Invariant: a frame is copied once, out of memory that the guest may write meanwhile, and only
+//! the copy is looked at; of one that does not fit nothing is written.
 
 use super::memory::Memory;
 use super::ring::{Broken, Buffer, Chain, Ring};
@@ -113,14 +113,16 @@ pub fn give(
     offload: &Offload,
     pieces: &[IoSlice<'_>],
 ) -> Result<Given, Broken> {
-    let (first, total) = (ring.next(), format.header + pieces.iter().map(|piece| piece.len()).sum::<usize>());
+    let (first, total) =
+        (ring.next(), format.header + pieces.iter().map(|piece| piece.len()).sum::<usize>());
     let Scratch { buffers, chains } = scratch;
     buffers.clear();
     chains.clear();
     let mut room = 0u64;
     while room < total as u64 {
         let known = buffers.len();
-        let is_last = !chains.is_empty() && (!format.is_mergeable || chains.len() >= usize::from(ring.size()));
+        let is_last = !chains.is_empty()
+            && (!format.is_mergeable || chains.len() >= usize::from(ring.size()));
         let chain = if is_last { None } else { ring.take(memory, buffers)? };
         let Some(chain) = chain else {
             ring.go_back(first);
@@ -128,7 +130,11 @@ pub fn give(
         };
         let new = &buffers[known..];
         let length: u64 = new.iter().map(|buffer| u64::from(buffer.length)).sum();
-        if !chain.is_whole || length == 0 || new.iter().any(|b| !b.is_writable) || buffers.len() > BUFFERS_MAX {
+        if !chain.is_whole
+            || length == 0
+            || new.iter().any(|b| !b.is_writable)
+            || buffers.len() > BUFFERS_MAX
+        {
             return Err(Broken);
         }
         room += length;
@@ -139,7 +145,8 @@ pub fn give(
     header[offload::LENGTH..].copy_from_slice(&(chains.len() as u16).to_le_bytes());
     let mut targets = buffers.iter();
     let (mut at, mut left) = (Default::default(), 0);
-    let parts = std::iter::once(&header[..format.header]).chain(pieces.iter().map(|piece| &**piece));
+    let parts =
+        std::iter::once(&header[..format.header]).chain(pieces.iter().map(|piece| &**piece));
     for mut part in parts {
         while !part.is_empty() {
             if left == 0 {

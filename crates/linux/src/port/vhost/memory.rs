@@ -1,8 +1,8 @@
 //! A guest's memory, as its front end has told of it.
 //!
-//! Invariant: every access is within a region that is mapped. Of a user who could not end the switch
-//! anyway a region's file must be sealed against shrinking, since a page that has gone from a file
-//! ends who touches it.
+//! Invariant: every access is within a region that is mapped. Of a user who could not end the
+//! switch anyway a region's file must be sealed against shrinking, since a page that has gone from
+//! a file ends who touches it.
 
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use std::fs::File;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use vhost::vhost_user::message::VhostUserMemoryRegion;
 use vm_memory::{
-    Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryRegion, GuestRegionCollection, GuestRegionMmap,
-    MemoryRegionAddress, MmapRegion,
+    Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryRegion, GuestRegionCollection,
+    GuestRegionMmap, MemoryRegionAddress, MmapRegion,
 };
 
 /// Regions of a guest at most.
@@ -33,7 +33,11 @@ pub struct Area {
     length: u64,
 }
 
-fn map(region: &VhostUserMemoryRegion, file: File, is_trusted: bool) -> Result<GuestRegionMmap, String> {
+fn map(
+    region: &VhostUserMemoryRegion,
+    file: File,
+    is_trusted: bool,
+) -> Result<GuestRegionMmap, String> {
     let (offset, size) = (region.mmap_offset, region.memory_size);
     let end = offset.checked_add(size).ok_or("a region beyond all addresses")?;
     let length = fstat(&file).map_err(|e| format!("a region's file: {e}"))?.st_size;
@@ -46,12 +50,17 @@ fn map(region: &VhostUserMemoryRegion, file: File, is_trusted: bool) -> Result<G
     let size = usize::try_from(size).map_err(|_| "a region beyond all addresses")?;
     let mapped = MmapRegion::from_file(FileOffset::new(file, offset), size);
     let mapped = mapped.map_err(|e| format!("mapping a region of {size} bytes: {e}"))?;
-    GuestRegionMmap::new(mapped, GuestAddress(region.guest_phys_addr)).ok_or("a region beyond all addresses".into())
+    GuestRegionMmap::new(mapped, GuestAddress(region.guest_phys_addr))
+        .ok_or("a region beyond all addresses".into())
 }
 
 impl Memory {
     /// Maps what the front end has sent.
-    pub fn map(regions: &[VhostUserMemoryRegion], files: Vec<File>, is_trusted: bool) -> Result<Memory, String> {
+    pub fn map(
+        regions: &[VhostUserMemoryRegion],
+        files: Vec<File>,
+        is_trusted: bool,
+    ) -> Result<Memory, String> {
         if regions.len() != files.len() || regions.len() > REGIONS_MAX {
             return Err(format!("{} regions of memory with {} files", regions.len(), files.len()));
         }
@@ -63,21 +72,29 @@ impl Memory {
         let mapped = regions.iter().zip(files).map(|(region, file)| map(region, file, is_trusted));
         let mut mapped = mapped.collect::<Result<Vec<_>, _>>()?;
         mapped.sort_by_key(|region| region.start_addr());
-        let regions = GuestRegionCollection::from_regions(mapped).map_err(|e| format!("regions of memory: {e}"))?;
+        let regions = GuestRegionCollection::from_regions(mapped)
+            .map_err(|e| format!("regions of memory: {e}"))?;
         Ok(Memory { regions, places })
     }
 
     /// Memory of this process, for tests.
     #[cfg(test)]
     pub fn anonymous(ranges: &[(u64, usize)]) -> Memory {
-        let region = |(at, size): &(u64, usize)| GuestRegionMmap::from_range(GuestAddress(*at), *size, None).unwrap();
+        let region = |(at, size): &(u64, usize)| {
+            GuestRegionMmap::from_range(GuestAddress(*at), *size, None).unwrap()
+        };
         let places = ranges.iter().map(|(at, size)| (*at, *at + *size as u64, *at)).collect();
-        Memory { regions: GuestRegionCollection::from_regions(ranges.iter().map(region).collect()).unwrap(), places }
+        Memory {
+            regions: GuestRegionCollection::from_regions(ranges.iter().map(region).collect())
+                .unwrap(),
+            places,
+        }
     }
 
     /// Where the guest has what the front end has at `address`.
     pub fn guest_address(&self, address: u64) -> Option<u64> {
-        let (start, _, guest) = self.places.iter().find(|(start, end, _)| (*start..*end).contains(&address))?;
+        let (start, _, guest) =
+            self.places.iter().find(|(start, end, _)| (*start..*end).contains(&address))?;
         Some(guest + (address - start))
     }
 

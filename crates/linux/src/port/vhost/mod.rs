@@ -1,9 +1,9 @@
-//! A port of a virtual machine: a guest's virtio network device, over vhost-user. QEMU attaches at a
-//! socket, or DPDK's virtio-user, and neither knows of millpond.
+//! A port of a virtual machine: a guest's virtio network device, over vhost-user. QEMU attaches at
+//! a socket, or DPDK's virtio-user, and neither knows of millpond.
 //!
 //! Frames are copied out of the guest's memory and into it by the switch's thread. A guest without
-//! buffers is a device whose queue is full: frames for it wait in the port's queue, and go on when it
-//! kicks.
+//! buffers is a device whose queue is full: frames for it wait in the port's queue, and go on when
+//! it kicks.
 //!
 //! | file | what |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | `ring` | a split ring, from the device's side |
 //! | `frames` | frames in a guest's buffers |
 //!
-//! Invariant: a guest's end, however it comes, frees all that it had; what it writes into its memory
-//! harms its own port alone.
+//! Invariant: a guest's end, however it comes, frees all that it had; what it writes into its
+//! memory harms its own port alone.
 
 mod control;
 mod device;
@@ -58,8 +58,8 @@ pub struct VhostSettings {
 /// The guest at a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The front end's process, 0 if that is of a namespace that the switch does not see; none: none
-    /// is attached.
+    /// The front end's process, 0 if that is of a namespace that the switch does not see; none:
+    /// none is attached.
     pub pid: Option<i32>,
     /// Whether the guest's driver is up: frames can pass both ways.
     pub is_up: bool,
@@ -113,8 +113,8 @@ fn watch(events: &OwnedFd, fd: impl AsFd, what: u64, is_edge: bool) -> Result<()
 }
 
 impl Guest {
-    /// What to wait for, anew. Kicks are told by their edge: a descriptor that the guest has as well
-    /// is never read, since a read could wait.
+    /// What to wait for, anew. Kicks are told by their edge: a descriptor that the guest has as
+    /// well is never read, since a read could wait.
     fn events(device: &Device) -> Result<(OwnedFd, u64), Errno> {
         let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         watch(&events, device.news(), NEWS, false)?;
@@ -256,7 +256,11 @@ impl Vhost {
         self.guest.as_ref().is_none_or(|guest| guest.device.takes(offload))
     }
     #[inline]
-    pub(super) fn send(&mut self, offload: &Offload, pieces: &[IoSlice<'_>]) -> Result<(), Refusal> {
+    pub(super) fn send(
+        &mut self,
+        offload: &Offload,
+        pieces: &[IoSlice<'_>],
+    ) -> Result<(), Refusal> {
         match self.guest.as_ref().and_then(|guest| guest.device.give(offload, pieces)) {
             Some(Given::Done) => Ok(()),
             Some(Given::Full) => Err(Refusal::Full),

@@ -91,12 +91,20 @@ fn word(bytes: &[u8], at: usize) -> u16 {
 
 impl Ring {
     /// Over parts of the guest's memory, from the entry `base` on. `None`: they do not lie there.
-    pub fn new(memory: &Memory, parts: Parts, size: u16, base: u16, has_event_index: bool) -> Option<Ring> {
+    pub fn new(
+        memory: &Memory,
+        parts: Parts,
+        size: u16,
+        base: u16,
+        has_event_index: bool,
+    ) -> Option<Ring> {
         if !size.is_power_of_two() || u32::from(size) > SIZE_MAX {
             return None;
         }
         let entries = u64::from(size);
-        let area = |at: u64, length: u64, align: u64| memory.area(at, length).filter(|_| at.is_multiple_of(align));
+        let area = |at: u64, length: u64, align: u64| {
+            memory.area(at, length).filter(|_| at.is_multiple_of(align))
+        };
         let descriptors = area(parts.descriptors, entries * DESCRIPTOR, 16)?;
         let available = area(parts.available, HEADER + entries * 2 + 2, 2)?;
         let used = area(parts.used, HEADER + entries * 8 + 2, 4)?;
@@ -134,7 +142,11 @@ impl Ring {
 
     /// The next chain; its buffers are appended to `into`.
     #[inline]
-    pub fn take(&mut self, memory: &Memory, into: &mut Vec<Buffer>) -> Result<Option<Chain>, Broken> {
+    pub fn take(
+        &mut self,
+        memory: &Memory,
+        into: &mut Vec<Buffer>,
+    ) -> Result<Option<Chain>, Broken> {
         if self.next == self.seen {
             let available = self.available.load(2, Ordering::Acquire).ok_or(Broken)?;
             if available.wrapping_sub(self.next) > self.size {
@@ -169,20 +181,30 @@ impl Ring {
             let place = u64::from(at) * DESCRIPTOR;
             match table {
                 None => self.descriptors.read(place, &mut raw)?,
-                Some((table, _)) => memory.read(GuestAddress(table.checked_add(place)?), &mut raw)?,
+                Some((table, _)) => {
+                    memory.read(GuestAddress(table.checked_add(place)?), &mut raw)?
+                }
             }
             let address = u64::from_le_bytes(raw[..8].try_into().ok()?);
             let length = u32::from_le_bytes(raw[8..12].try_into().ok()?);
             let (flags, next) = (word(&raw, 12), word(&raw, 14));
             if flags & INDIRECT != 0 {
                 let entries = length / DESCRIPTOR as u32;
-                if table.is_some() || flags & NEXT != 0 || entries == 0 || length % DESCRIPTOR as u32 != 0 {
+                if table.is_some()
+                    || flags & NEXT != 0
+                    || entries == 0
+                    || length % DESCRIPTOR as u32 != 0
+                {
                     return None;
                 }
                 (table, at) = (Some((address, entries)), 0);
                 continue;
             }
-            into.push(Buffer { at: GuestAddress(address), length, is_writable: flags & WRITE != 0 });
+            into.push(Buffer {
+                at: GuestAddress(address),
+                length,
+                is_writable: flags & WRITE != 0,
+            });
             if flags & NEXT == 0 {
                 return Some(());
             }
@@ -208,8 +230,8 @@ impl Ring {
         self.used.store(2, self.given, Ordering::Release).ok_or(Broken)
     }
 
-    /// Notes that a chain is given back; [`Ring::publish`] shows all such at once. A number that both
-    /// sides look at costs the more the more often it is written.
+    /// Notes that a chain is given back; [`Ring::publish`] shows all such at once. A number that
+    /// both sides look at costs the more the more often it is written.
     #[inline]
     pub fn defer(&mut self, head: u16, length: u32) -> Result<(), Broken> {
         self.note(self.deferred, head, length)?;
@@ -240,7 +262,9 @@ impl Ring {
         if self.has_event_index {
             let event = HEADER + 2 * u64::from(self.size);
             let event = self.available.load(event, Ordering::Relaxed).ok_or(Broken)?;
-            return Ok(self.given.wrapping_sub(event).wrapping_sub(1) < self.given.wrapping_sub(before));
+            return Ok(
+                self.given.wrapping_sub(event).wrapping_sub(1) < self.given.wrapping_sub(before)
+            );
         }
         Ok(self.available.load(0, Ordering::Relaxed).ok_or(Broken)? & NO_INTERRUPT == 0)
     }
@@ -253,7 +277,9 @@ impl Ring {
     /// already.
     pub fn arm(&mut self) -> Result<bool, Broken> {
         match self.has_event_index {
-            true => self.used.store(HEADER + 8 * u64::from(self.size), self.seen, Ordering::Relaxed),
+            true => {
+                self.used.store(HEADER + 8 * u64::from(self.size), self.seen, Ordering::Relaxed)
+            }
             false => self.used.store(0, 0, Ordering::Relaxed),
         }
         .ok_or(Broken)?;

@@ -16,7 +16,9 @@ fn memory() -> Memory {
     Memory::anonymous(&[(0, LENGTH), (0x10_0000, LENGTH)])
 }
 fn describe(memory: &Memory, index: u64, at: u64, length: u32, flags: u16, next: u16) {
-    let raw = [&at.to_le_bytes()[..], &length.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()].concat();
+    let raw =
+        [&at.to_le_bytes()[..], &length.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()]
+            .concat();
     memory.write(GuestAddress(16 * index), &raw).unwrap();
 }
 /// Makes heads available from the ring's beginning on.
@@ -44,7 +46,8 @@ fn a_ring_lies_in_one_region_and_is_aligned() {
     assert!(!ring(PARTS, 0) && !ring(PARTS, 17) && !ring(PARTS, (2 * SIZE_MAX) as u16));
     assert!(!ring(Parts { used: LENGTH as u64 - 64, ..PARTS }, 16));
     assert!(
-        !ring(Parts { available: 0x1001, ..PARTS }, 16) && !ring(Parts { descriptors: u64::MAX - 15, ..PARTS }, 16)
+        !ring(Parts { available: 0x1001, ..PARTS }, 16)
+            && !ring(Parts { descriptors: u64::MAX - 15, ..PARTS }, 16)
     );
 }
 
@@ -78,7 +81,11 @@ fn kicks_and_signals_are_asked_for() {
         let memory = memory();
         describe(&memory, 0, 0x10_0000, 100, 0, 0);
         let mut ring = Ring::new(&memory, PARTS, 16, 0, has_event_index).unwrap();
-        assert_eq!((ring.wants_signal(), ring.wants_signal()), (Ok(true), Ok(false)), "one may be owed");
+        assert_eq!(
+            (ring.wants_signal(), ring.wants_signal()),
+            (Ok(true), Ok(false)),
+            "one may be owed"
+        );
         assert_eq!(ring.arm(), Ok(false));
         offer(&memory, &[0]);
         assert_eq!((ring.arm(), ring.has_more()), (Ok(true), true));

@@ -9,7 +9,9 @@ use crate::port::{Pcap, Tap};
 use millpond_core::counters::DropReason;
 use millpond_core::params::{Field, Value};
 use pcap_file::pcap::{PcapPacket, PcapReader, PcapWriter};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
+};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -61,7 +63,8 @@ fn floods_learns_and_never_returns() {
     let (mut answer, mut own) = (addressed(tcp(), 1, 2), addressed(tcp(), 2, 9));
     answer.extend([0; 3]);
     own.truncate(40);
-    let (mut node, outputs) = switch("learn", &[std::slice::from_ref(&unknown), &[answer.clone(), own], &[]]);
+    let (mut node, outputs) =
+        switch("learn", &[std::slice::from_ref(&unknown), &[answer.clone(), own], &[]]);
     run(&mut node);
     assert_eq!(frames(&outputs[2]), std::slice::from_ref(&unknown));
     assert_eq!(frames(&outputs[1]), [unknown]);
@@ -79,7 +82,8 @@ fn odd_frames_pass_unharmed_or_have_a_reason() {
     group[6] |= 1;
     let cut_off = good[..50].to_vec();
     let tagged = frame_of(&Build { payload: 1440, tags: 1, ..Build::default() });
-    let six = frame_of(&Build { version: crate::frame::Version::V6, payload: 9, ..Build::default() });
+    let six =
+        frame_of(&Build { version: crate::frame::Version::V6, payload: 9, ..Build::default() });
     let long = frame_of(&Build { payload: 1500, ..Build::default() });
     let mut discovery = good.clone();
     discovery[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
@@ -127,16 +131,25 @@ impl Remote for Kept {
 #[test]
 fn a_vlan_is_a_switch_of_its_own() {
     let plain = addressed(frame_of(&Build { payload: 100, ..Build::default() }), 0xff, 1);
-    let [ten, twenty, thirty, urgent] = [10, 20, 30, 0x6000].map(|control| in_vlan(&plain, control));
+    let [ten, twenty, thirty, urgent] =
+        [10, 20, 30, 0x6000].map(|control| in_vlan(&plain, control));
     let mut provider = in_vlan(&plain, 10);
     provider[12..14].copy_from_slice(&vlan::SERVICE.to_be_bytes());
     // Two access ports of 10 and one of 20, a trunk of both, and one that carries all.
     let to_all = [plain.clone(), ten.clone(), twenty.clone(), thirty.clone(), provider.clone()];
     let odd = [urgent.clone(), ten.clone(), provider.clone(), twenty[..16].to_vec()];
-    let inputs = [&odd[..], &[], &[addressed(plain.clone(), 0xff, 2)], &[thirty.clone(), plain.clone()], &to_all];
+    let inputs = [
+        &odd[..],
+        &[],
+        &[addressed(plain.clone(), 0xff, 2)],
+        &[thirty.clone(), plain.clone()],
+        &to_all,
+    ];
     let (mut node, outputs) = switch("vlans", &inputs);
-    let trunk =
-        PortParams { trunk: Some(VlanSet::from_value(&Value::Text("10, 20".into())).unwrap()), ..Default::default() };
+    let trunk = PortParams {
+        trunk: Some(VlanSet::from_value(&Value::Text("10, 20".into())).unwrap()),
+        ..Default::default()
+    };
     let of = [Vlans::Access(10), Vlans::Access(10), Vlans::Access(20), trunk.vlans(), Vlans::All];
     node.slots.iter_mut().zip(of).for_each(|(slot, vlans)| slot.vlans = vlans);
     // Whoever is not heard for long may be elsewhere.
@@ -171,7 +184,11 @@ fn a_tag_comes_and_goes_with_a_super_segment() {
     let (ours, theirs) = pair();
     node.slots.push(Slot::new("other", Some(Port::Tap(Tap::over(theirs).unwrap())), 1500));
     node.slots[1].vlans = Vlans::Access(10);
-    node.slots.push(Slot::new("elsewhere", Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))), 1500));
+    node.slots.push(Slot::new(
+        "elsewhere",
+        Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))),
+        1500,
+    ));
     node.slots[2].vlans = Vlans::Access(20);
     node.table.add_port(9, &[]);
     node.table.add_port(9, &[Mac([2, 0, 0, 0, 0, 2])]);
@@ -189,14 +206,25 @@ fn a_tag_comes_and_goes_with_a_super_segment() {
     assert!(room[..length] == sent, "as it was: no port has seen the tag");
     assert!(shown.try_recv().unwrap().bytes() == frame);
     let source = Address { mac: Mac([2, 0, 0, 0, 0, 1]), vlan: Some(10) };
-    assert_eq!((node.table.find(source), node.table.find(source.mac.into())), (Some(Place::Port(0)), None));
+    assert_eq!(
+        (node.table.find(source), node.table.find(source.mac.into())),
+        (Some(Place::Port(0)), None)
+    );
     // From a peer, in pieces; and for an address that is in another VLAN.
     let inside = |vlan: u16| in_vlan(&frame, vlan);
     let from_peer = |node: &mut Node, frame: &[u8]| {
         let view = parse(frame).unwrap();
-        let pieces = [IoSlice::new(&frame[..70]), IoSlice::new(&frame[70..900]), IoSlice::new(&frame[900..])];
+        let pieces = [
+            IoSlice::new(&frame[..70]),
+            IoSlice::new(&frame[70..900]),
+            IoSlice::new(&frame[900..]),
+        ];
         let (offload, length) = (Offload::of(view.layers().unwrap(), 1448), frame.len());
-        node.from_peer(HOLD, 0, &Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Peer(0) })
+        node.from_peer(
+            HOLD,
+            0,
+            &Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Peer(0) },
+        )
     };
     from_peer(&mut node, &inside(10)).unwrap();
     let (_, length) = recv(&ours, &mut room[..], RecvFlags::DONTWAIT).unwrap();
@@ -213,7 +241,8 @@ fn a_port_without_offload_gets_whole_packets() {
     let offload = Offload::of(view.layers().unwrap(), 1448);
     assert_eq!(offload.gso, GsoType::Tcp4);
     let pieces = [IoSlice::new(&frame[..70]), IoSlice::new(&frame[70..])];
-    let outgoing = Outgoing { view, offload, pieces: &pieces, length: frame.len(), sender: Sender::Elsewhere };
+    let outgoing =
+        Outgoing { view, offload, pieces: &pieces, length: frame.len(), sender: Sender::Elsewhere };
     node.from_peer(Time::ZERO, 0, &outgoing).unwrap();
     let packets = frames(&outputs[0]);
     assert_eq!(packets, crate::frame::segment::tests::cut(&frame, 1448, Checksums::Full));
@@ -221,12 +250,17 @@ fn a_port_without_offload_gets_whole_packets() {
     std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
 }
 
-/// A tenant makes many packets of few bytes: it is refused, and what others may send ends their turn.
+/// A tenant makes many packets of few bytes: it is refused, and what others may send ends their
+/// turn.
 #[test]
 fn super_segments_are_of_packets_in_earnest_and_a_turn_has_so_many() {
     use rustix::net::{SendFlags, send};
     let (mut node, device) = narrow();
-    node.slots.push(Slot::new("sink", Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))), 65_000));
+    node.slots.push(Slot::new(
+        "sink",
+        Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))),
+        65_000,
+    ));
     let mut buffers = Buffers::new(8);
     let mut come = |node: &mut Node, payload: usize, gso: usize, count: usize| {
         let frame = frame_of(&Build { payload, ..Build::default() });
@@ -240,7 +274,11 @@ fn super_segments_are_of_packets_in_earnest_and_a_turn_has_so_many() {
     };
     assert_eq!(come(&mut node, 9000, 1, 1), (1, 1), "9000 packets of a byte");
     assert_eq!(come(&mut node, 20_000, 255, 1), (1, 2), "79 packets");
-    assert_eq!(come(&mut node, 6000, 100, 1), (1, 2), "60 packets of a connection with a small MSS");
+    assert_eq!(
+        come(&mut node, 6000, 100, 1),
+        (1, 2),
+        "60 packets of a connection with a small MSS"
+    );
     assert_eq!(come(&mut node, 20_000, 256, 1), (1, 2));
     // Three of some 200 packets, and others have their turn.
     node.slots[0].gso_least = 1;
@@ -263,14 +301,22 @@ fn narrow() -> (Node, OwnedFd) {
 }
 fn read(device: &OwnedFd) -> Vec<Vec<u8>> {
     let mut room = vec![0; 2000];
-    let one = || recv(device, &mut room[..], RecvFlags::DONTWAIT).ok().map(|(_, length)| room[10..length].to_vec());
+    let one = || {
+        recv(device, &mut room[..], RecvFlags::DONTWAIT)
+            .ok()
+            .map(|(_, length)| room[10..length].to_vec())
+    };
     std::iter::from_fn(one).collect()
 }
 fn deliver(node: &mut Node, now: Time, frame: &[u8]) -> Result<(), Drop> {
     let view = parse(frame).unwrap();
     let pieces = [IoSlice::new(&frame[..60]), IoSlice::new(&frame[60..])];
     let (offload, length) = (Offload::default(), frame.len());
-    node.from_peer(now, 0, &Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Elsewhere })
+    node.from_peer(
+        now,
+        0,
+        &Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Elsewhere },
+    )
 }
 /// With a number, and a priority.
 fn numbered(number: u32, priority: u8) -> Vec<u8> {
@@ -294,7 +340,10 @@ fn who_is_behind_a_peer_is_told_what_fits_a_port() {
     assert_eq!(node.take_answers(), [(0, expected.clone())]);
     // Somebody has just been told.
     assert_eq!((sent(&mut node, 999), node.take_answers().len()), (Err(Drop::Oversized), 0));
-    assert_eq!((sent(&mut node, 1000), node.take_answers()), (Err(Drop::Oversized), vec![(0, expected)]));
+    assert_eq!(
+        (sent(&mut node, 1000), node.take_answers()),
+        (Err(Drop::Oversized), vec![(0, expected)])
+    );
     // What was for everybody has no one destination to answer in the name of.
     node.table.forget(Place::Port(0));
     assert_eq!((sent(&mut node, 9000), node.take_answers().len()), (Err(Drop::Oversized), 0));
@@ -346,7 +395,11 @@ fn a_device_that_is_stuck_costs_what_is_sent_to_it() {
 #[test]
 fn a_neighbour_that_pauses_is_obeyed_and_its_frame_goes_no_further() {
     let (mut node, device) = narrow();
-    node.slots.push(Slot::new("other", Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))), 1500));
+    node.slots.push(Slot::new(
+        "other",
+        Some(Port::Pcap(Box::new(Pcap::open(None, None).unwrap()))),
+        1500,
+    ));
     let mut buffers = Buffers::new(4);
     let mut control = |node: &mut Node, quanta: &pause::Quanta| {
         let frame = pause::write(Mac([2, 0, 0, 0, 0, 9]), quanta);
@@ -366,6 +419,12 @@ fn a_neighbour_that_pauses_is_obeyed_and_its_frame_goes_no_further() {
     stop[0] = Some(0);
     control(&mut node, &stop);
     assert_eq!(read(&device).iter().map(|frame| number(frame)).collect::<Vec<_>>(), [1]);
-    assert_eq!((node.slots[1].counters.sent, node.slots[0].counters.reading().dropped.len()), (0, 0));
-    assert_eq!(deliver(&mut node, Time::ZERO, &pause::write(Mac::default(), &stop)), Err(Drop::BadControl));
+    assert_eq!(
+        (node.slots[1].counters.sent, node.slots[0].counters.reading().dropped.len()),
+        (0, 0)
+    );
+    assert_eq!(
+        deliver(&mut node, Time::ZERO, &pause::write(Mac::default(), &stop)),
+        Err(Drop::BadControl)
+    );
 }

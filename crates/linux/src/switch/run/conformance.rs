@@ -1,11 +1,13 @@
-//! Both drivers of the edge decide alike: what the simulator's hosts sent and received is replayed, with its times for a clock,
-//! through the poll loop of the switch, and the verdicts are compared.
+//! Both drivers of the edge decide alike: what the simulator's hosts sent and received is replayed,
+//! with its times for a clock, through the poll loop of the switch, and the verdicts are compared.
 //!
-//! The trace is of a fabric whose paths differ in length and of which one loses packets, so flowcells overtake each other and are
-//! sent again. On the receiving side each packet becomes a datagram, what lay in the simulator's ring is in the path's
-//! socket at the time of its poll, and between polls the switch acts when its own deadline says. Every segment that goes up
-//! must be the same, at the same time, flow by flow, and after every poll all that receive offload counts: causes, packets,
-//! bytes, sizes, waits. On the sending side each segment becomes a super-segment at the TAP, and must get the same label and flowcell.
+//! The trace is of a fabric whose paths differ in length and of which one loses packets, so
+//! flowcells overtake each other and are sent again. On the receiving side each packet becomes a
+//! datagram, what lay in the simulator's ring is in the path's socket at the time of its poll, and
+//! between polls the switch acts when its own deadline says. Every segment that goes up must be the
+//! same, at the same time, flow by flow, and after every poll all that receive offload counts:
+//! causes, packets, bytes, sizes, waits. On the sending side each segment becomes a super-segment
+//! at the TAP, and must get the same label and flowcell.
 //!
 //! What differs between the worlds, and what becomes of it here:
 //!
@@ -45,7 +47,8 @@ struct Verdict {
     identity: (u8, u8, u32),
 }
 
-/// A segment that was sent, and what it was stamped with: the label's place in its list, and the flowcell.
+/// A segment that was sent, and what it was stamped with: the label's place in its list, and the
+/// flowcell.
 #[derive(Clone, Debug, PartialEq)]
 struct Stamped {
     flow: u32,
@@ -58,13 +61,20 @@ struct Stamped {
 }
 
 /// The first place at which two lists differ.
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &[T], theirs: &[T]) -> Result<(), String> {
+fn same<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    ours: &[T],
+    theirs: &[T],
+) -> Result<(), String> {
     let at = ours.iter().zip(theirs).position(|(a, b)| a != b);
     match at.or((ours.len() != theirs.len()).then_some(ours.len().min(theirs.len()))) {
         None => Ok(()),
-        Some(i) => {
-            Err(format!("{what}, {i} of {}:\nsimulator {:?}\nLinux     {:?}", ours.len(), ours.get(i), theirs.get(i)))
-        }
+        Some(i) => Err(format!(
+            "{what}, {i} of {}:\nsimulator {:?}\nLinux     {:?}",
+            ours.len(),
+            ours.get(i),
+            theirs.get(i)
+        )),
     }
 }
 
@@ -77,8 +87,13 @@ fn by_flow(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
 fn receivers_agree(trace: &Trace, replayed: &Trace) -> Result<(), String> {
     for host in 0..HOSTS {
         let theirs = replay::receive(replayed, host);
-        same(&format!("segments at host{host}"), &by_flow(trace.verdicts_of(host)), &by_flow(theirs.verdicts))?;
-        let counted: Vec<_> = trace.polls_of(host).filter(|p| !p.taken.is_empty()).map(|p| p.counters).collect();
+        same(
+            &format!("segments at host{host}"),
+            &by_flow(trace.verdicts_of(host)),
+            &by_flow(theirs.verdicts),
+        )?;
+        let counted: Vec<_> =
+            trace.polls_of(host).filter(|p| !p.taken.is_empty()).map(|p| p.counters).collect();
         same(&format!("counters of host{host} by poll"), &counted, &theirs.counted)?;
     }
     Ok(())
@@ -88,7 +103,8 @@ fn receivers_agree(trace: &Trace, replayed: &Trace) -> Result<(), String> {
 fn from_the_first(mut stamps: Vec<Stamped>, is_first: bool) -> Vec<Stamped> {
     let mut origins = BTreeMap::new();
     for stamp in &mut stamps {
-        let (place, flowcell) = *origins.entry((stamp.flow, stamp.is_data)).or_insert((stamp.place, stamp.flowcell));
+        let (place, flowcell) =
+            *origins.entry((stamp.flow, stamp.is_data)).or_insert((stamp.place, stamp.flowcell));
         // An acknowledgement's is not kept by the simulator.
         stamp.flowcell = if stamp.is_data { stamp.flowcell.wrapping_sub(flowcell) } else { 0 };
         if !is_first {
@@ -127,7 +143,8 @@ const SHORT: [Setting; 3] = [
     ("host.receive-offload.initial", "20us"),
     ("host.receive-offload.double-after", "2"),
 ];
-/// Polls that leave packets for the next one, at once: the poll loop then does not know whether it has seen all.
+/// Polls that leave packets for the next one, at once: the poll loop then does not know whether it
+/// has seen all.
 const SMALL: [Setting; 1] = [("host.receive-offload.budget", "8")];
 const LITERAL: [Setting; 1] = [("host.receive-offload.rules", "literal")];
 const SAFE: [Setting; 1] = [("host.receive-offload.rules", "safe")];
@@ -140,7 +157,8 @@ fn receivers(settings: &[&[Setting]]) -> Counters {
         let trace = simulate(seed, &settings.concat());
         assert!((0..HOSTS).all(|host| trace.flows_to(host) <= 8));
         retransmitted += trace.retransmitted;
-        receivers_agree(&trace, &trace).unwrap_or_else(|difference| panic!("seed {seed}: {difference}"));
+        receivers_agree(&trace, &trace)
+            .unwrap_or_else(|difference| panic!("seed {seed}: {difference}"));
         counted.merge(&trace.counters());
     }
     assert!(retransmitted > 100, "{retransmitted}");
@@ -162,7 +180,14 @@ fn stock_offload_merges_alike() {
 
 fn presto(rules: &[Setting]) {
     let short = receivers(&[rules, &SHORT]);
-    let causes = [Cause::Single, Cause::SameCell, Cause::Overlap, Cause::InOrder, Cause::Timeout, Cause::Older];
+    let causes = [
+        Cause::Single,
+        Cause::SameCell,
+        Cause::Overlap,
+        Cause::InOrder,
+        Cause::Timeout,
+        Cause::Older,
+    ];
     have_been_seen(&short, &causes);
     assert!(short.doubled > 0, "{short:?}");
     let long = receivers(&[rules, &SMALL]);
@@ -184,8 +209,10 @@ fn senders_stamp_alike() {
     for first in ["true", "false"] {
         for seed in SEEDS {
             let trace = simulate(seed, &[("edge.load-balancing.first-path", first)]);
-            senders_agree(&trace, &trace).unwrap_or_else(|difference| panic!("seed {seed}: {difference}"));
-            let cells = trace.sent.iter().filter(|sent| sent.is_data).map(|sent| sent.flowcell).max();
+            senders_agree(&trace, &trace)
+                .unwrap_or_else(|difference| panic!("seed {seed}: {difference}"));
+            let cells =
+                trace.sent.iter().filter(|sent| sent.is_data).map(|sent| sent.flowcell).max();
             assert!(cells > Some(20), "{cells:?}");
         }
     }
@@ -193,7 +220,8 @@ fn senders_stamp_alike() {
 
 /// A packet in the middle of what its queue received, of a segment with others.
 fn middle(trace: &Trace) -> (usize, usize) {
-    let polls: Vec<usize> = (0..trace.polls.len()).filter(|i| follows(trace, *i).is_some()).collect();
+    let polls: Vec<usize> =
+        (0..trace.polls.len()).filter(|i| follows(trace, *i).is_some()).collect();
     let poll = polls[polls.len() / 2];
     (poll, follows(trace, poll).expect("one was found"))
 }
@@ -203,7 +231,8 @@ fn follows(trace: &Trace, poll: usize) -> Option<usize> {
     let taken = &trace.polls[poll].taken;
     let continues = |i: &usize| {
         let (before, this) = (&taken[*i - 1], &taken[*i]);
-        this.is_data() && (before.flow, before.seq() + u64::from(before.payload)) == (this.flow, this.seq())
+        this.is_data()
+            && (before.flow, before.seq() + u64::from(before.payload)) == (this.flow, this.seq())
     };
     (1..taken.len()).find(continues)
 }
@@ -237,7 +266,8 @@ fn other_rules_are_seen() {
 
 #[test]
 fn another_threshold_is_seen() {
-    let (trace, smaller) = (simulate(1, &[]), simulate(1, &[("edge.load-balancing.threshold", "60KB")]));
+    let (trace, smaller) =
+        (simulate(1, &[]), simulate(1, &[("edge.load-balancing.threshold", "60KB")]));
     let other = Trace { plan: smaller.plan, ..trace.clone() };
     let difference = senders_agree(&trace, &other).expect_err("flowcells differ");
     assert!(difference.starts_with("stamps of host"), "{difference}");

@@ -16,14 +16,22 @@ impl Switch {
     /// Gives ports whose MTU is the switch's to choose the one that paths to peers have room for.
     pub(super) fn fit(&mut self) {
         let frame = self.uplink.room()[1].unwrap_or(usize::MAX);
-        for ((slot, params), _) in
-            self.node.slots.iter_mut().zip(&self.config.ports).zip(&self.fits).filter(|(_, fits)| **fits)
+        for ((slot, params), _) in self
+            .node
+            .slots
+            .iter_mut()
+            .zip(&self.config.ports)
+            .zip(&self.fits)
+            .filter(|(_, fits)| **fits)
         {
             let Some(device) = slot.port.as_ref().and_then(Port::device) else { continue };
             let fitting = frame.saturating_sub(slot.ethernet()).clamp(MTU_LEAST, MTU);
             if slot.mtu != fitting {
                 match device.set_mtu(fitting) {
-                    Ok(()) => log::info!("port {}: MTU {fitting}, which paths to peers have room for", params.name),
+                    Ok(()) => log::info!(
+                        "port {}: MTU {fitting}, which paths to peers have room for",
+                        params.name
+                    ),
                     Err(error) => log::warn!("port {}: {error}", params.name),
                 }
                 slot.mtu = device.mtu().unwrap_or(slot.mtu);
@@ -43,7 +51,11 @@ impl Switch {
                 room(slot)
             )
         };
-        let open = self.node.slots.iter().filter(|slot| slot.port.as_ref().is_some_and(|port| port.device().is_some()));
+        let open = self
+            .node
+            .slots
+            .iter()
+            .filter(|slot| slot.port.as_ref().is_some_and(|port| port.device().is_some()));
         open.filter(|slot| slot.mtu > room(slot)).map(says).collect()
     }
 

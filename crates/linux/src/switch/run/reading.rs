@@ -44,24 +44,34 @@ impl Switch {
     }
 
     pub(super) fn reading(&self) -> Reading {
-        let port = |((params, slot), waiting): ((&PortParams, &Slot), &Option<Error>)| PortReading {
-            name: params.name.clone(),
-            kind: params.kind_name(),
-            device: slot.port.as_ref().and_then(|p| p.device()).map_or_else(String::new, |d| d.name().to_string()),
-            namespace: params.namespace.clone(),
-            state: if slot.port.is_some() { PortState::Open } else { PortState::Waiting },
-            reason: waiting.as_ref().map(Error::to_string),
-            mtu: slot.mtu,
-            vlan: slot.vlans.access(),
-            trunk: if let Vlans::Trunk(vlans) = &slot.vlans { vlans.numbers().to_vec() } else { Vec::new() },
-            slowed: self.shaper.is_slow(params) || slot.port.as_ref().is_some_and(Port::is_gate_closed),
-            shared: match &slot.port {
-                Some(Port::Shared(shared)) => Some(shared.reading()),
-                _ => None,
-            },
-            guest: slot.guest(),
-            counters: slot.counters.reading(),
-        };
+        let port =
+            |((params, slot), waiting): ((&PortParams, &Slot), &Option<Error>)| PortReading {
+                name: params.name.clone(),
+                kind: params.kind_name(),
+                device: slot
+                    .port
+                    .as_ref()
+                    .and_then(|p| p.device())
+                    .map_or_else(String::new, |d| d.name().to_string()),
+                namespace: params.namespace.clone(),
+                state: if slot.port.is_some() { PortState::Open } else { PortState::Waiting },
+                reason: waiting.as_ref().map(Error::to_string),
+                mtu: slot.mtu,
+                vlan: slot.vlans.access(),
+                trunk: if let Vlans::Trunk(vlans) = &slot.vlans {
+                    vlans.numbers().to_vec()
+                } else {
+                    Vec::new()
+                },
+                slowed: self.shaper.is_slow(params)
+                    || slot.port.as_ref().is_some_and(Port::is_gate_closed),
+                shared: match &slot.port {
+                    Some(Port::Shared(shared)) => Some(shared.reading()),
+                    _ => None,
+                },
+                guest: slot.guest(),
+                counters: slot.counters.reading(),
+            };
         let open = self.node.slots.iter().filter(|slot| slot.port.is_some());
         let widest = open.map(|slot| slot.mtu + slot.ethernet()).max().unwrap_or(0);
         let [flows, flows_received] = self.uplink.flow_counts();
@@ -69,7 +79,14 @@ impl Switch {
             schema: 1,
             pid: std::process::id(),
             uptime_s: self.start.elapsed().as_secs_f64(),
-            ports: self.config.ports.iter().zip(&self.node.slots).zip(&self.waiting).map(port).collect(),
+            ports: self
+                .config
+                .ports
+                .iter()
+                .zip(&self.node.slots)
+                .zip(&self.waiting)
+                .map(port)
+                .collect(),
             paths: self.uplink.reading(self.now(), widest),
             peers: self.uplink.peers(),
             edge: self.edge(),

@@ -15,7 +15,9 @@ use crate::switch::state::State;
 use crate::switch::uplink::Uplink;
 use millpond_core::Time;
 use millpond_core::edge::gro::Cause;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -23,16 +25,21 @@ fn config(buffers: u32) -> Config {
     Config { switch: SwitchParams { buffers, ..SwitchParams::default() }, ..Config::default() }
 }
 
-/// A switch with so many buffers, a port that swallows what it gets, and a path to each of these peers; the paths' other ends.
+/// A switch with so many buffers, a port that swallows what it gets, and a path to each of these
+/// peers; the paths' other ends.
 fn switch(buffers: u32, peers: &[&str]) -> (Switch, Vec<OwnedFd>) {
     let (_, requests, wake) = Asking::new().unwrap();
     let mut switch = Switch::new(State::at(Path::new("nowhere")), config(buffers), requests, wake);
-    let paths = peers.iter().map(|peer| PathParams { peer: peer.to_string(), ..PathParams::default() }).collect();
+    let paths = peers
+        .iter()
+        .map(|peer| PathParams { peer: peer.to_string(), ..PathParams::default() })
+        .collect();
     switch.uplink = Uplink::new(&Config { paths, ..Config::default() });
     let mut ends = Vec::new();
     for path in 0..peers.len() {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         switch.uplink.put(path, Udp::over(theirs));
         ends.push(ours);
     }
@@ -62,12 +69,19 @@ fn what_is_held_gives_its_buffers_back_though_it_has_all() {
     for us in (10..=500).step_by(10) {
         switch.round(Time::from_us(us), &ready(1));
     }
-    assert_eq!((switch.uplink.counters().0.packets, switch.buffers.in_use()), (1, 16), "it waits as long as it may");
+    assert_eq!(
+        (switch.uplink.counters().0.packets, switch.buffers.in_use()),
+        (1, 16),
+        "it waits as long as it may"
+    );
     for us in (510..=1000).step_by(10) {
         switch.round(Time::from_us(us), &ready(1));
     }
     let (counters, dropped) = switch.uplink.counters();
-    assert_eq!((counters.packets, counters.of(Cause::Timeout), switch.buffers.in_use()), (41, 1, 0));
+    assert_eq!(
+        (counters.packets, counters.of(Cause::Timeout), switch.buffers.in_use()),
+        (41, 1, 0)
+    );
     assert!(dropped.reading().dropped.is_empty());
 }
 
@@ -95,7 +109,12 @@ fn a_flooded_frame_with_a_partial_checksum_is_whole_for_every_peer() {
     let view = parse(&frame).unwrap();
     // Of a transport in a tunnel.
     let inner = view.layers().unwrap().payload + 20;
-    let offload = Offload { partial: true, checksum_start: inner as u16, checksum_offset: 6, ..Offload::default() };
+    let offload = Offload {
+        partial: true,
+        checksum_start: inner as u16,
+        checksum_offset: 6,
+        ..Offload::default()
+    };
     let (mut whole, mut filled) = (frame.clone(), offload);
     filled.fill(&mut whole).unwrap();
     let buffer = switch.buffers.take().unwrap();
@@ -129,7 +148,8 @@ fn a_change_of_buffers_takes_effect() {
 fn a_path_whose_socket_is_full_makes_packets_wait_without_their_buffers() {
     let (mut switch, ends) = switch(16, &["a"]);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
     rustix::net::sockopt::set_socket_send_buffer_size(&theirs, 4096).unwrap();
     switch.uplink.put(0, Udp::over(theirs));
     drop(ends);
@@ -206,26 +226,48 @@ fn a_round_of_floods_ends() {
     let (mut switch, _) = switch(64, &[]);
     let frame = |i: usize| {
         let mut frame = frame_of(&Build { payload: 10, ..Build::default() });
-        frame[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, (i >> 8) as u8, i as u8]);
+        frame[..12].copy_from_slice(&[
+            0xff,
+            0xff,
+            0xff,
+            0xff,
+            0xff,
+            0xff,
+            2,
+            0,
+            0,
+            0,
+            (i >> 8) as u8,
+            i as u8,
+        ]);
         [&Offload::default().write()[..], &frame].concat()
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let count = 300;
     let ends: Vec<OwnedFd> = (0..count)
         .map(|i| {
-            let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
-            switch.node.slots.push(Slot::new(i.to_string(), Some(Port::Tap(Tap::over(theirs).unwrap())), 1500));
+            let (ours, theirs) =
+                socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+            switch.node.slots.push(Slot::new(
+                i.to_string(),
+                Some(Port::Tap(Tap::over(theirs).unwrap())),
+                1500,
+            ));
             send(&ours, &frame(i), SendFlags::empty()).unwrap();
             ours
         })
         .collect();
     let ready = Ready { ports: (0..=count).collect(), ..Ready::default() };
-    let handled = |switch: &Switch| switch.node.slots.iter().filter(|slot| slot.counters.received > 0).count();
+    let handled = |switch: &Switch| {
+        switch.node.slots.iter().filter(|slot| slot.counters.received > 0).count()
+    };
     assert!(switch.round(Time::ZERO, &ready), "there is more");
     assert_eq!(handled(&switch), 4096 / count + 1);
     for us in 1..40 {
         switch.round(Time::from_us(us), &ready);
-        ends.iter().for_each(|end| while recv(end, &mut [0u8; 2000], RecvFlags::empty()).is_ok_and(|(n, _)| n > 0) {});
+        ends.iter().for_each(|end| {
+            while recv(end, &mut [0u8; 2000], RecvFlags::empty()).is_ok_and(|(n, _)| n > 0) {}
+        });
     }
     assert_eq!(handled(&switch), count);
 }

@@ -17,14 +17,26 @@ const WAITING_MAX: usize = 16_000_000;
 
 /// The flows of a source that is held, which starts nothing from `stop` on; or what it has that
 /// cannot be.
-fn listed(generator: Generator, stop: Time) -> Result<(Vec<Dependent>, Option<Arc<FlowTable>>), &'static str> {
+fn listed(
+    generator: Generator,
+    stop: Time,
+) -> Result<(Vec<Dependent>, Option<Arc<FlowTable>>), &'static str> {
     let mut flows = Vec::new();
     if let Generator::Listed(list) = generator {
         for row in &list.table.rows {
             let class = row.class.map_or(list.class, |c| list.classes[c as usize]);
-            flows.push(Dependent { start: row.start, src: row.src, dst: row.dst, bytes: row.bytes, class, stop });
+            flows.push(Dependent {
+                start: row.start,
+                src: row.src,
+                dst: row.dst,
+                bytes: row.bytes,
+                class,
+                stop,
+            });
         }
-        let waits = |row: usize| list.table.waits.as_ref().is_some_and(|waits| !waits.after[row].is_empty());
+        let waits = |row: usize| {
+            list.table.waits.as_ref().is_some_and(|waits| !waits.after[row].is_empty())
+        };
         // What waits for another row does not wait for the list's start a second time.
         for (row, flow) in flows.iter_mut().enumerate().filter(|(row, _)| !waits(*row)) {
             flow.start = list.start.saturating_add(list.table.rows[row].start);
@@ -62,13 +74,20 @@ impl Builder<'_> {
                     Some(_) => {}
                     None => {
                         let near = nearest(other, names.iter().map(String::as_str));
-                        let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                        self.wrong(&names[at], "after", format!("there is no traffic {other:?}{help}"));
+                        let help = near
+                            .map(|near| format!("; did you mean {near:?}?"))
+                            .unwrap_or_default();
+                        self.wrong(
+                            &names[at],
+                            "after",
+                            format!("there is no traffic {other:?}{help}"),
+                        );
                     }
                 }
             }
         }
-        let after: Vec<Vec<u32>> = self.after.iter().map(|list| list.iter().map(|n| u32::from(*n)).collect()).collect();
+        let after: Vec<Vec<u32>> =
+            self.after.iter().map(|list| list.iter().map(|n| u32::from(*n)).collect()).collect();
         if let Some(cycle) = cycle(&after) {
             let around = cycle.iter().chain(cycle.first()).map(|at| names[*at as usize].as_str());
             let text = around.collect::<Vec<_>>().join(" after ");
@@ -96,8 +115,7 @@ impl Builder<'_> {
                 match self.flows_of(t) {
                     Some(count) if count > 0 => self.graph.counts(class, count),
                     _ => {
-                        let text =
-                            "it is waited for, and has no number of flows that is known in advance; give it a count";
+                        let text = "it is waited for, and has no number of flows that is known in advance; give it a count";
                         self.wrong(&name, "kind", text.into());
                     }
                 }
@@ -108,8 +126,13 @@ impl Builder<'_> {
         let kind = self.source(class, t);
         if self.generators.len() == generators {
             if !matches!(kind, SourceKind::Open) {
-                let kinds = "permutation, stride, bijection, random, flows, and poisson with a count";
-                self.wrong(&name, "after", format!("a traffic of kind {} cannot wait; {kinds} can", t.kind.kind()));
+                let kinds =
+                    "permutation, stride, bijection, random, flows, and poisson with a count";
+                self.wrong(
+                    &name,
+                    "after",
+                    format!("a traffic of kind {} cannot wait; {kinds} can", t.kind.kind()),
+                );
             }
             return SourceKind::Open;
         }
@@ -124,7 +147,9 @@ impl Builder<'_> {
                 }
                 self.graph.counts_own(class, own);
             }
-            Some(Err(what)) => self.wrong(&name, "after", format!("a traffic with {what} cannot wait")),
+            Some(Err(what)) => {
+                self.wrong(&name, "after", format!("a traffic with {what} cannot wait"))
+            }
             None => {}
         }
         SourceKind::Open
@@ -136,7 +161,11 @@ impl Builder<'_> {
         match &t.kind {
             TrafficParams::Poisson(p) => p.count,
             TrafficParams::Incast(p) => {
-                let queries = if p.rate.is_none() && p.period.is_none() { p.count.or(Some(1)) } else { p.count }?;
+                let queries = if p.rate.is_none() && p.period.is_none() {
+                    p.count.or(Some(1))
+                } else {
+                    p.count
+                }?;
                 Some(queries.saturating_mul(u64::from(p.degree) * u64::from(p.flows_per_server)))
             }
             TrafficParams::Shuffle(_) => Some(hosts * (hosts - 1)),

@@ -140,7 +140,11 @@ impl Receiver {
                 number,
                 length,
                 is_known: true,
-                ..Receiver { before: self.before, aborted: self.aborted, ..Receiver::new(self.which) }
+                ..Receiver {
+                    before: self.before,
+                    aborted: self.aborted,
+                    ..Receiver::new(self.which)
+                }
             };
             self.granted = cfg.unscheduled(length);
         }
@@ -185,7 +189,8 @@ impl Receiver {
         if !self.wants_grants() || self.granted.saturating_sub(self.bytes) >= cfg.rtt_bytes {
             return None;
         }
-        let upto = (u64::from(self.bytes) + u64::from(cfg.grant_bytes)).min(u64::from(self.length)) as u32;
+        let upto =
+            (u64::from(self.bytes) + u64::from(cfg.grant_bytes)).min(u64::from(self.length)) as u32;
         if upto <= self.granted {
             return None;
         }
@@ -242,7 +247,8 @@ impl Receiver {
 
     /// Whether the message is given up, so that it takes no turn of others.
     pub fn is_given_up(&self, cfg: &[Config]) -> bool {
-        self.deadline == Time::MAX && self.config(cfg).abort_after.is_some_and(|(count, _)| self.silences >= count)
+        self.deadline == Time::MAX
+            && self.config(cfg).abort_after.is_some_and(|(count, _)| self.silences >= count)
     }
 
     fn heard(&mut self, now: Time, cfg: &Config) {

@@ -78,7 +78,9 @@ mod tests {
     fn turns_are_the_shortest_messages_of_different_peers() {
         let mut it = Schedule::default();
         // Two of peer 1, and one each of peers 2, 3, 4.
-        for (flow, src, remaining) in [(10, 1, 500), (11, 1, 400), (20, 2, 450), (30, 3, 400), (40, 4, 9_000)] {
+        for (flow, src, remaining) in
+            [(10, 1, 500), (11, 1, 400), (20, 2, 450), (30, 3, 400), (40, 4, 9_000)]
+        {
             it.put(flow, (src, flow * 2), Some(remaining));
         }
         assert_eq!(flows(&it, 9), [11, 30, 20, 40], "equal ones by their numbers");

@@ -223,7 +223,8 @@ impl Sender {
                 let (at, unscheduled) = (self.sent, cfg.unscheduled(self.length));
                 let is_blind = at < unscheduled;
                 self.sent += (self.granted - at).min(cfg.mss);
-                let priority = if is_blind { cfg.unscheduled_priority(self.length) } else { self.priority };
+                let priority =
+                    if is_blind { cfg.unscheduled_priority(self.length) } else { self.priority };
                 (at, self.sent - at, priority)
             }
         };
@@ -250,7 +251,8 @@ impl Sender {
         if !self.is_about(number) {
             return false;
         }
-        let (from, to) = (asked.from.min(self.length), asked.from.saturating_add(asked.len).min(self.length));
+        let (from, to) =
+            (asked.from.min(self.length), asked.from.saturating_add(asked.len).min(self.length));
         self.timeouts += 1;
         self.again_priority = asked.priority;
         if to > self.granted {
@@ -322,7 +324,10 @@ impl Sender {
         if self.urgency().is_some() {
             // Its host has shorter messages to send: it has not been silent for want of an answer.
             self.heard(now, cfg);
-        } else if cfg.abort_after.is_some_and(|(_, silence)| self.heard_at.saturating_add(silence) <= now) {
+        } else if cfg
+            .abort_after
+            .is_some_and(|(_, silence)| self.heard_at.saturating_add(silence) <= now)
+        {
             self.is_given_up = true;
             self.aborted += 1;
             self.deadline = Time::MAX;
@@ -342,7 +347,8 @@ impl Sender {
     }
 
     fn arm(&mut self, cfg: &Config) {
-        let abort = cfg.abort_after.map_or(Time::MAX, |(_, silence)| self.heard_at.saturating_add(silence));
+        let abort =
+            cfg.abort_after.map_or(Time::MAX, |(_, silence)| self.heard_at.saturating_add(silence));
         self.deadline = self.ping_at.min(abort);
     }
 }

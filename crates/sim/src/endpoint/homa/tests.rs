@@ -24,7 +24,10 @@ fn config(keys: &str) -> Vec<Config> {
          [transport]\nkind = \"homa\"\nhoma-rtt-bytes = 9500\nhoma-resend-interval = \"100us\"\n{keys}\n\
          [[traffic]]\nkind = \"permutation\"\nsize = 1000\n"
     );
-    let plan = Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"));
+    let plan = Scenario::parse("test", &text)
+        .unwrap()
+        .plan(None, &[], None)
+        .unwrap_or_else(|e| panic!("{e}"));
     crate::endpoint::Config::new(&plan).homa
 }
 
@@ -107,7 +110,10 @@ impl Pipe {
         }
         assert!(self.sender.acked() <= self.receiver.delivered());
         let is_given_up = self.sender.aborted() > 0;
-        assert!(self.sender.is_done() || is_given_up || self.sender.deadline() < Time::MAX, "silence has an end");
+        assert!(
+            self.sender.is_done() || is_given_up || self.sender.deadline() < Time::MAX,
+            "silence has an end"
+        );
     }
 
     fn grant(&mut self) {
@@ -126,14 +132,19 @@ impl Pipe {
                 let came = self.receiver.on_data(now, (number, length), (offset, len), &cfg);
                 assert!(self.receiver.delivered() >= before, "what is delivered stays so");
                 self.delivered = self.receiver.delivered();
-                self.came.entry(number).or_default().insert(u64::from(offset), u64::from(offset + len));
+                self.came
+                    .entry(number)
+                    .or_default()
+                    .insert(u64::from(offset), u64::from(offset + len));
                 if came == Came::Part {
                     self.grant();
                 } else {
                     self.push(Event::Done { number });
                 }
             }
-            Event::Grant { number, upto, priority } => self.sender.on_grant(now, number, upto, priority, &cfg),
+            Event::Grant { number, upto, priority } => {
+                self.sender.on_grant(now, number, upto, priority, &cfg)
+            }
             Event::Resend { number, asked } => {
                 if self.sender.on_resend(now, number, asked, &cfg) {
                     self.push(Event::Busy { number });
@@ -158,7 +169,11 @@ impl Pipe {
     fn run(&mut self, until: Time) {
         loop {
             let arrives = self.events.keys().next().map_or(Time::MAX, |key| key.0);
-            let nic = if self.sender.urgency().is_some() { self.free_at.max(self.now) } else { Time::MAX };
+            let nic = if self.sender.urgency().is_some() {
+                self.free_at.max(self.now)
+            } else {
+                Time::MAX
+            };
             let timer = self.sender.deadline().min(self.receiver.deadline());
             let next = arrives.min(nic).min(timer);
             if next > until || next == Time::MAX {
@@ -186,7 +201,9 @@ impl Pipe {
     }
 
     fn pieces(&self) -> Vec<Piece> {
-        let piece = |(_, event): &(Time, Event)| if let Event::Data(piece) = event { Some(*piece) } else { None };
+        let piece = |(_, event): &(Time, Event)| {
+            if let Event::Data(piece) = event { Some(*piece) } else { None }
+        };
         self.sent.iter().filter_map(piece).collect()
     }
     fn count(&self, is: impl Fn(&Event) -> bool) -> usize {
@@ -208,10 +225,15 @@ fn rtt_bytes_leave_without_a_grant_and_the_rest_as_granted() {
     let mut pipe = Pipe::new(config(""), |_, _| false);
     pipe.write(40_000);
     pipe.run(Time::from_us(3));
-    assert!(pipe.sent.iter().all(|(_, event)| matches!(event, Event::Data(_))), "nothing has come yet");
+    assert!(
+        pipe.sent.iter().all(|(_, event)| matches!(event, Event::Data(_))),
+        "nothing has come yet"
+    );
     pipe.run(Time::from_ms(1));
     let pieces = pipe.pieces();
-    assert!(pipe.sender.is_done() && pieces.len() == 40 && pieces.iter().all(|piece| !piece.is_again));
+    assert!(
+        pipe.sender.is_done() && pieces.len() == 40 && pieces.iter().all(|piece| !piece.is_again)
+    );
     // 40 KB are above all cutoffs: the fourth priority from above; what is granted has the grant's.
     let priorities: Vec<u8> = pieces.iter().map(|piece| piece.priority).collect();
     assert_eq!((priorities[..10].to_vec(), priorities[10..].to_vec()), (vec![4; 10], vec![2; 30]));
@@ -223,15 +245,20 @@ fn rtt_bytes_leave_without_a_grant_and_the_rest_as_granted() {
     });
     assert_eq!(grants.collect::<Vec<_>>(), [20_000, 30_000, 40_000]);
     // The link never waits: 40 packets, one each microsecond.
-    let done = pipe.sent.iter().position(|(_, event)| matches!(event, Event::Done { .. })).expect("it is there");
+    let done = pipe
+        .sent
+        .iter()
+        .position(|(_, event)| matches!(event, Event::Done { .. }))
+        .expect("it is there");
     assert_eq!(pipe.sent[done].0, Time::from_us(39) + DELAY);
 }
 
 #[test]
 fn unscheduled_priorities_follow_the_length() {
     let cfg = &config("")[0];
-    let priorities: Vec<u8> =
-        [1, 469, 470, 5_521, 5_522, 15_267, 15_268, 1 << 30].map(|length| cfg.unscheduled_priority(length)).into();
+    let priorities: Vec<u8> = [1, 469, 470, 5_521, 5_522, 15_267, 15_268, 1 << 30]
+        .map(|length| cfg.unscheduled_priority(length))
+        .into();
     assert_eq!(priorities, [7, 7, 6, 6, 5, 5, 4, 4]);
     let other = &config("homa-unscheduled-cutoffs = [1000]")[0];
     assert_eq!([1_000, 1_001].map(|length| other.unscheduled_priority(length)), [7, 6]);
@@ -242,7 +269,9 @@ fn unscheduled_priorities_follow_the_length() {
 #[test]
 fn scheduled_priorities_are_the_lowest_that_tell_messages_apart() {
     let cfg = &config("")[0];
-    let of = |active: usize| (0..active).map(|rank| cfg.scheduled_priority(rank, active)).collect::<Vec<_>>();
+    let of = |active: usize| {
+        (0..active).map(|rank| cfg.scheduled_priority(rank, active)).collect::<Vec<_>>()
+    };
     assert_eq!(of(1), [0]);
     assert_eq!(of(2), [1, 0]);
     assert_eq!(of(4), [3, 2, 1, 0]);
@@ -255,14 +284,19 @@ fn each_range_that_is_missing_is_asked_for_once() {
     let mut pipe = Pipe::new(config(""), |n, _| [3, 4, 8].contains(&n));
     pipe.write(10_000);
     pipe.run(Time::from_ms(2));
-    let resends = pipe.sent.iter().filter(|(_, event)| is_resend(event)).cloned().collect::<Vec<_>>();
+    let resends =
+        pipe.sent.iter().filter(|(_, event)| is_resend(event)).cloned().collect::<Vec<_>>();
     // The last packet came at 13 us.
     let at = Time::from_us(113);
-    let expected =
-        [(3_000, 2_000), (8_000, 1_000)].map(|(from, len)| (at, Event::Resend { number: 0, asked: asked(from, len) }));
+    let expected = [(3_000, 2_000), (8_000, 1_000)]
+        .map(|(from, len)| (at, Event::Resend { number: 0, asked: asked(from, len) }));
     assert_eq!(resends, expected);
-    let again: Vec<(u32, u8)> =
-        pipe.pieces().iter().filter(|piece| piece.is_again).map(|piece| (piece.offset, piece.priority)).collect();
+    let again: Vec<(u32, u8)> = pipe
+        .pieces()
+        .iter()
+        .filter(|piece| piece.is_again)
+        .map(|piece| (piece.offset, piece.priority))
+        .collect();
     assert_eq!(again, [(3_000, 7), (4_000, 7), (8_000, 7)]);
     assert!(pipe.sender.is_done());
     assert_eq!(pipe.sender.counters().retransmitted, 3);
@@ -274,11 +308,19 @@ fn a_message_of_which_nothing_came_begins_anew() {
     let mut pipe = Pipe::new(config(""), |n, _| n < 2);
     pipe.write(2_000);
     pipe.run(Time::from_ms(2));
-    let words: Vec<Event> =
-        pipe.sent.iter().map(|(_, event)| *event).filter(|event| !matches!(event, Event::Data(_))).collect();
-    assert_eq!(words, [Event::Ping { number: 0 }, Event::Unknown { number: 0 }, Event::Done { number: 0 }]);
+    let words: Vec<Event> = pipe
+        .sent
+        .iter()
+        .map(|(_, event)| *event)
+        .filter(|event| !matches!(event, Event::Data(_)))
+        .collect();
+    assert_eq!(
+        words,
+        [Event::Ping { number: 0 }, Event::Unknown { number: 0 }, Event::Done { number: 0 }]
+    );
     assert_eq!((pipe.sender.counters().retransmitted, pipe.sender.is_done()), (2, true));
-    let ping = pipe.sent.iter().find(|(_, event)| matches!(event, Event::Ping { .. })).map(|(at, _)| *at);
+    let ping =
+        pipe.sent.iter().find(|(_, event)| matches!(event, Event::Ping { .. })).map(|(at, _)| *at);
     assert_eq!(ping, Some(Time::from_us(301)), "three intervals after the second packet");
 }
 
@@ -308,7 +350,10 @@ fn a_lost_done_is_asked_for() {
     pipe.write(5_000);
     pipe.run(Time::from_ms(2));
     assert!(pipe.sender.is_done());
-    assert_eq!((pipe.count(|event| matches!(event, Event::Ping { .. })), pipe.pieces().len()), (1, 5));
+    assert_eq!(
+        (pipe.count(|event| matches!(event, Event::Ping { .. })), pipe.pieces().len()),
+        (1, 5)
+    );
 }
 
 /// Forty intervals without a word, and either end gives up.
@@ -317,7 +362,10 @@ fn silence_ends_in_giving_up() {
     let mut pipe = Pipe::new(config(""), |n, _| n >= 4);
     pipe.write(10_000);
     pipe.run(Time::from_s(1));
-    assert_eq!((pipe.sender.aborted(), pipe.receiver.aborted(), pipe.sender.is_done()), (1, 1, false));
+    assert_eq!(
+        (pipe.sender.aborted(), pipe.receiver.aborted(), pipe.sender.is_done()),
+        (1, 1, false)
+    );
     assert_eq!(pipe.count(is_resend), 40, "one range, forty times");
     assert!(pipe.now < Time::from_ms(5), "{:?}", pipe.now);
     let mut pipe = Pipe::new(config("homa-abort-after = \"off\""), |n, _| (4..700).contains(&n));
@@ -336,7 +384,8 @@ fn messages_of_a_connection_follow_each_other() {
     // Its answer has come by another connection, and the next is written.
     pipe.write(25_000);
     pipe.run(Time::from_us(80));
-    let late = Piece { number: 0, length: 3_000, offset: 0, len: 1_000, is_again: true, priority: 7 };
+    let late =
+        Piece { number: 0, length: 3_000, offset: 0, len: 1_000, is_again: true, priority: 7 };
     pipe.push(Event::Data(late));
     pipe.run(Time::from_ms(2));
     assert!(pipe.sender.is_done());

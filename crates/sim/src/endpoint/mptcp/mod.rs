@@ -2,8 +2,8 @@
 //!
 //! A subflow is a whole TCP with its own sequence space, window, timer and 5-tuple, so ECMP gives
 //! each a path of its own. A packet's mapping tells its subflow and where its bytes belong in the
-//! stream; an acknowledgement's tells the subflow and what of the stream has arrived (RFC 8684's DSS
-//! option, §3.3). The control law links the windows (`core::congestion`): it is shown all paths
+//! stream; an acknowledgement's tells the subflow and what of the stream has arrived (RFC 8684's
+//! DSS option, §3.3). The control law links the windows (`core::congestion`): it is shown all paths
 //! before each acknowledgement.
 //!
 //! | file | what it follows |

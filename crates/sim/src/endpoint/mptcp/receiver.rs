@@ -1,8 +1,9 @@
-//! The receiving end: each subflow acknowledges its own bytes, and the stream is put together by the
-//! packets' mappings.
+//! The receiving end: each subflow acknowledges its own bytes, and the stream is put together by
+//! the packets' mappings.
 //!
-//! A packet's bytes count as there as soon as it arrives, also where its subflow misses earlier ones:
-//! it carries its mapping. Linux hands them up by subflow, in order; the end of a stream is the same.
+//! A packet's bytes count as there as soon as it arrives, also where its subflow misses earlier
+//! ones: it carries its mapping. Linux hands them up by subflow, in order; the end of a stream is
+//! the same.
 //!
 //! Invariant: each byte of the stream is delivered once and in order, whatever subflows repeat.
 
@@ -43,7 +44,8 @@ impl Receiver {
         self.subflows.iter().map(tcp::Receiver::deadline).min().unwrap_or(Time::MAX)
     }
 
-    /// Order is told of the subflow's bytes: that subflows overtake each other is what they are for.
+    /// Order is told of the subflow's bytes: that subflows overtake each other is what they are
+    /// for.
     pub fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
         let cfg = &cfg[usize::from(self.which)].tcp;
         let nothing = Arrived { in_order_upto: self.next, out_of_order: false, acks: [None, None] };

@@ -1,13 +1,13 @@
 //! The sending end: which subflow sends the next bytes of the stream.
 //!
-//! The scheduler is the MPTCP kernel's default (v0.8x): of the subflows whose windows have room, the
-//! one with the lowest smoothed round-trip time; one without a sample comes first. A subflow gets
-//! bytes when it sends them and not before, so nothing waits behind a full window. The first subflow
-//! opens the connection; the others join once it is open, while there is something to send.
+//! The scheduler is the MPTCP kernel's default (v0.8x): of the subflows whose windows have room,
+//! the one with the lowest smoothed round-trip time; one without a sample comes first. A subflow
+//! gets bytes when it sends them and not before, so nothing waits behind a full window. The first
+//! subflow opens the connection; the others join once it is open, while there is something to send.
 //!
 //! What a subflow has sent it repairs itself, as any TCP. At a timeout what it had in flight is
-//! *reinjected*: others send the same bytes as new data of theirs. The subflow still repairs its own
-//! sequence space, and the receiver drops what it has.
+//! *reinjected*: others send the same bytes as new data of theirs. The subflow still repairs its
+//! own sequence space, and the receiver drops what it has.
 //!
 //! Invariant: `acked ≤ next ≤ written`; each byte that a subflow has in flight has one mapping; all
 //! that a subflow was given is sent.
@@ -101,7 +101,8 @@ impl Sender {
     }
     pub fn thaw(&mut self, now: Time, held: Time) {
         self.subflows.iter_mut().for_each(|subflow| subflow.tcp.thaw(now, held));
-        self.deadline = self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
+        self.deadline =
+            self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
     }
     /// When [`Sender::on_timer`] has something to do; `Time::MAX`: never.
     #[inline]
@@ -159,12 +160,14 @@ impl Sender {
         sum
     }
 
-    /// Whether a subflow has something of its own to send, or could have room for more of the stream:
-    /// it may turn out to be too little.
+    /// Whether a subflow has something of its own to send, or could have room for more of the
+    /// stream: it may turn out to be too little.
     pub fn would_send(&self, cfg: &[Config]) -> bool {
         let cfg = &cfg[usize::from(self.which)];
         let more = self.next < self.written || !self.again.is_empty();
-        let could = |subflow: &Subflow| subflow.tcp.would_send(&cfg.tcp) || (more && subflow.tcp.has_room(&cfg.tcp));
+        let could = |subflow: &Subflow| {
+            subflow.tcp.would_send(&cfg.tcp) || (more && subflow.tcp.has_room(&cfg.tcp))
+        };
         self.rest.is_some() || self.subflows.iter().any(could)
     }
 
@@ -172,7 +175,8 @@ impl Sender {
     pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &[Config]) -> Option<Outgoing> {
         let cfg = &cfg[usize::from(self.which)];
         let out = self.next_segment(now, max_len, cfg);
-        self.deadline = self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
+        self.deadline =
+            self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
         out
     }
 
@@ -221,8 +225,8 @@ impl Sender {
         Some(out)
     }
 
-    /// Offers `more` bytes of the stream from `data` on to the subflows in their order, but for `not`.
-    /// The segment that one of them makes, and how much of what was offered it takes.
+    /// Offers `more` bytes of the stream from `data` on to the subflows in their order, but for
+    /// `not`. The segment that one of them makes, and how much of what was offered it takes.
     fn offer(
         &mut self,
         now: Time,
@@ -246,8 +250,15 @@ impl Sender {
             let len = u64::from(out.len);
             match subflow.chunks.back_mut() {
                 // What follows in both is one piece, until others are told to send it.
-                Some(last) if last.data + last.len == data && !last.is_reinjected => last.len += len,
-                _ => subflow.chunks.push_back(Chunk { seq: out.seq, data, len, is_reinjected: false }),
+                Some(last) if last.data + last.len == data && !last.is_reinjected => {
+                    last.len += len
+                }
+                _ => subflow.chunks.push_back(Chunk {
+                    seq: out.seq,
+                    data,
+                    len,
+                    is_reinjected: false,
+                }),
             }
             return Some((self.map(out), len));
         }
@@ -335,6 +346,7 @@ impl Sender {
     fn arrange(&mut self) {
         let subflows = &self.subflows;
         self.order.sort_by_key(|n| (subflows[usize::from(*n)].tcp.srtt(), *n));
-        self.deadline = subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
+        self.deadline =
+            subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
     }
 }

@@ -16,7 +16,8 @@ const MSS: u64 = 1000;
 
 fn config(change: impl FnOnce(&mut MptcpParams, &mut TransportParams)) -> Vec<Config> {
     let mut own = MptcpParams::default();
-    let mut params = TransportParams { mss: Some(MSS as u32), handshake: false, ..TransportParams::default() };
+    let mut params =
+        TransportParams { mss: Some(MSS as u32), handshake: false, ..TransportParams::default() };
     change(&mut own, &mut params);
     let (subflows, reinjection) = (own.mptcp_subflows as u8, own.mptcp_reinjection);
     let tcp = tcp::Config::new(&params, &TransportKind::Mptcp(own), 1500);
@@ -82,7 +83,8 @@ impl Pipe {
         let Some((late, twice)) = (self.script)(subflow, *count - 1) else { return };
         for _ in 0..1 + u32::from(twice) {
             self.order += 1;
-            self.events.insert((self.now + self.delays[usize::from(subflow)] + late, self.order), event);
+            self.events
+                .insert((self.now + self.delays[usize::from(subflow)] + late, self.order), event);
         }
     }
 
@@ -95,18 +97,30 @@ impl Pipe {
                 continue;
             }
             assert!(out.len > 0 && mapping.data + u64::from(out.len) <= self.sender.written());
-            self.given[usize::from(mapping.subflow)] += if out.retransmission { 0 } else { u64::from(out.len) };
+            self.given[usize::from(mapping.subflow)] +=
+                if out.retransmission { 0 } else { u64::from(out.len) };
             let mut sent = 0;
             while sent < u64::from(out.len) {
                 let len = (u64::from(out.len) - sent).min(MSS) as u32;
                 let (seq, mapping) = (out.seq + sent, Some(mapping.further(sent)));
-                let packet = DataIn { seq, len, ce: false, cwr: false, stamp: self.now, asks: false, mapping };
+                let packet = DataIn {
+                    seq,
+                    len,
+                    ce: false,
+                    cwr: false,
+                    stamp: self.now,
+                    asks: false,
+                    mapping,
+                };
                 self.travel(out.mapping.expect("as above").subflow, Event::Data(packet));
                 sent += u64::from(len);
             }
         }
         let outstanding = self.sender.acked() < self.sender.written();
-        assert!(!outstanding || self.sender.deadline() < Time::MAX || !self.events.is_empty(), "it would stand still");
+        assert!(
+            !outstanding || self.sender.deadline() < Time::MAX || !self.events.is_empty(),
+            "it would stand still"
+        );
         assert!(self.sender.acked() <= self.receiver.received());
     }
 
@@ -118,7 +132,8 @@ impl Pipe {
         }
         self.now = self.now.max(at);
         if self.receiver.deadline() <= at {
-            let (ack, subflow) = self.receiver.on_timer(at, &self.cfg).expect("the deadline has passed");
+            let (ack, subflow) =
+                self.receiver.on_timer(at, &self.cfg).expect("the deadline has passed");
             self.answer(ack, subflow);
         } else if next <= at {
             let (_, event) = self.events.pop_first().expect("it was there");
@@ -137,8 +152,12 @@ impl Pipe {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Syn(mapping, stamp) => self.travel(mapping.subflow, Event::SynAck(mapping, stamp)),
-            Event::SynAck(mapping, stamp) => self.sender.on_syn_ack(self.now, stamp, mapping, &self.cfg),
+            Event::Syn(mapping, stamp) => {
+                self.travel(mapping.subflow, Event::SynAck(mapping, stamp))
+            }
+            Event::SynAck(mapping, stamp) => {
+                self.sender.on_syn_ack(self.now, stamp, mapping, &self.cfg)
+            }
             Event::Data(packet) => {
                 let before = self.receiver.received();
                 let subflow = packet.mapping.expect("a packet is of a subflow").subflow;
@@ -150,14 +169,23 @@ impl Pipe {
             Event::Ack(ack, mapping) => {
                 let sack = (ack.sack.count > 0).then_some(&ack.sack);
                 let (AckOut { ack, ece, stamp, .. }, mapping) = (ack, Some(mapping));
-                self.sender.on_ack(self.now, &AckIn { ack, ece, sack, stamp, hops: 1, mapping }, &self.cfg);
+                self.sender.on_ack(
+                    self.now,
+                    &AckIn { ack, ece, sack, stamp, hops: 1, mapping },
+                    &self.cfg,
+                );
             }
         }
     }
 
     fn finish(&mut self) -> Time {
         while !self.sender.is_done() {
-            assert!(self.step(Time::from_s(10_000)), "stuck at {} of {}", self.sender.acked(), self.sender.written());
+            assert!(
+                self.step(Time::from_s(10_000)),
+                "stuck at {} of {}",
+                self.sender.acked(),
+                self.sender.written()
+            );
         }
         assert_eq!(self.receiver.received(), self.sender.written());
         self.now
@@ -204,8 +232,8 @@ fn the_others_join_once_the_first_is_open_and_only_while_there_is_something_to_s
     assert!(pipe.given.iter().all(|bytes| *bytes > 0), "{:?}", pipe.given);
 }
 
-/// One path dies for good. What it had in flight comes by the other after the first timeout; without
-/// reinjection it never comes.
+/// One path dies for good. What it had in flight comes by the other after the first timeout;
+/// without reinjection it never comes.
 #[test]
 fn what_a_dead_path_had_in_flight_is_reinjected() {
     for reinjection in [true, false] {
@@ -223,18 +251,24 @@ fn what_a_dead_path_had_in_flight_is_reinjected() {
         assert!(pipe.sender.counters().timeouts > 0);
         if reinjection {
             assert!(pipe.now < Time::from_ms(12), "{:?}", pipe.now);
-            assert!(pipe.given.iter().sum::<u64>() > 200 * MSS, "some were sent as new data of two subflows");
+            assert!(
+                pipe.given.iter().sum::<u64>() > 200 * MSS,
+                "some were sent as new data of two subflows"
+            );
         }
     }
 }
 
-/// Equal round-trip times, one path that loses 1 packet in 500 and one that loses 1 in 50. Windows go
-/// as √(1/p) where nothing is linked: a ratio of 3.2. By LIA they go as 1/p: 10. OLIA leaves the
+/// Equal round-trip times, one path that loses 1 packet in 500 and one that loses 1 in 50. Windows
+/// go as √(1/p) where nothing is linked: a ratio of 3.2. By LIA they go as 1/p: 10. OLIA leaves the
 /// worse path but for what it probes with.
 #[test]
 fn a_lossy_path_gets_what_the_laws_say() {
     let ratio = |coupling: Coupling| {
-        let mut pipe = Pipe::new(config(|own, _| (own.mptcp_subflows, own.mptcp_coupling) = (2, coupling)), false);
+        let mut pipe = Pipe::new(
+            config(|own, _| (own.mptcp_subflows, own.mptcp_coupling) = (2, coupling)),
+            false,
+        );
         pipe.script = Box::new(|n, count| {
             let one_in = if n == 0 { 500 } else { 50 };
             let lost = mix64(count as u64 ^ u64::from(n) << 40).is_multiple_of(one_in);
@@ -244,7 +278,8 @@ fn a_lossy_path_gets_what_the_laws_say() {
         pipe.finish();
         pipe.given[0] as f64 / pipe.given[1] as f64
     };
-    let (uncoupled, lia, olia) = (ratio(Coupling::Uncoupled), ratio(Coupling::Lia), ratio(Coupling::Olia));
+    let (uncoupled, lia, olia) =
+        (ratio(Coupling::Uncoupled), ratio(Coupling::Lia), ratio(Coupling::Olia));
     assert!((2.2..4.5).contains(&uncoupled), "{uncoupled}");
     assert!((6.0..15.0).contains(&lia), "{lia}");
     assert!(olia > lia, "{olia} and {lia}");
@@ -253,8 +288,10 @@ fn a_lossy_path_gets_what_the_laws_say() {
 /// The receive window is the connection's, not a subflow's.
 #[test]
 fn all_subflows_share_the_receive_window() {
-    let mut pipe =
-        Pipe::new(config(|own, p| (own.mptcp_subflows, p.receive_buffer) = (4, Some(Bytes(12 * MSS)))), false);
+    let mut pipe = Pipe::new(
+        config(|own, p| (own.mptcp_subflows, p.receive_buffer) = (4, Some(Bytes(12 * MSS)))),
+        false,
+    );
     pipe.write(300 * MSS);
     while !pipe.sender.is_done() {
         assert!(pipe.step(Time::from_s(1)));

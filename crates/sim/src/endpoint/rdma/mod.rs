@@ -30,7 +30,9 @@ use millpond_core::packet::{Kind, Telemetry, rdma};
 use millpond_core::switch::site::Auto;
 use millpond_core::{Ecn, Rate, Time};
 use millpond_scenario::plan::Plan;
-use millpond_scenario::rdma::{FlowControl, Notification, RateChange, RdmaParams, RecoveryParams, Resend};
+use millpond_scenario::rdma::{
+    FlowControl, Notification, RateChange, RdmaParams, RecoveryParams, Resend,
+};
 
 /// An answer as it reaches the sender.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +154,8 @@ impl Config {
             tells_by_bit: demands.echo != Echo::Off && !by_packets,
             cnp_interval: by_packets.then_some(cnp_interval),
             cnp_on_reordering: plan.rdma.cnp_on_reordering && demands.echo == Echo::Notify,
-            priorities: [plan.rdma.ack_priority, plan.rdma.nack_priority, plan.rdma.cnp_priority].map(priority),
+            priorities: [plan.rdma.ack_priority, plan.rdma.nack_priority, plan.rdma.cnp_priority]
+                .map(priority),
         }
     }
 
@@ -176,7 +179,8 @@ impl Config {
     /// window, or what is missing is known. Without such a clock a window of unimportant packets
     /// could be lost.
     pub fn has_clock(&self) -> bool {
-        self.flow_control != FlowControl::None || matches!(self.recovery, Recovery::Selective { .. })
+        self.flow_control != FlowControl::None
+            || matches!(self.recovery, Recovery::Selective { .. })
     }
 
     /// The priority of an answer, where it is not that of the data.
@@ -208,7 +212,8 @@ fn recovery(params: &RecoveryParams, base_rtt: Time) -> RecoveryPlan {
                 Auto::Given(limit) => Auto::Given(limit.map(|bytes| bytes.get())),
             };
             let timeouts = p.timeouts(base_rtt);
-            let recovery = Recovery::Selective { timeouts, few: u64::from(p.few), limit, resend: p.resend };
+            let recovery =
+                Recovery::Selective { timeouts, few: u64::from(p.few), limit, resend: p.resend };
             RecoveryPlan { recovery, nack_interval: p.nack_interval, answers_duplicates: true }
         }
     }

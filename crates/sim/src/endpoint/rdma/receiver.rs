@@ -8,11 +8,11 @@
 //! just come (IRN §3.1), unless it is held already and the interval has not passed. While something
 //! is missing every answer is a NACK.
 //!
-//! **The notification point** (DCQCN §3.1) notifies of marks by CNPs, at most one in `cnp-interval`,
-//! or by a bit of the answer that a marked packet causes. Where answers are few (`ack-interval`) a
-//! packet that is accepted keeps its mark for the answer that covers it; that of a packet which is
-//! discarded without an answer is gone, as in HPCC's and TLT's released simulators
-//! (`RdmaHw::ReceiveUdp`).
+//! **The notification point** (DCQCN §3.1) notifies of marks by CNPs, at most one in
+//! `cnp-interval`, or by a bit of the answer that a marked packet causes. Where answers are few
+//! (`ack-interval`) a packet that is accepted keeps its mark for the answer that covers it; that of
+//! a packet which is discarded without an answer is gone, as in HPCC's and TLT's released
+//! simulators (`RdmaHw::ReceiveUdp`).
 //!
 //! Invariant: each byte is delivered once and in order; what is asked for is answered at once.
 
@@ -140,7 +140,13 @@ impl Receiver {
         }
         self.marked = false;
         self.cnp_at = now.saturating_add(interval);
-        Some(AckOut { kind: Kind::Cnp, ack: self.next, ece: false, sack: Sack::default(), stamp: self.stamp })
+        Some(AckOut {
+            kind: Kind::Cnp,
+            ack: self.next,
+            ece: false,
+            sack: Sack::default(),
+            stamp: self.stamp,
+        })
     }
 
     /// An answer of where it stands, now, to a packet that was marked or not.

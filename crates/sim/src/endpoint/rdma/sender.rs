@@ -181,7 +181,10 @@ impl Sender {
             cwnd: if window == u64::MAX { rate() } else { window },
             ssthresh: u64::MAX,
             in_flight: self.top - self.una,
-            law: told.into_iter().filter_map(|(quantity, value)| Some((quantity.name, value?))).collect(),
+            law: told
+                .into_iter()
+                .filter_map(|(quantity, value)| Some((quantity.name, value?)))
+                .collect(),
         }
     }
 
@@ -265,8 +268,10 @@ impl Sender {
         if let Some((_, end)) = self.holds.around(at) {
             at = end;
         }
-        let until = if repair.all { repair.until } else { self.holds.end().unwrap_or(0).min(repair.until) };
-        let next_held = self.holds.iter().find(|held| held.0 > at).map_or(until, |held| held.0.min(until));
+        let until =
+            if repair.all { repair.until } else { self.holds.end().unwrap_or(0).min(repair.until) };
+        let next_held =
+            self.holds.iter().find(|held| held.0 > at).map_or(until, |held| held.0.min(until));
         (at < next_held).then_some((at, next_held))
     }
 
@@ -316,16 +321,35 @@ impl Sender {
         let follows = self.plan(cfg.mss, cfg).is_some();
         self.held = follows && self.departure(cfg) > now;
         self.unasked += 1;
-        let asks = retransmission || !follows || self.unasked >= cfg.ack_interval || end == self.message_end(seq);
+        let asks = retransmission
+            || !follows
+            || self.unasked >= cfg.ack_interval
+            || end == self.message_end(seq);
         if asks {
             self.unasked = 0;
         }
         self.outgoing(seq, len, retransmission, asks, cfg)
     }
 
-    fn outgoing(&self, seq: u64, len: u32, retransmission: bool, acknowledgement: bool, cfg: &Config) -> Outgoing {
+    fn outgoing(
+        &self,
+        seq: u64,
+        len: u32,
+        retransmission: bool,
+        acknowledgement: bool,
+        cfg: &Config,
+    ) -> Outgoing {
         let rdma = Some(Request { beyond: cfg.beyond, acknowledgement, telemetry: cfg.telemetry });
-        Outgoing { seq, len, syn: false, retransmission, cwr: false, ecn: cfg.ecn, mapping: None, rdma }
+        Outgoing {
+            seq,
+            len,
+            syn: false,
+            retransmission,
+            cwr: false,
+            ecn: cfg.ecn,
+            mapping: None,
+            rdma,
+        }
     }
 
     /// `len` bytes from `seq` on once more, whatever the windows and the pace.
@@ -382,7 +406,8 @@ impl Sender {
             return;
         };
         self.holds.remove_below(self.una);
-        let blocks = answer.ack.sack.map_or(&[][..], |sack| &sack.blocks[..usize::from(sack.count)]);
+        let blocks =
+            answer.ack.sack.map_or(&[][..], |sack| &sack.blocks[..usize::from(sack.count)]);
         for &(from, to) in blocks {
             let (from, to) = (from.max(self.una), to.min(self.top));
             if from < to {

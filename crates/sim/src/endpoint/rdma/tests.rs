@@ -22,11 +22,15 @@ fn config(transport: &str, rdma: &str) -> Vec<Config> {
         "name = \"q\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n[host]\nmtu = 1040\n\
          [transport]\n{transport}\n[rdma]\n{rdma}\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n"
     );
-    let plan = Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"));
+    let plan = Scenario::parse("test", &text)
+        .unwrap()
+        .plan(None, &[], None)
+        .unwrap_or_else(|e| panic!("{e}"));
     crate::endpoint::Config::new(&plan).rdma
 }
 
-const GO_BACK_N: &str = "recovery = { kind = \"go-back-n\", timeout = \"1ms\" }\nbase-rtt = \"10us\"";
+const GO_BACK_N: &str =
+    "recovery = { kind = \"go-back-n\", timeout = \"1ms\" }\nbase-rtt = \"10us\"";
 const IRN: &str = "recovery = { kind = \"selective\" }\nbase-rtt = \"10us\"";
 
 #[derive(Clone, Copy, Debug)]
@@ -91,15 +95,22 @@ impl Pipe {
     fn pump(&mut self) {
         while let Some(out) = self.sender.poll_send(self.now, MSS as u32, &self.cfg) {
             let Outgoing { seq, len, rdma, .. } = out;
-            assert!(len > 0 && u64::from(len) <= MSS && seq + u64::from(len) <= self.sender.written());
+            assert!(
+                len > 0 && u64::from(len) <= MSS && seq + u64::from(len) <= self.sender.written()
+            );
             let fate = (self.data_fate)(self.sent.len(), seq);
             self.sent.push((self.now, seq));
             let asks = rdma.expect("a queue pair's packet says what it asks for").acknowledgement;
             self.push(fate, Event::Data { seq, len, ce: fate.mark, asks, stamp: self.now });
         }
         assert!(self.sender.acked() <= self.receiver.received());
-        assert!(self.sender.acked() == self.sender.sent() || self.sender.deadline() < Time::MAX, "silence has an end");
-        assert!(self.sender.is_done() || self.sender.deadline() < Time::MAX || !self.events.is_empty());
+        assert!(
+            self.sender.acked() == self.sender.sent() || self.sender.deadline() < Time::MAX,
+            "silence has an end"
+        );
+        assert!(
+            self.sender.is_done() || self.sender.deadline() < Time::MAX || !self.events.is_empty()
+        );
     }
 
     fn arrive(&mut self, event: Event) {
@@ -107,7 +118,10 @@ impl Pipe {
             Event::Data { seq, len, ce, asks, stamp } => {
                 let data = DataIn { seq, len, ce, cwr: false, stamp, asks, mapping: None };
                 let arrived = self.receiver.on_data(self.now, &data, &self.cfg);
-                assert!(arrived.in_order_upto >= self.delivered && arrived.in_order_upto <= self.sender.sent());
+                assert!(
+                    arrived.in_order_upto >= self.delivered
+                        && arrived.in_order_upto <= self.sender.sent()
+                );
                 self.delivered = arrived.in_order_upto;
                 for answer in arrived.acks.into_iter().flatten() {
                     let fate = (self.answer_fate)(self.answers.len(), answer.ack);
@@ -193,7 +207,8 @@ fn the_timer_counts_from_the_last_packet_and_does_not_back_off() {
     });
     pipe.run(10 * MSS);
     assert_eq!(pipe.sender.counters(), Counters { retransmitted: 3, timeouts: 3 });
-    let tail: Vec<Time> = pipe.sent.iter().filter(|(_, seq)| *seq == 9 * MSS).map(|(at, _)| *at).collect();
+    let tail: Vec<Time> =
+        pipe.sent.iter().filter(|(_, seq)| *seq == 9 * MSS).map(|(at, _)| *at).collect();
     // The last acknowledgement before, of the ninth packet, came after 8 · 208 ns and two delays.
     let heard = Time::from_ns(8 * 208) + DELAY + DELAY;
     let ms = |n| Time::from_ms(n);
@@ -244,13 +259,17 @@ fn few_packets_in_flight_wait_less() {
 fn windows_bound_what_is_unacknowledged() {
     let most = |rdma: &str| {
         let mut pipe = Pipe::new(config("kind = \"dcqcn\"", rdma));
-        pipe.answer_fate = Box::new(|n, _| if n < 500 { Fate { late: Time::from_us(90), ..PASS } } else { PASS });
+        pipe.answer_fate =
+            Box::new(|n, _| if n < 500 { Fate { late: Time::from_us(90), ..PASS } } else { PASS });
         pipe.run(200 * MSS);
         let first = pipe.answers[0].0 + DELAY + Time::from_us(90);
         pipe.sent.iter().filter(|(at, _)| *at < first).count()
     };
     assert_eq!(most(IRN), 50);
-    assert_eq!(most("recovery = { kind = \"selective\", bdp-limit = \"off\" }\nbase-rtt = \"10us\""), 200);
+    assert_eq!(
+        most("recovery = { kind = \"selective\", bdp-limit = \"off\" }\nbase-rtt = \"10us\""),
+        200
+    );
     assert_eq!(most("flow-control = \"static\"\nwindow = 18750"), 19, "the last one may go beyond");
     assert_eq!(most("flow-control = \"none\""), 200);
 }
@@ -262,9 +281,14 @@ fn the_notification_point_keeps_its_interval() {
     let mut pipe = Pipe::new(config("kind = \"dcqcn\"\ndcqcn-g = 0.0", "cnp-interval = \"50us\""));
     pipe.data_fate = Box::new(|n, _| if n < 40 { MARK } else { PASS });
     pipe.run(400 * MSS);
-    let cnps: Vec<Time> = pipe.answers.iter().filter(|(_, a)| a.kind == Kind::Cnp).map(|(at, _)| *at).collect();
+    let cnps: Vec<Time> =
+        pipe.answers.iter().filter(|(_, a)| a.kind == Kind::Cnp).map(|(at, _)| *at).collect();
     assert_eq!(cnps.len(), 2, "the marks after the first are told at the interval's end");
-    assert!(cnps[0] == DELAY && cnps[1] >= DELAY + Time::from_us(50) && cnps[1] < DELAY + Time::from_us(51));
+    assert!(
+        cnps[0] == DELAY
+            && cnps[1] >= DELAY + Time::from_us(50)
+            && cnps[1] < DELAY + Time::from_us(51)
+    );
     assert!(pipe.answers.iter().all(|(_, a)| !a.ece));
     let mut pipe = Pipe::new(config("kind = \"dcqcn\"", "notification = \"answers\""));
     pipe.data_fate = Box::new(|n, _| if n < 3 { MARK } else { PASS });
@@ -281,7 +305,10 @@ fn acknowledgements_come_as_they_are_asked_for() {
     let acked: Vec<u64> = pipe.answers.iter().map(|(_, a)| a.ack / MSS).collect();
     assert_eq!(acked, [4, 8, 10]);
     // A window of less than the interval does not wait for the timer.
-    let mut pipe = Pipe::new(config("kind = \"dcqcn\"", "ack-interval = 64\nflow-control = \"static\"\nwindow = 5000"));
+    let mut pipe = Pipe::new(config(
+        "kind = \"dcqcn\"",
+        "ack-interval = 64\nflow-control = \"static\"\nwindow = 5000",
+    ));
     pipe.run(20 * MSS);
     assert_eq!(pipe.sender.counters().timeouts, 0);
 }
@@ -293,7 +320,8 @@ fn echoes(rdma: &str, packets: &[(u64, bool)]) -> Vec<Option<bool>> {
     let every = u64::from(cfg[0].ack_interval);
     let arrivals = packets.iter().enumerate().map(|(n, &(seq, ce))| {
         let (stamp, asks) = (Time::from_us(n as u64), (n as u64 + 1).is_multiple_of(every));
-        let data = DataIn { seq: seq * MSS, len: MSS as u32, ce, cwr: false, stamp, asks, mapping: None };
+        let data =
+            DataIn { seq: seq * MSS, len: MSS as u32, ce, cwr: false, stamp, asks, mapping: None };
         receiver.on_data(stamp, &data, &cfg).acks[0].map(|answer| answer.ece)
     });
     arrivals.collect()
@@ -304,7 +332,10 @@ fn echoes(rdma: &str, packets: &[(u64, bool)]) -> Vec<Option<bool>> {
 #[test]
 fn mark_of_a_discarded_packet_is_echoed_by_no_other_answer() {
     let came = [(0, false), (2, false), (3, true), (1, false), (2, false)];
-    assert_eq!(echoes(GO_BACK_N, &came), [Some(false), Some(false), None, Some(false), Some(false)]);
+    assert_eq!(
+        echoes(GO_BACK_N, &came),
+        [Some(false), Some(false), None, Some(false), Some(false)]
+    );
     let came = [(0, false), (2, true), (3, false), (1, true), (1, true)];
     assert_eq!(echoes(GO_BACK_N, &came), [Some(false), Some(true), None, Some(true), Some(true)]);
     // IRN's receiver holds the third already.
@@ -321,15 +352,17 @@ fn mark_of_an_accepted_packet_waits_for_the_answer_that_covers_it() {
 
 #[test]
 fn what_comes_again_is_answered_or_not() {
-    let rdma = |answers: bool| format!("recovery = {{ kind = \"go-back-n\", answer-duplicates = {answers} }}");
+    let rdma = |answers: bool| {
+        format!("recovery = {{ kind = \"go-back-n\", answer-duplicates = {answers} }}")
+    };
     let came = [(0, false), (0, true), (1, false)];
     assert_eq!(echoes(&rdma(true), &came), [Some(false), Some(true), Some(false)]);
     assert_eq!(echoes(&rdma(false), &came), [Some(false), None, Some(false)]);
 }
 
 /// By hand: at 40 Gb/s the second packet leaves after 208 ns, and the third 208 ns later. 100 ns
-/// after the second TIMELY, whose longest round trip is 50 ns, takes 0.6 of the rate: 346.7 ns for the
-/// same packet.
+/// after the second TIMELY, whose longest round trip is 50 ns, takes 0.6 of the rate: 346.7 ns for
+/// the same packet.
 #[test]
 fn rate_that_changes_counts_at_once_or_from_the_next_packet() {
     let departure = |rate_change: &str| {
@@ -340,7 +373,8 @@ fn rate_that_changes_counts_at_once_or_from_the_next_packet() {
         for sent in [1, 2] {
             let stamp = Time::from_ns(208 * (sent - 1));
             assert!(sender.poll_send(stamp, MSS as u32, &cfg).is_some());
-            let ack = AckIn { ack: sent * MSS, ece: false, sack: None, stamp, hops: 1, mapping: None };
+            let ack =
+                AckIn { ack: sent * MSS, ece: false, sack: None, stamp, hops: 1, mapping: None };
             let now = stamp + Time::from_ns(100);
             sender.on_answer(now, &Answer { kind: Kind::RdmaAck, ack, telemetry: None }, &cfg);
             assert!(!sender.is_ready(now, &cfg));
@@ -387,8 +421,15 @@ fn a_law_has_the_window_that_it_asks_for() {
     };
     let rdma = "base-rtt = \"10us\"";
     assert_eq!(cwnd("kind = \"hpcc\"", rdma), (50_000, FlowControl::Rate));
-    assert_eq!(cwnd("kind = \"timely\"", rdma), (50_000, FlowControl::None), "what the rate has in flight");
-    assert_eq!(cwnd("kind = \"hpcc\"", &format!("{rdma}\nflow-control = \"none\"")).1, FlowControl::None);
+    assert_eq!(
+        cwnd("kind = \"timely\"", rdma),
+        (50_000, FlowControl::None),
+        "what the rate has in flight"
+    );
+    assert_eq!(
+        cwnd("kind = \"hpcc\"", &format!("{rdma}\nflow-control = \"none\"")).1,
+        FlowControl::None
+    );
 }
 
 fn transports() -> impl Strategy<Value = (&'static str, &'static str)> {
@@ -441,11 +482,20 @@ proptest! {
 
 #[test]
 fn a_nack_of_what_is_held_is_not_repeated_within_the_interval() {
-    let cfg = config("kind = \"dcqcn\"", "recovery = { kind = \"selective\", nack-interval = \"10us\" }");
+    let cfg =
+        config("kind = \"dcqcn\"", "recovery = { kind = \"selective\", nack-interval = \"10us\" }");
     let mut receiver = Receiver::new(0);
     let mut at = |us: u64, seq: u64| {
         let (now, len) = (Time::from_us(us), MSS as u32);
-        let data = DataIn { seq: seq * MSS, len, ce: false, cwr: false, stamp: now, asks: true, mapping: None };
+        let data = DataIn {
+            seq: seq * MSS,
+            len,
+            ce: false,
+            cwr: false,
+            stamp: now,
+            asks: true,
+            mapping: None,
+        };
         receiver.on_data(now, &data, &cfg).acks[0].map(|a| (a.kind, a.ack / MSS, a.sack.count))
     };
     assert_eq!(at(0, 2), Some((Kind::Nack, 0, 1)));

@@ -2,7 +2,9 @@
 
 use millpond_core::congestion::{Demands, Echo, Terms};
 use millpond_core::{Ecn, Time};
-use millpond_scenario::transport::{FastRecovery, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams};
+use millpond_scenario::transport::{
+    FastRecovery, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams,
+};
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
 const SHORTEST_RTO: Time = Time::from_us(1);
@@ -14,7 +16,8 @@ pub struct Config {
     pub mss: u32,
     /// Window of a new connection, in bytes.
     pub initial_window: u64,
-    /// Bytes that may be unacknowledged whatever the congestion window: the smaller of both buffers, at least one MSS.
+    /// Bytes that may be unacknowledged whatever the congestion window: the smaller of both
+    /// buffers, at least one MSS.
     pub window_limit: u64,
     /// Bytes by which one ACK may grow the window in slow start.
     pub growth_limit: u64,
@@ -67,13 +70,15 @@ pub struct Config {
     pub terms: Terms,
     /// How long a sender with nothing in flight waits to try again what its own host has refused.
     pub probe_timer: Time,
-    /// Its connections take the uncommon path: those that pace, which may have to wait, those that probe, and those of `others`.
+    /// Its connections take the uncommon path: those that pace, which may have to wait, those that
+    /// probe, and those of `others`.
     pub apart: bool,
     /// Packets leave one at a time, each at the law's next departure.
     pub spaces: bool,
     /// Segments leave at Linux's pacing rate.
     pub pacing: bool,
-    /// Further transports of the run, of the same common parameters: those that some traffics have for themselves.
+    /// Further transports of the run, of the same common parameters: those that some traffics have
+    /// for themselves.
     pub others: Vec<Config>,
 }
 
@@ -97,14 +102,24 @@ impl Config {
         let mss = params.mss.unwrap_or(mtu.saturating_sub(40)).max(1);
         let segments = |n: u32| u64::from(n.max(1)) * u64::from(mss);
         let buffer = |bytes: Option<millpond_core::Bytes>| bytes.map_or(u64::MAX, |b| b.get());
-        let Demands { echo, marks_retransmissions, grows_on_echo, cuts_after_loss, paces, spaces, .. } = kind.demands();
+        let Demands {
+            echo,
+            marks_retransmissions,
+            grows_on_echo,
+            cuts_after_loss,
+            paces,
+            spaces,
+            ..
+        } = kind.demands();
         let ect = |declares: bool| if declares { Ecn::Ect } else { Ecn::NotEct };
         let terms = Terms::new(kind, mss);
         let pacing = params.pacing == Pacing::Linux && !paces;
         Config {
             mss,
             initial_window: terms.initial_window(segments(params.initial_window)),
-            window_limit: buffer(params.send_buffer).min(buffer(params.receive_buffer)).max(u64::from(mss)),
+            window_limit: buffer(params.send_buffer)
+                .min(buffer(params.receive_buffer))
+                .max(u64::from(mss)),
             growth_limit: params.growth_limit.map_or(u64::MAX, segments),
             min_rto: params.min_rto.max(SHORTEST_RTO),
             initial_rto: params.initial_rto.max(SHORTEST_RTO),

@@ -1,10 +1,12 @@
 //! A connection's receiving end: reassembly, and the ACKs that tell the sender of it.
 //!
-//! RFC 5681 §4.2 (when to acknowledge), RFC 2018 §4 (which blocks to report), RFC 3168 §6.1.3 and RFC 8257 §3.2 (how to
-//! echo marks), RFC 7323 §4.3 (which time to echo). The application reads at once, so the window never shrinks, and what
-//! was reported by SACK is never given up (no reneging).
+//! RFC 5681 §4.2 (when to acknowledge), RFC 2018 §4 (which blocks to report), RFC 3168 §6.1.3 and
+//! RFC 8257 §3.2 (how to echo marks), RFC 7323 §4.3 (which time to echo). The application reads at
+//! once, so the window never shrinks, and what was reported by SACK is never given up (no
+//! reneging).
 //!
-//! Invariant: each byte is delivered once and in order; while an ACK is held back the deadline is set.
+//! Invariant: each byte is delivered once and in order; while an ACK is held back the deadline is
+//! set.
 
 use super::Config;
 use crate::endpoint::{AckOut, Arrived};
@@ -13,8 +15,8 @@ use millpond_core::packet::Kind;
 use millpond_core::ranges::Ranges;
 use millpond_core::{Sack, Time};
 
-/// How many ranges are remembered in the order of their arrival: more than a SACK reports, so that it stays full when
-/// some of them merge.
+/// How many ranges are remembered in the order of their arrival: more than a SACK reports, so that
+/// it stays full when some of them merge.
 const RECENT: usize = 8;
 
 /// What has arrived beyond a hole.
@@ -45,7 +47,8 @@ pub struct Receiver {
     echo: bool,
     /// Whether `held` holds anything.
     holding: bool,
-    /// Which of the run's transports it follows; see [`Config::of`]. They differ here in how marks are echoed.
+    /// Which of the run's transports it follows; see [`Config::of`]. They differ here in how marks
+    /// are echoed.
     which: u8,
 }
 
@@ -88,7 +91,8 @@ impl Receiver {
         self.deadline
     }
 
-    /// Payload `[seq, seq + len)` arrives, handed down at `stamp`, marked or not, with the sender's CWR or not.
+    /// Payload `[seq, seq + len)` arrives, handed down at `stamp`, marked or not, with the sender's
+    /// CWR or not.
     #[inline]
     #[allow(clippy::too_many_arguments)] // one a header field
     pub fn on_data(
@@ -105,8 +109,13 @@ impl Receiver {
             // In order, nothing to change in the echo (in either rule), and no ACK to hold back.
             self.next += u64::from(len);
             (self.acked, self.stamp) = (self.next, stamp);
-            let ack = AckOut { kind: Kind::Ack, ack: self.next, ece: ce, sack: Sack::default(), stamp };
-            return Arrived { in_order_upto: self.next, out_of_order: false, acks: [Some(ack), None] };
+            let ack =
+                AckOut { kind: Kind::Ack, ack: self.next, ece: ce, sack: Sack::default(), stamp };
+            return Arrived {
+                in_order_upto: self.next,
+                out_of_order: false,
+                acks: [Some(ack), None],
+            };
         }
         self.on_data_else(now, seq, len, (ce, cwr), stamp, cfg)
     }
@@ -122,7 +131,8 @@ impl Receiver {
         cfg: &Config,
     ) -> Arrived {
         let (before, mut at_once) = self.take_mark(ce, cwr, cfg);
-        // RFC 7323 §4.3 (2): the earliest data that the next ACK answers, so that a delayed ACK does not look fast.
+        // RFC 7323 §4.3 (2): the earliest data that the next ACK answers, so that a delayed ACK
+        // does not look fast.
         if seq <= self.acked && stamp >= self.stamp {
             self.stamp = stamp;
         }
@@ -159,8 +169,8 @@ impl Receiver {
         Some(self.acknowledge(cfg))
     }
 
-    /// Looks at a packet's CE and CWR. Returns the ACK of what came before it, if that is echoed differently, and whether
-    /// the packet's own ACK must not be held back.
+    /// Looks at a packet's CE and CWR. Returns the ACK of what came before it, if that is echoed
+    /// differently, and whether the packet's own ACK must not be held back.
     fn take_mark(&mut self, ce: bool, cwr: bool, cfg: &Config) -> (Option<AckOut>, bool) {
         match cfg.of(self.which).echo {
             Echo::Off | Echo::Notify => (None, false),
@@ -169,7 +179,8 @@ impl Receiver {
                 (None, false)
             }
             Echo::Precise if ce == self.echo => (None, false),
-            // RFC 8257 §3.2: an ACK at once, and, as it may, one before it for what is still owed in the old state.
+            // RFC 8257 §3.2: an ACK at once, and, as it may, one before it for what is still owed
+            // in the old state.
             Echo::Precise => {
                 let before = (self.pending > 0).then(|| self.acknowledge(cfg));
                 self.echo = ce;
@@ -287,7 +298,10 @@ mod tests {
         // CE = 0: one ACK for two packets.
         assert_eq!((b.acks(0, false, false), b.acks(1, false, false)), (vec![], vec![(2, false)]));
         // 0 → 1 with a packet owed: its ACK without echo, then this one's with it.
-        assert_eq!((b.acks(2, false, false), b.acks(3, true, false)), (vec![], vec![(3, false), (4, true)]));
+        assert_eq!(
+            (b.acks(2, false, false), b.acks(3, true, false)),
+            (vec![], vec![(3, false), (4, true)])
+        );
         // CE = 1: one ACK for two packets, with the echo.
         assert_eq!((b.acks(4, true, false), b.acks(5, true, false)), (vec![], vec![(6, true)]));
         // 1 → 0 with nothing owed: this one's, at once. CWR means nothing here.
@@ -327,7 +341,10 @@ mod tests {
             let arrived = b.segment(i, false, false);
             let ack = arrived.acks[0].unwrap();
             let n = usize::from(ack.sack.count);
-            (ack.ack / MSS, ack.sack.blocks[..n].iter().map(|r| (r.0 / MSS, r.1 / MSS)).collect::<Vec<_>>())
+            (
+                ack.ack / MSS,
+                ack.sack.blocks[..n].iter().map(|r| (r.0 / MSS, r.1 / MSS)).collect::<Vec<_>>(),
+            )
         };
         assert_eq!(blocks(2), (0, vec![(2, 3)]));
         assert_eq!(blocks(4), (0, vec![(4, 5), (2, 3)]));

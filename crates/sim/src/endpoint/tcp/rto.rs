@@ -1,13 +1,14 @@
-//! The retransmission timeout: RFC 6298 §2, with the clock's granularity G of a picosecond; or that of the INET
-//! framework's TCP, as the Vertigo and Canary artifacts run it.
+//! The retransmission timeout: RFC 6298 §2, with the clock's granularity G of a picosecond; or that
+//! of the INET framework's TCP, as the Vertigo and Canary artifacts run it.
 //!
-//! INET's differs in what a connection begins with: SRTT = 0, RTTVAR = a quarter of the initial timeout, and no special
-//! first sample; both gains are 1/8. Where round-trip times are small beside the initial timeout RTO_init, RTTVAR just
-//! decays by an eighth a sample: the timeout after n samples is some (7/8)^n RTO_init, and a segment that is lost twice is
-//! repaired 3 (7/8)^n RTO_init after it was first sent, where RFC 6298 is at its floor with the first sample.
+//! INET's differs in what a connection begins with: SRTT = 0, RTTVAR = a quarter of the initial
+//! timeout, and no special first sample; both gains are 1/8. Where round-trip times are small
+//! beside the initial timeout RTO_init, RTTVAR just decays by an eighth a sample: the timeout after
+//! n samples is some (7/8)^n RTO_init, and a segment that is lost twice is repaired 3 (7/8)^n
+//! RTO_init after it was first sent, where RFC 6298 is at its floor with the first sample.
 //!
-//! TAS' is no estimate of a deviation: a connection that pends without an acknowledgement at four looks of its slow path
-//! is sent again, and these are two round trips apart.
+//! TAS' is no estimate of a deviation: a connection that pends without an acknowledgement at four
+//! looks of its slow path is sent again, and these are two round trips apart.
 //!
 //! Every ACK that advances gives a sample, since it echoes a time (RFC 7323 §4.1), unless
 //! `rtt-samples` says otherwise ([`super::Sender`] decides); Karn's rule is not needed. The gains
@@ -107,7 +108,8 @@ impl Rto {
         self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
     }
 
-    /// SRTT moves by an eighth. RTTVAR is such that SRTT + 4 RTTVAR is eight of it, or the shortest.
+    /// SRTT moves by an eighth. RTTVAR is such that SRTT + 4 RTTVAR is eight of it, or the
+    /// shortest.
     #[cold] // so that the others stay as short as they are
     fn tas(&mut self, rtt: Time) {
         self.srtt = if self.srtt == Time::MAX { rtt } else { self.srtt - self.srtt / 8 + rtt / 8 };
@@ -160,7 +162,10 @@ mod tests {
     fn inet_begins_with_a_quarter_of_the_initial_timeout_and_gains_of_an_eighth() {
         let cfg = inet(Time::from_us(3200), Time::from_us(1));
         let mut rto = Rto::new(&cfg);
-        assert_eq!((rto.srtt, rto.rttvar, rto.current()), (Time::ZERO, Time::from_us(800), Time::from_us(3200)));
+        assert_eq!(
+            (rto.srtt, rto.rttvar, rto.current()),
+            (Time::ZERO, Time::from_us(800), Time::from_us(3200))
+        );
         // err = 160: SRTT = 20, RTTVAR = 800 + (160 − 800)/8 = 720.
         rto.sample(Time::from_us(160), &cfg);
         assert_eq!((rto.srtt, rto.rttvar), (Time::from_us(20), Time::from_us(720)));
@@ -181,13 +186,18 @@ mod tests {
         let cfg = inet(Time::from_s(1), Time::from_ms(10));
         // A new connection, and the accepting end of one.
         for mut rto in [Rto::new(&cfg), Rto::for_data(&cfg)] {
-            for (once, twice) in [(1.0, 3.0), (0.875, 2.625), (0.766, 2.297), (0.670, 2.010), (0.586, 1.758)] {
+            for (once, twice) in
+                [(1.0, 3.0), (0.875, 2.625), (0.766, 2.297), (0.670, 2.010), (0.586, 1.758)]
+            {
                 let first = rto.current();
                 let mut again = rto;
                 again.back_off(&cfg);
                 let second = first + again.current();
                 assert!((first.as_s_f64() - once).abs() < 1e-3, "{first:?} instead of {once} s");
-                assert!((second.as_s_f64() - twice).abs() < 2e-3, "{second:?} instead of {twice} s");
+                assert!(
+                    (second.as_s_f64() - twice).abs() < 2e-3,
+                    "{second:?} instead of {twice} s"
+                );
                 rto.sample(Time::from_us(40), &cfg);
             }
             for _ in 0..200 {

@@ -1,7 +1,8 @@
 //! What the receiver has reported by SACK, and what follows from it: RFC 6675 §4.
 //!
-//! `IsLost` falls with the sequence number: what is below a lost octet and not SACKed is lost, too. So one number,
-//! [`Scoreboard::lost_below`], holds it for all octets, and `SetPipe` is a sum over ranges, not over octets.
+//! `IsLost` falls with the sequence number: what is below a lost octet and not SACKed is lost, too.
+//! So one number, [`Scoreboard::lost_below`], holds it for all octets, and `SetPipe` is a sum over
+//! ranges, not over octets.
 //!
 //! Invariant: ranges lie between HighACK and HighData; `sacked` is their sum.
 
@@ -41,7 +42,8 @@ impl Scoreboard {
         self.ranges.is_empty()
     }
 
-    /// Update(): takes over the blocks of an ACK. Returns how many bytes are newly known to be held.
+    /// Update(): takes over the blocks of an ACK. Returns how many bytes are newly known to be
+    /// held.
     pub(super) fn update(&mut self, sack: &Sack, una: u64, nxt: u64, cfg: &Config) -> u64 {
         let mut added = 0;
         for &(from, to) in &sack.blocks[..usize::from(sack.count.min(4))] {
@@ -57,8 +59,9 @@ impl Scoreboard {
         added
     }
 
-    /// IsLost(): an octet is lost once DupThresh separate ranges, or more than (DupThresh − 1)·SMSS bytes, are SACKed
-    /// above it. Walks down from the highest range and stops at the first that makes it true.
+    /// IsLost(): an octet is lost once DupThresh separate ranges, or more than (DupThresh − 1)·SMSS
+    /// bytes, are SACKed above it. Walks down from the highest range and stops at the first that
+    /// makes it true.
     fn find_lost(&mut self, cfg: &Config) {
         let bytes_needed = u64::from(cfg.dupack_threshold - 1) * u64::from(cfg.mss);
         let (mut ranges, mut bytes) = (0, 0);
@@ -93,8 +96,8 @@ impl Scoreboard {
         self.pipe = not_sacked - lost + again;
     }
 
-    /// Octets between HighACK and `to` that are not SACKed: what is in the network after a timeout, when all that lies
-    /// above `to` counts as lost.
+    /// Octets between HighACK and `to` that are not SACKed: what is in the network after a timeout,
+    /// when all that lies above `to` counts as lost.
     pub(super) fn resent(&self, una: u64, to: u64) -> u64 {
         (to - una) - self.ranges.sum_below(to)
     }
@@ -135,12 +138,13 @@ impl Scoreboard {
         if from < highest {
             return Some(NextSeg::Hole(from, to)); // rule 3
         }
-        // Rule 4. What was sent after the last SACKed byte is the highest hole; where that byte is the last of all, no
-        // hole is above HighRxt, and the highest is below the last range.
+        // Rule 4. What was sent after the last SACKed byte is the highest hole; where that byte is
+        // the last of all, no hole is above HighRxt, and the highest is below the last range.
         if una < self.rescue_rxt || una == nxt {
             return None;
         }
-        let (bottom, top) = if highest < nxt { (highest.max(una), nxt) } else { self.highest_hole(una) };
+        let (bottom, top) =
+            if highest < nxt { (highest.max(una), nxt) } else { self.highest_hole(una) };
         (bottom < top).then(|| NextSeg::Rescue(bottom.max(top.saturating_sub(u64::from(mss))), top))
     }
 

@@ -1,15 +1,16 @@
 //! A connection's sending end: what may be sent, what is lost, when to give up waiting.
 //!
-//! Loss recovery is RFC 6675 with SACK and RFC 6582 without; limited transmit RFC 3042; after a timeout the outstanding
-//! data is sent again from the start, in slow start, past what the receiver is known to hold (RFC 6675 §5.1: its SACKs
-//! are kept, since these receivers never renege). The window is cut at most once a window of data, whatever the signals
-//! (RFC 3168 §5, RFC 8257 §3.4). It grows only while it is what limits the sender (RFC 7661 §4.1, RFC 9438 §5.8). Keys of
-//! the scenario take four of these away, as the TCP of published simulations does: RFC 6582's recovery becomes RFC
-//! 5681's, which can cut twice a window; growth asks for no limit; what room there is need not hold a full segment; and
-//! marks go on to cut what a loss has cut.
+//! Loss recovery is RFC 6675 with SACK and RFC 6582 without; limited transmit RFC 3042; after a
+//! timeout the outstanding data is sent again from the start, in slow start, past what the receiver
+//! is known to hold (RFC 6675 §5.1: its SACKs are kept, since these receivers never renege). The
+//! window is cut at most once a window of data, whatever the signals (RFC 3168 §5, RFC 8257 §3.4).
+//! It grows only while it is what limits the sender (RFC 7661 §4.1, RFC 9438 §5.8). Keys of the
+//! scenario take four of these away, as the TCP of published simulations does: RFC 6582's recovery
+//! becomes RFC 5681's, which can cut twice a window; growth asks for no limit; what room there is
+//! need not hold a full segment; and marks go on to cut what a loss has cut.
 //!
-//! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and `window_limit`; while data is
-//! unacknowledged or a SYN unanswered the deadline is set.
+//! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and
+//! `window_limit`; while data is unacknowledged or a SYN unanswered the deadline is set.
 
 mod forced;
 mod pace;
@@ -33,8 +34,8 @@ use tail::Tail;
 enum Phase {
     /// Nothing is known to be missing: the common case.
     Open,
-    /// The same of a connection that may have to wait before it sends, or takes the uncommon path for
-    /// another reason.
+    /// The same of a connection that may have to wait before it sends, or takes the uncommon path
+    /// for another reason.
     Paced,
     /// Duplicate ACKs, too few to mean loss; or SACKs left from a recovery.
     Disorder,
@@ -90,14 +91,16 @@ pub struct Sender {
     control: Control,
     /// An ACK that reaches it ends recovery (RecoveryPoint; RFC 6582's recover).
     recover: u64,
-    /// What was sent when the window was last cut. Only marks and losses of what was sent after it cut again.
+    /// What was sent when the window was last cut. Only marks and losses of what was sent after it
+    /// cut again.
     cut_until: u64,
     /// After a timeout: the next byte to send again.
     resend: u64,
     /// What the receiver holds; allocated with the first SACK.
     board: Option<Box<Scoreboard>>,
     dupacks: u32,
-    /// How long the last segment takes at Linux's pacing rate, in nanoseconds; 0 where nothing is paced.
+    /// How long the last segment takes at Linux's pacing rate, in nanoseconds; 0 where nothing is
+    /// paced.
     gap_ns: u32,
     /// When the retransmission timer expires, while the deadline is the pace's or the probe's.
     rto_at: Time,
@@ -120,7 +123,8 @@ pub struct Sender {
     syns: u8,
     /// Which of the run's transports it follows; see [`Config::of`].
     which: u8,
-    /// How often the probe timer was set since something was refused and nothing in flight; 0: it is not set.
+    /// How often the probe timer was set since something was refused and nothing in flight; 0: it
+    /// is not set.
     probes: u8,
     /// The probe timer has expired: one segment may be tried.
     probing: bool,
@@ -146,8 +150,8 @@ fn whole_segments(room: u64, unsent: u64, max_len: u32, cfg: &Config) -> u32 {
 }
 
 impl Sender {
-    /// A new connection with nothing written. If the scenario has handshakes, its first segment is a SYN, once there is
-    /// something to send.
+    /// A new connection with nothing written. If the scenario has handshakes, its first segment is
+    /// a SYN, once there is something to send.
     pub fn new(cfg: &Config) -> Sender {
         Sender::following(0, cfg)
     }
@@ -189,12 +193,18 @@ impl Sender {
         }
     }
 
-    /// The sending end of a connection that the other side has opened: no handshake, no round-trip time known yet.
+    /// The sending end of a connection that the other side has opened: no handshake, no round-trip
+    /// time known yet.
     pub fn established(which: u8, cfg: &Config) -> Sender {
-        Sender { phase: Sender::calm(cfg.of(which)), rto: Rto::for_data(cfg), ..Sender::following(which, cfg) }
+        Sender {
+            phase: Sender::calm(cfg.of(which)),
+            rto: Rto::for_data(cfg),
+            ..Sender::following(which, cfg)
+        }
     }
 
-    /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the ACK of it.
+    /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the
+    /// ACK of it.
     pub fn on_rtt(&mut self, rtt: Time, cfg: &Config) {
         self.rto.sample(rtt, cfg);
     }
@@ -210,11 +220,13 @@ impl Sender {
     pub fn deadline(&self) -> Time {
         self.deadline
     }
-    /// Its timers stood still for so long: they expire as much later, but no later than if they were
-    /// started now, since an acknowledgement may have started them meanwhile.
+    /// Its timers stood still for so long: they expire as much later, but no later than if they
+    /// were started now, since an acknowledgement may have started them meanwhile.
     pub fn thaw(&mut self, now: Time, held: Time) {
         let latest = now.saturating_add(self.rto.current());
-        let later = |at: Time| if at == Time::MAX { at } else { at.saturating_add(held).min(latest.max(at)) };
+        let later = |at: Time| {
+            if at == Time::MAX { at } else { at.saturating_add(held).min(latest.max(at)) }
+        };
         (self.deadline, self.rto_at) = (later(self.deadline), later(self.rto_at));
     }
     /// Bytes acknowledged.
@@ -269,11 +281,15 @@ impl Sender {
             cwnd: self.cwnd(),
             ssthresh: self.ssthresh(),
             in_flight: self.in_flight(),
-            law: told.into_iter().filter_map(|(quantity, value)| Some((quantity.name, value?))).collect(),
+            law: told
+                .into_iter()
+                .filter_map(|(quantity, value)| Some((quantity.name, value?)))
+                .collect(),
         }
     }
 
-    /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout, what was sent since.
+    /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout,
+    /// what was sent since.
     pub fn in_flight(&self) -> u64 {
         match (self.phase, &self.board) {
             (Phase::Disorder | Phase::Recovery, Some(board)) => board.pipe,
@@ -288,8 +304,9 @@ impl Sender {
         self.plan(u32::MAX, cfg.of(self.which)).is_some()
     }
 
-    /// The next segment that the windows allow, of at most `max_len` bytes (at least one MSS, or nothing but the end of
-    /// the stream will fit). To be called until `None`, after everything that happens to the sender.
+    /// The next segment that the windows allow, of at most `max_len` bytes (at least one MSS, or
+    /// nothing but the end of the stream will fit). To be called until `None`, after everything
+    /// that happens to the sender.
     #[inline(always)] // called from two places, of which one is the per-packet path
     pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         if self.phase != Phase::Open {
@@ -315,10 +332,20 @@ impl Sender {
             self.deadline = now.saturating_add(self.rto.current()); // RFC 6298 (5.1)
         }
         let cwr = std::mem::take(&mut self.cwr_due);
-        Outgoing { seq, len, syn: false, retransmission: false, cwr, ecn: cfg.data_ecn, mapping: None, rdma: None }
+        Outgoing {
+            seq,
+            len,
+            syn: false,
+            retransmission: false,
+            cwr,
+            ecn: cfg.data_ecn,
+            mapping: None,
+            rdma: None,
+        }
     }
 
-    /// Data leaves while nothing is in flight: after an idle time of one timeout, from the restart window (RFC 5681 §4.1).
+    /// Data leaves while nothing is in flight: after an idle time of one timeout, from the restart
+    /// window (RFC 5681 §4.1).
     #[cold]
     fn begin_flight(&mut self, now: Time, cfg: &Config) {
         if self.last_send == Time::MAX {
@@ -336,7 +363,11 @@ impl Sender {
     #[cold]
     fn poll_else(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         let cfg = cfg.of(self.which);
-        if self.phase == Phase::Paced && !self.held && self.nxt == self.una && self.nxt < self.written {
+        if self.phase == Phase::Paced
+            && !self.held
+            && self.nxt == self.una
+            && self.nxt < self.written
+        {
             self.begin_flight(now, cfg);
         }
         let segment = match self.plan(max_len, cfg)? {
@@ -396,7 +427,16 @@ impl Sender {
             self.deadline = now.saturating_add(self.rto.current());
         }
         let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
-        Outgoing { seq: from, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None, rdma: None }
+        Outgoing {
+            seq: from,
+            len,
+            syn: false,
+            retransmission: true,
+            cwr: false,
+            ecn,
+            mapping: None,
+            rdma: None,
+        }
     }
 
     fn send_syn(&mut self, now: Time) -> Outgoing {
@@ -405,13 +445,23 @@ impl Sender {
         let retransmission = self.syns > 0;
         self.retransmitted += u32::from(retransmission);
         self.syns = self.syns.saturating_add(1);
-        Outgoing { seq: 0, len: 0, syn: true, retransmission, cwr: false, ecn: Ecn::NotEct, mapping: None, rdma: None }
+        Outgoing {
+            seq: 0,
+            len: 0,
+            syn: true,
+            retransmission,
+            cwr: false,
+            ecn: Ecn::NotEct,
+            mapping: None,
+            rdma: None,
+        }
     }
 
     /// The answer to a SYN that was handed down at `stamp`.
     ///
-    /// RFC 6298 (5.7) would set the timeout to 3 s where a SYN was sent again, for want of an unambiguous sample; the echo
-    /// gives one. RFC 6928 §2: one segment to begin with only if more than one SYN had to be sent again.
+    /// RFC 6298 (5.7) would set the timeout to 3 s where a SYN was sent again, for want of an
+    /// unambiguous sample; the echo gives one. RFC 6928 §2: one segment to begin with only if more
+    /// than one SYN had to be sent again.
     pub fn on_syn_ack(&mut self, now: Time, stamp: Time, cfg: &Config) {
         if self.syns == 0 || !matches!(self.phase, Phase::SynSent | Phase::Closed) {
             return; // a repeated answer
@@ -429,7 +479,11 @@ impl Sender {
     /// An acknowledgement.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
-        if self.phase != Phase::Open || ack.sack.is_some() || ack.ack <= self.una || ack.ack > self.nxt {
+        if self.phase != Phase::Open
+            || ack.sack.is_some()
+            || ack.ack <= self.una
+            || ack.ack > self.nxt
+        {
             return self.on_ack_else(now, ack, cfg);
         }
         let flight = self.nxt - self.una;
@@ -437,7 +491,8 @@ impl Sender {
         self.steer(now, bytes, flight, ack, cfg);
     }
 
-    /// `una` moves: a sample, and the timer starts again (RFC 6298 (5.2), (5.3)). Returns by how much.
+    /// `una` moves: a sample, and the timer starts again (RFC 6298 (5.2), (5.3)). Returns by how
+    /// much.
     #[inline]
     fn advance(&mut self, now: Time, ack: &AckIn, measures: bool, cfg: &Config) -> u64 {
         let bytes = ack.ack - self.una;
@@ -456,7 +511,8 @@ impl Sender {
     #[inline]
     fn show(&mut self, now: Time, bytes: u64, ack: &AckIn, cfg: &Config) -> bool {
         let (una, nxt, delay) = (self.una, self.sent_by_now(cfg), now.saturating_sub(ack.stamp));
-        self.control.on_ack(Acked { now, bytes, ece: ack.ece, una, nxt, delay, hops: ack.hops }, &cfg.terms)
+        self.control
+            .on_ack(Acked { now, bytes, ece: ack.ece, una, nxt, delay, hops: ack.hops }, &cfg.terms)
     }
 
     /// Congestion control for an ACK outside of recovery; `flight` is what was in flight before it.
@@ -469,17 +525,21 @@ impl Sender {
             return;
         }
         let cwnd = self.window.cwnd;
-        let limiting =
-            if cwnd < self.window.ssthresh { cwnd <= 2 * flight } else { cwnd < flight + u64::from(cfg.mss) };
+        let limiting = if cwnd < self.window.ssthresh {
+            cwnd <= 2 * flight
+        } else {
+            cwnd < flight + u64::from(cfg.mss)
+        };
         if (limiting || !cfg.window_validation) && (!ack.ece || cfg.growth_on_echo) && bytes > 0 {
-            let limit = if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };
+            let limit =
+                if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };
             let growth = Growth { now, bytes, srtt: self.rto.srtt(), limit };
             self.control.grow(&mut self.window, &growth, &cfg.terms);
         }
     }
 
-    /// What a signal's window of data ends with. Where marks cut after a loss, too, that is after a timeout what was sent
-    /// since: SND.NXT as RFC 9293 takes it back to SND.UNA.
+    /// What a signal's window of data ends with. Where marks cut after a loss, too, that is after a
+    /// timeout what was sent since: SND.NXT as RFC 9293 takes it back to SND.UNA.
     #[inline]
     fn sent_by_now(&self, cfg: &Config) -> u64 {
         if self.phase == Phase::Loss && cfg.cut_after_loss { self.resend } else { self.nxt }
@@ -510,7 +570,9 @@ mod unit {
     #[test]
     fn new_data_goes_in_whole_segments_except_at_the_end() {
         let whole = |room, unsent, max_len, mss, avoid| {
-            let cfg = crate::endpoint::tcp::tests::config(|p| (p.mss, p.silly_window_avoidance) = (Some(mss), avoid));
+            let cfg = crate::endpoint::tcp::tests::config(|p| {
+                (p.mss, p.silly_window_avoidance) = (Some(mss), avoid)
+            });
             whole_segments(room, unsent, max_len, &cfg)
         };
         assert_eq!(whole(5500, 99_999, 65_536, 1000, true), 5000);
@@ -521,7 +583,10 @@ mod unit {
         assert_eq!(whole(300, 200, 65_536, 1000, true), 200);
         assert_eq!(whole(u64::MAX, u64::MAX, 1000, 1000, true), 1000);
         assert_eq!(whole(0, 0, 1000, 1000, true), 0);
-        assert_eq!([whole(999, 99_999, 65_536, 1000, false), whole(5500, 99_999, 65_536, 1000, false)], [999, 5000]);
+        assert_eq!(
+            [whole(999, 99_999, 65_536, 1000, false), whole(5500, 99_999, 65_536, 1000, false)],
+            [999, 5000]
+        );
     }
 
     #[test]

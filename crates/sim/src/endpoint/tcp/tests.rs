@@ -1,7 +1,8 @@
-//! Both ends over a small pipe: a fixed delay each way, and a script that drops, delays, repeats or marks packets.
+//! Both ends over a small pipe: a fixed delay each way, and a script that drops, delays, repeats or
+//! marks packets.
 //!
-//! The pipe takes no time to put packets on the wire, so that what is counted here are round trips. After every event it
-//! asserts what must always hold.
+//! The pipe takes no time to put packets on the wire, so that what is counted here are round trips.
+//! After every event it asserts what must always hold.
 
 mod anything;
 mod marks;
@@ -18,7 +19,9 @@ use millpond_core::congestion::{CubicParams, DctcpParams, Echo, NewRenoParams, S
 use millpond_core::congestion::{DctcpAlphaUpdate, DctcpEcho, DctcpReduce};
 use millpond_core::switch::site::Auto;
 use millpond_core::{Ecn, Sack, Time};
-use millpond_scenario::transport::{FastRecovery, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams};
+use millpond_scenario::transport::{
+    FastRecovery, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams,
+};
 use std::collections::BTreeMap;
 
 const MSS: u64 = 1000;
@@ -26,7 +29,10 @@ const MSS: u64 = 1000;
 const DELAY: Time = Time::from_us(40);
 const RTT: Time = Time::from_us(80);
 
-pub(super) fn config_of<R>(kind: TransportKind, change: impl FnOnce(&mut TransportParams) -> R) -> Config {
+pub(super) fn config_of<R>(
+    kind: TransportKind,
+    change: impl FnOnce(&mut TransportParams) -> R,
+) -> Config {
     // RFC 6298's first timeout: the times here are reckoned with it.
     let mut params = TransportParams { initial_rto: Time::from_s(1), ..TransportParams::default() };
     change(&mut params);
@@ -53,9 +59,14 @@ fn dctcp<R>(change: impl FnOnce(&mut TransportParams) -> R) -> Config {
     })
 }
 
-/// Swift with these windows, in segments; with a target that this pipe never reaches, so that it stays at the largest.
+/// Swift with these windows, in segments; with a target that this pipe never reaches, so that it
+/// stays at the largest.
 fn swift<R>(min: f64, max: f64, change: impl FnOnce(&mut TransportParams) -> R) -> Config {
-    let p = SwiftParams { swift_window_min: min, swift_window_max: Auto::Given(max), ..SwiftParams::default() };
+    let p = SwiftParams {
+        swift_window_min: min,
+        swift_window_max: Auto::Given(max),
+        ..SwiftParams::default()
+    };
     config_of(TransportKind::Swift(p), |p| {
         (p.mss, p.handshake) = (Some(MSS as u32), false);
         change(p)
@@ -132,7 +143,10 @@ impl Pipe {
 
     /// Loses the data packets with these numbers in the order of sending.
     fn losing(cfg: Config, lost: &'static [usize]) -> Pipe {
-        Pipe { data_fate: Box::new(|n, _| if lost.contains(&n) { DROP } else { PASS }), ..Pipe::new(cfg) }
+        Pipe {
+            data_fate: Box::new(|n, _| if lost.contains(&n) { DROP } else { PASS }),
+            ..Pipe::new(cfg)
+        }
     }
 
     fn write(&mut self, segments: u64) {
@@ -166,7 +180,8 @@ impl Pipe {
                 assert!(probes || self.sender.in_flight() <= self.sender.cwnd() + extra);
                 assert!(self.highest - self.sender.acked() <= self.cfg.window_limit);
                 let end = self.highest == self.sender.written();
-                let whole = end || out.len.is_multiple_of(self.cfg.mss) || !self.cfg.silly_window_avoidance;
+                let whole =
+                    end || out.len.is_multiple_of(self.cfg.mss) || !self.cfg.silly_window_avoidance;
                 assert!(whole, "whole segments");
             } else {
                 assert!(out.len <= self.cfg.mss && out.seq + u64::from(out.len) <= self.highest);
@@ -174,9 +189,13 @@ impl Pipe {
             self.put(out);
         }
         assert!(!self.sender.would_send(&self.cfg));
-        let waiting = self.sender.acked() < self.highest || (!self.syns.is_empty() && self.highest == 0);
+        let waiting =
+            self.sender.acked() < self.highest || (!self.syns.is_empty() && self.highest == 0);
         assert!(!waiting || self.sender.deadline() != Time::MAX, "data outstanding and no timer");
-        assert!(self.sender.in_flight() <= 2 * self.highest && self.sender.acked() <= self.receiver.received());
+        assert!(
+            self.sender.in_flight() <= 2 * self.highest
+                && self.sender.acked() <= self.receiver.received()
+        );
         assert!(self.sender.cwnd() >= u64::from(self.cfg.mss));
     }
 
@@ -237,7 +256,14 @@ impl Pipe {
             }
             Event::Ack(ack) => {
                 let sack = (ack.sack.count > 0).then_some(&ack.sack);
-                let ack = AckIn { ack: ack.ack, ece: ack.ece, sack, stamp: ack.stamp, hops: 1, mapping: None };
+                let ack = AckIn {
+                    ack: ack.ack,
+                    ece: ack.ece,
+                    sack,
+                    stamp: ack.stamp,
+                    hops: 1,
+                    mapping: None,
+                };
                 self.sender.on_ack(self.now, &ack, &self.cfg);
             }
         }
@@ -251,7 +277,12 @@ impl Pipe {
     /// Runs until all is acknowledged; returns when that was.
     fn finish(&mut self) -> Time {
         while !self.sender.is_done() {
-            assert!(self.step(Time::from_s(1000)), "stuck at {} of {}", self.sender.acked(), self.sender.written());
+            assert!(
+                self.step(Time::from_s(1000)),
+                "stuck at {} of {}",
+                self.sender.acked(),
+                self.sender.written()
+            );
         }
         assert_eq!(self.receiver.received(), self.sender.written());
         self.now
@@ -259,7 +290,11 @@ impl Pipe {
 
     /// When and what was sent again, in round trips and segments.
     fn again(&self) -> Vec<(u64, u64)> {
-        self.sent.iter().filter(|s| s.again).map(|s| (s.at.as_ps() / RTT.as_ps(), s.seq / MSS)).collect()
+        self.sent
+            .iter()
+            .filter(|s| s.again)
+            .map(|s| (s.at.as_ps() / RTT.as_ps(), s.seq / MSS))
+            .collect()
     }
 
     /// Packets sent in each of the first round trips.

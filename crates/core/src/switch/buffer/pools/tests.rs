@@ -3,7 +3,12 @@ use proptest::prelude::*;
 
 /// The switch of TLT's simulations of TCP: twelve links of 40 Gb/s and 10 us.
 fn published() -> SwitchFacts {
-    SwitchFacts { packet_max: 1_500, links: vec![(Rate::from_gbps(40), Time::from_us(10)); 12], pauses: false, tier: 0 }
+    SwitchFacts {
+        packet_max: 1_500,
+        links: vec![(Rate::from_gbps(40), Time::from_us(10)); 12],
+        pauses: false,
+        tier: 0,
+    }
 }
 
 fn pools(params: &PoolsParams) -> Pools {
@@ -27,8 +32,8 @@ fn fill(pools: &mut Pools, mut next: impl FnMut() -> Claim) -> u64 {
     }
 }
 
-/// Oracle: E = 4,356,000 and I = 3,120,000 bytes with 103,000 of headroom a port; and the switch of the simulations of
-/// RDMA, whose packets have 1,048 bytes and whose links 1 us.
+/// Oracle: E = 4,356,000 and I = 3,120,000 bytes with 103,000 of headroom a port; and the switch of
+/// the simulations of RDMA, whose packets have 1,048 bytes and whose links 1 us.
 #[test]
 fn pool_sizes_are_as_published() {
     let params = PoolsParams::default();
@@ -58,11 +63,15 @@ fn headroom_follows_the_link_by_either_rule() {
     let written = PoolsParams { headroom: Some(Bytes(7_000)), ..three.clone() };
     assert_eq!(of(&written, gbps(100), us(1)), 7_000);
     assert_eq!([three.lacks(gbps(25), us(1), 1_500), three.lacks(gbps(25), us(1), 1_600)], [0, 75]);
-    assert_eq!([round_trip.lacks(gbps(100), us(9), 9_000), written.lacks(gbps(25), us(1), 1_500)], [0, 2_250]);
+    assert_eq!(
+        [round_trip.lacks(gbps(100), us(9), 9_000), written.lacks(gbps(25), us(1), 1_500)],
+        [0, 2_250]
+    );
 }
 
-/// Oracle: a single hot queue holds at most E/2 = 2,178,000 bytes beside its minimum of 1,501. With packets of mixed sizes
-/// the last may reach half of itself beyond (2,180,088 was observed in the authors' simulator).
+/// Oracle: a single hot queue holds at most E/2 = 2,178,000 bytes beside its minimum of 1,501. With
+/// packets of mixed sizes the last may reach half of itself beyond (2,180,088 was observed in the
+/// authors' simulator).
 #[test]
 fn one_hot_queue_takes_half_of_the_egress_pool() {
     let mut it = pools(&PoolsParams::default());
@@ -120,7 +129,8 @@ fn minima_are_kept() {
     it.take(&claim(0, 1, 1_500));
 }
 
-/// What a group receives while the pool is full is headroom, after the packet that found it full; it empties first.
+/// What a group receives while the pool is full is headroom, after the packet that found it full;
+/// it empties first.
 #[test]
 fn headroom_begins_after_the_packet_that_finds_the_pool_full() {
     let mut it = Pools::new(&PoolsParams::default(), &SwitchFacts { pauses: true, ..published() });
@@ -132,7 +142,10 @@ fn headroom_begins_after_the_packet_that_finds_the_pool_full() {
     assert_eq!((it.ingress(0, 0).free, it.ingress(0, 0).headroom), (-1_500, 0));
     let held = fill(&mut it, || claim(0, 0, 1_500));
     assert_eq!((held, it.ingress(0, 0).headroom), (102_000, 102_000));
-    assert!(it.test(&claim(0, 0, 1_000)).is_none() && it.test(&claim(0, 0, 1_065)).is_some(), "103,064 in all");
+    assert!(
+        it.test(&claim(0, 0, 1_000)).is_none() && it.test(&claim(0, 0, 1_065)).is_some(),
+        "103,064 in all"
+    );
     (0..68).for_each(|_| it.give(&claim(0, 0, 1_500)));
     assert_eq!((it.ingress(0, 0).free, it.ingress(0, 0).headroom), (-1_500, 0));
     it.give(&claim(0, 0, 1_500));
@@ -147,8 +160,8 @@ fn operations() -> impl Strategy<Value = Vec<(u16, u16, u8, u64, usize)>> {
 }
 
 proptest! {
-    /// Oracle: the sum of counters is what queues hold, whatever arrives and leaves; no limit is passed; and all is zero
-    /// when all have left.
+    /// Oracle: the sum of counters is what queues hold, whatever arrives and leaves; no limit is
+    /// passed; and all is zero when all have left.
     #[test]
     fn counters_add_up(operations in operations(), size in 40_000u64..400_000, pauses in any::<bool>(), alpha in 0.1f64..4.0) {
         let params = PoolsParams { size: Bytes(size).into(), alpha, headroom: Some(Bytes(2_000)), ..PoolsParams::default() };
@@ -188,12 +201,27 @@ fn shares_of_any_size_add_up() {
     let most = Some(Bytes::LARGEST);
     let links = vec![(Rate::FASTEST, Time::from_s(1_000)); 65_535];
     let facts = SwitchFacts { packet_max: 65_535, links, pauses: true, tier: 0 };
-    for (queue_min, group_min, port_min, headroom) in [(most, most, most, most), (None, None, None, None)] {
-        let params =
-            PoolsParams { queue_min, group_min, port_min, headroom, lossless_priorities: 8, ..PoolsParams::default() };
-        assert!(params.pools(&facts).1 < -1_000_000_000_000_000_000_000, "{:?}", params.pools(&facts));
+    for (queue_min, group_min, port_min, headroom) in
+        [(most, most, most, most), (None, None, None, None)]
+    {
+        let params = PoolsParams {
+            queue_min,
+            group_min,
+            port_min,
+            headroom,
+            lossless_priorities: 8,
+            ..PoolsParams::default()
+        };
+        assert!(
+            params.pools(&facts).1 < -1_000_000_000_000_000_000_000,
+            "{:?}",
+            params.pools(&facts)
+        );
         Pools::new(&params, &facts);
     }
     let one = PoolsParams { headroom: Some(Bytes(1 << 62)), ..PoolsParams::default() };
-    assert!(one.pools(&published()).1 < 0, "2^62 bytes of headroom a port of twelve are no multiple of 2^64");
+    assert!(
+        one.pools(&published()).1 < 0,
+        "2^62 bytes of headroom a port of twelve are no multiple of 2^64"
+    );
 }

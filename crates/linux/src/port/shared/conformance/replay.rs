@@ -1,4 +1,5 @@
-//! The replay: an application in this process at a switch's slot, with the trace's times for a clock.
+//! The replay: an application in this process at a switch's slot, with the trace's times for a
+//! clock.
 
 use super::simulated::sender;
 use super::{After, Event, FLOWS, SENDERS, Scene, Spoken, Stand, Trace};
@@ -52,7 +53,8 @@ pub struct Replayed {
 
 fn frame(number: u32, flow: u32, size: u16) -> Vec<u8> {
     let payload = usize::from(size) - NUMBER;
-    let mut frame = frame_of(&Build { protocol: Protocol::Udp, payload, port: 7, ..Build::default() });
+    let mut frame =
+        frame_of(&Build { protocol: Protocol::Udp, payload, port: 7, ..Build::default() });
     frame[29] = sender(flow) as u8;
     frame[34..36].copy_from_slice(&(FIRST + flow as u16).to_be_bytes());
     frame[NUMBER..NUMBER + 4].copy_from_slice(&number.to_be_bytes());
@@ -73,7 +75,8 @@ fn flow_of(key: &FlowKey) -> u32 {
 
 /// An overlay with this feedback time, as with a peer that it has met.
 fn talk(feedback: Time, drawn: u8) -> Talk {
-    let mut talk = Talk::new(&PeerParams { feedback, pause_ttl: feedback * 5, ..PeerParams::default() });
+    let mut talk =
+        Talk::new(&PeerParams { feedback, pause_ttl: feedback * 5, ..PeerParams::default() });
     let key = Key::new(b"what two switches share").expect("a key");
     talk.meet(Time::ZERO, [drawn; 16], key);
     talk
@@ -111,23 +114,31 @@ impl std::ops::Drop for Rig<'_> {
 impl Rig<'_> {
     fn new<'a>(trace: &'a Trace, scene: &Scene, behind: Behind) -> Rig<'a> {
         static RIGS: AtomicU32 = AtomicU32::new(0);
-        let name = format!("millpond-alike-{}-{}", std::process::id(), RIGS.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "millpond-alike-{}-{}",
+            std::process::id(),
+            RIGS.fetch_add(1, Ordering::Relaxed)
+        );
         let socket = std::env::temp_dir().join(name);
-        let sizes = Sizes { flows: 1, places: 16, buffers: scene.ring, buffer_bytes: scene.quantum };
+        let sizes =
+            Sizes { flows: 1, places: 16, buffers: scene.ring, buffer_bytes: scene.quantum };
         let (memory, headroom) = (scene.memory + scene.headroom, scene.headroom);
         let queue = QueueKind::FlowQueues;
-        let settings = SharedSettings { socket: socket.clone(), uid: None, sizes, queue, memory, headroom };
+        let settings =
+            SharedSettings { socket: socket.clone(), uid: None, sizes, queue, memory, headroom };
         let (mut node, mut buffers) = (Node::default(), Buffers::new(4));
         let shared = Port::Shared(Box::new(Shared::open(settings).expect("a socket")));
         node.slots.push(Slot::new("application", Some(shared), 1500));
         node.table.add_port(1024, &[]);
         let path = socket.clone();
-        let attaching = std::thread::spawn(move || millpond_port::Port::attach(path).expect("a port"));
+        let attaching =
+            std::thread::spawn(move || millpond_port::Port::attach(path).expect("a port"));
         while !attaching.is_finished() {
             node.serve_attached(Time::ZERO, 0, true, &mut buffers, &mut Alone);
         }
         let port = attaching.join().expect("attached");
-        let talks = |drawn: u8| (0..SENDERS).map(|n| talk(scene.feedback, drawn + n as u8)).collect();
+        let talks =
+            |drawn: u8| (0..SENDERS).map(|n| talk(scene.feedback, drawn + n as u8)).collect();
         Rig {
             trace,
             behind,
@@ -178,12 +189,21 @@ impl Rig<'_> {
             Behind::Applications => Sender::Application(&origin),
         };
         let view = parse(&bytes).expect("a frame");
-        let outgoing = Outgoing { view, offload: Offload::default(), pieces: &pieces, length: bytes.len(), sender };
-        let is_taken = match (self.behind, self.node.slots[0].deliver(now, &outgoing, &mut Vec::new())) {
-            (_, Ok(Fate::Left | Fate::Waits)) => true,
-            (Behind::Peers, Err(Drop::LossPool)) | (Behind::Applications, Ok(Fate::Held)) => false,
-            (_, other) => return Err(format!("frame {which}: {other:?}")),
+        let outgoing = Outgoing {
+            view,
+            offload: Offload::default(),
+            pieces: &pieces,
+            length: bytes.len(),
+            sender,
         };
+        let is_taken =
+            match (self.behind, self.node.slots[0].deliver(now, &outgoing, &mut Vec::new())) {
+                (_, Ok(Fate::Left | Fate::Waits)) => true,
+                (Behind::Peers, Err(Drop::LossPool)) | (Behind::Applications, Ok(Fate::Held)) => {
+                    false
+                }
+                (_, other) => return Err(format!("frame {which}: {other:?}")),
+            };
         self.refused += u64::from(!is_taken);
         Ok(is_taken)
     }
@@ -252,7 +272,9 @@ impl Rig<'_> {
             if ours.deadline().is_some_and(|due| due <= now) {
                 ours.expire(now);
                 while let Some(datagram) = ours.transmit(now) {
-                    theirs.hear(now, &datagram, |_| true).map_err(|reason| format!("{reason:?}"))?;
+                    theirs
+                        .hear(now, &datagram, |_| true)
+                        .map_err(|reason| format!("{reason:?}"))?;
                     for record in wire::records(&datagram).ok_or("no datagram")? {
                         let flow = match record.target {
                             Target::Flow(key) => Some(flow_of(&key)),
@@ -279,7 +301,8 @@ impl Rig<'_> {
         debug_assert_eq!(flow_of(&named(&bytes, &layers(&bytes))), flow);
         let view = parse(&bytes).expect("a frame");
         let theirs = &mut self.theirs[sender(flow) as usize - 1];
-        theirs.admit(now, &bytes, &Offload::default(), &view, Sender::Elsewhere) == Ok(Admission::Waits)
+        theirs.admit(now, &bytes, &Offload::default(), &view, Sender::Elsewhere)
+            == Ok(Admission::Waits)
     }
 
     /// When something was to be said before `now`, if it was.

@@ -1,14 +1,17 @@
-//! The simulator's hosts: a receiver's virtual switch, and those of its senders, under a driver whose
-//! links take no time.
+//! The simulator's hosts: a receiver's virtual switch, and those of its senders, under a driver
+//! whose links take no time.
 
 use super::{After, Event, FLOWS, SENDERS, Scene, Spoken, Stand, Trace, Want};
 use millpond_core::counters::DropReason;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro;
 use millpond_core::edge::schedule::Order;
-use millpond_core::host::virtual_switch::{ApplicationConfig, ApplicationCosts, BackdraftParams, VirtualSwitchParams};
+use millpond_core::host::virtual_switch::{
+    ApplicationConfig, ApplicationCosts, BackdraftParams, VirtualSwitchParams,
+};
 use millpond_core::host::{
-    Call, Expecting, Flows, Host, HostConfig, HostWire, Labels, Nic, Received, VirtualSwitchConfig, offload,
+    Call, Expecting, Flows, Host, HostConfig, HostWire, Labels, Nic, Received, VirtualSwitchConfig,
+    offload,
 };
 use millpond_core::packet::overlay::Whom;
 use millpond_core::packet::{Body, NONE, Words};
@@ -60,7 +63,8 @@ impl HostWire for Wire {
         self.calls.remove(&(at, number(call)));
     }
     fn labels(&mut self, _: Time, _: HostId, _: HostId) -> Labels<'_> {
-        const RULE: Rule = Rule { opening: Opening::Bytes(1 << 16), order: Order::RoundRobin, is_first: true };
+        const RULE: Rule =
+            Rule { opening: Opening::Bytes(1 << 16), order: Order::RoundRobin, is_first: true };
         Labels { rule: &RULE, is_followed: false, list: &[] }
     }
     fn arrived(&mut self, _: PacketId) {}
@@ -133,8 +137,13 @@ impl End {
             random: Stream::new(scene.seed, "conformance"),
         };
         let virtual_switch = Some(config);
-        let host =
-            Host::new(HostConfig { nic: Nic::Driver, limit: None, receive: None, virtual_switch, ordering: None });
+        let host = Host::new(HostConfig {
+            nic: Nic::Driver,
+            limit: None,
+            receive: None,
+            virtual_switch,
+            ordering: None,
+        });
         End { host, wire: Wire::default() }
     }
 
@@ -181,7 +190,14 @@ impl World {
                     Whom::Application(_) => None,
                     Whom::Host => unreachable!("no switch pauses a whole host"),
                 };
-                Spoken { to: packet.dst, word: it.word, flow, number: it.seq, queued: it.queued, ttl: it.ttl }
+                Spoken {
+                    to: packet.dst,
+                    word: it.word,
+                    flow,
+                    number: it.seq,
+                    queued: it.queued,
+                    ttl: it.ttl,
+                }
             }));
             let sender = &mut self.ends[packet.dst as usize];
             let mut heard = Packet { side: Default::default(), ..packet };
@@ -208,7 +224,8 @@ impl World {
     /// All that is due up to a time.
     fn until(&mut self, end: Time) {
         loop {
-            let due = self.ends.iter().enumerate().filter_map(|(n, it)| Some((it.next()?, n))).min();
+            let due =
+                self.ends.iter().enumerate().filter_map(|(n, it)| Some((it.next()?, n))).min();
             let Some((now, n)) = due.filter(|(at, _)| *at <= end) else { return };
             let Some((call, up)) = self.ends[n].call() else { return };
             let event = match call {
@@ -236,7 +253,17 @@ impl World {
         }
         let body = Body::Data { seq: number as u64, slot: 0, flowcell: 0 };
         let (payload, peer) = (size - 42, NONE);
-        let packet = Packet { body, flow, src: from, dst: RECEIVER, peer, size, payload, ttl: 64, ..Packet::default() };
+        let packet = Packet {
+            body,
+            flow,
+            src: from,
+            dst: RECEIVER,
+            peer,
+            size,
+            payload,
+            ttl: 64,
+            ..Packet::default()
+        };
         self.ends[0].arrive(now, packet);
         let event = match self.ends[0].wire.dropped.pop() {
             None => Event::Comes(number as u32),

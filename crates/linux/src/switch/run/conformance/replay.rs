@@ -1,5 +1,5 @@
-//! The replay: the switch with this trace's times for its clock, between a file in the place of a TAP and sockets of this process
-//! in the place of UDP's.
+//! The replay: the switch with this trace's times for its clock, between a file in the place of a
+//! TAP and sockets of this process in the place of UDP's.
 
 use super::simulated::{Sent, Trace, cell, merge_identity, sequence};
 use super::{Stamped, Verdict};
@@ -24,7 +24,9 @@ use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::{self, OffloadParams};
 use millpond_core::{HostId, Packet, Time};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
+};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -81,7 +83,8 @@ fn datagram(p: &Packet) -> Vec<u8> {
     // Every other flow's checksums are whole, as of a sender without offloads.
     let partial = p.flow.is_multiple_of(2);
     let (from, to, flags, length) = (p.src, p.dst, tcp_flags(p), u32::from(p.size - p.payload));
-    let headers = Headers { from, to, flow: p.flow, seq: sequence(p), ack: ms, flags, tos, ttl, length };
+    let headers =
+        Headers { from, to, flow: p.flow, seq: sequence(p), ack: ms, flags, tos, ttl, length };
     let stamp = Encapsulation { label: p.entropy as u16, flowcell: cell(p), partial };
     [&stamp.write()[..], &frame(&headers, p.payload.into(), partial)].concat()
 }
@@ -106,17 +109,25 @@ fn content(frame: &[u8], layers: &Layers) -> u32 {
 /// Two ends of a connection in this process that keeps messages apart and loses none.
 fn pair() -> (OwnedFd, OwnedFd) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair of sockets");
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .expect("a pair of sockets");
     for end in [&pair.0, &pair.1] {
         sockopt::set_socket_send_buffer_size(end, 1 << 20).expect("room");
     }
     pair
 }
 
-/// The switch, with nothing but so many paths to each of `peers`, and what they are read and written by, peer by peer.
-fn switch(rule: Rule, offload: &OffloadParams, peers: &[(HostId, u16)], burst: usize) -> (Switch, Vec<Vec<OwnedFd>>) {
+/// The switch, with nothing but so many paths to each of `peers`, and what they are read and
+/// written by, peer by peer.
+fn switch(
+    rule: Rule,
+    offload: &OffloadParams,
+    peers: &[(HostId, u16)],
+    burst: usize,
+) -> (Switch, Vec<Vec<OwnedFd>>) {
     let (_, requests, wake) = Asking::new().expect("an event");
-    let mut switch = Switch::new(State::at(Path::new("nowhere")), Config::default(), requests, wake);
+    let mut switch =
+        Switch::new(State::at(Path::new("nowhere")), Config::default(), requests, wake);
     let path = |peer: HostId| PathParams { peer: peer.to_string(), ..PathParams::default() };
     let paths = peers.iter().flat_map(|(peer, paths)| (0..*paths).map(|_| path(*peer))).collect();
     switch.uplink = Uplink::with(&Config { paths, ..Config::default() }, rule, offload, burst);
@@ -146,7 +157,8 @@ pub struct Received {
     pub counted: Vec<gro::Counters>,
 }
 
-/// Lets a host's switch receive what the simulator's host did, at the same times; what is held goes up when the switch says.
+/// Lets a host's switch receive what the simulator's host did, at the same times; what is held goes
+/// up when the switch says.
 pub fn receive(trace: &Trace, host: HostId) -> Received {
     let rule = trace.plan.edge.load_balancing.rule().expect("hosts spread what they send");
     let params = &trace.plan.host.choices.receive_offload;
@@ -171,7 +183,10 @@ pub fn receive(trace: &Trace, host: HostId) -> Received {
     }
     alone(&mut switch, trace.end, &mut out, &mut verdicts);
     let (counters, dropped) = switch.uplink.counters();
-    assert!(dropped.reading().dropped.is_empty() && switch.node.slots[0].counters.reading().dropped.is_empty());
+    assert!(
+        dropped.reading().dropped.is_empty()
+            && switch.node.slots[0].counters.reading().dropped.is_empty()
+    );
     assert_eq!(out.packets, counters.packets, "super-frames say of how many packets they are");
     Received { verdicts, counted }
 }
@@ -244,12 +259,18 @@ pub fn stamps(trace: &Trace, host: HostId) -> Vec<Stamped> {
         let headers = Headers { from, to, flow, seq, ack: 0, flags, tos: 0, ttl: 64, length };
         let frame = frame(&headers, segment.payload, true);
         let offload = Offload::of(&layers_of(&frame), 1460);
-        send(&stack, &[&offload.write()[..], &frame].concat(), SendFlags::empty()).expect("room in the socket");
+        send(&stack, &[&offload.write()[..], &frame].concat(), SendFlags::empty())
+            .expect("room in the socket");
         switch.round(now, &Ready { ports: vec![0], ..Ready::default() });
         let peer = peers.iter().position(|peer| *peer == (to, segment.paths)).expect("a peer");
         let carried: Vec<_> = ends[peer].iter().map(read).collect();
         let took = carried.iter().position(|datagrams| !datagrams.is_empty()).expect("it was sent");
-        assert!(carried.iter().enumerate().all(|(path, datagrams)| path == took || datagrams.is_empty()));
+        assert!(
+            carried
+                .iter()
+                .enumerate()
+                .all(|(path, datagrams)| path == took || datagrams.is_empty())
+        );
         all.push(stamped(segment, took, &carried[took]));
     }
     assert_eq!(switch.buffers.in_use(), 0);
@@ -275,7 +296,10 @@ fn stamped(segment: &Sent, took: usize, datagrams: &[Vec<u8>]) -> Stamped {
             place: stamp.label,
             flowcell: stamp.flowcell,
         });
-        assert_eq!((it.flow, it.flowcell, it.seq.wrapping_add(it.bytes)), (flow, stamp.flowcell, seq));
+        assert_eq!(
+            (it.flow, it.flowcell, it.seq.wrapping_add(it.bytes)),
+            (flow, stamp.flowcell, seq)
+        );
         it.bytes += bytes;
     }
     whole.expect("it was sent")

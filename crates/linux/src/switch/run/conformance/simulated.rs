@@ -17,12 +17,13 @@ pub const HOSTS: u32 = 6;
 /// Spines, and so paths between hosts of different leaves.
 const SPINES: u32 = 4;
 
-/// Two leaves of three hosts, and four spines at different distances: 30 us a spine are two thirds of a flowcell at line
-/// rate. One of them loses packets. Elephants both ways that meet at hosts and in the fabric, and requests with their answers
-/// over connections that stay.
+/// Two leaves of three hosts, and four spines at different distances: 30 us a spine are two thirds
+/// of a flowcell at line rate. One of them loses packets. Elephants both ways that meet at hosts
+/// and in the fabric, and requests with their answers over connections that stay.
 fn scenario() -> String {
-    let links =
-        (0..HOSTS).map(|h| format!("{{ a = \"host{h}\", b = \"leaf{}\", rate = \"10Gbps\", delay = \"1us\" }}", h / 3));
+    let links = (0..HOSTS).map(|h| {
+        format!("{{ a = \"host{h}\", b = \"leaf{}\", rate = \"10Gbps\", delay = \"1us\" }}", h / 3)
+    });
     let fabric = (0..2 * SPINES).map(|i| {
         let (leaf, spine) = (i / SPINES, i % SPINES);
         format!(
@@ -101,7 +102,8 @@ pub struct Sent {
     pub flags: u8,
     /// Labels in the list.
     pub paths: u16,
-    /// What the edge has stamped: the label's place in the list of labels, and of data the flowcell.
+    /// What the edge has stamped: the label's place in the list of labels, and of data the
+    /// flowcell.
     pub place: u16,
     pub flowcell: u16,
 }
@@ -126,7 +128,13 @@ pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
     let is_kept = |flow: &FlowRecord| flow.class > 0 || flow.finish.is_none();
     assert!(records.flows.iter().all(is_kept), "a flow that is over is forgotten");
     let sent = sent(&plan, &records.packets);
-    Trace { plan, polls: records.polls, sent, end: outcome.simulated, retransmitted: outcome.hosts.retransmitted }
+    Trace {
+        plan,
+        polls: records.polls,
+        sent,
+        end: outcome.simulated,
+        retransmitted: outcome.hosts.retransmitted,
+    }
 }
 
 /// Puts the packets that left hosts together to what was handed down.
@@ -135,14 +143,20 @@ fn sent(plan: &Plan, packets: &[PacketRecord]) -> Vec<Sent> {
     let mut open: BTreeMap<FlowId, Sent> = BTreeMap::new();
     let mut all = Vec::new();
     for record in packets.iter().filter(|record| record.outgoing) {
-        let (p, End::Host(host)) = (record.packet, plan.capture.taps[usize::from(record.tap)].end) else { continue };
+        let (p, End::Host(host)) = (record.packet, plan.capture.taps[usize::from(record.tap)].end)
+        else {
+            continue;
+        };
         let is_data = is_forward(&p);
         // What the simulator's edge does not stamp; see the header.
         if !is_data && (p.kind() == Kind::SynAck || p.slot() == NONE) {
             continue;
         }
         let list = labels.between(record.at, p.src, p.dst);
-        let place = list.iter().position(|label| u32::from(*label) == p.entropy).expect("a label of the list");
+        let place = list
+            .iter()
+            .position(|label| u32::from(*label) == p.entropy)
+            .expect("a label of the list");
         let segment = Sent {
             host,
             to: p.dst,
@@ -191,8 +205,8 @@ fn is_syn(packet: &Packet) -> bool {
     matches!(packet.kind(), Kind::Syn | Kind::SynAck)
 }
 
-/// What packets are told apart by, beside their flow: the type of service, the time to live, and the millisecond in which
-/// they were handed down.
+/// What packets are told apart by, beside their flow: the type of service, the time to live, and
+/// the millisecond in which they were handed down.
 pub fn merge_identity(packet: &Packet) -> (u8, u8, u32) {
     let tos = packet.class.bits();
     (tos, packet.ttl, (packet.stamp.as_ps() / 1_000_000_000) as u32)
@@ -205,7 +219,8 @@ impl Trace {
     }
     /// What went up at a host.
     pub fn verdicts_of(&self, host: HostId) -> Vec<Verdict> {
-        let up = self.polls_of(host).flat_map(|poll| poll.up.iter().map(|packet| (poll.at, packet)));
+        let up =
+            self.polls_of(host).flat_map(|poll| poll.up.iter().map(|packet| (poll.at, packet)));
         let of = |(at, p): (Time, &Packet)| Verdict {
             at,
             flow: p.flow,
@@ -219,7 +234,11 @@ impl Trace {
     /// Flows with data to a host.
     pub fn flows_to(&self, host: HostId) -> usize {
         let taken = self.polls_of(host).flat_map(|poll| &poll.taken);
-        taken.filter(|packet| packet.is_data()).map(|packet| packet.flow).collect::<BTreeSet<_>>().len()
+        taken
+            .filter(|packet| packet.is_data())
+            .map(|packet| packet.flow)
+            .collect::<BTreeSet<_>>()
+            .len()
     }
     /// What all queues have counted.
     pub fn counters(&self) -> Counters {

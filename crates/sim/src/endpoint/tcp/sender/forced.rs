@@ -1,7 +1,8 @@
 //! What TLT asks of a sender: where it stands, and a segment that is sent without its knowing.
 //!
-//! Invariant: neither the window nor what counts as sent, lost or due changes by a forced segment; only that it was sent
-//! again is counted. One that takes the place of a segment of a recovery uses that segment's share of the pipe.
+//! Invariant: neither the window nor what counts as sent, lost or due changes by a forced segment;
+//! only that it was sent again is counted. One that takes the place of a segment of a recovery uses
+//! that segment's share of the pipe.
 
 use super::{Phase, Sender};
 use crate::endpoint::Outgoing;
@@ -23,7 +24,16 @@ impl Sender {
     /// `len` bytes from `seq` on once more, whatever the windows.
     pub fn forced(&self, seq: u64, len: u32, cfg: &Config) -> Outgoing {
         let ecn = cfg.of(self.which).retransmission_ecn;
-        Outgoing { seq, len, syn: false, retransmission: true, cwr: false, ecn, mapping: None, rdma: None }
+        Outgoing {
+            seq,
+            len,
+            syn: false,
+            retransmission: true,
+            cwr: false,
+            ecn,
+            mapping: None,
+            rdma: None,
+        }
     }
 
     /// A forced segment has left.

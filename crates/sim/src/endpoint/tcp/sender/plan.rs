@@ -1,7 +1,7 @@
 //! What a sender would send next: a pure question, asked of each phase by its own rules.
 //!
-//! Invariant: new data fits `window_limit` and whatever of the congestion window the phase grants; a retransmission is at
-//! most a segment and covers nothing that the receiver is known to hold.
+//! Invariant: new data fits `window_limit` and whatever of the congestion window the phase grants;
+//! a retransmission is at most a segment and covers nothing that the receiver is known to hold.
 
 use super::tail::Tail;
 use super::{Next, Phase, Sender, Why, whole_segments};
@@ -21,7 +21,9 @@ impl Sender {
         match self.phase {
             Phase::Closed => (self.written > 0).then_some(Next::Syn),
             Phase::SynSent => None,
-            Phase::Open | Phase::Paced => self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg),
+            Phase::Open | Phase::Paced => {
+                self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg)
+            }
             Phase::Disorder => self.plan_disorder(max_len, cfg),
             Phase::Recovery => self.plan_recovery(max_len, cfg),
             Phase::Loss => self.plan_loss(max_len, cfg),
@@ -36,8 +38,8 @@ impl Sender {
         (len > 0).then_some(Next::New(len))
     }
 
-    /// Limited transmit: as far as the pipe has room (RFC 6675 §5 (3)), or a segment for each of the first two duplicate
-    /// ACKs (RFC 3042).
+    /// Limited transmit: as far as the pipe has room (RFC 6675 §5 (3)), or a segment for each of
+    /// the first two duplicate ACKs (RFC 3042).
     fn plan_disorder(&self, max_len: u32, cfg: &Config) -> Option<Next> {
         let cwnd = self.window.cwnd;
         match &self.board {
@@ -81,7 +83,11 @@ impl Sender {
             None => (self.resend, self.nxt.min(self.resend + u64::from(cfg.mss))),
         };
         if from < to {
-            return (flight + (to - from) <= self.window.cwnd).then_some(Next::Again(from, to, Why::Timeout));
+            return (flight + (to - from) <= self.window.cwnd).then_some(Next::Again(
+                from,
+                to,
+                Why::Timeout,
+            ));
         }
         self.plan_new(self.window.cwnd, flight, max_len, cfg)
     }

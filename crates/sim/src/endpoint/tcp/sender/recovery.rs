@@ -1,7 +1,9 @@
-//! What a sender makes of ACKs when something is missing, and of silence: RFC 6675 §5, RFC 6582 §3.2, RFC 5681 §3.1.
+//! What a sender makes of ACKs when something is missing, and of silence: RFC 6675 §5, RFC 6582
+//! §3.2, RFC 5681 §3.1.
 //!
-//! Invariant: a window of data is answered for by one cut, and recovery ends when what was outstanding at its beginning
-//! is acknowledged; but Reno's ends with the first new ACK, and the next three duplicates cut again.
+//! Invariant: a window of data is answered for by one cut, and recovery ends when what was
+//! outstanding at its beginning is acknowledged; but Reno's ends with the first new ACK, and the
+//! next three duplicates cut again.
 
 use super::tail::Tail;
 use super::{Phase, Sender};
@@ -21,15 +23,20 @@ impl Sender {
         self.let_go();
         let flight = self.in_flight();
         let sacked = match ack.sack {
-            Some(sack) if sack.count > 0 && cfg.sack => self.update_board(sack, self.una.max(ack.ack), cfg),
+            Some(sack) if sack.count > 0 && cfg.sack => {
+                self.update_board(sack, self.una.max(ack.ack), cfg)
+            }
             _ => 0,
         };
         // A duplicate ACK: RFC 6675 §2 with SACK, RFC 5681 §2 without.
-        let duplicate = if cfg.sack { sacked > 0 } else { ack.ack == self.una && self.nxt > self.una };
+        let duplicate =
+            if cfg.sack { sacked > 0 } else { ack.ack == self.una && self.nxt > self.una };
         let mut bytes = 0;
         if ack.ack > self.una {
-            let (deadline, partial) =
-                (self.deadline, self.phase == Phase::Recovery && ack.ack < self.recover && !cfg.reno);
+            let (deadline, partial) = (
+                self.deadline,
+                self.phase == Phase::Recovery && ack.ack < self.recover && !cfg.reno,
+            );
             bytes = self.advance(now, ack, self.measures(ack.ack, cfg), cfg);
             if partial && !cfg.sack && std::mem::replace(&mut self.partial, true) {
                 self.deadline = deadline; // RFC 6582 §3.2 (3): only the first partial ACK restarts the timer
@@ -71,8 +78,8 @@ impl Sender {
         self.board.get_or_insert_default().update(sack, una, self.nxt, cfg)
     }
 
-    /// Outside of recovery: counts a duplicate ACK, and begins to recover if that means loss (RFC 6675 §5 (1), (2), RFC
-    /// 6582 §3.2 (1)).
+    /// Outside of recovery: counts a duplicate ACK, and begins to recover if that means loss (RFC
+    /// 6675 §5 (1), (2), RFC 6582 §3.2 (1)).
     fn suspect(&mut self, now: Time, duplicate: bool, cfg: &Config) {
         self.dupacks += u32::from(duplicate);
         let (una, nxt) = (self.una, self.nxt);
@@ -81,10 +88,12 @@ impl Sender {
         if let Some(board) = &mut self.board {
             board.begin(una, nxt);
             missing |= !board.is_empty();
-            // RFC 6675 asks only at duplicate ACKs; where the last SACKs came before recovery's end, none would follow.
+            // RFC 6675 asks only at duplicate ACKs; where the last SACKs came before recovery's
+            // end, none would follow.
             lost |= board.first_is_lost(una);
         } else {
-            // Duplicates of what a timeout or a recovery has sent again must not look like a new loss.
+            // Duplicates of what a timeout or a recovery has sent again must not look like a new
+            // loss.
             lost &= una > self.recover || self.recover == 0 || cfg.reno;
         }
         self.phase = if missing { Phase::Disorder } else { Sender::calm(cfg) };
@@ -133,7 +142,8 @@ impl Sender {
         if let Some(board) = &mut self.board {
             board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
         } else if bytes > 0 {
-            // RFC 6582 §3.2 (3), a partial ACK: the next hole, and the window less what has left the network.
+            // RFC 6582 §3.2 (3), a partial ACK: the next hole, and the window less what has left
+            // the network.
             self.first_due = true;
             let deflated = self.window.cwnd.saturating_sub(bytes);
             self.window.cwnd = (if bytes >= mss { deflated + mss } else { deflated }).max(mss);

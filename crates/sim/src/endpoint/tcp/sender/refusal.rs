@@ -1,13 +1,16 @@
-//! A sender whose own host refuses its segments: what Linux's TCP does when the layers below it drop or complain.
+//! A sender whose own host refuses its segments: what Linux's TCP does when the layers below it
+//! drop or complain.
 //!
-//! A refused segment was never sent: it stays at the head of what is unsent, and is tried again with the next
-//! acknowledgement or write. With nothing in flight nothing would come, so the probe timer tries (Linux's probe0): one
-//! segment, and after a refusal without a word again after twice the time; after one that told the sender to reduce its
-//! window (NET_XMIT_DROP), after the same time, at most 500 ms, as Linux did until 5.0, which the slides of NRM ran.
-//! *CWR* (NET_XMIT_CN) is `tcp_enter_cwr`: the window is reduced as for a mark, once a window of data, and nothing is sent
-//! again. Linux spreads that reduction over a round trip (PRR); here it is at once.
+//! A refused segment was never sent: it stays at the head of what is unsent, and is tried again
+//! with the next acknowledgement or write. With nothing in flight nothing would come, so the probe
+//! timer tries (Linux's probe0): one segment, and after a refusal without a word again after twice
+//! the time; after one that told the sender to reduce its window (NET_XMIT_DROP), after the same
+//! time, at most 500 ms, as Linux did until 5.0, which the slides of NRM ran. *CWR* (NET_XMIT_CN)
+//! is `tcp_enter_cwr`: the window is reduced as for a mark, once a window of data, and nothing is
+//! sent again. Linux spreads that reduction over a round trip (PRR); here it is at once.
 //!
-//! Invariant: while something is unsent and nothing is in flight, a refused sender's deadline is set.
+//! Invariant: while something is unsent and nothing is in flight, a refused sender's deadline is
+//! set.
 
 use super::{Next, Phase, Sender};
 use crate::endpoint::Outgoing;
@@ -93,8 +96,13 @@ impl Sender {
     pub fn refused(&mut self, now: Time, told: bool, cfg: &Config) {
         let waits = self.una == self.nxt && !matches!(self.phase, Phase::Closed | Phase::SynSent);
         if waits && (self.probes == 0 || self.probing) {
-            // The first wait is the timer's own; a probe that was refused without a word doubles it.
-            self.probes = if self.probes == 0 || told { self.probes.max(1) } else { (self.probes + 1).min(16) };
+            // The first wait is the timer's own; a probe that was refused without a word doubles
+            // it.
+            self.probes = if self.probes == 0 || told {
+                self.probes.max(1)
+            } else {
+                (self.probes + 1).min(16)
+            };
             let base = cfg.probe_timer.max(self.rto.srtt());
             let wait = base.saturating_mul(1 << (self.probes - 1)).min(cfg.max_rto.max(base));
             let wait = if told { wait.min(TOLD_WAIT_MAX.max(base)) } else { wait };
@@ -103,7 +111,8 @@ impl Sender {
         self.probing = false;
     }
 
-    /// The local host is congested: the window is reduced, unless it has been for this window of data.
+    /// The local host is congested: the window is reduced, unless it has been for this window of
+    /// data.
     pub fn reduce(&mut self, now: Time, cfg: &Config) {
         let cfg = cfg.of(self.which);
         let open = matches!(self.phase, Phase::Open | Phase::Paced | Phase::Disorder);

@@ -1,7 +1,7 @@
 //! What MPTCP asks of a TCP that is one of its subflows.
 //!
-//! A subflow is given bytes when it can send them. It never has any unsent, so nothing of the stream
-//! waits behind its window.
+//! A subflow is given bytes when it can send them. It never has any unsent, so nothing of the
+//! stream waits behind its window.
 
 use super::{Phase, Sender};
 use crate::endpoint::Outgoing;

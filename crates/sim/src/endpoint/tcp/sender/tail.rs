@@ -1,11 +1,13 @@
 //! The tail loss probe: RFC 8985 §7, for senders with SACK.
 //!
-//! Where a flight's end stays unacknowledged for two round trips, one segment goes out that makes the receiver report what
-//! it holds, so that fast recovery begins and the timer need not. A connection that may probe takes the uncommon path, as
-//! those that pace do. While a probe is scheduled, the deadline is the probe's and the retransmission timer's is kept
-//! beside it. Not built: §7.4, the cut of the window where the probe alone has repaired a loss.
+//! Where a flight's end stays unacknowledged for two round trips, one segment goes out that makes
+//! the receiver report what it holds, so that fast recovery begins and the timer need not. A
+//! connection that may probe takes the uncommon path, as those that pace do. While a probe is
+//! scheduled, the deadline is the probe's and the retransmission timer's is kept beside it. Not
+//! built: §7.4, the cut of the window where the probe alone has repaired a loss.
 //!
-//! Invariant: one probe a flight: none until what was sent when it left is acknowledged; none in recovery.
+//! Invariant: one probe a flight: none until what was sent when it left is acknowledged; none in
+//! recovery.
 
 use super::{Next, Phase, Sender, Why, whole_segments};
 use crate::endpoint::tcp::Config;
@@ -30,7 +32,8 @@ pub(super) enum Tail {
 }
 
 impl Sender {
-    /// Takes back a probe that is scheduled: the deadline is the retransmission timer's again. Returns whether one was.
+    /// Takes back a probe that is scheduled: the deadline is the retransmission timer's again.
+    /// Returns whether one was.
     pub(super) fn unschedule_probe(&mut self) -> bool {
         if self.tail != Tail::Scheduled {
             return false;
@@ -47,7 +50,12 @@ impl Sender {
         }
         let nothing_missing = self.board.as_ref().is_none_or(|board| board.is_empty());
         let calm = self.phase == Phase::Paced && nothing_missing && !self.held;
-        if !cfg.tlp || self.tail != Tail::Idle || !calm || self.una == self.nxt || self.deadline == Time::MAX {
+        if !cfg.tlp
+            || self.tail != Tail::Idle
+            || !calm
+            || self.una == self.nxt
+            || self.deadline == Time::MAX
+        {
             return;
         }
         let one = self.nxt - self.una <= u64::from(cfg.mss);
@@ -61,7 +69,8 @@ impl Sender {
         self.deadline = self.deadline.min(now.saturating_add(wait));
     }
 
-    /// The probe: new data if the receiver's window allows any, whatever the congestion window, else the last segment.
+    /// The probe: new data if the receiver's window allows any, whatever the congestion window,
+    /// else the last segment.
     pub(super) fn plan_probe(&self, cfg: &Config) -> Option<Next> {
         let allowed = cfg.window_limit.saturating_sub(self.nxt - self.una);
         let new = whole_segments(allowed, self.written - self.nxt, cfg.mss, cfg);

@@ -5,7 +5,8 @@ use millpond_core::registry::Choice;
 use proptest::prelude::*;
 
 fn any_kind() -> impl Strategy<Value = TransportKind> {
-    let kinds = TransportKind::place().mechanisms.iter().filter_map(|m| TransportKind::of_kind(m.kind));
+    let kinds =
+        TransportKind::place().mechanisms.iter().filter_map(|m| TransportKind::of_kind(m.kind));
     let kinds = kinds.filter(|kind| kind.demands().family.is_tcp());
     prop_oneof![
         prop::sample::select(kinds.collect::<Vec<_>>()),
@@ -19,26 +20,42 @@ fn any_kind() -> impl Strategy<Value = TransportKind> {
                 ..SwiftParams::default()
             })
         }),
-        any::<bool>().prop_map(|ecn| TransportKind::Cubic(CubicParams { cubic_ecn: ecn, ..CubicParams::default() })),
-        (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(latch, first, growth, after_loss)| {
-            TransportKind::Dctcp(DctcpParams {
-                dctcp_growth_on_echo: growth,
-                dctcp_cut_after_loss: after_loss,
-                dctcp_echo: if latch { DctcpEcho::Latch } else { DctcpEcho::Precise },
-                dctcp_reduce: if first { DctcpReduce::FirstMark } else { DctcpReduce::WindowEnd },
-                ..DctcpParams::default()
-            })
-        }),
+        any::<bool>().prop_map(|ecn| TransportKind::Cubic(CubicParams {
+            cubic_ecn: ecn,
+            ..CubicParams::default()
+        })),
+        (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+            |(latch, first, growth, after_loss)| {
+                TransportKind::Dctcp(DctcpParams {
+                    dctcp_growth_on_echo: growth,
+                    dctcp_cut_after_loss: after_loss,
+                    dctcp_echo: if latch { DctcpEcho::Latch } else { DctcpEcho::Precise },
+                    dctcp_reduce: if first {
+                        DctcpReduce::FirstMark
+                    } else {
+                        DctcpReduce::WindowEnd
+                    },
+                    ..DctcpParams::default()
+                })
+            }
+        ),
     ]
 }
 
 fn any_params() -> impl Strategy<Value = TransportParams> {
-    let estimators = prop::sample::select(vec![RtoEstimator::Rfc6298, RtoEstimator::Inet, RtoEstimator::Tas]);
+    let estimators =
+        prop::sample::select(vec![RtoEstimator::Rfc6298, RtoEstimator::Inet, RtoEstimator::Tas]);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    let released = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), estimators);
-    let numbers = (1u32..4, 1u32..20, prop::option::weighted(0.8, 1u32..5), prop::option::of(3u64..40));
+    let released =
+        (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), estimators);
+    let numbers =
+        (1u32..4, 1u32..20, prop::option::weighted(0.8, 1u32..5), prop::option::of(3u64..40));
     (flags, released, numbers).prop_map(
-        |(flags, (reno, validation, avoidance, tlp, paced, rto_estimator), (delayed, iw, threshold, buffer))| {
+        |(
+            flags,
+            (reno, validation, avoidance, tlp, paced, rto_estimator),
+            (delayed, iw, threshold, buffer),
+        )| {
             let (sack, limited, handshake, fixed, restart) = flags;
             TransportParams {
                 fast_recovery: if reno { FastRecovery::Reno } else { FastRecovery::NewReno },
@@ -80,7 +97,8 @@ fn script(bytes: Vec<u8>) -> Script {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a network does to the first packets each way, all is delivered, and the pipe's assertions hold.
+    /// Whatever a network does to the first packets each way, all is delivered, and the pipe's
+    /// assertions hold.
     #[test]
     fn everything_is_delivered_once_and_in_order(
         kind in any_kind(),

@@ -5,7 +5,10 @@ use super::*;
 #[test]
 fn an_echo_that_cuts_nothing_grows_the_window_only_where_it_is_told_to() {
     for growth in [false, true] {
-        let kind = TransportKind::Dctcp(DctcpParams { dctcp_growth_on_echo: growth, ..DctcpParams::default() });
+        let kind = TransportKind::Dctcp(DctcpParams {
+            dctcp_growth_on_echo: growth,
+            ..DctcpParams::default()
+        });
         let cfg = config_of(kind, |p| (p.mss, p.handshake) = (Some(MSS as u32), false));
         let mut s = in_flight(&cfg, 10);
         ack(&mut s, &cfg, 1, false, &[]); // ends the first observation; the second ends beyond what is sent by now
@@ -13,7 +16,11 @@ fn an_echo_that_cuts_nothing_grows_the_window_only_where_it_is_told_to() {
         ack(&mut s, &cfg, 2, true, &[]);
         assert_eq!(s.cwnd(), if growth { 12 * MSS } else { 11 * MSS });
         ack(&mut s, &cfg, 3, false, &[]);
-        assert_eq!(s.cwnd(), if growth { 13 * MSS } else { 12 * MSS }, "others grow it in any case");
+        assert_eq!(
+            s.cwnd(),
+            if growth { 13 * MSS } else { 12 * MSS },
+            "others grow it in any case"
+        );
         // The echo is answered all the same, at the window's end.
         for n in 4..=11 {
             poll(&mut s, &cfg);
@@ -75,7 +82,8 @@ fn dctcp_cuts_at_the_first_mark_if_told_so_and_says_cwr_once() {
         ack(&mut s, &cfg, n, true, &[]);
         assert_eq!(s.cwnd(), cut, "once a window, and no growth on an echo");
     }
-    let out: Vec<_> = std::iter::from_fn(|| s.poll_send(Time::from_us(80), MSS as u32, &cfg)).collect();
+    let out: Vec<_> =
+        std::iter::from_fn(|| s.poll_send(Time::from_us(80), MSS as u32, &cfg)).collect();
     assert!(out[0].cwr && out[1..].iter().all(|o| !o.cwr) && out.iter().all(|o| o.ecn == Ecn::Ect));
 }
 
@@ -90,7 +98,8 @@ fn loss_in_a_window_already_cut_for_marks_does_not_cut_again() {
     assert_eq!((s.cwnd(), s.ssthresh()), (10 * MSS, 10 * MSS));
 }
 
-/// Ten segments are lost, and what the timer sends again meets marks, all but the first. By hand, in segments:
+/// Ten segments are lost, and what the timer sends again meets marks, all but the first. By hand,
+/// in segments:
 ///
 /// | ACK | sent | window of data ends | alpha | window |
 /// |---|---|---|---|---|
@@ -110,7 +119,8 @@ fn marks_cut_what_a_timeout_sends_again_only_where_they_are_told_to() {
             ..DctcpParams::default()
         });
         let cfg = config_of(kind, |p| {
-            (p.mss, p.handshake, p.sack, p.growth_limit) = (Some(MSS as u32), false, false, Some(1));
+            (p.mss, p.handshake, p.sack, p.growth_limit) =
+                (Some(MSS as u32), false, false, Some(1));
         });
         let mut s = in_flight(&cfg, 10);
         s.on_timer(s.deadline(), &cfg);
@@ -120,9 +130,13 @@ fn marks_cut_what_a_timeout_sends_again_only_where_they_are_told_to() {
             (s.cwnd(), poll(&mut s, &cfg).iter().map(|sent| sent.0).collect::<Vec<_>>())
         };
         assert_eq!(window(1, false), (2000, vec![1, 2]));
-        // Otherwise the window of data is that of the timeout, and ends with what was sent before it.
+        // Otherwise the window of data is that of the timeout, and ends with what was sent before
+        // it.
         assert_eq!(window(2, true), if after_loss { (1031, vec![]) } else { (2000, vec![3]) });
-        assert_eq!(window(3, true), if after_loss { (2031, vec![3, 4]) } else { (3000, vec![4, 5]) });
+        assert_eq!(
+            window(3, true),
+            if after_loss { (2031, vec![3, 4]) } else { (3000, vec![4, 5]) }
+        );
         assert_eq!(window(4, true), if after_loss { (1045, vec![]) } else { (4000, vec![6, 7]) });
         let expected = if after_loss { 497.0 / 512.0 } else { 31.0 / 32.0 };
         assert!((alpha(&s, &cfg).unwrap() - expected).abs() < 1e-12);
@@ -135,11 +149,20 @@ fn ecn_of_data_and_retransmissions_by_transport() {
         let cfg = config_of(kind, |_| ());
         (cfg.data_ecn, cfg.retransmission_ecn, cfg.echo)
     };
-    assert_eq!(ecn(TransportKind::Dctcp(DctcpParams::default())), (Ecn::Ect, Ecn::Ect, Echo::Precise));
-    assert_eq!(ecn(TransportKind::NewReno(NewRenoParams::default())), (Ecn::NotEct, Ecn::NotEct, Echo::Off));
+    assert_eq!(
+        ecn(TransportKind::Dctcp(DctcpParams::default())),
+        (Ecn::Ect, Ecn::Ect, Echo::Precise)
+    );
+    assert_eq!(
+        ecn(TransportKind::NewReno(NewRenoParams::default())),
+        (Ecn::NotEct, Ecn::NotEct, Echo::Off)
+    );
     let marked = TransportKind::Cubic(CubicParams { cubic_ecn: true, ..CubicParams::default() });
     assert_eq!(ecn(marked), (Ecn::Ect, Ecn::NotEct, Echo::Latch));
-    assert_eq!(ecn(TransportKind::Swift(SwiftParams::default())), (Ecn::NotEct, Ecn::NotEct, Echo::Off));
+    assert_eq!(
+        ecn(TransportKind::Swift(SwiftParams::default())),
+        (Ecn::NotEct, Ecn::NotEct, Echo::Off)
+    );
 }
 
 #[test]

@@ -37,7 +37,11 @@ fn a_window_in_slow_start_leaves_in_half_a_round_trip_in_segments_of_a_milliseco
     // 1/1024 s gives 19.5 packets, which take 0.95 ms at this rate.
     assert_eq!(sent, [(0, 19), (950, 19), (1900, 19), (2850, 19), (3800, 19), (4750, 5)]);
     let cfg = paced(Pacing::Off, 100);
-    assert_eq!(departures(&mut opened(&cfg), &cfg), [(0, 65), (0, 35)], "without it the window leaves at once");
+    assert_eq!(
+        departures(&mut opened(&cfg), &cfg),
+        [(0, 65), (0, 35)],
+        "without it the window leaves at once"
+    );
 }
 
 #[test]
@@ -68,15 +72,18 @@ fn a_segment_that_the_host_refuses_moves_no_departure() {
 #[test]
 fn all_data_arrives_at_the_pace_of_the_window_and_no_timer_expires() {
     // Growth whatever is in flight: all ten acknowledgements of the first window come at once.
-    let mut pipe =
-        Pipe::new(newreno(|p| (p.pacing, p.initial_window, p.window_validation) = (Pacing::Linux, 10, false)));
+    let mut pipe = Pipe::new(newreno(|p| {
+        (p.pacing, p.initial_window, p.window_validation) = (Pacing::Linux, 10, false)
+    }));
     pipe.offload = MSS as u32;
     pipe.write(200);
     pipe.finish();
     assert_eq!((pipe.sender.timeouts, pipe.sender.retransmitted), (0, 0));
-    let second: Vec<Time> = pipe.sent.iter().map(|s| s.at).filter(|at| *at >= RTT && *at < RTT * 2).collect();
+    let second: Vec<Time> =
+        pipe.sent.iter().map(|s| s.at).filter(|at| *at >= RTT && *at < RTT * 2).collect();
     let gaps: Vec<Time> = second.windows(2).map(|at| at[1] - at[0]).collect();
-    // The first acknowledgement lets a packet out at the rate of 11 packets, the others make it that of 20.
+    // The first acknowledgement lets a packet out at the rate of 11 packets, the others make it
+    // that of 20.
     assert!(gaps[1..].iter().all(|gap| *gap == Time::from_us(2)), "{gaps:?}");
     assert!(gaps.len() >= 19, "{gaps:?}");
 }

@@ -42,7 +42,10 @@ fn the_duplicate_ack_threshold_can_be_one_or_off() {
         let mut pipe = Pipe::losing(newreno(|p| (p.sack, p.dupack_threshold) = (sack, None)), &[3]);
         pipe.write(10);
         assert!(pipe.finish() > Time::from_ms(10));
-        assert_eq!((pipe.sender.timeouts, pipe.sent.iter().find(|s| s.again).unwrap().seq), (1, 3 * MSS));
+        assert_eq!(
+            (pipe.sender.timeouts, pipe.sent.iter().find(|s| s.again).unwrap().seq),
+            (1, 3 * MSS)
+        );
     }
 }
 
@@ -64,12 +67,15 @@ fn rfc6675_repairs_several_holes_in_one_round_trip() {
     assert_eq!((pipe.sender.timeouts, pipe.sender.ssthresh()), (0, 10 * MSS));
 }
 
-/// Two holes in one window. NewReno sends the second again as soon as the first is filled; Reno has ended its recovery by
-/// then, and wants three duplicates more, which cut the window once more, or the timer.
+/// Two holes in one window. NewReno sends the second again as soon as the first is filled; Reno has
+/// ended its recovery by then, and wants three duplicates more, which cut the window once more, or
+/// the timer.
 #[test]
 fn reno_leaves_the_second_hole_of_a_window_to_new_duplicates_or_the_timer() {
     let repaired_first = |fast_recovery| {
-        let cfg = newreno(|p| (p.sack, p.limited_transmit, p.fast_recovery) = (false, false, fast_recovery));
+        let cfg = newreno(|p| {
+            (p.sack, p.limited_transmit, p.fast_recovery) = (false, false, fast_recovery)
+        });
         let mut s = in_flight(&cfg, 10);
         for _ in 0..2 {
             ack(&mut s, &cfg, 0, false, &[]);
@@ -103,7 +109,8 @@ fn reno_leaves_the_second_hole_of_a_window_to_new_duplicates_or_the_timer() {
     assert_eq!((s.retransmitted, s.timeouts), (2, 1));
 }
 
-/// One loss a window is the same to both; with SACK, RFC 6675 repairs all losses whatever the key says.
+/// One loss a window is the same to both; with SACK, RFC 6675 repairs all losses whatever the key
+/// says.
 #[test]
 fn reno_repairs_one_hole_as_newreno_does_and_sack_has_its_own_way() {
     for sack in [false, true] {
@@ -125,8 +132,11 @@ fn reno_repairs_one_hole_as_newreno_does_and_sack_has_its_own_way() {
 #[test]
 fn scattered_losses_of_new_data_never_need_the_timer() {
     for sack in [false, true] {
-        for kind in [TransportKind::NewReno(Default::default()), TransportKind::Cubic(Default::default())] {
-            let mut pipe = Pipe::new(config_of(kind, |p| (p.mss, p.sack) = (Some(MSS as u32), sack)));
+        for kind in
+            [TransportKind::NewReno(Default::default()), TransportKind::Cubic(Default::default())]
+        {
+            let mut pipe =
+                Pipe::new(config_of(kind, |p| (p.mss, p.sack) = (Some(MSS as u32), sack)));
             let mut highest = 0;
             pipe.data_fate = Box::new(move |_, seq| {
                 let new = seq > highest;
@@ -144,8 +154,12 @@ fn scattered_losses_of_new_data_never_need_the_timer() {
 fn reordering_below_the_threshold_is_not_loss() {
     for sack in [false, true] {
         let mut pipe = Pipe::new(newreno(|p| p.sack = sack));
-        // Every tenth packet is overtaken by nothing but those sent with it and after it in the same burst.
-        pipe.data_fate = Box::new(|n, _| if n % 10 == 7 { Fate { late: Time::from_ps(1), ..PASS } } else { PASS });
+        // Every tenth packet is overtaken by nothing but those sent with it and after it in the
+        // same burst.
+        pipe.data_fate =
+            Box::new(
+                |n, _| if n % 10 == 7 { Fate { late: Time::from_ps(1), ..PASS } } else { PASS },
+            );
         pipe.write(200);
         pipe.offload = MSS as u32;
         pipe.finish();

@@ -7,10 +7,13 @@ use millpond_core::congestion::TasParams;
 /// At a rate that stays as it is, since no connection here has fifty acknowledgements.
 fn tas(mbps: u64, sack: bool) -> Config {
     let rate = Rate(mbps * 1_000_000);
-    config_of(TransportKind::Tas(TasParams { tas_initial_rate: rate, ..TasParams::default() }), |p| {
-        (p.mss, p.handshake, p.sack) = (Some(MSS as u32), false, sack);
-        (p.rto_estimator, p.min_rto) = (RtoEstimator::Tas, Time::from_us(1));
-    })
+    config_of(
+        TransportKind::Tas(TasParams { tas_initial_rate: rate, ..TasParams::default() }),
+        |p| {
+            (p.mss, p.handshake, p.sack) = (Some(MSS as u32), false, sack);
+            (p.rto_estimator, p.min_rto) = (RtoEstimator::Tas, Time::from_us(1));
+        },
+    )
 }
 
 /// 1000 bytes at 80 Mb/s take 100 us, whatever the round trip and however much could be sent.
@@ -42,7 +45,8 @@ fn what_is_sent_again_is_spaced_and_a_loss_halves_the_rate_until_the_next_look()
         let mut pipe = Pipe::losing(tas(800, sack), &[10]);
         pipe.write(40);
         pipe.finish();
-        let gaps: Vec<u64> = pipe.sent.windows(2).map(|s| (s[1].at - s[0].at).as_ps() / 1_000_000).collect();
+        let gaps: Vec<u64> =
+            pipe.sent.windows(2).map(|s| (s[1].at - s[0].at).as_ps() / 1_000_000).collect();
         assert_eq!((pipe.sender.timeouts, pipe.sender.retransmitted), (0, 1));
         assert!(gaps.iter().all(|gap| (10..=20).contains(gap)), "{gaps:?}");
         assert!(gaps.contains(&20), "{gaps:?}");

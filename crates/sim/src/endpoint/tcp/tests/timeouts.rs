@@ -40,7 +40,11 @@ fn a_timeout_halves_once_starts_from_one_segment_and_skips_what_is_sacked() {
     let cfg = newreno(|p| p.dupack_threshold = None);
     let mut s = in_flight(&cfg, 10);
     ack(&mut s, &cfg, 2, false, &[(3, 5), (6, 8)]);
-    assert_eq!(poll(&mut s, &cfg).iter().map(|p| p.1).sum::<u64>(), 8, "two for the ACK's growth, six for 2+4 gone");
+    assert_eq!(
+        poll(&mut s, &cfg).iter().map(|p| p.1).sum::<u64>(),
+        8,
+        "two for the ACK's growth, six for 2+4 gone"
+    );
     let flight = s.in_flight();
     assert_eq!(flight, 12 * MSS);
     s.on_timer(s.deadline(), &cfg);
@@ -74,12 +78,16 @@ fn a_lost_retransmission_waits_for_the_timer() {
 fn rfc6298_lost_syns_wait_one_second_then_two_and_rfc6928_shrinks_the_window_after_the_second() {
     for (lost, syns, window) in [(1u64, vec![0, 1], 10), (2, vec![0, 1, 3], 1)] {
         let mut pipe = Pipe::new(config(|p| p.mss = Some(MSS as u32)));
-        pipe.data_fate = Box::new(move |n, k| if n == usize::MAX && k <= lost { DROP } else { PASS });
+        pipe.data_fate =
+            Box::new(move |n, k| if n == usize::MAX && k <= lost { DROP } else { PASS });
         pipe.write(100);
         pipe.run(Time::from_s(*syns.last().unwrap()) + RTT);
         assert_eq!(pipe.syns, syns.iter().map(|&s| Time::from_s(s)).collect::<Vec<_>>());
         assert_eq!((pipe.sent.len(), pipe.sender.rto()), (window, Time::from_ms(10)));
-        assert_eq!((u64::from(pipe.sender.timeouts), u64::from(pipe.sender.retransmitted)), (lost, lost));
+        assert_eq!(
+            (u64::from(pipe.sender.timeouts), u64::from(pipe.sender.retransmitted)),
+            (lost, lost)
+        );
     }
 }
 
@@ -95,15 +103,19 @@ fn timeouts_of_zero_do_not_stop_time() {
     pipe.finish();
 }
 
-/// The tail of a short flow is lost, once or twice: with INET's estimator it is repaired some (7/8)^n of the initial
-/// timeout after the last ACK, for n samples, and three times that; with RFC 6298's after the floor, and three times it.
+/// The tail of a short flow is lost, once or twice: with INET's estimator it is repaired some
+/// (7/8)^n of the initial timeout after the last ACK, for n samples, and three times that; with RFC
+/// 6298's after the floor, and three times it.
 #[test]
 fn inet_timeouts_repair_a_tail_lost_once_or_twice_at_the_plateaus() {
-    for (handshake, acked) in [(false, 0u64), (false, 1), (false, 4), (true, 0), (true, 1), (true, 2), (true, 3)] {
+    for (handshake, acked) in
+        [(false, 0u64), (false, 1), (false, 4), (true, 0), (true, 1), (true, 2), (true, 3)]
+    {
         for estimator in [RtoEstimator::Inet, RtoEstimator::Rfc6298] {
             for lost in [1, 2] {
                 let mut pipe = Pipe::new(config(|p| {
-                    (p.mss, p.handshake, p.rto_estimator) = (Some(MSS as u32), handshake, estimator);
+                    (p.mss, p.handshake, p.rto_estimator) =
+                        (Some(MSS as u32), handshake, estimator);
                     p.max_rto = Time::from_s(240);
                 }));
                 let mut times = 0;
@@ -121,11 +133,19 @@ fn inet_timeouts_repair_a_tail_lost_once_or_twice_at_the_plateaus() {
                 };
                 let first = pipe.sent.iter().find(|s| s.seq == acked * MSS).unwrap().at;
                 let since = if acked > 0 { first + RTT } else { first };
-                let again: Vec<f64> = pipe.sent.iter().filter(|s| s.again).map(|s| (s.at - since).as_s_f64()).collect();
+                let again: Vec<f64> = pipe
+                    .sent
+                    .iter()
+                    .filter(|s| s.again)
+                    .map(|s| (s.at - since).as_s_f64())
+                    .collect();
                 assert_eq!((again.len() as u32, pipe.sender.timeouts), (lost, lost));
                 for (at, factor) in again.iter().zip([1.0, 3.0]) {
                     let off = (at - factor * rto).abs();
-                    assert!(off < 5e-4 * factor, "{estimator:?}, {samples} samples: {at} s, not {factor} × {rto} s");
+                    assert!(
+                        off < 5e-4 * factor,
+                        "{estimator:?}, {samples} samples: {at} s, not {factor} × {rto} s"
+                    );
                 }
             }
         }
@@ -135,12 +155,14 @@ fn inet_timeouts_repair_a_tail_lost_once_or_twice_at_the_plateaus() {
 #[test]
 fn rfc8985_a_probe_repairs_a_lost_tail_after_two_round_trips() {
     let tlp = |lost: &'static [usize], segments| {
-        let mut pipe = Pipe::losing(newreno(|p| (p.tlp, p.dupack_threshold) = (true, Some(1))), lost);
+        let mut pipe =
+            Pipe::losing(newreno(|p| (p.tlp, p.dupack_threshold) = (true, Some(1))), lost);
         pipe.write(segments);
         let done = pipe.finish();
         (pipe.sender.timeouts, pipe.sender.retransmitted, done)
     };
-    // The last ACK comes after one round trip; the probe leaves two later, and repairs the tail itself.
+    // The last ACK comes after one round trip; the probe leaves two later, and repairs the tail
+    // itself.
     assert_eq!(tlp(&[4], 5), (0, 1, RTT + RTT * 2 + RTT));
     // The whole tail: the probe is its last segment, and its SACK shows the others;
     // RFC 6675 adds its own rescue retransmission.

@@ -48,14 +48,16 @@ fn rfc5681_an_idle_connection_restarts_from_the_initial_window() {
 
 #[test]
 fn buffers_limit_what_is_in_flight() {
-    let mut pipe = Pipe::new(newreno(|p| p.receive_buffer = Some(millpond_core::Bytes(16 * MSS + 500))));
+    let mut pipe =
+        Pipe::new(newreno(|p| p.receive_buffer = Some(millpond_core::Bytes(16 * MSS + 500))));
     pipe.write(200);
     pipe.finish();
     assert_eq!(pipe.by_round(5), [10, 16, 16, 16, 16]);
     assert!(pipe.sender.cwnd() <= 34 * MSS, "a window that does not limit does not grow");
 }
 
-/// The same without validation: the window counts what was acknowledged, whether or not it is what limits.
+/// The same without validation: the window counts what was acknowledged, whether or not it is what
+/// limits.
 #[test]
 fn without_validation_a_window_grows_beyond_the_receivers() {
     let mut pipe = Pipe::new(newreno(|p| {
@@ -77,16 +79,28 @@ fn silly_window_avoidance_waits_for_room_for_a_segment_and_without_it_any_room_i
         });
         let mut s = Sender::established(0, &cfg);
         s.write(Time::ZERO, 1000 * MSS);
-        // Acknowledged so far, and what is sent then: room of 800 bytes is none, 1,600 bytes are room for one.
+        // Acknowledged so far, and what is sent then: room of 800 bytes is none, 1,600 bytes are
+        // room for one.
         let expected: [(u64, &[u32]); 3] = match avoid {
             true => [(0, &[10_000]), (500, &[]), (1300, &[1000])],
             false => [(0, &[10_000, 300]), (500, &[500]), (1300, &[800])],
         };
         for (acked, expected) in expected {
-            let ack = AckIn { ack: acked, ece: false, sack: None, stamp: Time::ZERO, hops: 1, mapping: None };
+            let ack = AckIn {
+                ack: acked,
+                ece: false,
+                sack: None,
+                stamp: Time::ZERO,
+                hops: 1,
+                mapping: None,
+            };
             s.on_ack(Time::from_us(80), &ack, &cfg);
             let sent = std::iter::from_fn(|| s.poll_send(Time::from_us(80), 65_536, &cfg));
-            assert_eq!(sent.map(|out| out.len).collect::<Vec<_>>(), expected, "{acked} acknowledged");
+            assert_eq!(
+                sent.map(|out| out.len).collect::<Vec<_>>(),
+                expected,
+                "{acked} acknowledged"
+            );
         }
     }
 }
