@@ -43,8 +43,9 @@ fn compile(clang: &str, include: &str, sources: &Path, name: &str, out: &Path) {
             String::from_utf8_lossy(&done.stderr)
         ),
         Err(error) => panic!(
-            "the eBPF programs need clang, and {clang:?} does not run ({error}): install clang 14 or later \
-             (Debian: apt-get install clang libelf-dev zlib1g-dev pkg-config), or name it in CLANG"
+            "the eBPF programs need clang, and {clang:?} does not run ({error}): install clang 14 \
+             or later (Debian: apt-get install clang libelf-dev zlib1g-dev pkg-config), or name \
+             it in CLANG"
         ),
     }
 }

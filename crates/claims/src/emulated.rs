@@ -22,7 +22,8 @@ pub const SUFFIX: &str = "-vm";
 pub const ALL: &str = "linux-vm";
 /// What measures it.
 pub const RIG: &str = "benches/limit/vm.py";
-const ABSENT: &str = "no results of the emulated Linux are there: make bench-limit-vm ARGS=\"--table t1 --json FILE\" makes them, --vm FILE gives them";
+const ABSENT: &str = "no results of the emulated Linux are there: make bench-limit-vm \
+                      ARGS=\"--table t1 --json FILE\" makes them, --vm FILE gives them";
 /// 1 MiB, as the rig has it.
 const LARGE: u64 = 1 << 20;
 

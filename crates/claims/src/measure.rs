@@ -1022,7 +1022,8 @@ pub(crate) mod tests {
         let (_, how) = best().of(&EXPERIMENT, &all(2.0, 4.0)).unwrap();
         assert_eq!(
             how,
-            "b at 90; a against b: +100 % at 50, +300 % at 90; b against a: -50 % at 50, -75 % at 90"
+            "b at 90; a against b: +100 % at 50, +300 % at 90; b against a: -50 % at 50, -75 % at \
+             90"
         );
         let absolute = best().absolute(&all(2.0, 4.0), None).unwrap();
         assert_eq!((absolute.measured, absolute.against), (1e6, Some(4e6)));

@@ -109,12 +109,13 @@ pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     let name = if is_built_in { paper.name } else { "FOLDER" };
     let _ = write!(
         page,
-        "{hold} of {} claims hold, {fail} fail. `millpond reproduce {name}` runs the experiments and decides \
-         the claims; this page is generated from [paper.toml](paper.toml) and [results.json](results.json) \
-         ({effort} run of {date}, revision {revision}).\n\n",
+        "{hold} of {} claims hold, {fail} fail. `millpond reproduce {name}` runs the experiments \
+         and decides the claims; this page is generated from [paper.toml](paper.toml) and \
+         [results.json](results.json) ({effort} run of {date}, revision {revision}).\n\n",
         claims.len()
     );
-    page += "| kind | claims | hold | fail | not evaluated | hold without the mechanism, too |\n|---|---|---|---|---|---|\n";
+    page += "| kind | claims | hold | fail | not evaluated | hold without the mechanism, too \
+             |\n|---|---|---|---|---|---|\n";
     for kind in ClaimKind::ALL {
         let of_kind: Vec<&Claim> = claims.iter().filter(|claim| claim.kind == kind).collect();
         let count = |status| of_kind.iter().filter(|claim| claim.status == status).count();
@@ -158,7 +159,8 @@ fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
     }
     let _ = write!(
         page,
-        "\n## {title}\n\n| claim | statement | published | accepted | measured | |\n|---|---|---|---|---|---|\n"
+        "\n## {title}\n\n| claim | statement | published | accepted | measured | \
+         |\n|---|---|---|---|---|---|\n"
     );
     for claim in claims {
         let mut remarks: Vec<&str> = Vec::new();
@@ -266,7 +268,8 @@ mod tests {
             let text = std::fs::read_to_string(folder.join(PAGE)).unwrap_or_default();
             assert!(
                 text == page(paper, &recorded),
-                "papers/{0}/{PAGE} differs from its data: `millpond reproduce {0} --page papers/{0}` writes it",
+                "papers/{0}/{PAGE} differs from its data: `millpond reproduce {0} --page \
+                 papers/{0}` writes it",
                 paper.name
             );
         }

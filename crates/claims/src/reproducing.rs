@@ -293,8 +293,8 @@ impl Reproducing {
             return Ok(());
         }
         let text = format!(
-            "{} holds {lost} finished runs of another version of the experiment; choose another --out, or replace them with \
-             --force",
+            "{} holds {lost} finished runs of another version of the experiment; choose another \
+             --out, or replace them with --force",
             out.display()
         );
         Err(Error::Runs(text))

@@ -347,7 +347,8 @@ fn the_pages_table_of_kinds_counts_as_the_claims_do() {
 /// full and with `--quick`.
 #[test]
 fn the_pages_tables_of_outcomes_count_as_the_claims_do() {
-    const OUTCOMES: &str = "| kind | claims | in full: hold | fail | not evaluated | `--quick`: hold | fail | not evaluated |";
+    const OUTCOMES: &str = "| kind | claims | in full: hold | fail | not evaluated | `--quick`: \
+                            hold | fail | not evaluated |";
     for paper in papers() {
         let file = format!("reproduce-{}.md", paper.name);
         let (rows, worlds) = (table(&page(&file), OUTCOMES), worlds(paper));

@@ -80,7 +80,8 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
         say(&report(&imported, output.all));
         let counts = counts(&imported, |kind| kind.always);
         return Err(Failure::Usage(format!(
-            "the scenario lacks something of the input ({counts}), and --strict is given: nothing is written"
+            "the scenario lacks something of the input ({counts}), and --strict is given: nothing \
+             is written"
         )));
     }
     let places = write(&imported, source, output)?;

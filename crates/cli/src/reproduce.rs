@@ -247,7 +247,8 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
             if !args.json {
                 let time = estimate.seconds.map_or("unknown".to_string(), span);
                 say(&format!(
-                    "{:<10} {} schemes × {} loads × {seeds} seeds = {all} runs, {} to do: {time} ({})",
+                    "{:<10} {} schemes × {} loads × {seeds} seeds = {all} runs, {} to do: {time} \
+                     ({})",
                     experiment.name,
                     experiment.schemes.len(),
                     prepared.runs.loads.len(),

@@ -44,7 +44,8 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     };
     if args.keep == Keep::All && !args.output.quiet && sweep.runs().any(|(_, run)| has_none(run)) {
         tell(format_args!(
-            "note: no pooled flows.parquet: runs that were finished before have kept less than --keep all"
+            "note: no pooled flows.parquet: runs that were finished before have kept less than \
+             --keep all"
         ));
     }
     if args.output.json {
@@ -59,7 +60,8 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let failed = sweep.runs().filter(|(_, run)| !run.status.is_some_and(Status::is_final)).count();
     match failed {
         0 if stalled > 0 => Err(Failure::Stalled(format!(
-            "{stalled} of {} runs stalled: no open flow could end any more; their results are written",
+            "{stalled} of {} runs stalled: no open flow could end any more; their results are \
+             written",
             sweep.runs().count()
         ))),
         0 => Ok(()),

@@ -489,7 +489,8 @@ fn a_disk_that_fills_up() {
         // A mount of one's own: nobody else sees it, and it goes with the process.
         let script = format!(
             "mount -t tmpfs -o size={kib}k tmpfs {disk} || exit 77
-             if {older}; then mkdir {disk}/result && echo '{OLDER}' > {disk}/result/manifest.json; fi
+             if {older}; then mkdir {disk}/result && echo '{OLDER}' > {disk}/result/manifest.json; \
+             fi
              {MILLPOND} run {incast} --quiet --out {disk}/result; code=$?
              ls -A {disk}; ls -A {disk}/result; exit $code",
             disk = quoted(&dir.at("disk")),

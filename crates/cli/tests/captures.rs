@@ -197,7 +197,8 @@ fn tshark_finds_nothing_malformed() {
         let run = Run::new(name, extra);
         for file in ["host3.pcapng", "leaf0-3.pcapng", "leaf0-8.pcapng"] {
             let file = run.file(file);
-            let bad = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.expert.severity == 8388608";
+            let bad = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0 || \
+                       _ws.expert.severity == 8388608";
             let Some(found) = tshark(&file, &[&CHECK[..], &["-Y", bad]].concat()) else { return };
             assert_eq!(found, "", "{}", file.display());
         }
@@ -269,8 +270,8 @@ fn sampled_connections_are_exported_and_drawn() {
     };
     let csv = export("connections");
     let mut lines = csv.lines();
-    let head = "time_us,flow,class,src,dst,state,cwnd_bytes,ssthresh_bytes,in_flight_bytes,acked_bytes,srtt_us,rto_us,\
-                retransmitted,timeouts,alpha";
+    let head = "time_us,flow,class,src,dst,state,cwnd_bytes,ssthresh_bytes,in_flight_bytes,\
+                acked_bytes,srtt_us,rto_us,retransmitted,timeouts,alpha";
     assert_eq!(lines.next(), Some(head));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     assert!(

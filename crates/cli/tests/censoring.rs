@@ -9,10 +9,9 @@ use std::fs;
 /// Web search at 60 % on 32 hosts; `end` says when the run and its traffic end.
 fn scenario(end: &str, stop: &str) -> String {
     format!(
-        "name = \"cut\"\n{end}\n\
-         [topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts-per-leaf = 8\n\
-         [transport]\nkind = \"dctcp\"\n\
-         [[traffic]]\nname = \"web\"\nkind = \"poisson\"\nsizes = \"web-search\"\nload = 0.6\n{stop}\n"
+        "name = \"cut\"\n{end}\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = \
+         2\nhosts-per-leaf = 8\n[transport]\nkind = \"dctcp\"\n[[traffic]]\nname = \"web\"\nkind \
+         = \"poisson\"\nsizes = \"web-search\"\nload = 0.6\n{stop}\n"
     )
 }
 

@@ -107,8 +107,8 @@ fn what_would_let_nothing_through() {
             (1..switches).map(|i| link(&format!("s{}", i - 1), &format!("s{i}"))).collect();
         let names: String = (0..switches).map(|i| format!("{{ name = \"s{i}\" }}, ")).collect();
         format!(
-            "duration = \"10ms\"\n[topology]\nkind = \"file\"\n[topology.graph]\nhosts = 2\nswitches = [{names}]\n\
-             links = [{}{}{links}]\n{ONE_FLOW}",
+            "duration = \"10ms\"\n[topology]\nkind = \"file\"\n[topology.graph]\nhosts = \
+             2\nswitches = [{names}]\nlinks = [{}{}{links}]\n{ONE_FLOW}",
             link("host0", "s0"),
             link("host1", &last)
         )

@@ -46,7 +46,8 @@ fn table(title: &str, s: &Value) -> String {
         let slow = &s["slowdown"][class];
         let _ = writeln!(
             out,
-            "fct us       {class:16} n {:6} mean {:>9} p50 {:>9} p99 {:>9} slowdown p50 {:>7} p99 {:>7}",
+            "fct us       {class:16} n {:6} mean {:>9} p50 {:>9} p99 {:>9} slowdown p50 {:>7} p99 \
+             {:>7}",
             count(&fct["count"]),
             four(&fct["mean"]),
             four(&fct["p50"]),

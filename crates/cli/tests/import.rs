@@ -5,9 +5,12 @@ mod common;
 use common::Dir;
 use std::fs;
 
-const TOPOLOGY: &str = "6 2 5\n4 5\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 5 25Gbps 1us 0\n";
-const CONFIG: &str = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\nCC_MODE 12\nFCT_OUTPUT_FILE mix/fct.txt\nLINK_DELAY 1us\n\
-    KMAX_MAP 1 25000000000 400\nKMIN_MAP 1 25000000000 100\nPMAX_MAP 1 25000000000 0.2\nSIMULATOR_STOP_TIME 3.0\n";
+const TOPOLOGY: &str = "6 2 5\n4 5\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 1us 0\n3 5 \
+                        25Gbps 1us 0\n4 5 25Gbps 1us 0\n";
+const CONFIG: &str = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\nCC_MODE \
+                      12\nFCT_OUTPUT_FILE mix/fct.txt\nLINK_DELAY 1us\nKMAX_MAP 1 25000000000 \
+                      400\nKMIN_MAP 1 25000000000 100\nPMAX_MAP 1 25000000000 \
+                      0.2\nSIMULATOR_STOP_TIME 3.0\n";
 
 #[test]
 fn hpccs_files_become_a_scenario_that_runs() {
@@ -70,12 +73,13 @@ fn scenarios_of_three_forks_run_with_the_values_asked_for() {
         "{base}CC_MODE 3\nU_TARGET 0.9\nMI_THRESH 3\nHAS_WIN 1\nVAR_WIN 1\nBUFFER_SIZE 32\n"
     );
     let tlt = format!(
-        "{base}CC_MODE 1\nHPCC_WORKLOAD mix/sizes.txt\nLOAD 0.4\nFOREGROUND_RATIO 0.1\nNUM_BG_FLOWS 8\n\
-         INCAST_FLOW_SIZE 8000\nFOREGROUND_INCAST_FLOW_PER_HOST 2\nENABLE_IRN 1\nENABLE_PFC 0\nENABLE_TLT 1\n\
-         TLT_MAXBYTES_UIP 200000\nRP_TIMER 900\n"
+        "{base}CC_MODE 1\nHPCC_WORKLOAD mix/sizes.txt\nLOAD 0.4\nFOREGROUND_RATIO \
+         0.1\nNUM_BG_FLOWS 8\nINCAST_FLOW_SIZE 8000\nFOREGROUND_INCAST_FLOW_PER_HOST \
+         2\nENABLE_IRN 1\nENABLE_PFC 0\nENABLE_TLT 1\nTLT_MAXBYTES_UIP 200000\nRP_TIMER 900\n"
     );
     let conweave = format!(
-        "{base}CC_MODE 1\nLB_MODE 3\nFLOWGEN_START_TIME 2.0\nENABLE_IRN 0\nENABLE_PFC 1\nHAS_WIN 0\n"
+        "{base}CC_MODE 1\nLB_MODE 3\nFLOWGEN_START_TIME 2.0\nENABLE_IRN 0\nENABLE_PFC 1\nHAS_WIN \
+         0\n"
     );
     let (five, four) = (
         "2\n0 2 3 100 200000 2\n1 3 3 100 5000 2.00001\n",
@@ -144,9 +148,9 @@ fn htsims_triggers_are_flows_that_wait() {
     let dir = Dir::new("import-htsim");
     dir.write(
         "ring.cm",
-        "Nodes 16\nConnections 3\nTriggers 2\n0->1 id 1 start 0 size 100000 send_done_trigger 1\n\
-         1->2 id 2 trigger 1 size 100000 send_done_trigger 2\n2->3 id 3 trigger 2 size 100000\ntrigger id 1 oneshot\n\
-         trigger id 2 barrier count 1\n",
+        "Nodes 16\nConnections 3\nTriggers 2\n0->1 id 1 start 0 size 100000 send_done_trigger \
+         1\n1->2 id 2 trigger 1 size 100000 send_done_trigger 2\n2->3 id 3 trigger 2 size \
+         100000\ntrigger id 1 oneshot\ntrigger id 2 barrier count 1\n",
     );
     dir.run(&["import", "htsim", "ring.cm", "--strict"]).ends(0);
     dir.run(&["run", "ring.toml", "--out", "r", "-q"]).ends(0);
@@ -162,8 +166,9 @@ fn htsims_triggers_are_flows_that_wait() {
         // The receiver sends the next as soon as it has all.
         assert!((end - next).abs() < 1e-6, "{csv}");
     }
-    let cycle = "Nodes 16\nConnections 2\nTriggers 2\n0->1 id 1 trigger 2 size 9 send_done_trigger 1\n\
-        1->2 id 2 trigger 1 size 9 send_done_trigger 2\ntrigger id 1 oneshot\ntrigger id 2 oneshot\n";
+    let cycle = "Nodes 16\nConnections 2\nTriggers 2\n0->1 id 1 trigger 2 size 9 \
+                 send_done_trigger 1\n1->2 id 2 trigger 1 size 9 send_done_trigger 2\ntrigger id \
+                 1 oneshot\ntrigger id 2 oneshot\n";
     dir.write("cycle.cm", cycle);
     let wrong = dir.run(&["import", "htsim", "cycle.cm"]).ends(2);
     assert!(wrong.err.contains("cycle.cm:4: 0->1 waits for itself"), "{}", wrong.err);
@@ -177,8 +182,8 @@ fn cycles_and_strangers_are_refused_with_their_place() {
         "list.csv",
         "start_us,src,dst,bytes,id,after\n0,0,1,5,a,c\n0,1,2,5,b,a\n0,2,3,5,c,b\n",
     );
-    let own = "name = \"x\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[[traffic]]\nname = \"list\"\n\
-        kind = \"flows\"\nfile = \"list.csv\"\n";
+    let own = "name = \"x\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+               4\n[[traffic]]\nname = \"list\"\nkind = \"flows\"\nfile = \"list.csv\"\n";
     dir.write("x.toml", own);
     let wrong = dir.run(&["check", "x.toml"]).ends(2);
     assert!(

@@ -7,8 +7,10 @@ use common::{Dir, Ran};
 use serde_json::Value;
 use std::fs;
 
-const CONFIG: &str = "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nSIMULATOR_STOP_TIME 4\nPACKET_PAYLOAD_SIZE 1000\n\
-    CC_MODE 1\nKMAX_MAP 1 100000000000 1600\nKMIN_MAP 1 100000000000 400\nPMAX_MAP 1 100000000000 0.2\nBUFFER_SIZE 32\n";
+const CONFIG: &str = "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nSIMULATOR_STOP_TIME \
+                      4\nPACKET_PAYLOAD_SIZE 1000\nCC_MODE 1\nKMAX_MAP 1 100000000000 \
+                      1600\nKMIN_MAP 1 100000000000 400\nPMAX_MAP 1 100000000000 0.2\nBUFFER_SIZE \
+                      32\n";
 const TOPOLOGY: &str =
     "5 2 4\n3 4\n0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 100Gbps 1us 0\n3 4 100Gbps 1us 0\n";
 const FLOWS: &str = "1\n0 2 3 100 100000 2\n";
@@ -199,7 +201,8 @@ fn starts_have_exponents() {
 
 #[test]
 fn keys_that_nobody_knows_are_reported_at_once() {
-    let keys = "BW_OUTPUT_FILE bw.txt\nQUEUEING_OUTPUT_FILE q.txt\nP4THMETER_THRESHOLD 1000000\nQLEN_MON_INTV_NS 1000";
+    let keys = "BW_OUTPUT_FILE bw.txt\nQUEUEING_OUTPUT_FILE q.txt\nP4THMETER_THRESHOLD \
+                1000000\nQLEN_MON_INTV_NS 1000";
     let case = Case::new("forkkeys").and(keys);
     let (report, _) = case.completes();
     for (line, key) in (10..).zip(keys.lines()) {
@@ -319,18 +322,20 @@ fn a_stop_before_the_first_start_is_not_honoured() {
 fn servers_as_switches_are_refused_in_plain_words() {
     let ring =
         "4 0 4\n0 1 100Gbps 1us 0\n1 2 100Gbps 1us 0\n2 3 100Gbps 1us 0\n3 0 100Gbps 1us 0\n";
-    let dual = "6 3 6\n3 4 5\n0 3 100Gbps 1us 0\n0 4 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 100Gbps 1us 0\n\
-        3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
+    let dual = "6 3 6\n3 4 5\n0 3 100Gbps 1us 0\n0 4 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 \
+                100Gbps 1us 0\n3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
     for (name, topology, expected) in [
         (
             "ring",
             ring,
-            "topology.txt:2: nodes 0 and 1 are hosts with a link between them; hosts do not forward",
+            "topology.txt:2: nodes 0 and 1 are hosts with a link between them; hosts do not \
+             forward",
         ),
         (
             "dualtor",
             dual,
-            "topology.txt:4: host 0 has a second link, the first is in line 3; hosts with several links are",
+            "topology.txt:4: host 0 has a second link, the first is in line 3; hosts with several \
+             links are",
         ),
     ] {
         let refused = Case::new(name).with("topology.txt", topology).import(&[]).ends(2);
@@ -339,18 +344,23 @@ fn servers_as_switches_are_refused_in_plain_words() {
     let dir = Dir::new("dualtor-native");
     let link = |host: u32, tor: u32| {
         format!(
-            "{{ \"a\": \"host{host}\", \"b\": \"tor{tor}\", \"rate\": \"100Gbps\", \"delay\": \"1us\" }}"
+            "{{ \"a\": \"host{host}\", \"b\": \"tor{tor}\", \"rate\": \"100Gbps\", \"delay\": \
+             \"1us\" }}"
         )
     };
     let links = [link(0, 0), link(0, 1), link(1, 0), link(1, 1)].join(", ");
     dir.write(
         "dual.json",
-        &format!("{{ \"hosts\": 2, \"switches\": [{{ \"name\": \"tor0\" }}, {{ \"name\": \"tor1\" }}], \"links\": [{links}] }}"),
+        &format!(
+            "{{ \"hosts\": 2, \"switches\": [{{ \"name\": \"tor0\" }}, {{ \"name\": \"tor1\" }}], \
+             \"links\": [{links}] }}"
+        ),
     );
     dir.write(
         "d.toml",
-        "until = \"flows-complete\"\n[topology]\nkind = \"file\"\npath = \"dual.json\"\n[[traffic]]\nkind = \"flows\"\n\
-         rows = [{ start = \"0us\", src = 0, dst = 1, bytes = 1000000 }]\n",
+        "until = \"flows-complete\"\n[topology]\nkind = \"file\"\npath = \
+         \"dual.json\"\n[[traffic]]\nkind = \"flows\"\nrows = [{ start = \"0us\", src = 0, dst = \
+         1, bytes = 1000000 }]\n",
     );
     let refused = dir.run(&["run", "d.toml"]).ends(2);
     let words = common::flat(refused.err.as_bytes());
@@ -388,9 +398,9 @@ fn htsims_messages_queues_and_failures_are_taken() {
     dir.write("fail.cm", &matrix("Failures 1\n", "", failure));
     dir.write(
         "q.topo",
-        "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 4\nRadix_Up 4\nQueue_Up 100\n\
-         Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down 4\nQueue_Down 100\n\
-         Downlink_Latency_ns 1000\n",
+        "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 4\nRadix_Up \
+         4\nQueue_Up 100\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down \
+         4\nQueue_Down 100\nDownlink_Latency_ns 1000\n",
     );
     for (name, more) in
         [("msg", &[][..]), ("msgn", &[]), ("one", &["--topology", "q.topo"]), ("fail", &[])]
@@ -421,8 +431,8 @@ fn distributions_of_other_simulators_are_sizes() {
         dir.write(
             "c.toml",
             &format!(
-                "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[[traffic]]\nkind = \"poisson\"\n\
-                 sizes = {{ file = \"{file}\" }}\nload = 0.3\n"
+                "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+                 4\n[[traffic]]\nkind = \"poisson\"\nsizes = {{ file = \"{file}\" }}\nload = 0.3\n"
             ),
         );
         dir.run(&["check", "c.toml"]).ends(0);

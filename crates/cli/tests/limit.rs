@@ -282,8 +282,9 @@ fn the_recipe_for_pods_follows_their_list() {
     };
     let pod = |rate: &str| {
         format!(
-            "{{\"items\": [{{\"metadata\": {{\"name\": \"a\", \"namespace\": \"b\", \"uid\": \"no-such-uid-{}\", \
-             \"annotations\": {{\"kubernetes.io/egress-bandwidth\": \"{rate}\"}}}}}}]}}",
+            "{{\"items\": [{{\"metadata\": {{\"name\": \"a\", \"namespace\": \"b\", \"uid\": \
+             \"no-such-uid-{}\", \"annotations\": {{\"kubernetes.io/egress-bandwidth\": \
+             \"{rate}\"}}}}}}]}}",
             std::process::id()
         )
     };

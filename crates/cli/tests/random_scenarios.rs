@@ -197,8 +197,9 @@ fn capture(plan: &Plan, dice: &mut Dice) -> String {
     let port = format!("{}:{}", site.name, dice.below(usize::from(site.ports)));
     let host = dice.below(plan.topology.hosts as usize);
     format!(
-        "[capture]\nqueues = {{ every = \"{}\" }}\nconnections = {{ every = \"{}\", max = 6 }}\ngoodput = \"50us\"\n\
-         pcap = [\"host{host}\", \"{port}\"]\ntimers = true\ntrace = true\n",
+        "[capture]\nqueues = {{ every = \"{}\" }}\nconnections = {{ every = \"{}\", max = 6 \
+         }}\ngoodput = \"50us\"\npcap = [\"host{host}\", \"{port}\"]\ntimers = true\ntrace = \
+         true\n",
         dice.pick(&["3us", "10us", "70us"]),
         dice.pick(&["7us", "20us"]),
     )
@@ -292,7 +293,8 @@ fn limits(dice: &mut Dice) -> String {
         let rate = dice.pick(&["200Mbps", "1Gbps", "8Gbps"]);
         let traffic = dice.pick(&["", "traffic = [\"t0\"]\n"]);
         text += &format!(
-            "[[limit]]\nname = \"l{n}\"\nkind = \"{kind}\"\nhosts = {hosts}\ndirection = \"{direction}\"\nrate = \"{rate}\"\n{traffic}"
+            "[[limit]]\nname = \"l{n}\"\nkind = \"{kind}\"\nhosts = {hosts}\ndirection = \
+             \"{direction}\"\nrate = \"{rate}\"\n{traffic}"
         );
     }
     text
@@ -304,7 +306,8 @@ fn draw(seed: u64) -> (Drawn, Plan) {
     let duration = dice.pick(&["150us", "400us"]);
     let until = dice.pick(&["", "", "until = \"flows-complete\"\n"]);
     let head = format!(
-        "name = \"s\"\nseed = {}\nduration = \"{duration}\"\n{until}{}[transport]\nmin-rto = \"200us\"\ninitial-rto = \"300us\"\n",
+        "name = \"s\"\nseed = {}\nduration = \"{duration}\"\n{until}{}[transport]\nmin-rto = \
+         \"200us\"\ninitial-rto = \"300us\"\n",
         seed % 1000,
         network(&mut dice)
     );

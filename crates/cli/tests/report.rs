@@ -165,13 +165,15 @@ fn open(browser: &str, dir: &Dir, page: &str, width: u32) -> Seen {
 fn in_a_frame(page: &str, width: u32) -> String {
     let page = page.replace('&', "&amp;").replace('"', "&quot;");
     format!(
-        "<!doctype html><iframe style=\"border:0;width:{width}px;height:9999px\" srcdoc=\"{page}\"></iframe><script>\
-         onload=()=>{{const d=document.querySelector('iframe').contentDocument.documentElement;d.style.overflowY='hidden';\
-         d.querySelectorAll('details').forEach(e=>e.open=true);\
-         const least=[...d.querySelectorAll('figure svg')].map(s=>s.getBoundingClientRect().width/s.viewBox.baseVal.width\
-         *Math.min(...[...s.querySelectorAll('text')].map(t=>parseFloat(getComputedStyle(t).fontSize))));\
-         document.body.dataset.letters=Math.min(...least);\
-         document.body.dataset.widths=d.clientWidth+' '+d.scrollWidth}}</script>"
+        "<!doctype html><iframe style=\"border:0;width:{width}px;height:9999px\" \
+         srcdoc=\"{page}\"></iframe><script>onload=()=>{{const \
+         d=document.querySelector('iframe').contentDocument.documentElement;d.style.overflowY='\
+         hidden';d.querySelectorAll('details').forEach(e=>e.open=true);const \
+         least=[...d.querySelectorAll('figure \
+         svg')].map(s=>s.getBoundingClientRect().width/s.viewBox.baseVal.width*Math.min(...[...s.\
+         querySelectorAll('text')].map(t=>parseFloat(getComputedStyle(t).fontSize))));document.\
+         body.dataset.letters=Math.min(...least);document.body.dataset.widths=d.clientWidth+' \
+         '+d.scrollWidth}}</script>"
     )
 }
 
@@ -210,12 +212,15 @@ fn taken_away(caption: &str) -> String {
         window.Blob = class {{ constructor([text], {{ type }}) {{ seen[type] = text; }} }};
         URL.createObjectURL = () => 'data:,';
         HTMLAnchorElement.prototype.click = function () {{ seen.name = this.download; }};
-        const figure = [...document.querySelectorAll('figure')].find((f) => f.textContent.includes('{caption}'));
-        const press = (name) => [...figure.querySelectorAll('button')].find((b) => b.textContent === name).click();
+        const figure = [...document.querySelectorAll('figure')].find((f) => \
+         f.textContent.includes('{caption}'));
+        const press = (name) => [...figure.querySelectorAll('button')].find((b) => b.textContent \
+         === name).click();
         press('SVG');
         press('CSV');
         const parsed = new DOMParser().parseFromString(seen['image/svg+xml'], 'image/svg+xml');
-        seen.sound = parsed.querySelector('parsererror') === null && parsed.documentElement.localName === 'svg';
+        seen.sound = parsed.querySelector('parsererror') === null && \
+         parsed.documentElement.localName === 'svg';
         seen.lines = parsed.querySelectorAll('path').length;
         const scale = () => figure.querySelector('svg.chart').dataset.y.split(' ')[0];
         seen.scales = [scale()];

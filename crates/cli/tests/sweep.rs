@@ -152,8 +152,9 @@ fn a_long_list_of_flows_is_known_by_its_content() {
         let rows = (0..10_001).map(|i| format!("{i},{},{},{bytes}\n", i % 4, (i + 1) % 4));
         std::iter::once("start_us,src,dst,bytes\n".to_string()).chain(rows).collect()
     };
-    let scenario = "name = \"long\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
-                    [[traffic]]\nkind = \"flows\"\nfile = \"list.csv\"\n";
+    let scenario = "name = \"long\"\nduration = \"1ms\"\n[topology]\nkind = \
+                    \"single-switch\"\nhosts = 4\n[[traffic]]\nkind = \"flows\"\nfile = \
+                    \"list.csv\"\n";
     let (dir, other) = (Dir::new("list"), Dir::new("other"));
     for place in [&dir, &other] {
         place.write("long.toml", scenario);

@@ -16,7 +16,8 @@ fn linux_commands_name_the_feature_that_they_need() {
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert_eq!(
             text,
-            "error: this build has no Linux part; build with --features linux (it needs clang and libelf)\n"
+            "error: this build has no Linux part; build with --features linux (it needs clang and \
+             libelf)\n"
         );
     }
 }

@@ -64,7 +64,8 @@ impl PathProperty {
     pub fn consequence(self) -> &'static str {
         match self {
             PathProperty::FifoPerFlow => {
-                "reordering looks like loss: spurious duplicate ACKs and fast retransmits; raise dupack-threshold, or restore order at the receiver"
+                "reordering looks like loss: spurious duplicate ACKs and fast retransmits; raise \
+                 dupack-threshold, or restore order at the receiver"
             }
             PathProperty::FifoPerFlowcell => {
                 "a gap inside a flowcell is taken for loss at once; deflect whole flowcells"
@@ -76,24 +77,30 @@ impl PathProperty {
                 "a packet can be lost after a lossless hop accepted it; pause instead of dropping"
             }
             PathProperty::ImportantSurvives => {
-                "an important packet can be lost, and the timeout that it should have prevented happens; mark instead of dropping"
+                "an important packet can be lost, and the timeout that it should have prevented \
+                 happens; mark instead of dropping"
             }
             PathProperty::TimersRun => {
-                "a long pause fires the retransmission timer: duplicates into a paused queue; keep pauses below min-rto"
+                "a long pause fires the retransmission timer: duplicates into a paused queue; keep \
+                 pauses below min-rto"
             }
             PathProperty::LabelFixesPath => "packets leave the path that their label names",
             PathProperty::SizeAtEdge => {
                 "segments are cut before the edge sees them; turn segment-offload on"
             }
             PathProperty::ControlNeverWaits => {
-                "control packets wait or are lost with the data; give them rank 0 and a queue of their own"
+                "control packets wait or are lost with the data; give them rank 0 and a queue of \
+                 their own"
             }
             PathProperty::RanksAreSet => "all packets look equally important; set transport.rank",
             PathProperty::AcyclicWaits => {
-                "packets off their way wait in paused queues of other switches, and such queues can wait for each other for ever; turn one of the two off, or give pfc a watchdog"
+                "packets off their way wait in paused queues of other switches, and such queues \
+                 can wait for each other for ever; turn one of the two off, or give pfc a watchdog"
             }
             PathProperty::PhasesMix => {
-                "packets of equal senders tie to the picosecond, the same one always finds the last place in a full queue, and one flow can lock all others out; turn host.jitter on"
+                "packets of equal senders tie to the picosecond, the same one always finds the \
+                 last place in a full queue, and one flow can lock all others out; turn \
+                 host.jitter on"
             }
         }
     }

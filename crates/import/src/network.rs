@@ -96,15 +96,15 @@ impl Network {
                 }
                 if self.hosts.contains_key(&other) {
                     let text = format!(
-                        "nodes {node} and {other} are hosts with a link between them; hosts do not forward packets \
-                         here, so two hosts need a switch between them"
+                        "nodes {node} and {other} are hosts with a link between them; hosts do \
+                         not forward packets here, so two hosts need a switch between them"
                     );
                     return Err(source.wrong(link.line, text));
                 }
                 if let Some(line) = first.insert(node, link.line) {
                     let text = format!(
-                        "host {node} has a second link, the first is in line {line}; hosts with several links are \
-                         not built yet"
+                        "host {node} has a second link, the first is in line {line}; hosts with \
+                         several links are not built yet"
                     );
                     return Err(source.wrong(link.line, text));
                 }

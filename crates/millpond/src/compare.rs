@@ -351,7 +351,8 @@ pub fn compare(
             let (finished, all, partial) =
                 (runs.finished, comparison.runs(), folder.path().display());
             options.control.warn(&format!(
-                "{finished} of {all} runs are finished and kept in {partial}; the same command goes on"
+                "{finished} of {all} runs are finished and kept in {partial}; the same command \
+                 goes on"
             ));
         }
         return Err(error);

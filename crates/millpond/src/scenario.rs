@@ -214,7 +214,8 @@ fn result_folder(path: &Path) -> Option<&Path> {
 /// changed for each.
 fn of_a_run(folder: &Path) -> Result<Manifest, Error> {
     if folder.is_dir() && !folder.join(MANIFEST).exists() {
-        let what = "is a folder without a result's manifest.json: name a scenario file, or the folder of a run";
+        let what = "is a folder without a result's manifest.json: name a scenario file, or the \
+                    folder of a run";
         return Err(Error::Usage(format!("{} {what}", folder.display())));
     }
     let manifest = Manifest::read(folder)?;

@@ -43,7 +43,8 @@ fn cut(cut: &Cut) -> String {
     let flows =
         if cut.flows == 1 { "1 flow has".to_string() } else { format!("{} flows have", cut.flows) };
     format!(
-        "{flows} no working link left between source and destination ({} cut off: {}{more}); give the failure an until",
+        "{flows} no working link left between source and destination ({} cut off: {}{more}); give \
+         the failure an until",
         if cut.hosts.len() == 1 { "host" } else { "hosts" },
         names.join(", ")
     )
@@ -62,7 +63,8 @@ fn deadlock(plan: &Plan, found: &Deadlock) -> String {
     let repair =
         if is_pfc { ", no deflection, or switch.pause.watchdog" } else { " and no deflection" };
     format!(
-        "pauses wait for each other and hold packets of {of} for ever: {}; use routes without a cycle{repair}",
+        "pauses wait for each other and hold packets of {of} for ever: {}; use routes without a \
+         cycle{repair}",
         names.join(" waits for ")
     )
 }
@@ -87,8 +89,8 @@ fn queue(plan: &Plan, stop: &Stop) -> String {
 fn silent(silent: Option<(Time, u32)>) -> String {
     match silent {
         Some((since, rounds)) => format!(
-            "no byte was delivered or acknowledged after {since}, though each flow that is not waiting for another host \
-             timed out {rounds} times"
+            "no byte was delivered or acknowledged after {since}, though each flow that is not \
+             waiting for another host timed out {rounds} times"
         ),
         None => "virtual time ended".to_string(),
     }

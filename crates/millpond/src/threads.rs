@@ -71,10 +71,10 @@ mod tests {
 
     fn choice(leaves: u32, load: f64, delay: &str, cores: usize) -> Choice {
         let text = format!(
-            "duration = \"5ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = {leaves}\nspines = 4\n\
-             hosts-per-leaf = 16\nhost-link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
-             fabric-link = {{ rate = \"40Gbps\", delay = \"{delay}\" }}\n\
-             [[traffic]]\nkind = \"poisson\"\nsizes = \"1MB\"\nload = {load}\n"
+            "duration = \"5ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = {leaves}\nspines = \
+             4\nhosts-per-leaf = 16\nhost-link = {{ rate = \"10Gbps\", delay = \"1us\" \
+             }}\nfabric-link = {{ rate = \"40Gbps\", delay = \"{delay}\" }}\n[[traffic]]\nkind = \
+             \"poisson\"\nsizes = \"1MB\"\nload = {load}\n"
         );
         let plan = Scenario::parse("t.toml", &text).unwrap().plan(None, &[], None).unwrap();
         of(&plan, cores)

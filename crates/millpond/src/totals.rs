@@ -178,7 +178,8 @@ fn unsampled(plan: &Plan, outcome: &Outcome) -> Option<String> {
             })
         }
         None if outcome.sampled.is_empty() => Some(format!(
-            "capture.connections: no connection that it means was open at any sample, every {every}"
+            "capture.connections: no connection that it means was open at any sample, every \
+             {every}"
         )),
         None => None,
     }

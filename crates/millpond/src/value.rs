@@ -72,7 +72,8 @@ mod tests {
         let text = toml_of("x", &value).unwrap();
         assert_eq!(
             text,
-            "\"a\" = { \"c\" = [1,{ \"d\" = 0.5 },{},] }\n\"e\\\"\\u000A\" = \"\\\\x\"\n\"g\" = true\n"
+            "\"a\" = { \"c\" = [1,{ \"d\" = 0.5 },{},] }\n\"e\\\"\\u000A\" = \"\\\\x\"\n\"g\" = \
+             true\n"
         );
         assert!(
             toml_of("x", &json!([]))

@@ -64,9 +64,10 @@ fn values_are_scenarios() {
         "traffic": [{ "name": "a b", "kind": "permutation", "size": "1MB" }],
         "variant": [{ "name": "cubic", "set": { "transport.kind": "cubic" } }],
     });
-    let text = "name = \"library\"\nduration = \"4ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
-                host-link = { rate = \"10Gbps\", delay = \"1us\" }\n[[traffic]]\nname = 'a b'\nkind = \"permutation\"\n\
-                size = \"1MB\"\n[[variant]]\nname = \"cubic\"\nset = { \"transport.kind\" = \"cubic\" }\n";
+    let text = "name = \"library\"\nduration = \"4ms\"\n[topology]\nkind = \
+                \"single-switch\"\nhosts = 4\nhost-link = { rate = \"10Gbps\", delay = \"1us\" \
+                }\n[[traffic]]\nname = 'a b'\nkind = \"permutation\"\nsize = \
+                \"1MB\"\n[[variant]]\nname = \"cubic\"\nset = { \"transport.kind\" = \"cubic\" }\n";
     let resolved =
         |scenario: Scenario| scenario.plan(Some("cubic")).unwrap().resolved().to_string();
     let of_text = resolved(Scenario::parse("a.toml", text).unwrap());

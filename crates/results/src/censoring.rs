@@ -82,11 +82,11 @@ fn advice(runs: &[Summary]) -> String {
     text
 }
 
-const COUNTED: &str = "means and percentiles of the completed leave out what was still open, often the slowest; tables show \
-                       a bound (\u{2265}) where it matters";
+const COUNTED: &str = "means and percentiles of the completed leave out what was still open, \
+                       often the slowest; tables show a bound (\u{2265}) where it matters";
 /// What lets the flows of a run complete that ends by its duration.
-pub(crate) const BY_FLOWS: &str = "To let all complete, give each [[traffic]] a stop and write until = \"flows-complete\" in \
-                                   place of the duration";
+pub(crate) const BY_FLOWS: &str = "To let all complete, give each [[traffic]] a stop and write \
+                                   until = \"flows-complete\" in place of the duration";
 /// The same of a run that was to end with its flows, and ended by its duration before.
 pub(crate) const BY_TIME: &str = "To let all complete, give the run a longer duration, or none";
 

@@ -103,7 +103,8 @@ mod tests {
         assert_eq!(tally(&[]), ["no claims"]);
         let anyway = Claim { status: Verdict::Holds, baseline: Verdict::Holds, ..Claim::default() };
         let fails = Claim { status: Verdict::Fails, noise: Noise::Within, ..anyway.clone() };
-        let line = "published 2: 1 hold (1 also with the mechanism off), 1 fail, 0 not evaluated; 1 within the noise";
+        let line = "published 2: 1 hold (1 also with the mechanism off), 1 fail, 0 not evaluated; \
+                    1 within the noise";
         assert_eq!(tally(&[&anyway, &fails]), [line]);
     }
 

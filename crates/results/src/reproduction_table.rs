@@ -222,14 +222,15 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
             (call_rows(of), "; a percentile is shown only where ten calls exceed it")
         }
         of => {
-            let about = "; “open at horizon” is the mean where an open query counts as if it ended with the run";
+            let about = "; “open at horizon” is the mean where an open query counts as if it \
+                         ended with the run";
             (query_rows(of), about)
         }
     };
     lines.extend(fitted(rows));
     let text = format!(
-        "load: {}; each run simulates {}; ± is half of the 95 % interval over seeds, below {FEW} of \
-         their range{about}",
+        "load: {}; each run simulates {}; ± is half of the 95 % interval over seeds, below {FEW} \
+         of their range{about}",
         clean(&of.load_axis),
         simulated(of)
     );
@@ -419,9 +420,9 @@ mod tests {
     fn the_table_fits_and_says_what_is_not_there() {
         let mut held = Claim {
             id: "canary-S1a".into(),
-            statement:
-                "a statement that is far too long for a single line of this table, so it is broken"
-                    .into(),
+            statement: "a statement that is far too long for a single line of this table, so it \
+                        is broken"
+                .into(),
             paper: Some(-58.41),
             accept: [None, Some(-40.0)],
             unit: "percent".into(),

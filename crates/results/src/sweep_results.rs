@@ -418,10 +418,12 @@ fn notes(sweep: &Sweep) -> Vec<String> {
     let text = match seeds {
         0 | 1 => "one seed: no intervals; say --seeds 1..10".to_string(),
         _ if seeds < FEW => format!(
-            "half of the interval of the mean over {seeds} seeds; below {FEW} seeds it is the seeds' range, not 95 %"
+            "half of the interval of the mean over {seeds} seeds; below {FEW} seeds it is the \
+             seeds' range, not 95 %"
         ),
         _ => format!(
-            "half of the 95 % interval of the mean over {seeds} seeds (bootstrap); times are FCT unless QCT"
+            "half of the 95 % interval of the mean over {seeds} seeds (bootstrap); times are FCT \
+             unless QCT"
         ),
     };
     lines.extend(wrapped("±", &text));

@@ -418,8 +418,8 @@ impl Marks {
         let meanings = [
             (
                 '*',
-                "beyond the noise: the 95 % interval of the paired difference excludes zero (without any difference, one \
-                 figure in 20 is marked)",
+                "beyond the noise: the 95 % interval of the paired difference excludes zero \
+                 (without any difference, one figure in 20 is marked)",
             ),
             ('~', "all seeds agree on the sign, but they are too few for a 95 % interval"),
             (
@@ -440,8 +440,8 @@ impl Marks {
         } else if seeds < FEW {
             let odds = 1u32 << (seeds - 1);
             let text = format!(
-                "{seeds} seeds are few: they all agree by chance one time in {odds}; from {FEW} on, say --seeds 1..10, \
-                 differences get 95 % intervals (bootstrap over seeds)"
+                "{seeds} seeds are few: they all agree by chance one time in {odds}; from {FEW} \
+                 on, say --seeds 1..10, differences get 95 % intervals (bootstrap over seeds)"
             );
             lines.extend(wrapped("note", &text));
         } else if !self.0.contains(&'*') {

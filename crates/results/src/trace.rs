@@ -95,7 +95,8 @@ impl Trace {
         // connection's number again.
         let id = format!("{}.{}", flow.flow, flow.start.as_ps());
         let args = format!(
-            "{{\"flow\":{},\"class\":{class},\"dst\":{},\"bytes\":{},\"retransmitted\":{},\"timeouts\":{}}}",
+            "{{\"flow\":{},\"class\":{class},\"dst\":{},\"bytes\":{},\"retransmitted\":{},\"\
+             timeouts\":{}}}",
             flow.flow, flow.dst, flow.bytes, flow.retransmitted, flow.timeouts
         );
         let name = format!("{} → host{}", self.classes[flow.class as usize], flow.dst);
@@ -134,8 +135,8 @@ impl Trace {
         let (at, port) = (us(q.at), q.port);
         for (what, count) in [("bytes", q.bytes), ("packets", u64::from(q.packets))] {
             self.counters.line(format_args!(
-                "{{\"ph\":\"C\",\"name\":\"port {port} {what}\",\"pid\":{process},\"ts\":{at},\
-                 \"args\":{{\"{what}\":{count}}}}},"
+                "{{\"ph\":\"C\",\"name\":\"port {port} \
+                 {what}\",\"pid\":{process},\"ts\":{at},\"args\":{{\"{what}\":{count}}}}},"
             ))?;
         }
         Ok(())
@@ -149,7 +150,8 @@ impl Trace {
         for (process, name) in names {
             let name = json!(name);
             out.line(format_args!(
-                "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{process},\"args\":{{\"name\":{name}}}}},"
+                "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{process},\"args\":{{\"name\":\
+                 {name}}}}},"
             ))?;
         }
         // JSON wants no comma after the last event.
@@ -180,7 +182,8 @@ fn slice(
 ) -> Result<()> {
     let name = json!(name);
     let common = format!(
-        "\"cat\":\"{category}\",\"name\":{name},\"id\":\"{id}\",\"pid\":{process},\"tid\":{process}"
+        "\"cat\":\"{category}\",\"name\":{name},\"id\":\"{id}\",\"pid\":{process},\"tid\":\
+         {process}"
     );
     let start = us(start);
     out.line(format_args!("{{\"ph\":\"b\",{common},\"ts\":{start},\"args\":{args}}},"))?;

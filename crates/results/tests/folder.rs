@@ -184,8 +184,8 @@ fn five_thousand_flows_come_back() {
     assert_eq!(names(&out), files);
     assert_eq!(Summary::read(&out).unwrap(), summary);
     let reader = SerializedFileReader::new(File::open(out.join("flows.parquet")).unwrap()).unwrap();
-    let columns = "flow class src dst bytes start_us fct_us fct_sender_us slowdown retransmitted timeouts out_of_order \
-                   path_changes query";
+    let columns = "flow class src dst bytes start_us fct_us fct_sender_us slowdown retransmitted \
+                   timeouts out_of_order path_changes query";
     let schema = reader.metadata().file_metadata().schema_descr();
     let found: Vec<_> = schema.columns().iter().map(|c| c.name()).collect();
     assert_eq!(found, columns.split_whitespace().collect::<Vec<_>>());

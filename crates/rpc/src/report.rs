@@ -147,7 +147,8 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "together {:.1} Mb/s; at most {} Mb/s in any one second; mean srtt {} us; {} retransmissions",
+            "together {:.1} Mb/s; at most {} Mb/s in any one second; mean srtt {} us; {} \
+             retransmissions",
             self.mbps,
             cell(self.max_second_mbps, 1),
             cell(self.srtt_us, 0),

@@ -124,7 +124,8 @@ fn check_switch(s: &Settings, report: &mut Report) {
     let kind = s.edge.virtual_switch.kind();
     if kind == "none" {
         if !s.applications.is_empty() {
-            let text = "[[application]] has no effect: edge.virtual-switch is \"none\", and what arrives goes up at once";
+            let text = "[[application]] has no effect: edge.virtual-switch is \"none\", and what \
+                        arrives goes up at once";
             let help = "choose edge.virtual-switch = { kind = \"lossy\" }, or another of its kinds";
             report.help(s.place("application"), Problem::Impossible(text.into()), help);
         }

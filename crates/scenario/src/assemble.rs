@@ -91,8 +91,9 @@ pub(crate) fn assemble(
         report,
     );
     if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
-        let text = "a link fails for good and the run has no duration: a flow that can use no other link never ends, and \
-                    the run ends as stalled when no other flow is open; give the failure an until, or the run a duration";
+        let text = "a link fails for good and the run has no duration: a flow that can use no \
+                    other link never ends, and the run ends as stalled when no other flow is \
+                    open; give the failure an until, or the run a duration";
         report.warnings.push(text.into());
     }
     let capture = capture::capture(&s, &topology, &traffic, report);

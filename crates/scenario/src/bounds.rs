@@ -134,7 +134,8 @@ fn admission(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
         && let Some((key, from)) = s.switch.admission.refuses_from(&bounds.around(kind))
     {
         report.warnings.push(format!(
-            "switch.admission \"{}\" refuses nobody: {key} means a queue of {}, and {} hold up to {}",
+            "switch.admission \"{}\" refuses nobody: {key} means a queue of {}, and {} hold up to \
+             {}",
             s.switch.admission.kind(),
             Bytes(from),
             ports_of(kind),
@@ -157,8 +158,8 @@ fn rank_window(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
     let takes = rate.transmission_time(arrivals.saturating_mul(bounds.packet_max()));
     if takes > bounds.horizon {
         report.warnings.push(format!(
-            "switch.admission \"{}\" fills its window of {window} ranks with {arrivals} packets, which take {takes} on a link of \
-             {rate}, and the run ends at {}",
+            "switch.admission \"{}\" fills its window of {window} ranks with {arrivals} packets, \
+             which take {takes} on a link of {rate}, and the run ends at {}",
             bounds.s.switch.admission.kind(),
             bounds.horizon
         ));
@@ -175,8 +176,8 @@ fn pause(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
                 let threshold = kind.rate.bytes_in(time);
                 if threshold > kind.capacity.bytes {
                     report.warnings.push(format!(
-                        "switch.pause \"bfc\" stops nobody at {}: hop-rtt and interval ({time}) mean a queue of {}, and such a \
-                         port holds up to {}",
+                        "switch.pause \"bfc\" stops nobody at {}: hop-rtt and interval ({time}) \
+                         mean a queue of {}, and such a port holds up to {}",
                         ports_of(kind),
                         Bytes(threshold),
                         Bytes(kind.capacity.bytes)
@@ -200,8 +201,8 @@ fn pfc(bounds: &Bounds<'_>, alpha: f64, report: &mut Report) {
         if size / (1.0 + alpha) < bounds.packet_max() as f64 {
             let (from, size) = (Bytes((size * alpha / (1.0 + alpha)) as u64), Bytes(size as u64));
             report.warnings.push(format!(
-                "switch.pause \"pfc\" stops nobody before the pool is full: alpha {alpha} means {from} of one ingress, and \
-                 {} has {size} for all",
+                "switch.pause \"pfc\" stops nobody before the pool is full: alpha {alpha} means \
+                 {from} of one ingress, and {} has {size} for all",
                 site.name
             ));
             return;
@@ -215,8 +216,8 @@ fn timers(bounds: &Bounds<'_>, report: &mut Report) {
     let mut too_short = |key: &str, timeout: Time| {
         if timeout < round_trip {
             report.warnings.push(format!(
-                "{key} is {timeout}, and the longest round trip of the empty network {round_trip}: what is not lost is sent \
-                 again"
+                "{key} is {timeout}, and the longest round trip of the empty network \
+                 {round_trip}: what is not lost is sent again"
             ));
         }
     };
@@ -246,8 +247,8 @@ fn timers(bounds: &Bounds<'_>, report: &mut Report) {
     };
     if let Some(feedback) = feedback.filter(|feedback| *feedback < round_trip) {
         report.warnings.push(format!(
-            "edge.virtual-switch.feedback is {feedback}, and the longest round trip of the empty network {round_trip}: memory \
-             beyond what it reckons with can be needed"
+            "edge.virtual-switch.feedback is {feedback}, and the longest round trip of the empty \
+             network {round_trip}: memory beyond what it reckons with can be needed"
         ));
     }
 }
@@ -259,8 +260,8 @@ fn delayed_acks(s: &Settings, report: &mut Report) {
     if s.runs_tcp() && t.delayed_ack > 1 && t.delayed_ack_timeout > least {
         let key = if t.fixed_rto.is_some() { "fixed-rto" } else { "min-rto" };
         report.warnings.push(format!(
-            "transport.delayed-ack-timeout is {}, and {key} {least}: a single segment can time out while its acknowledgement \
-             waits",
+            "transport.delayed-ack-timeout is {}, and {key} {least}: a single segment can time \
+             out while its acknowledgement waits",
             t.delayed_ack_timeout
         ));
     }
@@ -276,16 +277,18 @@ fn swift(bounds: &Bounds<'_>, report: &mut Report) {
         let target = p.target(hops);
         if target < bounds.round_trip {
             report.warnings.push(format!(
-                "transport \"swift\" steers to {target} over {hops} switches, and the longest round trip of the empty network is \
-                 {}: its window shrinks whatever it does; raise swift-base-target",
+                "transport \"swift\" steers to {target} over {hops} switches, and the longest \
+                 round trip of the empty network is {}: its window shrinks whatever it does; \
+                 raise swift-base-target",
                 bounds.round_trip
             ));
         }
         let waits = s.transport.delayed_ack_timeout;
         if s.transport.delayed_ack > 1 && target < waits {
             report.warnings.push(format!(
-                "transport \"swift\" steers to {target}, and a single segment's acknowledgement waits {waits} \
-                 (delayed-ack-timeout): it counts that as delay; write delayed-ack = 1"
+                "transport \"swift\" steers to {target}, and a single segment's acknowledgement \
+                 waits {waits} (delayed-ack-timeout): it counts that as delay; write delayed-ack \
+                 = 1"
             ));
         }
     }
@@ -309,8 +312,9 @@ fn handshakes(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
         let burst = flows.saturating_mul(p.response.get().min(window));
         if burst > held {
             report.warnings.push(format!(
-                "traffic {:?}: {flows} connections of transport \"{}\" can send {} at once, and a port holds up to {}: SYNs can \
-                 be lost, each of which waits initial-rto ({}, {} times min-rto)",
+                "traffic {:?}: {flows} connections of transport \"{}\" can send {} at once, and a \
+                 port holds up to {}: SYNs can be lost, each of which waits initial-rto ({}, {} \
+                 times min-rto)",
                 crate::traffic::name_of(traffic),
                 kind.kind(),
                 Bytes(burst),
@@ -336,7 +340,8 @@ fn rates(bounds: &Bounds<'_>, limits: &[LimitPlan], report: &mut Report) {
     for (limit, fastest) in limits.iter().zip(fastest) {
         if let Some(link) = fastest.filter(|link| limit.rate() > *link) {
             report.warnings.push(format!(
-                "limit {:?} limits nothing: its rate is {}, and its hosts' links have {link} at most",
+                "limit {:?} limits nothing: its rate is {}, and its hosts' links have {link} at \
+                 most",
                 limit.name,
                 limit.rate()
             ));

@@ -144,14 +144,16 @@ pub fn tables() -> Vec<TableInfo> {
         },
         TableInfo {
             path: "host.nic",
-            about: "A host's transmit queue. `buffer` is \"unlimited\", \"switch\" (as the switches have) or a table as \
-                    switch.buffer; `marking` is \"none\", \"switch\" or a table as switch.marking.",
+            about: "A host's transmit queue. `buffer` is \"unlimited\", \"switch\" (as the \
+                    switches have) or a table as switch.buffer; `marking` is \"none\", \"switch\" \
+                    or a table as switch.marking.",
             keys: keys("host.nic", &NicParams::default()),
         },
         TableInfo {
             path: "host.receive-cpu",
-            about: "What receiving costs a host's cores: while one works its ring is not polled. Without this table, or \
-                    with \"off\" in its place, receiving costs nothing; { } has the values below.",
+            about: "What receiving costs a host's cores: while one works its ring is not polled. \
+                    Without this table, or with \"off\" in its place, receiving costs nothing; { \
+                    } has the values below.",
             keys: keys("host.receive-cpu", &ReceiveCpuParams::default()),
         },
         TableInfo { path: "transport", about: "What all TCPs have in common.", keys: transport },
@@ -172,15 +174,17 @@ pub fn tables() -> Vec<TableInfo> {
         },
         TableInfo {
             path: "failure",
-            about: "A link that is down for a while, or loses packets, in both directions; as many tables as there are failures. \
-                    A packet is lost (link-down, or by chance injected) if its link is down at any time between the \
-                    start of its transmission and its arrival.",
+            about: "A link that is down for a while, or loses packets, in both directions; as \
+                    many tables as there are failures. A packet is lost (link-down, or by chance \
+                    injected) if its link is down at any time between the start of its \
+                    transmission and its arrival.",
             keys: keys("failure", &FailureParams::default()),
         },
         TableInfo {
             path: "application",
-            about: "An application at the receiving hosts, behind their virtual switch (edge.virtual-switch): which traffic \
-                    goes to its cores, and how slow they are; as many tables as there are applications.",
+            about: "An application at the receiving hosts, behind their virtual switch \
+                    (edge.virtual-switch): which traffic goes to its cores, and how slow they \
+                    are; as many tables as there are applications.",
             keys: {
                 let mut all = keys("application", &ApplicationCommon::default());
                 all.extend(keys("application", &ApplicationCosts::default()));
@@ -194,9 +198,10 @@ pub fn tables() -> Vec<TableInfo> {
         },
         TableInfo {
             path: "traffic",
-            about: "What every [[traffic]] has, beside its kind. `transport` is a table as [transport] has for its kind, such \
-                    as { kind = \"cubic\", cubic-ecn = true }: this traffic's connections use it instead; the common keys of \
-                    [transport] hold for all.",
+            about: "What every [[traffic]] has, beside its kind. `transport` is a table as \
+                    [transport] has for its kind, such as { kind = \"cubic\", cubic-ecn = true }: \
+                    this traffic's connections use it instead; the common keys of [transport] \
+                    hold for all.",
             keys: keys("traffic", &TrafficCommon::default()),
         },
     ]

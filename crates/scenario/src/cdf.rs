@@ -119,7 +119,8 @@ impl Cdf {
                             "ns-2's three columns as above, bytes, index and cumulative probability",
                         Some(_) => "two columns as above, bytes and cumulative probability",
                         None =>
-                            "two columns, bytes and cumulative probability, or ns-2's three with an index between",
+                            "two columns, bytes and cumulative probability, or ns-2's three with \
+                             an index between",
                     }
                 )));
             }

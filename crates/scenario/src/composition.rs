@@ -226,9 +226,9 @@ mod tests {
     fn a_transport_that_only_its_timer_tells_of_loss_spares_order() {
         let warnings = |threshold: &str| {
             let text = format!(
-                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\n[switch]\npath = {{ kind = \"spray\" }}\n\
-                 [transport]\ndupack-threshold = {threshold}\n\
-                 [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\n[switch]\npath = {{ kind \
+                 = \"spray\" }}\n[transport]\ndupack-threshold = {threshold}\n[[traffic]]\nname = \
+                 \"p\"\nkind = \"permutation\"\nsize = 1000\n"
             );
             crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().warnings
         };
@@ -246,11 +246,11 @@ mod tests {
         let warnings = |pause: &str, queue: &str, deflection: &str| {
             let buffer = if queue == "fifo" { "pools" } else { "per-port" };
             let text = format!(
-                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts-per-leaf = 4\n\
-                 [switch]\nbuffer = {{ kind = \"{buffer}\" }}\npause = {{ {pause} }}\n\
-                 queue = {{ kind = \"{queue}\" }}\ndeflection = {{ kind = \"{deflection}\" }}\n\
-                 [transport]\ndupack-threshold = \"off\"\n\
-                 [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = \
+                 2\nhosts-per-leaf = 4\n[switch]\nbuffer = {{ kind = \"{buffer}\" }}\npause = {{ \
+                 {pause} }}\nqueue = {{ kind = \"{queue}\" }}\ndeflection = {{ kind = \
+                 \"{deflection}\" }}\n[transport]\ndupack-threshold = \"off\"\n[[traffic]]\nname \
+                 = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
             );
             let plan =
                 crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
@@ -284,10 +284,10 @@ mod tests {
     fn exact_hosts_and_transports_without_marks_are_told() {
         let warnings = |jitter: &str, hosts: u32, transport: &str, marking: &str| {
             let text = format!(
-                "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = {hosts}\n\
-                 [host]\njitter = {jitter}\n[switch]\nmarking = {{ kind = \"{marking}\" }}\n\
-                 [transport]\n{transport}\n\
-                 [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+                "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+                 {hosts}\n[host]\njitter = {jitter}\n[switch]\nmarking = {{ kind = \"{marking}\" \
+                 }}\n[transport]\n{transport}\n[[traffic]]\nname = \"p\"\nkind = \
+                 \"permutation\"\nsize = 1000\n"
             );
             crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().warnings
         };

@@ -424,13 +424,14 @@ mod tests {
     #[test]
     fn every_path_of_a_scenario_is_explained() {
         for text in [
-            "[host.nic]\nbuffer = { kind = \"per-port\" }\nmarking = { kind = \"ecn\" }\n[host]\nreceive-cpu = {}\n\
-             [[failure]]\nlink = [\"leaf0\", \"spine0\"]\nat = \"1us\"\n[[limit]]\nname = \"a\"\nrate = \"1Gbps\"\nhosts = 0\n\
-             [[traffic]]\nname = \"b c\"\nkind = \"poisson\"\ntransport = { kind = \"swift\" }\n\
-             [[traffic]]\nkind = \"incast\"\n",
-            "[topology]\nkind = \"fat-tree\"\n[switch]\nbuffer = { size = { core = \"1MB\" } }\n\
-             [[traffic]]\nkind = \"rpc\"\nclients = 2\nservers = 2\n[[traffic]]\nkind = \"poisson\"\nload = 0.1\n\
-             sizes = { points = [[1, 0], [2, 1]] }\n",
+            "[host.nic]\nbuffer = { kind = \"per-port\" }\nmarking = { kind = \"ecn\" \
+             }\n[host]\nreceive-cpu = {}\n[[failure]]\nlink = [\"leaf0\", \"spine0\"]\nat = \
+             \"1us\"\n[[limit]]\nname = \"a\"\nrate = \"1Gbps\"\nhosts = 0\n[[traffic]]\nname = \
+             \"b c\"\nkind = \"poisson\"\ntransport = { kind = \"swift\" }\n[[traffic]]\nkind = \
+             \"incast\"\n",
+            "[topology]\nkind = \"fat-tree\"\n[switch]\nbuffer = { size = { core = \"1MB\" } \
+             }\n[[traffic]]\nkind = \"rpc\"\nclients = 2\nservers = 2\n[[traffic]]\nkind = \
+             \"poisson\"\nload = 0.1\nsizes = { points = [[1, 0], [2, 1]] }\n",
         ] {
             let scenario = Scenario::parse("s", &format!("duration = \"1ms\"\n{text}")).unwrap();
             let resolved = scenario.plan(None, &[], None).unwrap().resolved;

@@ -89,7 +89,8 @@ fn messages(s: &Settings) -> Vec<Refusal> {
         (
             "edge.load-balancing",
             s.edge.load_balancing.kind(),
-            "a message is taken in any order, so switches may spray its packets (switch.path \"spray\")",
+            "a message is taken in any order, so switches may spray its packets (switch.path \
+             \"spray\")",
         ),
         (
             "host.receive-offload",

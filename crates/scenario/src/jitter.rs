@@ -29,7 +29,8 @@ const NONE: About = About {
     ..without("not at all: hosts are exact, and arrivals at one instant come in the order of links")
 };
 const UNIFORM: About = About {
-    summary: "each packet is late by a time drawn evenly from a range, once where it leaves and once where it arrives",
+    summary: "each packet is late by a time drawn evenly from a range, once where it leaves and \
+              once where it arrives",
     source: "Floyd and Jacobson: On traffic phase effects in packet-switched gateways, 1992",
     needs: &[],
     breaks: &[],

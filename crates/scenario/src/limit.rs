@@ -44,7 +44,8 @@ impl Field for HostSet {
         if matches!(value, Value::Text(text) if text == "all") {
             return Ok(HostSet::All);
         }
-        let message = "expected \"all\", the number of a host, or hosts and ranges such as [\"0..7\", \"9\"] (both ends count)";
+        let message = "expected \"all\", the number of a host, or hosts and ranges such as \
+                       [\"0..7\", \"9\"] (both ends count)";
         ranges(value, "host").map(HostSet::Ranges).ok_or_else(|| ValueError(message.into()))
     }
 }
@@ -130,7 +131,8 @@ params! {
 }
 
 const NRM: About = About {
-    summary: "a virtual queue turns how far its traffic is behind into marks, window reductions and drops; nothing waits",
+    summary: "a virtual queue turns how far its traffic is behind into marks, window reductions \
+              and drops; nothing waits",
     source: "NRM, Linux Plumbers Conference 2018; Linux samples/bpf/hbm*",
     needs: &[PathProperty::LossIsSignal],
     breaks: &[PathProperty::ImportantSurvives, PathProperty::NoLossAfterAdmission],
@@ -440,7 +442,8 @@ impl Check<'_> {
         let segment = self.s.host.segment_offload.map_or(0, Bytes::get);
         if p.drop.is_some_and(|drop| drop.get() < 3 * segment) {
             let text = format!(
-                "limit {:?}: a drop threshold below three super-segments ({} bytes) lets one of them cross from mark to drop",
+                "limit {:?}: a drop threshold below three super-segments ({} bytes) lets one of \
+                 them cross from mark to drop",
                 self.name,
                 3 * segment
             );
@@ -472,8 +475,9 @@ mod tests {
 
     fn plan(limits: &str) -> Result<crate::plan::Plan, String> {
         let text = format!(
-            "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[[traffic]]\nname = \"bulk\"\n\
-             kind = \"permutation\"\n[[traffic]]\nname = \"small\"\nkind = \"permutation\"\nsize = 100\n{limits}"
+            "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+             4\n[[traffic]]\nname = \"bulk\"\nkind = \"permutation\"\n[[traffic]]\nname = \
+             \"small\"\nkind = \"permutation\"\nsize = 100\n{limits}"
         );
         let scenario = Scenario::parse("test", &text).map_err(|e| e.to_string())?;
         scenario.plan(None, &[], None).map_err(|e| e.to_string())
@@ -482,9 +486,10 @@ mod tests {
     #[test]
     fn hosts_classes_and_scopes_are_found() {
         let p = plan(
-            "[[limit]]\nname = \"batch\"\nhosts = [\"0..1\", \"3\"]\ntraffic = [\"bulk\"]\nscopes = [\"uplink\"]\nrate = \"1Gbps\"\n\
-             [[limit]]\nname = \"uplink\"\nrate = \"5Gbps\"\ndirection = \"both\"\nscopes = [\"rack\"]\n\
-             [[limit]]\nname = \"rack\"\nrate = \"9Gbps\"\n",
+            "[[limit]]\nname = \"batch\"\nhosts = [\"0..1\", \"3\"]\ntraffic = [\"bulk\"]\nscopes \
+             = [\"uplink\"]\nrate = \"1Gbps\"\n[[limit]]\nname = \"uplink\"\nrate = \
+             \"5Gbps\"\ndirection = \"both\"\nscopes = [\"rack\"]\n[[limit]]\nname = \
+             \"rack\"\nrate = \"9Gbps\"\n",
         )
         .unwrap();
         assert_eq!(p.limits[0].hosts, [0, 1, 3]);

@@ -36,15 +36,15 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.path",
         &["flowlet", "flowlets", "flowlet-switching"],
-        "flowlets are switched at the sending edge: [edge] load-balancing = { kind = \"flowlet\" }, with \
-         switch.path = { kind = \"labels\" }",
+        "flowlets are switched at the sending edge: [edge] load-balancing = { kind = \"flowlet\" \
+         }, with switch.path = { kind = \"labels\" }",
         "flowlet",
     ),
     kind(
         "switch.path",
         &["caver", "hula", "clove", "hermes"],
-        "of congestion-aware flowlets (CONGA, SIGCOMM 2014, and its successors) only CONGA is built; \
-         switch.path = { kind = \"power-of-n\" } goes by the switch's own queues",
+        "of congestion-aware flowlets (CONGA, SIGCOMM 2014, and its successors) only CONGA is \
+         built; switch.path = { kind = \"power-of-n\" } goes by the switch's own queues",
         "power-of-n",
     ),
     kind(
@@ -68,13 +68,15 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.path",
         &["wcmp", "weighted-ecmp"],
-        "WCMP (EuroSys 2014) is not built; hashes weigh all ports alike: the nearest are switch.path of kind \"ecmp\", and \"power-of-n\", which avoids the fuller ports",
+        "WCMP (EuroSys 2014) is not built; hashes weigh all ports alike: the nearest are \
+         switch.path of kind \"ecmp\", and \"power-of-n\", which avoids the fuller ports",
         "ecmp",
     ),
     kind(
         "switch.path",
         &["hedera", "mahout", "microte", "sdn"],
-        "central scheduling of elephants (Hedera, NSDI 2010) is [edge] load-balancing = { kind = \"hedera\" }",
+        "central scheduling of elephants (Hedera, NSDI 2010) is [edge] load-balancing = { kind = \
+         \"hedera\" }",
         "hedera",
     ),
     kind(
@@ -86,19 +88,22 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.path",
         &["presto"],
-        "Presto is of the sending edge: [edge] load-balancing = { kind = \"presto\" }, with switch.path = { kind = \"labels\" }",
+        "Presto is of the sending edge: [edge] load-balancing = { kind = \"presto\" }, with \
+         switch.path = { kind = \"labels\" }",
         "presto",
     ),
     kind(
         "edge.load-balancing",
         &["flowbender"],
-        "FlowBender (CoNEXT 2014) is not built; the nearest is PLB, its successor: { kind = \"plb\" }",
+        "FlowBender (CoNEXT 2014) is not built; the nearest is PLB, its successor: { kind = \
+         \"plb\" }",
         "plb",
     ),
     kind(
         "switch.path",
         &["vlb", "valiant", "valiant-load-balancing"],
-        "a way by chance (Valiant; VL2, SIGCOMM 2009) is switch.path = { kind = \"ecmp\" } for each flow, and { kind = \"spray\" } for each packet",
+        "a way by chance (Valiant; VL2, SIGCOMM 2009) is switch.path = { kind = \"ecmp\" } for \
+         each flow, and { kind = \"spray\" } for each packet",
         "ecmp",
     ),
     kind(
@@ -117,55 +122,64 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "transport",
         &["powertcp"],
-        "PowerTCP (NSDI 2022) is not built; the nearest that goes by switches' telemetry is transport.kind = \"hpcc\"",
+        "PowerTCP (NSDI 2022) is not built; the nearest that goes by switches' telemetry is \
+         transport.kind = \"hpcc\"",
         "hpcc",
     ),
     kind(
         "transport",
         &["bolt"],
-        "Bolt (NSDI 2023) is not built; the nearest that goes by what switches tell is transport.kind = \"hpcc\"",
+        "Bolt (NSDI 2023) is not built; the nearest that goes by what switches tell is \
+         transport.kind = \"hpcc\"",
         "hpcc",
     ),
     kind(
         "transport",
         &["hull", "phantom-queue", "phantom-queues"],
-        "HULL (NSDI 2012), which marks by phantom queues, is not built; the nearest is transport.kind = \"dctcp\" with a low switch.marking.threshold-packets",
+        "HULL (NSDI 2012), which marks by phantom queues, is not built; the nearest is \
+         transport.kind = \"dctcp\" with a low switch.marking.threshold-packets",
         "dctcp",
     ),
     kind(
         "transport",
         &["aeolus"],
-        "Aeolus (SIGCOMM 2020) is not built; what it has of switches, selective dropping, is switch.admission = { kind = \"color-aware\" }",
+        "Aeolus (SIGCOMM 2020) is not built; what it has of switches, selective dropping, is \
+         switch.admission = { kind = \"color-aware\" }",
         "color-aware",
     ),
     kind(
         "host.receive-offload",
         &["juggler"],
-        "Juggler (EuroSys 2016) is not built; the nearest that merges packets out of order is host.receive-offload = { kind = \"presto-gro\" }",
+        "Juggler (EuroSys 2016) is not built; the nearest that merges packets out of order is \
+         host.receive-offload = { kind = \"presto-gro\" }",
         "presto-gro",
     ),
     kind(
         "transport",
         &["phost", "ndp", "expresspass", "eqds", "sird", "dcpim", "receiver-driven"],
-        "it is not built; the receiver-driven transport that is there is Homa (SIGCOMM 2018), transport.kind = \"homa\"",
+        "it is not built; the receiver-driven transport that is there is Homa (SIGCOMM 2018), \
+         transport.kind = \"homa\"",
         "homa",
     ),
     kind(
         "transport",
         &["multipath-tcp", "mp-tcp", "lia", "olia"],
-        "it is transport.kind = \"mptcp\", with mptcp-coupling = \"lia\", \"olia\" or \"uncoupled\"",
+        "it is transport.kind = \"mptcp\", with mptcp-coupling = \"lia\", \"olia\" or \
+         \"uncoupled\"",
         "mptcp",
     ),
     kind(
         "transport",
         &["irn", "rdma", "roce", "rocev2", "selective", "go-back-n"],
-        "queue pairs run \"dcqcn\", \"hpcc\", \"timely\" or \"rdma-dctcp\"; IRN is their recovery, [rdma] recovery = { kind = \"selective\" }",
+        "queue pairs run \"dcqcn\", \"hpcc\", \"timely\" or \"rdma-dctcp\"; IRN is their \
+         recovery, [rdma] recovery = { kind = \"selective\" }",
         "selective",
     ),
     kind(
         "transport",
         &["sack"],
-        "TCPs have it by the key transport.sack; of queue pairs it is IRN, [rdma] recovery = { kind = \"selective\" }",
+        "TCPs have it by the key transport.sack; of queue pairs it is IRN, [rdma] recovery = { \
+         kind = \"selective\" }",
         "",
     ),
     kind(
@@ -177,20 +191,23 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "transport",
         &["bbr", "vegas", "bic", "d2tcp", "dctcp+", "l2dct", "xcp", "rcp", "d3", "pdq"],
-        "it is not built; the nearest are \"dctcp\", which goes by marks, \"swift\", which goes by delay, and \"cubic\", which goes by losses",
+        "it is not built; the nearest are \"dctcp\", which goes by marks, \"swift\", which goes \
+         by delay, and \"cubic\", which goes by losses",
         "dctcp",
     ),
     kind(
         "transport",
         &["pfabric", "pias"],
-        "it is a transport with ranks: transport.rank = { kind = \"remaining-bytes\" } (pFabric) or \"attained-service\" (PIAS), with switch.queue = { kind = \"srpt\" }",
+        "it is a transport with ranks: transport.rank = { kind = \"remaining-bytes\" } (pFabric) \
+         or \"attained-service\" (PIAS), with switch.queue = { kind = \"srpt\" }",
         "remaining-bytes",
     ),
     // Marking, admission, queues.
     kind(
         "switch.marking",
         &["wred"],
-        "it drops: switch.admission = { kind = \"wred\" }; RED that marks is switch.marking = { kind = \"red\" }",
+        "it drops: switch.admission = { kind = \"wred\" }; RED that marks is switch.marking = { \
+         kind = \"red\" }",
         "switch.marking.red",
     ),
     kind(
@@ -202,7 +219,8 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.admission",
         &["codel", "fq-codel", "pie", "aqm"],
-        "CoDel and PIE, which go by the time in the queue, are not built; the nearest are switch.admission = { kind = \"red\" } and switch.marking = { kind = \"ecn\" }",
+        "CoDel and PIE, which go by the time in the queue, are not built; the nearest are \
+         switch.admission = { kind = \"red\" } and switch.marking = { kind = \"ecn\" }",
         "red",
     ),
     kind(
@@ -220,7 +238,8 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.queue",
         &["pifo", "pfabric", "stfq"],
-        "a queue in the order of ranks is switch.queue = { kind = \"srpt\" }, and its approximation by FIFOs { kind = \"sp-pifo\" }",
+        "a queue in the order of ranks is switch.queue = { kind = \"srpt\" }, and its \
+         approximation by FIFOs { kind = \"sp-pifo\" }",
         "srpt",
     ),
     kind(
@@ -232,7 +251,8 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.queue",
         &["drr", "wfq", "fair-queueing", "fq", "round-robin", "wrr"],
-        "flows that are served in turn, a packet each, are switch.queue = { kind = \"dynamic-queues\" }",
+        "flows that are served in turn, a packet each, are switch.queue = { kind = \
+         \"dynamic-queues\" }",
         "dynamic-queues",
     ),
     kind(
@@ -250,19 +270,22 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.deflection",
         &["pabo", "deflect"],
-        "it is not built; the nearest are switch.deflection = { kind = \"dibs\" } and { kind = \"simple\" }",
+        "it is not built; the nearest are switch.deflection = { kind = \"dibs\" } and { kind = \
+         \"simple\" }",
         "dibs",
     ),
     kind(
         "switch.deflection",
         &["trimming", "packet-trimming", "cut-payload"],
-        "packet trimming (NDP, SIGCOMM 2017) is not built; the nearest is switch.deflection = { kind = \"dibs\" }, which saves the whole packet",
+        "packet trimming (NDP, SIGCOMM 2017) is not built; the nearest is switch.deflection = { \
+         kind = \"dibs\" }, which saves the whole packet",
         "dibs",
     ),
     kind(
         "switch.pause",
         &["backpressure-flow-control", "backpressure"],
-        "BFC (NSDI 2022) is switch.pause = { kind = \"bfc\" }, with switch.queue = { kind = \"dynamic-queues\" }",
+        "BFC (NSDI 2022) is switch.pause = { kind = \"bfc\" }, with switch.queue = { kind = \
+         \"dynamic-queues\" }",
         "bfc",
     ),
     kind(
@@ -347,7 +370,8 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     key(
         &["rack", "rack-tlp"],
-        "the loss detection RACK (RFC 8985) is not built; its tail loss probe is transport.tlp, and how much reordering is no loss transport.dupack-threshold",
+        "the loss detection RACK (RFC 8985) is not built; its tail loss probe is transport.tlp, \
+         and how much reordering is no loss transport.dupack-threshold",
         "transport.dupack-threshold",
     ),
     key(&["edt", "earliest-departure-time"], "it is a limit of form = \"edt\"", "limit.form"),
@@ -397,22 +421,26 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     key(
         &["rtt", "srtt", "round-trip-time"],
-        "a connection's is srtt_us of connections.parquet, which capture.connections makes; rtt_us of summary.json is that of a [[traffic]] of kind \"probe\"",
+        "a connection's is srtt_us of connections.parquet, which capture.connections makes; \
+         rtt_us of summary.json is that of a [[traffic]] of kind \"probe\"",
         "probe",
     ),
     key(
         &["fct", "flow-completion-time", "completion-time"],
-        "it is fct_us of flows.parquet, and its statistics fct_us.CLASS of summary.json (docs/results.md)",
+        "it is fct_us of flows.parquet, and its statistics fct_us.CLASS of summary.json \
+         (docs/results.md)",
         "",
     ),
     key(
         &["qct", "query-completion-time"],
-        "it is qct_us of queries.parquet, and its statistics qct_us of summary.json (docs/results.md)",
+        "it is qct_us of queries.parquet, and its statistics qct_us of summary.json \
+         (docs/results.md)",
         "incast",
     ),
     key(
         &["slowdown", "stretch", "normalized-fct"],
-        "it is slowdown of flows.parquet, FCT over that of the flow alone; its statistics are slowdown.CLASS of summary.json, and by size those of sizes.parquet",
+        "it is slowdown of flows.parquet, FCT over that of the flow alone; its statistics are \
+         slowdown.CLASS of summary.json, and by size those of sizes.parquet",
         "size-bins",
     ),
     key(
@@ -428,7 +456,8 @@ pub(crate) const NAMES: &[Name] = &[
             "tail",
             "tail-latency",
         ],
-        "percentiles are in summary.json, such as fct_us.mice.p99, slowdown.all.p99 and qct_us.p99 (docs/results.md)",
+        "percentiles are in summary.json, such as fct_us.mice.p99, slowdown.all.p99 and \
+         qct_us.p99 (docs/results.md)",
         "",
     ),
     key(
@@ -438,7 +467,8 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     key(
         &["variant", "variants", "variant.set", "variant.name", "set"],
-        "[[variant]] names a change of the scenario: name = \"x\", set = { \"switch.path.kind\" = \"spray\" }; the keys in set are those that --set takes",
+        "[[variant]] names a change of the scenario: name = \"x\", set = { \"switch.path.kind\" = \
+         \"spray\" }; the keys in set are those that --set takes",
         "",
     ),
 ];

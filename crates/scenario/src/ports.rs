@@ -183,7 +183,8 @@ fn reach(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report
         if !is_reached {
             let by = marking.kind();
             report.warnings.push(format!(
-                "switch.marking \"{by}\" marks no full queue of {kind}: full packets overflow first"
+                "switch.marking \"{by}\" marks no full queue of {kind}: full packets overflow \
+                 first"
             ));
         }
     }

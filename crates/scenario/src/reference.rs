@@ -11,10 +11,12 @@ use std::fmt::Write;
 /// The whole reference.
 pub fn reference() -> String {
     let mut out = String::from(
-        "# Scenario reference\n\nGenerated from the declarations by `millpond`'s own catalogue: what is not here cannot be set.\n\n\
-         Keys are kebab-case. Sizes: `KB/MB/GB` are powers of 1000, `KiB/MiB/GiB` powers of 1024; a bare number is bytes. \
-         Rates are decimal (`\"10Gbps\"`). Times: `ps ns us ms s`. Where a key may be off, `\"off\"`, `\"none\"` and \
-         `\"unlimited\"` mean the same. An unknown key, or one that the chosen kind does not use, is an error.\n",
+        "# Scenario reference\n\nGenerated from the declarations by `millpond`'s own catalogue: \
+         what is not here cannot be set.\n\nKeys are kebab-case. Sizes: `KB/MB/GB` are powers of \
+         1000, `KiB/MiB/GiB` powers of 1024; a bare number is bytes. Rates are decimal \
+         (`\"10Gbps\"`). Times: `ps ns us ms s`. Where a key may be off, `\"off\"`, `\"none\"` \
+         and `\"unlimited\"` mean the same. An unknown key, or one that the chosen kind does not \
+         use, is an error.\n",
     );
     for table in tables() {
         let heading = match table.path {
@@ -49,9 +51,10 @@ pub fn reference() -> String {
         );
     }
     out.push_str(
-        "\n## `[[variant]]`\n\n`name`, and `set`: a table of dotted keys in quotes and their values, such as \
-         `{ \"switch.path.kind\" = \"spray\" }`; a traffic's keys are `traffic.NAME.KEY`. Setting a `kind` resets its table \
-         to that kind's defaults; the transport's common keys and a traffic's name, start and stop stay.\n",
+        "\n## `[[variant]]`\n\n`name`, and `set`: a table of dotted keys in quotes and their \
+         values, such as `{ \"switch.path.kind\" = \"spray\" }`; a traffic's keys are \
+         `traffic.NAME.KEY`. Setting a `kind` resets its table to that kind's defaults; the \
+         transport's common keys and a traffic's name, start and stop stay.\n",
     );
     out
 }
@@ -82,9 +85,11 @@ fn pages(out: &mut String) {
 /// What each key that takes "auto" means by it.
 fn rules(out: &mut String) {
     out.push_str(
-        "\n## Amounts that a rule gives\n\nA key that is `\"auto\"` follows the network: its links' rates and delays, its ports' \
-         memory. The empty network's longest round trip is that of a full packet and its answer between the two hosts that are \
-         furthest apart, with the hosts' delays and the most that their jitter adds.\n\n| key | kinds | default | rule |\n|---|---|---|---|\n",
+        "\n## Amounts that a rule gives\n\nA key that is `\"auto\"` follows the network: its \
+         links' rates and delays, its ports' memory. The empty network's longest round trip is \
+         that of a full packet and its answer between the two hosts that are furthest apart, with \
+         the hosts' delays and the most that their jitter adds.\n\n| key | kinds | default | rule \
+         |\n|---|---|---|---|\n",
     );
     let mut rows: Vec<(String, Vec<&str>, String, String)> = Vec::new();
     let mut add = |info: &KeyInfo, kind: Option<&'static str>| {

@@ -145,9 +145,9 @@ mod tests {
 
     fn planned(shows: &str) -> Result<Vec<String>, (String, Option<String>)> {
         let text = format!(
-            "shows = {shows}\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
-             [[traffic]]\nname = \"queries\"\nkind = \"incast\"\ndegree = 2\nresponse = \"1KB\"\n\
-             [[traffic]]\nname = \"v2.web\"\nkind = \"rpc\"\nclients = 2\nservers = 2\n"
+            "shows = {shows}\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+             4\n[[traffic]]\nname = \"queries\"\nkind = \"incast\"\ndegree = 2\nresponse = \
+             \"1KB\"\n[[traffic]]\nname = \"v2.web\"\nkind = \"rpc\"\nclients = 2\nservers = 2\n"
         );
         match Scenario::parse("x.toml", &text).and_then(|scenario| scenario.plan(None, &[], None)) {
             Ok(plan) => Ok(plan.shows),

@@ -47,7 +47,8 @@ impl Field for SizeBins {
                 && edges.windows(2).all(|pair| pair[0] < pair[1])
         };
         let message = format!(
-            "expected a number of bins up to {BINS_MAX}, or sizes that ascend such as [\"10KB\", \"100KB\", \"1MB\"]"
+            "expected a number of bins up to {BINS_MAX}, or sizes that ascend such as [\"10KB\", \
+             \"100KB\", \"1MB\"]"
         );
         edges.filter(ascend).map(SizeBins::Edges).ok_or(ValueError(message))
     }

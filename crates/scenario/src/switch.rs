@@ -62,8 +62,8 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
                 params.lacks(*rate, *delay, packet_max),
             );
             report.warnings.push(format!(
-                "switch.buffer: headroom of {} is {} less than what is on its way on a link of {rate} and {delay} \
-                 while a PAUSE travels ({}): packets can be lost",
+                "switch.buffer: headroom of {} is {} less than what is on its way on a link of \
+                 {rate} and {delay} while a PAUSE travels ({}): packets can be lost",
                 Bytes(has),
                 Bytes(lacks),
                 site.name
@@ -111,7 +111,8 @@ fn displacement(s: &Settings, report: &mut Report) {
     let displaces = Deflection::new(&s.switch.deflection).nature().displaces;
     if displaces && matches!(s.switch.buffer, BufferParams::Pools(_)) {
         let problem = Problem::Impossible(format!(
-            "switch.deflection \"{deflection}\" makes room by what leaves the packet's own queue, and in \"pools\" that need not make any"
+            "switch.deflection \"{deflection}\" makes room by what leaves the packet's own queue, \
+             and in \"pools\" that need not make any"
         ));
         report.help(
             s.place("switch.buffer"),
@@ -121,9 +122,11 @@ fn displacement(s: &Settings, report: &mut Report) {
     }
     if displaces && queue != "srpt" {
         let problem = Problem::Impossible(format!(
-            "switch.deflection \"{deflection}\" takes the least important packets out of a full queue, and \"{queue}\" gives none up"
+            "switch.deflection \"{deflection}\" takes the least important packets out of a full \
+             queue, and \"{queue}\" gives none up"
         ));
-        let help = "write queue = { kind = \"srpt\" }, with service = \"arrival\" to serve first come, first served";
+        let help = "write queue = { kind = \"srpt\" }, with service = \"arrival\" to serve first \
+                    come, first served";
         let at = if s.is_written("switch.queue") { "switch.queue" } else { "switch.deflection" };
         report.help(s.place(at), problem, help);
     }
@@ -139,7 +142,8 @@ fn measures(s: &Settings, report: &mut Report) {
     let uncounted = |p: &PerPortParams| p.size.amounts().any(|size| *size == Auto::Given(None));
     if measures && matches!(&s.switch.buffer, BufferParams::PerPort(p) if uncounted(p)) {
         report.warnings.push(format!(
-            "switch.admission \"{}\" refuses nobody: it goes by the share of switch.buffer.size that is free, and that is off",
+            "switch.admission \"{}\" refuses nobody: it goes by the share of switch.buffer.size \
+             that is free, and that is off",
             s.switch.admission.kind()
         ));
     }
@@ -152,7 +156,8 @@ fn cells(s: &Settings, report: &mut Report) {
     let is_cells = |p: &PerPortParams| p.per.is_none() && p.size == Auto::Given(Some(cells)).into();
     if !matches!(&s.switch.buffer, BufferParams::PerPort(p) if is_cells(p)) {
         let text = format!(
-            "switch.deflection \"canary-pisa\" reckons with {cells} a port: make it switch.buffer.size"
+            "switch.deflection \"canary-pisa\" reckons with {cells} a port: make it \
+             switch.buffer.size"
         );
         report.warnings.push(text);
     }
@@ -163,7 +168,8 @@ fn scheduler(s: &Settings, report: &mut Report) {
     let (edge, path) = (s.edge.load_balancing.kind(), s.switch.path.kind());
     if edge == "hedera" && path != "labels" {
         let text = format!(
-            "edge.load-balancing \"{edge}\" gives flows labels, and switch.path \"{path}\" follows none"
+            "edge.load-balancing \"{edge}\" gives flows labels, and switch.path \"{path}\" \
+             follows none"
         );
         let at = if s.is_written("switch.path") { "switch.path" } else { "edge.load-balancing" };
         report.help(
@@ -181,8 +187,8 @@ fn messages(s: &Settings, report: &mut Report) {
         && !matches!(s.switch.queue, QueueParams::StrictPriority(_))
     {
         report.warnings.push(format!(
-            "transport \"{}\" sets priorities, and switch.queue \"{queue}\" serves by none: short messages wait behind long ones; \
-             use \"strict-priority\"",
+            "transport \"{}\" sets priorities, and switch.queue \"{queue}\" serves by none: short \
+             messages wait behind long ones; use \"strict-priority\"",
             kind.kind()
         ));
     }
@@ -203,7 +209,8 @@ fn bfc(s: &Settings, p: &BfcParams, report: &mut Report) {
         );
     }
     if p.is_brief() {
-        let text = "switch.pause.pause-time is below four intervals: a pause may end before it is repeated";
+        let text = "switch.pause.pause-time is below four intervals: a pause may end before it is \
+                    repeated";
         report.warnings.push(text.into());
     }
 }
@@ -223,23 +230,28 @@ fn pause(s: &Settings, report: &mut Report) {
         && recheck >= pause
     {
         report.warnings.push(format!(
-            "switch.pause.recheck ({recheck}) is not below pause-time ({pause}): a pause ends although its cause lasts, and packets can be lost"
+            "switch.pause.recheck ({recheck}) is not below pause-time ({pause}): a pause ends \
+             although its cause lasts, and packets can be lost"
         ));
     }
     match &s.switch.buffer {
         BufferParams::PerPort(_) => {
-            let text = "switch.pause \"pfc\" goes by what an ingress holds of one memory, and each port has its own";
+            let text = "switch.pause \"pfc\" goes by what an ingress holds of one memory, and \
+                        each port has its own";
             let problem = Problem::Impossible(text.into());
             report.help(s.place("switch.pause"), problem, "write buffer = { kind = \"pools\" }");
         }
         BufferParams::Shared(_) => report.warnings.push(
-            "switch.pause \"pfc\" finds no headroom in a \"shared\" buffer: packets that come while a PAUSE travels can be lost; use \"pools\"".into(),
+            "switch.pause \"pfc\" finds no headroom in a \"shared\" buffer: packets that come \
+             while a PAUSE travels can be lost; use \"pools\""
+                .into(),
         ),
         BufferParams::Pools(p) => {
             let priorities: BTreeSet<u32> = s.traffic.iter().map(|t| t.common.priority).collect();
             if priorities.len() > p.lossless_priorities as usize {
                 report.warnings.push(format!(
-                    "traffic has {} priorities, and switch.buffer keeps headroom for {}: packets can be lost; set lossless-priorities",
+                    "traffic has {} priorities, and switch.buffer keeps headroom for {}: packets \
+                     can be lost; set lossless-priorities",
                     priorities.len(),
                     p.lossless_priorities
                 ));

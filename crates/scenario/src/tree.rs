@@ -278,7 +278,8 @@ mod tests {
     /// What is left open takes the rest of the text with it, of which nothing is worth telling.
     #[test]
     fn one_missing_bracket_brace_or_quote_is_one_error() {
-        let rest = "\n[host]\nmtu = 1500\n[switch]\npath = { kind = \"ecmp\" }\n[[traffic]]\nrows = [[\"1us\", 0, 1, 5]]\n";
+        let rest = "\n[host]\nmtu = 1500\n[switch]\npath = { kind = \"ecmp\" }\n[[traffic]]\nrows \
+                    = [[\"1us\", 0, 1, 5]]\n";
         for open in [
             "link = { rate = \"10Gbps\", delay = \"1us\"",
             "list = [1, 2",

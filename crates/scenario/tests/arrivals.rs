@@ -28,7 +28,8 @@ fn poisson_offers_its_load() {
     {
         for sizes in ["hadoop", "cache-follower", "100KB"] {
             let p = plan(&format!(
-                "duration = \"200ms\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"{sizes}\"\nload = 0.5\nload-base = \"{base}\"\npairs = \"{pairs}\""
+                "duration = \"200ms\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"{sizes}\"\nload \
+                 = 0.5\nload-base = \"{base}\"\npairs = \"{pairs}\""
             ));
             let flows = flows(&p);
             let bytes: u64 = flows.iter().map(|f| f.bytes).sum();
@@ -62,8 +63,9 @@ fn gaps_are_exponential() {
 #[test]
 fn start_stop_and_count_bound_it() {
     let p = plan(
-        "duration = \"100ms\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"10KB\"\nstart = \"10ms\"\nstop = \"20ms\"\n\
-         [[traffic]]\nkind = \"incast\"\nperiod = \"1ms\"\ncount = 7\nstart = \"5ms\"",
+        "duration = \"100ms\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"10KB\"\nstart = \
+         \"10ms\"\nstop = \"20ms\"\n[[traffic]]\nkind = \"incast\"\nperiod = \"1ms\"\ncount = \
+         7\nstart = \"5ms\"",
     );
     let background: Vec<Arrival> = flows(&p).into_iter().filter(|f| f.class == 0).collect();
     assert!(background.iter().all(|f| f.at >= Time::from_ms(10) && f.at < Time::from_ms(20)));
@@ -77,7 +79,8 @@ fn start_stop_and_count_bound_it() {
 #[test]
 fn incasts_have_distinct_servers_and_even_ones() {
     let p = plan(
-        "duration = \"100ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 100\nresponse = \"40KB\"\nrate = 10000",
+        "duration = \"100ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 100\nresponse = \
+         \"40KB\"\nrate = 10000",
     );
     let queries = queries(&p);
     assert!((950..1050).contains(&queries.len()), "{}", queries.len());
@@ -102,7 +105,8 @@ fn incasts_have_distinct_servers_and_even_ones() {
 #[test]
 fn servers_of_an_incast_may_send_several_flows() {
     let p = plan(
-        "duration = \"10ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 3\nflows-per-server = 4\nresponse = \"16KB\"\ncount = 2",
+        "duration = \"10ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 3\nflows-per-server = \
+         4\nresponse = \"16KB\"\ncount = 2",
     );
     let flows = flows(&p);
     assert_eq!((flows.len(), p.traffic.total_flows), (24, Some(24)));
@@ -119,8 +123,8 @@ fn servers_of_an_incast_may_send_several_flows() {
 #[test]
 fn requests_take_two_ids() {
     let p = plan(
-        "duration = \"10ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 3\nrequest = 100\nresponse = 5000\nreceiver = 7\ncount = 2\n\
-         [[traffic]]\nkind = \"shuffle\"",
+        "duration = \"10ms\"\n[[traffic]]\nkind = \"incast\"\ndegree = 3\nrequest = 100\nresponse \
+         = 5000\nreceiver = 7\ncount = 2\n[[traffic]]\nkind = \"shuffle\"",
     );
     let flows = flows(&p);
     let first = p.traffic.first_open_flow;
@@ -133,8 +137,8 @@ fn requests_take_two_ids() {
 #[test]
 fn patterns_stagger_by_host() {
     let p = plan(
-        "duration = \"10ms\"\n[topology]\nleaves = 8\nspines = 4\nhosts-per-leaf = 16\n[[traffic]]\nkind = \"stride\"\noffset = 16\n\
-         size = \"10MB\"\nstagger = \"10ns\"",
+        "duration = \"10ms\"\n[topology]\nleaves = 8\nspines = 4\nhosts-per-leaf = \
+         16\n[[traffic]]\nkind = \"stride\"\noffset = 16\nsize = \"10MB\"\nstagger = \"10ns\"",
     );
     let flows = flows(&p);
     assert_eq!(flows.len(), 128);
@@ -150,7 +154,8 @@ fn patterns_stagger_by_host() {
 fn another_seed_is_another_sample_and_another_traffic_is_not() {
     let text = |seed: u32, more: &str| {
         format!(
-            "seed = {seed}\nduration = \"2ms\"\n[[traffic]]\nname = \"a\"\nkind = \"poisson\"\n{more}"
+            "seed = {seed}\nduration = \"2ms\"\n[[traffic]]\nname = \"a\"\nkind = \
+             \"poisson\"\n{more}"
         )
     };
     let of_a = |p: &Plan| -> Vec<(Time, u32, u32, u64)> {
@@ -175,7 +180,8 @@ fn another_seed_is_another_sample_and_another_traffic_is_not() {
 #[test]
 fn the_first_arrivals_are_pinned() {
     let p = plan(
-        "duration = \"1ms\"\n[[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = \"web-search\"",
+        "duration = \"1ms\"\n[[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = \
+         \"web-search\"",
     );
     let first: Vec<_> =
         flows(&p).iter().take(3).map(|f| (f.at.as_ps(), f.src, f.dst, f.bytes)).collect();
@@ -191,7 +197,8 @@ const PINNED: [(u64, u32, u32, u64); 3] = [
 #[test]
 fn closed_loops_are_drawn_in_advance() {
     let p = plan(
-        "duration = \"1ms\"\n[[traffic]]\nkind = \"rpc\"\nclients = 3\nservers = 2\nconnections = 4",
+        "duration = \"1ms\"\n[[traffic]]\nkind = \"rpc\"\nclients = 3\nservers = 2\nconnections = \
+         4",
     );
     let millpond_scenario::traffic::SourceKind::Rpc { connections, first_flow, .. } =
         &p.traffic.sources[0].kind
@@ -209,7 +216,8 @@ fn closed_loops_are_drawn_in_advance() {
 #[test]
 fn ten_million_flows_pass_by() {
     let p = plan(
-        "until = \"flows-complete\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"hadoop\"\ncount = 10_000_000",
+        "until = \"flows-complete\"\n[[traffic]]\nkind = \"poisson\"\nsizes = \"hadoop\"\ncount = \
+         10_000_000",
     );
     assert_eq!(p.traffic.arrivals().count(), 10_000_000);
 }

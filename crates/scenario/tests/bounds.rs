@@ -184,9 +184,10 @@ fn what_comes_after_the_end() {
 fn a_waiting_row_out_of_range_is_an_error() {
     let rows = |row: &str| {
         let text = format!(
-            "until = \"flows-complete\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[[traffic]]\nname = \"f\"\n\
-             kind = \"flows\"\nrows = [\n  {{ start = \"0us\", src = 0, dst = 1, bytes = 1000, id = \"a\" }},\n  {row},\n]\n\
-             [[traffic]]\nkind = \"permutation\"\nafter = [\"f\"]\n"
+            "until = \"flows-complete\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+             4\n[[traffic]]\nname = \"f\"\nkind = \"flows\"\nrows = [\n  {{ start = \"0us\", src \
+             = 0, dst = 1, bytes = 1000, id = \"a\" }},\n  {row},\n]\n[[traffic]]\nkind = \
+             \"permutation\"\nafter = [\"f\"]\n"
         );
         plan(&text, &[])
     };

@@ -69,7 +69,8 @@ fn what_would_not_fit() {
     // Either source's flows can be numbered, both together cannot.
     let fast = "\n[[traffic]]\nkind = \"incast\"\nresponse = 1\nrate = 1e9\ndegree = 300\n";
     let text = format!(
-        "[topology]\nleaves = 16\nspines = 2\nhosts-per-leaf = 32{fast}name = \"a\"{fast}name = \"b\""
+        "[topology]\nleaves = 16\nspines = 2\nhosts-per-leaf = 32{fast}name = \"a\"{fast}name = \
+         \"b\""
     );
     let errors = plan(&format!("duration = \"10ms\"\n{text}"), None, &[]).unwrap_err().to_string();
     assert!(errors.contains("32 bits"), "{errors}");
@@ -240,7 +241,8 @@ fn the_run_itself() {
 
 #[test]
 fn all_mistakes_are_told_at_once() {
-    let text = "sede = 1\nduration = \"10 lightyears\"\n[switch]\npath = { kind = \"sprays\" }\nmarking = { at = 3 }\n";
+    let text = "sede = 1\nduration = \"10 lightyears\"\n[switch]\npath = { kind = \"sprays\" \
+                }\nmarking = { at = 3 }\n";
     let errors = Scenario::parse("s.toml", text).unwrap_err();
     let lines: Vec<usize> = errors.errors.iter().map(|e| e.line).collect();
     assert_eq!(lines, [1, 2, 4, 5], "{errors}");
@@ -252,7 +254,8 @@ fn all_mistakes_are_told_at_once() {
 fn mistakes_in_variants_are_found_in_the_variant() {
     let text = |set: &str| {
         format!(
-            "{HEAD}[switch]\nmarking = {{ kind = \"none\" }}\n[[variant]]\nname = \"v\"\nset = {{ {set} }}\n"
+            "{HEAD}[switch]\nmarking = {{ kind = \"none\" }}\n[[variant]]\nname = \"v\"\nset = {{ \
+             {set} }}\n"
         )
     };
     let error = |set: &str| Scenario::parse("s.toml", &text(set)).unwrap_err();
@@ -279,8 +282,9 @@ fn mistakes_in_variants_are_found_in_the_variant() {
 #[test]
 fn overriding_a_kind_resets_its_table_but_not_what_is_common() {
     let text = format!(
-        "{HEAD}[switch]\nmarking = {{ kind = \"ecn\", threshold-packets = 20 }}\n[transport]\nkind = \"dctcp\"\nmin-rto = \"7ms\"\n\
-         dctcp-g = 0.5\n[[traffic]]\nname = \"t\"\nkind = \"stride\"\noffset = 3\nstart = \"1us\"\n"
+        "{HEAD}[switch]\nmarking = {{ kind = \"ecn\", threshold-packets = 20 \
+         }}\n[transport]\nkind = \"dctcp\"\nmin-rto = \"7ms\"\ndctcp-g = 0.5\n[[traffic]]\nname = \
+         \"t\"\nkind = \"stride\"\noffset = 3\nstart = \"1us\"\n"
     );
     let p = plan(&text, None, &[("switch.marking.kind", "ecn")]).unwrap();
     assert!(p.resolved.contains("threshold-packets = \"auto\""));
@@ -308,7 +312,8 @@ fn overriding_a_kind_resets_its_table_but_not_what_is_common() {
 #[test]
 fn overrides_point_into_themselves() {
     let text = format!(
-        "{HEAD}[[variant]]\nname = \"ecn\"\n[[variant]]\nname = \"none\"\nset = {{ \"switch.marking.kind\" = \"none\" }}\n"
+        "{HEAD}[[variant]]\nname = \"ecn\"\n[[variant]]\nname = \"none\"\nset = {{ \
+         \"switch.marking.kind\" = \"none\" }}\n"
     );
     let fails = |key: &str, value: &str, column: usize, says: &str| {
         let e = plan(&text, None, &[(key, value)]).unwrap_err();
@@ -362,7 +367,8 @@ fn warnings_of_what_is_allowed_but_odd() {
         format!("[switch]\nbuffer = {{ kind = \"pools\"{keys} }}\npause = {{ kind = \"pfc\" }}\n")
     };
     warns(&paused(", headroom = \"1KB\""), "headroom of 1KB is ");
-    let short = "[topology]\nkind = \"single-switch\"\nhosts = 4\nhost-link = { rate = \"10Gbps\", delay = \"1us\" }\n";
+    let short = "[topology]\nkind = \"single-switch\"\nhosts = 4\nhost-link = { rate = \
+                 \"10Gbps\", delay = \"1us\" }\n";
     let by_rule =
         |delays: &str| format!("{short}{}", paused(&format!(", headroom-rule = \"{delays}\"")));
     // The hosts' jitter delays by up to a packet, 1.2 us. In 2.2 us there are 2,750 bytes: three
@@ -429,10 +435,12 @@ fn numbers_outside_of_what_their_key_takes() {
 
 #[test]
 fn parts_of_a_switch_that_do_not_go_together() {
-    let red = "[switch]\nadmission = { kind = \"red\", min-threshold = \"200KB\", max-threshold = \"100KB\" }";
+    let red = "[switch]\nadmission = { kind = \"red\", min-threshold = \"200KB\", max-threshold = \
+               \"100KB\" }";
     fails(red, 3, 45, "200KB is above max-threshold (100KB)");
     fails(
-        "[switch]\nmarking = { kind = \"red\", min-threshold = \"200KB\", max-threshold = \"100KB\" }",
+        "[switch]\nmarking = { kind = \"red\", min-threshold = \"200KB\", max-threshold = \
+         \"100KB\" }",
         3,
         43,
         "switch.marking.min-threshold`: 200KB is above max-threshold (100KB)",
@@ -452,8 +460,8 @@ fn parts_of_a_switch_that_do_not_go_together() {
     );
     let warns = |table: &str| {
         let text = format!(
-            "{HEAD}[switch]\n{table}\n[transport]\nrank = {{ kind = \"remaining-bytes\" }}\n\
-             ordering = {{ kind = \"timeout\" }}\n[[traffic]]\nkind = \"stride\"\n"
+            "{HEAD}[switch]\n{table}\n[transport]\nrank = {{ kind = \"remaining-bytes\" \
+             }}\nordering = {{ kind = \"timeout\" }}\n[[traffic]]\nkind = \"stride\"\n"
         );
         plan(&text, None, &[]).unwrap().warnings.join("\n")
     };
@@ -479,7 +487,8 @@ fn parts_of_a_switch_that_do_not_go_together() {
             format!("buffer = {{ size = \"50KB\" }}\nadmission = {{ kind = \"{kind}\" }}");
         assert_eq!(warns(&shallow), "", "{kind}");
     }
-    let red = "buffer = { size = \"50KB\" }\nadmission = { kind = \"red\", min-threshold = \"50KB\", max-threshold = \"90KB\" }";
+    let red = "buffer = { size = \"50KB\" }\nadmission = { kind = \"red\", min-threshold = \
+               \"50KB\", max-threshold = \"90KB\" }";
     assert!(
         warns(red).contains(
             "min-threshold means a queue of 50KB, and leaf ports of 10Gbps hold up to 50KB"
@@ -487,7 +496,8 @@ fn parts_of_a_switch_that_do_not_go_together() {
     );
     let pisa = |cells| {
         format!(
-            "buffer = {{ size = \"100KB\" }}\ndeflection = {{ kind = \"canary-pisa\", cells = {cells} }}"
+            "buffer = {{ size = \"100KB\" }}\ndeflection = {{ kind = \"canary-pisa\", cells = \
+             {cells} }}"
         )
     };
     assert_eq!(warns(&pisa(1250)), "");
@@ -524,12 +534,14 @@ fn a_pause_needs_a_memory_with_headroom() {
         18,
         "nobody to share with",
     );
-    let vertigo = "buffer = { kind = \"pools\" }\nqueue = { kind = \"srpt\" }\ndeflection = { kind = \"vertigo\" }";
+    let vertigo = "buffer = { kind = \"pools\" }\nqueue = { kind = \"srpt\" }\ndeflection = { \
+                   kind = \"vertigo\" }";
     fails(&format!("[switch]\n{vertigo}"), 3, 1, "need not make any");
     let warns = |buffer: &str, pause: &str, priority: u32| {
         let text = format!(
-            "{HEAD}[switch]\nbuffer = {{ {buffer} }}\n{pfc}{pause} }}\n[[traffic]]\nkind = \"stride\"\n\
-             [[traffic]]\nname = \"other\"\nkind = \"permutation\"\npriority = {priority}\n"
+            "{HEAD}[switch]\nbuffer = {{ {buffer} }}\n{pfc}{pause} }}\n[[traffic]]\nkind = \
+             \"stride\"\n[[traffic]]\nname = \"other\"\nkind = \"permutation\"\npriority = \
+             {priority}\n"
         );
         plan(&text, None, &[]).unwrap_or_else(|e| panic!("{e}")).warnings.join("\n")
     };
@@ -590,7 +602,8 @@ fn a_pause_of_flows_needs_queues_of_flows() {
 fn keys_that_no_variant_uses_are_told() {
     let idle = |text: &str, set: &[(&str, &str)]| {
         let text = format!(
-            "{HEAD}{text}\n[[traffic]]\nname = \"t\"\nkind = \"stride\"\nsize = 1000\npriority = 2\n"
+            "{HEAD}{text}\n[[traffic]]\nname = \"t\"\nkind = \"stride\"\nsize = 1000\npriority = \
+             2\n"
         );
         let set: Vec<(String, String)> =
             set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
@@ -643,8 +656,8 @@ fn keys_that_no_variant_uses_are_told() {
 fn messages_are_for_switches_that_serve_by_priority() {
     let text = |queue: &str| {
         format!(
-            "duration = \"1ms\"\n[switch]\nqueue = {{ kind = \"{queue}\" }}\n[transport]\nkind = \"homa\"\n\
-             [[traffic]]\nkind = \"stride\"\nsize = 1000\n"
+            "duration = \"1ms\"\n[switch]\nqueue = {{ kind = \"{queue}\" }}\n[transport]\nkind = \
+             \"homa\"\n[[traffic]]\nkind = \"stride\"\nsize = 1000\n"
         )
     };
     let told = |queue: &str| plan(&text(queue), None, &[]).unwrap().warnings;

@@ -128,9 +128,10 @@ fn a_file_is_read_once_for_all_plans() {
         graph.replace("LINKS", &(0..4).map(link).collect::<Vec<_>>().join(", ")),
     )
     .unwrap();
-    let text = "duration = \"1ms\"\n[topology]\nkind = \"file\"\npath = \"net.json\"\n\
-                [[traffic]]\nkind = \"flows\"\nfile = \"flows.csv\"\n\
-                [[traffic]]\nkind = \"poisson\"\nload = 0.1\nsizes = { file = \"sizes.txt\" }\n";
+    let text = "duration = \"1ms\"\n[topology]\nkind = \"file\"\npath = \
+                \"net.json\"\n[[traffic]]\nkind = \"flows\"\nfile = \
+                \"flows.csv\"\n[[traffic]]\nkind = \"poisson\"\nload = 0.1\nsizes = { file = \
+                \"sizes.txt\" }\n";
     fs::write(dir.join("s.toml"), text).unwrap();
     let scenario = Scenario::load(&dir.join("s.toml")).unwrap();
     let first = scenario.plan(None, &[], Some(7)).unwrap();

@@ -91,7 +91,8 @@ const SMALL: &str = "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhos
 #[test]
 fn captures_name_hosts_and_ports() {
     let text = format!(
-        "{SMALL}[capture]\nqueues = \"10us\"\npcap = [\"host3\", \"leaf1:3\", \"host3\"]\nsnaplen = \"off\"\ntrace = true\n"
+        "{SMALL}[capture]\nqueues = \"10us\"\npcap = [\"host3\", \"leaf1:3\", \"host3\"]\nsnaplen \
+         = \"off\"\ntrace = true\n"
     );
     let plan = plan_in(Path::new("."), &text).unwrap();
     let taps: Vec<(&str, End)> =
@@ -191,8 +192,8 @@ fn a_period_alone_is_short_for_the_table_and_stays_when_a_member_is_set() {
 
 #[test]
 fn connections_are_chosen_by_flow_traffic_and_hosts() {
-    let traffic = "[[traffic]]\nname = \"a\"\nkind = \"flows\"\nrows = [[0, 0, 2, 10], [1, 1, 3, 10, \"b\"]]\n\
-                   [[traffic]]\nname = \"ping\"\nkind = \"probe\"\n";
+    let traffic = "[[traffic]]\nname = \"a\"\nkind = \"flows\"\nrows = [[0, 0, 2, 10], [1, 1, 3, \
+                   10, \"b\"]]\n[[traffic]]\nname = \"ping\"\nkind = \"probe\"\n";
     let text = |keys: &str| {
         format!("{SMALL}[capture]\nconnections = {{ every = \"10us\", {keys} }}\n{traffic}")
     };
@@ -232,7 +233,8 @@ fn connections_are_chosen_by_flow_traffic_and_hosts() {
 #[test]
 fn failures_name_links() {
     let text = format!(
-        "{SMALL}[[failure]]\nlink = [\"spine1\", \"leaf0\"]\nat = \"10us\"\nuntil = \"1ms\"\ndetect = \"5us\"\n[[failure]]\nlink = [\"host1\", \"leaf0\"]\nat = \"0us\"\n"
+        "{SMALL}[[failure]]\nlink = [\"spine1\", \"leaf0\"]\nat = \"10us\"\nuntil = \
+         \"1ms\"\ndetect = \"5us\"\n[[failure]]\nlink = [\"host1\", \"leaf0\"]\nat = \"0us\"\n"
     );
     let plan = plan_in(Path::new("."), &text).unwrap();
     let links: Vec<u32> = plan.failures.iter().map(|f| f.link).collect();

@@ -127,9 +127,10 @@ fn ranks_and_ordering_are_part_of_the_transport() {
     use millpond_core::edge::{RankParams, Ranker};
     let of = |ordering: &str| {
         let text = format!(
-            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n[switch]\npath = {{ kind = \"spray\" }}\n\
-             [transport]\nkind = \"dctcp\"\nrank = {{ kind = \"remaining-bytes\", boost = 4 }}\nordering = {ordering}\n\
-             [[traffic]]\nkind = \"stride\"\n"
+            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = \
+             2\n[switch]\npath = {{ kind = \"spray\" }}\n[transport]\nkind = \"dctcp\"\nrank = {{ \
+             kind = \"remaining-bytes\", boost = 4 }}\nordering = {ordering}\n[[traffic]]\nkind = \
+             \"stride\"\n"
         );
         Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"))
     };
@@ -151,8 +152,8 @@ fn ranks_and_ordering_are_part_of_the_transport() {
 fn a_think_time_without_a_request_is_warned_of() {
     let of = |keys: &str| {
         let text = format!(
-            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n[[traffic]]\nkind = \"poisson\"\n\
-             count = 10\nthink-time = \"20us\"\n{keys}"
+            "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = \
+             2\n[[traffic]]\nkind = \"poisson\"\ncount = 10\nthink-time = \"20us\"\n{keys}"
         );
         Scenario::parse("t", &text).unwrap().plan(None, &[], None)
     };
@@ -170,7 +171,9 @@ fn a_think_time_without_a_request_is_warned_of() {
 /// one that is off.
 #[test]
 fn receiving_is_free_unless_it_is_written() {
-    let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\n[host]\nHERE\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n";
+    let text = "duration = \"1ms\"\n[topology]\nkind = \
+                \"single-switch\"\n[host]\nHERE\n[[traffic]]\nkind = \"permutation\"\nsize = \
+                1000\n";
     let plan = |host: &str, set: &[(&str, &str)]| {
         let set: Vec<(String, String)> =
             set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
@@ -201,7 +204,8 @@ fn receiving_is_free_unless_it_is_written() {
 /// written.
 #[test]
 fn hosts_jitter_by_a_packet_unless_told_otherwise() {
-    let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\n[host]\nframe-overhead = 38\nHERE\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n";
+    let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\n[host]\nframe-overhead \
+                = 38\nHERE\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n";
     let plan = |host: &str, set: &[(&str, &str)]| {
         let set: Vec<(String, String)> =
             set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();

@@ -5,9 +5,9 @@ use millpond_scenario::Scenario;
 use millpond_scenario::plan::{Plan, PortKind};
 
 /// Leaves with ports of 10 and of 40 Gb/s.
-const HEAD: &str = "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 4\n\
-    fabric-link = { rate = \"40Gbps\", delay = \"1us\" }\n\
-    [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+const HEAD: &str = "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = \
+                    4\nfabric-link = { rate = \"40Gbps\", delay = \"1us\" }\n[[traffic]]\nkind = \
+                    \"permutation\"\nsize = \"1MB\"\n";
 
 fn plan(switch: &str, set: &[(&str, &str)]) -> Plan {
     let set: Vec<(String, String)> =
@@ -49,7 +49,8 @@ fn thresholds_and_buffers_by_rate_and_tier() {
     let all = told(&plan(flat, &[]));
     assert!(all.iter().all(|kind| kind.ends_with("up to 200KB, CE from 65 packets on")), "{all:?}");
     // Unless it says of which rate it is.
-    let per = "buffer = { size = \"100KB\", per = \"10Gbps\" }\nmarking = { threshold-bytes = \"10KB\", per = \"5Gbps\" }";
+    let per = "buffer = { size = \"100KB\", per = \"10Gbps\" }\nmarking = { threshold-bytes = \
+               \"10KB\", per = \"5Gbps\" }";
     assert_eq!(
         told(&plan(per, &[]))[..2],
         [
@@ -58,8 +59,8 @@ fn thresholds_and_buffers_by_rate_and_tier() {
         ]
     );
     // Or of which tier.
-    let tiers = "buffer = { size = { leaf = \"100KB\", spine = \"1MB\" } }\n\
-        marking = { threshold-packets = { spine = 30, others = 20 } }";
+    let tiers = "buffer = { size = { leaf = \"100KB\", spine = \"1MB\" } }\nmarking = { \
+                 threshold-packets = { spine = 30, others = 20 } }";
     assert_eq!(
         told(&plan(tiers, &[])),
         [
@@ -70,7 +71,8 @@ fn thresholds_and_buffers_by_rate_and_tier() {
     );
     // A memory of the whole switch, by what its links carry together: 4 · 10 + 2 · 40 and 2 · 40
     // Gb/s.
-    let shared = "buffer = { kind = \"shared\", size = \"20KB\", per = \"1Gbps\" }\nmarking = { kind = \"none\" }";
+    let shared = "buffer = { kind = \"shared\", size = \"20KB\", per = \"1Gbps\" }\nmarking = { \
+                  kind = \"none\" }";
     assert_eq!(told(&plan(shared, &[]))[0], "leaf ports of 10Gbps: up to 1200KB");
     assert_eq!(told(&plan(shared, &[]))[2], "spine ports of 40Gbps: up to 800KB");
     // Packets of some tiers alone leave the others their bytes.

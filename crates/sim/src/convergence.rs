@@ -65,12 +65,13 @@ mod tests {
     use millpond_scenario::Scenario;
 
     fn of(failures: &[(&str, &str, &str, &str)]) -> Vec<(u64, Vec<u32>)> {
-        let mut text =
-            "duration = \"10ms\"\n[topology]\nleaves = 3\nspines = 2\nhosts-per-leaf = 1\n"
-                .to_string();
+        let mut text = "duration = \"10ms\"\n[topology]\nleaves = 3\nspines = 2\nhosts-per-leaf = \
+                        1\n"
+        .to_string();
         for (spine, at, until, converge) in failures {
             text += &format!(
-                "[[failure]]\nlink = [\"leaf0\", \"spine{spine}\"]\nat = \"{at}\"\nuntil = \"{until}\"\nconverge = \"{converge}\"\n"
+                "[[failure]]\nlink = [\"leaf0\", \"spine{spine}\"]\nat = \"{at}\"\nuntil = \
+                 \"{until}\"\nconverge = \"{converge}\"\n"
             );
         }
         let plan = Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap();

@@ -164,7 +164,8 @@ mod tests {
 
     fn plan(text: &str) -> Plan {
         let text = format!(
-            "duration = \"1ms\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n[topology]\n{text}"
+            "duration = \"1ms\"\n[[traffic]]\nkind = \"permutation\"\nsize = \
+             \"1KB\"\n[topology]\n{text}"
         );
         Scenario::parse("t.toml", &text).unwrap().plan(None, &[], None).unwrap()
     }
@@ -195,9 +196,12 @@ mod tests {
 
     #[test]
     fn what_is_nearer_than_a_window_shares_a_cell() {
-        let links = "[topology.graph]\nhosts = 2\nswitches = [{ name = \"a\" }, { name = \"b\" }, { name = \"c\" }]\nlinks = [
-            { a = \"host0\", b = \"a\", rate = \"1Gbps\", delay = \"1us\" }, { a = \"host1\", b = \"b\", rate = \"1Gbps\", delay = \"1us\" },
-            { a = \"a\", b = \"c\", rate = \"1Gbps\", delay = \"0us\" }, { a = \"c\", b = \"b\", rate = \"1Gbps\", delay = \"200us\" }]\n";
+        let links = "[topology.graph]\nhosts = 2\nswitches = [{ name = \"a\" }, { name = \"b\" }, \
+                     { name = \"c\" }]\nlinks = [
+            { a = \"host0\", b = \"a\", rate = \"1Gbps\", delay = \"1us\" }, { a = \"host1\", b = \
+                     \"b\", rate = \"1Gbps\", delay = \"1us\" },
+            { a = \"a\", b = \"c\", rate = \"1Gbps\", delay = \"0us\" }, { a = \"c\", b = \"b\", \
+                     rate = \"1Gbps\", delay = \"200us\" }]\n";
         let t = plan(&format!("kind = \"file\"\n{links}")).topology;
         // Its switches: a, b, c. A link without delay cannot be cut.
         let layout = Layout::new(&t, 48, false);

@@ -18,10 +18,18 @@ fn topology() -> impl Strategy<Value = String> {
         move |(kind, a, b, c, host_rate, fabric_rate, host_delay, fabric_delay)| {
             let (host, fabric) = (link(host_rate, host_delay), link(fabric_rate, fabric_delay));
             match kind {
-                0 => format!("kind = \"leaf-spine\"\nleaves = {a}\nspines = {b}\nhosts-per-leaf = {c}\nhost-link = {host}\nfabric-link = {fabric}"),
-                1 => format!("kind = \"fat-tree\"\nk = 4\nhost-link = {host}\nfabric-link = {fabric}"),
+                0 => format!(
+                    "kind = \"leaf-spine\"\nleaves = {a}\nspines = {b}\nhosts-per-leaf = \
+                     {c}\nhost-link = {host}\nfabric-link = {fabric}"
+                ),
+                1 => format!(
+                    "kind = \"fat-tree\"\nk = 4\nhost-link = {host}\nfabric-link = {fabric}"
+                ),
                 2 => format!("kind = \"single-switch\"\nhosts = {}\nhost-link = {host}", a + c),
-                _ => format!("kind = \"dumbbell\"\nhosts-per-side = {a}\nhost-link = {host}\nbottleneck = {fabric}"),
+                _ => format!(
+                    "kind = \"dumbbell\"\nhosts-per-side = {a}\nhost-link = {host}\nbottleneck = \
+                     {fabric}"
+                ),
             }
         },
     )
@@ -35,7 +43,8 @@ fn switch() -> impl Strategy<Value = String> {
         "{ kind = \"shared\", size = \"60KB\", alpha = 0.5 }",
         "{ kind = \"shared\", size = \"200KB\", alpha = 4.0 }",
         "{ kind = \"pools\", size = \"2MB\", headroom = \"3KB\" }",
-        "{ kind = \"pools\", size = \"400KB\", headroom = \"1KB\", egress-limit = \"always\", queue-min = 100 }",
+        "{ kind = \"pools\", size = \"400KB\", headroom = \"1KB\", egress-limit = \"always\", \
+         queue-min = 100 }",
     ]);
     let pause = prop::sample::select(vec![
         "{ kind = \"none\" }",
@@ -52,17 +61,23 @@ fn switch() -> impl Strategy<Value = String> {
     let path = prop::sample::select(
         PathParams::place().mechanisms.iter().map(|m| m.kind).collect::<Vec<_>>(),
     );
-    (buffer, pause, marking, path, deflection()).prop_map(|(buffer, pause, marking, path, deflection)| {
-        // Who moves packets from one queue to another does not go with pools, nor a pause with
-        // ports by themselves.
-        let moves = deflection.contains("vertigo") && buffer.contains("pools");
-        let buffer = if moves { "{ kind = \"shared\", size = \"100KB\" }" } else { buffer };
-        let pause = if buffer.contains("per-port") { "{ kind = \"none\" }" } else { pause };
-        // Who stops flows needs queues of flows.
-        let stops_flows = deflection.contains("dynamic-queues") && pause.contains("pfc");
-        let pause = if stops_flows { "{ kind = \"bfc\", interval = \"700ns\" }" } else { pause };
-        format!("buffer = {buffer}\npause = {pause}\nmarking = {marking}\npath = {{ kind = \"{path}\" }}\n{deflection}")
-    })
+    (buffer, pause, marking, path, deflection()).prop_map(
+        |(buffer, pause, marking, path, deflection)| {
+            // Who moves packets from one queue to another does not go with pools, nor a pause with
+            // ports by themselves.
+            let moves = deflection.contains("vertigo") && buffer.contains("pools");
+            let buffer = if moves { "{ kind = \"shared\", size = \"100KB\" }" } else { buffer };
+            let pause = if buffer.contains("per-port") { "{ kind = \"none\" }" } else { pause };
+            // Who stops flows needs queues of flows.
+            let stops_flows = deflection.contains("dynamic-queues") && pause.contains("pfc");
+            let pause =
+                if stops_flows { "{ kind = \"bfc\", interval = \"700ns\" }" } else { pause };
+            format!(
+                "buffer = {buffer}\npause = {pause}\nmarking = {marking}\npath = {{ kind = \
+                 \"{path}\" }}\n{deflection}"
+            )
+        },
+    )
 }
 
 /// Who is admitted, who is served next, who goes elsewhere, and how fresh is what is known of it.
@@ -99,7 +114,8 @@ fn deflection() -> impl Strategy<Value = String> {
     ]);
     (pairs, admission, occupancy).prop_map(|((queue, deflection), admission, occupancy)| {
         format!(
-            "queue = {{ kind = \"{queue}\" }}\ndeflection = {deflection}\nadmission = {admission}\noccupancy = {occupancy}"
+            "queue = {{ kind = \"{queue}\" }}\ndeflection = {deflection}\nadmission = \
+             {admission}\noccupancy = {occupancy}"
         )
     })
 }
@@ -129,8 +145,8 @@ fn messages() -> impl Strategy<Value = String> {
     let gives_up = prop::sample::select(vec!["40", "2", "\"off\""]);
     (keys, interval, 1..4u32, gives_up).prop_map(|(keys, interval, ping, gives_up)| {
         format!(
-            "kind = \"homa\"\nhoma-resend-interval = \"{interval}\"\nhoma-ping-after = {ping}\n\
-             homa-abort-after = {gives_up}\n{keys}"
+            "kind = \"homa\"\nhoma-resend-interval = \"{interval}\"\nhoma-ping-after = \
+             {ping}\nhoma-abort-after = {gives_up}\n{keys}"
         )
     })
 }
@@ -153,7 +169,8 @@ fn queue_pairs() -> impl Strategy<Value = String> {
     let edge = prop::sample::select(vec![
         "",
         "",
-        "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }",
+        "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \
+         \"50us\" }",
         "importance = { kind = \"tlt\" }",
         "importance = { kind = \"tlt\", every = 3 }",
     ]);
@@ -175,43 +192,53 @@ fn streams() -> impl Strategy<Value = String> {
     let threshold = prop::sample::select(vec!["1", "3", "\"off\""]);
     let edge = prop::sample::select(vec![
         "",
-        "fast-recovery = \"reno\"\nwindow-validation = false\nsilly-window-avoidance = false\nreceive-buffer = 20001",
+        "fast-recovery = \"reno\"\nwindow-validation = false\nsilly-window-avoidance = \
+         false\nreceive-buffer = 20001",
         "rank = { kind = \"remaining-bytes\", idle = \"100us\" }",
-        "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }",
+        "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \
+         \"50us\" }",
         "rank = { kind = \"attained-service\" }\nordering = { kind = \"timeout\" }",
         "importance = { kind = \"tlt\" }",
     ]);
     (kind, any::<(bool, bool, bool)>(), rto, window, 1..4u32, threshold, edge).prop_map(
         |(kind, (handshake, sack, limited), rto, window, delayed, threshold, edge)| {
             format!(
-                "kind = \"{kind}\"\nhandshake = {handshake}\nsack = {sack}\nlimited-transmit = {limited}\n{rto}\n\
-                 initial-rto = \"1ms\"\ninitial-window = {window}\ndelayed-ack = {delayed}\n\
-                 delayed-ack-timeout = \"100us\"\ndupack-threshold = {threshold}\n{edge}"
+                "kind = \"{kind}\"\nhandshake = {handshake}\nsack = {sack}\nlimited-transmit = \
+                 {limited}\n{rto}\ninitial-rto = \"1ms\"\ninitial-window = {window}\ndelayed-ack \
+                 = {delayed}\ndelayed-ack-timeout = \"100us\"\ndupack-threshold = \
+                 {threshold}\n{edge}"
             )
         },
     )
 }
 
 fn traffic() -> impl Strategy<Value = String> {
-    let one =
-        (0..8, prop::sample::select(vec![1u64, 1_460, 9_999, 60_000]), 1..4u32).prop_map(
-            |(kind, size, n)| match kind {
-                0 => format!(
-                    "kind = \"poisson\"\nsizes = {}\nload = 0.{}\nload-base = \"host-links\"",
-                    size.max(1_460),
-                    2 * n
-                ),
-                1 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nperiod = \"200us\"\nrequest = 50\nthink-time = \"{}us\"", n - 1),
-                2 => format!("kind = \"incast\"\ndegree = {n}\nresponse = {size}\nrate = 3000.0\nrequest = \"none\""),
-                3 => format!("kind = \"permutation\"\nsize = {size}\nstagger = \"{n}us\""),
-                4 => format!("kind = \"shuffle\"\nsize = {size}\nconcurrency = {n}"),
-                5 => format!(
-                    "kind = \"rpc\"\nclients = 1\nservers = 1\nconnections = {n}\nrequest = 100\nresponse = {size}"
-                ),
-                6 => format!("kind = \"probe\"\nsize = {size}\nperiod = \"{n}0us\""),
-                _ => format!("kind = \"random\"\nsize = {size}"),
-            },
-        );
+    let one = (0..8, prop::sample::select(vec![1u64, 1_460, 9_999, 60_000]), 1..4u32).prop_map(
+        |(kind, size, n)| match kind {
+            0 => format!(
+                "kind = \"poisson\"\nsizes = {}\nload = 0.{}\nload-base = \"host-links\"",
+                size.max(1_460),
+                2 * n
+            ),
+            1 => format!(
+                "kind = \"incast\"\ndegree = {n}\nresponse = {size}\nperiod = \"200us\"\nrequest \
+                 = 50\nthink-time = \"{}us\"",
+                n - 1
+            ),
+            2 => format!(
+                "kind = \"incast\"\ndegree = {n}\nresponse = {size}\nrate = 3000.0\nrequest = \
+                 \"none\""
+            ),
+            3 => format!("kind = \"permutation\"\nsize = {size}\nstagger = \"{n}us\""),
+            4 => format!("kind = \"shuffle\"\nsize = {size}\nconcurrency = {n}"),
+            5 => format!(
+                "kind = \"rpc\"\nclients = 1\nservers = 1\nconnections = {n}\nrequest = \
+                 100\nresponse = {size}"
+            ),
+            6 => format!("kind = \"probe\"\nsize = {size}\nperiod = \"{n}0us\""),
+            _ => format!("kind = \"random\"\nsize = {size}"),
+        },
+    );
     prop::collection::vec(one, 1..4).prop_map(|list| {
         let tables = list
             .iter()
@@ -232,26 +259,40 @@ fn host() -> impl Strategy<Value = String> {
     let edge = prop::sample::select(vec![
         "",
         "",
-        "receive-offload = { kind = \"stock-gro\" }\n[edge]\nload-balancing = { kind = \"flowlet\", gap = \"20us\" }",
-        "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \"presto\" }",
-        "receive-offload = { kind = \"presto-gro\", rules = \"safe\", min = \"1us\", initial = \"3us\", flow-held-max = 9000, \
-         coalescing = \"2us\", budget = 3 }\n[edge]\nload-balancing = { kind = \"presto\", threshold = 3000, order = \"shuffled\" }",
+        "receive-offload = { kind = \"stock-gro\" }\n[edge]\nload-balancing = { kind = \
+         \"flowlet\", gap = \"20us\" }",
+        "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \
+         \"presto\" }",
+        "receive-offload = { kind = \"presto-gro\", rules = \"safe\", min = \"1us\", initial = \
+         \"3us\", flow-held-max = 9000, coalescing = \"2us\", budget = 3 \
+         }\n[edge]\nload-balancing = { kind = \"presto\", threshold = 3000, order = \"shuffled\" }",
         "receive-offload = { kind = \"stock-gro\", labels = \"kept\", coalescing = \"0us\" }",
         "receive-cpu = { per-packet = \"2us\", ring = 5 }",
-        "[edge]\nload-balancing = { kind = \"plb\", threshold = 8, rounds = 2, idle-rounds = 1, suspend = \"50us\" }",
-        "receive-offload = { kind = \"stock-gro\", coalescing = \"0us\" }\nreceive-cpu = { per-byte = \"2ns\", ring = 80 }",
-        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\", budget = 3 }\nreceive-cpu = { ring = 20, cores = 3 }\n\
-         [edge]\nload-balancing = { kind = \"presto\", threshold = 3000 }",
+        "[edge]\nload-balancing = { kind = \"plb\", threshold = 8, rounds = 2, idle-rounds = 1, \
+         suspend = \"50us\" }",
+        "receive-offload = { kind = \"stock-gro\", coalescing = \"0us\" }\nreceive-cpu = { \
+         per-byte = \"2ns\", ring = 80 }",
+        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\", budget = 3 \
+         }\nreceive-cpu = { ring = 20, cores = 3 }\n[edge]\nload-balancing = { kind = \"presto\", \
+         threshold = 3000 }",
         "[edge]\nvirtual-switch = { kind = \"lossy\", ring = 9, cores = 2 }",
         "[edge]\nvirtual-switch = { kind = \"backpressure\", ring = 40, queue = 20, batch = 3 }",
-        "[edge]\nvirtual-switch = { kind = \"flow-queues\", memory = \"20KB\", max-queues = 2, doorbells = \"counted\" }",
-        "[edge]\nvirtual-switch = { kind = \"backdraft\", memory = \"20KB\", control-loss = 0.3, application-flows = 1 }",
-        "[edge]\nvirtual-switch = { kind = \"backdraft\", headroom = 9000, flow-cap = 3, freeze-timers = false, cores = 2 }",
-        "[edge]\nvirtual-switch = { kind = \"backdraft\", overlay = \"timed\", flow-cap = 7, control-loss = 0.2 }",
-        "[edge]\nvirtual-switch = { kind = \"backdraft\", overlay = \"episode\", memory = \"20KB\", control-loss = 0.1 }",
-        "[edge]\nvirtual-switch = { kind = \"credits\", memory = \"20KB\", control-loss = 0.2, repeat = \"200us\" }",
-        "[edge]\nvirtual-switch = { kind = \"credits\", window = 3000, overcommit = 9, ring = 40, freeze-timers = false }",
-        "[edge]\nvirtual-switch = { kind = \"picnic\", queue = 20, control-loss = 0.1, cores = 2, target = \"9us\" }",
+        "[edge]\nvirtual-switch = { kind = \"flow-queues\", memory = \"20KB\", max-queues = 2, \
+         doorbells = \"counted\" }",
+        "[edge]\nvirtual-switch = { kind = \"backdraft\", memory = \"20KB\", control-loss = 0.3, \
+         application-flows = 1 }",
+        "[edge]\nvirtual-switch = { kind = \"backdraft\", headroom = 9000, flow-cap = 3, \
+         freeze-timers = false, cores = 2 }",
+        "[edge]\nvirtual-switch = { kind = \"backdraft\", overlay = \"timed\", flow-cap = 7, \
+         control-loss = 0.2 }",
+        "[edge]\nvirtual-switch = { kind = \"backdraft\", overlay = \"episode\", memory = \
+         \"20KB\", control-loss = 0.1 }",
+        "[edge]\nvirtual-switch = { kind = \"credits\", memory = \"20KB\", control-loss = 0.2, \
+         repeat = \"200us\" }",
+        "[edge]\nvirtual-switch = { kind = \"credits\", window = 3000, overcommit = 9, ring = 40, \
+         freeze-timers = false }",
+        "[edge]\nvirtual-switch = { kind = \"picnic\", queue = 20, control-loss = 0.1, cores = 2, \
+         target = \"9us\" }",
     ]);
     // Exact hosts, and lots: much happens at one instant.
     let jitter = prop::sample::select(vec!["", "jitter = \"off\"\n", "jitter = { packets = 0 }\n"]);
@@ -259,7 +300,8 @@ fn host() -> impl Strategy<Value = String> {
     (offload, nic, times, prop::sample::select(vec![0, 38]), edge).prop_map(
         |(offload, nic, (delay, jitter), overhead, edge)| {
             format!(
-                "segment-offload = {offload}\nnic = {nic}\nstack-delay = \"{delay}\"\nframe-overhead = {overhead}\n{jitter}{edge}"
+                "segment-offload = {offload}\nnic = {nic}\nstack-delay = \
+                 \"{delay}\"\nframe-overhead = {overhead}\n{jitter}{edge}"
             )
         },
     )
@@ -270,7 +312,8 @@ fn others() -> impl Strategy<Value = String> {
     let capture = prop::sample::select(vec![
         "",
         "",
-        "[capture]\nqueues = \"3us\"\nconnections = { every = \"5us\", max = 5 }\ngoodput = \"50us\"\npcap = [\"host0\", \"host2\"]\n",
+        "[capture]\nqueues = \"3us\"\nconnections = { every = \"5us\", max = 5 }\ngoodput = \
+         \"50us\"\npcap = [\"host0\", \"host2\"]\n",
     ]);
     let limit = prop::sample::select(vec![
         "",
@@ -285,14 +328,15 @@ fn others() -> impl Strategy<Value = String> {
 /// Nothing, or a leaf that loses an uplink for a while, which the network learns of soon, late or
 /// never; and then a host its link.
 fn failures() -> impl Strategy<Value = String> {
-    let one = (100..900u32, 1..1_500u32, prop::sample::select(vec!["0us", "30us", "400us", "never"])).prop_map(
-        |(at, lasts, converge)| {
-            format!(
-                "[[failure]]\nlink = UP\nat = \"{at}us\"\nuntil = \"{}us\"\ndetect = \"20us\"\nconverge = \"{converge}\"\n",
-                at + lasts
-            )
-        },
-    );
+    let one =
+        (100..900u32, 1..1_500u32, prop::sample::select(vec!["0us", "30us", "400us", "never"]))
+            .prop_map(|(at, lasts, converge)| {
+                format!(
+                    "[[failure]]\nlink = UP\nat = \"{at}us\"\nuntil = \"{}us\"\ndetect = \
+                     \"20us\"\nconverge = \"{converge}\"\n",
+                    at + lasts
+                )
+            });
     prop_oneof![Just(Vec::new()), prop::collection::vec(one, 1..3)].prop_map(|list| list.concat())
 }
 
@@ -310,10 +354,18 @@ fn up_of(topology: &str) -> &'static str {
 fn scenario() -> impl Strategy<Value = String> {
     let rest = (others(), traffic(), failures(), any::<bool>());
     (any::<u32>(), topology(), host(), switch(), transport(), rest).prop_map(
-        |(seed, topology, mut host, switch, mut transport, (mut others, traffic, failures, until))| {
+        |(
+            seed,
+            topology,
+            mut host,
+            switch,
+            mut transport,
+            (mut others, traffic, failures, until),
+        )| {
             if transport.contains("kind = \"mptcp\"") {
                 // Nothing that goes by the offsets of one TCP.
-                let keys = ["rank", "importance"].iter().filter_map(|key| transport.find(key)).min();
+                let keys =
+                    ["rank", "importance"].iter().filter_map(|key| transport.find(key)).min();
                 transport.truncate(keys.unwrap_or(transport.len()));
                 others.truncate(others.find("[[limit]]").unwrap_or(others.len()));
                 host.truncate(host.find("\n[edge]").unwrap_or(host.len()));
@@ -325,15 +377,21 @@ fn scenario() -> impl Strategy<Value = String> {
             }
             let admits = host.contains("\"credits\"") || host.contains("\"picnic\"");
             let is_other = transport.contains("[rdma]") || transport.contains("kind = \"homa\"");
-            if admits && is_other || transport.contains("kind = \"homa\"") && !host.contains("virtual-switch") {
+            if admits && is_other
+                || transport.contains("kind = \"homa\"") && !host.contains("virtual-switch")
+            {
                 host.truncate(host.find("\n[edge]").or(host.find("[edge]")).unwrap_or(host.len()));
             }
             if host.contains("virtual-switch") {
-                others += "[[application]]\nwork = \"3us\"\nmean = \"2us\"\nring = 4\ncores = 2\nstall-every = \"200us\"\n";
+                others += "[[application]]\nwork = \"3us\"\nmean = \"2us\"\nring = 4\ncores = \
+                           2\nstall-every = \"200us\"\n";
             }
             if admits || host.contains("backdraft") {
                 // Nothing that forces packets out of flows that may not send.
-                for tlt in ["importance = { kind = \"tlt\" }", "importance = { kind = \"tlt\", every = 3 }"] {
+                for tlt in [
+                    "importance = { kind = \"tlt\" }",
+                    "importance = { kind = \"tlt\", every = 3 }",
+                ] {
                     transport = transport.replace(tlt, "");
                 }
             }
@@ -341,8 +399,9 @@ fn scenario() -> impl Strategy<Value = String> {
             // A run that ends with its flows also checks that nothing is forgotten.
             let until = if until { "until = \"flows-complete\"" } else { "" };
             format!(
-                "name = \"any\"\nseed = {seed}\nduration = \"3ms\"\nwarm-up = \"300us\"\n{until}\n[topology]\n{topology}\n\
-                 [host]\n{host}\n[switch]\n{switch}\n[transport]\n{transport}\n{traffic}"
+                "name = \"any\"\nseed = {seed}\nduration = \"3ms\"\nwarm-up = \
+                 \"300us\"\n{until}\n[topology]\n{topology}\n[host]\n{host}\n[switch]\n{switch}\\
+                 n[transport]\n{transport}\n{traffic}"
             )
         },
     )

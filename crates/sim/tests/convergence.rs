@@ -39,8 +39,8 @@ const LEAF_SPINE: &str = r#"
 fn fat_tree() -> String {
     let from = LEAF_SPINE.find("kind = \"leaf-spine\"").unwrap();
     let to = LEAF_SPINE.find("[transport]").unwrap();
-    let tree = "kind = \"fat-tree\"\nk = 4\nhost-link = { rate = \"10Gbps\", delay = \"1us\" }\n\
-                fabric-link = { rate = \"10Gbps\", delay = \"1us\" }\n";
+    let tree = "kind = \"fat-tree\"\nk = 4\nhost-link = { rate = \"10Gbps\", delay = \"1us\" \
+                }\nfabric-link = { rate = \"10Gbps\", delay = \"1us\" }\n";
     let text = format!("{}{tree}{}", &LEAF_SPINE[..from], &LEAF_SPINE[to..]);
     text.replace("[\"leaf0\", \"spine1\"]", "[\"edge0\", \"agg1\"]")
 }
@@ -131,8 +131,9 @@ fn failures_that_touch_are_one() {
         let of = |times: &[(&str, &str)]| {
             let failure = |(at, until)| {
                 format!(
-                    "[[failure]]\n    link = [\"leaf0\", \"spine1\"]\n    at = \"{at}\"\n    until = \"{until}\"\n    \
-                     detect = \"10us\"\n    converge = \"{converge}\"\n    "
+                    "[[failure]]\n    link = [\"leaf0\", \"spine1\"]\n    at = \"{at}\"\n    \
+                     until = \"{until}\"\n    detect = \"10us\"\n    converge = \"{converge}\"\n  \
+                       "
                 )
             };
             let failures: String = times.iter().copied().map(failure).collect();
@@ -158,9 +159,10 @@ fn failures_that_touch_are_one() {
 /// mended.
 #[test]
 fn what_cannot_be_reached_is_dropped_as_link_down() {
-    let cut = "[[failure]]\n    link = [\"leaf0\", \"spine1\"]\n    at = \"300us\"\n    until = \"20ms\"\n    converge = \"200us\"\n\
-               [[failure]]\n    link = [\"leaf0\", \"spine0\"]\n    at = \"400us\"\n    until = \"30ms\"\n    converge = \"200us\"\n\
-               [[traffic]]";
+    let cut = "[[failure]]\n    link = [\"leaf0\", \"spine1\"]\n    at = \"300us\"\n    until = \
+               \"20ms\"\n    converge = \"200us\"\n[[failure]]\n    link = [\"leaf0\", \
+               \"spine0\"]\n    at = \"400us\"\n    until = \"30ms\"\n    converge = \
+               \"200us\"\n[[traffic]]";
     let from = LEAF_SPINE.find("[[failure]]").unwrap();
     let to = LEAF_SPINE.find("[[traffic]]").unwrap();
     let text = format!("{}{cut}{}", &LEAF_SPINE[..from], &LEAF_SPINE[to + "[[traffic]]".len()..])
@@ -238,9 +240,9 @@ fn parallel_links_fail_alone_and_host_links_change_no_route() {
 
 #[test]
 fn convergence_is_as_deterministic_as_all_else() {
-    let more = "[[failure]]\n    link = [\"agg2\", \"core0\"]\n    at = \"500us\"\n    until = \"900us\"\n    converge = \"100us\"\n\
-                [[failure]]\n    link = [\"edge0\", \"agg1\"]\n    at = \"600us\"\n    until = \"700us\"\n    converge = \"100us\"\n    \
-                [[traffic]]";
+    let more = "[[failure]]\n    link = [\"agg2\", \"core0\"]\n    at = \"500us\"\n    until = \
+         \"900us\"\n    converge = \"100us\"\n[[failure]]\n    link = [\"edge0\", \"agg1\"]\n    \
+         at = \"600us\"\n    until = \"700us\"\n    converge = \"100us\"\n    [[traffic]]";
     for path in PATHS {
         let text = fat_tree().replace("[[traffic]]", more);
         let with = |set: &[(&str, &str)]| plan(&text, &[path, set].concat());

@@ -176,11 +176,11 @@ fn fan(cores: u32) -> Plan {
     let rows: Vec<String> =
         (0..480).map(|n| format!("[\"{}us\", {}, 0, 60000]", 500 * (n / 12), 4 + n % 12)).collect();
     let text = format!(
-        "name = \"fan\"\nduration = \"200ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\n\
-         hosts-per-leaf = 4\nhost-link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
-         fabric-link = {{ rate = \"20Gbps\", delay = \"1us\" }}\n[host]\nreceive-offload = {{ kind = \"stock-gro\" }}\n\
-         [transport]\nkind = \"dctcp\"\n[switch]\nmarking = {{ kind = \"ecn\" }}\n\
-         [[traffic]]\nname = \"fan\"\nkind = \"flows\"\nrows = [{}]\n",
+        "name = \"fan\"\nduration = \"200ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = \
+         4\nspines = 2\nhosts-per-leaf = 4\nhost-link = {{ rate = \"10Gbps\", delay = \"1us\" \
+         }}\nfabric-link = {{ rate = \"20Gbps\", delay = \"1us\" }}\n[host]\nreceive-offload = {{ \
+         kind = \"stock-gro\" }}\n[transport]\nkind = \"dctcp\"\n[switch]\nmarking = {{ kind = \
+         \"ecn\" }}\n[[traffic]]\nname = \"fan\"\nkind = \"flows\"\nrows = [{}]\n",
         rows.join(", ")
     );
     let cores = cores.to_string();

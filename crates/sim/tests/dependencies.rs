@@ -88,7 +88,8 @@ fn random_list(seed: u64, count: u64) -> String {
             (0..random.below(4).min(at)).map(|_| format!("\"f{}\"", random.below(at))).collect();
         let _ = writeln!(
             text,
-            "{{ start = {start}, src = {src}, dst = {dst}, bytes = {bytes}, id = \"f{at}\", after = [{}] }},",
+            "{{ start = {start}, src = {src}, dst = {dst}, bytes = {bytes}, id = \"f{at}\", after \
+             = [{}] }},",
             after.join(", ")
         );
     }
@@ -216,7 +217,8 @@ fn what_never_starts_is_told_with_its_reason() {
 #[test]
 fn ids_alone_change_nothing() {
     let plain = "[0, 0, 5, 40000],\n[1, 5, 9, 9000],\n[\"2us\", 6, 9, 9000],\n";
-    let named = "{ start = 0, src = 0, dst = 5, bytes = 40000, id = \"a\" },\n[1, 5, 9, 9000],\n[\"2us\", 6, 9, 9000],\n";
+    let named = "{ start = 0, src = 0, dst = 5, bytes = 40000, id = \"a\" },\n[1, 5, 9, \
+                 9000],\n[\"2us\", 6, 9, 9000],\n";
     let (plain, named) = (plan(&rows(plain), &[]), plan(&rows(named), &[]));
     assert!(plain.traffic.dependencies.is_none() && named.traffic.dependencies.is_none());
     assert!(fingerprint(&plain, 2) == fingerprint(&named, 2));

@@ -72,7 +72,8 @@ fn the_stages_of_a_failure_are_a_half_and_three_quarters() {
         // Known to the switches at once, and to the controller at the beginning or never.
         let text = LEAF_TO_LEAF.replace(
             "    [[traffic]]",
-            "    [[failure]]\n    link = [\"leaf0\", \"spine1\"]\n    at = \"0us\"\n    detect = \"0us\"\n    [[traffic]]",
+            "    [[failure]]\n    link = [\"leaf0\", \"spine1\"]\n    at = \"0us\"\n    detect = \
+             \"0us\"\n    [[traffic]]",
         );
         let plan = plan(&text, &[("edge.load-balancing.controller-delay", controller)]);
         let (outcome, _) = simulate(&plan, 2);
@@ -116,7 +117,8 @@ fn a_narrow_path_gets_what_it_can_carry() {
     );
     let rows = text.find("rows =").unwrap();
     let text = format!(
-        "{}rows = [[\"0us\", 0, 3, 1000000000], [\"0us\", 1, 4, 1000000000], [\"0us\", 2, 5, 1000000000]]\n",
+        "{}rows = [[\"0us\", 0, 3, 1000000000], [\"0us\", 1, 4, 1000000000], [\"0us\", 2, 5, \
+         1000000000]]\n",
         &text[..rows]
     );
     let gbps = |path: &str| {
@@ -160,11 +162,12 @@ fn a_timeout_takes_a_flow_off_a_dead_path() {
     let rows: Vec<String> =
         (0..64).map(|n| format!("[\"{}us\", {}, {}, 1000]", 20 * n, n % 4, 4 + n % 4)).collect();
     let text = format!(
-        "name = \"dead\"\nduration = \"400ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\n\
-         hosts-per-leaf = 4\n[edge]\nload-balancing = {{ kind = \"plb\" }}\n[transport]\nkind = \"dctcp\"\nmin-rto = \"5ms\"\n\
-         initial-rto = \"5ms\"\nhandshake = false\n[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"0us\"\ndetect = \"10s\"\n\
-         converge = \"never\"\n\
-         [[traffic]]\nname = \"short\"\nkind = \"flows\"\nrows = [{}]\n",
+        "name = \"dead\"\nduration = \"400ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = \
+         2\nspines = 4\nhosts-per-leaf = 4\n[edge]\nload-balancing = {{ kind = \"plb\" \
+         }}\n[transport]\nkind = \"dctcp\"\nmin-rto = \"5ms\"\ninitial-rto = \"5ms\"\nhandshake = \
+         false\n[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"0us\"\ndetect = \
+         \"10s\"\nconverge = \"never\"\n[[traffic]]\nname = \"short\"\nkind = \"flows\"\nrows = \
+         [{}]\n",
         rows.join(", ")
     );
     let finished = |redraws: &str| {

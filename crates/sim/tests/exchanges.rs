@@ -42,7 +42,8 @@ fn of(records: &Records, bytes: u64) -> Vec<&FlowRecord> {
 /// response's FCT both count from the request.
 #[test]
 fn a_query_of_one_server() {
-    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = 1460\nreceiver = 0\nstart = \"5us\"";
+    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = \
+                   1460\nreceiver = 0\nstart = \"5us\"";
     let (_, records) = simulate(&plan(&scenario(2, traffic), &[]), 1);
     let (request, response) = (crossing(100), crossing(1460));
     let query = &records.queries[0];
@@ -69,7 +70,8 @@ fn a_query_through_slow_stacks() {
 /// one after the other.
 #[test]
 fn a_query_without_requests() {
-    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 3\nrequest = \"none\"\nresponse = 1460\nreceiver = 2";
+    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 3\nrequest = \"none\"\nresponse = \
+                   1460\nreceiver = 2";
     let (_, records) = simulate(&plan(&scenario(4, traffic), &[]), 1);
     let mut fct = fcts(&records);
     fct.sort();
@@ -83,7 +85,8 @@ fn a_query_without_requests() {
 /// one exchange, in which each side acknowledges what it has received and then sends.
 #[test]
 fn rpc_is_a_closed_loop() {
-    let traffic = "[[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nrequest = 200\nresponse = 1460";
+    let traffic = "[[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = \
+                   1\nrequest = 200\nresponse = 1460";
     let (_, records) = simulate(&plan(&scenario(2, traffic), &[("duration", "1ms")]), 1);
     // Nothing is acknowledged before the first request.
     let first = crossing(200) + ACK + crossing(1460);
@@ -103,9 +106,10 @@ fn rpc_is_a_closed_loop() {
 /// that one hears of it a window later.
 #[test]
 fn a_call_just_before_the_end_makes_its_record() {
-    let text = "name = \"late\"\nduration = \"100us\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\n\
-                hosts-per-leaf = 1\nfabric-link = { rate = \"10Gbps\", delay = \"5us\" }\n\
-                [[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nstart = \"99us\"\n";
+    let text = "name = \"late\"\nduration = \"100us\"\n[topology]\nkind = \"leaf-spine\"\nleaves \
+                = 2\nspines = 1\nhosts-per-leaf = 1\nfabric-link = { rate = \"10Gbps\", delay = \
+                \"5us\" }\n[[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = \
+                1\nstart = \"99us\"\n";
     for partitions in ["auto", "one"] {
         let (outcome, records) = simulate(&plan(text, &[("engine.partitions", partitions)]), 1);
         assert_eq!(
@@ -120,7 +124,8 @@ fn a_call_just_before_the_end_makes_its_record() {
 /// they share.
 #[test]
 fn rpc_connections_are_loops_of_their_own() {
-    let one = "[[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nrequest = 200\nresponse = 1460";
+    let one = "[[traffic]]\nkind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nrequest = \
+               200\nresponse = 1460";
     let two =
         one.replace("servers = 1", "servers = 2").replace("connections = 1", "connections = 2");
     let calls = |traffic: &str| {
@@ -178,8 +183,8 @@ fn a_shuffle_of_two_hosts() {
 /// A server that thinks answers later by exactly as long, and the ideal time knows it.
 #[test]
 fn a_server_thinks_before_it_answers() {
-    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = 1460\nreceiver = 0\n\
-                   think-time = \"20us\"";
+    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = \
+                   1460\nreceiver = 0\nthink-time = \"20us\"";
     let (_, records) = simulate(&plan(&scenario(2, traffic), &[]), 1);
     let answer = of(&records, 1460)[0];
     let ideal = crossing(100) + Time::from_us(20) + crossing(1460);
@@ -192,8 +197,9 @@ fn a_server_thinks_before_it_answers() {
 /// better than ideal.
 #[test]
 fn think_times_are_drawn() {
-    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = 1460\nreceiver = 0\n\
-                   period = \"100us\"\ncount = 90\nthink-time = \"20us\"\nthink-deviation = \"15us\"";
+    let traffic = "[[traffic]]\nkind = \"incast\"\ndegree = 1\nrequest = 100\nresponse = \
+                   1460\nreceiver = 0\nperiod = \"100us\"\ncount = 90\nthink-time = \
+                   \"20us\"\nthink-deviation = \"15us\"";
     let times = |set: &[(&str, &str)]| -> Vec<Time> {
         let (_, records) = simulate(&plan(&scenario(20, traffic), set), 1);
         let flows = of(&records, 1460);
@@ -213,8 +219,9 @@ fn think_times_are_drawn() {
 /// in part.
 #[test]
 fn every_exchange_makes_one_record_whenever_the_run_ends() {
-    let traffic = "[[traffic]]\nkind = \"poisson\"\nsizes = \"30KB\"\nload = 0.5\nload-base = \"host-links\"\n\
-                   request = 250\nthink-time = \"30us\"\nthink-deviation = \"10us\"";
+    let traffic = "[[traffic]]\nkind = \"poisson\"\nsizes = \"30KB\"\nload = 0.5\nload-base = \
+                   \"host-links\"\nrequest = 250\nthink-time = \"30us\"\nthink-deviation = \
+                   \"10us\"";
     for duration in ["120us", "163us", "500us"] {
         for handshake in ["true", "false"] {
             let set = [("duration", duration), ("transport.handshake", handshake)];
@@ -235,7 +242,8 @@ fn every_exchange_makes_one_record_whenever_the_run_ends() {
 /// source sends by itself.
 #[test]
 fn poisson_flows_can_be_asked_for() {
-    let traffic = "[[traffic]]\nkind = \"poisson\"\nsizes = \"20KB\"\nload = 0.3\nload-base = \"host-links\"\ncount = 50";
+    let traffic = "[[traffic]]\nkind = \"poisson\"\nsizes = \"20KB\"\nload = 0.3\nload-base = \
+                   \"host-links\"\ncount = 50";
     let flows = |set: &[(&str, &str)]| {
         let (_, records) = simulate(&plan(&scenario(8, traffic), set), 1);
         assert_eq!(records.flows.len(), 50);

@@ -224,11 +224,11 @@ fn every_key_at_its_ends_is_refused_or_runs() {
 /// Virtual time ends before the numbers do: a flow that nothing lets through backs off for months.
 #[test]
 fn a_run_without_a_duration_ends_at_the_end_of_time() {
-    let text = "until = \"flows-complete\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts-per-leaf = 4\n\
-                [transport]\nmax-rto = \"1000000s\"\n\
-                [[failure]]\nlink = [\"leaf1\", \"spine0\"]\nat = \"0us\"\nconverge = \"never\"\n\
-                [[failure]]\nlink = [\"host7\", \"leaf1\"]\nat = \"0us\"\nloss = 0.9\n\
-                [[traffic]]\nkind = \"flows\"\nrows = [[\"1000000s\", 0, 4, 1000], [\"1000000s\", 1, 5, 1000], \
+    let text = "until = \"flows-complete\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines \
+                = 2\nhosts-per-leaf = 4\n[transport]\nmax-rto = \"1000000s\"\n[[failure]]\nlink = \
+                [\"leaf1\", \"spine0\"]\nat = \"0us\"\nconverge = \"never\"\n[[failure]]\nlink = \
+                [\"host7\", \"leaf1\"]\nat = \"0us\"\nloss = 0.9\n[[traffic]]\nkind = \
+                \"flows\"\nrows = [[\"1000000s\", 0, 4, 1000], [\"1000000s\", 1, 5, 1000], \
                 [\"1000000s\", 2, 6, 1000], [\"1000000s\", 3, 7, 1000]]\nstart = \"1000000s\"\n";
     let plan = common::plan(text, &[]);
     let (outcome, records) = common::simulate(&plan, 1);
@@ -246,8 +246,8 @@ fn a_run_without_a_duration_ends_at_the_end_of_time() {
 fn a_shuffle_is_as_wide_as_the_network() {
     let text = |concurrency: u32| {
         format!(
-            "until = \"flows-complete\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
-             [[traffic]]\nkind = \"shuffle\"\nsize = 1000\nconcurrency = {concurrency}\n"
+            "until = \"flows-complete\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+             4\n[[traffic]]\nkind = \"shuffle\"\nsize = 1000\nconcurrency = {concurrency}\n"
         )
     };
     let run = |concurrency| common::fingerprint(&common::plan(&text(concurrency), &[]), 1);

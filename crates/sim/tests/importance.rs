@@ -41,8 +41,8 @@ fn lossy(kind: &str, bytes: u64, losses: &[Loss], set: &[(&str, &str)]) -> Plan 
     for (loss, from, until) in losses {
         let until = until.map_or("\"off\"".to_string(), |us| format!("\"{us}us\""));
         text += &format!(
-            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = {until}\nloss = {loss}\n\
-             losable = \"unimportant\"\n"
+            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = \
+             {until}\nloss = {loss}\nlosable = \"unimportant\"\n"
         );
     }
     plan(&text, set)
@@ -194,8 +194,8 @@ fn lossy_pairs(law: &str, rdma: &str, bytes: u64, losses: &[Loss]) -> Plan {
     for (loss, from, until) in losses {
         let until = until.map_or("\"off\"".to_string(), |us| format!("\"{us}us\""));
         text += &format!(
-            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = {until}\nloss = {loss}\n\
-             losable = \"unimportant\"\n"
+            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = \
+             {until}\nloss = {loss}\nlosable = \"unimportant\"\n"
         );
     }
     plan(&text, &[])
@@ -206,12 +206,14 @@ fn lossy_pairs(law: &str, rdma: &str, bytes: u64, losses: &[Loss]) -> Plan {
 const PAIRS: [(&str, &str); 8] = [
     (
         "hpcc",
-        "recovery = { kind = \"selective\", bdp-limit = \"off\", timeout-low = \"4ms\", timeout-high = \"4ms\" }",
+        "recovery = { kind = \"selective\", bdp-limit = \"off\", timeout-low = \"4ms\", \
+         timeout-high = \"4ms\" }",
     ),
     ("dcqcn", "recovery = { kind = \"selective\", timeout-low = \"4ms\", timeout-high = \"4ms\" }"),
     (
         "dcqcn",
-        "flow-control = \"rate\"\nrecovery = { kind = \"selective\", timeout-low = \"4ms\", timeout-high = \"4ms\" }",
+        "flow-control = \"rate\"\nrecovery = { kind = \"selective\", timeout-low = \"4ms\", \
+         timeout-high = \"4ms\" }",
     ),
     ("dcqcn", "recovery = { kind = \"go-back-n\" }"),
     ("dcqcn", "recovery = { kind = \"go-back-n\" }\nflow-control = \"rate\""),

@@ -25,13 +25,12 @@ fn streams() -> impl Iterator<Item = &'static str> {
 /// SACK blocks.
 fn text(kind: &str, more: &str) -> String {
     format!(
-        "name = \"charges\"\nduration = \"400ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 3\n\
-         host-link = {{ rate = \"10Gbps\", delay = \"2us\" }}\n\
-         [switch]\nbuffer = {{ kind = \"per-port\", size = \"60KB\" }}\n\
-         [capture]\npcap = [\"host0\", \"host2\"]\n\
-         [[traffic]]\nname = \"list\"\nkind = \"flows\"\n\
-         rows = [[\"1us\", 0, 2, 1_500_000], [\"2us\", 1, 2, 1_500_000], [\"3us\", 2, 0, 700_001]]\n\
-         [transport]\nkind = \"{kind}\"\nmin-rto = \"2ms\"\ninitial-rto = \"4ms\"\n{more}"
+        "name = \"charges\"\nduration = \"400ms\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+         3\nhost-link = {{ rate = \"10Gbps\", delay = \"2us\" }}\n[switch]\nbuffer = {{ kind = \
+         \"per-port\", size = \"60KB\" }}\n[capture]\npcap = [\"host0\", \
+         \"host2\"]\n[[traffic]]\nname = \"list\"\nkind = \"flows\"\nrows = [[\"1us\", 0, 2, \
+         1_500_000], [\"2us\", 1, 2, 1_500_000], [\"3us\", 2, 0, 700_001]]\n[transport]\nkind = \
+         \"{kind}\"\nmin-rto = \"2ms\"\ninitial-rto = \"4ms\"\n{more}"
     )
 }
 
@@ -82,7 +81,8 @@ fn limits_charge_the_bytes_on_the_wire() {
             ("\"64KiB\"", "presto-gro"),
         ] {
             let host = format!(
-                "[host]\nsegment-offload = {offload}\nreceive-offload = {{ kind = \"{receive}\" }}\n"
+                "[host]\nsegment-offload = {offload}\nreceive-offload = {{ kind = \"{receive}\" \
+                 }}\n"
             );
             for limit in ["nrm", "htb"] {
                 let what = format!("{kind}, {limit}, segments of {offload}, {receive}");
@@ -136,7 +136,8 @@ fn limits_that_never_act_change_nothing() {
             ("", ""),
             ("importance = { kind = \"tlt\" }\n", ""),
             (
-                "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }\n",
+                "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout \
+                 = \"50us\" }\n",
                 "",
             ),
             ("", "segment-offload = \"off\"\n"),
@@ -146,7 +147,8 @@ fn limits_that_never_act_change_nothing() {
             ),
             (
                 "",
-                "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \"presto\" }\n",
+                "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \
+                 \"presto\" }\n",
             ),
         ] {
             let color =
@@ -181,8 +183,9 @@ fn limits_that_never_act_change_nothing() {
 fn tas_behind_a_limit_is_charged_what_it_sends() {
     let run = |limit: &str| {
         let text = format!(
-            "name = \"tas\"\nuntil = \"flows-complete\"\nduration = \"10s\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
-             [transport]\nkind = \"tas\"\n[[traffic]]\nkind = \"flows\"\nrows = [[\"0us\", 0, 1, 5000000]]\n{limit}"
+            "name = \"tas\"\nuntil = \"flows-complete\"\nduration = \"10s\"\n[topology]\nkind = \
+             \"single-switch\"\nhosts = 2\n[transport]\nkind = \"tas\"\n[[traffic]]\nkind = \
+             \"flows\"\nrows = [[\"0us\", 0, 1, 5000000]]\n{limit}"
         );
         simulate(&plan(&text, &[]), 1)
     };
@@ -196,11 +199,11 @@ fn tas_behind_a_limit_is_charged_what_it_sends() {
 /// Eight servers answer with eight flows each: more than the unimportant packets' threshold takes.
 fn incast(kind: &str, limit: &str) -> Outcome {
     let text = format!(
-        "name = \"incast\"\nuntil = \"flows-complete\"\nduration = \"2s\"\n[topology]\nkind = \"single-switch\"\nhosts = 9\n\
-         [switch]\nbuffer = {{ kind = \"per-port\", size = \"1MB\" }}\n\
-         admission = {{ kind = \"color-aware\", threshold = \"10KB\" }}\n\
-         [transport]\nkind = \"{kind}\"\nimportance = {{ kind = \"tlt\" }}\n\
-         [[traffic]]\nkind = \"incast\"\ndegree = 8\nflows-per-server = 8\nresponse = \"200KB\"\nreceiver = 0\n{limit}"
+        "name = \"incast\"\nuntil = \"flows-complete\"\nduration = \"2s\"\n[topology]\nkind = \
+         \"single-switch\"\nhosts = 9\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"1MB\" \
+         }}\nadmission = {{ kind = \"color-aware\", threshold = \"10KB\" }}\n[transport]\nkind = \
+         \"{kind}\"\nimportance = {{ kind = \"tlt\" }}\n[[traffic]]\nkind = \"incast\"\ndegree = \
+         8\nflows-per-server = 8\nresponse = \"200KB\"\nreceiver = 0\n{limit}"
     );
     let (outcome, records) = simulate(&plan(&text, &[]), 1);
     assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "{kind} {limit}");
@@ -227,11 +230,13 @@ fn tlt_behind_a_limit_has_no_timeouts() {
 fn late_acknowledgements_are_charged_alike_in_all_partitions() {
     // The timeout is far shorter than the round trip, so every packet is sent many times, and
     // answered.
-    let text = "name = \"late\"\nduration = \"2ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 2\n\
-                host-link = { rate = \"10Gbps\", delay = \"5us\" }\nfabric-link = { rate = \"10Gbps\", delay = \"5us\" }\n\
-                [transport]\nkind = \"newreno\"\nfixed-rto = \"2us\"\ninitial-rto = \"2us\"\n\
-                [[traffic]]\nname = \"list\"\nkind = \"flows\"\n\
-                rows = [[\"1us\", 0, 2, 2000], [\"7us\", 3, 1, 900], [\"20us\", 1, 2, 30_000], [\"41us\", 0, 1, 3000]]\n\
-                [[limit]]\nhosts = \"all\"\ndirection = \"both\"\nrate = \"10Gbps\"\ntraffic = [\"list\"]\n";
+    let text = "name = \"late\"\nduration = \"2ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = \
+                2\nspines = 1\nhosts-per-leaf = 2\nhost-link = { rate = \"10Gbps\", delay = \
+                \"5us\" }\nfabric-link = { rate = \"10Gbps\", delay = \"5us\" \
+                }\n[transport]\nkind = \"newreno\"\nfixed-rto = \"2us\"\ninitial-rto = \
+                \"2us\"\n[[traffic]]\nname = \"list\"\nkind = \"flows\"\nrows = [[\"1us\", 0, 2, \
+                2000], [\"7us\", 3, 1, 900], [\"20us\", 1, 2, 30_000], [\"41us\", 0, 1, \
+                3000]]\n[[limit]]\nhosts = \"all\"\ndirection = \"both\"\nrate = \
+                \"10Gbps\"\ntraffic = [\"list\"]\n";
     common::assert_nothing_changes(text, &[], &[2, 3]);
 }

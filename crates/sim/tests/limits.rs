@@ -12,11 +12,13 @@ use proptest::prelude::*;
 /// Host 0 calls host 1 on `flows` connections of 1 MB and one of 10 KB.
 fn rack(flows: u32, transport: &str, limit: &str, more: &str) -> String {
     format!(
-        "name = \"rack\"\nduration = \"1500ms\"\nwarm-up = \"200ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
-         host-link = {{ rate = \"10Gbps\", delay = \"20us\" }}\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"4MB\" }}\n\
-         [transport]\n{transport}\nprobe-timer = \"20ms\"\n[[limit]]\nname = \"batch\"\nrate = \"1Gbps\"\n{limit}\n\
-         [[traffic]]\nname = \"large\"\nkind = \"rpc\"\npairs = [\"0-1\"]\nconnections = {flows}\nrequest = \"1MB\"\nresponse = 1\n\
-         [[traffic]]\nname = \"small\"\nkind = \"rpc\"\npairs = [\"0-1\"]\nrequest = \"10KB\"\nresponse = 1\n{more}"
+        "name = \"rack\"\nduration = \"1500ms\"\nwarm-up = \"200ms\"\n[topology]\nkind = \
+         \"single-switch\"\nhosts = 2\nhost-link = {{ rate = \"10Gbps\", delay = \"20us\" \
+         }}\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"4MB\" \
+         }}\n[transport]\n{transport}\nprobe-timer = \"20ms\"\n[[limit]]\nname = \"batch\"\nrate \
+         = \"1Gbps\"\n{limit}\n[[traffic]]\nname = \"large\"\nkind = \"rpc\"\npairs = \
+         [\"0-1\"]\nconnections = {flows}\nrequest = \"1MB\"\nresponse = 1\n[[traffic]]\nname = \
+         \"small\"\nkind = \"rpc\"\npairs = [\"0-1\"]\nrequest = \"10KB\"\nresponse = 1\n{more}"
     )
 }
 
@@ -219,7 +221,8 @@ fn a_limit_that_is_never_reached_changes_nothing() {
     let high = flows("hosts = 0").len();
     assert!(high < without.len());
     let other = flows(
-        "hosts = 0\ntraffic = [\"small\"]\nscopes = [\"all\"]\n[[limit]]\nname = \"all\"\nrate = \"20Gbps\"",
+        "hosts = 0\ntraffic = [\"small\"]\nscopes = [\"all\"]\n[[limit]]\nname = \"all\"\nrate = \
+         \"20Gbps\"",
     );
     assert!(other.len() > high, "only the small calls are held");
 }
@@ -240,9 +243,11 @@ fn the_tightest_scope_decides() {
 fn a_traffic_with_its_own_transport_runs_as_if_it_were_the_scenarios() {
     let text = |kind: &str, own: &str| {
         format!(
-            "duration = \"40ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts-per-leaf = 4\n[switch]\n\
-             buffer = {{ kind = \"per-port\", size = \"60KB\" }}\nmarking = {{ kind = \"ecn\", threshold-packets = 20 }}\n\
-             [transport]\nkind = \"{kind}\"\n[[traffic]]\nname = \"p\"\nkind = \"poisson\"\nsizes = \"web-search\"\nload = 0.6\n{own}"
+            "duration = \"40ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = \
+             2\nhosts-per-leaf = 4\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"60KB\" \
+             }}\nmarking = {{ kind = \"ecn\", threshold-packets = 20 }}\n[transport]\nkind = \
+             \"{kind}\"\n[[traffic]]\nname = \"p\"\nkind = \"poisson\"\nsizes = \
+             \"web-search\"\nload = 0.6\n{own}"
         )
     };
     for (kind, keys) in
@@ -274,10 +279,14 @@ fn limits() -> impl Strategy<Value = String> {
     let egress = prop::sample::select(vec![
         "",
         "[[limit]]\nname = \"c\"\nhosts = \"all\"\nform = \"edt\"\nrate = \"700Mbps\"\n",
-        "[[limit]]\nname = \"c\"\nhosts = \"0..1\"\nkind = \"htb\"\nqueue = 3\nrate = \"700Mbps\"\n",
+        "[[limit]]\nname = \"c\"\nhosts = \"0..1\"\nkind = \"htb\"\nqueue = 3\nrate = \
+         \"700Mbps\"\n",
     ]);
     (where_, how, rate, egress).prop_map(|(hosts, how, rate, more)| {
-        format!("[[limit]]\nname = \"a\"\n{hosts}\n{how}\nrate = \"{rate}\"\n[[limit]]\nname = \"b\"\nrate = \"300Mbps\"\n{more}")
+        format!(
+            "[[limit]]\nname = \"a\"\n{hosts}\n{how}\nrate = \"{rate}\"\n[[limit]]\nname = \
+             \"b\"\nrate = \"300Mbps\"\n{more}"
+        )
     })
 }
 
@@ -293,8 +302,10 @@ fn stages() -> impl Strategy<Value = (&'static str, &'static str)> {
         "",
         "",
         "receive-offload = { kind = \"stock-gro\" }\n",
-        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\" }\nreceive-cpu = { per-packet = \"1us\", ring = 30, cores = 2 }\n",
-        "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \"presto\", threshold = 3000 }\n",
+        "receive-offload = { kind = \"presto-gro\", min = \"1us\", initial = \"3us\" \
+         }\nreceive-cpu = { per-packet = \"1us\", ring = 30, cores = 2 }\n",
+        "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \
+         \"presto\", threshold = 3000 }\n",
     ]);
     (ordering, host)
 }

@@ -21,28 +21,30 @@ const NETWORKS: &[(&str, &str, (u32, u32))] = &[
     ("leaf-spine", "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 2", (0, 2)),
     (
         "leaf-spine 100G",
-        "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 2\nhost-link = { rate = \"100Gbps\", delay = \"1us\" }\n\
-         fabric-link = { rate = \"100Gbps\", delay = \"5us\" }",
+        "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 2\nhost-link = { rate = \
+         \"100Gbps\", delay = \"1us\" }\nfabric-link = { rate = \"100Gbps\", delay = \"5us\" }",
         (0, 2),
     ),
     ("fat-tree", "kind = \"fat-tree\"\nk = 4", (0, 15)),
     (
         "dumbbell",
-        "kind = \"dumbbell\"\nhosts-per-side = 2\nhost-link = { rate = \"10Gbps\", delay = \"5us\" }\n\
-         bottleneck = { rate = \"10Gbps\", delay = \"5us\" }",
+        "kind = \"dumbbell\"\nhosts-per-side = 2\nhost-link = { rate = \"10Gbps\", delay = \
+         \"5us\" }\nbottleneck = { rate = \"10Gbps\", delay = \"5us\" }",
         (0, 2),
     ),
     (
         "long dumbbell",
-        "kind = \"dumbbell\"\nhosts-per-side = 2\nhost-link = { rate = \"10Gbps\", delay = \"50us\" }\n\
-         bottleneck = { rate = \"10Gbps\", delay = \"50us\" }",
+        "kind = \"dumbbell\"\nhosts-per-side = 2\nhost-link = { rate = \"10Gbps\", delay = \
+         \"50us\" }\nbottleneck = { rate = \"10Gbps\", delay = \"50us\" }",
         (0, 2),
     ),
     (
         "file",
-        "kind = \"file\"\ngraph = { hosts = 2, switches = [{ name = \"a\" }, { name = \"b\" }, { name = \"c\" }], links = [\
-         { a = \"host0\", b = \"a\", rate = \"25Gbps\", delay = \"2us\" }, { a = \"host1\", b = \"b\", rate = \"25Gbps\", delay = \"2us\" }, \
-         { a = \"a\", b = \"c\", rate = \"25Gbps\", delay = \"20us\" }, { a = \"c\", b = \"b\", rate = \"25Gbps\", delay = \"20us\" }] }",
+        "kind = \"file\"\ngraph = { hosts = 2, switches = [{ name = \"a\" }, { name = \"b\" }, { \
+         name = \"c\" }], links = [{ a = \"host0\", b = \"a\", rate = \"25Gbps\", delay = \"2us\" \
+         }, { a = \"host1\", b = \"b\", rate = \"25Gbps\", delay = \"2us\" }, { a = \"a\", b = \
+         \"c\", rate = \"25Gbps\", delay = \"20us\" }, { a = \"c\", b = \"b\", rate = \"25Gbps\", \
+         delay = \"20us\" }] }",
         (0, 1),
     ),
 ];
@@ -64,8 +66,10 @@ fn text(kind: &TransportKind, network: &str, (src, dst): (u32, u32), tables: &st
         _ => "",
     };
     format!(
-        "name = \"lone\"\nuntil = \"flows-complete\"\n[topology]\n{network}\n{queue}[transport]\nkind = \"{}\"\n{begins}\
-         [[traffic]]\nname = \"f\"\nkind = \"flows\"\nrows = [[\"0us\", {src}, {dst}, {BYTES}]]\n{tables}",
+        "name = \"lone\"\nuntil = \
+         \"flows-complete\"\n[topology]\n{network}\n{queue}[transport]\nkind = \
+         \"{}\"\n{begins}[[traffic]]\nname = \"f\"\nkind = \"flows\"\nrows = [[\"0us\", {src}, \
+         {dst}, {BYTES}]]\n{tables}",
         kind.kind()
     )
 }

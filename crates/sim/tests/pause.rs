@@ -156,8 +156,9 @@ fn a_paused_nic_stops_one_priority() {
 #[test]
 fn frames_on_a_failing_link_are_lost() {
     let text = format!(
-        "{INCAST}\n[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"400us\"\nuntil = \"700us\"\n\
-         [[failure]]\nlink = [\"host3\", \"leaf0\"]\nat = \"500us\"\nuntil = \"520us\"\n"
+        "{INCAST}\n[[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"400us\"\nuntil = \
+         \"700us\"\n[[failure]]\nlink = [\"host3\", \"leaf0\"]\nat = \"500us\"\nuntil = \
+         \"520us\"\n"
     );
     let (outcome, _) = simulate(&plan(&text, &[]), 1);
     assert!(outcome.counters.get("pfc", "episodes") > 50);
@@ -168,8 +169,8 @@ fn frames_on_a_failing_link_are_lost() {
 #[test]
 fn a_limited_host_is_paused_as_well() {
     let text = format!(
-        "{INCAST}\n[[limit]]\nname = \"tenant\"\nkind = \"nrm\"\nrate = \"30Gbps\"\ndirection = \"egress\"\n\
-         hosts = \"0..11\"\ntraffic = [\"incast\"]\n"
+        "{INCAST}\n[[limit]]\nname = \"tenant\"\nkind = \"nrm\"\nrate = \"30Gbps\"\ndirection = \
+         \"egress\"\nhosts = \"0..11\"\ntraffic = [\"incast\"]\n"
     );
     let (outcome, _) = simulate(&plan(&text, &[]), 1);
     assert_eq!(outcome.audit.dropped_total().packets, 0);

@@ -12,8 +12,8 @@ const BULK: u64 = 2_000_000_000;
 
 fn scenario(topology: &str, duration: &str, rows: &str) -> String {
     format!(
-        "name = \"phase\"\nduration = \"{duration}\"\n[topology]\n{topology}\n\
-         [[traffic]]\nname = \"bulk\"\nkind = \"flows\"\nrows = [{rows}]\n"
+        "name = \"phase\"\nduration = \"{duration}\"\n[topology]\n{topology}\n[[traffic]]\nname = \
+         \"bulk\"\nkind = \"flows\"\nrows = [{rows}]\n"
     )
 }
 

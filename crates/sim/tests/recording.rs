@@ -47,7 +47,8 @@ const BOTH_PORTS: [&str; 2] = ["auto", "general"];
 /// 4 begins at 4.8 and packet 5 at 6: so 2, 3 and 4.
 #[test]
 fn a_packet_is_lost_if_its_link_is_down_at_any_time_under_way() {
-    let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"4us\"\nuntil = \"5us\"\n[capture]\npcap = [\"switch0:0\"]\n";
+    let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"4us\"\nuntil = \
+                   \"5us\"\n[capture]\npcap = [\"switch0:0\"]\n";
     let text = one_switch("[\"0us\", 0, 1, 14600]", failure);
     for ports in BOTH_PORTS {
         let (outcome, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
@@ -113,9 +114,10 @@ fn a_run_without_an_end_ends_when_nothing_more_can_happen() {
 fn samples_go_on_to_the_end_of_the_run() {
     // Ten packets of 12 µs each on the leaf's uplink: two wait at 100 µs, and all is over at 130
     // µs.
-    let text = "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts-per-leaf = 1\n\
-                fabric-link = { rate = \"1Gbps\", delay = \"1us\" }\n[transport]\nhandshake = false\n\
-                [[traffic]]\nkind = \"flows\"\nrows = [[\"0us\", 0, 1, 14600]]\n[capture]\nqueues = \"100us\"\n";
+    let text = "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = \
+                1\nhosts-per-leaf = 1\nfabric-link = { rate = \"1Gbps\", delay = \"1us\" \
+                }\n[transport]\nhandshake = false\n[[traffic]]\nkind = \"flows\"\nrows = \
+                [[\"0us\", 0, 1, 14600]]\n[capture]\nqueues = \"100us\"\n";
     let (_, records) = simulate(&plan(text, &[]), 1);
     let rows: Vec<(Time, bool)> = records.queues.iter().map(|q| (q.at, q.packets > 0)).collect();
     assert_eq!(rows, [(Time::from_us(100), true), (Time::from_us(200), false)]);
@@ -263,7 +265,8 @@ fn captured_times_by_hand() {
 /// of the acknowledgement that leaves before the answer. Period and stop tell how many there are.
 #[test]
 fn probes_in_an_empty_network() {
-    let probe = "[[traffic]]\nname = \"ping\"\nkind = \"probe\"\npairs = [\"2-1\"]\nperiod = \"10us\"\nstop = \"1ms\"\n";
+    let probe = "[[traffic]]\nname = \"ping\"\nkind = \"probe\"\npairs = [\"2-1\"]\nperiod = \
+                 \"10us\"\nstop = \"1ms\"\n";
     let text = one_switch("[\"40ms\", 0, 1, 1]", probe);
     let (outcome, records) = simulate(&plan(&text, &[]), 1);
     assert_eq!(records.rtts, vec![Time::from_ps(4 * (83_200 + 1_000_000) + 32_000); 100]);
@@ -279,7 +282,8 @@ fn probes_in_an_empty_network() {
 /// partition.
 #[test]
 fn goodput_is_sampled_by_class_and_adds_up() {
-    let rest = "[[traffic]]\nname = \"late\"\nkind = \"flows\"\nrows = [[\"40us\", 2, 1, 2920]]\n[capture]\ngoodput = \"4us\"\n";
+    let rest = "[[traffic]]\nname = \"late\"\nkind = \"flows\"\nrows = [[\"40us\", 2, 1, \
+                2920]]\n[capture]\ngoodput = \"4us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 14600]", rest);
     let of = |partitions: &str, threads| {
         simulate(&plan(&text, &[("engine.partitions", partitions), ("duration", "60us")]), threads)
@@ -301,7 +305,8 @@ fn goodput_is_sampled_by_class_and_adds_up() {
 /// not asked for, has no row.
 #[test]
 fn a_nic_is_sampled_where_it_is_named() {
-    let capture = "[capture]\nqueues = { every = \"600ns\", ports = [\"host0\", \"host1\", \"switch0->host2\"] }\n";
+    let capture = "[capture]\nqueues = { every = \"600ns\", ports = [\"host0\", \"host1\", \
+                   \"switch0->host2\"] }\n";
     let text = one_switch("[\"0us\", 0, 1, 14600]", capture);
     for ports in BOTH_PORTS {
         let (_, records) = simulate(&plan(&text, &[("engine.ports", ports)]), 1);
@@ -360,7 +365,8 @@ fn connections_are_sampled_by_hand() {
 /// the same, whatever the partitions, and the records do not pile up until something does.
 #[test]
 fn silence_is_sampled_as_it_passes() {
-    let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\nuntil = \"500us\"\n[capture]\nconnections = \"10us\"\n";
+    let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\nuntil = \
+                   \"500us\"\n[capture]\nconnections = \"10us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 1460]", failure);
     let rows = |partitions, threads| {
         simulate(&plan(&text, &[("engine.partitions", partitions)]), threads).1.connections
@@ -379,7 +385,8 @@ fn silence_is_sampled_as_it_passes() {
 /// it is named.
 #[test]
 fn the_first_connections_are_sampled_and_no_more() {
-    let rows = "[\"0us\", 0, 1, 14600], [\"5us\", 2, 1, 14600], [\"6us\", 1, 2, 14600], [\"30us\", 0, 2, 14600]";
+    let rows = "[\"0us\", 0, 1, 14600], [\"5us\", 2, 1, 14600], [\"6us\", 1, 2, 14600], \
+                [\"30us\", 0, 2, 14600]";
     let sampled = |connections: &str| {
         let text = one_switch(
             rows,
@@ -397,7 +404,8 @@ fn the_first_connections_are_sampled_and_no_more() {
     assert_eq!(sampled("flows = [1, 3]"), [1, 3]);
     assert_eq!(sampled("flows = [1, 3], src = 2"), [1]);
     let ask = |flows: &str| {
-        let traffic = "[[traffic]]\nname = \"ask\"\nkind = \"incast\"\ndegree = 2\nresponse = \"14600\"\nrequest = 250\nreceiver = 0\n";
+        let traffic = "[[traffic]]\nname = \"ask\"\nkind = \"incast\"\ndegree = 2\nresponse = \
+                       \"14600\"\nrequest = 250\nreceiver = 0\n";
         let text = one_switch(
             "[\"0us\", 0, 1, 14600]",
             &format!("[capture]\nconnections = {{ every = \"1us\"{flows} }}\n{traffic}"),
@@ -410,8 +418,9 @@ fn the_first_connections_are_sampled_and_no_more() {
 /// Each law tells of itself, and of several transports each connection of its own.
 #[test]
 fn each_control_law_tells_what_it_steers_by() {
-    let more = "[[traffic]]\nname = \"other\"\nkind = \"flows\"\nrows = [[\"0us\", 2, 1, 14_600_000]]\n\
-                transport = { kind = \"swift\" }\n[capture]\nconnections = \"10us\"\n";
+    let more = "[[traffic]]\nname = \"other\"\nkind = \"flows\"\nrows = [[\"0us\", 2, 1, \
+                14_600_000]]\ntransport = { kind = \"swift\" }\n[capture]\nconnections = \
+                \"10us\"\n";
     let text = one_switch("[\"0us\", 0, 1, 14_600_000], [\"0us\", 2, 1, 14_600_000]", more);
     for (kind, expected) in
         [("newreno", &[][..]), ("cubic", &["w_max_bytes"]), ("dctcp", &["alpha"])]

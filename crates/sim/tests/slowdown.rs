@@ -24,23 +24,34 @@ fn link() -> impl Strategy<Value = (&'static str, &'static str)> {
 fn built_in() -> impl Strategy<Value = (String, u64)> {
     let table =
         |(rate, delay): (&str, &str)| format!("{{ rate = \"{rate}\", delay = \"{delay}\" }}");
-    (0..4, 2..4u32, 1..5u32, 1..3u32, link(), link()).prop_map(move |(kind, leaves, spines, hosts, host, fabric)| {
-        let (host, fabric) = (table(host), table(fabric));
-        match kind {
-            0 | 1 => (
-                format!(
-                    "kind = \"leaf-spine\"\nleaves = {leaves}\nspines = {spines}\nhosts-per-leaf = {hosts}\n\
-                     host-link = {host}\nfabric-link = {fabric}"
+    (0..4, 2..4u32, 1..5u32, 1..3u32, link(), link()).prop_map(
+        move |(kind, leaves, spines, hosts, host, fabric)| {
+            let (host, fabric) = (table(host), table(fabric));
+            match kind {
+                0 | 1 => (
+                    format!(
+                        "kind = \"leaf-spine\"\nleaves = {leaves}\nspines = \
+                         {spines}\nhosts-per-leaf = {hosts}\nhost-link = {host}\nfabric-link = \
+                         {fabric}"
+                    ),
+                    u64::from(leaves * hosts),
                 ),
-                u64::from(leaves * hosts),
-            ),
-            2 => (format!("kind = \"fat-tree\"\nk = 4\nhost-link = {host}\nfabric-link = {fabric}"), 16),
-            _ => (
-                format!("kind = \"dumbbell\"\nhosts-per-side = {leaves}\nhost-link = {host}\nbottleneck = {fabric}"),
-                u64::from(2 * leaves),
-            ),
-        }
-    })
+                2 => (
+                    format!(
+                        "kind = \"fat-tree\"\nk = 4\nhost-link = {host}\nfabric-link = {fabric}"
+                    ),
+                    16,
+                ),
+                _ => (
+                    format!(
+                        "kind = \"dumbbell\"\nhosts-per-side = {leaves}\nhost-link = \
+                         {host}\nbottleneck = {fabric}"
+                    ),
+                    u64::from(2 * leaves),
+                ),
+            }
+        },
+    )
 }
 
 /// Leaves with hosts of any rate, and links of any rate and delay between any switches, several
@@ -92,10 +103,14 @@ fn switch() -> impl Strategy<Value = &'static str> {
         "path = { kind = \"balanced\" }",
         "path = { kind = \"labels\" }",
         "path = { kind = \"spray\" }\nqueue = { kind = \"srpt\" }",
-        "path = { kind = \"ecmp\" }\nqueue = { kind = \"srpt\" }\ndeflection = { kind = \"vertigo\" }\nbuffer = { kind = \"per-port\", size = \"9KB\" }",
-        "path = { kind = \"power-of-n\" }\ndeflection = { kind = \"dibs\" }\nbuffer = { kind = \"per-port\", size = \"9KB\" }",
-        "path = { kind = \"ecmp\" }\ndeflection = { kind = \"canary\" }\nbuffer = { kind = \"per-port\", size = \"9KB\" }\nadmission = { kind = \"aifo\" }",
-        "path = { kind = \"spray\" }\nbuffer = { kind = \"pools\", size = \"40MB\", headroom = \"200KB\" }\npause = { kind = \"pfc\" }",
+        "path = { kind = \"ecmp\" }\nqueue = { kind = \"srpt\" }\ndeflection = { kind = \
+         \"vertigo\" }\nbuffer = { kind = \"per-port\", size = \"9KB\" }",
+        "path = { kind = \"power-of-n\" }\ndeflection = { kind = \"dibs\" }\nbuffer = { kind = \
+         \"per-port\", size = \"9KB\" }",
+        "path = { kind = \"ecmp\" }\ndeflection = { kind = \"canary\" }\nbuffer = { kind = \
+         \"per-port\", size = \"9KB\" }\nadmission = { kind = \"aifo\" }",
+        "path = { kind = \"spray\" }\nbuffer = { kind = \"pools\", size = \"40MB\", headroom = \
+         \"200KB\" }\npause = { kind = \"pfc\" }",
     ])
 }
 
@@ -116,9 +131,15 @@ fn host() -> impl Strategy<Value = String> {
         "[edge]\nload-balancing = { kind = \"flowlet\", gap = \"5us\" }\n",
     ]);
     (form, offload, edge).prop_map(|(form, offload, edge)| {
-        let gro =
-            if edge.is_empty() { "" } else { "receive-offload = { kind = \"presto-gro\", coalescing = \"0us\" }\n" };
-        format!("[host]\n{form}segment-offload = {offload}\nnic = {{ per-flow-limit = \"off\" }}\n{gro}{edge}")
+        let gro = if edge.is_empty() {
+            ""
+        } else {
+            "receive-offload = { kind = \"presto-gro\", coalescing = \"0us\" }\n"
+        };
+        format!(
+            "[host]\n{form}segment-offload = {offload}\nnic = {{ per-flow-limit = \"off\" \
+             }}\n{gro}{edge}"
+        )
     })
 }
 
@@ -132,7 +153,8 @@ fn transport() -> impl Strategy<Value = String> {
         "silly-window-avoidance = false\n",
         "silly-window-avoidance = false\nreceive-buffer = 20001\nwindow-validation = false\n",
         "receive-buffer = 9001\n",
-        "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \"50us\" }\n",
+        "rank = { kind = \"remaining-bytes\" }\nordering = { kind = \"timeout\", timeout = \
+         \"50us\" }\n",
         "importance = { kind = \"tlt\" }\n",
         "delayed-ack = 2\ndelayed-ack-timeout = \"30us\"\n",
     ]);
@@ -143,7 +165,8 @@ fn transport() -> impl Strategy<Value = String> {
     ]);
     (kind, any::<bool>(), window, more, order).prop_map(|(kind, handshake, window, more, order)| {
         format!(
-            "[transport]\nkind = \"{kind}\"\nhandshake = {handshake}\ninitial-window = {window}\nmin-rto = \"1ms\"\n{order}{more}"
+            "[transport]\nkind = \"{kind}\"\nhandshake = {handshake}\ninitial-window = \
+             {window}\nmin-rto = \"1ms\"\n{order}{more}"
         )
     })
 }
@@ -161,10 +184,19 @@ fn traffic(apart: bool) -> impl Strategy<Value = (Vec<(u64, u64, u64)>, String, 
     let other = (0..6, size(), size()).prop_map(|(kind, a, b)| {
         let (a, b) = (a.min(100_001), b.min(100_001));
         match kind {
-            0 | 1 => format!("kind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nrequest = {a}\nresponse = {b}"),
-            2 => format!("kind = \"incast\"\ndegree = 1\nresponse = {a}\nrequest = {b}\nperiod = \"700us\"\nthink-time = \"3us\"\nthink-deviation = \"2us\""),
+            0 | 1 => format!(
+                "kind = \"rpc\"\nclients = 1\nservers = 1\nconnections = 1\nrequest = \
+                 {a}\nresponse = {b}"
+            ),
+            2 => format!(
+                "kind = \"incast\"\ndegree = 1\nresponse = {a}\nrequest = {b}\nperiod = \
+                 \"700us\"\nthink-time = \"3us\"\nthink-deviation = \"2us\""
+            ),
             3 => format!("kind = \"shuffle\"\nsize = {a}\nconcurrency = 1"),
-            4 => format!("kind = \"poisson\"\nsizes = {}\nload = 0.2\nload-base = \"host-links\"", a.max(1_460)),
+            4 => format!(
+                "kind = \"poisson\"\nsizes = {}\nload = 0.2\nload-base = \"host-links\"",
+                a.max(1_460)
+            ),
             _ => format!("kind = \"permutation\"\nsize = {a}\nstagger = \"100us\""),
         }
     });
@@ -203,7 +235,8 @@ fn scenario() -> impl Strategy<Value = String> {
         |(seed, (network, hosts), host, switch, transport, traffic)| {
             let traffic = tables(hosts, traffic);
             format!(
-                "name = \"any\"\nseed = {seed}\nduration = \"12ms\"\n[topology]\n{network}\n{host}[switch]\n{switch}\n{transport}{traffic}"
+                "name = \"any\"\nseed = {seed}\nduration = \
+                 \"12ms\"\n[topology]\n{network}\n{host}[switch]\n{switch}\n{transport}{traffic}"
             )
         },
     )
@@ -251,11 +284,13 @@ fn slowdowns(fabric: &str, spines: u32, sizes: &[u64], set: &[(&str, &str)]) -> 
     let row = |(i, size): (usize, &u64)| format!("[\"{}ms\", 0, 2, {size}]", 5 * i);
     let rows: Vec<String> = sizes.iter().enumerate().map(row).collect();
     let text = format!(
-        "name = \"alone\"\nduration = \"100ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\n\
-         hosts-per-leaf = 2\nhost-link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
-         fabric-link = {{ rate = \"{fabric}\", delay = \"2us\" }}\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"9MB\" }}\n\
-         [host]\njitter = \"off\"\nnic = {{ per-flow-limit = \"off\" }}\n[transport]\nkind = \"newreno\"\ninitial-window = 10000\n\
-         dupack-threshold = \"off\"\nhandshake = false\n[[traffic]]\nkind = \"flows\"\nrows = [{}]\n",
+        "name = \"alone\"\nduration = \"100ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = \
+         2\nspines = {spines}\nhosts-per-leaf = 2\nhost-link = {{ rate = \"10Gbps\", delay = \
+         \"1us\" }}\nfabric-link = {{ rate = \"{fabric}\", delay = \"2us\" }}\n[switch]\nbuffer = \
+         {{ kind = \"per-port\", size = \"9MB\" }}\n[host]\njitter = \"off\"\nnic = {{ \
+         per-flow-limit = \"off\" }}\n[transport]\nkind = \"newreno\"\ninitial-window = \
+         10000\ndupack-threshold = \"off\"\nhandshake = false\n[[traffic]]\nkind = \
+         \"flows\"\nrows = [{}]\n",
         rows.join(", ")
     );
     let (_, records) = simulate(&plan(&text, set), 1);
@@ -287,10 +322,12 @@ fn spraying_over_slow_links_is_near_the_bound_and_one_path_is_not() {
 /// What is delivered and not acknowledged when the run ends has its slowdown, and so has each call.
 #[test]
 fn complete_is_complete_before_its_last_acknowledgement() {
-    let text = "name = \"end\"\nduration = \"30us\"\n[topology]\nkind = \"dumbbell\"\nhosts-per-side = 2\n\
-                bottleneck = { rate = \"10Gbps\", delay = \"5us\" }\n[host]\njitter = \"off\"\n[transport]\nhandshake = false\n\
-                [[traffic]]\nkind = \"flows\"\nrows = [[\"15us\", 0, 2, 1460]]\n\
-                [[traffic]]\nkind = \"rpc\"\npairs = [\"1-3\"]\nrequest = 100\nresponse = 1460\nconnections = 1\n";
+    let text = "name = \"end\"\nduration = \"30us\"\n[topology]\nkind = \
+                \"dumbbell\"\nhosts-per-side = 2\nbottleneck = { rate = \"10Gbps\", delay = \
+                \"5us\" }\n[host]\njitter = \"off\"\n[transport]\nhandshake = \
+                false\n[[traffic]]\nkind = \"flows\"\nrows = [[\"15us\", 0, 2, \
+                1460]]\n[[traffic]]\nkind = \"rpc\"\npairs = [\"1-3\"]\nrequest = 100\nresponse = \
+                1460\nconnections = 1\n";
     let (_, records) = simulate(&plan(text, &[]), 1);
     let flow = records.flows.iter().find(|flow| flow.src == 0).expect("it has started");
     assert!(flow.finish.is_some() && flow.sender_last.is_none(), "{flow:?}");

@@ -124,12 +124,13 @@ fn the_target_counts_the_switches_that_the_data_crossed() {
         late.max().expect("something waits")
     };
     let one = queue(
-        "[topology]\nkind = \"single-switch\"\nhosts = 3\nhost-link = { rate = \"1Gbps\", delay = \"1us\" }",
+        "[topology]\nkind = \"single-switch\"\nhosts = 3\nhost-link = { rate = \"1Gbps\", delay = \
+         \"1us\" }",
         "[\"0us\", 0, 2, 100_000_000], [\"0us\", 1, 2, 100_000_000]",
     );
     let two = queue(
-        "[topology]\nkind = \"dumbbell\"\nhosts-per-side = 1\nhost-link = { rate = \"10Gbps\", delay = \"1us\" }\n\
-         bottleneck = { rate = \"1Gbps\", delay = \"1us\" }",
+        "[topology]\nkind = \"dumbbell\"\nhosts-per-side = 1\nhost-link = { rate = \"10Gbps\", \
+         delay = \"1us\" }\nbottleneck = { rate = \"1Gbps\", delay = \"1us\" }",
         "[\"0us\", 0, 1, 100_000_000]",
     );
     assert!((8_000..15_000).contains(&one) && (20_000..27_000).contains(&two), "{one} {two}");

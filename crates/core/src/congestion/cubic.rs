@@ -76,7 +76,8 @@ impl Default for Cubic {
 
 const W_MAX: Quantity = Quantity {
     name: "w_max_bytes",
-    meaning: "CUBIC's W_max (RFC 9438): the window at which its curve is flat; null before congestion avoidance",
+    meaning: "CUBIC's W_max (RFC 9438): the window at which its curve is flat; null before \
+              congestion avoidance",
 };
 
 impl Law for Cubic {

@@ -20,7 +20,8 @@ use crate::Time;
 use crate::registry::About;
 
 pub(super) const ABOUT: About = About {
-    summary: "spreads a connection over several subflows, each by its own path, with linked windows",
+    summary: "spreads a connection over several subflows, each by its own path, with linked \
+              windows",
     source: "RFC 8684; RFC 6356; OLIA, CoNEXT 2012",
     needs: LOSS_BASED,
     breaks: &[],

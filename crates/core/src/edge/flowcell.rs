@@ -62,14 +62,16 @@ const UNSPREAD: About = About {
 };
 const PRESTO: About = About {
     summary: "flowcells of up to 64 KB, each on the next of the disjoint paths",
-    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM 2015, section 3.1",
+    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM \
+             2015, section 3.1",
     needs: &[PathProperty::LabelFixesPath, PathProperty::SizeAtEdge],
     breaks: &[PathProperty::FifoPerFlow],
     restores: &[],
 };
 const FLOWLET: About = About {
     summary: "a flow that has paused goes on over the next of the disjoint paths",
-    source: "Sinha, Kandula, Katabi: Harnessing TCP's burstiness with flowlet switching, HotNets 2004; as compared with in Presto",
+    source: "Sinha, Kandula, Katabi: Harnessing TCP's burstiness with flowlet switching, HotNets \
+             2004; as compared with in Presto",
     needs: &[PathProperty::LabelFixesPath],
     breaks: &[PathProperty::FifoPerFlow],
     restores: &[],

@@ -44,8 +44,10 @@ crate::params! {
 }
 
 pub(super) const ABOUT: About = About {
-    summary: "a flow keeps one path drawn at random, until a central scheduler finds it large and gives it a path with room",
-    source: "Al-Fares, Radhakrishnan, Raghavan, Huang, Vahdat: Hedera: Dynamic flow scheduling for data center networks, NSDI 2010",
+    summary: "a flow keeps one path drawn at random, until a central scheduler finds it large and \
+              gives it a path with room",
+    source: "Al-Fares, Radhakrishnan, Raghavan, Huang, Vahdat: Hedera: Dynamic flow scheduling \
+             for data center networks, NSDI 2010",
     needs: &[PathProperty::LabelFixesPath],
     breaks: &[PathProperty::FifoPerFlow],
     restores: &[],

@@ -44,7 +44,8 @@ const UNORDERED: About = About {
 };
 const TIMEOUT: About = About {
     summary: "packets that arrive early wait for the gap before them, up to a timeout",
-    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
+    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, \
+             CoNEXT 2021",
     needs: &[],
     breaks: &[],
     restores: &[PathProperty::FifoPerFlow],

@@ -19,7 +19,8 @@ use crate::units::Time;
 
 pub(super) const ABOUT: About = About {
     summary: "a flow draws a new label after rounds in which much of it was marked",
-    source: "Qureshi et al.: PLB: Congestion Signals are Simple and Effective for Network Load Balancing, SIGCOMM 2022; Linux 6.2",
+    source: "Qureshi et al.: PLB: Congestion Signals are Simple and Effective for Network Load \
+             Balancing, SIGCOMM 2022; Linux 6.2",
     needs: &[],
     breaks: &[PathProperty::FifoPerFlow],
     restores: &[],

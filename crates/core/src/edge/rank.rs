@@ -60,15 +60,19 @@ const UNRANKED: About = About {
     restores: NONE,
 };
 const REMAINING_BYTES: About = About {
-    summary: "bytes left of the message, from the packet's first byte on; halved for each retransmission",
-    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
+    summary: "bytes left of the message, from the packet's first byte on; halved for each \
+              retransmission",
+    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, \
+             CoNEXT 2021",
     needs: NONE,
     breaks: NONE,
     restores: NONE,
 };
 const ATTAINED_SERVICE: About = About {
-    summary: "packets sent before it in the burst (least attained service); halved for each retransmission",
-    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
+    summary: "packets sent before it in the burst (least attained service); halved for each \
+              retransmission",
+    source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, \
+             CoNEXT 2021",
     needs: NONE,
     breaks: NONE,
     restores: NONE,

@@ -42,8 +42,10 @@ crate::params! {
 const ALIKE: About =
     About { summary: "all packets are alike", source: "", needs: &[], breaks: &[], restores: &[] };
 const WINDOW: About = About {
-    summary: "one data packet a flow is important, and its echo: what was sent before it and is not echoed is lost",
-    source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys 2021",
+    summary: "one data packet a flow is important, and its echo: what was sent before it and is \
+              not echoed is lost",
+    source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys \
+             2021",
     needs: &[PathProperty::FifoPerFlow, PathProperty::ImportantSurvives, PathProperty::TimersRun],
     breaks: &[],
     restores: &[],

@@ -146,7 +146,8 @@ impl Ports {
         let rate = || name.parse::<Rate>().ok().filter(|rate| rate.bps() > 0).map(Ports::Rate);
         tier_of(name).map(Ports::Tier).or_else(rate).ok_or_else(|| {
             ValueError(format!(
-                "there is no tier or rate {name:?}; there are {}, others, and rates such as \"50Gbps\"",
+                "there is no tier or rate {name:?}; there are {}, others, and rates such as \
+                 \"50Gbps\"",
                 TIER_NAMES.join(", ")
             ))
         })

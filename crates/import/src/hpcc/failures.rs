@@ -65,7 +65,8 @@ pub(super) fn tables(
     );
     if let Some(number) = numbers[at] {
         imported.facts.push(format!(
-            "{}:{line}: {} and {} have {} links between them: the last one goes down, the only one that the program uses",
+            "{}:{line}: {} and {} have {} links between them: the last one goes down, the only \
+             one that the program uses",
             config.source.name,
             names[0],
             names[1],

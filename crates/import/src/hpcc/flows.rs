@@ -139,8 +139,8 @@ fn lines<'s>(
         let least = lines.first().map_or(5, |first| first.1.len());
         if own.len() < least {
             let text = format!(
-                "{what}: expected source, destination, priority group, port (not in ConWeave's), bytes and start, \
-                 found {} values",
+                "{what}: expected source, destination, priority group, port (not in ConWeave's), \
+                 bytes and start, found {} values",
                 own.len()
             );
             return Err(source.wrong(line, text));

@@ -64,8 +64,8 @@ pub(super) fn surplus(key: &Key, count: usize, values: &[&str]) -> String {
     if key.form == Form::Map {
         let (announced, found) = (count / 2, (values.len() - 1) / 2);
         return format!(
-            "{} pairs are announced and {found} are there: the programs read the first {announced}; here the others \
-             count for links of their rate",
+            "{} pairs are announced and {found} are there: the programs read the first \
+             {announced}; here the others count for links of their rate",
             announced
         );
     }

@@ -52,8 +52,8 @@ const NEVER_READ: Part = Part::Unused("it is read there, and nothing uses it");
 const CONWEAVE: Part = Part::Read;
 const DUMBBELL: Part = Part::Unless(
     "",
-    "TLT's dumbbell program makes its own network and its own flows of these: here they are those of the topology and \
-     of HPCC_WORKLOAD",
+    "TLT's dumbbell program makes its own network and its own flows of these: here they are those \
+     of the topology and of HPCC_WORKLOAD",
 );
 const PATHS: Part =
     Part::Unless("", "m3 reads which flows share a path, for its own results: not in the scenario");

@@ -168,11 +168,17 @@ fn run(config: &Config, begin: Time) -> String {
         Some(None) => config.unused("SIMULATOR_STOP_TIME", format!("later than any run: {ends}")),
         Some(Some(stop)) if stop <= begin => config.missing(
             "SIMULATOR_STOP_TIME",
-            format!("there nothing starts: the first flow is at {begin}, and the stop at {stop}; here {ends}"),
+            format!(
+                "there nothing starts: the first flow is at {begin}, and the stop at {stop}; here \
+                 {ends}"
+            ),
         ),
         Some(Some(stop)) => {
             let duration = stop - begin;
-            config.becomes("SIMULATOR_STOP_TIME", format!("duration = \"{duration}\", from the first flow on"));
+            config.becomes(
+                "SIMULATOR_STOP_TIME",
+                format!("duration = \"{duration}\", from the first flow on"),
+            );
             text += &format!("duration = \"{duration}\"\n");
         }
     }
@@ -192,14 +198,15 @@ fn differences(config: &Config, fork: Fork, topology: &Topology) -> Vec<String> 
     let mut facts = Vec::new();
     if fork.has_no_timer() && !is_on("ENABLE_IRN") {
         facts.push(format!(
-            "there nothing is sent again but for a NACK, so a flow whose last packets are lost never ends; here a timer \
-             sends them again after {} of silence, longer than any round trip and queue",
+            "there nothing is sent again but for a NACK, so a flow whose last packets are lost \
+             never ends; here a timer sends them again after {} of silence, longer than any round \
+             trip and queue",
             transport::stand_in(config, &topology.network)
         ));
     }
     if topology.network.numbers().iter().any(Option::is_some) {
-        let text = "there a node keeps one port for each neighbour, so of several parallel links it uses the last of the \
-                    file alone; here flows are spread over all of them";
+        let text = "there a node keeps one port for each neighbour, so of several parallel links \
+                    it uses the last of the file alone; here flows are spread over all of them";
         facts.push(text.to_string());
     }
     if fork == Fork::Tlt && is_on("ENABLE_IRN") && is_on("ENABLE_PFC") {

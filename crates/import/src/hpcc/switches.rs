@@ -28,7 +28,8 @@ pub(super) fn table(config: &Config, fork: Fork, topology: &Topology) -> Result<
     let queue = if fork.answers_first() { "queue = { kind = \"strict-priority\" }\n" } else { "" };
     let admission = importance(config);
     Ok(format!(
-        "[switch]\nbuffer = {buffer}\nmarking = {marking}\npause = {pause}\npath = {path}\n{queue}{admission}"
+        "[switch]\nbuffer = {buffer}\nmarking = {marking}\npause = {pause}\npath = \
+         {path}\n{queue}{admission}"
     ))
 }
 
@@ -58,8 +59,8 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
         let per = if alike { String::new() } else { format!(", per = \"{rate}\"") };
         let (low, high) = (bytes(low), bytes(high.max(low)));
         return Ok(format!(
-            "{{ kind = \"red\", min-threshold = {low}, max-threshold = {high}, max-probability = {most:?}{per}, \
-             at = \"after-dequeue\" }}"
+            "{{ kind = \"red\", min-threshold = {low}, max-threshold = {high}, max-probability = \
+             {most:?}{per}, at = \"after-dequeue\" }}"
         ));
     }
     // No port has another rate, so any amount will do for the others.
@@ -69,7 +70,8 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
         format!("{{ {}, others = {} }}", entries.join(", "), amount(&[low, high, most]))
     };
     Ok(format!(
-        "{{ kind = \"red\", min-threshold = {}, max-threshold = {}, max-probability = {}, at = \"after-dequeue\" }}",
+        "{{ kind = \"red\", min-threshold = {}, max-threshold = {}, max-probability = {}, at = \
+         \"after-dequeue\" }}",
         table(&|of| bytes(of[0])),
         table(&|of| bytes(of[1].max(of[0]))),
         table(&|of| format!("{:?}", of[2]))

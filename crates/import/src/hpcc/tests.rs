@@ -22,18 +22,23 @@ impl Drop for Dir {
     }
 }
 
-const TOPOLOGY: &str = "7 3 6\n4 5 6\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 0.001ms 0\n3 5 25Gbps 1000ns 0\n\
-                        4 6 100Gbps 1us 0\n5 6 100Gbps 1us 0\nFirst line: nodes, switches, links\n";
-const FLOWS: &str = "3\n0 2 3 100 200000 2\n1 2 3 100 5000 2.000001\n3 0 3 100 1 2.5\n\nsrc dst pg port size start\n";
-const CONFIG: &str = "ENABLE_QCN 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\n\nPACKET_PAYLOAD_SIZE 1000\n\nTOPOLOGY_FILE mix/topo.txt\n\
-    FLOW_FILE mix/flow.txt\nTRACE_FILE mix/trace.txt\nFCT_OUTPUT_FILE mix/fct.txt\nSIMULATOR_STOP_TIME 4.00\n\
-    ALPHA_RESUME_INTERVAL 1\nRATE_DECREASE_INTERVAL 4\nCLAMP_TARGET_RATE 0\nRP_TIMER 300\nEWMA_GAIN 0.00390625\n\
-    FAST_RECOVERY_TIMES 1\nRATE_AI 5Mb/s\nRATE_HAI 50Mb/s\nMIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\n\
-    ERROR_RATE_PER_LINK 0.0000\nL2_CHUNK_SIZE 4000\nL2_ACK_INTERVAL 1\nL2_BACK_TO_ZERO 0\nHAS_WIN 1\nGLOBAL_T 1\n\
-    VAR_WIN 1\nFAST_REACT 1\nU_TARGET 0.95\nMI_THRESH 0\nINT_MULTI 1\nMULTI_RATE 0\nSAMPLE_FEEDBACK 0\nPINT_LOG_BASE 1.05\n\
-    PINT_PROB 1.0\nRATE_BOUND 1\nACK_HIGH_PRIO 0\nLINK_DOWN 0 0 0\nENABLE_TRACE 1\nKMAX_MAP 2 25000000000 400 100000000000 1600\n\
-    KMIN_MAP 2 25000000000 100 100000000000 400\nPMAX_MAP 2 25000000000 0.2 100000000000 0.2\nBUFFER_SIZE 32\n\
-    QLEN_MON_FILE mix/qlen.txt\nQLEN_MON_START 2000000000\nQLEN_MON_END 3000000000\nCC_MODE 1\n";
+const TOPOLOGY: &str = "7 3 6\n4 5 6\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 0.001ms 0\n3 \
+                        5 25Gbps 1000ns 0\n4 6 100Gbps 1us 0\n5 6 100Gbps 1us 0\nFirst line: \
+                        nodes, switches, links\n";
+const FLOWS: &str = "3\n0 2 3 100 200000 2\n1 2 3 100 5000 2.000001\n3 0 3 100 1 2.5\n\nsrc dst \
+                     pg port size start\n";
+const CONFIG: &str = "ENABLE_QCN 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\n\nPACKET_PAYLOAD_SIZE 1000\n\nTOPOLOGY_FILE \
+     mix/topo.txt\nFLOW_FILE mix/flow.txt\nTRACE_FILE mix/trace.txt\nFCT_OUTPUT_FILE \
+     mix/fct.txt\nSIMULATOR_STOP_TIME 4.00\nALPHA_RESUME_INTERVAL 1\nRATE_DECREASE_INTERVAL \
+     4\nCLAMP_TARGET_RATE 0\nRP_TIMER 300\nEWMA_GAIN 0.00390625\nFAST_RECOVERY_TIMES 1\nRATE_AI \
+     5Mb/s\nRATE_HAI 50Mb/s\nMIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\nERROR_RATE_PER_LINK \
+     0.0000\nL2_CHUNK_SIZE 4000\nL2_ACK_INTERVAL 1\nL2_BACK_TO_ZERO 0\nHAS_WIN 1\nGLOBAL_T \
+     1\nVAR_WIN 1\nFAST_REACT 1\nU_TARGET 0.95\nMI_THRESH 0\nINT_MULTI 1\nMULTI_RATE \
+     0\nSAMPLE_FEEDBACK 0\nPINT_LOG_BASE 1.05\nPINT_PROB 1.0\nRATE_BOUND 1\nACK_HIGH_PRIO \
+     0\nLINK_DOWN 0 0 0\nENABLE_TRACE 1\nKMAX_MAP 2 25000000000 400 100000000000 1600\nKMIN_MAP 2 \
+     25000000000 100 100000000000 400\nPMAX_MAP 2 25000000000 0.2 100000000000 0.2\nBUFFER_SIZE \
+     32\nQLEN_MON_FILE mix/qlen.txt\nQLEN_MON_START 2000000000\nQLEN_MON_END 3000000000\nCC_MODE \
+     1\n";
 
 /// A folder with the three files.
 fn dir(name: &str, config: &str, topology: &str, flows: &str) -> Dir {
@@ -119,8 +124,8 @@ fn hpccs_example_becomes_a_scenario() {
 #[test]
 fn conweaves_flows_have_no_port_and_its_paths_are_known() {
     let config = format!(
-        "{CONFIG}LB_MODE 6\nENABLE_PFC 0\nENABLE_IRN 1\nFLOWGEN_START_TIME 2.0\nFLOWGEN_STOP_TIME 2.1\n\
-        CONWEAVE_TX_EXPIRY_TIME 1000\nLOAD 50\nRANDOM_SEED 7\nCNP_OUTPUT_FILE x\n"
+        "{CONFIG}LB_MODE 6\nENABLE_PFC 0\nENABLE_IRN 1\nFLOWGEN_START_TIME 2.0\nFLOWGEN_STOP_TIME \
+         2.1\nCONWEAVE_TX_EXPIRY_TIME 1000\nLOAD 50\nRANDOM_SEED 7\nCNP_OUTPUT_FILE x\n"
     );
     let flows = "2\n0 2 3 0 2.0\n3 1 3 700 2.000000001\n";
     let all = imported("conweave", &config, TOPOLOGY, flows).unwrap();
@@ -140,10 +145,10 @@ fn conweaves_flows_have_no_port_and_its_paths_are_known() {
 fn tlts_workload_is_drawn_as_there() {
     let config = CONFIG.replace(
         "FLOW_FILE mix/flow.txt",
-        "FLOW_FILE nowhere\nHPCC_WORKLOAD mix/flow.txt\nLOAD 0.5\n\
-        FOREGROUND_RATIO 0.1\nAPP_START_TIME 0.01\nAPP_STOP_TIME 100\nINCAST_FLOW_SIZE 8000\nNUM_BG_FLOWS 1000\n\
-        ENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 1\nTLT_MAXBYTES_UIP 200000\nFOREGROUND_INCAST_FLOW_PER_HOST 5\n\
-        IRN_NO_BDPFC 0\nRANDOM_SEED 1",
+        "FLOW_FILE nowhere\nHPCC_WORKLOAD mix/flow.txt\nLOAD 0.5\nFOREGROUND_RATIO \
+         0.1\nAPP_START_TIME 0.01\nAPP_STOP_TIME 100\nINCAST_FLOW_SIZE 8000\nNUM_BG_FLOWS \
+         1000\nENABLE_IRN 0\nENABLE_PFC 0\nENABLE_TLT 1\nTLT_MAXBYTES_UIP \
+         200000\nFOREGROUND_INCAST_FLOW_PER_HOST 5\nIRN_NO_BDPFC 0\nRANDOM_SEED 1",
     );
     let all = imported("tlt", &config, TOPOLOGY, "0 0\n10000 0.5\n20000 1\n").unwrap();
     let text = &all.files[0].1;
@@ -165,15 +170,20 @@ fn tlts_workload_is_drawn_as_there() {
 
 #[test]
 fn simais_names_are_the_same_keys() {
-    let config = "# INPUT\nTOPOLOGY_FILE /elsewhere/simulation/mix/topo.txt\nFLOW_FILE mix/flow.txt\nMON_START 1\nERROR_RATE_PER_LINK 0.0\n\
-        QP_MON_INTERVAL 100\nSIMULATOR_STOP_TIME 40000000000000.00\nHAS_WIN 0\nGLOBAL_T 0\nLINK_DOWN 0 0 0\nBUFFER_SIZE 32\n\
-        KMAX_MAP 2 25000000000 400 100000000000 1600\nKMIN_MAP 2 25000000000 100 100000000000 400\n\
-        PMAX_MAP 2 25000000000 0.2 100000000000 0.2\nns3::QbbNetDevice::QcnEnabled true\nns3::SwitchNode::PfcEnabled true\n\
-        ns3::RdmaHw::Mtu 9000\nns3::RdmaHw::CcMode 3\nns3::RdmaHw::RateAI 5Mb/s\nns3::Hpcc::TargetUtil 0.95\nns3::RdmaHw::VarWin true\n\
-        ns3::RdmaHw::NicCoalesceMethod PER_QP\nns3::IbvInterface::SendLatency 8000\nns3::RealDcqcn::F 1\n";
+    let config = "# INPUT\nTOPOLOGY_FILE /elsewhere/simulation/mix/topo.txt\nFLOW_FILE \
+                  mix/flow.txt\nMON_START 1\nERROR_RATE_PER_LINK 0.0\nQP_MON_INTERVAL \
+                  100\nSIMULATOR_STOP_TIME 40000000000000.00\nHAS_WIN 0\nGLOBAL_T 0\nLINK_DOWN 0 \
+                  0 0\nBUFFER_SIZE 32\nKMAX_MAP 2 25000000000 400 100000000000 1600\nKMIN_MAP 2 \
+                  25000000000 100 100000000000 400\nPMAX_MAP 2 25000000000 0.2 100000000000 \
+                  0.2\nns3::QbbNetDevice::QcnEnabled true\nns3::SwitchNode::PfcEnabled \
+                  true\nns3::RdmaHw::Mtu 9000\nns3::RdmaHw::CcMode 3\nns3::RdmaHw::RateAI \
+                  5Mb/s\nns3::Hpcc::TargetUtil 0.95\nns3::RdmaHw::VarWin \
+                  true\nns3::RdmaHw::NicCoalesceMethod PER_QP\nns3::IbvInterface::SendLatency \
+                  8000\nns3::RealDcqcn::F 1\n";
     // Two hosts a server, each with an NVSwitch beside its leaf.
-    let topology = "7 2 1 2 8 H100\n6 4 5\n0 6 2400Gbps 0.000025ms 0\n1 6 2400Gbps 0.000025ms 0\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n\
-        2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
+    let topology = "7 2 1 2 8 H100\n6 4 5\n0 6 2400Gbps 0.000025ms 0\n1 6 2400Gbps 0.000025ms \
+                    0\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 \
+                    5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
     let all = imported("simai", config, topology, "1\n0 2 3 100 40000000 2\n").unwrap();
     assert!(
         matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Unused(why) if why.starts_with("later than any run"))
@@ -208,8 +218,7 @@ fn losses_and_a_link_that_goes_down_are_failures() {
     // Parallel links are apart, whichever node is written first; the last one goes down.
     let parallel = topology.replace("7 3 6", "7 3 8").replace(
         "5 6 100Gbps 1us 0\n",
-        "5 6 100Gbps 1us 0\n\
-        6 4 100Gbps 1us 0.03\n4 6 100Gbps 1us 0.02\n",
+        "5 6 100Gbps 1us 0\n6 4 100Gbps 1us 0.03\n4 6 100Gbps 1us 0.02\n",
     );
     let all =
         imported("parallel", &config.replace("LINK 0.01", "LINK 0"), &parallel, FLOWS).unwrap();
@@ -463,8 +472,9 @@ fn thresholds_out_of_proportion_are_a_table_by_rate() {
 /// The ancestor's keys: thresholds for links of any rate, and sizes in packets.
 #[test]
 fn the_ancestors_lists_are_in_packets() {
-    let config = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\nTCP_FLOW_FILE mix/none.txt\nKMAX 1000\nKMIN 40\nPMAX 1.0\n\
-        PACKET_PAYLOAD_SIZE 1000\nDCTCP_GAIN 0.00390625\nBYTE_COUNTER 300000000\nSIMULATOR_STOP_TIME 3.01\n";
+    let config = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\nTCP_FLOW_FILE \
+                  mix/none.txt\nKMAX 1000\nKMIN 40\nPMAX 1.0\nPACKET_PAYLOAD_SIZE \
+                  1000\nDCTCP_GAIN 0.00390625\nBYTE_COUNTER 300000000\nSIMULATOR_STOP_TIME 3.01\n";
     let all = imported("ancestor", config, TOPOLOGY, "1\n0 2 3 100 2.0 3.0\n").unwrap();
     assert!(all.files[1].1.ends_with("\n0,0,2,100000\n"), "{}", all.files[1].1);
     assert!(
@@ -500,30 +510,33 @@ fn servers_as_switches_are_refused_in_plain_words() {
         |from: &str, to: &str| fails("servers", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
     assert_eq!(
         topology("0 4 25Gbps", "0 1 25Gbps"),
-        "topo.txt:3: nodes 0 and 1 are hosts with a link between them; hosts do not forward packets here, so two hosts \
-         need a switch between them"
+        "topo.txt:3: nodes 0 and 1 are hosts with a link between them; hosts do not forward \
+         packets here, so two hosts need a switch between them"
     );
     assert_eq!(
         topology("1 4 25Gbps", "0 4 25Gbps"),
-        "topo.txt:4: host 0 has a second link, the first is in line 3; hosts with several links are not built yet"
+        "topo.txt:4: host 0 has a second link, the first is in line 3; hosts with several links \
+         are not built yet"
     );
 }
 
 /// ConWeave's configuration in the order of its script's template.
-const CONWEAVE: &str = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\n\nFLOW_INPUT_FILE o/in.txt\n\
-    CNP_OUTPUT_FILE o/cnp.txt\nFCT_OUTPUT_FILE o/fct.txt\nPFC_OUTPUT_FILE o/pfc.txt\nQLEN_MON_FILE o/qlen.txt\n\
-    VOQ_MON_FILE o/voq.txt\nVOQ_MON_DETAIL_FILE o/dst.txt\nUPLINK_MON_FILE o/up.txt\nCONN_MON_FILE o/conn.txt\n\
-    EST_ERROR_MON_FILE o/err.txt\nQLEN_MON_START 2.0\nQLEN_MON_END 2.1\nSW_MONITORING_INTERVAL 10000\n\
-    FLOWGEN_START_TIME 2.0\nFLOWGEN_STOP_TIME 2.1\nBUFFER_SIZE 9\nCC_MODE 1\nLB_MODE 3\nENABLE_PFC 0\nENABLE_IRN 1\n\
-    CONWEAVE_TX_EXPIRY_TIME 300\nCONWEAVE_REPLY_TIMEOUT_EXTRA 4\nCONWEAVE_PATH_PAUSE_TIME 16\n\
-    CONWEAVE_EXTRA_VOQ_FLUSH_TIME 16\nCONWEAVE_DEFAULT_VOQ_WAITING_TIME 200\nALPHA_RESUME_INTERVAL 1\n\
-    RATE_DECREASE_INTERVAL 4\nCLAMP_TARGET_RATE 0\nRP_TIMER 300\nFAST_RECOVERY_TIMES 1\nEWMA_GAIN 0.00390625\n\
-    RATE_AI 40.0Mb/s\nRATE_HAI 100.0Mb/s\nMIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\nERROR_RATE_PER_LINK 0.0000\n\
-    L2_CHUNK_SIZE 4000\nL2_ACK_INTERVAL 1\nL2_BACK_TO_ZERO 0\nRATE_BOUND 1\nHAS_WIN 0\nVAR_WIN 0\nFAST_REACT 0\n\
-    MI_THRESH 0\nINT_MULTI 1\nGLOBAL_T 1\nU_TARGET 0.95\nMULTI_RATE 0\nSAMPLE_FEEDBACK 0\nENABLE_QCN 1\n\
-    USE_DYNAMIC_PFC_THRESHOLD 1\nPACKET_PAYLOAD_SIZE 1000\nLINK_DOWN 0 0 0\n\
-    KMAX_MAP 2 25000000000 400 100000000000 400\nKMIN_MAP 2 25000000000 100 100000000000 100\n\
-    PMAX_MAP 2 25000000000 0.2 100000000000 0.20\nLOAD 40\nRANDOM_SEED 1\n";
+const CONWEAVE: &str = "TOPOLOGY_FILE mix/topo.txt\nFLOW_FILE mix/flow.txt\n\nFLOW_INPUT_FILE \
+     o/in.txt\nCNP_OUTPUT_FILE o/cnp.txt\nFCT_OUTPUT_FILE o/fct.txt\nPFC_OUTPUT_FILE \
+     o/pfc.txt\nQLEN_MON_FILE o/qlen.txt\nVOQ_MON_FILE o/voq.txt\nVOQ_MON_DETAIL_FILE \
+     o/dst.txt\nUPLINK_MON_FILE o/up.txt\nCONN_MON_FILE o/conn.txt\nEST_ERROR_MON_FILE \
+     o/err.txt\nQLEN_MON_START 2.0\nQLEN_MON_END 2.1\nSW_MONITORING_INTERVAL \
+     10000\nFLOWGEN_START_TIME 2.0\nFLOWGEN_STOP_TIME 2.1\nBUFFER_SIZE 9\nCC_MODE 1\nLB_MODE \
+     3\nENABLE_PFC 0\nENABLE_IRN 1\nCONWEAVE_TX_EXPIRY_TIME 300\nCONWEAVE_REPLY_TIMEOUT_EXTRA \
+     4\nCONWEAVE_PATH_PAUSE_TIME 16\nCONWEAVE_EXTRA_VOQ_FLUSH_TIME \
+     16\nCONWEAVE_DEFAULT_VOQ_WAITING_TIME 200\nALPHA_RESUME_INTERVAL 1\nRATE_DECREASE_INTERVAL \
+     4\nCLAMP_TARGET_RATE 0\nRP_TIMER 300\nFAST_RECOVERY_TIMES 1\nEWMA_GAIN 0.00390625\nRATE_AI \
+     40.0Mb/s\nRATE_HAI 100.0Mb/s\nMIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\nERROR_RATE_PER_LINK \
+     0.0000\nL2_CHUNK_SIZE 4000\nL2_ACK_INTERVAL 1\nL2_BACK_TO_ZERO 0\nRATE_BOUND 1\nHAS_WIN \
+     0\nVAR_WIN 0\nFAST_REACT 0\nMI_THRESH 0\nINT_MULTI 1\nGLOBAL_T 1\nU_TARGET 0.95\nMULTI_RATE \
+     0\nSAMPLE_FEEDBACK 0\nENABLE_QCN 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\nPACKET_PAYLOAD_SIZE \
+     1000\nLINK_DOWN 0 0 0\nKMAX_MAP 2 25000000000 400 100000000000 400\nKMIN_MAP 2 25000000000 \
+     100 100000000000 100\nPMAX_MAP 2 25000000000 0.2 100000000000 0.20\nLOAD 40\nRANDOM_SEED 1\n";
 
 /// TLT's configuration in the order of its example.
 fn tlts(enable: &str) -> String {
@@ -537,9 +550,9 @@ fn tlts(enable: &str) -> String {
         .collect();
     let base = base.replace("MULTI_RATE 0", "MULTI_RATE 1").replace("RP_TIMER 300", "RP_TIMER 900");
     format!(
-        "{base}HPCC_WORKLOAD mix/flow.txt\nLOAD 0.5\nFOREGROUND_RATIO 0.1\nAPP_START_TIME 0.01\nAPP_STOP_TIME 100\n\
-         INCAST_FLOW_SIZE 8000\nNUM_BG_FLOWS 20\nTLT_MAXBYTES_UIP 200000\nFOREGROUND_INCAST_FLOW_PER_HOST 5\n\
-         RANDOM_SEED 1\n{enable}"
+        "{base}HPCC_WORKLOAD mix/flow.txt\nLOAD 0.5\nFOREGROUND_RATIO 0.1\nAPP_START_TIME \
+         0.01\nAPP_STOP_TIME 100\nINCAST_FLOW_SIZE 8000\nNUM_BG_FLOWS 20\nTLT_MAXBYTES_UIP \
+         200000\nFOREGROUND_INCAST_FLOW_PER_HOST 5\nRANDOM_SEED 1\n{enable}"
     )
 }
 

@@ -106,7 +106,8 @@ const MODES: [Mode; 7] = [
         keys: HPCC,
         lost: &[(
             &["PINT_LOG_BASE", "PINT_PROB"],
-            "a parameter of PINT: telemetry is each link's own, exact and on every packet (42 bytes)",
+            "a parameter of PINT: telemetry is each link's own, exact and on every packet (42 \
+             bytes)",
         )],
     },
     Mode {
@@ -294,11 +295,15 @@ fn answers(config: &Config, fork: Fork, payload: u64) -> String {
         Some(bytes) if bytes > payload => config.missing(
             "L2_ACK_INTERVAL",
             format!(
-                "there the first {bytes} bytes of a flow wait for it, and all that follows is acknowledged packet by \
-                 packet, for the program sets the mark anew with each; here every packet is acknowledged"
+                "there the first {bytes} bytes of a flow wait for it, and all that follows is \
+                 acknowledged packet by packet, for the program sets the mark anew with each; \
+                 here every packet is acknowledged"
             ),
         ),
-        Some(0) => config.missing("L2_ACK_INTERVAL", "there no flow ends with it; here every packet is acknowledged"),
+        Some(0) => config.missing(
+            "L2_ACK_INTERVAL",
+            "there no flow ends with it; here every packet is acknowledged",
+        ),
         _ => config.becomes("L2_ACK_INTERVAL", "rdma.ack-interval = 1"),
     }
     config.unused(
@@ -360,7 +365,7 @@ fn recovery(config: &Config, fork: Fork, network: &Network, bdp: Option<String>)
         _ => config.unused("IRN_NO_BDPFC", "TLT's fork alone reads it"),
     }
     format!(
-        "recovery = {{ kind = \"selective\", {nacks}, timeout-low = \"{low}\", timeout-high = \"{high}\", \
-         bdp-limit = \"{limit}\", few = 4, resend = \"all\" }}\n"
+        "recovery = {{ kind = \"selective\", {nacks}, timeout-low = \"{low}\", timeout-high = \
+         \"{high}\", bdp-limit = \"{limit}\", few = 4, resend = \"all\" }}\n"
     )
 }

@@ -57,8 +57,9 @@ pub(super) fn read(
         LINK * load / (8.0 * mean * wire) / OVERSUBSCRIPTION * hosts * (1.0 - foreground);
     let own_load = per_second * 8.0 * mean / capacity as f64;
     let mut text = format!(
-        "[[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = {{ file = \"{name}-sizes.txt\" }}\n\
-         load = {own_load:.6}\nload-base = \"host-links\"\ncount = {count}\n"
+        "[[traffic]]\nname = \"background\"\nkind = \"poisson\"\nsizes = {{ file = \
+         \"{name}-sizes.txt\" }}\nload = {own_load:.6}\nload-base = \"host-links\"\ncount = \
+         {count}\n"
     );
     for key in ["HPCC_WORKLOAD", "LOAD", "NUM_BG_FLOWS"] {
         config.becomes(key, "the traffic \"background\"");
@@ -70,15 +71,17 @@ pub(super) fn read(
         let period = Time::from_ps((1e12 / incasts).round() as u64);
         let queries = (count as f64 / per_second * incasts).floor() as u64;
         text += &format!(
-            "\n[[traffic]]\nname = \"foreground\"\nkind = \"incast\"\ndegree = {}\nflows-per-server = {each}\n\
-             response = \"{}B\"\nrequest = \"none\"\nperiod = \"{period}\"\nstart = \"{period}\"\ncount = {}\n",
+            "\n[[traffic]]\nname = \"foreground\"\nkind = \"incast\"\ndegree = \
+             {}\nflows-per-server = {each}\nresponse = \"{}B\"\nrequest = \"none\"\nperiod = \
+             \"{period}\"\nstart = \"{period}\"\ncount = {}\n",
             topology.network.hosts.len() - 1,
             bytes.round(),
             queries.max(1)
         );
         keys.iter().for_each(|key| config.becomes(key, "the traffic \"foreground\""));
         imported.facts.push(format!(
-            "an incast every {period}, {} of them: as many as fit the mean time of {count} arrivals",
+            "an incast every {period}, {} of them: as many as fit the mean time of {count} \
+             arrivals",
             queries.max(1)
         ));
     } else {
@@ -87,7 +90,8 @@ pub(super) fn read(
     config.unused("FLOW_FILE", "this fork draws its flows, and reads no flow file");
     let rate = Rate(per_second.round() as u64);
     imported.facts.push(format!(
-        "{count} flows in the background, {} a second, with a mean of {mean:.0} bytes; drawn anew, not as there",
+        "{count} flows in the background, {} a second, with a mean of {mean:.0} bytes; drawn \
+         anew, not as there",
         rate.bps()
     ));
     Ok((text, sizes.text().replace('\r', "")))

@@ -181,7 +181,8 @@ fn messages(source: &Source, reading: &Reading, imported: &mut Imported) {
         let fate = match counts[&(c.src, c.dst)] {
             1 => Fate::Becomes("a flow: the only message of its connection".into()),
             _ => Fate::Missing(
-                "messages of one connection have an order there; here each is a flow by itself, beside the others"
+                "messages of one connection have an order there; here each is a flow by itself, \
+                 beside the others"
                     .into(),
             ),
         };
@@ -349,7 +350,10 @@ fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger
             _ => {
                 return Err(source.wrong(
                     line,
-                    format!("a trigger has id, count, and one of oneshot, multishot and barrier; not {key:?}"),
+                    format!(
+                        "a trigger has id, count, and one of oneshot, multishot and barrier; not \
+                         {key:?}"
+                    ),
                 ));
             }
         };
@@ -470,7 +474,11 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
                 let in_chain =
                     targets[..targets.len() - 1].iter().all(|target| activators.contains(target));
                 let ([first], true) = (&first[..], in_chain) else {
-                    return wrong("is multishot with several flows at a time: which starts next depends on who is done first, which is not modelled".into());
+                    return wrong(
+                        "is multishot with several flows at a time: which starts next depends on \
+                         who is done first, which is not modelled"
+                            .into(),
+                    );
                 };
                 let before = std::iter::once(first).chain(&targets);
                 targets

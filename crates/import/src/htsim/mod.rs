@@ -25,7 +25,8 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
     let mut imported = Imported::default();
     let matrix = matrix::read(matrix, &mut imported)?;
     let mut scenario = format!(
-        "# Imported from a connection matrix of htsim.\nname = {name:?}\nuntil = \"flows-complete\"\n"
+        "# Imported from a connection matrix of htsim.\nname = {name:?}\nuntil = \
+         \"flows-complete\"\n"
     );
     if let Some(duration) = matrix.duration {
         scenario += &format!("duration = \"{duration}\"\n");
@@ -35,14 +36,15 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
         None => {
             let k = topology::default_fat_tree(&matrix)?;
             imported.facts.push(format!(
-                "no topology file: htsim's default, a fat tree of k = {k} with links of 100Gbps and 1us"
+                "no topology file: htsim's default, a fat tree of k = {k} with links of 100Gbps \
+                 and 1us"
             ));
             // Which aggregation switch leads to which core is htsim's own: a failure names both.
             if matrix.failures.is_empty() {
                 scenario += &format!(
-                    "\n[topology]\nkind = \"fat-tree\"\nk = {k}\n\
-                     host-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
-                     fabric-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n"
+                    "\n[topology]\nkind = \"fat-tree\"\nk = {k}\nhost-link = {{ rate = \
+                     \"100Gbps\", delay = \"1us\" }}\nfabric-link = {{ rate = \"100Gbps\", delay \
+                     = \"1us\" }}\n"
                 );
                 None
             } else {

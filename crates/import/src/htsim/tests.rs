@@ -31,13 +31,16 @@ fn a_plain_matrix_is_a_list() {
 
 #[test]
 fn triggers_become_after() {
-    let barrier = "Nodes 16\nConnections 4\nTriggers 2\n0->1 id 1 start 0 size 10 send_done_trigger 1\n\
-                   2->1 id 2 start 5 size 10 recv_done_trigger 1\n1->3 id 3 trigger 1 size 20 send_done_trigger 2\n\
-                   3->4 id 4 trigger 2 size 30\ntrigger id 1 barrier count 2\ntrigger id 2 oneshot\n";
-    let expected = "start_us,src,dst,bytes,id,after\n0,0,1,10,1,\n0.000005,2,1,10,2,\n0,1,3,20,3,1 2\n0,3,4,30,4,3\n";
+    let barrier = "Nodes 16\nConnections 4\nTriggers 2\n0->1 id 1 start 0 size 10 \
+                   send_done_trigger 1\n2->1 id 2 start 5 size 10 recv_done_trigger 1\n1->3 id 3 \
+                   trigger 1 size 20 send_done_trigger 2\n3->4 id 4 trigger 2 size 30\ntrigger id \
+                   1 barrier count 2\ntrigger id 2 oneshot\n";
+    let expected = "start_us,src,dst,bytes,id,after\n0,0,1,10,1,\n0.000005,2,1,10,2,\n0,1,3,20,3,\
+                    1 2\n0,3,4,30,4,3\n";
     assert_eq!(flows(barrier), expected);
-    let chain = "Nodes 16\nConnections 3\nTriggers 1\n0->1 id 1 start 0 size 10 send_done_trigger 9\n\
-                 0->2 id 2 trigger 9 size 10 send_done_trigger 9\n0->3 id 3 trigger 9 size 10\ntrigger id 9 multishot\n";
+    let chain = "Nodes 16\nConnections 3\nTriggers 1\n0->1 id 1 start 0 size 10 send_done_trigger \
+                 9\n0->2 id 2 trigger 9 size 10 send_done_trigger 9\n0->3 id 3 trigger 9 size \
+                 10\ntrigger id 9 multishot\n";
     assert!(flows(chain).ends_with("\n0,0,2,10,2,1\n0,0,3,10,3,2\n"));
     // Two at a time: who goes on depends on who is done.
     let two = chain
@@ -75,7 +78,8 @@ fn errors_have_their_line() {
         (PLAIN.replace("Nodes 16\n", ""), "x.cm:1: there is no line `Nodes N`"),
         (
             PLAIN.replace("Nodes 16", "Nodes 17"),
-            "x.cm:1: 17 nodes are no fat tree (k³/4: 16, 54, 128, …); give its topology by --topology",
+            "x.cm:1: 17 nodes are no fat tree (k³/4: 16, 54, 128, …); give its topology by \
+             --topology",
         ),
     ];
     for (text, expected) in cases {
@@ -83,7 +87,8 @@ fn errors_have_their_line() {
     }
     let trigger = |line: &str| {
         format!(
-            "Nodes 16\nConnections 1\nTriggers 1\n0->1 id 1 trigger 1 size 9 send_done_trigger 1\n{line}\n"
+            "Nodes 16\nConnections 1\nTriggers 1\n0->1 id 1 trigger 1 size 9 send_done_trigger \
+             1\n{line}\n"
         )
     };
     assert_eq!(
@@ -197,8 +202,8 @@ fn queues_of_a_tier_are_its_ports_buffer() {
         .replace("Radix_Up 2\n", "Radix_Up 2\nQueue_Up 100\n")
         .replace("Tier 1\n", "Tier 1\nQueue_Down 50\n");
     let all = imported(PLAIN, Some(&queues)).unwrap();
-    let buffer = "buffer = { kind = \"per-port\", size = { tier-0 = \"off\", tier-1 = \"off\", others = \"auto\" }, \
-                  packets = { tier-0 = 100, tier-1 = 50 } }";
+    let buffer = "buffer = { kind = \"per-port\", size = { tier-0 = \"off\", tier-1 = \"off\", \
+                  others = \"auto\" }, packets = { tier-0 = 100, tier-1 = 50 } }";
     assert!(all.files[0].1.contains(buffer), "{}", all.files[0].1);
     assert!(all.told.iter().all(|told| matches!(told.fate, Fate::Becomes(_))), "{:?}", all.told);
     let unlike = queues.replace("Queue_Up 100\n", "Queue_Up 100\nQueue_Down 80\n");
@@ -206,9 +211,10 @@ fn queues_of_a_tier_are_its_ports_buffer() {
     assert_eq!(told.iter().filter(|told| matches!(told.fate, Fate::Missing(_))).count(), 2);
 }
 
-const TWO_TIERS: &str = "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 4\nRadix_Up 2\n\
-    Downlink_Latency_ns 1000\nSwitch_Latency_ns 300\nOversubscribed 2\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down 4\n\
-    Downlink_Latency_ns 500\n";
+const TWO_TIERS: &str = "Nodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps \
+                         100\nRadix_Down 4\nRadix_Up 2\nDownlink_Latency_ns \
+                         1000\nSwitch_Latency_ns 300\nOversubscribed 2\nTier \
+                         1\nDownlink_speed_Gbps 100\nRadix_Down 4\nDownlink_Latency_ns 500\n";
 
 #[test]
 fn tiers_become_switches_and_links() {
@@ -269,7 +275,8 @@ fn tiers_become_switches_and_links() {
 fn three_tiers_are_a_fat_tree() {
     let tier = |number: u32, down: u32, up: &str| {
         format!(
-            "Tier {number}\nDownlink_speed_Gbps 10\nRadix_Down {down}\n{up}Downlink_Latency_ns 1000\n"
+            "Tier {number}\nDownlink_speed_Gbps 10\nRadix_Down {down}\n{up}Downlink_Latency_ns \
+             1000\n"
         )
     };
     let up = "Radix_Up 2\n";

@@ -240,7 +240,10 @@ fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<St
         sizes.iter().map(|(tier, _)| format!("tier-{tier} = \"off\"")).collect();
     (!names.is_empty()).then(|| {
         let (packets, size) = (names.join(", "), offs.join(", "));
-        format!("buffer = {{ kind = \"per-port\", size = {{ {size}, others = \"auto\" }}, packets = {{ {packets} }} }}")
+        format!(
+            "buffer = {{ kind = \"per-port\", size = {{ {size}, others = \"auto\" }}, packets = \
+             {{ {packets} }} }}"
+        )
     })
 }
 

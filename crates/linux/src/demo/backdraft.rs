@@ -208,7 +208,8 @@ impl Plan {
         };
         let socket = folder.join(format!("{name}.sock"));
         format!(
-            "[[port]]\nname = \"{name}\"\nkind = \"shared\"\nsocket = {socket:?}\nring = 1024\nflows = 4\n{queue}\n"
+            "[[port]]\nname = \"{name}\"\nkind = \"shared\"\nsocket = {socket:?}\nring = \
+             1024\nflows = 4\n{queue}\n"
         )
     }
     /// Namespaces joined in a star, and the switches' files: the receiving host's first.
@@ -248,8 +249,8 @@ impl Plan {
             }
             let path = |name: &str, network: &str, [local, remote]: [u8; 2]| {
                 format!(
-                    "[[path]]\npeer = \"{name}\"\nnamespace = \"{network}\"\n\
-                     local = \"10.79.{host}.{local}:4799\"\nremote = \"10.79.{host}.{remote}:4799\"\n"
+                    "[[path]]\npeer = \"{name}\"\nnamespace = \"{network}\"\nlocal = \
+                     \"10.79.{host}.{local}:4799\"\nremote = \"10.79.{host}.{remote}:4799\"\n"
                 )
             };
             let name = format!("host{host}");

@@ -152,7 +152,8 @@ fn taps(namespaces: &Namespaces) -> String {
     let port = |end: usize| {
         let (name, address) = (namespaces.name(end), ADDRESSES[end]);
         format!(
-            "[[port]]\nname = \"{end}\"\ndevice = \"mpdemo\"\nnamespace = \"{name}\"\naddresses = [\"{address}/24\"]\n"
+            "[[port]]\nname = \"{end}\"\ndevice = \"mpdemo\"\nnamespace = \"{name}\"\naddresses = \
+             [\"{address}/24\"]\n"
         )
     };
     (0..2).map(port).collect()

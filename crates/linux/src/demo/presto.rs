@@ -194,7 +194,8 @@ fn tap(namespaces: &Namespaces, end: usize, napi: bool) -> Result<Tap, port::Err
         // Each frame that is written is a poll of its own; the kernel merges over polls only where
         // these say so.
         let set = format!(
-            "echo 200000 > /sys/class/net/{device}/gro_flush_timeout; echo 100 > /sys/class/net/{device}/napi_defer_hard_irqs"
+            "echo 200000 > /sys/class/net/{device}/gro_flush_timeout; echo 100 > \
+             /sys/class/net/{device}/napi_defer_hard_irqs"
         );
         ip(&["netns", "exec", name, "sh", "-ec", &set])?;
     }
@@ -424,7 +425,8 @@ impl Report {
                 let m = |f: fn(&Run) -> f64| median(of(arm).map(f));
                 let _ = writeln!(
                     out,
-                    "{:<17} {:>4} {:>8.2} {:>10.3} {:>13.0} {:>9.0} {:>8.1} {:>9.0} {:>8.0} {:>10.0}",
+                    "{:<17} {:>4} {:>8.2} {:>10.3} {:>13.0} {:>9.0} {:>8.1} {:>9.0} {:>8.0} \
+                     {:>10.0}",
                     arm.name(),
                     of(arm).count(),
                     m(|r| r.throughput_gbps),

@@ -213,7 +213,8 @@ fn pauses_alike() {
     let pools = ("switch.buffer", "{ kind = \"pools\", size = \"300KB\" }");
     let expected = Expected { pauses: true, ..Default::default() };
     alike(&[("switch.pause.kind", "pfc"), pools], &expected);
-    let short = "{ kind = \"pfc\", pause-time = \"5120ns\", recheck = \"2us\", resume = false, frames = \"each-arrival\" }";
+    let short = "{ kind = \"pfc\", pause-time = \"5120ns\", recheck = \"2us\", resume = false, \
+                 frames = \"each-arrival\" }";
     alike(&[("switch.pause", short), pools], &expected);
 }
 

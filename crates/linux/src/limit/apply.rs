@@ -268,7 +268,10 @@ impl Session {
         let registered = congestion::register(store.folder(), wanted);
         let paced = Paces::of(&plan).give(store.folder());
         let deaf = paced.as_ref().ok().filter(|n| **n > 0).map(|n| {
-            format!("connections older than their limits, which follow no share (that needs Linux 6.12): {n}")
+            format!(
+                "connections older than their limits, which follow no share (that needs Linux \
+                 6.12): {n}"
+            )
         });
         // Before the first nobody had a pace that could be wrong now.
         let unpaced = paced.err().filter(|_| !is_first);

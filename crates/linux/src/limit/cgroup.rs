@@ -124,7 +124,10 @@ impl Hierarchy {
         }
         let named = |name: &str| name == unit;
         self.search(&named).map_err(|n| match n {
-            0 => format!("there is no unit {unit:?} that runs: systemctl knows no cgroup of it, and none has its name"),
+            0 => format!(
+                "there is no unit {unit:?} that runs: systemctl knows no cgroup of it, and none \
+                 has its name"
+            ),
             n => format!("{n} cgroups are called {unit:?}: name one by its path"),
         })
     }

@@ -272,7 +272,8 @@ fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut L
         r.wrong(
             item,
             "mark",
-            "senders would be told only after packets are dropped: mark must be below drop - reserve",
+            "senders would be told only after packets are dropped: mark must be below drop - \
+             reserve",
             None,
         );
     }
@@ -439,7 +440,8 @@ impl Config {
         let named = own.iter().take(3).copied().collect::<Vec<_>>().join(", ")
             + &more(own.len().saturating_sub(3));
         let note = format!(
-            "at low rates burst, mark and drop are smaller than published where they are not set, so that no second carries 3 % more: {named}"
+            "at low rates burst, mark and drop are smaller than published where they are not set, \
+             so that no second carries 3 % more: {named}"
         );
         if own.is_empty() { Vec::new() } else { vec![note] }
     }
@@ -616,7 +618,8 @@ peers = ["10.0.0.0/8", "fd00::1"]
             "a.toml:3:10: there is no limit \"upling\" (did you mean `uplink`?)",
         );
         has(
-            "[[limit]]\nname = \"a\"\nscopes = [\"b\"]\n[[limit]]\nname = \"b\"\nscopes = [\"a\"]\n",
+            "[[limit]]\nname = \"a\"\nscopes = [\"b\"]\n[[limit]]\nname = \"b\"\nscopes = \
+             [\"a\"]\n",
             "would be a scope of itself",
         );
         has("[[limit]]\nname = \"a\"\nmark = \"2MB\"\n", "a.toml:3:8: `mark`");

@@ -52,7 +52,9 @@ fn capabilities() -> Finding {
         State::Ok => "all that is needed".into(),
         _ => format!("lacks {}", [needed, wanted].concat().join(", ")),
     };
-    let cost = "CAP_BPF and CAP_PERFMON: loading programs; CAP_NET_ADMIN: attaching them; CAP_SYS_ADMIN: mounting a bpf file system, and entering network namespaces for the kick and to change the pace of connections that exist";
+    let cost = "CAP_BPF and CAP_PERFMON: loading programs; CAP_NET_ADMIN: attaching them; \
+                CAP_SYS_ADMIN: mounting a bpf file system, and entering network namespaces for \
+                the kick and to change the pace of connections that exist";
     Finding { what: "capabilities", state, found, cost }
 }
 
@@ -80,7 +82,8 @@ fn file_system(bpffs: &Path) -> Finding {
     match folder::is_open_to_all(bpffs) {
         true => lacking(
             format!("{place}, where every user may make files"),
-            "any user can make a folder of millpond's name before apply does, which then refuses it: chmod 0700, or mount -o mode=0700",
+            "any user can make a folder of millpond's name before apply does, which then refuses \
+             it: chmod 0700, or mount -o mode=0700",
         ),
         false => of("bpf file system", true, State::Ok, place, ""),
     }
@@ -95,7 +98,9 @@ const RTT_LOG: u32 = 14;
 fn segments() -> Finding {
     let found = read("/proc/sys/net/ipv4/tcp_tso_rtt_log");
     let small = found.parse().is_ok_and(|log: u32| log < RTT_LOG);
-    let cost = "over round trips of 0.5 ms and more connections with a share send small segments, which takes up to 3 times the CPU: sysctl net.ipv4.tcp_tso_rtt_log=14, in each network namespace";
+    let cost = "over round trips of 0.5 ms and more connections with a share send small segments, \
+                which takes up to 3 times the CPU: sysctl net.ipv4.tcp_tso_rtt_log=14, in each \
+                network namespace";
     let found = if found.is_empty() {
         "fixed".into()
     } else {
@@ -137,7 +142,8 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
             !classes,
             State::Lacking,
             if classes { "in use" } else { "not in use" },
-            "old kernels take a socket's cgroup v2 from it where these controllers are used: its packets are then not limited",
+            "old kernels take a socket's cgroup v2 from it where these controllers are used: its \
+             packets are then not limited",
         ),
         file_system(bpffs),
         of(
@@ -155,7 +161,8 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
             jit != "0",
             State::Lacking,
             if jit.is_empty() { "unknown" } else { &jit },
-            "interpreted programs cost several times more a packet: sysctl net.core.bpf_jit_enable=1",
+            "interpreted programs cost several times more a packet: sysctl \
+             net.core.bpf_jit_enable=1",
         ),
         of(
             "BTF",
@@ -169,21 +176,25 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
             ecn == "1",
             State::Lacking,
             format!("net.ipv4.tcp_ecn = {ecn}"),
-            "only with profile = \"published\": connections without ECN are told by window reductions (CWR) alone, with lower throughput for few flows and longer tails; sysctl net.ipv4.tcp_ecn=1 on both ends",
+            "only with profile = \"published\": connections without ECN are told by window \
+             reductions (CWR) alone, with lower throughput for few flows and longer tails; sysctl \
+             net.ipv4.tcp_ecn=1 on both ends",
         ),
         of(
             "DCTCP",
             has("dctcp") || has(congestion::NAME),
             State::Lacking,
             controls.join(" "),
-            "only with profile = \"published\", whose results are DCTCP's: modprobe tcp_dctcp, or dctcp = true in the limits' file for millpond's own",
+            "only with profile = \"published\", whose results are DCTCP's: modprobe tcp_dctcp, or \
+             dctcp = true in the limits' file for millpond's own",
         ),
         of(
             "congestion control",
             default != "bbr",
             State::Lacking,
             default.clone(),
-            "only with profile = \"published\": BBR ignores or misreads window reductions, 29 Mbps of 1000 were measured for one flow; use cubic or DCTCP there",
+            "only with profile = \"published\": BBR ignores or misreads window reductions, 29 \
+             Mbps of 1000 were measured for one flow; use cubic or DCTCP there",
         ),
         segments(),
         of(

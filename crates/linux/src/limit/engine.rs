@@ -85,7 +85,8 @@ fn id_at(name: &str, sockets: &[PathBuf]) -> Result<String, String> {
     }
     let silent = silent.join("; ");
     Err(format!(
-        "container {name:?} is no id of 12 digits or more, and no engine can be asked for a name: {silent}"
+        "container {name:?} is no id of 12 digits or more, and no engine can be asked for a name: \
+         {silent}"
     ))
 }
 
@@ -140,13 +141,14 @@ mod tests {
             let said = id_at("web-1", &[folder.join("absent"), socket]);
             (said, asked.join().unwrap())
         };
-        let running = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n\
-                       {\"Id\":\"0123456789abcdef\",\"Name\":\"/web-1\",\"State\":{\"Running\":true}}";
+        let running = "HTTP/1.1 200 OK\r\nConnection: \
+                       close\r\n\r\n{\"Id\":\"0123456789abcdef\",\"Name\":\"/web-1\",\"State\":{\"\
+                       Running\":true}}";
         let (said, asked) = ask("running", running);
         assert_eq!(said.as_deref(), Ok("0123456789abcdef"));
         assert!(asked.starts_with("GET /containers/web-1/json HTTP/1.1\r\n"), "{asked}");
-        let stopped = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n\
-                       {\"Id\":\"0123456789abcdef\",\"State\":{\"Running\":false}}";
+        let stopped = "HTTP/1.1 200 OK\r\nConnection: \
+                       close\r\n\r\n{\"Id\":\"0123456789abcdef\",\"State\":{\"Running\":false}}";
         let refused = [
             ("stopped", stopped, "does not run"),
             (

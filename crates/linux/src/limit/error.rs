@@ -46,7 +46,8 @@ pub enum Error {
     },
     /// No cgroup v2 is mounted.
     #[error(
-        "no cgroup v2 is mounted (/proc/mounts has none): limits need it; mount -t cgroup2 none /sys/fs/cgroup"
+        "no cgroup v2 is mounted (/proc/mounts has none): limits need it; mount -t cgroup2 none \
+         /sys/fs/cgroup"
     )]
     NoCgroups,
     /// No such cgroup.
@@ -59,8 +60,9 @@ pub enum Error {
     },
     /// State of another version.
     #[error(
-        "the limits on this host were installed by a millpond with layout {found} of its maps, this one has {ours}: \
-         they hold, and `millpond limit apply FILE` takes them over; `millpond limit remove --all` lifts them"
+        "the limits on this host were installed by a millpond with layout {found} of its maps, \
+         this one has {ours}: they hold, and `millpond limit apply FILE` takes them over; \
+         `millpond limit remove --all` lifts them"
     )]
     Layout {
         /// What is installed.

@@ -65,8 +65,8 @@ fn told(folder: &Path, id: u32) -> String {
     let name =
         name.filter(|name| !name.is_empty()).map_or(String::new(), |name| format!(" \"{name}\""));
     format!(
-        "{} has a BPF program{name} (number {id}) that allows no other beside it, there or below: detach it, \
-         or have it attached with BPF_F_ALLOW_MULTI",
+        "{} has a BPF program{name} (number {id}) that allows no other beside it, there or below: \
+         detach it, or have it attached with BPF_F_ALLOW_MULTI",
         folder.display()
     )
 }

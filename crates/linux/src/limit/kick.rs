@@ -30,7 +30,8 @@ fn pinned(bpffs: &Path) -> Result<u32, Error> {
 impl Kick {
     /// Loads it over the installed limits.
     pub fn load(bpffs: &Path) -> Result<Kick, Error> {
-        let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: Linux 5.18)";
+        let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: \
+                    Linux 5.18)";
         let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
         let mut open = object::open(object::KICK, what)?;
         let attached = pinned(bpffs)?;

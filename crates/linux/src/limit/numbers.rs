@@ -49,7 +49,8 @@ impl<'a> Numbers<'a> {
         let given = free.or_else(|| self.leaving.pop().map(|id| (id, true)));
         let (id, late) = given.ok_or_else(|| {
             Error::Request(format!(
-                "{SCOPES} queues is all that there is room for (a limit of both directions has two)"
+                "{SCOPES} queues is all that there is room for (a limit of both directions has \
+                 two)"
             ))
         })?;
         Ok(Scope { id, label, settings, fresh: true, late })

@@ -21,8 +21,8 @@ use std::path::Path;
 
 /// Whether windows that a limit holds can be let go again when it is gone.
 pub(super) fn can_let_go() -> Result<(), Error> {
-    let what = "letting receive windows go again (it needs BTF, and iterators over TCP sockets that may set \
-                options: Linux 5.18): so none is held";
+    let what = "letting receive windows go again (it needs BTF, and iterators over TCP sockets \
+                that may set options: Linux 5.18): so none is held";
     let object = object::open(object::PACE, what)?.load();
     object.map(drop).map_err(|e| Error::kernel(what, PROGRAMS, &e))
 }
@@ -96,8 +96,9 @@ impl Paces {
         if SOCKETS.iter().all(|name| pin(name).is_none()) {
             return Ok(0);
         }
-        let what = "changing the pace and the windows of connections that exist (it needs BTF, and iterators over TCP \
-                    sockets that may set options: Linux 5.18): they keep it until they close";
+        let what = "changing the pace and the windows of connections that exist (it needs BTF, \
+                    and iterators over TCP sockets that may set options: Linux 5.18): they keep \
+                    it until they close";
         let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
         let absent = || Error::Kernel { what: what.into(), reason: "no such program".into() };
         let mut open = object::open(object::PACE, what)?;
@@ -127,7 +128,8 @@ impl Paces {
             }
             n => Err(Error::Privilege {
                 what: format!(
-                    "changing the pace and the windows of connections in {n} other network namespaces"
+                    "changing the pace and the windows of connections in {n} other network \
+                     namespaces"
                 ),
                 capability: "CAP_SYS_ADMIN".into(),
             }),

@@ -202,7 +202,8 @@ fn same_cgroup(sources: &[Source], limit: &Limit, other: &Limit, cgroup: &Cgroup
         of.map_or("", |s| s.file.as_str()).to_string()
     };
     Error::Request(format!(
-        "limits \"{}\" ({}) and \"{}\" ({}) have the same cgroup, {}: a cgroup has one limit; remove one of them, or make one a scope of the other",
+        "limits \"{}\" ({}) and \"{}\" ({}) have the same cgroup, {}: a cgroup has one limit; \
+         remove one of them, or make one a scope of the other",
         other.name(),
         file(other),
         limit.name(),
@@ -234,7 +235,8 @@ fn check_names(sources: &[Source]) -> Result<(), Error> {
     {
         if let Some((_, file)) = names.iter().find(|(name, _)| *name == limit.name()) {
             return Err(Error::Request(format!(
-                "limit \"{}\" of {} is installed from {file} already: give it another name, or remove that one",
+                "limit \"{}\" of {} is installed from {file} already: give it another name, or \
+                 remove that one",
                 limit.name(),
                 source.file
             )));
@@ -439,9 +441,10 @@ mod tests {
         chain.scopes[..chain.count as usize].iter().map(name).collect()
     }
 
-    const NESTED_LIMITS: &str = "[[limit]]\nname = \"slice\"\ncgroup = \"/slice\"\nscopes = [\"uplink\"]\n\
-        [[limit]]\nname = \"a\"\ncgroup = \"/slice/a\"\ndirection = \"both\"\n\
-        [[limit]]\nname = \"uplink\"\nrate = \"8Gbps\"\n";
+    const NESTED_LIMITS: &str = "[[limit]]\nname = \"slice\"\ncgroup = \"/slice\"\nscopes = \
+                                 [\"uplink\"]\n[[limit]]\nname = \"a\"\ncgroup = \
+                                 \"/slice/a\"\ndirection = \"both\"\n[[limit]]\nname = \
+                                 \"uplink\"\nrate = \"8Gbps\"\n";
 
     #[test]
     fn the_nearest_charges_all_above() {
@@ -458,7 +461,8 @@ mod tests {
         let inner = |more: &str| {
             let outer =
                 "[[limit]]\nname = \"slice\"\ncgroup = \"/slice\"\ndirection = \"ingress\"\n";
-            let own = "[[limit]]\nname = \"a\"\ncgroup = \"/slice/a\"\ndirection = \"both\"\nwindows = false\n";
+            let own = "[[limit]]\nname = \"a\"\ncgroup = \"/slice/a\"\ndirection = \
+                       \"both\"\nwindows = false\n";
             plan_of(&[source("x", &format!("{outer}{more}{own}"))], &Vec::new()).unwrap()
         };
         let holds = |plan: &Plan| -> Vec<bool> {
@@ -567,7 +571,8 @@ mod tests {
         let below = |levels: usize| {
             let path = "/x".to_string() + &"/d".repeat(levels);
             let text = format!(
-                "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[limit]]\nname = \"b\"\ncgroup = \"{path}\"\n"
+                "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[limit]]\nname = \"b\"\ncgroup = \
+                 \"{path}\"\n"
             );
             plan_of(&[source("1.toml", &text)], &Vec::new())
         };
@@ -609,7 +614,8 @@ mod tests {
 
     #[test]
     fn a_floor_has_a_queue_of_its_own() {
-        let text = "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[floor]]\ncgroup = \"/x/ssh\"\nrate = \"5Mbps\"\n";
+        let text = "[[limit]]\nname = \"a\"\ncgroup = \"/x\"\n[[floor]]\ncgroup = \
+                    \"/x/ssh\"\nrate = \"5Mbps\"\n";
         let plan = plan_of(&[source("1.toml", text)], &Vec::new()).unwrap();
         let hook = plan.hooks.iter().find(|h| h.cgroup.path.ends_with("ssh")).unwrap();
         assert_eq!(

@@ -174,8 +174,9 @@ mod tests {
 
     fn pod(name: &str, annotations: &str, phase: &str) -> String {
         format!(
-            "{{\"metadata\": {{\"name\": \"{name}\", \"namespace\": \"shop\", \"uid\": \"uid-of-{name}\", \
-             \"annotations\": {{{annotations}}}}}, \"status\": {{\"phase\": \"{phase}\"}}}}"
+            "{{\"metadata\": {{\"name\": \"{name}\", \"namespace\": \"shop\", \"uid\": \
+             \"uid-of-{name}\", \"annotations\": {{{annotations}}}}}, \"status\": {{\"phase\": \
+             \"{phase}\"}}}}"
         )
     }
 

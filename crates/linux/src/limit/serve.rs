@@ -174,7 +174,8 @@ mod tests {
         let inner = root.join("slice/ssh");
         fs::create_dir_all(root.join("slice")).unwrap();
         let hierarchy = Hierarchy { root: root.clone() };
-        let text = "[[limit]]\nname = \"a\"\ncgroup = \"slice\"\n[[floor]]\ncgroup = \"slice/ssh\"\n[[floor]]\ncgroup = \"other\"\n";
+        let text = "[[limit]]\nname = \"a\"\ncgroup = \"slice\"\n[[floor]]\ncgroup = \
+                    \"slice/ssh\"\n[[floor]]\ncgroup = \"other\"\n";
         let sources =
             [Source { file: "a.toml".into(), config: Config::parse("a.toml", text, &[]).unwrap() }];
         let applied = || -> Vec<(u16, Label)> {

@@ -303,10 +303,12 @@ impl Reading {
         for q in &self.limits {
             let said = match q.standing {
                 Standing::Waiting => {
-                    "its cgroup is not there: nothing is limited until it is, and the limits are applied again (serve does it)"
+                    "its cgroup is not there: nothing is limited until it is, and the limits are \
+                     applied again (serve does it)"
                 }
                 Standing::Recreated => {
-                    "its cgroup was made anew: apply again (serve does it), until then nothing of it is limited"
+                    "its cgroup was made anew: apply again (serve does it), until then nothing of \
+                     it is limited"
                 }
                 _ => continue,
             };

@@ -56,7 +56,8 @@ pub enum Error {
     },
     /// Another process has the interface, or the address of a path.
     #[error(
-        "{device} is held by another process: end it (a millpond switch that still runs?), or use another"
+        "{device} is held by another process: end it (a millpond switch that still runs?), or use \
+         another"
     )]
     Busy {
         /// Which.

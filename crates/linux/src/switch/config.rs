@@ -293,7 +293,8 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
             let key = if item.has("device") { "device" } else { "name" };
             let help = "give the port a `device`, or a shorter name";
             let message = format!(
-                "\"{device}\" is no name of an interface: those have 1 to 15 bytes, no slash, colon or space"
+                "\"{device}\" is no name of an interface: those have 1 to 15 bytes, no slash, \
+                 colon or space"
             );
             r.wrong(item, key, message, Some(help.into()));
         }
@@ -370,7 +371,8 @@ fn read_socket<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParam
         r.missing(item, "socket");
     } else if !path.starts_with('/') || path.len() > SOCKET_MAX || path.contains('\0') {
         let message = format!(
-            "\"{path}\" is no place for a socket: an absolute path of at most {SOCKET_MAX} bytes is"
+            "\"{path}\" is no place for a socket: an absolute path of at most {SOCKET_MAX} bytes \
+             is"
         );
         r.wrong(item, "socket", message, None);
     }

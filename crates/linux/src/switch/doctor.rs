@@ -53,7 +53,8 @@ pub fn examine() -> Vec<Finding> {
             own.is_ok(),
             State::Lacking,
             told(own.as_ref().map(|_| ()).map_err(|e| e.to_string())),
-            "ports must be in the switch's own network namespace: entering others takes CAP_SYS_ADMIN",
+            "ports must be in the switch's own network namespace: entering others takes \
+             CAP_SYS_ADMIN",
         ),
         finding(
             "ip",
@@ -77,7 +78,8 @@ pub fn examine() -> Vec<Finding> {
             default != "bbr",
             State::Lacking,
             default.clone(),
-            "throughput over several paths was measured lower with BBR, whose model takes reordering and batches amiss; use cubic",
+            "throughput over several paths was measured lower with BBR, whose model takes \
+             reordering and batches amiss; use cubic",
         ),
     ]
 }

@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn the_kernels_list_is_read() {
-        let text = "Inter-|   Receive |  Transmit\n face |bytes packets errs\n\
-                    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n mpa:0 0 0 0 0 0 0 0 0 0 0 388665 0 0 0 0\nbad: 1 2\n";
+        let text = "Inter-|   Receive |  Transmit\n face |bytes packets errs\nlo: 1 2 3 4 5 6 7 8 \
+                    9 10 11 12 13 14 15 16\n mpa:0 0 0 0 0 0 0 0 0 0 0 388665 0 0 0 0\nbad: 1 2\n";
         assert_eq!(parse(text), Dropped::from([("lo".into(), 12), ("mpa".into(), 388_665)]));
         let mut losses = Losses::default();
         for _ in 0..2 {

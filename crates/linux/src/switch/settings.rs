@@ -262,7 +262,8 @@ mod tests {
         let read = |text: &str| Config::parse("a.toml", text).unwrap().edge;
         let gap = FlowletParams { gap: Time::from_us(100), ..Default::default() };
         let edge = read(
-            "load-balancing = { kind = \"flowlet\", gap = \"100us\" }\nreceive-offload = \"none\"\n",
+            "load-balancing = { kind = \"flowlet\", gap = \"100us\" }\nreceive-offload = \
+             \"none\"\n",
         );
         assert_eq!(edge.load_balancing, Spreading(LoadBalancingParams::Flowlet(gap)));
         assert_eq!(edge.rule().opening, Opening::Gap(Time::from_us(100)));
@@ -310,7 +311,8 @@ mod tests {
         );
         has(
             "held-max = \"1MB\"\nreceive-offload = { min = \"1ms\" }\n",
-            "a.toml:1:12: `held-max`: is the former name of receive-offload.flow-held-max (write flow-held-max",
+            "a.toml:1:12: `held-max`: is the former name of receive-offload.flow-held-max (write \
+             flow-held-max",
         );
         has("held-max = 1\n", "a.toml:1:12: `held-max`: expected 64KiB or more");
         has("order = \"sideways\"\n", "a.toml:1:9");

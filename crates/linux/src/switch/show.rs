@@ -281,13 +281,14 @@ fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
     }
     let _ = writeln!(
         out,
-        "overlay with {name}: {} told to it, {} held here by it; said {} pauses, {} refreshes, {} resumes; \
-         heard {}, {}, {}",
+        "overlay with {name}: {} told to it, {} held here by it; said {} pauses, {} refreshes, {} \
+         resumes; heard {}, {}, {}",
         overlay.told, overlay.held, said[0], said[1], said[2], heard[0], heard[1], heard[2]
     );
     let _ = writeln!(
         out,
-        "  {} flows of applications paused; {} frames wait, {} bytes (at most {}), {} lost, {} failed",
+        "  {} flows of applications paused; {} frames wait, {} bytes (at most {}), {} lost, {} \
+         failed",
         overlay.paused,
         overlay.waiting_frames,
         overlay.waiting_bytes,
@@ -310,7 +311,8 @@ impl Reading {
     /// For people; rates over the time since `before`.
     pub fn table(&self, before: Option<&Reading>) -> String {
         let mut out = format!(
-            "switch {}, up {:.0} s, {} addresses, {} flows to peers, {} from them, {} buffers in use\n",
+            "switch {}, up {:.0} s, {} addresses, {} flows to peers, {} from them, {} buffers in \
+             use\n",
             self.pid, self.uptime_s, self.addresses, self.flows, self.flows_received, self.buffers
         );
         let _ = writeln!(
@@ -437,7 +439,8 @@ impl Reading {
         for peer in open {
             let _ = writeln!(
                 out,
-                "NOT AUTHENTICATED: {peer}; whoever can forge its address can send frames ([[peer]] key)"
+                "NOT AUTHENTICATED: {peer}; whoever can forge its address can send frames \
+                 ([[peer]] key)"
             );
         }
         for peer in &self.peers {

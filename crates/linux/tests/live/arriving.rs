@@ -41,7 +41,8 @@ fn send(place: &Place, cgroup: &str, flows: u32, ms: u32) -> Child {
 fn a_connection_behind_a_limit_at_ingress_loses_one_packet_at_a_time() {
     let Some(place) = Place::with_network("arriving") else { return };
     let [sender, receiver] = ends(&place);
-    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \"ingress\"\nrate = \"200Mbps\"\n";
+    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \
+                 \"ingress\"\nrate = \"200Mbps\"\n";
     let run = |more: &str| {
         place.apply(&place.file("a.toml", &format!("{limit}{more}"))).unwrap();
         let sink = Running(place.child_at(1, "receive", &[receiver.clone(), String::new()]));
@@ -93,7 +94,8 @@ pub fn play(file: &Path) {
 fn windows_are_held_while_a_limit_is_behind() {
     let Some(place) = Place::with_network("windows") else { return };
     let [sender, receiver] = ends(&place);
-    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \"ingress\"\nrate = \"200Mbps\"\n";
+    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \
+                 \"ingress\"\nrate = \"200Mbps\"\n";
     let file = std::env::temp_dir().join(format!("millpond-live-offered-{}", std::process::id()));
     let run = |more: &str, holds: &dyn Fn([u32; 4]) -> bool| {
         let _ = fs::remove_file(&file);

@@ -40,25 +40,29 @@ fn the_limit_holds_over_any_second() {
     let sink = Sink::new(&place);
     for (mbps, flows, form) in [(50, 1, "credit"), (200, 5, "credit"), (200, 3, "lock-free")] {
         let text = format!(
-            "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\npace = false\nrate = \"{mbps}Mbps\"\nform = \"{form}\"\n"
+            "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\npace = false\nrate = \
+             \"{mbps}Mbps\"\nform = \"{form}\"\n"
         );
         place.apply(&place.file("a.toml", &text)).unwrap();
         let (most, mean) = sink.watch(place.sender("tcp", &[&flows.to_string(), "3000"]));
         eprintln!(
-            "{mbps} Mbps, {flows} flows, {form}: {most:.1} Mbps in the busiest second, {mean:.1} on average"
+            "{mbps} Mbps, {flows} flows, {form}: {most:.1} Mbps in the busiest second, {mean:.1} \
+             on average"
         );
         assert!(most <= mbps as f64 * 1.03, "{most} Mbps over a second, limit {mbps}");
         assert!(mean > mbps as f64 * 0.02, "{mean} of {mbps} Mbps: nothing gets through");
     }
     // One flow without ECN in a rack: its window cannot be small enough, so it runs into drops and
     // waits for its timer. The kick is for that.
-    let text = "kick = \"20ms\"\n[[limit]]\npace = false\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
+    let text = "kick = \"20ms\"\n[[limit]]\npace = false\nname = \"t\"\ncgroup = \"CGROUP\"\nrate \
+                = \"50Mbps\"\n";
     place.apply(&place.file("a.toml", text)).unwrap();
     let bpffs = place.bpffs.clone();
     std::thread::spawn(move || serve::serve(&bpffs, None, &|_| {}));
     let (most, mean) = sink.watch(place.sender("tcp", &["1", "4000"]));
     eprintln!(
-        "50 Mbps, 1 flow, with the kick: {most:.1} Mbps in the busiest second, {mean:.1} on average"
+        "50 Mbps, 1 flow, with the kick: {most:.1} Mbps in the busiest second, {mean:.1} on \
+         average"
     );
     assert!(most <= 50.0 * 1.03, "{most}");
     assert!(mean > 10.0, "{mean}");
@@ -81,7 +85,8 @@ fn the_limit_holds_over_any_second() {
 fn the_kick_goes_on_after_limits_are_removed_and_applied() {
     let Some(place) = Place::with_network("kicked") else { return };
     let sink = Sink::new(&place);
-    let text = "kick = \"20ms\"\n[[limit]]\npace = false\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
+    let text = "kick = \"20ms\"\n[[limit]]\npace = false\nname = \"t\"\ncgroup = \"CGROUP\"\nrate \
+                = \"50Mbps\"\n";
     let file = place.file("a.toml", text);
     place.apply(&file).unwrap();
     let bpffs = place.bpffs.clone();
@@ -164,7 +169,8 @@ fn a_sender_on_another_host_is_told() {
             })
         });
     }
-    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \"ingress\"\nrate = \"1Gbps\"\n";
+    let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \
+                 \"ingress\"\nrate = \"1Gbps\"\n";
     let channel =
         |of: &str| format!("[[notify]]\nsecret = \"{}\"\npeers = [\"{of}\"]\n", secret.display());
     let run = |channel: [String; 2], ms: &str| {
@@ -268,8 +274,10 @@ fn udp_is_dropped_silently() {
     assert_eq!(reading.limits[0].returned[0], 0);
 }
 
-const OLD: &str = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mbps\"\nscopes = [\"up\"]\n[[limit]]\nname = \"up\"\nrate = \"20Mbps\"\n";
-const NEW: &str = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"30Mbps\"\ndirection = \"both\"\nscopes = [\"side\"]\n[[limit]]\nname = \"side\"\nrate = \"40Mbps\"\n";
+const OLD: &str = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mbps\"\nscopes = \
+                   [\"up\"]\n[[limit]]\nname = \"up\"\nrate = \"20Mbps\"\n";
+const NEW: &str = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"30Mbps\"\ndirection = \
+                   \"both\"\nscopes = [\"side\"]\n[[limit]]\nname = \"side\"\nrate = \"40Mbps\"\n";
 
 /// Rates of the scopes that a packet of the cgroup would be charged to now, from the maps alone.
 fn in_force(place: &Place) -> Option<Vec<u64>> {
@@ -414,7 +422,8 @@ fn a_floor_follows_a_cgroup_that_is_made_anew() {
     let Some(place) = Place::new("floors") else { return };
     let inner = place.cgroup.join("ssh");
     fs::create_dir(&inner).unwrap();
-    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"20Mbps\"\n[[floor]]\ncgroup = \"CGROUP/ssh\"\n";
+    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \
+                \"20Mbps\"\n[[floor]]\ncgroup = \"CGROUP/ssh\"\n";
     place.apply(&place.file("a.toml", text)).unwrap();
     let floors = || {
         let limits = show::read(&place.bpffs, None).unwrap().limits;
@@ -624,7 +633,8 @@ fn a_floor_passes_when_its_slice_is_behind() {
     let Some(place) = Place::with_network("floor") else { return };
     let inner = place.cgroup.join("ssh");
     fs::create_dir(&inner).unwrap();
-    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"20Mbps\"\n[[floor]]\ncgroup = \"CGROUP/ssh\"\nrate = \"10Mbps\"\n";
+    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \
+                \"20Mbps\"\n[[floor]]\ncgroup = \"CGROUP/ssh\"\nrate = \"10Mbps\"\n";
     place.apply(&place.file("a.toml", text)).unwrap();
     let outer = [place.cgroup.display().to_string(), place.networks[0].clone(), "1500".into()];
     let mut greedy = place.child("flood", &outer);
@@ -647,7 +657,8 @@ fn a_floor_is_a_share_of_its_own() {
     let Some(place) = Place::with_network("floor-share") else { return };
     let inner = place.cgroup.join("ssh");
     fs::create_dir(&inner).unwrap();
-    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"200Mbps\"\n[[floor]]\ncgroup = \"CGROUP/ssh\"\nrate = \"100Mbps\"\n";
+    let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \
+                \"200Mbps\"\n[[floor]]\ncgroup = \"CGROUP/ssh\"\nrate = \"100Mbps\"\n";
     place.apply(&place.file("a.toml", text)).unwrap();
     let _sink = place::Sink::new(&place);
     let mut greedy = place::Running(place.sender("tcp", &["8", "3000"]));

@@ -40,15 +40,17 @@ fn annotations_of_pods_hold_their_cgroups() {
         &place,
         &[
             format!(
-                "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{dashed}.slice/cri-containerd-{container}.scope"
+                "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{dashed}.slice/\
+                 cri-containerd-{container}.scope"
             ),
             format!("kubepods/besteffort/pod{}/{container}", uids[1]),
         ],
     );
     let pod = |name: &str, uid: &str, egress: &str, ingress: &str| {
         format!(
-            "{{\"metadata\": {{\"name\": \"{name}\", \"namespace\": \"shop\", \"uid\": \"{uid}\", \"annotations\": \
-             {{\"kubernetes.io/egress-bandwidth\": \"{egress}\", \"kubernetes.io/ingress-bandwidth\": \"{ingress}\"}}}}}}"
+            "{{\"metadata\": {{\"name\": \"{name}\", \"namespace\": \"shop\", \"uid\": \"{uid}\", \
+             \"annotations\": {{\"kubernetes.io/egress-bandwidth\": \"{egress}\", \
+             \"kubernetes.io/ingress-bandwidth\": \"{ingress}\"}}}}}}"
         )
     };
     let list = format!(

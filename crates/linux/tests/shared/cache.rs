@@ -116,7 +116,8 @@ fn the_kernels_tcp_reaches_an_application() {
         return eprintln!("skipped: it needs root, `ip netns` and TAP");
     }
     let tap = format!(
-        "[[port]]\nname = \"tap\"\ndevice = \"mpcache\"\nnamespace = \"{}\"\naddresses = [\"10.98.9.3/24\"]\n",
+        "[[port]]\nname = \"tap\"\ndevice = \"mpcache\"\nnamespace = \"{}\"\naddresses = \
+         [\"10.98.9.3/24\"]\n",
         network.0
     );
     place.apply_with(&BOTH[..1], &tap);

@@ -119,7 +119,8 @@ const NEIGHBOUR: [&str; 9] = [
 fn from_a_tap(name: &str, keys: &str, count: u32) -> Option<(u32, bool)> {
     let place = Place::new(name, &["a"])?;
     let port = format!(
-        "[[port]]\nname = \"tap\"\ndevice = \"mpt\"\nnamespace = \"NET0\"\naddresses = [\"10.98.9.1/24\"]\n{keys}\n"
+        "[[port]]\nname = \"tap\"\ndevice = \"mpt\"\nnamespace = \"NET0\"\naddresses = \
+         [\"10.98.9.1/24\"]\n{keys}\n"
     );
     Some(to_a_slow_application(&place, &port, count))
 }
@@ -143,7 +144,8 @@ fn attach(place: &Place, socket: &Path) -> Port {
 fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
     let socket = place.folder.join("app.sock");
     let app = format!(
-        "[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nframes = 64\nqueue-memory = \"1MiB\"\n"
+        "[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nframes = \
+         64\nqueue-memory = \"1MiB\"\n"
     );
     let reading = place.apply("switch", &(port.to_string() + &app));
     assert!(reading.ports.iter().all(|port| port.state == PortState::Open), "{reading:?}");
@@ -293,7 +295,8 @@ fn a_gate_fails_open() {
     }
     let socket = place.folder.join("app.sock");
     let app = format!(
-        "[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nqueue-memory = \"64KiB\"\n"
+        "[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nqueue-memory = \
+         \"64KiB\"\n"
     );
     place.apply("switch", &(gated(true) + &app));
     assert!(ip(&[&["-n", place.network(0)][..], &NEIGHBOUR].concat()));

@@ -131,7 +131,8 @@ fn figures_of_a_path_that_dies() {
         let again = again.map_or("never".into(), |time| format!("{} ms", time.as_millis()));
         let least = steps.iter().copied().fold(f64::MAX, f64::min);
         println!(
-            "path {path}: {before:.2} before, 70 % again after {again}, least of 20 ms {least:.2}, {after:.2} with three"
+            "path {path}: {before:.2} before, 70 % again after {again}, least of 20 ms \
+             {least:.2}, {after:.2} with three"
         );
         load.end();
         let address = format!("10.98.8.2:{}", 7400 + path);
@@ -187,7 +188,8 @@ fn figures_of_a_key() {
     }
     let [plain, sealed] = rates.map(median);
     println!(
-        "{FLOWS} flows, medians of five in turn: plain {plain:.2} Gb/s, sealed {sealed:.2} Gb/s, {:.2}",
+        "{FLOWS} flows, medians of five in turn: plain {plain:.2} Gb/s, sealed {sealed:.2} Gb/s, \
+         {:.2}",
         sealed / plain
     );
     std::fs::remove_file(&key).unwrap();
@@ -325,13 +327,15 @@ fn figures_beside_vxlan() {
         };
         let [vxlan, one, four] = [0, 1, 2].map(|arm| median(all[arm][at].clone()));
         println!(
-            "{name}: VXLAN {vxlan:.2} Gb/s; switch over one path {one:.2} ({:.2}), over four {four:.2} ({:.2})",
+            "{name}: VXLAN {vxlan:.2} Gb/s; switch over one path {one:.2} ({:.2}), over four \
+             {four:.2} ({:.2})",
             ratio(1),
             ratio(2)
         );
     }
     let [vxlan, one, four] = [0, 1, 2].map(|arm| 100.0 * median(all[arm][3].clone()));
     println!(
-        "64 bytes at 50,000 a second, lost: VXLAN {vxlan:.2} %, one path {one:.2} %, four {four:.2} %"
+        "64 bytes at 50,000 a second, lost: VXLAN {vxlan:.2} %, one path {one:.2} %, four \
+         {four:.2} %"
     );
 }

@@ -215,7 +215,10 @@ fn tap_and_wire(place: &Place) {
     let tap = &TWO[..TWO.rfind("[[port]]").unwrap()];
     place.apply(
         "s",
-        &format!("{tap}[[port]]\nname = \"w\"\nkind = \"af-packet\"\ndevice = \"mpw\"\nnamespace = \"NET2\"\n"),
+        &format!(
+            "{tap}[[port]]\nname = \"w\"\nkind = \"af-packet\"\ndevice = \"mpw\"\nnamespace = \
+             \"NET2\"\n"
+        ),
     );
 }
 

@@ -13,7 +13,8 @@ fn paths(local: usize, network: &str) -> String {
     let path = |i: u32| {
         let remote = 3 - local;
         format!(
-            "[[path]]\npeer = \"other\"\nlocal = \"10.97.{i}.{local}:4799\"\nremote = \"10.97.{i}.{remote}:4799\"\nnamespace = \"{network}\"\n"
+            "[[path]]\npeer = \"other\"\nlocal = \"10.97.{i}.{local}:4799\"\nremote = \
+             \"10.97.{i}.{remote}:4799\"\nnamespace = \"{network}\"\n"
         )
     };
     (0..4).map(path).collect()

@@ -165,8 +165,8 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     let Some(place) = Place::new("trunk", &["a", "b", "c", "d", "e", "f"]) else { return };
     let second = |name: &str, last: usize, network: usize| {
         format!(
-            "[[port]]\nname = \"{name}\"\ndevice = \"mp{name}\"\nnamespace = \"NET{network}\"\nvlan = 20\n\
-             addresses = [\"10.98.8.{last}/24\"]\n"
+            "[[port]]\nname = \"{name}\"\ndevice = \"mp{name}\"\nnamespace = \
+             \"NET{network}\"\nvlan = 20\naddresses = [\"10.98.8.{last}/24\"]\n"
         )
     };
     let paths = four_paths(&place).map(|text| text.replace("mtu = 1400\n", "vlan = 10\n"));
@@ -221,7 +221,8 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     let without = |text: &str| text[..text.find("[[path]]").unwrap()].to_string();
     let wire = |device: &str, network: usize, trunk: &str| {
         format!(
-            "[[port]]\nname = \"wire\"\nkind = \"af-packet\"\ndevice = \"{device}\"\nnamespace = \"NET{network}\"\n{trunk}"
+            "[[port]]\nname = \"wire\"\nkind = \"af-packet\"\ndevice = \"{device}\"\nnamespace = \
+             \"NET{network}\"\n{trunk}"
         )
     };
     let trunk = "trunk = [10, 20]\n";

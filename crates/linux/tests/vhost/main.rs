@@ -352,8 +352,8 @@ fn a_kernel_and_a_guest_reach_each_other() {
     place.apply(
         &["a"],
         &format!(
-            "[[port]]\nname = \"t\"\ndevice = \"mpt\"\nnamespace = \"{network}\"\naddresses = [\"10.0.0.9/24\"]\n\
-             hardware-addresses = [\"02:00:00:00:00:09\"]\n"
+            "[[port]]\nname = \"t\"\ndevice = \"mpt\"\nnamespace = \"{network}\"\naddresses = \
+             [\"10.0.0.9/24\"]\nhardware-addresses = [\"02:00:00:00:00:09\"]\n"
         ),
     );
     let inside = |args: &[&str]| assert!(ip(&[&["-n", network], args].concat()), "{args:?}");

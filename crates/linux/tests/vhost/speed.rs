@@ -148,7 +148,8 @@ fn speed_beside_shared_memory() {
     let [of_guest, of_switch] = costs(&socket);
     let _ = std::fs::remove_file(&socket);
     println!(
-        "a guest's frame of 64 bytes costs the guest {of_guest:.0} ns and the switch's port {of_switch:.0} ns"
+        "a guest's frame of 64 bytes costs the guest {of_guest:.0} ns and the switch's port \
+         {of_switch:.0} ns"
     );
     println!(
         "guest {guest:.2} M/s, application {application:.2} M/s, ratio {:.2}",

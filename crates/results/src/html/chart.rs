@@ -120,8 +120,9 @@ impl Chart {
         let frame = self.frame();
         let read = if self.read == Read::AtX { "x" } else { "y" };
         let mut svg = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\" data-read=\"{read}\" \
-             data-x=\"{}\" data-y=\"{}\" data-x-column=\"{}\" data-y-column=\"{}\" data-box=\"{} {} {} {}\"",
+            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\" \
+             data-read=\"{read}\" data-x=\"{}\" data-y=\"{}\" data-x-column=\"{}\" \
+             data-y-column=\"{}\" data-box=\"{} {} {} {}\"",
             frame.height,
             self.label,
             self.x.data(),
@@ -248,7 +249,8 @@ impl Chart {
             let (top, width, height) = (frame.top, to - from, frame.bottom - frame.top);
             let _ = write!(
                 svg,
-                "<rect class=\"failure\" x=\"{from:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{height}\"/>"
+                "<rect class=\"failure\" x=\"{from:.1}\" y=\"{top}\" width=\"{width:.1}\" \
+                 height=\"{height}\"/>"
             );
             let mut edge = |x: f64| {
                 let _ = write!(
@@ -273,7 +275,8 @@ impl Chart {
             let label = &span.label;
             let _ = write!(
                 svg,
-                "<text class=\"failure-name\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{label}</text>"
+                "<text class=\"failure-name\" x=\"{x:.1}\" y=\"{y:.1}\" \
+                 text-anchor=\"{anchor}\">{label}</text>"
             );
         }
     }
@@ -337,7 +340,8 @@ impl Chart {
             (self.at_x(frame, place), self.at_y(frame, low), self.at_y(frame, high));
         let (left, right) = (x - 3.0, x + 3.0);
         format!(
-            "M{left:.1} {low:.1}H{right:.1}M{x:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}"
+            "M{left:.1} {low:.1}H{right:.1}M{x:.1} {low:.1}V{high:.1}M{left:.1} \
+             {high:.1}H{right:.1}"
         )
     }
 
@@ -507,8 +511,8 @@ fn shape(series: usize, x: f64, y: f64) -> String {
 /// A series' line and mark, for legends and heads of tables.
 pub(crate) fn swatch(series: usize) -> String {
     format!(
-        "<svg class=\"swatch {}\" viewBox=\"0 0 24 10\" aria-hidden=\"true\"><path class=\"line{}\" d=\"M0 5H24\"/>\
-         <path class=\"mark\" d=\"{}\"/></svg>",
+        "<svg class=\"swatch {}\" viewBox=\"0 0 24 10\" aria-hidden=\"true\"><path \
+         class=\"line{}\" d=\"M0 5H24\"/><path class=\"mark\" d=\"{}\"/></svg>",
         colour(series),
         dashes(series),
         shape(series, 12.0, 5.0)
@@ -600,7 +604,8 @@ pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
                 .map_or(String::new(), |[low, high]| format!(" {} {}", brief(low), brief(high)));
             let _ = write!(
                 svg,
-                "<g data-v=\"{series}\" class=\"{}{class}\" data-figure=\"{}\" data-ratio=\"{}{ends}\">",
+                "<g data-v=\"{series}\" class=\"{}{class}\" data-figure=\"{}\" \
+                 data-ratio=\"{}{ends}\">",
                 colour(series),
                 row.name,
                 brief(ratio)

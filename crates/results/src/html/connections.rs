@@ -206,8 +206,8 @@ pub(crate) fn connections(page: &mut String, variants: &[Variant]) -> Result<()>
     note(
         page,
         &format!(
-            "Of the first {most} of the sampled flows, at their senders: the least and the most of each of {BUCKETS} \
-             buckets of time or fewer. {}{which}",
+            "Of the first {most} of the sampled flows, at their senders: the least and the most \
+             of each of {BUCKETS} buckets of time or fewer. {}{which}",
             meanings.join(" ")
         ),
     );

@@ -52,7 +52,8 @@ pub(crate) fn distributions(page: &mut String, variants: &[Variant]) {
     let seeds = variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(1);
     let pooled = if seeds > 1 {
         format!(
-            " The {seeds} seeds are pooled; a band spans the least and the most of the single seeds."
+            " The {seeds} seeds are pooled; a band spans the least and the most of the single \
+             seeds."
         )
     } else {
         String::new()
@@ -60,8 +61,9 @@ pub(crate) fn distributions(page: &mut String, variants: &[Variant]) {
     note(
         page,
         &format!(
-            "How long the completed ones took, up to each percentile: each step of the vertical axis from p90 is ten times \
-             rarer, and a curve ends at its slowest. Further left is better.{pooled}"
+            "How long the completed ones took, up to each percentile: each step of the vertical \
+             axis from p90 is ten times rarer, and a curve ends at its slowest. Further left is \
+             better.{pooled}"
         ),
     );
     end(page);
@@ -173,8 +175,9 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
     note(
         page,
         &format!(
-            "Completed flows in bins of size, each drawn amid its edges{pooled}. <code>size-bins</code> of the scenario says \
-             how sizes are cut: by default into 20 bins with as many flows each as sizes allow."
+            "Completed flows in bins of size, each drawn amid its edges{pooled}. \
+             <code>size-bins</code> of the scenario says how sizes are cut: by default into 20 \
+             bins with as many flows each as sizes allow."
         ),
     );
     details(page, "The bins as a table", |page| bins_table(page, variants));
@@ -287,7 +290,8 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
     note(
         page,
         &format!(
-            "Application bytes delivered in order, all classes together, between two samples, or over as many as eight full packets take{mean}."
+            "Application bytes delivered in order, all classes together, between two samples, or \
+             over as many as eight full packets take{mean}."
         ),
     );
     end(page);
@@ -399,8 +403,9 @@ pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
     note(
         page,
         &format!(
-            "Bytes that wait, without the packet in transmission, as sampled: each step is the most of the samples in its \
-             stretch of time, one of 300 or fewer. The ports are those with the highest peaks in any variant.{which}"
+            "Bytes that wait, without the packet in transmission, as sampled: each step is the \
+             most of the samples in its stretch of time, one of 300 or fewer. The ports are those \
+             with the highest peaks in any variant.{which}"
         ),
     );
     end(page);

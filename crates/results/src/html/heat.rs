@@ -44,7 +44,8 @@ impl Heat {
         let width = (WIDTH - left - 4.0) / self.x.1.len().max(1) as f64;
         let bottom = TOP + CELL * self.y.1.len() as f64;
         let mut svg = format!(
-            "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\" data-csv=\"{}\">",
+            "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\" \
+             data-csv=\"{}\">",
             bottom + BOTTOM,
             self.label,
             self.csv()
@@ -89,7 +90,8 @@ impl Heat {
         let Some(value) = value else {
             let _ = write!(
                 svg,
-                "<rect class=\"empty-cell\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high}\" rx=\"2\"/>"
+                "<rect class=\"empty-cell\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" \
+                 height=\"{high}\" rx=\"2\"/>"
             );
             return;
         };
@@ -97,8 +99,8 @@ impl Heat {
         let [red, green, blue] = colour(depth);
         let _ = write!(
             svg,
-            "<g><title>{text}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high}\" rx=\"2\" \
-             fill=\"#{red:02x}{green:02x}{blue:02x}\"/>"
+            "<g><title>{text}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" \
+             height=\"{high}\" rx=\"2\" fill=\"#{red:02x}{green:02x}{blue:02x}\"/>"
         );
         let room = text.chars().count() as f64 * LETTER;
         if room * 0.68 < wide {
@@ -107,7 +109,8 @@ impl Heat {
             let (x, y) = (x + wide / 2.0, y + high / 2.0 + 4.0);
             let _ = write!(
                 svg,
-                "<text class=\"{tone}{narrow}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>"
+                "<text class=\"{tone}{narrow}\" x=\"{x:.1}\" y=\"{y:.1}\" \
+                 text-anchor=\"middle\">{text}</text>"
             );
         }
         svg.push_str("</g>");

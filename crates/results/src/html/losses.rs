@@ -47,8 +47,8 @@ fn by_reason(page: &mut String, variants: &[Variant], reasons: &[String]) {
         let share = percent(sent.map(|sent| total(variant) / sent));
         let _ = write!(
             page,
-            "<div data-v=\"{at}\"><span class=\"name\">{}{}</span><span class=\"total\">{} packets, {share} of sent</span>\
-             <span class=\"stack\">",
+            "<div data-v=\"{at}\"><span class=\"name\">{}{}</span><span class=\"total\">{} \
+             packets, {share} of sent</span><span class=\"stack\">",
             swatch(at),
             escape(&variant.result.variant),
             count(Some(total(variant)))

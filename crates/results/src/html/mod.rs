@@ -364,7 +364,8 @@ mod tests {
         for (run, n) in runs.iter().zip([3, 5]) {
             fs::create_dir_all(run).unwrap();
             let text = format!(
-                "{{\"name\":\"x\",\"drops_by_place\":{{\"leaf0\":{{\"queue-full\":{n},\"ttl\":1}}}}}}"
+                "{{\"name\":\"x\",\"drops_by_place\":{{\"leaf0\":{{\"queue-full\":{n},\"ttl\":\
+                 1}}}}}}"
             );
             fs::write(run.join("summary.json"), text).unwrap();
         }

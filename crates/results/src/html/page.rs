@@ -15,26 +15,30 @@ const SCRIPT: &str = include_str!("page.js");
 pub(crate) const TERMS: [(&str, &str); 16] = [
     (
         "FCT",
-        "Flow completion time: from a flow's start to its last byte delivered in order to the receiving application.",
+        "Flow completion time: from a flow's start to its last byte delivered in order to the \
+         receiving application.",
     ),
     (
         "QCT",
-        "Query completion time: from a query's first request sent (or its start) to its last response complete.",
+        "Query completion time: from a query's first request sent (or its start) to its last \
+         response complete.",
     ),
     (
         "slowdown",
-        "FCT over the FCT of the same flow alone in the empty network, which is computed, not simulated.",
+        "FCT over the FCT of the same flow alone in the empty network, which is computed, not \
+         simulated.",
     ),
     ("mice", "Flows smaller than the scenario's key mice."),
     ("elephants", "Flows larger than the scenario's key elephants."),
     (
         "p50, p95, p99, p99.9",
-        "Percentiles: half, 95 %, 99 % and 99.9 % of the completed ones took at most this long. Exact, not estimated.",
+        "Percentiles: half, 95 %, 99 % and 99.9 % of the completed ones took at most this long. \
+         Exact, not estimated.",
     ),
     (
         "≥",
-        "At least: what was open at the end counts with its age, and takes longer. Without the sign, a number is that of \
-         the completed ones, and what is open could not move it.",
+        "At least: what was open at the end counts with its age, and takes longer. Without the \
+         sign, a number is that of the completed ones, and what is open could not move it.",
     ),
     (
         "open",
@@ -88,12 +92,13 @@ pub(crate) fn head(page: &mut String, name: &str, kind: &str, facts: &[String]) 
     // The policy forbids every request; the empty icon keeps browsers from asking for one.
     let _ = write!(
         page,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'unsafe-inline'; img-src data:\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n<title>{name} · millpond</title>\n<style>\n{STYLE}</style>\n</head>\n\
-         <body>\n<main>\n<header>\n<p class=\"kind\">millpond · {kind}</p>\n<h1>{name}</h1>\n<ul class=\"facts\">"
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta \
+         http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" \
+         href=\"data:,\">\n<title>{name} · \
+         millpond</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<p \
+         class=\"kind\">millpond · {kind}</p>\n<h1>{name}</h1>\n<ul class=\"facts\">"
     );
     for fact in facts {
         let _ = write!(page, "<li>{fact}</li>");
@@ -121,15 +126,16 @@ pub(crate) fn legend(page: &mut String, names: &[&str]) {
     page.push_str("<div class=\"legend\" role=\"group\" aria-label=\"Variants shown\">");
     if is_folded {
         page.push_str(
-            "<button type=\"button\" data-toggle-all=\"true\">all</button>\
-             <button type=\"button\" data-toggle-all=\"false\">none</button>",
+            "<button type=\"button\" data-toggle-all=\"true\">all</button><button type=\"button\" \
+             data-toggle-all=\"false\">none</button>",
         );
     }
     for (series, name) in names.iter().enumerate() {
         let (mark, name) = (swatch(series), escape(name));
         let _ = write!(
             page,
-            "<button type=\"button\" aria-pressed=\"true\" data-toggle=\"{series}\">{mark}{name}</button>"
+            "<button type=\"button\" aria-pressed=\"true\" \
+             data-toggle=\"{series}\">{mark}{name}</button>"
         );
     }
     page.push_str(if is_folded { "</div></details>\n" } else { "</div>\n" });
@@ -139,8 +145,9 @@ pub(crate) fn legend(page: &mut String, names: &[&str]) {
 pub(crate) fn foot(page: &mut String) {
     foot_with(
         page,
-        "Everything on this page is simulated or computed from simulated results, and is in the files beside it: \
-         summary.json or compare.json, and Parquet. – means that there is nothing to make a number of.",
+        "Everything on this page is simulated or computed from simulated results, and is in the \
+         files beside it: summary.json or compare.json, and Parquet. – means that there is \
+         nothing to make a number of.",
     );
 }
 
@@ -152,8 +159,8 @@ pub(crate) fn foot_with(page: &mut String, rests_on: &str) {
     }
     let _ = write!(
         page,
-        "</dl>\n<p class=\"note\">{rests_on}</p>\n\
-         </section>\n</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+        "</dl>\n<p class=\"note\">{rests_on}</p>\n</section>\n</main>\n<script>\n{SCRIPT}</\
+         script>\n</body>\n</html>\n"
     );
 }
 
@@ -210,7 +217,8 @@ pub(crate) fn figures(page: &mut String, figures: &[Figure]) {
             otherwise.as_ref().map_or(String::new(), |svg| format!("<template>{svg}</template>"));
         let _ = writeln!(
             page,
-            "<figure><figcaption><b>{caption}</b><span>{below}</span></figcaption>{svg}{other}</figure>"
+            "<figure><figcaption><b>{caption}</b><span>{below}</span></figcaption>{svg}{other}</\
+             figure>"
         );
     }
     page.push_str("</div>\n");

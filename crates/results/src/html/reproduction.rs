@@ -46,9 +46,10 @@ fn page_of(of: &Reproduction) -> String {
     }
     page::foot_with(
         &mut text,
-        "Solid lines and the column “measured” are simulated. Dashed lines and the columns of the paper are published numbers \
-         from the sources named beside them. All of it is in reproduce.json and claims.json beside this page, and the runs \
-         are in the folders of the experiments. – means that there is nothing to make a number of.",
+        "Solid lines and the column “measured” are simulated. Dashed lines and the columns of the \
+         paper are published numbers from the sources named beside them. All of it is in \
+         reproduce.json and claims.json beside this page, and the runs are in the folders of the \
+         experiments. – means that there is nothing to make a number of.",
     );
     text
 }
@@ -193,7 +194,8 @@ fn words(page: &mut String, of: &Experiment) {
     } else if of.has_calls() {
         "; a percentile is shown only where ten calls exceed it"
     } else {
-        ", of the queries that completed; the share that did is beside it, since what did not complete is in no mean"
+        ", of the queries that completed; the share that did is beside it, since what did not \
+         complete is in no mean"
     };
     let seeds =
         of.schemes.iter().flat_map(|scheme| &scheme.points).any(|point| point.each.len() > 1);
@@ -201,8 +203,8 @@ fn words(page: &mut String, of: &Experiment) {
     note(
         page,
         &format!(
-            "Solid: simulated here, means over seeds with their intervals{what}.{dots}{theirs} Load: {}. Scenario: \
-             <code>{}</code>.",
+            "Solid: simulated here, means over seeds with their intervals{what}.{dots}{theirs} \
+             Load: {}. Scenario: <code>{}</code>.",
             escape(&of.load_axis),
             escape(&of.scenario)
         ),
@@ -288,8 +290,8 @@ fn stack(
 ) {
     let _ = write!(
         page,
-        "<div data-v=\"{series}\"><span class=\"name\">{name}</span><span class=\"total\">{} dropped, {} deflected</span>\
-         <span class=\"stack\">",
+        "<div data-v=\"{series}\"><span class=\"name\">{name}</span><span class=\"total\">{} \
+         dropped, {} deflected</span><span class=\"stack\">",
         count(point.dropped.mean),
         count(point.deflected.mean)
     );

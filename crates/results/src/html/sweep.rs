@@ -108,8 +108,9 @@ fn page_of(sweep: &Sweep, headlines: &[Headline], runs: &Runs, manifest: &Manife
     end(&mut text);
     page::foot_with(
         &mut text,
-        "Everything on this page is simulated or computed from simulated results, and is in the files beside it: sweep.json has \
-         each point's statistics, sweep.parquet those of each run. – means that there is nothing to make a number of.",
+        "Everything on this page is simulated or computed from simulated results, and is in the \
+         files beside it: sweep.json has each point's statistics, sweep.parquet those of each \
+         run. – means that there is nothing to make a number of.",
     );
     text
 }
@@ -227,10 +228,12 @@ fn charts(
     let means = match sweep.seeds.len() {
         0 | 1 => "One seed; times are of what completed.",
         n if n < FEW => {
-            "Means over seeds, with the range of the seeds; times are of what completed. A pale dot is one seed."
+            "Means over seeds, with the range of the seeds; times are of what completed. A pale \
+             dot is one seed."
         }
         _ => {
-            "Means over seeds, with their 95 % intervals; times are of what completed. A pale dot is one seed."
+            "Means over seeds, with their 95 % intervals; times are of what completed. A pale dot \
+             is one seed."
         }
     };
     note(page, &format!("{means}{more}"));
@@ -348,7 +351,8 @@ fn sizes(page: &mut String, sweep: &Sweep, across: Option<usize>, groups: &[Grou
     note(
         page,
         &format!(
-            "Completed flows in bins of size, each drawn amid its edges: means over seeds, with their intervals.{more}"
+            "Completed flows in bins of size, each drawn amid its edges: means over seeds, with \
+             their intervals.{more}"
         ),
     );
     end(page);
@@ -490,8 +494,9 @@ fn differences(page: &mut String, sweep: &Sweep, headlines: &[Headline]) {
         _ => "",
     };
     let text = format!(
-        "To {}, seed by seed: relative change, and the interval of the difference. ★ is beyond the noise, ~ agrees in all of \
-         too few seeds, ≈ is within the noise, = is identical in every seed, ? could be undone by what was open.{few}",
+        "To {}, seed by seed: relative change, and the interval of the difference. ★ is beyond \
+         the noise, ~ agrees in all of too few seeds, ≈ is within the noise, = is identical in \
+         every seed, ? could be undone by what was open.{few}",
         escape(&with)
     );
     note(page, &text);

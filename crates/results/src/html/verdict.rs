@@ -299,16 +299,16 @@ fn no_winner(figures: &[&Figure<'_>], variants: &[Variant]) -> String {
         return "The variants do not differ in any figure.".into();
     }
     match seeds {
-        0 | 1 => {
-            "One seed cannot tell a difference from noise, so no variant is called best: compare with --seeds 1..10."
-                .into()
-        }
+        0 | 1 => "One seed cannot tell a difference from noise, so no variant is called best: \
+                  compare with --seeds 1..10."
+            .into(),
         n if n < FEW => format!(
-            "{n} seeds are too few to tell a difference from noise, so no variant is called best: compare with --seeds 1..10."
+            "{n} seeds are too few to tell a difference from noise, so no variant is called best: \
+             compare with --seeds 1..10."
         ),
         n if differences().all(|difference| difference.noise == Noise::Identical) => format!(
-            "All {n} seeds gave identical numbers: they vary nothing that could tell a difference from noise, so no variant is \
-             called best."
+            "All {n} seeds gave identical numbers: they vary nothing that could tell a difference \
+             from noise, so no variant is called best."
         ),
         _ => "No variant is best in any figure by more than noise.".into(),
     }
@@ -347,9 +347,9 @@ fn open_at_the_end(page: &mut String, variants: &[Variant]) {
     let who = if variants.len() > 1 { "Variants completed" } else { "The run completed" };
     let _ = writeln!(
         page,
-        "<p class=\"caution\"><b>{title}.</b> {who} {} by the end. Means and percentiles of the completed leave out what was \
-         still open, often the slowest: they flatter whoever leaves most open. ≥ is a bound, in which what was open counts \
-         with its age.{}</p>",
+        "<p class=\"caution\"><b>{title}.</b> {who} {} by the end. Means and percentiles of the \
+         completed leave out what was still open, often the slowest: they flatter whoever leaves \
+         most open. ≥ is a bound, in which what was open counts with its age.{}</p>",
         told.join(", "),
         repair.map_or(String::new(), |text| format!(" {text}."))
     );
@@ -585,26 +585,29 @@ fn legend_of_marks(page: &mut String, variants: &[Variant]) {
         (better.replace("key ", "key maybe-"), worse.replace("key ", "key maybe-"));
     let mut text = if seeds < 2 {
         format!(
-            "Below each number is its change against {first}. One seed cannot tell {perhaps_better} and {perhaps_worse} from \
-             noise: compare with --seeds 1..10."
+            "Below each number is its change against {first}. One seed cannot tell \
+             {perhaps_better} and {perhaps_worse} from noise: compare with --seeds 1..10."
         )
     } else if seeds >= FEW {
         format!(
-            "{means} {better} and {worse} are beyond the noise: the 95 % interval of the paired difference excludes zero \
-             (without any difference, one in 20 would be marked). ≈ and hollow marks are within it. ★ is the best of a row \
-             and apart from every other, beyond the noise. Lines in the chart are the intervals."
+            "{means} {better} and {worse} are beyond the noise: the 95 % interval of the paired \
+             difference excludes zero (without any difference, one in 20 would be marked). ≈ and \
+             hollow marks are within it. ★ is the best of a row and apart from every other, \
+             beyond the noise. Lines in the chart are the intervals."
         )
     } else {
         format!(
-            "{means} {perhaps_better} and {perhaps_worse}: all seeds agree on the sign, which happens by chance one time in \
-             {}; fewer than {FEW} seeds are too few for 95 % intervals, so compare with --seeds 1..10. ≈ and hollow marks: the \
-             seeds disagree. Lines in the chart are the range of the seeds' differences.",
+            "{means} {perhaps_better} and {perhaps_worse}: all seeds agree on the sign, which \
+             happens by chance one time in {}; fewer than {FEW} seeds are too few for 95 % \
+             intervals, so compare with --seeds 1..10. ≈ and hollow marks: the seeds disagree. \
+             Lines in the chart are the range of the seeds' differences.",
             1u64 << (seeds - 1).min(60)
         )
     };
     if has(Noise::Identical) {
         text.push_str(
-            " A change without a tint is identical in every seed: the seeds do not vary it, and nothing tells it from noise.",
+            " A change without a tint is identical in every seed: the seeds do not vary it, and \
+             nothing tells it from noise.",
         );
     }
     if has(Noise::Open) {

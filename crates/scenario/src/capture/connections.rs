@@ -27,7 +27,8 @@ impl Field for FlowSet {
         Value::List(self.0.iter().map(text).collect())
     }
     fn from_value(value: &Value) -> Result<Self, ValueError> {
-        let message = "expected the number of a flow, or numbers and ranges such as [\"0..7\", \"9\"] (both ends count)";
+        let message = "expected the number of a flow, or numbers and ranges such as [\"0..7\", \
+                       \"9\"] (both ends count)";
         ranges(value, "flow").map(FlowSet).ok_or_else(|| ValueError(message.into()))
     }
 }

@@ -48,8 +48,9 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
         {
             let (link, detect) = (f.link.join(" to "), f.detect);
             report.warnings.push(format!(
-                "failure of {link}: the routes of the whole network change after {converge}, before the switches \
-                 at the link's ends notice it (detect = {detect}); give a converge of {detect} or more, or \"never\""
+                "failure of {link}: the routes of the whole network change after {converge}, \
+                 before the switches at the link's ends notice it (detect = {detect}); give a \
+                 converge of {detect} or more, or \"never\""
             ));
         }
         let plans_of_links = links.into_iter().map(|link| FailurePlan { link, ..plan });
@@ -76,8 +77,8 @@ fn warn_of_sums(
     let Some((a, b)) = own.iter().find_map(|a| Some((a, both(a)?))) else { return };
     let sum = ((1.0 - (1.0 - a.loss) * (1.0 - b.loss)) * 1e6).round() / 1e6;
     report.warnings.push(format!(
-        "failure of {}: another failure of the same link has a loss of {} at the same time, and both together lose \
-         {sum} of the packets; `number` chooses one of several parallel links",
+        "failure of {}: another failure of the same link has a loss of {} at the same time, and \
+         both together lose {sum} of the packets; `number` chooses one of several parallel links",
         f.link.join(" to "),
         b.loss
     ));
@@ -95,7 +96,8 @@ fn links(f: &FailureParams, topology: &Topology) -> Result<BTreeSet<u32>, Vec<Wr
         [name] => return named(f, name, topology, value),
         [a, b] => (a, b),
         _ => {
-            let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"], or a link's name";
+            let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"], or a \
+                           link's name";
             return Err(value("link", message.into()));
         }
     };
@@ -175,13 +177,14 @@ mod tests {
     /// Three links between two switches, the last written the other way round and with a name.
     fn plan(failures: &str) -> Result<Plan, String> {
         let text = format!(
-            "duration = \"1ms\"\n[topology]\nkind = \"file\"\ngraph = {{ hosts = 2, switches = [{{ name = \"a\" }}, \
-             {{ name = \"b\" }}], links = [{{ a = \"host0\", b = \"a\", rate = \"10Gbps\", delay = \"1us\" }}, \
-             {{ a = \"a\", b = \"b\", rate = \"10Gbps\", delay = \"1us\" }}, \
-             {{ a = \"host1\", b = \"b\", rate = \"10Gbps\", delay = \"1us\" }}, \
-             {{ a = \"a\", b = \"b\", rate = \"10Gbps\", delay = \"2us\" }}, \
-             {{ a = \"b\", b = \"a\", rate = \"10Gbps\", delay = \"3us\", name = \"third\" }}] }}\n{failures}\
-             [[traffic]]\nkind = \"flows\"\nrows = [{{ start = \"0us\", src = 0, dst = 1, bytes = 1000 }}]\n"
+            "duration = \"1ms\"\n[topology]\nkind = \"file\"\ngraph = {{ hosts = 2, switches = \
+             [{{ name = \"a\" }}, {{ name = \"b\" }}], links = [{{ a = \"host0\", b = \"a\", rate \
+             = \"10Gbps\", delay = \"1us\" }}, {{ a = \"a\", b = \"b\", rate = \"10Gbps\", delay \
+             = \"1us\" }}, {{ a = \"host1\", b = \"b\", rate = \"10Gbps\", delay = \"1us\" }}, {{ \
+             a = \"a\", b = \"b\", rate = \"10Gbps\", delay = \"2us\" }}, {{ a = \"b\", b = \
+             \"a\", rate = \"10Gbps\", delay = \"3us\", name = \"third\" }}] \
+             }}\n{failures}[[traffic]]\nkind = \"flows\"\nrows = [{{ start = \"0us\", src = 0, \
+             dst = 1, bytes = 1000 }}]\n"
         );
         let scenario = Scenario::parse("x.toml", &text).map_err(|e| e.to_string())?;
         scenario.plan(None, &[], None).map_err(|e| e.to_string())

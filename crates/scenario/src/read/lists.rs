@@ -65,8 +65,9 @@ impl Reader<'_> {
             match row(item) {
                 Some(row) => rows.push(ListRow { line: at, ..row }),
                 None => {
-                    let message = "expected [start, src, dst, bytes] with an optional class at the end, or { start = …, \
-                                   src = …, dst = …, bytes = … } with class, id and after = [ids] if need be";
+                    let message = "expected [start, src, dst, bytes] with an optional class at \
+                                   the end, or { start = …, src = …, dst = …, bytes = … } with \
+                                   class, id and after = [ids] if need be";
                     self.report.value(item.span, path, message);
                 }
             }

@@ -152,8 +152,9 @@ fn a_slip_is_one_error_at_its_place() {
 
 #[test]
 fn several_slips_are_as_many_errors() {
-    let text = "duration = \"1ms\"\nsede = 2\n[switch]\nmarking = { kind = \"ecn\", treshold = 65 }\n\
-                [transport]\nkind = \"tcp\"\n[[traffic]]\nkind = \"incast\"\ndegree = \"four\"\n";
+    let text = "duration = \"1ms\"\nsede = 2\n[switch]\nmarking = { kind = \"ecn\", treshold = 65 \
+                }\n[transport]\nkind = \"tcp\"\n[[traffic]]\nkind = \"incast\"\ndegree = \
+                \"four\"\n";
     let mut found: Vec<String> =
         errors(&validator(), text).into_iter().map(|(place, _)| place).collect();
     found.sort();
@@ -162,15 +163,16 @@ fn several_slips_are_as_many_errors() {
 
 #[test]
 fn values_of_every_form_are_valid() {
-    let text = "seed = 2\nduration = \"1.5ms\"\nuntil = \"off\"\n\
-        [host]\nreceive-cpu = {}\nnic = { buffer = \"switch\", marking = { kind = \"ecn\" } }\n\
-        [switch]\nbuffer = { size = { leaf = \"1MB\", others = \"auto\" }, packets = 100, per = \"10 Gbit\" }\n\
-        marking = { threshold-packets = { edge = 20, tier-3 = \"auto\" } }\n\
-        [transport]\ndupack-threshold = \"off\"\n\
-        [[limit]]\nname = \"a\"\nhosts = [\"0-3\", \"7\"]\nrate = \"1Gbps\"\n\
-        [[traffic]]\nname = \"a b\"\nkind = \"poisson\"\nsizes = { points = [[100, 0], [200, 1]] }\n\
-        [[variant]]\nname = \"x\"\nset = { \"traffic.\\\"a b\\\".load\" = 0.5, \"switch.buffer.size.spine\" = \"1MB\", \
-        \"switch.buffer\" = { kind = \"shared\" }, seed = 3, switch = { path = { kind = \"spray\" } } }\n";
+    let text = "seed = 2\nduration = \"1.5ms\"\nuntil = \"off\"\n[host]\nreceive-cpu = {}\nnic = \
+                { buffer = \"switch\", marking = { kind = \"ecn\" } }\n[switch]\nbuffer = { size \
+                = { leaf = \"1MB\", others = \"auto\" }, packets = 100, per = \"10 Gbit\" \
+                }\nmarking = { threshold-packets = { edge = 20, tier-3 = \"auto\" } \
+                }\n[transport]\ndupack-threshold = \"off\"\n[[limit]]\nname = \"a\"\nhosts = \
+                [\"0-3\", \"7\"]\nrate = \"1Gbps\"\n[[traffic]]\nname = \"a b\"\nkind = \
+                \"poisson\"\nsizes = { points = [[100, 0], [200, 1]] }\n[[variant]]\nname = \
+                \"x\"\nset = { \"traffic.\\\"a b\\\".load\" = 0.5, \"switch.buffer.size.spine\" = \
+                \"1MB\", \"switch.buffer\" = { kind = \"shared\" }, seed = 3, switch = { path = { \
+                kind = \"spray\" } } }\n";
     assert_eq!(errors(&validator(), text), []);
 }
 

@@ -263,8 +263,8 @@ impl<'a> Graphed<'a> {
                     .ok_or("there are fewer links than hosts")?;
                 if *slot != usize::MAX {
                     return Err(format!(
-                        "links[{link}]: host{host} has a second link, the first is links[{slot}]; hosts with several \
-                         links are not built yet"
+                        "links[{link}]: host{host} has a second link, the first is links[{slot}]; \
+                         hosts with several links are not built yet"
                     ));
                 }
                 *slot = link;
@@ -273,7 +273,8 @@ impl<'a> Graphed<'a> {
             }
             (Place::Host(_), Place::Host(_)) => {
                 return Err(format!(
-                    "links[{link}]: two hosts need a switch between them; hosts do not forward packets"
+                    "links[{link}]: two hosts need a switch between them; hosts do not forward \
+                     packets"
                 ));
             }
             (a, b) if a == b => {
@@ -385,7 +386,8 @@ impl<'a> Graphed<'a> {
                 let (from, to, switches) = (name(from), name(to), u32::from(far[*to]) + 1);
                 let most = TTL - 1;
                 return Err(format!(
-                    "from {from} to {to} a packet meets {switches} switches; its TTL lets it pass {most}"
+                    "from {from} to {to} a packet meets {switches} switches; its TTL lets it pass \
+                     {most}"
                 ));
             }
         }

@@ -401,13 +401,15 @@ mod tests {
         let networks = [
             (
                 "leaf-spine",
-                "leaves = 3\nspines = 3\nhosts-per-leaf = 2\nfabric-link = { rate = \"10Gbps\", delay = \"2us\" }",
+                "leaves = 3\nspines = 3\nhosts-per-leaf = 2\nfabric-link = { rate = \"10Gbps\", \
+                 delay = \"2us\" }",
                 3,
                 3,
             ),
             (
                 "leaf-spine",
-                "leaves = 3\nspines = 3\nhosts-per-leaf = 2\nfabric-link = { rate = \"40Gbps\", delay = \"5us\" }",
+                "leaves = 3\nspines = 3\nhosts-per-leaf = 2\nfabric-link = { rate = \"40Gbps\", \
+                 delay = \"5us\" }",
                 5,
                 2,
             ),
@@ -417,8 +419,9 @@ mod tests {
         for (kind, network, dst, few) in networks {
             for silly in [true, false] {
                 let text = format!(
-                    "duration = \"1ms\"\n[topology]\nkind = \"{kind}\"\n{network}\n[transport]\nhandshake = false\n\
-                     silly-window-avoidance = {silly}"
+                    "duration = \"1ms\"\n[topology]\nkind = \
+                     \"{kind}\"\n{network}\n[transport]\nhandshake = \
+                     false\nsilly-window-avoidance = {silly}"
                 );
                 let p = Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap();
                 let times = IdealTimes::default();
@@ -452,7 +455,8 @@ mod tests {
     /// A hundred thousand pairs in the largest network cost two searches.
     #[test]
     fn sixty_five_thousand_hosts_have_two_kinds_of_pairs() {
-        let text = "duration = \"1ms\"\n[topology]\nkind = \"fat-tree\"\nk = 64\nfabric-link = { rate = \"2500Mbps\", delay = \"1us\" }";
+        let text = "duration = \"1ms\"\n[topology]\nkind = \"fat-tree\"\nk = 64\nfabric-link = { \
+                    rate = \"2500Mbps\", delay = \"1us\" }";
         let p = Scenario::parse("t", text).unwrap().plan(None, &[], None).unwrap();
         let times = IdealTimes::default();
         for src in 0..100_000u32 {

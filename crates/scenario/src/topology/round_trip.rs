@@ -69,7 +69,8 @@ mod tests {
 
     fn longest(topology: &str, late: Time) -> Time {
         let text = format!(
-            "name = \"r\"\nduration = \"1ms\"\n[topology]\n{topology}\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n"
+            "name = \"r\"\nduration = \"1ms\"\n[topology]\n{topology}\n[[traffic]]\nkind = \
+             \"permutation\"\nsize = 1000\n"
         );
         let plan = Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
         plan.topology.longest_round_trip(1000, 100, |_| late)
@@ -96,15 +97,17 @@ mod tests {
     /// eight delays of 1 us. Hosts add to four passages.
     #[test]
     fn two_tiers() {
-        let topology = "kind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts-per-leaf = 2\n\
-                        host-link = { rate = \"40Gbps\", delay = \"1us\" }\nfabric-link = { rate = \"40Gbps\", delay = \"1us\" }";
+        let topology = "kind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts-per-leaf = \
+                        2\nhost-link = { rate = \"40Gbps\", delay = \"1us\" }\nfabric-link = { \
+                        rate = \"40Gbps\", delay = \"1us\" }";
         assert_eq!(longest(topology, Time::ZERO), Time::from_ns(8 * 1000 + 4 * 220));
         assert_eq!(longest(topology, Time::from_ns(50)), Time::from_ns(8 * 1000 + 4 * 220 + 200));
     }
 
     #[test]
     fn one_switch() {
-        let topology = "kind = \"single-switch\"\nhosts = 3\nhost-link = { rate = \"10Gbps\", delay = \"2us\" }";
+        let topology = "kind = \"single-switch\"\nhosts = 3\nhost-link = { rate = \"10Gbps\", \
+                        delay = \"2us\" }";
         assert_eq!(longest(topology, Time::ZERO), Time::from_ns(4 * 2000 + 2 * 880));
     }
 }

@@ -287,16 +287,17 @@ mod tests {
     /// Two leaves with a host of 40 Gb/s each, and these links: (rate in Gb/s, delay in µs) from
     /// leaf0 to a spine and on to leaf1.
     fn spines(rates: &[(Drawn, Drawn)]) -> Topology {
-        let mut links =
-            "{ \"a\": \"host0\", \"b\": \"leaf0\", \"rate\": \"40Gbps\", \"delay\": \"1us\" },
+        let mut links = "{ \"a\": \"host0\", \"b\": \"leaf0\", \"rate\": \"40Gbps\", \"delay\": \
+                         \"1us\" },
             { \"a\": \"host1\", \"b\": \"leaf1\", \"rate\": \"40Gbps\", \"delay\": \"1us\" }"
-                .to_string();
+            .to_string();
         let mut names = "{ \"name\": \"leaf0\" }, { \"name\": \"leaf1\" }".to_string();
         for (i, (up, down)) in rates.iter().enumerate() {
             names += &format!(", {{ \"name\": \"spine{i}\" }}");
             for (leaf, (rate, delay)) in [(0, up), (1, down)] {
                 links += &format!(
-                    ", {{ \"a\": \"leaf{leaf}\", \"b\": \"spine{i}\", \"rate\": \"{rate}Gbps\", \"delay\": \"{delay}us\" }}"
+                    ", {{ \"a\": \"leaf{leaf}\", \"b\": \"spine{i}\", \"rate\": \"{rate}Gbps\", \
+                     \"delay\": \"{delay}us\" }}"
                 );
             }
         }

@@ -258,7 +258,8 @@ impl Builder<'_> {
             self.size(name, "request", request);
         } else if thinking != Thinking::default() {
             let text = format!(
-                "traffic {name:?} has a think time and no request: nobody is asked, and nobody thinks"
+                "traffic {name:?} has a think time and no request: nobody is asked, and nobody \
+                 thinks"
             );
             self.report.warnings.push(text);
         }

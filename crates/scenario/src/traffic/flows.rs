@@ -272,7 +272,8 @@ impl Columns {
             if !NAMES.contains(name) && !OPTIONAL.contains(name) {
                 let (required, optional) = (NAMES.join(", "), OPTIONAL.join(", "));
                 return Err(format!(
-                    "unknown column {name:?}; the columns are {required}, and if need be {optional}"
+                    "unknown column {name:?}; the columns are {required}, and if need be \
+                     {optional}"
                 ));
             }
             if names[..i].contains(name) {
@@ -384,7 +385,8 @@ mod tests {
 
     #[test]
     fn rows_wait_for_rows() {
-        let text = "start_us,src,dst,bytes,id,after\r\n5,0,1,100,a\r\n0.5,1,2,100,b,a\r\n0,2,0,9,,a  b a\r\n";
+        let text = "start_us,src,dst,bytes,id,after\r\n5,0,1,100,a\r\n0.5,1,2,100,b,a\r\n0,2,0,9,,\
+                    a  b a\r\n";
         let table = FlowTable::parse(text, 3).unwrap();
         let waits = table.waits.as_ref().unwrap();
         // By start: the last, b, a.

@@ -98,7 +98,8 @@ impl Field for ProbePairs {
             Value::List(list) => list.iter().map(|t| pair(t)).collect(),
             _ => None,
         };
-        let message = "expected \"random\", \"inter-leaf\", a number of pairs, or pairs of hosts such as [\"0-16\"]";
+        let message = "expected \"random\", \"inter-leaf\", a number of pairs, or pairs of hosts \
+                       such as [\"0-16\"]";
         listed.map(ProbePairs::Listed).ok_or_else(|| ValueError(message.into()))
     }
 }

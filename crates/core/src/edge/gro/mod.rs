@@ -403,8 +403,10 @@ const STOCK: About = About {
     restores: &[],
 };
 const PRESTO: About = About {
-    summary: "merges by flowcell and restores order between flowcells, so that a gap inside a flowcell is loss",
-    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM 2015, section 3.2",
+    summary: "merges by flowcell and restores order between flowcells, so that a gap inside a \
+              flowcell is loss",
+    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM \
+             2015, section 3.2",
     needs: &[PathProperty::FifoPerFlowcell],
     breaks: &[],
     restores: &[PathProperty::FifoPerFlow],

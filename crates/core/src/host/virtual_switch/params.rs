@@ -312,7 +312,8 @@ const NONE: About = About {
     restores: &[],
 };
 const LOSSY: About = About {
-    summary: "cores move packets from the NIC's ring to applications' rings, and drop what does not fit",
+    summary: "cores move packets from the NIC's ring to applications' rings, and drop what does \
+              not fit",
     source: "BESS; Backdraft, NSDI 2022, its baseline",
     needs: &[],
     breaks: &[PathProperty::NoLossAfterAdmission],
@@ -326,31 +327,36 @@ const BACKPRESSURE: About = About {
     restores: &[],
 };
 const FLOW_QUEUES: About = About {
-    summary: "a queue a flow, made and grown on demand and served in turn; polling stops when memory is exhausted",
+    summary: "a queue a flow, made and grown on demand and served in turn; polling stops when \
+              memory is exhausted",
     source: "Backdraft, NSDI 2022: dynamic per-flow queues and doorbells",
     needs: &[],
     breaks: &[],
     restores: &[],
 };
 const BACKDRAFT: About = About {
-    summary: "flow queues, and pauses past the fabric: what has no room waits in the senders' memory",
-    source: "Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver \
-             Problem, NSDI 2022",
+    summary: "flow queues, and pauses past the fabric: what has no room waits in the senders' \
+              memory",
+    source: "Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that \
+             Prevents the Slow Receiver Problem, NSDI 2022",
     needs: &[PathProperty::ControlNeverWaits],
     breaks: &[],
     restores: &[],
 };
 
 const CREDITS: About = About {
-    summary: "flow queues, and senders that have in flight what the receiving switch has granted from its memory",
+    summary: "flow queues, and senders that have in flight what the receiving switch has granted \
+              from its memory",
     source: "Backdraft, NSDI 2022, names it among what it does without; the protocol is ours",
     needs: &[PathProperty::ControlNeverWaits],
     breaks: &[],
     restores: &[],
 };
 const PICNIC: About = About {
-    summary: "a queue an application, and rates that the receiving switch tells and the sending one keeps",
-    source: "Kumar and others: PicNIC: Predictable Virtualized NIC, SIGCOMM 2019, its parts; their laws are ours",
+    summary: "a queue an application, and rates that the receiving switch tells and the sending \
+              one keeps",
+    source: "Kumar and others: PicNIC: Predictable Virtualized NIC, SIGCOMM 2019, its parts; \
+             their laws are ours",
     needs: &[],
     breaks: &[PathProperty::NoLossAfterAdmission],
     restores: &[],

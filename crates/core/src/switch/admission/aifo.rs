@@ -21,7 +21,8 @@ use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
 
 pub(super) const ABOUT: About = About {
-    summary: "admits a rank while its quantile among recent ones is at most the free share of the buffer",
+    summary: "admits a rank while its quantile among recent ones is at most the free share of the \
+              buffer",
     source: "Yu et al.: Programmable packet scheduling with a single queue, SIGCOMM 2021; Canary",
     needs: &[PathProperty::RanksAreSet],
     breaks: &[],

@@ -20,8 +20,10 @@ use crate::switch::site::Auto;
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
-    summary: "drops red packets beyond a threshold on the red bytes that wait; green ones wait as long as there is room",
-    source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys 2021",
+    summary: "drops red packets beyond a threshold on the red bytes that wait; green ones wait as \
+              long as there is room",
+    source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys \
+             2021",
     needs: &[],
     breaks: &[],
     restores: &[],

@@ -15,8 +15,10 @@ use crate::registry::{About, PathProperty};
 use crate::switch::QueueView;
 
 pub(super) const ABOUT: About = About {
-    summary: "admits a rank while its share in an exponential distribution is at most the free share of the buffer",
-    source: "Practical packet deflection in datacenters, CoNEXT 2023 (distribution-based), artifact",
+    summary: "admits a rank while its share in an exponential distribution is at most the free \
+              share of the buffer",
+    source: "Practical packet deflection in datacenters, CoNEXT 2023 (distribution-based), \
+             artifact",
     needs: &[PathProperty::RanksAreSet],
     breaks: &[],
     restores: &[],

@@ -19,7 +19,8 @@ use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
     summary: "refuses at random, more often the longer the queue is on average",
-    source: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, IEEE/ACM ToN 1993",
+    source: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, IEEE/ACM \
+             ToN 1993",
     needs: &[],
     breaks: &[],
     restores: &[],

@@ -18,7 +18,8 @@ use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
     summary: "RED with a curve of its own for important packets",
-    source: "the weighted RED of routers; Practical packet deflection in datacenters, CoNEXT 2023, artifact",
+    source: "the weighted RED of routers; Practical packet deflection in datacenters, CoNEXT \
+             2023, artifact",
     needs: &[PathProperty::RanksAreSet],
     breaks: &[],
     restores: &[],

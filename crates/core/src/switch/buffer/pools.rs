@@ -28,8 +28,10 @@ use crate::switch::site::ByTier;
 use crate::units::{Bytes, Rate, Time};
 
 pub(super) const ABOUT: About = About {
-    summary: "one memory with an egress and an ingress pool, guaranteed minima and headroom, as shared-memory chips have it",
-    source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys 2021 (simulators); Broadcom Tomahawk",
+    summary: "one memory with an egress and an ingress pool, guaranteed minima and headroom, as \
+              shared-memory chips have it",
+    source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys \
+             2021 (simulators); Broadcom Tomahawk",
     needs: &[],
     breaks: &[],
     restores: &[],

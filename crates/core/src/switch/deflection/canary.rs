@@ -19,8 +19,10 @@ use crate::registry::{About, PathProperty};
 use crate::switch::path::Shortest;
 
 pub(super) const ABOUT: About = About {
-    summary: "decides to forward, deflect or drop by the admission's test, before the packet enters a queue",
-    source: "Canary; Practical packet deflection in datacenters, CoNEXT 2023 (Preemptive Deflection)",
+    summary: "decides to forward, deflect or drop by the admission's test, before the packet \
+              enters a queue",
+    source: "Canary; Practical packet deflection in datacenters, CoNEXT 2023 (Preemptive \
+             Deflection)",
     needs: &[PathProperty::RanksAreSet],
     breaks: super::BREAKS,
     restores: &[],

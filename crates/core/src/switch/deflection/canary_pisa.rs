@@ -20,8 +20,10 @@ use crate::registry::{About, PathProperty};
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
-    summary: "Canary under a switching chip's rules: one window a switch, integers, a fixed port to deflect to",
-    source: "Canary; Practical packet deflection in datacenters, CoNEXT 2023: its P4 program for Tofino",
+    summary: "Canary under a switching chip's rules: one window a switch, integers, a fixed port \
+              to deflect to",
+    source: "Canary; Practical packet deflection in datacenters, CoNEXT 2023: its P4 program for \
+             Tofino",
     needs: &[PathProperty::RanksAreSet],
     breaks: super::BREAKS,
     restores: &[],

@@ -13,7 +13,8 @@ use crate::registry::About;
 
 pub(super) const ABOUT: About = About {
     summary: "a packet that finds its queue full goes to a random port with room",
-    source: "Zarifis et al.: DIBS: just-in-time congestion mitigation for data centers, EuroSys 2014",
+    source: "Zarifis et al.: DIBS: just-in-time congestion mitigation for data centers, EuroSys \
+             2014",
     needs: &[],
     breaks: super::BREAKS,
     restores: &[],

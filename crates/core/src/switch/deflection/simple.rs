@@ -11,7 +11,8 @@ use crate::context::Context;
 use crate::registry::About;
 
 pub(super) const ABOUT: About = About {
-    summary: "a packet that finds its queue full goes to the next port with room after a random one",
+    summary: "a packet that finds its queue full goes to the next port with room after a random \
+              one",
     source: "Practical packet deflection in datacenters, CoNEXT 2023 (Simple Deflection)",
     needs: &[],
     breaks: super::BREAKS,

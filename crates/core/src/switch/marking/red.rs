@@ -22,7 +22,8 @@ use crate::units::{Bytes, Rate};
 
 pub(super) const ABOUT: About = About {
     summary: "sets CE at random, more often the longer the queue is on average",
-    source: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, IEEE/ACM ToN 1993; RFC 2309",
+    source: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, IEEE/ACM \
+             ToN 1993; RFC 2309",
     needs: &[],
     breaks: &[],
     restores: &[],

@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 pub(super) const ABOUT: About = About {
     summary: "at a leaf a flowlet takes the uplink whose way to the other leaf is least congested",
-    source: "Alizadeh et al.: CONGA: Distributed Congestion-Aware Load Balancing for Datacenters, SIGCOMM 2014",
+    source: "Alizadeh et al.: CONGA: Distributed Congestion-Aware Load Balancing for Datacenters, \
+             SIGCOMM 2014",
     needs: &[],
     breaks: &[
         PathProperty::FifoPerFlow,

@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 pub(super) const ABOUT: About = About {
     summary: "the label that the sending edge has written picks the port",
-    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM 2015, section 3.1",
+    source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM \
+             2015, section 3.1",
     needs: &[],
     breaks: &[],
     restores: &[],

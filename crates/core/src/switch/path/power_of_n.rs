@@ -14,7 +14,8 @@ use crate::switch::deflection::Draw;
 
 pub(super) const ABOUT: About = About {
     summary: "of a few ports drawn at random, the shortest queue, packet by packet",
-    source: "Mitzenmacher: The power of two choices in randomized load balancing, 2001; Vertigo, CoNEXT 2021 §4",
+    source: "Mitzenmacher: The power of two choices in randomized load balancing, 2001; Vertigo, \
+             CoNEXT 2021 §4",
     needs: &[],
     breaks: &[
         PathProperty::FifoPerFlow,

@@ -7,7 +7,8 @@ use crate::registry::{About, PathProperty};
 
 pub(super) const ABOUT: About = About {
     summary: "every packet takes its own port",
-    source: "Dixit, Prakash, Hu, Kompella: On the impact of packet spraying in data center networks, INFOCOM 2013",
+    source: "Dixit, Prakash, Hu, Kompella: On the impact of packet spraying in data center \
+             networks, INFOCOM 2013",
     needs: &[],
     breaks: &[
         PathProperty::FifoPerFlow,

@@ -28,7 +28,8 @@ use crate::registry::{About, PathProperty};
 use crate::units::{Bytes, Rate, Time};
 
 pub(super) const ABOUT: About = About {
-    summary: "stops a priority of the neighbour that fills the buffer, so that nothing has to be dropped",
+    summary: "stops a priority of the neighbour that fills the buffer, so that nothing has to be \
+              dropped",
     source: "IEEE 802.1Qbb; dynamic thresholds as in Lim et al., EuroSys 2021",
     needs: &[PathProperty::AcyclicWaits],
     breaks: &[PathProperty::TimersRun, PathProperty::ControlNeverWaits],

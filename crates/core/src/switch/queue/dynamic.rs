@@ -21,7 +21,8 @@ use crate::units::Time;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(super) const ABOUT: About = About {
-    summary: "a FIFO for each flow while there are enough, served in turn; a pause can stop one flow",
+    summary: "a FIFO for each flow while there are enough, served in turn; a pause can stop one \
+              flow",
     source: "BFC: Goyal et al.: Backpressure flow control, NSDI 2022 §4.1",
     needs: &[],
     breaks: &[],

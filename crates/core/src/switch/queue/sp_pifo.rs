@@ -14,7 +14,8 @@ use std::collections::VecDeque;
 
 pub(super) const ABOUT: About = About {
     summary: "about the packet of the smallest rank first, by a few FIFOs whose bounds adapt",
-    source: "Gran Alcoz et al.: SP-PIFO: approximating push-in first-out behaviors using strict-priority queues, NSDI 2020",
+    source: "Gran Alcoz et al.: SP-PIFO: approximating push-in first-out behaviors using \
+             strict-priority queues, NSDI 2020",
     needs: &[PathProperty::RanksAreSet],
     breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
     restores: &[],

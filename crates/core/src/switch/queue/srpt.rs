@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 
 pub(super) const ABOUT: About = About {
     summary: "the packet of the smallest rank first",
-    source: "Sivaraman et al.: Programmable packet scheduling at line rate, SIGCOMM 2016; pFabric, SIGCOMM 2013",
+    source: "Sivaraman et al.: Programmable packet scheduling at line rate, SIGCOMM 2016; \
+             pFabric, SIGCOMM 2013",
     needs: &[PathProperty::RanksAreSet],
     breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
     restores: &[],

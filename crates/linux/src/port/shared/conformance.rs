@@ -162,7 +162,8 @@ fn agree(scene: &Scene, replayed: &Scene) -> Result<Trace, String> {
             let [peers, ports] =
                 [(peers.stand, &behind_peers.told[n]), (ports.stand, &behind_ports.told[n])];
             return Err(format!(
-                "step {n}, {event:?} at {at:?}:\nof peers        {peers:?}\nof applications {ports:?}"
+                "step {n}, {event:?} at {at:?}:\nof peers        {peers:?}\nof applications \
+                 {ports:?}"
             ));
         }
     }

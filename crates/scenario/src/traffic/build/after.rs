@@ -115,7 +115,8 @@ impl Builder<'_> {
                 match self.flows_of(t) {
                     Some(count) if count > 0 => self.graph.counts(class, count),
                     _ => {
-                        let text = "it is waited for, and has no number of flows that is known in advance; give it a count";
+                        let text = "it is waited for, and has no number of flows that is known in \
+                                    advance; give it a count";
                         self.wrong(&name, "kind", text.into());
                     }
                 }

@@ -20,9 +20,10 @@ const PACKET: Time = Time::from_us(1);
 /// Homa with these keys of `[transport]`: RTTbytes are 10 KB, RESENDs leave after 100 us.
 fn config(keys: &str) -> Vec<Config> {
     let text = format!(
-        "name = \"h\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n[host]\nmtu = 1040\n\
-         [transport]\nkind = \"homa\"\nhoma-rtt-bytes = 9500\nhoma-resend-interval = \"100us\"\n{keys}\n\
-         [[traffic]]\nkind = \"permutation\"\nsize = 1000\n"
+        "name = \"h\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+         2\n[host]\nmtu = 1040\n[transport]\nkind = \"homa\"\nhoma-rtt-bytes = \
+         9500\nhoma-resend-interval = \"100us\"\n{keys}\n[[traffic]]\nkind = \
+         \"permutation\"\nsize = 1000\n"
     );
     let plan = Scenario::parse("test", &text)
         .unwrap()

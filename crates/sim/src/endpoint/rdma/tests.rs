@@ -19,8 +19,9 @@ const LINE: Rate = Rate(40_000_000_000);
 /// The queue pairs of a scenario with these keys of `[transport]` and `[rdma]`.
 fn config(transport: &str, rdma: &str) -> Vec<Config> {
     let text = format!(
-        "name = \"q\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n[host]\nmtu = 1040\n\
-         [transport]\n{transport}\n[rdma]\n{rdma}\n[[traffic]]\nkind = \"permutation\"\nsize = 1000\n"
+        "name = \"q\"\nduration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = \
+         2\n[host]\nmtu = 1040\n[transport]\n{transport}\n[rdma]\n{rdma}\n[[traffic]]\nkind = \
+         \"permutation\"\nsize = 1000\n"
     );
     let plan = Scenario::parse("test", &text)
         .unwrap()
@@ -437,10 +438,14 @@ fn transports() -> impl Strategy<Value = (&'static str, &'static str)> {
     let rdma = prop::sample::select(vec![
         GO_BACK_N,
         IRN,
-        "recovery = { kind = \"go-back-n\", timeout = \"50us\", nack-interval = \"0us\" }\nack-interval = 7",
-        "recovery = { kind = \"selective\", timeout-low = \"20us\", timeout-high = \"30us\", resend = \"all\" }",
-        "recovery = { kind = \"selective\", bdp-limit = \"off\", nack-interval = \"0us\" }\nnotification = \"answers\"",
-        "recovery = { kind = \"selective\", bdp-limit = 1, few = 0 }\nack-interval = 100\nflow-control = \"rate\"",
+        "recovery = { kind = \"go-back-n\", timeout = \"50us\", nack-interval = \"0us\" \
+         }\nack-interval = 7",
+        "recovery = { kind = \"selective\", timeout-low = \"20us\", timeout-high = \"30us\", \
+         resend = \"all\" }",
+        "recovery = { kind = \"selective\", bdp-limit = \"off\", nack-interval = \"0us\" \
+         }\nnotification = \"answers\"",
+        "recovery = { kind = \"selective\", bdp-limit = 1, few = 0 }\nack-interval = \
+         100\nflow-control = \"rate\"",
     ]);
     (law, rdma)
 }
