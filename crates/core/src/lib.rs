@@ -10,6 +10,7 @@ pub mod context;
 pub mod counters;
 pub mod edge;
 pub mod flow_queues;
+pub mod flow_table;
 pub mod host;
 pub mod importance;
 pub mod limit;

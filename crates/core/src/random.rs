@@ -153,6 +153,40 @@ impl Random {
     }
 }
 
+/// Draws indices of `0..n` without replacement, all equally likely, without memory of its own for
+/// up to 64 of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw {
+    n: usize,
+    left: usize,
+    /// Bit i: index i was drawn.
+    drawn: u64,
+}
+
+impl Draw {
+    /// Of at most 64 candidates; those beyond are never drawn.
+    pub fn new(n: usize) -> Draw {
+        let n = n.min(64);
+        Draw { n, left: n, drawn: 0 }
+    }
+    /// The next index; `None` when all are drawn.
+    #[inline]
+    pub fn next(&mut self, random: &Random) -> Option<usize> {
+        if self.left == 0 {
+            return None;
+        }
+        let mut skip = random.below(self.left as u64);
+        self.left -= 1;
+        let mut free = !self.drawn & (u64::MAX >> (64 - self.n));
+        while skip > 0 {
+            free &= free - 1;
+            skip -= 1;
+        }
+        self.drawn |= 1 << free.trailing_zeros();
+        Some(free.trailing_zeros() as usize)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,5 +250,21 @@ mod tests {
             (4_300..4_800).contains(&beyond_two),
             "{beyond_two} of 100,000; 4.55 % are expected"
         );
+    }
+
+    #[test]
+    fn a_draw_is_without_replacement_and_fair() {
+        let random = Random::from(Stream::new(1, "t"));
+        let mut first = [0; 5];
+        for _ in 0..5000 {
+            let mut draw = Draw::new(5);
+            let mut all: Vec<usize> = std::iter::from_fn(|| draw.next(&random)).collect();
+            first[all[0]] += 1;
+            all.sort();
+            assert_eq!(all, [0, 1, 2, 3, 4]);
+        }
+        assert!(first.iter().all(|c| (900..1100).contains(c)), "{first:?}");
+        assert_eq!(Draw::new(0).next(&random), None);
+        assert!(Draw::new(64).next(&random).is_some());
     }
 }

@@ -7,7 +7,8 @@
 
 use millpond_core::Time;
 use millpond_core::random::Stream;
-use millpond_sim::events::{Class, EventQueue, Key};
+use millpond_sim::event::{Class, Key};
+use millpond_sim::events::EventQueue;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;

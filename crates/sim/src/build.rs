@@ -6,15 +6,17 @@
 
 use crate::audit::Audit;
 use crate::cells::Cells;
-use crate::equip;
-use crate::events::{Class, EventQueue, Key};
+use crate::equip::{self, pauses};
+use crate::event::Due;
+use crate::events::EventQueue;
 use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Outage, Receiver, Target, Watched};
 use crate::hosts::{Host, Hosts};
 use crate::jitter::Jitter;
 use crate::layout::Layout;
 use crate::mail::Mail;
-use crate::partition::{Partition, REROUTE, SwitchNode};
+use crate::partition::Partition;
 use crate::shared::Shared;
+use crate::switch_node::SwitchNode;
 use millpond_core::host::Round;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::switch::admission::Admission;
@@ -216,11 +218,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             switches.iter().filter(|node: &&SwitchNode| epoch.changed.contains_key(&node.index));
         let cells: BTreeSet<u32> = changed.map(|node| node.cell).collect();
         for cell in cells {
-            fabric.events.push_to(
-                cell,
-                epoch.from,
-                Key::new(Class::Link, 0, REROUTE + number as u32),
-            );
+            fabric.events.push_to(cell, epoch.from, Due::Routes(number as u32).into());
         }
     }
     let loops = loops(plan, &hosts);
@@ -289,9 +287,9 @@ fn notices(plan: &Plan, id: u32, fabric: &mut Fabric) {
         touches
     });
     for (down, up) in outages {
-        fabric.events.push(down, Key::new(Class::Link, out, 1));
+        fabric.events.push(down, Due::Link { out, is_down: true }.into());
         if up < Time::MAX {
-            fabric.events.push(up, Key::new(Class::Link, out, 0));
+            fabric.events.push(up, Due::Link { out, is_down: false }.into());
         }
     }
 }
@@ -309,11 +307,6 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
         loops.extend((0..hosts.len() as u32).map(|host| (start, index as u16, host)));
     }
     loops
-}
-
-/// Whether switches pause their neighbours.
-pub(crate) fn pauses(plan: &Plan) -> bool {
-    Pause::new(&plan.switch.pause).is_active()
 }
 
 /// Whether packets ask switches to write their telemetry on them.

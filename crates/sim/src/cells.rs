@@ -7,7 +7,8 @@
 //!
 //! Invariant: every event lies in the queue of the cell whose nodes it is for.
 
-use crate::events::{Class, Event, EventQueue, Key};
+use crate::event::{Class, Event, Key};
+use crate::events::EventQueue;
 use millpond_core::Time;
 
 /// No cell is served.
@@ -163,7 +164,7 @@ mod tests {
     fn each_event_is_served_with_its_cell() {
         let mut cells = two_cells();
         let events = [
-            (3, Key::arrival(1, 0), 1),
+            (3, Key::new(Class::Arrival, 1, 0), 1),
             (4, Key::new(Class::SenderTimer, 1, 0), 0),
             (5, Key::new(Class::PortReady, 0, 0), 1),
             (6, Key::new(Class::Poll, 0, 0), 1),
@@ -174,7 +175,7 @@ mod tests {
         for cell in [0, 1] {
             assert!(cells.enter(cell, Time::from_us(7)));
             // For the other cell, and for this one.
-            cells.push(Time::from_us(9), Key::arrival(1 - cell, 0));
+            cells.push(Time::from_us(9), Key::new(Class::Arrival, 1 - cell, 0));
             let served: Vec<Event> =
                 std::iter::from_fn(|| cells.pop_before(Time::from_us(7))).collect();
             let expected = events

@@ -7,7 +7,7 @@
 //!
 //! Invariant: what is here is later than every span that was taken.
 
-use super::events::Event;
+use super::event::Event;
 use millpond_core::Time;
 use millpond_core::random::mix64;
 use std::collections::{BTreeMap, HashSet};

@@ -1,6 +1,5 @@
 //! What a plan's hosts have between their endpoints and the link.
 
-use crate::build::pauses;
 use crate::shared::has_overlay;
 use millpond_core::host::limit::{ClassConfig, LimitConfig, QueueConfig, SideConfig};
 use millpond_core::host::virtual_switch::{ApplicationConfig, VirtualSwitchParams};
@@ -145,4 +144,9 @@ fn side(plan: &Plan, own: &[(u16, &LimitPlan)], ingress: bool) -> SideConfig {
         side.limits.push(LimitConfig { classes: limit.classes.clone(), queues });
     }
     side
+}
+
+/// Whether switches pause their neighbours.
+pub(crate) fn pauses(plan: &Plan) -> bool {
+    Pause::new(&plan.switch.pause).is_active()
 }

@@ -14,98 +14,11 @@
 //! when or by whom an event was inserted.
 
 use crate::distant::Distant;
+use crate::event::{Class, Event, Key};
 use millpond_core::Time;
 use millpond_core::random::mix64;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-
-/// What is ordered at equal times: class, then source, then sequence. Arrivals may draw lots
-/// between class and source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(u64);
-
-/// Classes in their order at equal times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Class {
-    /// A switch learns that a link is down or up, or routes change. Before anything chooses a port.
-    Link = 0,
-    /// A port's link is free. Before arrivals, so that a packet that arrives at this instant finds
-    /// its place.
-    PortReady = 1,
-    /// A packet's last bit has arrived. Before timers, so that an ACK at the deadline still counts.
-    Arrival = 2,
-    /// A pause frame has arrived.
-    Pause = 3,
-    /// Flows start.
-    Start = 4,
-    /// A NIC has room again for a flow.
-    NicRoom = 5,
-    /// A sender's retransmission timer.
-    SenderTimer = 6,
-    /// A receiver's delayed acknowledgement.
-    ReceiverTimer = 7,
-    /// A receiver's ordering buffer has held a packet long enough. After arrivals, so that what
-    /// fills the gap at this instant still does.
-    OrderingTimer = 8,
-    /// A probe is due.
-    Probe = 9,
-    /// A server has thought, and answers.
-    Answer = 10,
-    /// A segment that a limit has held back is due.
-    Release = 11,
-    /// A switch looks again at what it has paused.
-    PauseCheck = 12,
-    /// A host polls its receive queue. After arrivals, so that what arrives at this instant is in
-    /// it.
-    Poll = 13,
-}
-
-impl Key {
-    /// The key of an event.
-    #[inline]
-    pub fn new(class: Class, source: u32, sequence: u32) -> Key {
-        debug_assert!(source < 1 << 28);
-        Key((class as u64) << 60 | (source as u64) << 32 | sequence as u64)
-    }
-    /// The key of an arrival on the inbound link `source`, which draws lots by `number`.
-    pub fn arrival(source: u32, number: u32) -> Key {
-        Key::new(Class::Arrival, source, number)
-    }
-    /// Its class.
-    #[inline]
-    pub fn class(self) -> Class {
-        match self.0 >> 60 {
-            0 => Class::Link,
-            1 => Class::PortReady,
-            2 => Class::Arrival,
-            3 => Class::Pause,
-            4 => Class::Start,
-            5 => Class::NicRoom,
-            6 => Class::SenderTimer,
-            7 => Class::ReceiverTimer,
-            8 => Class::OrderingTimer,
-            9 => Class::Probe,
-            10 => Class::Answer,
-            11 => Class::Release,
-            12 => Class::PauseCheck,
-            _ => Class::Poll,
-        }
-    }
-    /// Its source.
-    #[inline]
-    pub fn source(self) -> u32 {
-        (self.0 >> 32) as u32 & 0x0FFF_FFFF
-    }
-    /// Its sequence.
-    #[inline]
-    pub fn sequence(self) -> u32 {
-        self.0 as u32
-    }
-}
-
-/// A time and a key.
-pub type Event = (Time, Key);
 
 /// The order of events where arrivals at one instant draw lots.
 #[inline]
@@ -416,14 +329,6 @@ mod tests {
         assert!(wheel.is_empty());
     }
 
-    #[test]
-    fn keys_keep_their_parts_and_order() {
-        let key = Key::new(Class::SenderTimer, 12_345, 678);
-        assert_eq!((key.class(), key.source(), key.sequence()), (Class::SenderTimer, 12_345, 678));
-        assert!(Key::new(Class::PortReady, 9, 9) < Key::new(Class::Arrival, 0, 0));
-        assert!(Key::new(Class::Arrival, 1, 0) < Key::new(Class::Arrival, 2, 0));
-    }
-
     /// Of several links whose packets arrive together again and again, each comes first about as
     /// often as any other where they draw lots, and the first one always where they do not.
     #[test]
@@ -435,7 +340,8 @@ mod tests {
             for round in 1..=30_000 {
                 // What a burst of full packets gives: one instant every 1.2 us.
                 let at = Time::from_ns(1_200 * round);
-                (0..LINKS).for_each(|link| wheel.push(at, Key::arrival(link, 7 + link)));
+                (0..LINKS)
+                    .for_each(|link| wheel.push(at, Key::new(Class::Arrival, link, 7 + link)));
                 wheel.push(at, Key::new(Class::Pause, 0, 0));
                 wheel.push(at, Key::new(Class::PortReady, 9, 0));
                 let served: Vec<Key> = std::iter::from_fn(|| wheel.pop_before(Time::MAX))

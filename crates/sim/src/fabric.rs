@@ -14,7 +14,7 @@
 
 use crate::audit::{Audit, Tally};
 use crate::cells::Cells;
-use crate::events::{Class, Key};
+use crate::event::Due;
 use crate::flight::{Chunks, Flight};
 use crate::jitter::Jitter;
 use crate::mail::{Crossing, Mail, Note};
@@ -270,7 +270,11 @@ impl Fabric {
     fn fly(&mut self, inbound: u32, arrives: Time, id: PacketId) {
         let link = &mut self.inbound[inbound as usize];
         if link.flight.is_empty() {
-            self.events.push_to(link.cell, arrives, Key::arrival(inbound, link.lot));
+            self.events.push_to(
+                link.cell,
+                arrives,
+                Due::Arrival { inbound, number: link.lot }.into(),
+            );
         }
         link.flight.push(arrives, id, &mut self.chunks);
     }
@@ -289,7 +293,7 @@ impl Fabric {
             // it is far off, and waiting for it is what a hop would cost most. A store, for unlike
             // a load it holds nothing up; the field is set anew on arrival.
             self.packets[next].ingress = 0;
-            self.events.push_here(arrives, Key::arrival(inbound, link.lot));
+            self.events.push_here(arrives, Due::Arrival { inbound, number: link.lot }.into());
         }
         (link.to, id)
     }
@@ -300,7 +304,7 @@ impl Fabric {
         let (_, frame) =
             pauses.pop_front().expect("a pause is scheduled only for a frame in flight");
         if let Some((arrives, _)) = pauses.front() {
-            self.events.push(*arrives, Key::new(Class::Pause, inbound, 0));
+            self.events.push(*arrives, Due::Pause(inbound).into());
         }
         match self.inbound[inbound as usize].to {
             Receiver::Failing(failing) => (self.failing[failing as usize], frame),
@@ -326,7 +330,7 @@ impl Fabric {
     fn fly_pause(&mut self, inbound: u32, arrives: Time, frame: PauseFrame) {
         let pauses = self.pauses.entry(inbound).or_default();
         if pauses.is_empty() {
-            self.events.push(arrives, Key::new(Class::Pause, inbound, 0));
+            self.events.push(arrives, Due::Pause(inbound).into());
         }
         pauses.push_back((arrives, frame));
     }
@@ -418,7 +422,7 @@ impl Wire for Ports<'_> {
     }
     #[inline]
     fn call_ready(&mut self, port: u16, at: Time) {
-        self.fabric.events.push_here(at, Key::new(Class::PortReady, self.first + port as u32, 0));
+        self.fabric.events.push_here(at, Due::PortReady(self.first + port as u32).into());
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.fabric.discard(id, reason);
@@ -429,6 +433,6 @@ impl Wire for Ports<'_> {
     fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time) {
         self.fabric
             .events
-            .push(at, Key::new(Class::PauseCheck, self.first + port as u32, target.number()));
+            .push(at, Due::PauseCheck { out: self.first + port as u32, target }.into());
     }
 }

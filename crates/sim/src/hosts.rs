@@ -31,14 +31,16 @@ mod waiting;
 mod wire;
 
 use crate::endpoint::{AckIn, AckOut, DataIn, Outgoing, Receiver, Sender};
-use crate::events::{Class, Key};
+use crate::event::{Due, HostEvent, Key};
 use crate::fabric::Fabric;
 use crate::mail::{Note, Opening, Role};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
 use messages::{MessageCounts, Messages};
-use millpond_core::host::{self, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters, Round};
+use millpond_core::host::{
+    self, Call, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters, Round,
+};
 use millpond_core::packet::{Body, Kind, NONE, Side, TTL, flags};
 use millpond_core::random::mix64;
 use millpond_core::switch::pause::PauseFrame;
@@ -47,11 +49,10 @@ use millpond_core::{
 };
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
-pub use pulling::PULL;
 pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-pub use waiting::{WAITED, Waiting};
+pub use waiting::Waiting;
 pub use wire::PollRecord;
 use wire::{Departed, at_host};
 

@@ -31,6 +31,7 @@ mod convergence;
 mod distant;
 pub mod endpoint;
 mod equip;
+pub mod event;
 pub mod events;
 pub mod fabric;
 pub mod flight;
@@ -46,6 +47,7 @@ pub mod scheduling;
 pub mod shared;
 pub mod slab;
 pub mod standstill;
+mod switch_node;
 
 pub use endpoint::quantities;
 pub use hosts::PollRecord;

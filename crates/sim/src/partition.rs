@@ -2,33 +2,15 @@
 //! outside itself.
 
 use crate::audit::{Audit, Tally};
-use crate::events::{Class, Key};
+use crate::event::{Class, Due};
 use crate::fabric::{Fabric, Ports, Receiver};
-use crate::hosts::{Hosts, PULL, WAITED};
+use crate::hosts::Hosts;
 use crate::mail::{Mail, Note};
 use crate::samples::Samplers;
+use crate::switch_node::SwitchNode;
 use millpond_core::Time;
-use millpond_core::packet::NONE;
-use millpond_core::switch::Switch;
-use millpond_core::switch::pause::PauseTarget;
 use millpond_scenario::traffic::{Arrival, Query};
 use std::collections::VecDeque;
-
-/// Of events of [`Class::Link`], the sequence from which on routes change: to those of the epoch
-/// with that number. Below it are a link's own.
-pub const REROUTE: u32 = 2;
-
-/// A switch, and where its ports' out-links begin.
-pub struct SwitchNode {
-    /// The node.
-    pub switch: Switch,
-    /// Its first out-link.
-    pub first: u32,
-    /// Its number in the whole network.
-    pub index: u32,
-    /// Its cell.
-    pub cell: u32,
-}
 
 /// A partition.
 pub struct Partition {
@@ -76,7 +58,7 @@ impl Partition {
         };
         for (i, (at, _, host)) in partition.loops.iter().enumerate() {
             let events = &mut partition.fabric.events;
-            events.push_to(events.of_host(*host), *at, Key::new(Class::Start, 0, 1 + i as u32));
+            events.push_to(events.of_host(*host), *at, Due::StartLoop(i as u32).into());
         }
         partition
     }
@@ -86,7 +68,7 @@ impl Partition {
         let cell = self.fabric.events.of_host(self.hosts.shared.local_host(arrival.src));
         let starts = &mut self.starts[cell as usize];
         if starts.is_empty() {
-            self.fabric.events.push_to(cell, arrival.at, Key::new(Class::Start, 0, 0));
+            self.fabric.events.push_to(cell, arrival.at, Due::Start.into());
         }
         starts.push_back(arrival);
     }
@@ -199,7 +181,7 @@ impl Partition {
                     Receiver::Host(host) => self.hosts.on_nic_ready(now, host, &mut self.fabric),
                     Receiver::Failing(_) => unreachable!("an owner is a node"),
                 },
-                _ => self.serve_rare(now, key),
+                _ => self.serve_rare(now, key.due()),
             }
         }
         self.fabric.audit.events += served;
@@ -227,45 +209,27 @@ impl Partition {
         }
     }
 
-    fn serve_rare(&mut self, now: Time, key: Key) {
-        match key.class() {
-            Class::Start if key.source() == WAITED => {
-                self.hosts.start_waited(now, key.sequence(), &mut self.fabric)
+    fn serve_rare(&mut self, now: Time, due: Due) {
+        match due {
+            Due::Host(host, event) => {
+                self.hosts.on_event(now, host, event, &mut self.fabric);
             }
-            Class::Start if key.sequence() == 0 => {
+            Due::Start => {
                 let starts = &mut self.starts[self.fabric.events.here() as usize];
                 let arrival = starts.pop_front().expect("a start is scheduled only for an arrival");
                 if let Some(next) = starts.front() {
-                    self.fabric.events.push_here(next.at, Key::new(Class::Start, 0, 0));
+                    self.fabric.events.push_here(next.at, Due::Start.into());
                 }
                 self.hosts.start(now, &arrival, &mut self.fabric);
             }
-            Class::Start => {
-                let (_, source, host) = self.loops[key.sequence() as usize - 1];
+            Due::StartLoop(number) => {
+                let (_, source, host) = self.loops[number as usize];
                 self.hosts.start_loops(now, source, host, &mut self.fabric);
             }
-            Class::Link if key.sequence() >= REROUTE => self.reroute(key.sequence() - REROUTE),
-            Class::Link => self.notice(key.source(), key.sequence() != 0),
-            Class::NicRoom if key.sequence() == NONE => {
-                self.hosts.on_room_for_messages(now, key.source(), &mut self.fabric);
-            }
-            Class::NicRoom if key.sequence() == PULL => {
-                self.hosts.on_pull(now, key.source(), &mut self.fabric)
-            }
-            Class::NicRoom => self.hosts.on_nic_room(now, key.sequence(), &mut self.fabric),
-            Class::SenderTimer => self.hosts.on_sender_timer(now, key.sequence(), &mut self.fabric),
-            Class::ReceiverTimer => {
-                self.hosts.on_receiver_timer(now, key.sequence(), &mut self.fabric)
-            }
-            Class::OrderingTimer => {
-                self.hosts.on_ordering_timer(now, key.source(), key.sequence(), &mut self.fabric);
-            }
-            Class::Answer => self.hosts.on_answer(now, key.sequence(), &mut self.fabric),
-            Class::Release => {
-                self.hosts.on_release(now, key.source(), key.sequence(), &mut self.fabric)
-            }
-            Class::Poll => self.hosts.on_poll(now, key.source(), key.sequence(), &mut self.fabric),
-            Class::Pause => match self.fabric.land_pause(key.source()) {
+            Due::StartWaited(flow) => self.hosts.start_waited(now, flow, &mut self.fabric),
+            Due::Routes(epoch) => self.reroute(epoch),
+            Due::Link { out, is_down } => self.notice(out, is_down),
+            Due::Pause(inbound) => match self.fabric.land_pause(inbound) {
                 (Receiver::Switch(switch, port), frame) => {
                     let node = &mut self.switches[switch as usize];
                     let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
@@ -276,17 +240,15 @@ impl Partition {
                 }
                 (Receiver::Failing(_), _) => unreachable!("a link ends at a node"),
             },
-            Class::PauseCheck => {
-                let Receiver::Switch(switch, port) = self.owners[key.source() as usize] else {
+            Due::PauseCheck { out, target } => {
+                let Receiver::Switch(switch, port) = self.owners[out as usize] else {
                     return;
                 };
                 let node = &mut self.switches[switch as usize];
                 let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
-                let target = PauseTarget::of_number(key.sequence());
                 node.switch.on_pause_check(now, port, target, &mut ports);
             }
-            Class::Probe => self.hosts.on_probe(now, key.sequence(), &mut self.fabric),
-            Class::Arrival | Class::PortReady => unreachable!("served in the loop"),
+            Due::Arrival { .. } | Due::PortReady(_) => unreachable!("served in the loop"),
         }
     }
 

@@ -12,7 +12,7 @@
 //! and either kind of port.
 
 use crate::hosts::Hosts;
-use crate::partition::SwitchNode;
+use crate::switch_node::SwitchNode;
 use millpond_core::{FlowId, Time};
 use millpond_results::{ConnectionRecord, Node, QueueRecord};
 use millpond_scenario::plan::{CapturePlan, ConnectionCapture, QueueCapture};

@@ -11,8 +11,9 @@
 //! Invariant: what is found follows from the switches' state alone, and is in the order of
 //! switches, ports and targets, whatever the partitions.
 
-use crate::build::pauses;
-use crate::partition::{Partition, SwitchNode};
+use crate::equip::pauses;
+use crate::partition::Partition;
+use crate::switch_node::SwitchNode;
 use millpond_core::packet::Packets;
 use millpond_core::switch::pause::PauseTarget;
 use millpond_core::{FlowId, HostId, Packet, Time};

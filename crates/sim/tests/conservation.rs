@@ -399,9 +399,9 @@ fn scenario() -> impl Strategy<Value = String> {
             // A run that ends with its flows also checks that nothing is forgotten.
             let until = if until { "until = \"flows-complete\"" } else { "" };
             format!(
-                "name = \"any\"\nseed = {seed}\nduration = \"3ms\"\nwarm-up = \
-                 \"300us\"\n{until}\n[topology]\n{topology}\n[host]\n{host}\n[switch]\n{switch}\\
-                 n[transport]\n{transport}\n{traffic}"
+                "name = \"any\"\nseed = {seed}\nduration = \"3ms\"\nwarm-up = \"300us\"\n{until}\n\
+                 [topology]\n{topology}\n[host]\n{host}\n[switch]\n{switch}\n[transport]\n\
+                 {transport}\n{traffic}"
             )
         },
     )

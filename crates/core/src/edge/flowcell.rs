@@ -13,7 +13,9 @@
 //! a flow ascend, modulo 2^16, one by one.
 
 use super::hedera::{self, HederaParams};
-use super::plb::{self, PlbParams, PlbRule};
+pub use super::rule::{Opening, Rule};
+
+use super::plb::{self, PlbParams};
 use super::schedule::{Order, Turn};
 use crate::registry::{About, PathProperty};
 use crate::units::{Bytes, Time};
@@ -86,28 +88,6 @@ crate::registry! {
     "flowlet" => Flowlet { FlowletParams; FLOWLET },
     "hedera" => Hedera { HederaParams; hedera::ABOUT },
     "plb" => Plb { PlbParams; plb::ABOUT },
-}
-
-/// What opens the next flowcell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
-    /// More bytes than this.
-    Bytes(u64),
-    /// A silence longer than this.
-    Gap(Time),
-    /// Rounds of congestion, of which acknowledgements tell.
-    Congestion(PlbRule),
-}
-
-/// The rule that a host's flows share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// What opens the next flowcell.
-    pub opening: Opening,
-    /// In which order a flow takes its labels.
-    pub order: Order,
-    /// Whether flows begin with the first label rather than a random one.
-    pub is_first: bool,
 }
 
 impl LoadBalancingParams {

@@ -19,7 +19,7 @@
 //! round depends on what was counted alone.
 
 use super::controller::{Network, Tree};
-use super::flowcell::{Opening, Rule};
+use super::rule::{Opening, Rule};
 use super::schedule::Order;
 use crate::counters::Named;
 use crate::packet::{FlowId, HostId};

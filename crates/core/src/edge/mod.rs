@@ -11,7 +11,6 @@
 //! | `hedera` | | which path has room for this flow? |
 //! | `controller` | | which labels lead from leaf to leaf? |
 //! | `gro` | `host.receive-offload` | which segments are released upward, and when? |
-//! | `flows` | | what is remembered of each flow |
 //! | `liveness` | | which paths to a peer may carry data now? |
 //! | `path_size` | | how large a packet does a path carry? |
 //!
@@ -30,7 +29,6 @@
 
 pub mod controller;
 pub mod flowcell;
-pub mod flows;
 pub mod gro;
 pub mod hedera;
 pub mod liveness;
@@ -38,6 +36,7 @@ pub mod ordering;
 pub mod path_size;
 pub mod plb;
 pub mod rank;
+mod rule;
 pub mod schedule;
 
 pub use ordering::{Ordering, OrderingParams};

@@ -47,7 +47,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-use crate::edge::flows::FlowTable;
+use crate::flow_table::FlowTable;
 use crate::random::Random;
 use crate::units::{Bytes, Time};
 use flows::Member;

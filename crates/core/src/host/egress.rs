@@ -12,8 +12,9 @@
 //! Invariant: a packet that a limit refuses has been stamped by nothing and counted by nothing but
 //! the limit.
 
-use super::ingress::Ingress;
+use super::flows::Ingress;
 use super::nic::Offered;
+use super::stream::Stream;
 use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, rank};
 use crate::edge::flowcell::counted;
 use crate::edge::{Heard, Ranker};
@@ -53,20 +54,6 @@ impl Cut {
             packet.flags |= flags::LAST;
         }
         rest - payload
-    }
-}
-
-/// What stages ask of the endpoint whose segment they stamp.
-pub trait Stream {
-    /// Where what was written ends.
-    fn written(&self) -> u64;
-    /// Where what is acknowledged ends.
-    fn acked(&self) -> u64;
-    /// Whether only the NIC keeps it from sending more.
-    fn would_send(&self) -> bool;
-    /// Whether a message ends at an offset; a stream is one.
-    fn ends_message(&self, at: u64) -> bool {
-        at == self.written()
     }
 }
 

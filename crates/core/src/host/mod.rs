@@ -36,6 +36,7 @@
 
 mod egress;
 pub mod flow_queue;
+mod flows;
 pub mod importance;
 mod ingress;
 pub mod label;
@@ -45,20 +46,24 @@ pub mod offload;
 mod order;
 mod rank;
 pub mod receive;
+mod received;
 mod round;
+mod stream;
 #[cfg(test)]
 mod tests;
 pub mod virtual_switch;
 
-pub use egress::{Cut, Egress, EgressStages, Segment, Stream};
+pub use egress::{Cut, Egress, EgressStages, Segment};
 pub use flow_queue::FlowQueue;
+pub use flows::{Expecting, Flows, Ingress};
 pub use importance::MarkingCounters;
-pub use ingress::{Expecting, Flows, Ingress, Received};
 pub use label::{Label, Labels};
 pub use limit::{Leave, LimitCounts, Limiter, LimiterConfig, Seen};
 pub use nic::Nic;
 pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams, tell_cores};
+pub use received::Received;
 pub use round::Round;
+pub use stream::Stream;
 pub use virtual_switch::{VirtualSwitch, VirtualSwitchConfig};
 
 use crate::counters::DropReason;

@@ -13,7 +13,7 @@
 //!
 //! Invariant: of a segment's packets one is left in the pool, which is the segment.
 
-use super::ingress::Received;
+use super::received::Received;
 use crate::edge::gro::{self, Released, tcp};
 use crate::packet::tcp::HEADERS;
 use crate::packet::{FlowId, Kind, Mapping, PacketId, Packets, flags};

@@ -6,7 +6,7 @@
 //! Invariant: while a packet is held its timer is due no later than its deadline, and a connection
 //! without a buffer has handed up all that has arrived.
 
-use super::ingress::Received;
+use super::received::Received;
 use super::{Call, HostWire};
 use crate::edge::Ordering;
 use crate::packet::FlowId;

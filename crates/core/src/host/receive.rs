@@ -27,8 +27,8 @@
 //! work on it is done; while something is held a timer is due no later than its deadline, or than
 //! the core is free.
 
-use super::ingress::Received;
 use super::offload::{self, Flow};
+use super::received::Received;
 use super::{Call, HostWire, passes};
 use crate::counters::{Counters as Told, DropReason};
 use crate::edge::gro::{Counters, Offload, OffloadParams, Released, StockGroParams};

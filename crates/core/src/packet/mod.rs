@@ -8,6 +8,7 @@
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
+pub mod conga;
 pub mod homa;
 pub mod mptcp;
 pub mod overlay;
@@ -17,14 +18,28 @@ mod side;
 pub mod tcp;
 pub mod telemetry;
 
+pub use conga::CongaHeader;
 pub use mptcp::Mapping;
 pub use overlay::Words;
 pub use pool::{Pool, push_tight};
-pub use side::{Packets, Record, Side, Sided};
+pub use side::{Packets, Side, Sided};
 pub use tcp::Sack;
 pub use telemetry::{Hop, Telemetry};
 
 use crate::units::Time;
+
+side::sides! {
+    /// Of an acknowledgement: what arrived beyond it.
+    0: Sack, sacks;
+    /// Between leaves that run CONGA.
+    1: CongaHeader, conga_headers;
+    /// Of a subflow's packet: where it belongs in the stream.
+    2: Mapping, mappings;
+    /// What switches write for the sender's control law, on its data and on what answers it.
+    3: Telemetry, telemetry;
+    /// Of virtual switches: whom to pause.
+    4: Words, words;
+}
 
 /// Index of a host, 0…H−1, leaf by leaf.
 pub type HostId = u32;

@@ -7,8 +7,7 @@
 //! the pool or in somebody's hands, and is freed with it.
 
 use super::pool::Pool;
-use super::{Mapping, Packet, PacketId, Sack, Telemetry, Words};
-use crate::switch::path::CongaHeader;
+use super::{Packet, PacketId, Record, Sides};
 
 /// A packet's list of side records.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,11 +24,11 @@ impl Side {
         Side(tag << Self::SLOT | slot)
     }
     #[inline]
-    fn tag(self) -> u32 {
+    pub(super) fn tag(self) -> u32 {
         self.0 >> Self::SLOT
     }
     #[inline]
-    fn slot(self) -> u32 {
+    pub(super) fn slot(self) -> u32 {
         self.0 & ((1 << Self::SLOT) - 1)
     }
     /// Whether there are none.
@@ -57,8 +56,8 @@ impl std::fmt::Debug for Side {
 /// A record and the packet's next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Linked<T> {
-    value: T,
-    next: Side,
+    pub(super) value: T,
+    pub(super) next: Side,
 }
 
 /// What can be a side record.
@@ -84,12 +83,12 @@ macro_rules! sides {
 
         /// The side records of a pool's packets.
         #[derive(Clone, Debug, Default)]
-        pub struct Sides { $($pool: Pool<Linked<$Type>>),+ }
+        pub struct Sides { $($pool: $crate::packet::Pool<$crate::packet::side::Linked<$Type>>),+ }
 
         $(impl Sided for $Type {
             const TAG: u32 = $tag;
-            fn pool(sides: &Sides) -> &Pool<Linked<$Type>> { &sides.$pool }
-            fn pool_mut(sides: &mut Sides) -> &mut Pool<Linked<$Type>> { &mut sides.$pool }
+            fn pool(sides: &Sides) -> &$crate::packet::Pool<$crate::packet::side::Linked<$Type>> { &sides.$pool }
+            fn pool_mut(sides: &mut Sides) -> &mut $crate::packet::Pool<$crate::packet::side::Linked<$Type>> { &mut sides.$pool }
             #[allow(unreachable_patterns)]
             fn of(record: &Record) -> Option<&$Type> {
                 match record { Record::$Type(value) => Some(value), _ => None }
@@ -99,7 +98,7 @@ macro_rules! sides {
 
         impl Sides {
             /// The record at the head of a list, and the rest of it.
-            fn look(&self, side: Side) -> (Record, Side) {
+            pub(super) fn look(&self, side: Side) -> (Record, Side) {
                 match side.tag() {
                     $($tag => {
                         let linked = &self.$pool[side.slot()];
@@ -111,20 +110,20 @@ macro_rules! sides {
             /// What follows the head of a list. A record can be large: it is not looked at. Out of
             /// line, so that callers whose packets have no records stay as short as they are.
             #[inline(never)]
-            fn next(&self, side: Side) -> Side {
+            pub(super) fn next(&self, side: Side) -> Side {
                 match side.tag() {
                     $($tag => self.$pool[side.slot()].next,)+
                     tag => unreachable!("there is no side record of type {tag}"),
                 }
             }
-            fn free(&mut self, side: Side) {
+            pub(super) fn free(&mut self, side: Side) {
                 match side.tag() {
                     $($tag => self.$pool.remove(side.slot()),)+
                     tag => unreachable!("there is no side record of type {tag}"),
                 }
             }
             /// Puts a record before a list.
-            fn put(&mut self, record: Record, next: Side) -> Side {
+            pub(super) fn put(&mut self, record: Record, next: Side) -> Side {
                 match record { $(Record::$Type(value) => self.insert(value, next)),+ }
             }
             /// How many there are.
@@ -134,19 +133,7 @@ macro_rules! sides {
         }
     };
 }
-
-sides! {
-    /// Of an acknowledgement: what arrived beyond it.
-    0: Sack, sacks;
-    /// Between leaves that run CONGA.
-    1: CongaHeader, conga_headers;
-    /// Of a subflow's packet: where it belongs in the stream.
-    2: Mapping, mappings;
-    /// What switches write for the sender's control law, on its data and on what answers it.
-    3: Telemetry, telemetry;
-    /// Of virtual switches: whom to pause.
-    4: Words, words;
-}
+pub(super) use sides;
 
 impl Record {
     /// The record of a type among a packet's.
@@ -156,7 +143,7 @@ impl Record {
 }
 
 impl Sides {
-    fn insert<T: Sided>(&mut self, value: T, next: Side) -> Side {
+    pub(super) fn insert<T: Sided>(&mut self, value: T, next: Side) -> Side {
         Side::new(T::TAG, T::pool_mut(self).insert(Linked { value, next }))
     }
     /// Where a list's record of a type is.
@@ -339,6 +326,7 @@ impl std::ops::IndexMut<PacketId> for Packets {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Mapping, Sack};
     use super::*;
 
     fn sack(count: u8) -> Sack {

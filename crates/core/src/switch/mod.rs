@@ -19,6 +19,7 @@ pub mod marking;
 pub mod occupancy;
 pub mod path;
 pub mod pause;
+mod pause_frame;
 pub mod port;
 pub mod queue;
 pub mod route;

@@ -41,8 +41,8 @@ use crate::switch::counters::Counters;
 use egress::Sending;
 use link::Driver;
 use millpond_core::edge::flowcell::Rule;
-use millpond_core::edge::flows::FlowTable;
 use millpond_core::edge::gro::{self, OffloadParams};
+use millpond_core::flow_table::FlowTable;
 use millpond_core::host::{Host, HostConfig, Nic, ReceiveConfig};
 use millpond_core::{PacketId, Time};
 

@@ -67,9 +67,10 @@ impl Hosts {
             Time::ZERO => self.answer(now, &answer, fabric),
             time => {
                 self.answers.insert(request.flow, answer);
-                fabric
-                    .events
-                    .push(now.saturating_add(time), Key::new(Class::Answer, host, request.flow));
+                fabric.events.push(
+                    now.saturating_add(time),
+                    Due::Host(host, HostEvent::Answer(request.flow)).into(),
+                );
             }
         }
     }

@@ -77,9 +77,10 @@ impl Hosts {
     /// All bytes of a flow are acknowledged.
     pub(super) fn end(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let Some(ended) = self.senders.remove(slot) else { return };
-        fabric
-            .events
-            .cancel(ended.timer_at, Key::new(Class::SenderTimer, ended.host, ended.opening.flow));
+        fabric.events.cancel(
+            ended.timer_at,
+            Due::Host(ended.host, HostEvent::SenderTimer(ended.opening.flow)).into(),
+        );
         self.leave_round(&ended, slot);
         let opening = ended.opening;
         self.hosts[ended.host as usize].node.forget(opening.flow, self.shared.transport.subflows());

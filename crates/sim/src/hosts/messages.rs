@@ -121,7 +121,7 @@ impl Hosts {
     /// Asks for a call when a packet of a host's messages has left.
     fn wake_messages(&mut self, host: u32, fabric: &mut Fabric) {
         if let Some(at) = self.messages[host as usize].egress.queue.wake(true) {
-            fabric.events.push(at, Key::new(Class::NicRoom, host, NONE));
+            fabric.events.push(at, Due::Host(host, HostEvent::RoomForMessages).into());
         }
     }
 

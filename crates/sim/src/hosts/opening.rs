@@ -65,7 +65,7 @@ impl Hosts {
                     let (at, flow) =
                         (now.saturating_add(pair.phase), first_flow + 2 * index as u32);
                     if at < *stop {
-                        fabric.events.push(at, Key::new(Class::Probe, host, flow));
+                        fabric.events.push(at, Due::Host(host, HostEvent::Probe(flow)).into());
                     }
                 }
             }
@@ -187,9 +187,10 @@ impl Hosts {
         let Some((_, probe, _)) = self.shared.probe_of(flow - 1) else { return };
         let next = asked.saturating_add(probe.period).max(now);
         if next < probe.stop {
-            fabric
-                .events
-                .push(next, Key::new(Class::Probe, self.receivers.at(slot).host, flow - 1));
+            fabric.events.push(
+                next,
+                Due::Host(self.receivers.at(slot).host, HostEvent::Probe(flow - 1)).into(),
+            );
         }
     }
 
@@ -269,9 +270,10 @@ impl Hosts {
                 if let Some(slot) = self.receivers.slot_of(flow)
                     && let Some(mut ended) = self.receivers.remove(slot)
                 {
-                    fabric
-                        .events
-                        .cancel(ended.timer_at, Key::new(Class::ReceiverTimer, ended.host, flow));
+                    fabric.events.cancel(
+                        ended.timer_at,
+                        Due::Host(ended.host, HostEvent::ReceiverTimer(flow)).into(),
+                    );
                     self.close(&mut ended, fabric);
                     self.count_received(&ended);
                 }

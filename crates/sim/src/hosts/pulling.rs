@@ -14,9 +14,6 @@
 use super::staged::Stages;
 use super::*;
 
-/// In the place of a flow, in the key of the event that a NIC asks its queue pairs.
-pub const PULL: u32 = NONE - 1;
-
 impl Hosts {
     /// As `pump`, of a queue pair whose NIC asks for its packets.
     pub(super) fn pump_pair(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
@@ -49,7 +46,7 @@ impl Hosts {
                 Err(Time::MAX) => return,
                 Err(at) => {
                     if let Some(replaced) = self.hosts[host as usize].round.asks(now, at) {
-                        let key = Key::new(Class::NicRoom, host, PULL);
+                        let key = Key::from(Due::Host(host, HostEvent::Pull));
                         fabric.events.cancel(replaced, key);
                         fabric.events.push(at, key);
                     }

@@ -176,7 +176,7 @@ impl Hosts {
         let deadline = it.receiver.deadline();
         if deadline != Time::MAX {
             it.timer_at = deadline;
-            fabric.events.push(deadline, Key::new(Class::ReceiverTimer, it.host, flow));
+            fabric.events.push(deadline, Due::Host(it.host, HostEvent::ReceiverTimer(flow)).into());
         }
         if let Some((ack, subflow)) = ack {
             self.acknowledge(now, slot, &ack, subflow, Importance::Control, fabric);
@@ -290,7 +290,7 @@ pub(super) fn note_way(now: Time, it: &mut Receiving, packet: &Packet) {
 pub(super) fn arm(it: &mut Receiving, fabric: &mut Fabric) {
     let deadline = it.receiver.deadline();
     if deadline < it.timer_at {
-        let key = Key::new(Class::ReceiverTimer, it.host, it.opening.flow);
+        let key = Key::from(Due::Host(it.host, HostEvent::ReceiverTimer(it.opening.flow)));
         fabric.events.cancel(it.timer_at, key);
         it.timer_at = deadline;
         fabric.events.push(deadline, key);

@@ -50,7 +50,7 @@ impl Hosts {
         let it = self.senders.at(slot);
         let deadline = it.sender.deadline();
         if deadline < it.timer_at {
-            let key = Key::new(Class::SenderTimer, it.host, it.opening.flow);
+            let key = Key::from(Due::Host(it.host, HostEvent::SenderTimer(it.opening.flow)));
             fabric.events.cancel(it.timer_at, key);
             it.timer_at = deadline;
             fabric.events.push(deadline, key);
@@ -130,6 +130,8 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
 pub(super) fn wake_when_room(it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
     let Some(egress) = &mut it.egress else { return };
     if let Some(at) = egress.queue.wake(it.sender.would_send(&shared.transport)) {
-        fabric.events.push(at, Key::new(Class::NicRoom, it.host, it.opening.flow));
+        fabric
+            .events
+            .push(at, Due::Host(it.host, HostEvent::Call(Call::Room(it.opening.flow))).into());
     }
 }

@@ -10,9 +10,6 @@
 use super::*;
 use millpond_scenario::traffic::{Dependencies, NodeId};
 
-/// The source of start events of flows that have waited; others have zero.
-pub const WAITED: u32 = 1;
-
 /// What waits at a partition's hosts.
 #[derive(Debug, Default)]
 pub struct Waiting {
@@ -97,7 +94,7 @@ impl Hosts {
         }
         self.waiting.under_way += 1;
         let cell = fabric.events.of_host(shared.local_host(flow.src));
-        fabric.events.push_to(cell, at, Key::new(Class::Start, WAITED, id));
+        fabric.events.push_to(cell, at, Due::StartWaited(id).into());
     }
 
     /// A flow that has waited starts.

@@ -11,9 +11,6 @@ use millpond_core::host::{Call, Expecting, Flows, HostWire, Labels, Received, of
 use millpond_core::packet::Telemetry;
 use millpond_core::{Packets, Sack};
 
-/// What a poll's event says in its sequence, beside the ring or the core.
-const POLLS: u32 = 6;
-
 /// A segment's last packet leaves its host.
 pub(super) struct Departed {
     slot: u32,
@@ -90,19 +87,10 @@ impl Link<'_> {
     #[inline]
     fn key(&self, call: Call) -> Key {
         match call {
-            Call::Ready => Key::new(Class::PortReady, self.out, 0),
-            Call::Release(order) => Key::new(Class::Release, self.host, order),
-            Call::Poll(ring) => Key::new(Class::Poll, self.host, POLLS * u32::from(ring)),
-            Call::Held(ring) => Key::new(Class::Poll, self.host, POLLS * u32::from(ring) + 1),
-            Call::Worked(core) => Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 2),
-            Call::Order(flow) => Key::new(Class::OrderingTimer, self.host, flow),
-            Call::Room(flow) => Key::new(Class::NicRoom, self.host, flow),
-            Call::Switch(core) => Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 3),
-            Call::Application(core) => {
-                Key::new(Class::Poll, self.host, POLLS * u32::from(core) + 4)
-            }
-            Call::Overlay => Key::new(Class::Poll, self.host, 5),
+            Call::Ready => Due::PortReady(self.out),
+            call => Due::Host(self.host, HostEvent::Call(call)),
         }
+        .into()
     }
 }
 
@@ -262,35 +250,56 @@ impl Hosts {
     }
 
     /// What a limit held back is due.
-    pub fn on_release(&mut self, now: Time, host: u32, order: u32, fabric: &mut Fabric) {
+    fn on_release(&mut self, now: Time, host: u32, order: u32, fabric: &mut Fabric) {
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_release(now, order, &mut link);
         self.note_departures(fabric);
     }
 
-    /// A poll, the timer of what receive offload holds, or the end of a core's work.
-    pub fn on_poll(&mut self, now: Time, host: u32, sequence: u32, fabric: &mut Fabric) {
-        let number = (sequence / POLLS) as u16;
-        if sequence % POLLS > 2 {
-            return self.on_switch(now, host, (sequence % POLLS, number), fabric);
+    /// An event of a host is due.
+    pub fn on_event(&mut self, now: Time, host: u32, event: HostEvent, fabric: &mut Fabric) {
+        match event {
+            HostEvent::Call(call) => self.on_call(now, host, call, fabric),
+            HostEvent::RoomForMessages => self.on_room_for_messages(now, host, fabric),
+            HostEvent::Pull => self.on_pull(now, host, fabric),
+            HostEvent::SenderTimer(flow) => self.on_sender_timer(now, flow, fabric),
+            HostEvent::ReceiverTimer(flow) => self.on_receiver_timer(now, flow, fabric),
+            HostEvent::Probe(flow) => self.on_probe(now, flow, fabric),
+            HostEvent::Answer(flow) => self.on_answer(now, flow, fabric),
         }
+    }
+
+    /// A stage of a host's node asked to be called now.
+    fn on_call(&mut self, now: Time, host: u32, call: Call, fabric: &mut Fabric) {
+        match call {
+            Call::Ready => self.on_nic_ready(now, host, fabric),
+            Call::Room(flow) => self.on_nic_room(now, flow, fabric),
+            Call::Order(flow) => self.on_ordering_timer(now, host, flow, fabric),
+            Call::Release(segment) => self.on_release(now, host, segment, fabric),
+            Call::Poll(_) | Call::Held(_) | Call::Worked(_) => {
+                self.on_receive(now, host, call, fabric)
+            }
+            Call::Switch(_) | Call::Application(_) | Call::Overlay => {
+                self.on_switch(now, host, call, fabric)
+            }
+        }
+    }
+
+    /// A poll, the timer of what receive offload holds, or the end of a core's work.
+    fn on_receive(&mut self, now: Time, host: u32, call: Call, fabric: &mut Fabric) {
         let (node, mut link) = at_host!(self, host, fabric);
-        match sequence % POLLS {
-            0 => node.on_poll(now, number, &mut link),
-            1 => node.on_held(now, number, &mut link),
-            _ => node.on_worked(number),
+        match call {
+            Call::Poll(ring) => node.on_poll(now, ring, &mut link),
+            Call::Held(ring) => node.on_held(now, ring, &mut link),
+            Call::Worked(core) => node.on_worked(core),
+            _ => unreachable!("a call of receive rings"),
         }
         self.hand_up(now, host, fabric);
     }
 
     /// Something is due in a host's virtual switch.
     #[inline(never)]
-    fn on_switch(&mut self, now: Time, host: u32, (what, number): (u32, u16), fabric: &mut Fabric) {
-        let call = match what {
-            3 => Call::Switch(number),
-            4 => Call::Application(number),
-            _ => Call::Overlay,
-        };
+    fn on_switch(&mut self, now: Time, host: u32, call: Call, fabric: &mut Fabric) {
         let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
         let (node, mut link) = at_host!(self, host, fabric);
         let has_news = node.on_switch(now, call, &mut ends, &mut link);
@@ -301,7 +310,7 @@ impl Hosts {
     }
 
     /// An ordering buffer has held a packet long enough, unless the gap has filled since.
-    pub fn on_ordering_timer(&mut self, now: Time, host: u32, flow: FlowId, fabric: &mut Fabric) {
+    fn on_ordering_timer(&mut self, now: Time, host: u32, flow: FlowId, fabric: &mut Fabric) {
         let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_order(now, flow, &mut ends, &mut link);

@@ -42,7 +42,7 @@
 
 use super::segment::{NONE, Segment, Segments, pass};
 use super::{Arrival, Cause, Counters, PrestoGroParams, Released, Rules, tcp};
-use crate::edge::flows::FlowTable;
+use crate::flow_table::FlowTable;
 use crate::units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

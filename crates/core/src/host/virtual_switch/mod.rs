@@ -25,11 +25,13 @@
 //! | `counts` | what is counted |
 //! | `application` | a core of an application: services, stalls |
 //! | `queue` | the queue of one core of an application, by kind |
-//! | `overlay` | what switches tell each other: the packets, and what kinds of words have in common |
+//! | `overlay` | a scheme that holds senders back |
+//! | `talk` | the packets of the overlay |
 //! | `pauses` | pauses, as of this project |
 //! | `generations` | pauses as the authors' release has them |
 //! | `credits` | grants before data |
-//! | `picnic` | rates, and a queue that measures how long packets wait |
+//! | `picnic` | rates |
+//! | `measured` | a queue that measures how long packets wait |
 //!
 //! *A core of the switch* runs to completion: it takes up to a batch from its ring, and what that
 //! costs passes before anything becomes of it. A round costs a look at each queue that is polled,
@@ -49,11 +51,13 @@ mod config;
 mod counts;
 mod credits;
 mod generations;
+mod measured;
 mod overlay;
 mod params;
 mod pauses;
 mod picnic;
 mod queue;
+mod talk;
 
 pub use application::{ApplicationCosts, ApplicationCounts, Per};
 pub use config::{ApplicationConfig, VirtualSwitchConfig};
@@ -64,7 +68,7 @@ pub use params::{
     NoVirtualSwitchParams, PicnicParams, Speaking, VirtualSwitchParams,
 };
 
-use super::ingress::Received;
+use super::received::Received;
 use super::{Call, Flows, HostWire, passes};
 use crate::counters::DropReason;
 use crate::overlay::Change;
@@ -74,9 +78,10 @@ use crate::random::mix64;
 use crate::units::Time;
 use application::ApplicationCore;
 use config::Costs;
-use overlay::{Leaving, Talk};
+use overlay::Leaving;
 use queue::{Placed, Queue};
 use std::collections::VecDeque;
+use talk::Talk;
 
 /// A core of the switch, with its receive ring.
 #[derive(Default)]

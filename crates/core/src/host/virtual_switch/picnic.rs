@@ -9,7 +9,6 @@
 //!
 //! Invariant: what was placed leaves once, in the order in which it came.
 
-use super::application::ApplicationCore;
 use super::overlay::{Leaving, Overlay};
 use super::queue::Queue;
 use super::{PicnicParams, Port, VirtualSwitchConfig};
@@ -19,47 +18,7 @@ use crate::overlay::{Change, Record};
 use crate::packet::overlay::{WORDS, Whom};
 use crate::packet::{HostId, Packet, PacketId};
 use crate::units::Time;
-use std::collections::{BTreeSet, VecDeque};
-
-/// A queue that tells how long packets have waited in it.
-pub(super) struct Measured {
-    /// With the time of its coming, and its bytes.
-    waiting: VecDeque<(PacketId, Time, u16)>,
-    size: usize,
-    /// Since it was last asked: bytes that left, and the longest that one has waited.
-    left: u64,
-    longest: Time,
-}
-
-impl Measured {
-    pub(super) fn new(size: u32) -> Measured {
-        Measured { waiting: VecDeque::new(), size: size as usize, left: 0, longest: Time::ZERO }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Whether there was room for it.
-    pub(super) fn push(&mut self, now: Time, id: PacketId, packet: &Packet) -> bool {
-        let has_room = self.waiting.len() < self.size;
-        if has_room {
-            self.waiting.push_back((id, now, packet.size));
-        }
-        has_room
-    }
-
-    /// Moves packets to the ring while it has room.
-    pub(super) fn fill(&mut self, now: Time, core: &mut ApplicationCore) {
-        while core.room() > 0
-            && let Some((id, came, bytes)) = self.waiting.pop_front()
-        {
-            core.push(id);
-            self.left += u64::from(bytes);
-            self.longest = self.longest.max(now.saturating_sub(came));
-        }
-    }
-}
+use std::collections::BTreeSet;
 
 /// One host's part.
 pub(super) struct Picnic {

@@ -4,7 +4,7 @@
 
 use super::application::ApplicationCore;
 use super::generations::Language;
-use super::picnic::Measured;
+use super::measured::Measured;
 use super::{VirtualSwitchConfig, VirtualSwitchParams};
 use crate::flow_queues::headroom::{Loop, Peak, segments};
 use crate::flow_queues::{Arrival, Class, Config, FlowQueues, Outcome, SLOTS, Verdict};

@@ -23,7 +23,7 @@
 use super::{Claim, IngressFacts, SwitchFacts};
 use crate::counters::DropReason;
 use crate::registry::About;
-use crate::switch::pause::FRAME_BYTES;
+use crate::switch::pause_frame::FRAME_BYTES;
 use crate::switch::site::ByTier;
 use crate::units::{Bytes, Rate, Time};
 

@@ -13,8 +13,9 @@
 //! Invariant: without the quirks, a packet is dropped only where none of the ports drawn would take
 //! it.
 
-use super::{Deflects, Draw, Elsewhere, Nature};
+use super::{Deflects, Elsewhere, Nature};
 use crate::context::Context;
+use crate::random::Draw;
 use crate::registry::{About, PathProperty};
 use crate::switch::path::Shortest;
 

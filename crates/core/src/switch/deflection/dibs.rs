@@ -7,8 +7,9 @@
 //! Invariant: with the filter on, a packet is dropped only where every port to a switch is full, of
 //! the first 64.
 
-use super::{Deflects, Draw, Elsewhere};
+use super::{Deflects, Elsewhere};
 use crate::context::Context;
+use crate::random::Draw;
 use crate::registry::About;
 
 pub(super) const ABOUT: About = About {

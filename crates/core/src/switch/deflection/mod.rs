@@ -24,7 +24,6 @@ pub use simple::{Simple, SimpleParams};
 pub use vertigo::{Vertigo, VertigoParams};
 
 use crate::context::Context;
-use crate::random::Random;
 use crate::registry::PathProperty;
 use crate::switch::PortView;
 
@@ -107,44 +106,11 @@ pub(in crate::switch) trait Deflects {
     }
 }
 
-/// Draws indices of `0..n` without replacement, all equally likely, without memory of its own for
-/// up to 64 of them.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::switch) struct Draw {
-    n: usize,
-    left: usize,
-    /// Bit i: index i was drawn.
-    drawn: u64,
-}
-
-impl Draw {
-    /// Of at most 64 candidates; those beyond are never drawn.
-    pub(in crate::switch) fn new(n: usize) -> Draw {
-        let n = n.min(64);
-        Draw { n, left: n, drawn: 0 }
-    }
-    #[inline]
-    pub(in crate::switch) fn next(&mut self, random: &Random) -> Option<usize> {
-        if self.left == 0 {
-            return None;
-        }
-        let mut skip = random.below(self.left as u64);
-        self.left -= 1;
-        let mut free = !self.drawn & (u64::MAX >> (64 - self.n));
-        while skip > 0 {
-            free &= free - 1;
-            skip -= 1;
-        }
-        self.drawn |= 1 << free.trailing_zeros();
-        Some(free.trailing_zeros() as usize)
-    }
-}
-
 #[cfg(test)]
 pub(in crate::switch) mod tests {
     use super::*;
     use crate::packet::Packet;
-    use crate::random::Stream;
+    use crate::random::{Random, Stream};
     use crate::units::Time;
 
     /// Ports whose every answer a test sets.
@@ -210,21 +176,5 @@ pub(in crate::switch) mod tests {
             view,
             random: &Random::from(Stream::new(1, "t")),
         })
-    }
-
-    #[test]
-    fn a_draw_is_without_replacement_and_fair() {
-        let random = Random::from(Stream::new(1, "t"));
-        let mut first = [0; 5];
-        for _ in 0..5000 {
-            let mut draw = Draw::new(5);
-            let mut all: Vec<usize> = std::iter::from_fn(|| draw.next(&random)).collect();
-            first[all[0]] += 1;
-            all.sort();
-            assert_eq!(all, [0, 1, 2, 3, 4]);
-        }
-        assert!(first.iter().all(|c| (900..1100).contains(c)), "{first:?}");
-        assert_eq!(Draw::new(0).next(&random), None);
-        assert!(Draw::new(64).next(&random).is_some());
     }
 }

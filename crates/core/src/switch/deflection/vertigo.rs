@@ -7,8 +7,9 @@
 //!
 //! Invariant: candidates are drawn without looking at their room.
 
-use super::{Deflects, Draw, Elsewhere, Nature};
+use super::{Deflects, Elsewhere, Nature};
 use crate::context::Context;
+use crate::random::Draw;
 use crate::registry::{About, PathProperty};
 use crate::switch::path::Shortest;
 

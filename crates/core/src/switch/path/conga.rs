@@ -16,6 +16,7 @@
 use super::flowlets::{self, Flowlets};
 use super::{Choice, Chooses, Facts, Passing};
 use crate::context::Context;
+use crate::packet::CongaHeader;
 use crate::packet::{PacketId, Packets};
 use crate::random::Random;
 use crate::registry::{About, PathProperty};
@@ -54,18 +55,6 @@ crate::params! {
         /// CONGA §3.3.
         pub age: Time = Time::from_ms(10),
     }
-}
-
-/// What a packet between leaves carries (§3.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CongaHeader {
-    /// The uplink that its leaf chose (LBTag): the port's number there.
-    pub uplink: u16,
-    /// The largest measure of the ports on its way (CE).
-    pub congestion: u8,
-    /// An uplink of the leaf that receives it, and what the way by it measures (FB_LBTag,
-    /// FB_Metric).
-    pub feedback: Option<(u16, u8)>,
 }
 
 /// An estimator takes off an eighth at a time, as often as gives its window.
@@ -297,6 +286,7 @@ impl Chooses for Conga {
 mod tests {
     use super::super::tests::Crossing;
     use super::*;
+    use crate::packet::CongaHeader;
     use crate::packet::Packet;
     use crate::random::mix64;
 

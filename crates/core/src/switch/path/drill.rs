@@ -9,8 +9,8 @@
 
 use super::{Choice, Chooses};
 use crate::context::Context;
+use crate::random::Draw;
 use crate::registry::{About, PathProperty};
-use crate::switch::deflection::Draw;
 
 pub(super) const ABOUT: About = About {
     summary: "for every packet the shortest of a few queues drawn at random and a few remembered",

@@ -14,7 +14,7 @@ mod power_of_n;
 mod spray;
 
 pub use balanced::{Balanced, BalancedParams};
-pub use conga::{Conga, CongaHeader, CongaParams};
+pub use conga::{Conga, CongaParams};
 pub use drill::{Drill, DrillParams};
 pub use ecmp::{Ecmp, EcmpHash, EcmpParams};
 pub use labels::{Labels, LabelsParams};

@@ -7,10 +7,10 @@
 
 use super::{Choice, Chooses};
 use crate::context::Context;
+use crate::random::Draw;
 use crate::random::Random;
 use crate::registry::{About, PathProperty};
 use crate::switch::PortView;
-use crate::switch::deflection::Draw;
 
 pub(super) const ABOUT: About = About {
     summary: "of a few ports drawn at random, the shortest queue, packet by packet",

@@ -17,69 +17,16 @@ pub use none::{Unpaused, UnpausedParams};
 pub use pfc::{Pfc, PfcFrames, PfcParams};
 pub use watchdog::{Watchdog, WatchdogAction, WatchdogTerms};
 
+pub use super::pause_frame::{FRAME_BYTES, PauseFrame, PauseTarget};
+
 use super::buffer::IngressFacts;
 use super::queue::Load;
 use crate::context::Context;
 use crate::counters::Named;
-use crate::packet::PRIORITIES;
 use crate::units::{Rate, Time};
-
-/// Bytes of a pause frame on the wire: the least that Ethernet has.
-pub const FRAME_BYTES: u64 = 64;
 
 /// The counter of how long ports were paused, which switches and hosts tell.
 pub const PAUSED: &str = "paused_us";
-
-/// Whom a pause stops, at the sending end of the link that its frame comes back over.
-///
-/// A family of pauses that stops something else has its variant here; the compiler then names who
-/// must answer for it: the port that stands still ([`PauseTarget::queue`]), the driver's calls
-/// ([`PauseTarget::number`]), the frame's encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PauseTarget {
-    /// A priority of the link (PFC, IEEE 802.1Qbb).
-    Priority(u8),
-    /// A flow, by its number (BFC).
-    Flow(u16),
-}
-
-impl PauseTarget {
-    /// The queue of a port that stands still. One without queues by priority stands still as a
-    /// whole. A flow's is whichever has it: the port's queues know.
-    #[inline]
-    pub fn queue(self) -> Option<u8> {
-        match self {
-            PauseTarget::Priority(priority) => Some(priority & 7),
-            PauseTarget::Flow(_) => None,
-        }
-    }
-    /// A number, for drivers that remember a target in one; in the order of targets.
-    #[inline]
-    pub fn number(self) -> u32 {
-        match self {
-            PauseTarget::Priority(priority) => u32::from(priority),
-            PauseTarget::Flow(vfid) => PRIORITIES as u32 + u32::from(vfid),
-        }
-    }
-    /// The target of a number that [`PauseTarget::number`] gave.
-    #[inline]
-    pub fn of_number(number: u32) -> PauseTarget {
-        match number.checked_sub(PRIORITIES as u32) {
-            None => PauseTarget::Priority(number as u8),
-            Some(vfid) => PauseTarget::Flow(vfid as u16),
-        }
-    }
-}
-
-/// A frame for the upstream neighbour of one ingress port: stop this target for so long, or let it
-/// go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PauseFrame {
-    /// Whom.
-    pub target: PauseTarget,
-    /// Until when, from the frame's arrival; zero resumes.
-    pub duration: Time,
-}
 
 /// What the switch holds of what one ingress port's neighbour can be told to stop.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@ use super::PausedSet;
 use crate::packet::{Packet, PacketId};
 use crate::random::mix64;
 use crate::registry::About;
-use crate::switch::pause::PauseTarget;
+use crate::switch::pause_frame::PauseTarget;
 use crate::units::Time;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Flows by their identity: what an edge remembers of each.
+//! Flows by their identity: a hash table whose entries keep their numbers.
 //!
 //! A hash table whose entries lie in one slab and are chained, so that an entry's number stays what
 //! it is while the table grows. The driver brings the hash (a NIC has computed it); the identity is

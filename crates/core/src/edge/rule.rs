@@ -1,0 +1,27 @@
+//! Rules of a sending edge: when a flowcell ends, and which label the next one takes.
+
+use super::plb::PlbRule;
+use super::schedule::Order;
+use crate::units::Time;
+
+/// What opens the next flowcell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// More bytes than this.
+    Bytes(u64),
+    /// A silence longer than this.
+    Gap(Time),
+    /// Rounds of congestion, of which acknowledgements tell.
+    Congestion(PlbRule),
+}
+
+/// The rule that a host's flows share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What opens the next flowcell.
+    pub opening: Opening,
+    /// In which order a flow takes its labels.
+    pub order: Order,
+    /// Whether flows begin with the first label rather than a random one.
+    pub is_first: bool,
+}
