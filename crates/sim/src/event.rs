@@ -161,7 +161,7 @@ const PULL: u32 = NONE - 1;
 const POLLS: u32 = 6;
 
 impl From<Due> for Key {
-    #[inline]
+    #[inline(always)]
     fn from(due: Due) -> Key {
         match due {
             Due::Link { out, is_down } => Key::new(Class::Link, out, is_down.into()),
@@ -179,7 +179,7 @@ impl From<Due> for Key {
 }
 
 impl HostEvent {
-    #[inline]
+    #[inline(always)]
     fn key(self, host: u32) -> Key {
         let poll =
             |kind: u32, number: u16| Key::new(Class::Poll, host, POLLS * u32::from(number) + kind);
