@@ -9,7 +9,8 @@
 
 use std::fmt::Write;
 
-use super::axis::{Axis, Scale, Unit};
+use super::axis::{Axis, Scale};
+use super::unit::Unit;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 290.0;

@@ -10,11 +10,12 @@
 use std::path::{Path, PathBuf};
 
 use super::Variant;
-use super::axis::{Axis, Unit};
+use super::axis::Axis;
 use super::chart::{Chart, Line, Read, Span, swatch};
 use super::figures::{spans, within};
 use super::page::{Figure, end, escape, figures, note, section};
 use super::rows::Rows;
+use super::unit::Unit;
 use crate::connections::{COLUMNS, CONNECTIONS};
 use crate::error::Result;
 

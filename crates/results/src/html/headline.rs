@@ -3,9 +3,10 @@
 //!
 //! Invariant: a mean is never drawn without the seeds that it is a mean of, where those are known.
 
-use super::axis::{Axis, Unit};
+use super::axis::Axis;
 use super::chart::{Chart, Line, Read};
 use super::page::{Figure, escape};
+use super::unit::Unit;
 use crate::compare::{Estimate, Tree};
 use crate::shows::{Column, Form, is_usual};
 

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::axis::Unit;
+use super::unit::Unit;
 
 const WIDTH: f64 = 480.0;
 const TOP: f64 = 26.0;

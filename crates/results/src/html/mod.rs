@@ -20,6 +20,7 @@ mod reproduction_charts;
 pub(crate) mod rows;
 pub(crate) mod sweep;
 mod ticks;
+mod unit;
 mod verdict;
 
 use std::collections::BTreeSet;

@@ -3,11 +3,12 @@
 //!
 //! Invariant: nothing published is drawn without a dash.
 
-use super::axis::{Axis, Unit};
+use super::axis::Axis;
 use super::chart::{Chart, Line, Read};
 use super::figures::{goodput_figure, goodput_line, spans};
 use super::headline::{Strip, WIDE, strips};
 use super::page::{Figure, escape};
+use super::unit::Unit;
 use crate::compare::Estimate;
 use crate::reproduction::{Experiment, LoadPoint, Published, Scheme};
 

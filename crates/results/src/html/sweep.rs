@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::axis::{Axis, Unit};
+use super::axis::Axis;
 use super::chart::{Chart, Line, Read};
 use super::headline::{Headline, WIDE, headlines};
 use super::heat::Heat;
@@ -13,6 +13,7 @@ use super::number::change;
 use super::page::{self, Figure, details, empty, end, escape, figures, note, section, table};
 use super::rows::Rows;
 use super::seeds_text;
+use super::unit::Unit;
 use crate::censoring::{difference_of, shown};
 use crate::compare::{Difference, Estimate, Noise, Tree};
 use crate::error::Result;

@@ -3,7 +3,7 @@
 //! Invariant: ticks lie inside the axis, rise, and are written in full: a label read back is its
 //! number, so no two labels are alike.
 
-use super::axis::Unit;
+use super::unit::Unit;
 
 /// Between a number and its unit: narrow, and no place to break a line.
 const SPACE: char = '\u{202f}';

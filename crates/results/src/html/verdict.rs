@@ -12,10 +12,11 @@
 use std::fmt::Write;
 
 use super::Variant;
-use super::axis::{Axis, Scale, Unit};
+use super::axis::{Axis, Scale};
 use super::chart::{Row, colour, forest, swatch};
 use super::number::{change, count, gbps, percent, ratio, time};
 use super::page::{details, end, escape, note, section, table, term};
+use super::unit::Unit;
 use crate::censoring::{self, BY_FLOWS, BY_TIME, ENOUGH, Shown, shown};
 use crate::compare::{Difference, Noise};
 use crate::interval::{FEW, IntervalKind};
