@@ -13,18 +13,18 @@
 //! next run puts it back before anything else.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use millpond_core::random::hash_name;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, Error, Result};
+use crate::lock::{self, LOCK};
 use crate::manifest::{Kind, MANIFEST, Manifest, is_result};
 use crate::target::{Owner, check_target};
 
-pub(crate) const LOCK: &str = ".millpond-lock";
 /// The older result, during and after the exchange.
 const REPLACED: &str = ".replaced";
 const PROGRESS: &str = "progress.json";
@@ -390,29 +390,13 @@ fn acquire(partial: &Path) -> Result<File> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_leftover(partial)?,
             Err(error) => return Err(error).at("create", partial),
         }
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path);
-        let mut file = match file {
+        let mut file = match lock::open(partial) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             other => other.at("create", &lock_path)?,
         };
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
-                return Err(Error::Busy {
-                    path: partial.to_path_buf(),
-                    holder: text.trim().parse().ok(),
-                });
-            }
-            // A file system without locks: its users must take care themselves.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(error)) => return Err(error).at("lock", &lock_path),
-        }
+        lock::take(&mut file, partial)?;
         if same_file(&file, &lock_path) {
-            let signed = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-            if let Err(error) = signed {
+            if let Err(error) = lock::sign(&mut file) {
                 let _ = fs::remove_file(&lock_path);
                 let _ = fs::remove_dir(partial);
                 return Err(error).at("write", &lock_path);

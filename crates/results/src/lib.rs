@@ -28,6 +28,7 @@ mod goodput;
 mod guard;
 mod html;
 mod interval;
+mod lock;
 mod manifest;
 mod ordered;
 mod pcap;
@@ -77,6 +78,7 @@ pub use reproduction::{
 };
 pub use reproduction_table::reproduction_table;
 pub use shows::ShownNumber;
+
 pub use sizes::{SizeBin, SizeBins};
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{

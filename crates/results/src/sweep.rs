@@ -14,8 +14,8 @@
 //! Invariant: opening a folder for the plan that it holds loses no finished run, and no run is done
 //! twice; a damaged run is removed, so that it is run again.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use millpond_core::random::hash_name;
@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 use crate::checksum::{read_sealed, sealed_text};
 use crate::compare::{Difference, Estimate, Tree};
 use crate::error::{At, Error, Result};
-use crate::folder::{Folder, LOCK, folder_name, plain};
+use crate::folder::{Folder, folder_name, plain};
+use crate::lock::{self, LOCK};
 use crate::manifest::{Kind, MANIFEST, Manifest, is_result};
 use crate::ordered::Ordered;
 use crate::shows::ShownNumber;
@@ -286,7 +287,7 @@ impl SweepFolder {
         }
         fs::create_dir_all(out).at("create", out)?;
         let mut folder =
-            SweepFolder { out: out.to_path_buf(), damaged: Vec::new(), _lock: lock(out)? };
+            SweepFolder { out: out.to_path_buf(), damaged: Vec::new(), _lock: locked(out)? };
         match old {
             Some(old) => folder.adopt(&old, sweep, force)?,
             None if lost_plan => folder.adopt_by_manifests(sweep, force)?,
@@ -304,7 +305,7 @@ impl SweepFolder {
         let next = Folder::create(out, &owner, true)?;
         crate::write_file(&next.path().join(SWEEP), sealed_text(sweep).as_bytes())?;
         let out = next.exchange()?;
-        Ok(SweepFolder { _lock: lock(&out)?, damaged: Vec::new(), out })
+        Ok(SweepFolder { _lock: locked(&out)?, damaged: Vec::new(), out })
     }
 
     /// The runs that were found damaged when the folder was opened, each with the reason. They are
@@ -504,26 +505,10 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 /// Keeps a second sweep out. The file stays; the lock ends with the process.
-fn lock(out: &Path) -> Result<File> {
+fn locked(out: &Path) -> Result<File> {
     let path = out.join(LOCK);
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .at("create", &path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let _ = file.read_to_string(&mut text);
-            return Err(Error::Busy { path: out.to_path_buf(), holder: text.trim().parse().ok() });
-        }
-        // A file system without locks: its users must take care themselves.
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-        Err(TryLockError::Error(error)) => return Err(error).at("lock", &path),
-    }
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).at("write", &path)?;
+    let mut file = lock::open(out).at("create", &path)?;
+    lock::take(&mut file, out)?;
+    lock::sign(&mut file).at("write", &path)?;
     Ok(file)
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{At, Error, Result};
-use crate::folder::LOCK;
+use crate::lock::LOCK;
 use crate::manifest::{Kind, MANIFEST, Manifest, is_result};
 
 /// Foreign files that an error names.
