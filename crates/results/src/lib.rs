@@ -37,6 +37,7 @@ mod record;
 mod reproduction;
 mod reproduction_table;
 mod shows;
+mod size_bin;
 mod sizes;
 mod spill;
 mod statistics;
@@ -78,8 +79,8 @@ pub use reproduction::{
 };
 pub use reproduction_table::reproduction_table;
 pub use shows::ShownNumber;
-
-pub use sizes::{SizeBin, SizeBins};
+pub use size_bin::SizeBin;
+pub use sizes::SizeBins;
 pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
 pub use summary::{
     Amount, Application, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, Result};
 use crate::goodput::GoodputOverTime;
 use crate::ordered::Ordered;
-use crate::sizes::SizeBin;
+use crate::size_bin::SizeBin;
 
 /// Version of the results folder's form.
 pub const SCHEMA: u32 = 1;

@@ -25,7 +25,7 @@ use crate::manifest::{Kind, MANIFEST, Manifest};
 use crate::ordered::Ordered;
 use crate::pool::pool_sweep;
 use crate::shows::{self, Column, Form, columns_of_points};
-use crate::sizes::SizeBin;
+use crate::size_bin::SizeBin;
 use crate::summary::{SCHEMA, Status, Summary};
 use crate::sweep::{Axis, Point, RESULTS, Sweep, SweepFolder, summary_of};
 use crate::table::{AT_LEAST, Marks, blocks, clean, difference_cell, wrapped};

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::goodput::GoodputOverTime;
 use crate::manifest::LinkFailure;
 use crate::ordered::Ordered;
-use crate::sizes::SizeBin;
+use crate::size_bin::SizeBin;
 use crate::summary::Summary;
 
 /// Ports that have a chart of their own.

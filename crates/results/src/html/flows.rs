@@ -12,7 +12,8 @@ use super::rows::Rows;
 use crate::bins::RULE;
 use crate::error::Result;
 use crate::ordered::Ordered;
-use crate::sizes::{BySize, Edge, SizeBin, SizeBins};
+use crate::size_bin::SizeBin;
+use crate::sizes::{BySize, Edge, SizeBins};
 use crate::statistics::Samples;
 use crate::writer::{FLOWS, QUERIES};
 

@@ -19,7 +19,7 @@ use crate::compare::{Difference, Estimate, Noise, Tree};
 use crate::error::Result;
 use crate::interval::FEW;
 use crate::manifest::Manifest;
-use crate::sizes::middle;
+use crate::size_bin::middle;
 use crate::summary::{Status, World};
 use crate::sweep::{Axis as Key, Point, RESULTS, Sweep};
 use crate::sweep_results::{base_of, columns_of, compared_with, is_numeric, label, warnings};
