@@ -10,90 +10,63 @@
 //! `manifest.json` and the object `run` of `summary.json`. No clock, address or hash seed enters a
 //! file but these.
 
-mod bins;
-mod capture;
-mod censoring;
-mod checksum;
-mod claim_kind;
-mod columns;
-mod compare;
-mod completions;
-mod connections;
-mod csv;
-mod error;
-mod fct;
+mod export;
 mod folder;
-mod format;
-mod goodput;
-mod guard;
-mod html;
-mod interval;
-mod lock;
-mod manifest;
-mod ordered;
-mod pcap;
+mod model;
 mod pool;
-mod record;
-mod reproduction;
-mod reproduction_table;
-mod shows;
-mod size_bin;
-mod sizes;
-mod spill;
+mod render;
 mod statistics;
-mod summary;
-mod survival;
 mod sweep;
-mod sweep_results;
-mod table;
-mod target;
-mod trace;
-mod writer;
+mod write;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-pub use capture::Captures;
-pub use claim_kind::ClaimKind;
-pub use compare::{
-    Difference, Estimate, Noise, Tree, VariantResult, compare, finish_compare, read_compare,
-    run_folder,
-};
-pub use csv::{TABLES, default_table, write_csv};
-pub use error::{Error, Result};
-pub use fct::write_fct;
+pub use export::csv::{TABLES, default_table, write_csv};
+pub use export::fct::write_fct;
+pub use folder::target::{Owner, not_a_result};
 pub use folder::{Folder, Progress, folder_name};
-pub use goodput::GoodputOverTime;
-pub use html::write_report;
-pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero, of_resamples};
-pub use manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339};
 pub use millpond_core::congestion::Quantity;
-pub use ordered::Ordered;
-pub use record::{
+pub use model::claim::ClaimKind;
+pub use model::error::{Error, Result};
+pub use model::goodput::GoodputOverTime;
+pub use model::manifest::{
+    FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339,
+};
+pub use model::ordered::Ordered;
+pub use model::record::{
     ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
 };
-pub use reproduction::{
+pub use model::reproduction::{
     Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber,
     REPRODUCTION, Reproduction, Scheme, Verdict, acknowledged_times, claims_json, query_times,
 };
-pub use reproduction_table::reproduction_table;
-pub use shows::ShownNumber;
-pub use size_bin::SizeBin;
-pub use sizes::SizeBins;
-pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
-pub use summary::{
+pub use model::size_bin::SizeBin;
+pub use model::summary::{
     Amount, Application, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles,
     Qct, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
     peak_rss_bytes,
 };
+pub use render::html::write_report;
+pub use render::text::reproduction::reproduction_table;
+pub use render::text::run::{compare_table, run_table, sizes_table};
+pub use render::text::sweep::{finish_sweep, sweep_table};
+pub use statistics::by_size::SizeBins;
+pub use statistics::compare::{
+    Difference, Estimate, Noise, Tree, VariantResult, compare, finish_compare, read_compare,
+    run_folder,
+};
+pub use statistics::resampling::{
+    FEW, Interval, IntervalKind, Resampler, excludes_zero, of_resamples,
+};
+pub use statistics::samples::{Between, Quantile, Samples, WHOLE, jain};
+pub use statistics::shows::ShownNumber;
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder, without_shows};
-pub use sweep_results::{finish_sweep, sweep_table};
-pub use table::{compare_table, run_table, sizes_table};
-pub use target::{Owner, not_a_result};
-pub use writer::{Header, Keep, RunWriter};
+pub use write::capture::Captures;
+pub use write::{Header, Keep, RunWriter};
 
-use error::At;
+use model::error::At;
 
 /// Indented JSON with a newline at its end.
 pub(crate) fn json_text<T: serde::Serialize>(value: &T) -> String {

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use parquet::data_type::ByteArray;
 
-use crate::columns::{Column, Lead, Of, ROW_GROUP, Table};
-use crate::error::{At, Result};
-use crate::ordered::Ordered;
-use crate::size_bin::SizeBin;
-use crate::sizes::{SIZE_COLUMNS, SIZES, size_row};
-use crate::summary::{SCHEMA, Status, Summary};
+use crate::model::columns::{Column, Lead, Of, ROW_GROUP, Table};
+use crate::model::error::{At, Result};
+use crate::model::ordered::Ordered;
+use crate::model::size_bin::SizeBin;
+use crate::model::summary::{SCHEMA, Status, Summary};
+use crate::render::text::sweep::is_numeric;
+use crate::statistics::by_size::{SIZE_COLUMNS, SIZES, size_row};
 use crate::sweep::{Axis, Sweep};
-use crate::sweep_results::is_numeric;
-use crate::writer::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS};
+use crate::write::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS};
 
 /// The variant of a run of the scenario as it stands.
 const BASE: &str = "base";

@@ -21,17 +21,17 @@ use std::path::{Path, PathBuf};
 use millpond_core::random::hash_name;
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::{read_sealed, sealed_text};
-use crate::compare::{Difference, Estimate, Tree};
-use crate::error::{At, Error, Result};
+use crate::folder::lock::{self, LOCK};
+use crate::folder::target::{Owner, check_target};
 use crate::folder::{Folder, folder_name, plain};
-use crate::lock::{self, LOCK};
-use crate::manifest::{Kind, MANIFEST, Manifest, is_result};
-use crate::ordered::Ordered;
-use crate::shows::ShownNumber;
-use crate::summary::{SCHEMA, Status, Summary};
-use crate::target::{Owner, check_target};
-use crate::writer::{FLOWS, QUERIES};
+use crate::model::checksum::{read_sealed, sealed_text};
+use crate::model::error::{At, Error, Result};
+use crate::model::manifest::{Kind, MANIFEST, Manifest, is_result};
+use crate::model::ordered::Ordered;
+use crate::model::summary::{SCHEMA, Status, Summary};
+use crate::statistics::compare::{Difference, Estimate, Tree};
+use crate::statistics::shows::ShownNumber;
+use crate::write::{FLOWS, QUERIES};
 
 /// The plan's name in the folder.
 pub const SWEEP: &str = "sweep.json";

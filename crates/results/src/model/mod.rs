@@ -1,0 +1,16 @@
+//! What a results folder holds: its records, tables and JSON files, and how they are read and
+//! written.
+
+pub(crate) mod checksum;
+pub(crate) mod claim;
+pub(crate) mod columns;
+pub(crate) mod error;
+pub(crate) mod goodput;
+pub(crate) mod guard;
+pub(crate) mod manifest;
+pub(crate) mod ordered;
+pub(crate) mod record;
+pub(crate) mod reproduction;
+pub(crate) mod rows;
+pub(crate) mod size_bin;
+pub(crate) mod summary;

@@ -1,0 +1,100 @@
+//! `connections.parquet`: samples of the sending ends of connections.
+//!
+//! The last columns are what the run's control laws steer by. Each law names its own, so a file has
+//! those of the transports that the run has, and a row has values in those of its own.
+//!
+//! Invariant: rows keep the order of the calls, and a column means the same in every file that has
+//! it.
+
+use std::path::Path;
+
+use millpond_core::Time;
+use millpond_core::congestion::Quantity;
+use parquet::data_type::ByteArray;
+
+use crate::model::columns::{Column, Of, ROW_GROUP, Table};
+use crate::model::error::Result;
+use crate::model::record::ConnectionRecord;
+
+/// The file; a run has it on request.
+pub(crate) const CONNECTIONS: &str = "connections.parquet";
+
+/// The columns that every such file has.
+pub(crate) const COLUMNS: [Column<'static>; 14] = [
+    ("time_us", Of::F64, "when, in microseconds: just before all that happens at this instant"),
+    ("flow", Of::U32, "number of the flow"),
+    ("class", Of::Name, "its traffic's name, or its class in the CSV file"),
+    ("src", Of::U32, "sending host"),
+    ("dst", Of::U32, "receiving host"),
+    (
+        "state",
+        Of::Name,
+        "syn-sent, or loss recovery as Linux names it: open, disorder, recovery, loss",
+    ),
+    ("cwnd_bytes", Of::I64, "congestion window"),
+    ("ssthresh_bytes", Of::OptionalI64, "slow-start threshold; null while there is none"),
+    ("in_flight_bytes", Of::I64, "bytes believed to be in the network"),
+    ("acked_bytes", Of::I64, "bytes acknowledged since the connection was opened"),
+    (
+        "srtt_us",
+        Of::OptionalF64,
+        "smoothed round-trip time, in microseconds; null before the first measurement",
+    ),
+    ("rto_us", Of::F64, "retransmission timeout as backed off, in microseconds"),
+    ("retransmitted", Of::U32, "segments sent again since the connection was opened"),
+    ("timeouts", Of::U32, "retransmission timeouts since the connection was opened"),
+];
+
+/// The file being written.
+pub(crate) struct Connections {
+    table: Table,
+    classes: Vec<ByteArray>,
+    laws: Vec<Quantity>,
+}
+
+impl Connections {
+    /// Creates the file. `laws` are the last columns, in this order.
+    pub fn create(
+        path: &Path,
+        classes: &[String],
+        laws: &[Quantity],
+        note: (&str, String),
+    ) -> Result<Connections> {
+        let own = laws.iter().map(|quantity| (quantity.name, Of::OptionalF64, quantity.meaning));
+        let columns: Vec<Column<'_>> = COLUMNS.into_iter().chain(own).collect();
+        Ok(Connections {
+            table: Table::create(path, &columns, &[note], ROW_GROUP)?,
+            classes: classes.iter().map(|name| ByteArray::from(name.as_str())).collect(),
+            laws: laws.to_vec(),
+        })
+    }
+
+    /// Adds a row.
+    pub fn add(&mut self, it: &ConnectionRecord) -> Result<()> {
+        let table = &mut self.table;
+        table
+            .f64(it.at.as_us_f64())
+            .u32(it.flow)
+            .name(&self.classes[it.class as usize])
+            .u32(it.src)
+            .u32(it.dst);
+        table.name(&ByteArray::from(it.state)).i64(it.cwnd).optional_i64(it.ssthresh);
+        table
+            .i64(it.in_flight)
+            .i64(it.acked)
+            .optional_f64(it.srtt.map(Time::as_us_f64))
+            .f64(it.rto.as_us_f64());
+        table.u32(it.retransmitted).u32(it.timeouts);
+        for quantity in &self.laws {
+            let value =
+                it.law.iter().find(|(name, _)| *name == quantity.name).map(|(_, value)| *value);
+            table.optional_f64(value);
+        }
+        table.end_row()
+    }
+
+    /// Writes the rest.
+    pub fn close(self) -> Result<()> {
+        self.table.close()
+    }
+}
