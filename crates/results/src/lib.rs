@@ -19,8 +19,7 @@ mod statistics;
 mod sweep;
 mod write;
 
-use std::fs::File;
-use std::io::Write;
+#[cfg(test)]
 use std::path::Path;
 
 pub use export::csv::{TABLES, default_table, write_csv};
@@ -65,29 +64,6 @@ pub use statistics::shows::ShownNumber;
 pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder, without_shows};
 pub use write::capture::Captures;
 pub use write::{Header, Keep, RunWriter};
-
-use model::error::At;
-
-/// Indented JSON with a newline at its end.
-pub(crate) fn json_text<T: serde::Serialize>(value: &T) -> String {
-    // Our own types, with text keys: this cannot fail.
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
-/// Writes a file as JSON, down to the disk.
-pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<()> {
-    write_file(path, json_text(value).as_bytes())
-}
-
-/// Writes a file, down to the disk: what is renamed into place must be whole even after a power
-/// cut.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = File::create(path).at("create", path)?;
-    file.write_all(bytes).at("write", path)?;
-    file.sync_all().at("write", path)
-}
 
 /// A fresh folder for one test, removed with it.
 #[cfg(test)]

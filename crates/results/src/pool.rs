@@ -13,13 +13,15 @@ use parquet::data_type::ByteArray;
 
 use crate::model::columns::{Column, Lead, Of, ROW_GROUP, Table};
 use crate::model::error::{At, Result};
+use crate::model::files::remove_if_there;
 use crate::model::ordered::Ordered;
 use crate::model::size_bin::SizeBin;
 use crate::model::summary::{SCHEMA, Status, Summary};
+use crate::model::tables::{
+    FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, SIZE_COLUMNS, SIZES, size_row,
+};
 use crate::render::text::sweep::is_numeric;
-use crate::statistics::by_size::{SIZE_COLUMNS, SIZES, size_row};
 use crate::sweep::{Axis, Sweep};
-use crate::write::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS};
 
 /// The variant of a run of the scenario as it stands.
 const BASE: &str = "base";
@@ -117,6 +119,6 @@ fn pool(
     if rows > 0 {
         return fs::rename(&next, &path).at("replace", &path);
     }
-    crate::folder::remove_if_there(&next)?;
-    crate::folder::remove_if_there(&path)
+    remove_if_there(&next)?;
+    remove_if_there(&path)
 }

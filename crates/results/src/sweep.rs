@@ -26,19 +26,18 @@ use crate::folder::target::{Owner, check_target};
 use crate::folder::{Folder, folder_name, plain};
 use crate::model::checksum::{read_sealed, sealed_text};
 use crate::model::error::{At, Error, Result};
+use crate::model::files::replace_file;
 use crate::model::manifest::{Kind, MANIFEST, Manifest, is_result};
 use crate::model::ordered::Ordered;
 use crate::model::summary::{SCHEMA, Status, Summary};
+use crate::model::tables::{FLOWS, QUERIES, RESULTS};
 use crate::statistics::compare::{Difference, Estimate, Tree};
 use crate::statistics::shows::ShownNumber;
-use crate::write::{FLOWS, QUERIES};
 
 /// The plan's name in the folder.
 pub const SWEEP: &str = "sweep.json";
 const RUNS: &str = "runs";
 const RUNNING: &str = ".running";
-/// Rows of a sweep: one a run.
-pub(crate) const RESULTS: &str = "sweep.parquet";
 
 /// `sweep.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -303,7 +302,7 @@ impl SweepFolder {
     fn replace(out: &Path, sweep: &Sweep) -> Result<SweepFolder> {
         let owner = Owner::new(Kind::Sweep, &sweep.name);
         let next = Folder::create(out, &owner, true)?;
-        crate::write_file(&next.path().join(SWEEP), sealed_text(sweep).as_bytes())?;
+        crate::model::files::write_file(&next.path().join(SWEEP), sealed_text(sweep).as_bytes())?;
         let out = next.exchange()?;
         Ok(SweepFolder { _lock: locked(&out)?, damaged: Vec::new(), out })
     }
@@ -354,9 +353,7 @@ impl SweepFolder {
 
     /// Writes the plan; a reader sees the old or the new one.
     pub(crate) fn write(&self, sweep: &Sweep) -> Result<()> {
-        let (next, path) = (self.out.join(".sweep.json"), self.out.join(SWEEP));
-        crate::write_file(&next, sealed_text(sweep).as_bytes())?;
-        fs::rename(&next, &path).at("replace", &path)
+        replace_file(&self.out, SWEEP, sealed_text(sweep).as_bytes())
     }
 
     /// Removes the runs of the plan whose files are not what was written.

@@ -16,7 +16,7 @@ use std::path::Path;
 use crate::model::error::{At, Error, Result};
 use crate::model::manifest::{Kind, Manifest, check_files};
 use crate::model::rows::Rows;
-use crate::write::FLOWS;
+use crate::model::tables::FLOWS;
 
 /// The first source port of a host, and every destination port.
 const SOURCE_PORT: u64 = 10_000;

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::folder::lock::LOCK;
 use crate::folder::target::{Owner, check_target};
 use crate::model::error::{At, Error, Result};
+use crate::model::files::remove_if_there;
 use crate::model::manifest::{Kind, MANIFEST, Manifest, is_result};
 
 /// The older result, during and after the exchange.
@@ -441,13 +442,6 @@ fn same_file(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn same_file(_file: &File, path: &Path) -> bool {
     path.exists()
-}
-
-pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at("remove", path),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

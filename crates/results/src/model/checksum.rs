@@ -44,7 +44,7 @@ pub(crate) fn of_file(path: &Path) -> Result<String> {
 
 /// An object as indented JSON, sealed.
 pub(crate) fn sealed_text<T: Serialize>(value: &T) -> String {
-    let mut text = crate::json_text(value);
+    let mut text = crate::model::files::json_text(value);
     if text.ends_with(END) {
         let seal = of_bytes(text.as_bytes());
         text.truncate(text.len() - END.len());

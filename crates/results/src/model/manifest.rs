@@ -167,7 +167,7 @@ impl Manifest {
     }
 
     fn seal(&self, dir: &Path) -> Result<()> {
-        crate::write_file(&dir.join(MANIFEST), checksum::sealed_text(self).as_bytes())
+        crate::model::files::write_file(&dir.join(MANIFEST), checksum::sealed_text(self).as_bytes())
     }
 
     /// Reads the manifest of a finished run and checks every file that it lists.

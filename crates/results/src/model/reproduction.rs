@@ -14,23 +14,23 @@
 //! Invariant: what is measured stands beside what is published and is never mixed with it; the
 //! bytes depend on the runs' summaries and queries alone, but for `manifest.json`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::checksum::{read_sealed, sealed_text};
 use crate::model::claim::ClaimKind;
-use crate::model::error::{At, Result};
+use crate::model::error::Result;
+use crate::model::files::replace_file;
 use crate::model::goodput::GoodputOverTime;
 use crate::model::manifest::{Kind, LinkFailure, Manifest};
 use crate::model::ordered::Ordered;
 use crate::model::rows::Rows;
 use crate::model::summary::{Latency, SCHEMA, Summary, World};
+use crate::model::tables::{FLOWS, QUERIES};
 use crate::render::html;
 use crate::statistics::compare::{Estimate, Noise};
 use crate::statistics::resampling::{Interval, IntervalKind, Resampler};
-use crate::write::{FLOWS, QUERIES};
 
 const CLAIMS: &str = "claims.json";
 /// Its name in the folder.
@@ -520,8 +520,8 @@ impl Reproduction {
     /// Writes it into `dir`, which holds the sweeps of its experiments, with `claims.json`, the
     /// page and the manifest.
     pub fn write(&self, dir: &Path, manifest: Manifest) -> Result<()> {
-        replace_json(&dir.join(CLAIMS), &self.claims)?;
-        replace_json(&dir.join(REPRODUCTION), self)?;
+        replace_file(dir, CLAIMS, sealed_text(&self.claims).as_bytes())?;
+        replace_file(dir, REPRODUCTION, sealed_text(self).as_bytes())?;
         html::reproduction::write(dir, self)?;
         Manifest { kind: Kind::Reproduce, name: self.paper.clone(), ..manifest }.write(dir)
     }
@@ -529,14 +529,7 @@ impl Reproduction {
 
 /// Claims as in `claims.json`.
 pub fn claims_json(claims: &[Claim]) -> String {
-    crate::json_text(&claims)
-}
-
-/// A reader sees the old or the new file.
-fn replace_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let next: PathBuf = path.with_extension("json.next");
-    crate::write_file(&next, sealed_text(value).as_bytes())?;
-    fs::rename(&next, path).at("replace", path)
+    crate::model::files::json_text(&claims)
 }
 
 /// The times of a run's flows from the first byte sent to the last byte acknowledged, in

@@ -596,7 +596,7 @@ impl Summary {
 
     /// As in the file: indented JSON with a newline at its end.
     pub fn to_json(&self) -> String {
-        crate::json_text(self)
+        crate::model::files::json_text(self)
     }
 }
 

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use crate::model::error::Result;
 use crate::model::rows::Rows;
 use crate::model::summary::Summary;
+use crate::model::tables::FLOWS;
 use crate::statistics::by_size::{BySize, Edge, SizeBins};
 use crate::statistics::samples::Samples;
-use crate::write::FLOWS;
 
 /// The note of a file of flows that has the rule of its bins.
 pub(crate) const RULE: &str = "millpond.size_bins";

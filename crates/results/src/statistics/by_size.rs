@@ -12,11 +12,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::columns::{Column, Of, ROW_GROUP, Table};
 use crate::model::error::Result;
 use crate::model::ordered::Ordered;
 use crate::model::size_bin::SizeBin;
-use crate::model::summary::SCHEMA;
 use crate::statistics::samples::{Between, Samples};
 use crate::statistics::spill::Spill;
 
@@ -26,21 +24,6 @@ const IN_MEMORY: usize = 1 << 17;
 const OF_A_BIN: usize = 1 << 15;
 /// In the place of a value: the flow did not complete.
 const OPEN: u64 = u64::MAX;
-
-/// Rows of `sizes.parquet`.
-pub(crate) const SIZES: &str = "sizes.parquet";
-
-pub(crate) const SIZE_COLUMNS: [Column<'static>; 9] = [
-    ("sizes", Of::Name, "the bin: shares of all flows, by size, or bytes"),
-    ("above_bytes", Of::I64, "flows of the bin are larger"),
-    ("to_bytes", Of::I64, "flows of the bin are not larger"),
-    ("completed", Of::I64, "flows completed"),
-    ("unfinished", Of::I64, "flows that did not complete, and count in no slowdown"),
-    ("mean", Of::OptionalF64, "mean slowdown of the completed"),
-    ("p50", Of::OptionalF64, "median slowdown of the completed"),
-    ("p95", Of::OptionalF64, "95th percentile of the slowdown of the completed"),
-    ("p99", Of::OptionalF64, "99th percentile of the slowdown of the completed"),
-];
 
 /// How sizes are cut into bins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,36 +202,6 @@ impl BySize {
         }
         Ok(all.into())
     }
-}
-
-/// Writes `DIR/sizes.parquet`.
-pub(crate) fn write(dir: &Path, bins: &Ordered<SizeBin>) -> Result<()> {
-    let mut table = Table::create(
-        &dir.join(SIZES),
-        &SIZE_COLUMNS,
-        &[("schema", SCHEMA.to_string())],
-        ROW_GROUP,
-    )?;
-    for (name, bin) in bins.iter() {
-        size_row(&mut table, name, bin)?;
-    }
-    table.close()
-}
-
-/// The columns of a bin, which end a row.
-pub(crate) fn size_row(table: &mut Table, name: &str, bin: &SizeBin) -> Result<()> {
-    table
-        .name(&name.into())
-        .i64(bin.above_bytes)
-        .i64(bin.to_bytes)
-        .i64(bin.completed)
-        .i64(bin.unfinished);
-    table
-        .optional_f64(bin.mean)
-        .optional_f64(bin.p50)
-        .optional_f64(bin.p95)
-        .optional_f64(bin.p99)
-        .end_row()
 }
 
 fn bytes_of([bytes, bits]: &[u64; 2]) -> [u8; 16] {

@@ -352,7 +352,7 @@ pub fn finish_compare(
     bins::share(&folders, &mut summaries, root)?;
     let mut results = compare(&with_summaries)?;
     show(&mut results, &manifest.shows);
-    crate::write_json(&root.join(COMPARE), &results)?;
+    crate::model::files::write_json(&root.join(COMPARE), &results)?;
     let summaries: Vec<&Summary> = with_summaries.iter().flat_map(|(_, own)| own).collect();
     pool_compare(root, &runs, &summaries)?;
     let manifest = Manifest {
@@ -426,7 +426,7 @@ pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
         // A list has no names to pair by: a limit is found by its own, and its direction.
         let mut limits = IndexMap::new();
         for limit in &summary.limits {
-            let numbers = serde_json::from_str(&crate::json_text(limit))
+            let numbers = serde_json::from_str(&crate::model::files::json_text(limit))
                 .at("read", Path::new("summary.json"))?;
             limits.insert(format!("{} {}", limit.name, limit.direction), numbers);
         }
@@ -566,7 +566,7 @@ mod tests {
         assert_eq!(difference(&["timeouts"]), timeouts);
         assert_eq!(results[0].differences, None);
         assert_eq!(results[0].statistics.leaf(&["audit", "conserved"]), None);
-        let text = crate::json_text(&results);
+        let text = crate::model::files::json_text(&results);
         assert_eq!(serde_json::from_str::<Vec<VariantResult>>(&text).unwrap(), results);
     }
 
@@ -626,7 +626,7 @@ mod tests {
         let found =
             *results[1].differences.as_ref().unwrap().leaf(&["fct_us", "all", "p99"]).unwrap();
         assert_eq!((found.noise, found.interval_kind), (Noise::Agreed, Some(IntervalKind::Range)));
-        assert!(crate::json_text(&results).contains("\"interval_kind\": \"range\""));
+        assert!(crate::model::files::json_text(&results).contains("\"interval_kind\": \"range\""));
     }
 
     /// The variant with less is known or not: only then is its difference told.

@@ -8,28 +8,19 @@ use std::path::{Path, PathBuf};
 
 use parquet::data_type::ByteArray;
 
-use crate::model::columns::{Column, Of, ROW_GROUP, Table};
+use crate::model::columns::{ROW_GROUP, Table};
 use crate::model::error::Result;
 use crate::model::record::{
     ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
 };
-use crate::write::connections::{CONNECTIONS, Connections};
+use crate::model::tables::{CONNECTIONS, QUEUE_COLUMNS, QUEUES};
+use crate::write::connections::Connections;
 use crate::write::pcap::Capture;
 use crate::write::trace::Trace;
 use millpond_core::congestion::Quantity;
 
-/// Rows of `queues.parquet`.
-pub(crate) const QUEUES: &str = "queues.parquet";
 /// The trace.
 pub(crate) const TRACE: &str = "trace.json";
-
-const QUEUE_COLUMNS: [Column; 5] = [
-    ("time_us", Of::F64, "when, in microseconds: just before all that happens at this instant"),
-    ("node", Of::Name, "the switch, or the host whose NIC it is"),
-    ("port", Of::U32, "its port; a host's is 0"),
-    ("queue_bytes", Of::I64, "bytes that wait, without the packet in transmission"),
-    ("queue_packets", Of::U32, "packets that wait"),
-];
 
 /// What is to be written, as the scenario asks.
 #[derive(Clone, Debug, Default)]

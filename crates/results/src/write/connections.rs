@@ -15,35 +15,7 @@ use parquet::data_type::ByteArray;
 use crate::model::columns::{Column, Of, ROW_GROUP, Table};
 use crate::model::error::Result;
 use crate::model::record::ConnectionRecord;
-
-/// The file; a run has it on request.
-pub(crate) const CONNECTIONS: &str = "connections.parquet";
-
-/// The columns that every such file has.
-pub(crate) const COLUMNS: [Column<'static>; 14] = [
-    ("time_us", Of::F64, "when, in microseconds: just before all that happens at this instant"),
-    ("flow", Of::U32, "number of the flow"),
-    ("class", Of::Name, "its traffic's name, or its class in the CSV file"),
-    ("src", Of::U32, "sending host"),
-    ("dst", Of::U32, "receiving host"),
-    (
-        "state",
-        Of::Name,
-        "syn-sent, or loss recovery as Linux names it: open, disorder, recovery, loss",
-    ),
-    ("cwnd_bytes", Of::I64, "congestion window"),
-    ("ssthresh_bytes", Of::OptionalI64, "slow-start threshold; null while there is none"),
-    ("in_flight_bytes", Of::I64, "bytes believed to be in the network"),
-    ("acked_bytes", Of::I64, "bytes acknowledged since the connection was opened"),
-    (
-        "srtt_us",
-        Of::OptionalF64,
-        "smoothed round-trip time, in microseconds; null before the first measurement",
-    ),
-    ("rto_us", Of::F64, "retransmission timeout as backed off, in microseconds"),
-    ("retransmitted", Of::U32, "segments sent again since the connection was opened"),
-    ("timeouts", Of::U32, "retransmission timeouts since the connection was opened"),
-];
+use crate::model::tables::CONNECTION_COLUMNS;
 
 /// The file being written.
 pub(crate) struct Connections {
@@ -61,7 +33,7 @@ impl Connections {
         note: (&str, String),
     ) -> Result<Connections> {
         let own = laws.iter().map(|quantity| (quantity.name, Of::OptionalF64, quantity.meaning));
-        let columns: Vec<Column<'_>> = COLUMNS.into_iter().chain(own).collect();
+        let columns: Vec<Column<'_>> = CONNECTION_COLUMNS.into_iter().chain(own).collect();
         Ok(Connections {
             table: Table::create(path, &columns, &[note], ROW_GROUP)?,
             classes: classes.iter().map(|name| ByteArray::from(name.as_str())).collect(),

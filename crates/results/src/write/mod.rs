@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use millpond_core::{Bytes, Time};
 use parquet::data_type::ByteArray;
 
-use crate::model::columns::{self as tables, Of, ROW_GROUP, Table};
+use crate::model::columns::{ROW_GROUP, Table};
 use crate::model::error::{At, Error, Result};
 use crate::model::manifest::{Kind, Manifest};
 use crate::model::ordered::Ordered;
@@ -29,8 +29,9 @@ use crate::model::summary::{
     Application, Fct, Flows, Latency, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary,
     Timers, Totals, World,
 };
+use crate::model::tables::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, SIZES, write_sizes};
 use crate::render::html;
-use crate::statistics::by_size::{self, BySize, SIZES, SizeBins};
+use crate::statistics::by_size::{BySize, SizeBins};
 use crate::statistics::censoring;
 use crate::statistics::compare::statistics;
 use crate::statistics::completions::{Completions, PS_PER_US, Slowdowns};
@@ -38,11 +39,6 @@ use crate::statistics::samples::Samples;
 use crate::statistics::shows::{Column, columns};
 use crate::statistics::survival::percentiles;
 use crate::write::capture::{Captures, Recording};
-
-/// Rows of `flows.parquet`.
-pub(crate) const FLOWS: &str = "flows.parquet";
-/// Rows of `queries.parquet`.
-pub(crate) const QUERIES: &str = "queries.parquet";
 
 /// The classes that every run has, before the header's own.
 const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
@@ -68,61 +64,6 @@ pub struct Header {
     /// By which sizes slowdown is told.
     pub size_bins: SizeBins,
 }
-
-pub(crate) const FLOW_COLUMNS: [tables::Column<'static>; 14] = [
-    ("flow", Of::U32, "number of the flow"),
-    ("class", Of::Name, "its traffic's name, or its class in the CSV file"),
-    ("src", Of::U32, "sending host"),
-    ("dst", Of::U32, "receiving host"),
-    ("bytes", Of::I64, "application bytes"),
-    ("start_us", Of::F64, "when it started, in microseconds"),
-    (
-        "fct_us",
-        Of::OptionalF64,
-        "start to last byte delivered in order, in microseconds; null if unfinished",
-    ),
-    (
-        "fct_sender_us",
-        Of::OptionalF64,
-        "first data byte sent to last byte acknowledged, in microseconds",
-    ),
-    ("slowdown", Of::OptionalF64, "fct_us over that of the same flow alone in the empty network"),
-    (
-        "retransmitted",
-        Of::OptionalU32,
-        "data packets sent again; null for a call on a persistent connection",
-    ),
-    (
-        "timeouts",
-        Of::OptionalU32,
-        "retransmission timeouts; null for a call on a persistent connection",
-    ),
-    (
-        "out_of_order",
-        Of::OptionalU32,
-        "data packets that arrived before an earlier one, late or lost; null if not counted",
-    ),
-    (
-        "path_changes",
-        Of::OptionalU32,
-        "how often the path changed between two packets; null if not counted",
-    ),
-    ("query", Of::OptionalU32, "the query that it answers"),
-];
-
-pub(crate) const QUERY_COLUMNS: [tables::Column<'static>; 7] = [
-    ("query", Of::U32, "number of the query"),
-    ("class", Of::Name, "its traffic's name"),
-    ("client", Of::U32, "the host that asks"),
-    ("degree", Of::U32, "flows that answer"),
-    ("start_us", Of::F64, "when its first request was sent, or it started, in microseconds"),
-    (
-        "qct_us",
-        Of::OptionalF64,
-        "start to last response complete, in microseconds; null if unfinished",
-    ),
-    ("completed", Of::U32, "responses complete"),
-];
 
 /// What is kept of a run besides `summary.json` and `manifest.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -414,7 +355,7 @@ impl RunWriter {
         }
         self.recording.close()?;
         let summary = show(self.summary(totals)?, &manifest.shows);
-        crate::write_json(&self.dir.join("summary.json"), &summary)?;
+        crate::model::files::write_json(&self.dir.join("summary.json"), &summary)?;
         let manifest = Manifest {
             kind: Kind::Run,
             name: summary.name.clone(),
@@ -426,7 +367,7 @@ impl RunWriter {
             ..manifest
         };
         if self.keep == Keep::All {
-            by_size::write(&self.dir, &summary.slowdown_by_size)?;
+            write_sizes(&self.dir, &summary.slowdown_by_size)?;
             html::write_run(&self.dir, &summary, &manifest)?;
         }
         manifest.write(&self.dir)?;

@@ -17,7 +17,7 @@ use super::page::{Figure, end, escape, figures, note, section};
 use super::unit::Unit;
 use crate::model::error::Result;
 use crate::model::rows::Rows;
-use crate::write::connections::{COLUMNS, CONNECTIONS};
+use crate::model::tables::{CONNECTION_COLUMNS, CONNECTIONS};
 
 /// Flows of one run that are drawn.
 const FLOWS: usize = 4;
@@ -119,7 +119,7 @@ fn quantities(rows: &Rows) -> Vec<Quantity> {
     let fixed = fixed.map(|(column, caption)| {
         (column.to_string(), caption.to_string(), unit(column), String::new())
     });
-    let is_fixed = |name: &str| COLUMNS.iter().any(|(column, ..)| *column == name);
+    let is_fixed = |name: &str| CONNECTION_COLUMNS.iter().any(|(column, ..)| *column == name);
     let own =
         rows.columns().into_iter().filter(|(name, _)| !is_fixed(name)).map(|(name, meaning)| {
             let unit = unit(&name);

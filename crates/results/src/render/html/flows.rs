@@ -12,10 +12,10 @@ use crate::model::error::Result;
 use crate::model::ordered::Ordered;
 use crate::model::rows::Rows;
 use crate::model::size_bin::SizeBin;
+use crate::model::tables::{FLOWS, QUERIES};
 use crate::statistics::bins::RULE;
 use crate::statistics::by_size::{BySize, Edge, SizeBins};
 use crate::statistics::samples::Samples;
-use crate::write::{FLOWS, QUERIES};
 
 /// Points of a curve for each decade of the share that remains.
 const PER_DECADE: f64 = 60.0;

@@ -31,17 +31,19 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use crate::model::error::{At, Result};
+use crate::model::files::replace_file;
 use crate::model::manifest::{Kind, LinkFailure, Manifest, check_files, list_again};
 use crate::model::ordered::Ordered;
 use crate::model::reproduction::Reproduction;
 use crate::model::summary::{Status, Summary, World};
+use crate::model::tables::RESULTS;
 use crate::statistics::bins;
 use crate::statistics::by_size::Edge;
 use crate::statistics::compare::{
     Estimate, Json, Tree, VariantResult, compare, numbers, read_compare, run_folder,
 };
 use crate::statistics::shows::{self, Column};
-use crate::sweep::{RESULTS, SWEEP, Sweep};
+use crate::sweep::{SWEEP, Sweep};
 use flows::Times;
 use page::escape;
 
@@ -341,9 +343,7 @@ fn runs_of(root: &Path, result: &VariantResult) -> Vec<PathBuf> {
 
 /// The page in place of an older one, at once.
 fn replace(dir: &Path, page: &str) -> Result<()> {
-    let (next, path) = (dir.join(".report.html"), dir.join(REPORT));
-    crate::write_file(&next, page.as_bytes())?;
-    fs::rename(&next, &path).at("replace", &path)
+    replace_file(dir, REPORT, page.as_bytes())
 }
 
 #[cfg(test)]

@@ -14,9 +14,8 @@ use std::path::{Path, PathBuf};
 
 use crate::model::error::Result;
 use crate::model::rows::Rows;
+use crate::model::tables::QUEUES;
 
-/// The file; a run has it on request.
-const QUEUES: &str = "queues.parquet";
 /// Buckets of time.
 const BUCKETS: usize = 300;
 

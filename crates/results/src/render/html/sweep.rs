@@ -18,11 +18,12 @@ use crate::model::manifest::Manifest;
 use crate::model::rows::Rows;
 use crate::model::size_bin::middle;
 use crate::model::summary::{Status, World};
+use crate::model::tables::RESULTS;
 use crate::render::text::sweep::{base_of, columns_of, compared_with, is_numeric, label, warnings};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::compare::{Difference, Estimate, Noise, Tree};
 use crate::statistics::resampling::FEW;
-use crate::sweep::{Axis as Key, Point, RESULTS, Sweep};
+use crate::sweep::{Axis as Key, Point, Sweep};
 
 /// Lines of a chart at most; further combinations are in the table.
 const LINES: usize = 16;

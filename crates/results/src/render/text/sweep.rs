@@ -9,13 +9,14 @@ use std::path::Path;
 
 use parquet::data_type::ByteArray;
 
-use crate::folder::remove_if_there;
 use crate::model::columns::{self, Of, ROW_GROUP, Table};
 use crate::model::error::Result;
+use crate::model::files::remove_if_there;
 use crate::model::manifest::{Kind, MANIFEST, Manifest};
 use crate::model::ordered::Ordered;
 use crate::model::size_bin::SizeBin;
 use crate::model::summary::{SCHEMA, Status, Summary};
+use crate::model::tables::RESULTS;
 use crate::pool::pool_sweep;
 use crate::render::format::{NONE, percent};
 use crate::render::html;
@@ -28,7 +29,7 @@ use crate::statistics::compare::{
 };
 use crate::statistics::resampling::{FEW, Resampler};
 use crate::statistics::shows::{self, Column, Form, columns_of_points};
-use crate::sweep::{Axis, Point, RESULTS, Sweep, SweepFolder, summary_of};
+use crate::sweep::{Axis, Point, Sweep, SweepFolder, summary_of};
 
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
