@@ -10,11 +10,14 @@
 //! `manifest.json` and the object `run` of `summary.json`. No clock, address or hash seed enters a
 //! file but these.
 
+mod compare;
 mod export;
 mod folder;
 mod model;
 mod pool;
 mod render;
+mod report;
+mod reproduce;
 mod statistics;
 mod sweep;
 mod write;
@@ -22,24 +25,28 @@ mod write;
 #[cfg(test)]
 use std::path::Path;
 
+pub use compare::finish_compare;
 pub use export::csv::{TABLES, default_table, write_csv};
 pub use export::fct::write_fct;
 pub use folder::target::{Owner, not_a_result};
-pub use folder::{Folder, Progress, folder_name};
+pub use folder::{Folder, Progress};
 pub use millpond_core::congestion::Quantity;
-pub use model::claim::ClaimKind;
+pub use model::claim::{Absolute, Claim, ClaimKind, Verdict, claims_json};
 pub use model::error::{Error, Result};
+pub use model::estimate::{Difference, Estimate, Noise, ShownNumber};
 pub use model::goodput::GoodputOverTime;
+pub use model::interval::{FEW, Interval, IntervalKind, excludes_zero};
 pub use model::manifest::{
     FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339,
 };
+pub use model::names::{folder_name, point_folder, run_folder};
 pub use model::ordered::Ordered;
 pub use model::record::{
     ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
 };
 pub use model::reproduction::{
-    Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber,
-    REPRODUCTION, Reproduction, Scheme, Verdict, acknowledged_times, claims_json, query_times,
+    Calls, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
+    Reproduction, Scheme,
 };
 pub use model::size_bin::SizeBin;
 pub use model::summary::{
@@ -47,21 +54,21 @@ pub use model::summary::{
     Qct, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
     peak_rss_bytes,
 };
-pub use render::html::write_report;
+pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
+pub use model::tree::Tree;
+pub use model::variant::{VariantResult, read_compare};
+pub use render::text::compare::{compare_table, sizes_table};
 pub use render::text::reproduction::reproduction_table;
-pub use render::text::run::{compare_table, run_table, sizes_table};
-pub use render::text::sweep::{finish_sweep, sweep_table};
+pub use render::text::run::run_table;
+pub use render::text::sweep::sweep_table;
+pub use report::write_report;
 pub use statistics::by_size::SizeBins;
-pub use statistics::compare::{
-    Difference, Estimate, Noise, Tree, VariantResult, compare, finish_compare, read_compare,
-    run_folder,
-};
-pub use statistics::resampling::{
-    FEW, Interval, IntervalKind, Resampler, excludes_zero, of_resamples,
-};
+pub use statistics::compare::compare;
+pub use statistics::load_point::{acknowledged_times, query_times};
+pub use statistics::resampling::{Resampler, of_resamples};
 pub use statistics::samples::{Between, Quantile, Samples, WHOLE, jain};
-pub use statistics::shows::ShownNumber;
-pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder, without_shows};
+pub use sweep::SweepFolder;
+pub use sweep::finish::finish_sweep;
 pub use write::capture::Captures;
 pub use write::{Header, Keep, RunWriter};
 

@@ -17,11 +17,10 @@ use crate::model::files::remove_if_there;
 use crate::model::ordered::Ordered;
 use crate::model::size_bin::SizeBin;
 use crate::model::summary::{SCHEMA, Status, Summary};
+use crate::model::sweep::{Axis, Sweep};
 use crate::model::tables::{
     FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, SIZE_COLUMNS, SIZES, size_row,
 };
-use crate::render::text::sweep::is_numeric;
-use crate::sweep::{Axis, Sweep};
 
 /// The variant of a run of the scenario as it stands.
 const BASE: &str = "base";
@@ -58,7 +57,7 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep, bins: &[Ordered<SizeBin>]) -
     if !has_variants {
         columns.push(VARIANT_COLUMN);
     }
-    let of = |axis: &Axis| if is_numeric(axis) { Of::F64 } else { Of::Name };
+    let of = |axis: &Axis| if axis.is_numeric() { Of::F64 } else { Of::Name };
     columns.extend(
         sweep.grid.iter().map(|axis| (axis.key.as_str(), of(axis), "the grid's value of this key")),
     );
@@ -73,7 +72,7 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep, bins: &[Ordered<SizeBin>]) -
         }
         for (axis, (_, value)) in sweep.grid.iter().zip(point.values.iter()) {
             lead.push(match value.parse::<f64>() {
-                Ok(number) if is_numeric(axis) => Lead::F64(number),
+                Ok(number) if axis.is_numeric() => Lead::F64(number),
                 _ => Lead::Name(ByteArray::from(value.as_str())),
             });
         }

@@ -12,11 +12,13 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use crate::model::error::{At, Error, Result};
+use crate::model::estimate::{Difference, Estimate};
 use crate::model::guard::guarded;
+use crate::model::interval::IntervalKind;
 use crate::model::manifest::{Kind, Manifest, check_files};
-use crate::statistics::compare::{COMPARE, Difference, Estimate, Tree, read_compare};
-use crate::statistics::resampling::IntervalKind;
-use crate::sweep::SWEEP;
+use crate::model::sweep::SWEEP;
+use crate::model::tree::Tree;
+use crate::model::variant::{COMPARE, read_compare};
 
 /// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of
 /// `compare.json`.

@@ -15,12 +15,12 @@
 pub(crate) mod lock;
 pub(crate) mod target;
 
+use crate::model::names::folder_name;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use millpond_core::random::hash_name;
 use serde::{Deserialize, Serialize};
 
 use crate::folder::lock::LOCK;
@@ -340,35 +340,6 @@ impl Drop for Folder {
             let _ = fs::remove_dir(&self.partial);
         }
     }
-}
-
-/// Longest name of a folder in bytes.
-const NAME_MAX: usize = 180;
-
-/// A name for a folder: letters, digits and `-_=+,@` and inner dots stay, anything else becomes
-/// `%XX`, so that no name leaves the folder or hides, and different names stay different. What is
-/// too long for a file system (they take 255 bytes) is cut, and ends with a hash of the whole.
-pub fn folder_name(name: &str) -> String {
-    use std::fmt::Write as _;
-    let mut encoded = String::new();
-    for (at, byte) in name.bytes().enumerate() {
-        let plain =
-            byte.is_ascii_alphanumeric() || b"-_=+,@".contains(&byte) || (byte == b'.' && at > 0);
-        if plain {
-            encoded.push(byte as char);
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    let reserved = [MANIFEST, PROGRESS, "compare.json", "report.html", "summary.json"];
-    if encoded.is_empty() || reserved.contains(&encoded.as_str()) {
-        encoded.push('%');
-    }
-    if encoded.len() > NAME_MAX {
-        encoded.truncate(NAME_MAX - 17);
-        let _ = write!(encoded, "-{:016x}", hash_name(name));
-    }
-    encoded
 }
 
 /// The path without parts that mean nothing, such as the dot of `OUT/.`, by which no folder can be

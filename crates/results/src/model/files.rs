@@ -6,6 +6,9 @@ use std::path::Path;
 
 use super::error::{At, Result};
 
+/// The page of a folder.
+pub(crate) const REPORT: &str = "report.html";
+
 /// Indented JSON with a newline at its end.
 pub(crate) fn json_text<T: serde::Serialize>(value: &T) -> String {
     // Our own types, with text keys: this cannot fail.

@@ -2,6 +2,9 @@
 //!
 //! Invariant: a number that does not exist is a dash, never a zero.
 
+use crate::statistics::censoring::Shown;
+use crate::statistics::shows::Form;
+
 /// What is not there.
 pub(crate) const NONE: &str = "–";
 
@@ -95,6 +98,27 @@ pub(crate) fn bytes(n: u64) -> String {
         () if n < 999.5e6 => format!("{} MB", digits(n / 1e6)),
         () if n < 999.5e9 => format!("{} GB", digits(n / 1e9)),
         () => format!("{} TB", digits(n / 1e12)),
+    }
+}
+
+impl Form {
+    /// The number as text.
+    pub fn text(self, value: Option<f64>) -> String {
+        match self {
+            Form::Time => time(value),
+            Form::Ratio => ratio(value),
+            Form::Percent => percent(value),
+            Form::Rate => value.map_or(NONE.into(), |rate| format!("{}G", digits(rate))),
+            Form::Count => count(value),
+        }
+    }
+}
+
+impl Shown<'_> {
+    /// As text: a bound has its sign.
+    pub fn text(&self, form: impl Fn(Option<f64>) -> String) -> String {
+        let sign = if self.at_least { "\u{2265}" } else { "" };
+        format!("{sign}{}", form(self.estimate.mean))
     }
 }
 

@@ -14,8 +14,10 @@
 //! Invariant: what is shown follows from the statistics alone, and is the same in every table and
 //! page.
 
+use crate::model::estimate::{Difference, Estimate, Noise};
 use crate::model::summary::{Status, Summary};
-use crate::statistics::compare::{Difference, Estimate, Noise, Tree, VariantResult};
+use crate::model::tree::Tree;
+use crate::model::variant::VariantResult;
 
 /// The share of a class that must have completed.
 pub(crate) const ENOUGH: f64 = 0.99;
@@ -109,14 +111,6 @@ pub(crate) struct Shown<'p> {
     pub path: Vec<&'p str>,
 }
 
-impl Shown<'_> {
-    /// As text: a bound has its sign.
-    pub fn text(&self, form: impl Fn(Option<f64>) -> String) -> String {
-        let sign = if self.at_least { "\u{2265}" } else { "" };
-        format!("{sign}{}", form(self.estimate.mean))
-    }
-}
-
 /// What is shown of the number at a path such as `["fct_us", "mice", "p99"]`.
 pub(crate) fn shown<'p>(statistics: &Tree<Estimate>, path: &[&'p str]) -> Shown<'p> {
     let is_bound = path.split_last().is_some_and(|(key, class)| {
@@ -207,7 +201,7 @@ mod tests {
     use super::*;
     use crate::model::ordered::Ordered;
     use crate::model::summary::{Fct, Percentiles, Qct};
-    use crate::statistics::compare::statistics;
+    use crate::statistics::numbers::statistics;
 
     fn class(count: u64, unfinished: u64) -> Fct {
         let share = Some(count as f64 / (count + unfinished) as f64);

@@ -1,196 +1,21 @@
-//! `compare.json`: the statistics of each variant over its seeds, and their differences to the
-//! first variant.
+//! The statistics of each variant over its seeds, and their differences to the first variant.
 //!
 //! Differences are paired: seed by seed, since the variants of one seed see the same arrivals.
-//! Intervals are those of [`crate::interval`], and what they bear out is said beside each
-//! difference: its [`Noise`].
+//! Intervals are those of [`resampling`](super::resampling), and what they bear out is said beside
+//! each difference: its [`Noise`](crate::Noise).
 //!
-//! Invariant: the form follows the summary's own, so a number that is added there appears here; the
-//! bytes depend on the summaries and their order alone.
+//! Invariant: a comparison depends on the summaries and their order alone.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use crate::model::estimate::{Difference, Estimate};
+use crate::model::tree::Tree;
+use crate::model::variant::VariantResult;
+use crate::statistics::numbers::{Json, differences, estimates, numbers};
 
-use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
-
-use crate::folder::{Folder, folder_name};
-use crate::model::error::{At, Error, Result};
-use crate::model::manifest::{Kind, Manifest, check_files};
+use crate::model::error::{Error, Result};
 use crate::model::ordered::Ordered;
 use crate::model::summary::{Status, Summary};
-use crate::pool::pool_compare;
-use crate::render::html;
-use crate::statistics::bins;
-use crate::statistics::censoring;
-use crate::statistics::resampling::{IntervalKind, Resampler, excludes_zero};
-use crate::statistics::shows::{self, ShownNumber};
-
-/// Its name in the folder.
-pub(crate) const COMPARE: &str = "compare.json";
-/// What of a summary is no statistic.
-const NO_STATISTICS: [&str; 11] = [
-    "schema",
-    "name",
-    "world",
-    "seed",
-    "variant",
-    "status",
-    "warnings",
-    "run",
-    "slowdown_by_fixed_size",
-    "shows",
-    "audit",
-];
-
-/// A statistic over the seeds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// Mean over the seeds that have it; `null` if none has.
-    pub mean: Option<f64>,
-    /// The interval of the mean; `null` for fewer than two seeds.
-    pub interval: Option<[f64; 2]>,
-    /// What the interval's ends are; `null` where there is none.
-    #[serde(default)]
-    pub interval_kind: Option<IntervalKind>,
-    /// Seeds that have it.
-    pub n: u32,
-}
-
-impl Estimate {
-    /// Of the values of the seeds that have one.
-    pub fn of(values: &[f64], resampler: &mut Resampler) -> Estimate {
-        let interval = resampler.interval(values);
-        Estimate {
-            mean: mean(values),
-            interval: interval.map(|interval| interval.ends),
-            interval_kind: interval.map(|interval| interval.kind),
-            n: values.len() as u32,
-        }
-    }
-}
-
-/// What can be said of a difference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Noise {
-    /// It is beyond the noise: the 95 % interval of the paired difference excludes zero.
-    Beyond,
-    /// All seeds agree on the sign, but they are too few for an interval that holds 95 %.
-    Agreed,
-    /// It is within the noise: the interval holds zero.
-    Within,
-    /// It is the same in every seed: the seeds do not vary it, so nothing tells it from noise.
-    Identical,
-    /// The variant that seems to be less has flows or queries open at the end, which could undo the
-    /// difference.
-    Open,
-    /// There is no interval: one seed.
-    #[default]
-    Unknown,
-}
-
-impl Noise {
-    /// As in the files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Noise::Beyond => "beyond",
-            Noise::Agreed => "agreed",
-            Noise::Within => "within",
-            Noise::Identical => "identical",
-            Noise::Open => "open",
-            Noise::Unknown => "unknown",
-        }
-    }
-
-    fn of(estimate: &Estimate) -> Noise {
-        match (estimate.interval, estimate.interval_kind) {
-            (None, _) | (_, None) => Noise::Unknown,
-            (_, Some(IntervalKind::Identical)) => Noise::Identical,
-            (Some(ends), _) if !excludes_zero(ends) => Noise::Within,
-            (_, Some(IntervalKind::Range)) => Noise::Agreed,
-            (_, Some(IntervalKind::Bootstrap95 | IntervalKind::Normal95)) => Noise::Beyond,
-        }
-    }
-}
-
-/// A statistic's difference to the first variant over the seeds that both have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
-    /// Mean of this variant's value less the first one's, in the statistic's unit.
-    pub mean: Option<f64>,
-    /// The same over the first variant's mean: −0.5 is half of it; `null` if that is zero.
-    pub relative: Option<f64>,
-    /// The interval of the mean; `null` for fewer than two seeds.
-    pub interval: Option<[f64; 2]>,
-    /// What the interval's ends are; `null` where there is none.
-    #[serde(default)]
-    pub interval_kind: Option<IntervalKind>,
-    /// Seeds that both have.
-    pub n: u32,
-    /// What can be said of it.
-    #[serde(default)]
-    pub noise: Noise,
-}
-
-/// Numbers in the form of the summary's objects.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Tree<L> {
-    /// A number.
-    Leaf(L),
-    /// An object.
-    Branch(Ordered<Tree<L>>),
-}
-
-impl<L> Tree<L> {
-    /// The number at a path such as `["fct_us", "mice", "p99"]`.
-    pub fn leaf(&self, path: &[&str]) -> Option<&L> {
-        match (self, path) {
-            (Tree::Leaf(leaf), []) => Some(leaf),
-            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.leaf(rest),
-            _ => None,
-        }
-    }
-
-    /// What is at a path.
-    pub(crate) fn at(&self, path: &[&str]) -> Option<&Tree<L>> {
-        match (self, path) {
-            (_, []) => Some(self),
-            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.at(rest),
-            (Tree::Leaf(_), _) => None,
-        }
-    }
-
-    /// The object at a path such as `["fct_us"]`.
-    pub fn branch(&self, path: &[&str]) -> Option<&Ordered<Tree<L>>> {
-        match (self, path) {
-            (Tree::Branch(children), []) => Some(children),
-            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.branch(rest),
-            (Tree::Leaf(_), _) => None,
-        }
-    }
-}
-
-/// One variant of a compare: an element of `compare.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VariantResult {
-    /// Its name.
-    pub variant: String,
-    /// Its seeds, in the order of the runs.
-    pub seeds: Vec<u64>,
-    /// The worst of its runs.
-    pub status: Status,
-    /// The warnings of its runs, each once.
-    pub warnings: Vec<String>,
-    /// The summary's numbers.
-    pub statistics: Tree<Estimate>,
-    /// Their differences to the first variant; `null` for that one itself.
-    pub differences: Option<Tree<Difference>>,
-    /// The numbers that tables and pages show, by their names in `shows`.
-    #[serde(default)]
-    pub shows: Ordered<ShownNumber>,
-}
+use crate::statistics::resampling::Resampler;
+use crate::statistics::{censoring, shows};
 
 /// Compares variants, each with the summaries of its seeds. The first one is what the others are
 /// compared to.
@@ -254,7 +79,7 @@ fn by_seed(runs: &[(u64, Json)]) -> Vec<(u64, &Json)> {
 
 /// Gives each variant the numbers that are shown of it: those of these names, or without names
 /// those that suit the traffic.
-fn show(results: &mut [VariantResult], names: &[String]) {
+pub(crate) fn show(results: &mut [VariantResult], names: &[String]) {
     let trees: Vec<&Tree<Estimate>> = results.iter().map(|result| &result.statistics).collect();
     let columns = shows::columns(names, &trees);
     let first = results.first().map(|result| result.statistics.clone());
@@ -316,63 +141,6 @@ pub(crate) fn each_once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<Stri
     once
 }
 
-/// Where the run of a variant and seed is, within the folder of a compare: `VARIANT`, or
-/// `VARIANT/seed-N` where there are several seeds.
-pub fn run_folder(root: &Path, variant: &str, seed: u64, several_seeds: bool) -> PathBuf {
-    let folder = root.join(folder_name(variant));
-    if several_seeds { folder.join(format!("seed-{seed}")) } else { folder }
-}
-
-/// Ends a compare whose runs are written: reads their summaries from their [`run_folder`]s, writes
-/// `compare.json`, the pooled `flows.parquet` and `queries.parquet`, `report.html` and, last,
-/// `manifest.json`, in which the caller has set name, world and seed, and of what there is not the
-/// status and warnings.
-///
-/// `several_seeds` is that of the [`run_folder`]s; each variant is given with the seeds that it
-/// has.
-pub fn finish_compare(
-    folder: &Folder,
-    variants: &[(String, Vec<u64>)],
-    several_seeds: bool,
-    manifest: Manifest,
-) -> Result<Vec<VariantResult>> {
-    let root = folder.path();
-    let (mut with_summaries, mut runs) = (Vec::new(), Vec::new());
-    for (name, seeds) in variants {
-        let run = |&seed: &u64| (name.clone(), seed, run_folder(root, name, seed, several_seeds));
-        let own: Vec<_> = seeds.iter().map(run).collect();
-        let summaries: Result<Vec<Summary>> =
-            own.iter().map(|(_, _, folder)| Summary::read(folder)).collect();
-        with_summaries.push((name.clone(), summaries?));
-        runs.extend(own);
-    }
-    let folders: Vec<PathBuf> = runs.iter().map(|(_, _, folder)| folder.clone()).collect();
-    let mut summaries: Vec<&mut Summary> =
-        with_summaries.iter_mut().flat_map(|(_, own)| own).collect();
-    bins::share(&folders, &mut summaries, root)?;
-    let mut results = compare(&with_summaries)?;
-    show(&mut results, &manifest.shows);
-    crate::model::files::write_json(&root.join(COMPARE), &results)?;
-    let summaries: Vec<&Summary> = with_summaries.iter().flat_map(|(_, own)| own).collect();
-    pool_compare(root, &runs, &summaries)?;
-    let manifest = Manifest {
-        kind: if manifest.kind == Kind::Run { Kind::Compare } else { manifest.kind },
-        status: worst(results.iter().map(|result| result.status).chain([manifest.status])),
-        warnings: manifest.warnings.iter().cloned().chain(grouped_warnings(&results)).collect(),
-        ..manifest
-    };
-    html::write_compare(root, &results, &manifest)?;
-    manifest.write(root)?;
-    Ok(results)
-}
-
-/// Reads `DIR/compare.json`.
-pub fn read_compare(dir: &Path) -> Result<Vec<VariantResult>> {
-    check_files(dir, &|name| name == COMPARE)?;
-    let path = dir.join(COMPARE);
-    serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
-}
-
 /// The warnings of all variants, each text once, behind the names of the variants that it concerns.
 pub(crate) fn grouped_warnings(results: &[VariantResult]) -> Vec<String> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -400,134 +168,11 @@ pub(crate) fn worst(of: impl Iterator<Item = Status>) -> Status {
     .unwrap_or_default()
 }
 
-/// JSON whose objects keep their order.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Json {
-    Number(Option<f64>),
-    Object(Ordered<Json>),
-    Other(serde::de::IgnoredAny),
-}
-
-impl Json {
-    /// The number at a path.
-    pub(crate) fn at(&self, path: &[String]) -> Option<f64> {
-        number(path.iter().try_fold(self, |json, key| child(Some(json), key)))
-    }
-}
-
-/// The statistics of summaries, with their seeds.
-pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
-    let parse = |summary: &Summary| {
-        let json: Json =
-            serde_json::from_str(&summary.to_json()).at("read", Path::new("summary.json"))?;
-        let Json::Object(Ordered(mut fields)) = json else { return Ok((summary.seed, json)) };
-        fields.retain(|name, _| !NO_STATISTICS.contains(&name.as_str()));
-        // A list has no names to pair by: a limit is found by its own, and its direction.
-        let mut limits = IndexMap::new();
-        for limit in &summary.limits {
-            let numbers = serde_json::from_str(&crate::model::files::json_text(limit))
-                .at("read", Path::new("summary.json"))?;
-            limits.insert(format!("{} {}", limit.name, limit.direction), numbers);
-        }
-        if let Some(place) = fields.get_mut("limits") {
-            *place = Json::Object(Ordered(limits));
-        }
-        Ok((summary.seed, Json::Object(Ordered(fields))))
-    };
-    summaries.iter().map(parse).collect()
-}
-
-/// The keys of all objects, each once, in the order in which they first appear.
-fn keys<'a>(objects: impl Iterator<Item = &'a Json>) -> Vec<&'a str> {
-    let (mut keys, mut seen) = (Vec::new(), BTreeSet::new());
-    for object in objects {
-        if let Json::Object(fields) = object {
-            for (key, value) in fields.iter() {
-                if !matches!(value, Json::Other(_)) && seen.insert(key) {
-                    keys.push(key);
-                }
-            }
-        }
-    }
-    keys
-}
-
-fn child<'a>(json: Option<&'a Json>, key: &str) -> Option<&'a Json> {
-    match json? {
-        Json::Object(fields) => fields.get(key),
-        _ => None,
-    }
-}
-
-fn number(json: Option<&Json>) -> Option<f64> {
-    match json? {
-        Json::Number(number) => *number,
-        _ => None,
-    }
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The statistics of one run.
-pub(crate) fn statistics(summary: &Summary) -> Tree<Estimate> {
-    let numbers = numbers(std::slice::from_ref(summary)).unwrap_or_default();
-    estimates(
-        &numbers.iter().map(|(_, json)| Some(json)).collect::<Vec<_>>(),
-        &mut Resampler::new(),
-    )
-}
-
-pub(crate) fn estimates(of: &[Option<&Json>], resampler: &mut Resampler) -> Tree<Estimate> {
-    if of.iter().flatten().any(|json| matches!(json, Json::Object(_))) {
-        let branch = keys(of.iter().flatten().copied()).into_iter().map(|key| {
-            let below: Vec<_> = of.iter().map(|json| child(*json, key)).collect();
-            (key.to_string(), estimates(&below, resampler))
-        });
-        return Tree::Branch(branch.collect());
-    }
-    let values: Vec<f64> = of.iter().filter_map(|json| number(*json)).collect();
-    Tree::Leaf(Estimate::of(&values, resampler))
-}
-
-fn differences(
-    pairs: &[(Option<&Json>, Option<&Json>)],
-    resampler: &mut Resampler,
-) -> Tree<Difference> {
-    let both = || pairs.iter().flat_map(|&(a, b)| [a, b]).flatten();
-    if both().any(|json| matches!(json, Json::Object(_))) {
-        let branch = keys(both()).into_iter().map(|key| {
-            let below: Vec<_> =
-                pairs.iter().map(|&(a, b)| (child(a, key), child(b, key))).collect();
-            (key.to_string(), differences(&below, resampler))
-        });
-        return Tree::Branch(branch.collect());
-    }
-    let values: Vec<(f64, f64)> =
-        pairs.iter().filter_map(|&(a, b)| Some((number(a)?, number(b)?))).collect();
-    let mean_of = |part: fn(&(f64, f64)) -> f64| mean(&values.iter().map(part).collect::<Vec<_>>());
-    let difference = mean_of(|(a, b)| b - a);
-    let relative = match (difference, mean_of(|(a, _)| *a)) {
-        (Some(difference), Some(base)) if base != 0.0 => Some(difference / base),
-        _ => None,
-    };
-    let own: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
-    let own = Estimate::of(&own, resampler);
-    Tree::Leaf(Difference {
-        mean: difference,
-        relative,
-        interval: own.interval,
-        interval_kind: own.interval_kind,
-        n: own.n,
-        noise: Noise::of(&own),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::estimate::Noise;
+    use crate::model::interval::IntervalKind;
     use crate::model::summary::{Fct, Limit, Percentiles};
 
     fn summary(seed: u64, p99: Option<f64>, timeouts: u64) -> Summary {

@@ -20,11 +20,9 @@
 use std::collections::BTreeMap;
 
 use millpond_core::random::Stream;
-use serde::{Deserialize, Serialize};
 
-/// From so many seeds on an interval means what it says: the range of five misses one time in 16,
-/// that of six in 32.
-pub const FEW: usize = 6;
+use crate::model::interval::{FEW, Interval, IntervalKind};
+
 /// Resamples of an interval, for as many seeds as [`DRAWS`] allows.
 const RESAMPLES: usize = 10_000;
 /// Resamples of a number that is worked out anew for each.
@@ -37,53 +35,6 @@ const DRAWS: usize = 1_000_000;
 const NORMAL_FROM: usize = 1_000;
 /// The 97.5th percentile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
-
-/// What the ends of an interval are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum IntervalKind {
-    /// The least and the most of fewer than [`FEW`] seeds.
-    #[serde(rename = "range")]
-    Range,
-    /// The 95 % interval of the mean by the bootstrap.
-    #[serde(rename = "bootstrap-95")]
-    Bootstrap95,
-    /// The same by the normal distribution, which the bootstrap's is for so many seeds.
-    #[serde(rename = "normal-95")]
-    Normal95,
-    /// Every seed gave the same value, which is both ends.
-    #[serde(rename = "identical")]
-    Identical,
-}
-
-impl IntervalKind {
-    /// As in the files.
-    pub fn name(self) -> &'static str {
-        match self {
-            IntervalKind::Range => "range",
-            IntervalKind::Bootstrap95 => "bootstrap-95",
-            IntervalKind::Normal95 => "normal-95",
-            IntervalKind::Identical => "identical",
-        }
-    }
-
-    /// As in a sentence.
-    pub fn words(self) -> &'static str {
-        match self {
-            IntervalKind::Range => "range of the seeds",
-            IntervalKind::Bootstrap95 | IntervalKind::Normal95 => "95 % interval",
-            IntervalKind::Identical => "identical in every seed",
-        }
-    }
-}
-
-/// An interval, with what it is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
-    /// The lower and the upper end.
-    pub ends: [f64; 2],
-    /// What they are.
-    pub kind: IntervalKind,
-}
 
 /// Intervals that are kept for values that come again, as those of a class without open flows do.
 const KEPT: usize = 1 << 10;
@@ -180,11 +131,6 @@ pub fn of_resamples(n: usize, number: impl Fn(&[usize]) -> Option<f64>) -> Optio
     Some(Interval { ends, kind: IntervalKind::Bootstrap95 })
 }
 
-/// Whether an interval lies on one side of zero.
-pub fn excludes_zero(interval: [f64; 2]) -> bool {
-    interval[0] > 0.0 || interval[1] < 0.0
-}
-
 /// The share of resamples to cut off at each end.
 fn tail(n: usize) -> f64 {
     let n = n as f64;
@@ -235,6 +181,7 @@ fn normal(values: &[f64]) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::interval::excludes_zero;
 
     fn gaussian(stream: &mut Stream) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - stream.unit()));

@@ -7,12 +7,12 @@
 //!
 //! Invariant: tables, JSON and pages show the same numbers in the same order.
 
-use serde::{Deserialize, Serialize};
+use crate::model::estimate::ShownNumber;
 
+use crate::model::estimate::{Difference, Estimate};
 use crate::model::ordered::Ordered;
-use crate::render::format::{NONE, count, digits, percent, ratio, time};
+use crate::model::tree::Tree;
 use crate::statistics::censoring::{difference_of, shown};
-use crate::statistics::compare::{Difference, Estimate, Tree};
 
 /// Classes that every run has.
 const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
@@ -31,19 +31,6 @@ pub(crate) enum Form {
     Percent,
     Rate,
     Count,
-}
-
-impl Form {
-    /// The number as text.
-    pub fn text(self, value: Option<f64>) -> String {
-        match self {
-            Form::Time => time(value),
-            Form::Ratio => ratio(value),
-            Form::Percent => percent(value),
-            Form::Rate => value.map_or(NONE.into(), |rate| format!("{}G", digits(rate))),
-            Form::Count => count(value),
-        }
-    }
 }
 
 /// Numbers of the network: name, path in the summary, the two lines of its head, form, and whether
@@ -286,19 +273,6 @@ fn keys(trees: &[&Tree<Estimate>], object: &str) -> Vec<String> {
     keys
 }
 
-/// A shown number in JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ShownNumber {
-    /// Over the seeds, as tables show it.
-    #[serde(flatten)]
-    pub estimate: Estimate,
-    /// Whether it is only a lower bound, since flows or queries are open.
-    pub at_least: bool,
-    /// To the first variant, or to the point that this one is compared with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub difference: Option<Difference>,
-}
-
 /// The columns' numbers of one tree, with their differences to `first`.
 pub(crate) fn numbers(
     columns: &[Column],
@@ -322,7 +296,7 @@ pub(crate) fn numbers(
 mod tests {
     use super::*;
     use crate::model::summary::{Fct, Latency, Qct, Summary};
-    use crate::statistics::compare::statistics;
+    use crate::statistics::numbers::statistics;
 
     fn tree(classes: &[&str], calls: &[&str], queries: &[&str]) -> Tree<Estimate> {
         let some = Some(5.0);

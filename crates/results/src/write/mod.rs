@@ -10,6 +10,7 @@ pub(crate) mod connections;
 mod pcap;
 mod trace;
 
+use crate::model::files::{REPORT, replace_file};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,8 +34,8 @@ use crate::model::tables::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, SIZES, w
 use crate::render::html;
 use crate::statistics::by_size::{BySize, SizeBins};
 use crate::statistics::censoring;
-use crate::statistics::compare::statistics;
 use crate::statistics::completions::{Completions, PS_PER_US, Slowdowns};
+use crate::statistics::numbers::statistics;
 use crate::statistics::samples::Samples;
 use crate::statistics::shows::{Column, columns};
 use crate::statistics::survival::percentiles;
@@ -368,7 +369,11 @@ impl RunWriter {
         };
         if self.keep == Keep::All {
             write_sizes(&self.dir, &summary.slowdown_by_size)?;
-            html::write_run(&self.dir, &summary, &manifest)?;
+            replace_file(
+                &self.dir,
+                REPORT,
+                html::run_page(&self.dir, &summary, &manifest)?.as_bytes(),
+            )?;
         }
         manifest.write(&self.dir)?;
         self.finished = true;

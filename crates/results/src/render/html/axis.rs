@@ -5,9 +5,8 @@
 //!
 //! Invariant: the same numbers give the same axis on every machine; logarithms are `libm`'s.
 
-use super::number;
-use super::ticks;
 use super::unit::Unit;
+use super::{number, ticks};
 
 /// Values that have a tick each at most; more of them have round numbers.
 const EXACT: usize = 12;

@@ -31,24 +31,19 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use crate::model::error::{At, Result};
-use crate::model::files::replace_file;
-use crate::model::manifest::{Kind, LinkFailure, Manifest, check_files, list_again};
+use crate::model::estimate::Estimate;
+use crate::model::manifest::{Kind, LinkFailure, Manifest};
 use crate::model::ordered::Ordered;
-use crate::model::reproduction::Reproduction;
 use crate::model::summary::{Status, Summary, World};
-use crate::model::tables::RESULTS;
+use crate::model::tree::Tree;
+use crate::model::variant::VariantResult;
 use crate::statistics::bins;
 use crate::statistics::by_size::Edge;
-use crate::statistics::compare::{
-    Estimate, Json, Tree, VariantResult, compare, numbers, read_compare, run_folder,
-};
+use crate::statistics::compare::compare;
+use crate::statistics::numbers::{Json, numbers};
 use crate::statistics::shows::{self, Column};
-use crate::sweep::{SWEEP, Sweep};
 use flows::Times;
 use page::escape;
-
-/// The page's name in the folder.
-const REPORT: &str = "report.html";
 
 /// What the page knows of one variant.
 struct Variant {
@@ -93,41 +88,8 @@ impl Variant {
     }
 }
 
-/// Makes `DIR/report.html` again from the other files of a results folder.
-///
-/// # Errors
-/// If one of these is damaged or missing.
-pub fn write_report(dir: &Path) -> Result<()> {
-    let manifest = Manifest::read(dir)?;
-    match manifest.kind {
-        Kind::Run => {
-            check_run(dir)?;
-            write_run(dir, &Summary::read(dir)?, &manifest)?;
-        }
-        Kind::Reproduce => reproduction::write(dir, &Reproduction::read(dir)?)?,
-        Kind::Sweep if dir.join(SWEEP).is_file() => {
-            check_files(dir, &|name| name == RESULTS)?;
-            sweep::write(dir, &Sweep::read(dir)?, &manifest)?;
-        }
-        Kind::Compare | Kind::Sweep => {
-            let results = read_compare(dir)?;
-            results
-                .iter()
-                .flat_map(|result| runs_of(dir, result))
-                .try_for_each(|run| check_run(&run))?;
-            write_compare(dir, &results, &manifest)?;
-        }
-    }
-    list_again(dir, REPORT)
-}
-
-/// Checks the files of a run that its page is made of.
-fn check_run(dir: &Path) -> Result<()> {
-    check_files(dir, &|name| name != REPORT)
-}
-
 /// The page of one run whose Parquet files are in `dir`.
-pub(crate) fn write_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result<()> {
+pub(crate) fn run_page(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result<String> {
     let name = summary.variant.clone().unwrap_or_else(|| summary.name.clone());
     let mut variants = Vec::new();
     for mut result in compare(&[(name, vec![summary.clone()])])? {
@@ -153,20 +115,20 @@ pub(crate) fn write_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> R
     let ended = (summary.status != Status::Complete)
         .then(|| format!("This run is {}.", summary.status.name()));
     let warnings: Vec<String> = ended.into_iter().chain(summary.warnings.iter().cloned()).collect();
-    replace(dir, &page_of("run", &summary.name, &facts, &warnings, &variants, manifest)?)
+    page_of("run", &summary.name, &facts, &warnings, &variants, manifest)
 }
 
 /// The page of a compare whose runs are below `dir`.
-pub(crate) fn write_compare(
+pub(crate) fn compare_page(
     dir: &Path,
     results: &[VariantResult],
     manifest: &Manifest,
-) -> Result<()> {
+) -> Result<String> {
     let (mut variants, mut summaries) = (Vec::new(), Vec::new());
-    let all: Vec<PathBuf> = results.iter().flat_map(|result| runs_of(dir, result)).collect();
+    let all: Vec<PathBuf> = results.iter().flat_map(|result| result.folders(dir)).collect();
     let edges = bins::edges(&all, dir)?.filter(|edges| !edges.is_empty());
     for result in results {
-        let runs = runs_of(dir, result);
+        let runs = result.folders(dir);
         let own: Vec<Summary> = runs.iter().map(|run| Summary::read(run)).collect::<Result<_>>()?;
         // A variant's failures are those of any of its seeds.
         let failures =
@@ -180,7 +142,7 @@ pub(crate) fn write_compare(
     let mut facts = vec![format!("{} variants", results.len())];
     facts.extend(results.first().map(|first| seeds_text(&first.seeds)));
     facts.extend(run_facts(&summaries));
-    replace(dir, &page_of("compare", &manifest.name, &facts, &warnings, &variants, manifest)?)
+    page_of("compare", &manifest.name, &facts, &warnings, &variants, manifest)
 }
 
 /// `seed 1`, `3 seeds: 1 to 3`, `2 seeds: 4, 9`.
@@ -332,18 +294,6 @@ fn places(runs: &[PathBuf]) -> Result<Vec<(String, f64)>> {
         }
     }
     Ok(places.into_iter().collect())
-}
-
-/// Where a variant's runs are.
-fn runs_of(root: &Path, result: &VariantResult) -> Vec<PathBuf> {
-    let folder = |seed: u64, several: bool| run_folder(root, &result.variant, seed, several);
-    let several = !folder(0, false).join("summary.json").exists();
-    result.seeds.iter().map(|&seed| folder(seed, several)).collect()
-}
-
-/// The page in place of an older one, at once.
-fn replace(dir: &Path, page: &str) -> Result<()> {
-    replace_file(dir, REPORT, page.as_bytes())
 }
 
 #[cfg(test)]

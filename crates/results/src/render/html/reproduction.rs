@@ -4,31 +4,26 @@
 //! Invariant: no mean of queries stands without the share that completed, and each row says which
 //! claims are about it.
 
+use crate::render::claims::{
+    ANYWAY, about, absolutes, accepted, best_of, number_text, short_id, spread, tally, value,
+    worlds,
+};
 use std::fmt::Write;
-use std::path::Path;
 
 use super::chart::swatch;
 use super::number::{count, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
 use super::reproduction_charts::charts;
-use crate::model::claim::tally;
-use crate::model::error::Result;
-use crate::model::reproduction::{Claim, Experiment, LoadPoint, Number, Reproduction, Verdict};
+use crate::model::claim::{Claim, Verdict};
+use crate::model::estimate::Noise;
+use crate::model::reproduction::{Experiment, LoadPoint, Number, Reproduction};
 use crate::render::format::digits;
-use crate::render::text::reproduction::{
-    ANYWAY, about, absolutes, accepted, best_of, number_text, short_id, spread, value, worlds,
-};
-use crate::statistics::compare::Noise;
 
 /// Charts of an experiment that are not behind a click.
 const OPEN: usize = 4;
 
-/// Writes `DIR/report.html`.
-pub(crate) fn write(dir: &Path, of: &Reproduction) -> Result<()> {
-    super::replace(dir, &page_of(of))
-}
-
-fn page_of(of: &Reproduction) -> String {
+/// The page.
+pub(crate) fn page(of: &Reproduction) -> String {
     let mut text = String::new();
     let claims: Vec<&Claim> = of.claims.iter().collect();
     let mut facts = vec![format!("<b>{}</b>", escape(&of.effort)), worlds(&claims).into()];
@@ -429,9 +424,9 @@ fn points_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::claim::ClaimKind;
-    use crate::model::reproduction::{Absolute, Published, PublishedNumber, Scheme};
-    use crate::statistics::compare::Estimate;
+    use crate::model::claim::{Absolute, ClaimKind};
+    use crate::model::estimate::Estimate;
+    use crate::model::reproduction::{Published, PublishedNumber, Scheme};
 
     #[test]
     fn published_curves_are_dashed_and_claims_say_their_status() {
@@ -480,7 +475,7 @@ mod tests {
             ],
             ..Reproduction::new("canary", "Canary", "0", "quick")
         };
-        let page = page_of(&of);
+        let page = super::page(&of);
         let drawn: String = page
             .split("<template>")
             .map(|part| part.split_once("</template>").map_or(part, |p| p.1))
@@ -493,7 +488,7 @@ mod tests {
                 && !page.contains("ECMP <b>")
         );
         assert!(page.contains("Nothing was run.") && page.contains("class=\"whisker\""));
-        assert_eq!(page, page_of(&of));
+        assert_eq!(page, super::page(&of));
     }
 
     fn numbers(label: &str, load: f64, value: f64) -> LoadPoint {
@@ -545,7 +540,7 @@ mod tests {
 
     #[test]
     fn numbers_have_charts_with_their_seeds_and_what_is_published() {
-        let page = page_of(&of_numbers(&[40.0]));
+        let page = super::page(&of_numbers(&[40.0]));
         assert!(
             page.matches("<figure>").count() == 2 && page.contains("data-y-names=\"A&#10;B\""),
             "a row a scheme"
@@ -556,7 +551,7 @@ mod tests {
                 && page.contains("the &lt;slides&gt;")
         );
         assert!(!page.contains("−"), "one load is no axis");
-        let page = page_of(&of_numbers(&[16.0, 32.0]));
+        let page = super::page(&of_numbers(&[16.0, 32.0]));
         assert!(
             page.contains(">16</text>")
                 && page.contains(">32</text>")
@@ -567,7 +562,7 @@ mod tests {
 
     #[test]
     fn a_claim_says_its_rows_and_its_absolute_numbers_and_rows_say_their_claims() {
-        let page = page_of(&of_numbers(&[40.0]));
+        let page = super::page(&of_numbers(&[40.0]));
         assert!(
             page.contains("<a href=\"#released\">released: A</a>")
                 && page.contains("<section id=\"released\">")
@@ -597,7 +592,7 @@ mod tests {
         };
         let anyway = Claim { id: "x-R4".into(), baseline: Verdict::Holds, ..off.clone() };
         of.claims = vec![off, anyway];
-        let page = page_of(&of);
+        let page = super::page(&of);
         assert!(
             page.contains(
                 "<small>mechanism off: fails, −3.0\u{202f}%; B in the place of A</small>"
@@ -613,7 +608,7 @@ mod tests {
         let mut of = of_numbers(&[40.0]);
         let fitted = Claim { id: "x-R4".into(), kind: ClaimKind::Fitted, ..of.claims[0].clone() };
         of.claims.push(fitted);
-        let page = page_of(&of);
+        let page = super::page(&of);
         let counts = ["published 1", "fitted 1"]
             .map(|of| format!("<li>{of}: 1 hold, 0 fail, 0 not evaluated</li>"));
         assert!(page.contains(&counts.concat()), "{page}");

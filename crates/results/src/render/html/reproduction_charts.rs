@@ -9,8 +9,8 @@ use super::figures::{goodput_figure, goodput_line, spans};
 use super::headline::{Strip, WIDE, strips};
 use super::page::{Figure, escape};
 use super::unit::Unit;
+use crate::model::estimate::Estimate;
 use crate::model::reproduction::{Experiment, LoadPoint, Published, Scheme};
-use crate::statistics::compare::Estimate;
 
 /// A number of load points.
 struct Quantity<'a> {

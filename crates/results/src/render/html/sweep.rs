@@ -3,6 +3,7 @@
 //!
 //! Invariant: what was left out or failed is told; a figure that no point has is not drawn.
 
+use crate::statistics::points::{base_of, columns_of, compared_with, label, warnings};
 use std::path::Path;
 
 use super::axis::Axis;
@@ -14,16 +15,16 @@ use super::page::{self, Figure, details, empty, end, escape, figures, note, sect
 use super::seeds_text;
 use super::unit::Unit;
 use crate::model::error::Result;
+use crate::model::estimate::{Difference, Estimate, Noise};
+use crate::model::interval::FEW;
 use crate::model::manifest::Manifest;
 use crate::model::rows::Rows;
 use crate::model::size_bin::middle;
 use crate::model::summary::{Status, World};
+use crate::model::sweep::{Axis as Key, Point, Sweep};
 use crate::model::tables::RESULTS;
-use crate::render::text::sweep::{base_of, columns_of, compared_with, is_numeric, label, warnings};
+use crate::model::tree::Tree;
 use crate::statistics::censoring::{difference_of, shown};
-use crate::statistics::compare::{Difference, Estimate, Noise, Tree};
-use crate::statistics::resampling::FEW;
-use crate::sweep::{Axis as Key, Point, Sweep};
 
 /// Lines of a chart at most; further combinations are in the table.
 const LINES: usize = 16;
@@ -37,13 +38,10 @@ fn estimate(of: &Headline, point: &Point) -> Option<Estimate> {
     point.statistics.as_ref()?.leaf(&of.at()).copied().filter(|estimate| estimate.mean.is_some())
 }
 
-/// Writes `DIR/report.html`.
-pub(crate) fn write(dir: &Path, sweep: &Sweep, manifest: &Manifest) -> Result<()> {
+/// The page of the sweep in `dir`.
+pub(crate) fn page(dir: &Path, sweep: &Sweep, manifest: &Manifest) -> Result<String> {
     let headlines = headlines_of(sweep);
-    super::replace(
-        dir,
-        &page_of(sweep, &headlines, &runs(&dir.join(RESULTS), &headlines)?, manifest),
-    )
+    Ok(page_of(sweep, &headlines, &runs(&dir.join(RESULTS), &headlines)?, manifest))
 }
 
 /// The numbers of the charts.
@@ -213,7 +211,7 @@ fn charts(
     key: usize,
     groups: &[Group<'_>],
 ) {
-    let places = Places { key: &sweep.grid[key], numeric: is_numeric(&sweep.grid[key]) };
+    let places = Places { key: &sweep.grid[key], numeric: sweep.grid[key].is_numeric() };
     let drawn = &groups[..groups.len().min(LINES)];
     let of = |(number, headline): (usize, &Headline)| {
         chart((number, headline), &places, runs, key, drawn)
@@ -366,7 +364,7 @@ fn by_size(point: &Point, percentile: &str) -> Vec<(f64, Estimate)> {
     else {
         return Vec::new();
     };
-    let of = |(_, bin): (&str, &crate::statistics::compare::Tree<Estimate>)| {
+    let of = |(_, bin): (&str, &crate::model::tree::Tree<Estimate>)| {
         let edge = |key: &str| bin.leaf(&[key])?.mean;
         Some((middle(edge("above_bytes")?, edge("to_bytes")?), *bin.leaf(&[percentile])?))
     };
@@ -569,7 +567,7 @@ mod tests {
     use super::super::chart::swatch;
     use super::*;
     use crate::model::ordered::Ordered;
-    use crate::sweep::SweepRun;
+    use crate::model::sweep::SweepRun;
 
     fn sweep(keys: &[(&str, &[&str])], p99: impl Fn(usize) -> Option<f64>) -> Sweep {
         let grid: Vec<Key> = keys

@@ -17,9 +17,9 @@ use super::chart::{Row, colour, forest, swatch};
 use super::number::{change, count, gbps, percent, ratio, time};
 use super::page::{details, end, escape, note, section, table, term};
 use super::unit::Unit;
+use crate::model::estimate::{Difference, Noise};
+use crate::model::interval::{FEW, IntervalKind};
 use crate::statistics::censoring::{self, BY_FLOWS, BY_TIME, ENOUGH, Shown, shown};
-use crate::statistics::compare::{Difference, Noise};
-use crate::statistics::resampling::{FEW, IntervalKind};
 use crate::statistics::shows::{Column, Form, is_usual};
 
 /// Variants as columns, as long as they fit.

@@ -3,20 +3,21 @@
 //!
 //! Invariant: a mean never stands without the share of the queries that it is a mean of.
 
-use crate::model::claim::tally;
-use crate::model::reproduction::{Claim, Experiment, Number, Reproduction};
-use crate::model::summary::World;
+use crate::model::claim::Claim;
+use crate::model::estimate::Estimate;
+use crate::model::interval::FEW;
+use crate::model::names::clean;
+use crate::model::reproduction::{Experiment, Number, Reproduction};
+use crate::render::claims::{
+    ANYWAY, about, absolutes, accepted, best_of, number_text, short_id, tally, value, within,
+    worlds,
+};
 use crate::render::format::{NONE, count, digits, percent, time};
-use crate::render::text::run::{clean, fitted, wrapped};
-use crate::statistics::compare::{Estimate, Noise};
-use crate::statistics::resampling::{FEW, IntervalKind};
+use crate::render::text::layout::{fitted, wrapped};
 
 /// Columns of a claim's name and statement together, and of a name at least.
 const WORDS: usize = 53;
 const NAME: usize = 8;
-
-/// The flag of a claim that holds without its mechanism.
-pub(crate) const ANYWAY: &str = "also holds with the mechanism off";
 
 /// How these are shared out: no name touches its statement.
 #[derive(Clone, Copy)]
@@ -76,100 +77,6 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
         }
     }
     lines.join("\n") + "\n"
-}
-
-/// The claim's name without the paper's.
-pub(crate) fn short_id<'a>(of: &Reproduction, claim: &'a Claim) -> &'a str {
-    claim.id.strip_prefix(&of.paper).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
-}
-
-/// Where they were measured.
-pub(crate) fn worlds(claims: &[&Claim]) -> &'static str {
-    let emulated = claims
-        .iter()
-        .filter(|claim| claim.world == World::LinuxVm && claim.measured.is_some())
-        .count();
-    let all = claims.iter().filter(|claim| claim.measured.is_some()).count();
-    match (emulated, all) {
-        (0, _) => "simulated",
-        (some, all) if some == all => "emulated Linux",
-        _ => "simulated; -vm: emulated Linux",
-    }
-}
-
-/// A number in a claim's unit.
-pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
-    let Some(of) = of.filter(|x| x.is_finite()) else { return NONE.into() };
-    match unit {
-        "percent" => format!("{of:.1}%"),
-        "count" => count(Some(of)),
-        "" => digits(of),
-        unit => format!("{} {unit}", digits(of)),
-    }
-}
-
-/// The accepted interval.
-pub(crate) fn accepted(claim: &Claim) -> String {
-    let end = |x: f64| match claim.unit.as_str() {
-        "percent" => format!("{x}%"),
-        "" | "count" => format!("{x}"),
-        unit => format!("{x} {unit}"),
-    };
-    match claim.accept {
-        [None, None] => "anything".into(),
-        [Some(low), None] => format!("≥ {}", end(low)),
-        [None, Some(high)] => format!("≤ {}", end(high)),
-        [Some(low), Some(high)] if low == high => end(low),
-        [Some(low), Some(high)] => format!("{low}…{}", end(high)),
-    }
-}
-
-/// What a claim is about: `released: DCTCP+TLT as released`.
-pub(crate) fn about(claim: &Claim) -> String {
-    let schemes = claim.schemes.join(", ");
-    match (claim.experiment.is_empty(), schemes.is_empty()) {
-        (true, _) => schemes,
-        (false, true) => claim.experiment.clone(),
-        (false, false) => format!("{}: {schemes}", claim.experiment),
-    }
-}
-
-/// Of how many points of a sweep a claim's number is the best; empty where it is of one point.
-pub(crate) fn best_of(claim: &Claim) -> String {
-    let s = if claim.best_of == Some(1) { "" } else { "s" };
-    claim.best_of.map_or(String::new(), |points| format!("the best of {points} point{s}"))
-}
-
-/// The spread over seeds, with what it is; empty without one.
-pub(crate) fn spread(claim: &Claim) -> String {
-    let Some(([low, high], kind)) = claim.interval.zip(claim.interval_kind) else {
-        return String::new();
-    };
-    let text = |x: f64| value(Some(x), &claim.unit);
-    match kind {
-        IntervalKind::Identical => kind.words().to_string(),
-        _ => format!("{} {} to {}", kind.words(), text(low), text(high)),
-    }
-}
-
-/// What the spread makes of the verdict, where it makes it doubtful.
-pub(crate) fn within(claim: &Claim) -> String {
-    match claim.noise {
-        Noise::Within => format!("within the noise: {}", spread(claim)),
-        _ => String::new(),
-    }
-}
-
-/// What stands for the paper's relative number and for ours, in lines; none where nothing does.
-pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
-    let Some(of) = &claim.absolute else { return (Vec::new(), Vec::new()) };
-    let text = |value: f64| {
-        let unit = if of.unit == "Gb/s" { " Gb/s" } else { "" };
-        format!("{}{unit}", number_text(Some(value), &of.unit))
-    };
-    let ours = std::iter::once(text(of.measured))
-        .chain(of.against.map(|against| format!("vs {}", text(against))));
-    (of.paper.map(text).into_iter().collect(), ours.collect())
 }
 
 fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String> {
@@ -394,16 +301,6 @@ fn clean_name(number: &Number) -> (String, String) {
     }
 }
 
-/// A number in its unit, which a time and a share say themselves.
-pub(crate) fn number_text(of: Option<f64>, unit: &str) -> String {
-    match unit {
-        "us" => time(of),
-        "percent" => percent(of.map(|percent| percent / 100.0)),
-        "count" => count(of),
-        _ => of.filter(|x| x.is_finite()).map_or(NONE.into(), digits),
-    }
-}
-
 /// Half of the interval's width.
 fn half(estimate: &Estimate) -> String {
     estimate.interval.map_or(NONE.into(), |[low, high]| time(Some((high - low) / 2.0)))
@@ -412,9 +309,10 @@ fn half(estimate: &Estimate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::claim::ClaimKind;
-    use crate::model::reproduction::{Absolute, LoadPoint, Published, Scheme, Verdict};
-    use crate::statistics::resampling::Interval;
+    use crate::model::claim::{Absolute, ClaimKind, Verdict};
+    use crate::model::interval::Interval;
+    use crate::model::interval::IntervalKind;
+    use crate::model::reproduction::{LoadPoint, Published, Scheme};
 
     #[test]
     fn the_table_fits_and_says_what_is_not_there() {
