@@ -2,8 +2,8 @@
 //!
 //! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
 
-use crate::experiment::Run;
-use crate::file::list;
+use crate::found::Run;
+use crate::lists::list;
 use millpond_results::{Packets, Summary};
 use serde::{Deserialize, Serialize};
 
