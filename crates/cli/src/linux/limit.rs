@@ -1,6 +1,6 @@
 //! `millpond limit`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use super::args::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
+use crate::args::linux::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;

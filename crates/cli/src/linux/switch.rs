@@ -1,6 +1,6 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use super::args::{
+use crate::args::linux::{
     DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs,
     SwitchDemo,
 };
