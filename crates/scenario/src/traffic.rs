@@ -12,6 +12,7 @@
 mod arrivals;
 mod build;
 mod dependencies;
+mod emitted;
 pub mod flows;
 mod incast;
 mod params;
@@ -28,7 +29,7 @@ pub use params::{
 };
 
 use crate::transport::TransportKind;
-use arrivals::{Emitted, Generator};
+use arrivals::Generator;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::{FlowId, Time};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Patterns: one flow a host (permutation, stride, bijection, random), and flows from a list.
 
-use super::arrivals::Emitted;
+use super::emitted::Emitted;
 use super::flows::FlowTable;
 use super::poisson::other_host;
 use millpond_core::Time;

@@ -1,8 +1,9 @@
 //! Traffics that wait for others, and lists whose flows do: they are held in the graph of
 //! dependencies instead of among the arrivals.
 
-use super::super::arrivals::{Emitted, Generator};
+use super::super::arrivals::Generator;
 use super::super::dependencies::Dependent;
+use super::super::emitted::Emitted;
 use super::super::flows::{FlowTable, cycle};
 use super::super::{SourceKind, TrafficParams};
 use super::{Builder, name_of};
