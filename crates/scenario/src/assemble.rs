@@ -1,27 +1,20 @@
 //! From settings to a plan: reads the files that a scenario names, checks what takes several
 //! numbers together (of a switch in `switch.rs`), and builds the network and the traffic.
 
-use crate::application;
 use crate::bounds::{self, Bounds};
-use crate::capture;
 use crate::cdf::SizeSpec;
-use crate::composition;
 use crate::error::{Problem, Report};
-use crate::families;
 use crate::files::FilesAt;
-use crate::follow;
-use crate::limit;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
-use crate::ports;
-use crate::resolved;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
-use crate::shows;
-use crate::switch;
 use crate::topology::file::Graph;
 use crate::topology::{FileParams, Topology, TopologyParams};
 use crate::traffic::flows::{FlowRows, check_row};
 use crate::traffic::{self, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
+use crate::{
+    application, capture, composition, families, follow, limit, ports, resolved, shows, switch,
+};
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use millpond_core::{Bytes, Time};
 use std::collections::BTreeSet;

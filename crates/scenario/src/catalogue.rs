@@ -8,11 +8,11 @@ use crate::capture::{CaptureParams, FailureParams};
 use crate::choices::{
     Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
 };
+use crate::keys::grouped;
 use crate::limit::{LimitCommon, LimitKind};
 use crate::rdma::RdmaParams;
-use crate::read::grouped;
-use crate::resolved::value_text;
 use crate::settings::{EngineParams, HostParams, NicParams, ReceiveCpuParams, RunParams};
+use crate::toml_text::value_text;
 use crate::topology::TopologyParams;
 use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};

@@ -7,9 +7,8 @@
 
 use crate::choices::{Choices, TransportChoices};
 use crate::error::{Problem, Report, nearest};
-use crate::read::SHORT;
+use crate::keys::{GROUPS, SHORT};
 use crate::source::Span;
-use crate::topology::GROUPS;
 use crate::transport::TransportParams;
 use crate::tree::{Datum, Entry, Layer, Node, Table, parse_path};
 use millpond_core::switch::site::{OTHERS, tier_of};

@@ -20,7 +20,6 @@ mod round_trip;
 mod single_switch;
 mod ways;
 
-pub(crate) use params::GROUPS;
 pub use params::{
     DumbbellParams, FatTreeParams, FileParams, LeafSpineParams, SingleSwitchParams, TopologyParams,
 };

@@ -4,6 +4,8 @@
 //! Invariant: as for scenarios, a key that nobody asks for is an error, and all errors are found at
 //! once.
 
+pub use crate::toml_text::value_text;
+
 use super::{Reader, Section};
 use crate::error::{Errors, Problem, Report, suggestion};
 use crate::source::{Sources, Span};
@@ -29,11 +31,6 @@ pub struct Item<'a> {
 pub struct DocumentReader<'a> {
     reader: Reader<'a>,
     top: Item<'a>,
-}
-
-/// A value as TOML.
-pub fn value_text(value: &Value) -> String {
-    crate::resolved::value_text(value)
 }
 
 impl Document {

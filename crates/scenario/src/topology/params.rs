@@ -8,10 +8,6 @@ use super::file::Graph;
 use millpond_core::registry::About;
 use millpond_core::{Rate, Time, params, registry};
 
-/// Keys that begin with one of these and a dash stand in a table of that name.
-pub(crate) const GROUPS: &[&str] =
-    &["host-link", "fabric-link", "bottleneck", "queues", "connections"];
-
 const fn about(summary: &'static str, source: &'static str) -> About {
     About { summary, source, needs: &[], breaks: &[], restores: &[] }
 }
