@@ -6,14 +6,16 @@ use crate::cdf::SizeSpec;
 use crate::error::{Problem, Report};
 use crate::files::FilesAt;
 use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
+use crate::settings::flows::{FlowRows, check_row};
+use crate::settings::graph::Graph;
+use crate::settings::topology::{FileParams, TopologyParams};
+use crate::settings::traffic::TrafficParams;
 use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
-use crate::topology::file::Graph;
-use crate::topology::{FileParams, Topology, TopologyParams};
-use crate::traffic::flows::{FlowRows, check_row};
-use crate::traffic::{self, TrafficParams};
+use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
     application, capture, composition, families, follow, limit, ports, resolved, shows, switch,
+    traffic,
 };
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use millpond_core::{Bytes, Time};
@@ -205,7 +207,7 @@ fn transport(s: &mut Settings, report: &mut Report) {
     check_law(s, "transport", &s.transport_kind, report);
     for t in &s.traffic {
         if let Some(own) = &t.transport {
-            check_law(s, &format!("traffic.{}.transport", traffic::name_of(t)), own, report);
+            check_law(s, &format!("traffic.{}.transport", t.name()), own, report);
         }
     }
 }
@@ -221,7 +223,7 @@ fn check_law(s: &Settings, path: &str, kind: &TransportKind, report: &mut Report
 fn check_names(s: &Settings, report: &mut Report) {
     let mut seen = BTreeSet::new();
     for t in &s.traffic {
-        let name = traffic::name_of(t);
+        let name = t.name();
         let path = format!("traffic.{name}.name");
         if let Err(message) = check_folder_name(&name) {
             report.value(s.place(&path), &path, message);
@@ -345,7 +347,7 @@ fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> O
 fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Report) {
     let mut traffic = std::mem::take(&mut s.traffic);
     for t in &mut traffic {
-        let name = traffic::name_of(t);
+        let name = t.name();
         match &mut t.kind {
             TrafficParams::Poisson(p) => {
                 let SizeSpec::File { path, shape, digest, points } = &mut p.sizes else { continue };
@@ -407,13 +409,13 @@ const ROWS_INLINE_MAX: usize = 10_000;
 /// bases, file contents.
 fn settle(s: &mut Settings, topology: &Topology) {
     for a in &mut s.applications {
-        a.common.name = Some(application::name_of(a));
+        a.common.name = Some(a.name());
     }
     for l in &mut s.limits {
-        l.common.name = Some(limit::name_of(l));
+        l.common.name = Some(l.name());
     }
     for t in &mut s.traffic {
-        t.common.name = Some(traffic::name_of(t));
+        t.common.name = Some(t.name());
         match &mut t.kind {
             TrafficParams::Poisson(p) => {
                 p.load_base = p.load_base.settled(topology.fabric_capacity());

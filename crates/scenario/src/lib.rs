@@ -47,11 +47,12 @@ pub mod transport;
 mod tree;
 
 pub use assemble::HEADER_BYTES;
-pub use capture::{CaptureParams, FailureParams, FlowSet};
 pub use error::{Errors, PROBLEMS_TOLD, Problem, ScenarioError, nearest};
 pub use plan::Plan;
 pub use read::document;
 pub use scenario::Scenario;
+pub use settings::capture::{CaptureParams, FlowSet};
+pub use settings::failure::FailureParams;
 pub use shows::NETWORK;
 pub use sizes::SizeBins;
 pub use topology::ideal::IdealTimes;

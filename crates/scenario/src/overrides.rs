@@ -8,6 +8,7 @@
 use crate::choices::{Choices, TransportChoices};
 use crate::error::{Problem, Report, nearest};
 use crate::keys::{GROUPS, SHORT};
+use crate::settings::limit::LimitCommon;
 use crate::source::Span;
 use crate::transport::TransportParams;
 use crate::tree::{Datum, Entry, Layer, Node, Table, parse_path};
@@ -87,7 +88,7 @@ fn keeps(path: &[String], key: &str) -> bool {
         Some("traffic") if path.len() == 2 => ["name", "start", "stop", "transport"].contains(&key),
         // Both kinds have a rate.
         Some("limit") if path.len() == 2 => {
-            key == "rate" || crate::limit::LimitCommon::KEYS.iter().any(|k| k.name() == key)
+            key == "rate" || LimitCommon::KEYS.iter().any(|k| k.name() == key)
         }
         _ => false,
     }

@@ -5,7 +5,6 @@
 //! plan reads no text.
 
 use crate::application::ApplicationPlan;
-pub use crate::capture::Losable;
 use crate::choices::{
     Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
 };
@@ -14,6 +13,7 @@ use crate::ports;
 pub use crate::ports::PortKind;
 use crate::rdma::RdmaParams;
 pub use crate::settings::ReceiveCpuParams;
+pub use crate::settings::failure::Losable;
 pub use crate::sizes::SizeBins;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;

@@ -14,17 +14,14 @@ mod fat_tree;
 pub mod file;
 pub mod ideal;
 mod leaf_spine;
-mod params;
 mod reroute;
 mod round_trip;
 mod single_switch;
 mod ways;
 
-pub use params::{
-    DumbbellParams, FatTreeParams, FileParams, LeafSpineParams, SingleSwitchParams, TopologyParams,
-};
 pub use reroute::Detours;
 
+use crate::settings::topology::TopologyParams;
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
 use std::collections::BTreeMap;

@@ -13,20 +13,13 @@ mod arrivals;
 mod build;
 mod dependencies;
 mod emitted;
-pub mod flows;
 mod incast;
-mod params;
 mod pattern;
 mod poisson;
 
 pub use arrivals::{Arrivals, Event};
-pub(crate) use build::{build, name_of};
+pub(crate) use build::build;
 pub use dependencies::{Dependencies, Dependent, NodeId};
-pub use params::{
-    BijectionParams, FlowsParams, IncastParams, LoadBase, Pairs, PermutationParams, PoissonParams,
-    ProbePairs, ProbeParams, RandomParams, Receiver, RpcParams, ShuffleParams, StrideParams,
-    TrafficCommon, TrafficParams,
-};
 
 use crate::transport::TransportKind;
 use arrivals::Generator;

@@ -5,10 +5,11 @@
 //!
 //! Invariant: a plan names links that exist, and a failure names at least one.
 
-use super::{FailureParams, Node, node, unknown};
+use super::{Node, node, unknown};
 use crate::error::{Problem, Report, nearest};
 use crate::plan::FailurePlan;
 use crate::settings::Settings;
+use crate::settings::failure::FailureParams;
 use crate::topology::{End, LinkSite, Topology};
 use millpond_core::Time;
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! Tables of which there can be several: `[[failure]]`, `[[application]]` and `[[limit]]`.
 
 use super::{Reader, Section};
-use crate::application::ApplicationSettings;
-use crate::capture::FailureParams;
 use crate::error::Problem;
-use crate::limit::{LimitCommon, LimitKind, LimitSettings};
+use crate::settings::application::ApplicationSettings;
+use crate::settings::failure::FailureParams;
+use crate::settings::limit::{LimitCommon, LimitKind, LimitSettings};
 use crate::tree::{Datum, Node};
 use millpond_core::registry::Choice;
 

@@ -309,9 +309,9 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LeafSpineParams, TopologyParams};
     use super::*;
     use crate::Scenario;
+    use crate::settings::topology::{LeafSpineParams, TopologyParams};
 
     fn plan(extra: &str) -> Plan {
         let text = format!(

@@ -276,9 +276,9 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::{EdgeList, Graph};
-    use super::super::{FatTreeParams, FileParams, LeafSpineParams, TopologyParams};
     use super::*;
+    use crate::settings::graph::{EdgeList, Graph};
+    use crate::settings::topology::{FatTreeParams, FileParams, LeafSpineParams, TopologyParams};
     use std::sync::Arc;
 
     /// A rate in Gb/s and a delay in µs.

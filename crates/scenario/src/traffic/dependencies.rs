@@ -14,7 +14,7 @@
 
 use super::Arrival;
 use super::emitted::Emitted;
-use super::flows::FlowTable;
+use crate::settings::flows::FlowTable;
 use crate::topology::{End, Topology};
 use millpond_core::{FlowId, HostId, Time};
 use std::cmp::Reverse;

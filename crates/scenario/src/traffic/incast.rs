@@ -4,8 +4,8 @@
 //! equally likely, and a query costs as much time as its degree whatever the number of hosts.
 
 use super::emitted::Emitted;
-use super::params::Receiver;
 use super::poisson::gap;
+use crate::settings::traffic::Receiver;
 use millpond_core::Time;
 use millpond_core::random::Stream;
 

@@ -4,7 +4,7 @@
 //! fields here (`host_link_rate`, `host_link_delay`); [`GROUPS`] names the tables, those of
 //! `[capture]` included.
 
-use super::file::Graph;
+use crate::settings::graph::Graph;
 use millpond_core::registry::About;
 use millpond_core::{Rate, Time, params, registry};
 

@@ -4,21 +4,31 @@
 //! Invariant: every key of every table is declared here or in a registry, so that the reader, the
 //! resolved text, the schema and the reference can never disagree about what there is.
 
-use crate::application::ApplicationSettings;
-use crate::capture::{CaptureParams, FailureParams};
+pub mod application;
+pub mod capture;
+pub mod failure;
+pub mod flows;
+pub mod graph;
+pub mod hosts;
+pub mod limit;
+pub mod topology;
+pub mod traffic;
+
 use crate::choices::{
     Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
 };
-use crate::limit::LimitSettings;
 use crate::rdma::RdmaParams;
+use crate::settings::application::ApplicationSettings;
+use crate::settings::capture::CaptureParams;
+use crate::settings::failure::FailureParams;
+use crate::settings::limit::LimitSettings;
+use crate::settings::topology::TopologyParams;
+use crate::settings::traffic::TrafficSettings;
 use crate::sizes::SizeBins;
 use crate::source::Span;
-use crate::topology::TopologyParams;
-use crate::traffic::{TrafficCommon, TrafficParams};
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::congestion::Family;
 pub use millpond_core::host::ReceiveCpuParams;
-use millpond_core::registry::About;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::{Bytes, Time, choice, params};
@@ -121,15 +131,6 @@ params! {
     }
 }
 
-params! {
-    /// Nothing to set.
-    pub struct NothingParams {}
-}
-
-pub(crate) const fn without(summary: &'static str) -> About {
-    About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
-}
-
 /// Something that a NIC takes from the switches, or has of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NicChoice<T> {
@@ -160,17 +161,6 @@ impl Default for NicSettings {
             params: NicParams::default(),
         }
     }
-}
-
-/// One `[[traffic]]` table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrafficSettings {
-    /// What all kinds have.
-    pub common: TrafficCommon,
-    /// The kind with its keys.
-    pub kind: TrafficParams,
-    /// Its own transport, where it is not the scenario's.
-    pub transport: Option<TransportKind>,
 }
 
 /// A whole scenario as typed values.

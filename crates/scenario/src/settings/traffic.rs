@@ -1,9 +1,10 @@
 //! The kinds of traffic and their keys.
 
 use crate::cdf::SizeSpec;
-use crate::traffic::flows::FlowRows;
+use crate::settings::flows::FlowRows;
+use crate::transport::TransportKind;
 use millpond_core::params::{Field, Form, Value, ValueError};
-use millpond_core::registry::About;
+use millpond_core::registry::{About, Choice};
 use millpond_core::{Bytes, Time, choice, params, registry};
 
 choice! {
@@ -105,7 +106,7 @@ impl Field for ProbePairs {
 }
 
 /// Two hosts, as in "0-16".
-pub(super) fn pair(text: &str) -> Option<(u32, u32)> {
+pub(crate) fn pair(text: &str) -> Option<(u32, u32)> {
     let (a, b) = text.split_once('-')?;
     Some((a.trim().parse().ok()?, b.trim().parse().ok()?))
 }
@@ -323,4 +324,22 @@ registry! {
     "rpc" => Rpc { RpcParams; RPC },
     "probe" => Probe { ProbeParams; PROBE },
     "flows" => Flows { FlowsParams; FLOWS },
+}
+
+/// One `[[traffic]]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficSettings {
+    /// What all kinds have.
+    pub common: TrafficCommon,
+    /// The kind with its keys.
+    pub kind: TrafficParams,
+    /// Its own transport, where it is not the scenario's.
+    pub transport: Option<TransportKind>,
+}
+
+impl TrafficSettings {
+    /// Its own name, or its kind's.
+    pub(crate) fn name(&self) -> String {
+        self.common.name.clone().unwrap_or_else(|| self.kind.kind().to_string())
+    }
 }
