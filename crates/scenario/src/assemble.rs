@@ -5,28 +5,22 @@ use crate::bounds::{self, Bounds};
 use crate::cdf::SizeSpec;
 use crate::error::{Problem, Report};
 use crate::files::FilesAt;
-use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
+use crate::host::{HostPlan, host, wire_bytes};
+use crate::plan::{EnginePlan, Plan};
 use crate::settings::flows::{FlowRows, check_row};
 use crate::settings::graph::Graph;
 use crate::settings::topology::{FileParams, TopologyParams};
 use crate::settings::traffic::TrafficParams;
-use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
+use crate::settings::{Partitions, Ports, Settings, Until};
 use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
     application, capture, composition, families, follow, limit, ports, resolved, shows, switch,
     traffic,
 };
-use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
-use millpond_core::{Bytes, Time};
+use millpond_core::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// IPv4 and TCP headers without options: what a packet has beside its payload.
-pub const HEADER_BYTES: u32 = 40;
-
-/// The largest segment that a transport may hand down at a time: far beyond what any NIC cuts.
-const SEGMENT_MAX: u64 = 1 << 30;
 
 /// The longest name of a folder, in bytes, which may get a variant's and a seed's beside it.
 const NAME_MAX: usize = 100;
@@ -238,79 +232,6 @@ fn check_names(s: &Settings, report: &mut Report) {
     }
 }
 
-/// The host's plan; settles its segment size.
-fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
-    let h = &s.host;
-    if !(88..=65_535).contains(&h.mtu) {
-        report.value(
-            s.place("host.mtu"),
-            "host.mtu",
-            format!("{} is no packet size; 88 to 65535 is", h.mtu),
-        );
-    } else if h.mtu.saturating_add(h.frame_overhead) > 65_535 {
-        let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
-        report.value(s.place("host.frame-overhead"), "host.frame-overhead", message);
-    }
-    let mss_max = h.mtu.saturating_sub(HEADER_BYTES);
-    let mss = h.mss.unwrap_or(mss_max);
-    if (mss == 0 || mss > mss_max) && h.mss.is_some() {
-        let message =
-            format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
-        report.value(s.place("host.mss"), "host.mss", message);
-    }
-    if h.segment_offload.is_some_and(|segment| segment.get() > SEGMENT_MAX) {
-        let message =
-            format!("is more than a host hands down at a time; up to {} is", Bytes(SEGMENT_MAX));
-        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
-    }
-    if h.segment_offload.is_some_and(|segment| segment.get() < mss as u64) {
-        let message = format!(
-            "is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet"
-        );
-        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
-    }
-    if let Some(limit) = s.nic.params.per_flow_limit
-        && limit.get() < u64::from(mss) + u64::from(HEADER_BYTES)
-    {
-        let path = "host.nic.per-flow-limit";
-        report.value(
-            s.place(path),
-            path,
-            format!("{limit} is less than one packet; \"off\" is no limit"),
-        );
-    }
-    if h.stack_delay > Time::from_s(1_000) {
-        report.value(
-            s.place("host.stack-delay"),
-            "host.stack-delay",
-            format!("{} is more than 1000s", h.stack_delay),
-        );
-    }
-    let plan = HostPlan {
-        mtu: h.mtu,
-        frame_overhead: h.frame_overhead,
-        segment_offload: h.segment_offload,
-        stack_delay: h.stack_delay,
-        nic: NicPlan {
-            buffer: match &s.nic.buffer {
-                NicChoice::Without => None,
-                NicChoice::Switch => Some(s.switch.buffer.clone()),
-                NicChoice::Own(buffer) => Some(buffer.clone()),
-            },
-            marking: match &s.nic.marking {
-                NicChoice::Without => MarkingParams::None(UnmarkedParams {}),
-                NicChoice::Switch => s.switch.marking.clone(),
-                NicChoice::Own(marking) => marking.clone(),
-            },
-            per_flow_limit: s.nic.params.per_flow_limit,
-        },
-        choices: s.host_choices.clone(),
-        receive_cpu: s.receive_cpu.clone(),
-    };
-    s.host.mss = Some(mss);
-    plan
-}
-
 /// Reads the file that a topology names; `None` if it cannot be understood.
 fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> Option<()> {
     let TopologyParams::File(p) = &mut s.topology else { return Some(()) };
@@ -443,9 +364,4 @@ fn settle(s: &mut Settings, topology: &Topology) {
 fn round_trip(s: &Settings, topology: &Topology, host: &HostPlan) -> Time {
     let answer = wire_bytes(0, s.host.frame_overhead);
     topology.longest_round_trip(host.packet_max(), answer, |rate| host.late(rate))
-}
-
-/// The largest packet on the wire: what one segment's payload, headers and framing take.
-pub(crate) fn wire_bytes(payload: u64, frame_overhead: u32) -> u64 {
-    payload + HEADER_BYTES as u64 + frame_overhead as u64
 }

@@ -7,8 +7,8 @@
 //! wrong order are an error.
 
 use crate::error::Report;
+use crate::host::{HostPlan, switch_facts};
 use crate::limit::LimitPlan;
-use crate::plan::{HostPlan, switch_facts};
 use crate::ports::{self, PortKind};
 use crate::rdma::RecoveryParams;
 use crate::settings::traffic::TrafficParams;

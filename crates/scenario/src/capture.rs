@@ -7,17 +7,76 @@
 //! exist.
 
 mod connections;
-mod failures;
+pub(crate) mod failures;
 mod ports;
 
 pub(crate) use failures::failures;
 
 use crate::error::{Problem, Report, nearest};
-use crate::plan::{CapturePlan, QueueCapture, Tap};
 use crate::settings::Settings;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
-use millpond_core::{Bytes, Time};
+use millpond_core::{Bytes, FlowId, HostId, Time};
+
+/// What a run records beside its flows.
+#[derive(Clone, Debug, Default)]
+pub struct CapturePlan {
+    /// Samples of queues.
+    pub queues: Option<QueueCapture>,
+    /// Samples of connections.
+    pub connections: Option<ConnectionCapture>,
+    /// Period of the samples of what has been delivered.
+    pub goodput: Option<Time>,
+    /// Where packets are captured, in both directions.
+    pub taps: Vec<Tap>,
+    /// Bytes of each captured packet that are kept.
+    pub snaplen: u32,
+    /// Whether captured packets show TCP timestamps.
+    pub tcp_timestamps: bool,
+    /// Whether the summary tells of round-trip times and timeouts.
+    pub timers: bool,
+    /// Whether a trace of flows and queues is written.
+    pub trace: bool,
+    /// Whether the observer is told what each poll of a receive queue did. No scenario asks for it:
+    /// it is for tests that hold other drivers of the edge against the simulator's.
+    pub polls: bool,
+}
+
+/// Which queues are sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueCapture {
+    /// From one sample to the next.
+    pub every: Time,
+    /// Switch ports and NICs, in ascending order; `None`: all ports of all switches.
+    pub ports: Option<Vec<End>>,
+}
+
+/// Which connections are sampled: those for which all of this holds. Probes, and requests that are
+/// not named by their number, make no flows and are none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionCapture {
+    /// From one sample to the next.
+    pub every: Time,
+    /// Their flows, in ascending order; `None`: any.
+    pub flows: Option<Vec<FlowId>>,
+    /// Their classes; `None`: any.
+    pub classes: Option<Vec<u16>>,
+    /// Where their data comes from, in ascending order; `None`: anywhere.
+    pub src: Option<Vec<HostId>>,
+    /// Where it goes, in ascending order; `None`: anywhere.
+    pub dst: Option<Vec<HostId>>,
+    /// How many: the first that are found open at a sample, of several the lowest numbers.
+    pub max: usize,
+}
+
+/// A place where packets are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tap {
+    /// What its file is called, without the extension: "host3", "leaf0-4".
+    pub name: String,
+    /// The host or the switch's port.
+    pub end: End,
+}
 
 /// Shorter periods would make more samples than packets.
 const PERIOD_MIN: Time = Time::from_ns(10);

@@ -6,8 +6,8 @@
 //! Invariant: a plan names only hosts and classes that exist, and no more flows than are sampled.
 
 use super::every;
+use crate::capture::ConnectionCapture;
 use crate::error::{Problem, Report, suggestion};
-use crate::plan::ConnectionCapture;
 use crate::settings::Settings;
 use crate::settings::capture::FlowSet;
 use crate::settings::hosts::HostSet;

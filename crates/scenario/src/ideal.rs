@@ -35,10 +35,9 @@
 //! full; then only the bytes and the first window's packets are known, and the bounds are those of
 //! any cutting.
 
-use super::Topology;
-use super::ways::{Hop, Ways, crossing};
-use crate::assemble::{HEADER_BYTES, wire_bytes};
+use crate::host::{HEADER_BYTES, wire_bytes};
 use crate::plan::Plan;
+use crate::topology::ways::{Hop, Ways, crossing};
 use millpond_core::{Rate, Time};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -294,24 +293,12 @@ impl IdealTimes {
     }
 }
 
-impl Topology {
-    /// A pair of leaves between which there are the same ways as between these.
-    fn alike(&self, from: u32, to: u32) -> (u32, u32) {
-        if !self.is_regular {
-            return (from, to);
-        }
-        let pod = |leaf: u32| self.switches[leaf as usize].pod;
-        let is_near = pod(from) == pod(to);
-        let other = (1..self.leaves()).find(|leaf| (pod(*leaf) == pod(0)) == is_near);
-        other.map_or((from, to), |other| (0, other))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Scenario;
     use crate::settings::topology::{LeafSpineParams, TopologyParams};
+    use crate::topology::Topology;
 
     fn plan(extra: &str) -> Plan {
         let text = format!(
