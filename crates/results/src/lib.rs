@@ -36,9 +36,7 @@ pub use model::error::{Error, Result};
 pub use model::estimate::{Difference, Estimate, Noise, ShownNumber};
 pub use model::goodput::GoodputOverTime;
 pub use model::interval::{FEW, Interval, IntervalKind, excludes_zero};
-pub use model::manifest::{
-    FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339,
-};
+pub use model::manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result};
 pub use model::names::{folder_name, point_folder, run_folder};
 pub use model::ordered::Ordered;
 pub use model::record::{

@@ -1,28 +1,11 @@
 //! Values as TOML.
 
-use std::fmt::Write;
-
 use millpond_core::params::Value;
+use toml_writer::{ToTomlValue, TomlStringBuilder};
 
 /// A TOML basic string.
 pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    TomlStringBuilder::new(text).as_basic().to_toml_value()
 }
 
 /// A value as TOML.

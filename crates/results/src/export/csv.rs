@@ -12,13 +12,13 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use crate::model::error::{At, Error, Result};
-use crate::model::estimate::{Difference, Estimate};
+use crate::model::estimate::Estimate;
 use crate::model::guard::guarded;
 use crate::model::interval::IntervalKind;
 use crate::model::manifest::{Kind, Manifest, check_files};
 use crate::model::sweep::SWEEP;
 use crate::model::tree::Tree;
-use crate::model::variant::{COMPARE, read_compare};
+use crate::model::variant::{COMPARE, VariantResult, read_compare};
 
 /// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of
 /// `compare.json`.
@@ -55,24 +55,17 @@ pub fn write_csv(dir: &Path, table: &str, out: &mut dyn Write, target: &Path) ->
     check_files(dir, &|listed| listed == name)?;
     let reader = guarded(&path, || SerializedFileReader::new(file).at("read", &path))?;
     let schema = reader.metadata().file_metadata().schema_descr();
-    let head: Vec<String> = schema.columns().iter().map(|column| quoted(column.name())).collect();
-    let mut line = head.join(",");
-    line.push('\n');
-    out.write_all(line.as_bytes()).at("write", target)?;
+    let mut out = csv::Writer::from_writer(out);
+    let head = schema.columns().iter().map(|column| column.name());
+    out.write_record(head).map_err(io::Error::from).at("write", target)?;
     let mut rows = 0;
     let mut all = guarded(&path, || reader.get_row_iter(None).at("read", &path))?;
     while let Some(row) = guarded(&path, || all.next().transpose().at("read", &path))? {
-        line.clear();
-        for (at, (_, field)) in row.get_column_iter().enumerate() {
-            if at > 0 {
-                line.push(',');
-            }
-            push(&mut line, field);
-        }
-        line.push('\n');
-        out.write_all(line.as_bytes()).at("write", target)?;
+        let fields = row.get_column_iter().map(|(_, field)| text_of(field));
+        out.write_record(fields).map_err(io::Error::from).at("write", target)?;
         rows += 1;
     }
+    out.flush().at("write", target)?;
     Ok(rows)
 }
 
@@ -98,92 +91,64 @@ fn missing(dir: &Path, table: &str) -> Error {
     Error::NoTable { path: dir.to_path_buf(), table: table.into(), reason }
 }
 
-fn push(line: &mut String, field: &Field) {
-    use std::fmt::Write;
-    // Writing to a text cannot fail.
-    let _ = match field {
-        Field::Null => Ok(()),
-        Field::Bool(value) => write!(line, "{value}"),
-        Field::Byte(value) => write!(line, "{value}"),
-        Field::Short(value) => write!(line, "{value}"),
-        Field::Int(value) => write!(line, "{value}"),
-        Field::Long(value) => write!(line, "{value}"),
-        Field::UByte(value) => write!(line, "{value}"),
-        Field::UShort(value) => write!(line, "{value}"),
-        Field::UInt(value) => write!(line, "{value}"),
-        Field::ULong(value) => write!(line, "{value}"),
-        Field::Float(value) => write!(line, "{value}"),
-        Field::Double(value) => write!(line, "{value}"),
-        Field::Str(text) => write!(line, "{}", quoted(text)),
-        other => write!(line, "{}", quoted(&other.to_string())),
-    };
-}
-
-/// In quotes where it needs them.
-fn quoted(text: &str) -> String {
-    if !text.contains([',', '"', '\n', '\r']) {
-        return text.to_string();
+fn text_of(field: &Field) -> String {
+    match field {
+        Field::Null => String::new(),
+        Field::Double(value) => value.to_string(),
+        Field::Str(text) => text.clone(),
+        other => other.to_string(),
     }
-    format!("\"{}\"", text.replace('"', "\"\""))
 }
 
 /// One line for each variant and statistic.
-fn compare_csv(results: &[crate::VariantResult], out: &mut dyn Write) -> io::Result<u64> {
-    out.write_all(
-        b"variant,statistic,mean,low,high,interval_kind,n,\
-          difference,relative,difference_low,difference_high,difference_interval_kind,pairs,noise\n",
-    )?;
+fn compare_csv(results: &[VariantResult], out: &mut dyn Write) -> io::Result<u64> {
+    let mut out = csv::Writer::from_writer(out);
+    let head = "variant,statistic,mean,low,high,interval_kind,n,\
+                difference,relative,difference_low,difference_high,difference_interval_kind,\
+                pairs,noise";
+    out.write_record(head.split(','))?;
     let mut rows = 0;
     for result in results {
-        let variant = quoted(&result.variant);
-        let mut path = Vec::new();
-        rows +=
-            branch_csv(&variant, &result.statistics, result.differences.as_ref(), &mut path, out)?;
+        rows += branch_csv(result, &result.statistics, &mut Vec::new(), &mut out)?;
     }
+    out.flush()?;
     Ok(rows)
 }
 
-fn branch_csv(
-    variant: &str,
-    tree: &Tree<Estimate>,
-    differences: Option<&Tree<Difference>>,
-    path: &mut Vec<String>,
-    out: &mut dyn Write,
+fn branch_csv<'a>(
+    of: &VariantResult,
+    tree: &'a Tree<Estimate>,
+    path: &mut Vec<&'a str>,
+    out: &mut csv::Writer<&mut dyn Write>,
 ) -> io::Result<u64> {
-    match tree {
+    let estimate = match tree {
+        Tree::Leaf(estimate) => estimate,
         Tree::Branch(children) => {
             let mut rows = 0;
             for (key, child) in children.iter() {
-                path.push(key.to_string());
-                rows += branch_csv(variant, child, differences, path, out)?;
+                path.push(key);
+                rows += branch_csv(of, child, path, out)?;
                 path.pop();
             }
-            Ok(rows)
+            return Ok(rows);
         }
-        Tree::Leaf(estimate) => {
-            let keys: Vec<&str> = path.iter().map(String::as_str).collect();
-            let difference = differences.and_then(|tree| tree.leaf(&keys));
-            let text =
-                |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
-            let interval = |ends: Option<[f64; 2]>, kind: Option<IntervalKind>| {
-                let [low, high] = [0, 1].map(|end| text(ends.map(|ends| ends[end])));
-                format!("{low},{high},{}", kind.map_or("", IntervalKind::name))
-            };
-            let own = interval(estimate.interval, estimate.interval_kind);
-            let own = format!("{},{own},{}", text(estimate.mean), estimate.n);
-            let compared = difference.map_or(",,,,,,".to_string(), |d| {
-                let interval = interval(d.interval, d.interval_kind);
-                format!(
-                    "{},{},{interval},{},{}",
-                    text(d.mean),
-                    text(d.relative),
-                    d.n,
-                    d.noise.name()
-                )
-            });
-            let line = format!("{variant},{},{own},{compared}\n", quoted(&keys.join(".")));
-            out.write_all(line.as_bytes())?;
-            Ok(1)
+    };
+    let text = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
+    let interval = |ends: Option<[f64; 2]>, kind: Option<IntervalKind>| {
+        let [low, high] = [0, 1].map(|end| text(ends.map(|ends| ends[end])));
+        [low, high, kind.map_or("", IntervalKind::name).to_string()]
+    };
+    let mut row = vec![of.variant.clone(), path.join("."), text(estimate.mean)];
+    row.extend(interval(estimate.interval, estimate.interval_kind));
+    row.push(estimate.n.to_string());
+    match of.differences.as_ref().and_then(|tree| tree.leaf(path)) {
+        Some(d) => {
+            row.extend([text(d.mean), text(d.relative)]);
+            row.extend(interval(d.interval, d.interval_kind));
+            row.extend([d.n.to_string(), d.noise.name().to_string()]);
         }
+        None => row.resize(14, String::new()),
     }
+    out.write_record(row)?;
+    Ok(1)
 }

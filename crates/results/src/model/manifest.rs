@@ -4,7 +4,6 @@
 //! Invariant: it is written last, so a folder that has it is whole.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -144,7 +143,7 @@ impl Manifest {
             version: version.into(),
             scenario: scenario.into(),
             machine: Machine::this(),
-            started_at: rfc3339(SystemTime::now()),
+            started_at: now(),
             ..Manifest::default()
         }
     }
@@ -160,7 +159,7 @@ impl Manifest {
     /// Lists the folder's files with their checksums, sets the time, and writes
     /// `DIR/manifest.json`.
     pub fn write(mut self, dir: &Path) -> Result<()> {
-        self.finished_at = rfc3339(SystemTime::now());
+        self.finished_at = now();
         self.files.clear();
         list(dir, "", &mut self.files)?;
         self.seal(dir)
@@ -246,6 +245,11 @@ pub fn is_result(dir: &Path) -> bool {
         .is_ok_and(|text| serde_json::from_slice::<Mark>(&text).is_ok())
 }
 
+/// `2026-01-31T12:00:00Z`.
+fn now() -> String {
+    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
 /// All files below `dir` in the order of their names, without hidden ones, progress and the
 /// manifest itself.
 fn list(dir: &Path, prefix: &str, files: &mut Vec<FileSize>) -> Result<()> {
@@ -273,39 +277,4 @@ fn list(dir: &Path, prefix: &str, files: &mut Vec<FileSize>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// `2026-01-31T12:00:00Z`. Times before 1970 are given as its start.
-pub fn rfc3339(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let (day, second) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from days, by eras of 400 years that start in March.
-    let shifted = day + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let month_day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute) = (second / 3_600, second / 60 % 60);
-    format!("{year:04}-{month:02}-{month_day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn dates_are_civil() {
-        let at = |s| rfc3339(UNIX_EPOCH + Duration::from_secs(s));
-        assert_eq!(at(0), "1970-01-01T00:00:00Z");
-        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
-        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(at(1_767_225_600), "2026-01-01T00:00:00Z");
-        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
-    }
 }
