@@ -14,10 +14,8 @@ use crate::keys::{MAY_BE_OFF, OFF_WORDS, RIVALS, SHORT, form_text, grouped, has_
 use crate::names::{instead_of_key, instead_of_kind};
 use crate::settings::graph::{EdgeList, Graph};
 use crate::settings::topology::TopologyParams;
-use crate::settings::traffic::{TrafficCommon, TrafficParams, TrafficSettings};
 use crate::settings::{NicChoice, NicSettings, ReceiveCpuParams, Settings};
 use crate::source::Span;
-use crate::transport::TransportKind;
 use crate::tree::{Datum, Entry, Node, Table};
 use millpond_core::params::{Form, Key, Params, Value};
 use millpond_core::registry::{Choice, Place};
@@ -506,68 +504,6 @@ impl<'r> Reader<'r> {
             section.known.push("mss".into());
         }
         self.finish(section, Some((crate::transport::TransportKind::place(), chosen)));
-    }
-
-    fn traffic(&mut self, top: &mut Section<'_>) -> Vec<TrafficSettings> {
-        let Some(entry) = top.take("traffic") else { return Vec::new() };
-        self.places.insert("traffic".into(), entry.key_span);
-        let Datum::Array(items) = &entry.node.datum else {
-            let message = format!("expected [[traffic]] tables, found {}", entry.node.describe());
-            self.report.value(entry.node.span, "traffic", message);
-            return Vec::new();
-        };
-        items.iter().filter_map(|node| self.one_traffic(node)).collect()
-    }
-
-    fn one_traffic(&mut self, node: &Node) -> Option<TrafficSettings> {
-        let Some(table) = node.as_table() else {
-            self.report.value(
-                node.span,
-                "traffic",
-                format!("expected a table, found {}", node.describe()),
-            );
-            return None;
-        };
-        let name = table.text("name").or(table.text("kind")).unwrap_or("poisson");
-        let mut section = Section::new(format!("traffic.{name}"), Some(table));
-        self.places
-            .insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
-        let mut common = TrafficCommon::default();
-        self.params(&mut section, &mut common, &[]);
-        let path = section.path_of("transport");
-        let own = table.get("transport").is_some();
-        let transport = self.choice::<TransportKind>(&mut section, "transport", &path);
-        let transport = own.then_some(transport);
-        if table.get("kind").is_none() {
-            let problem = Problem::Missing { table: "[[traffic]]".into(), key: "kind".into() };
-            self.report.add(node.span, problem);
-        }
-        let mut kind = self.kind::<TrafficParams>(&mut section)?;
-        match &mut kind {
-            TrafficParams::Poisson(p) => {
-                let own = section.take("sizes").filter(|e| e.node.as_table().is_some());
-                if let Some(e) = own {
-                    let path = section.path_of("sizes");
-                    self.places.insert(path.clone(), e.node.span);
-                    if let Some(sizes) = self.sizes(&path, e) {
-                        p.sizes = sizes;
-                    }
-                }
-                self.keys(&mut section, &mut kind, if own.is_some() { &["sizes"] } else { &[] });
-            }
-            TrafficParams::Flows(p) => {
-                let rows = section.take("rows").filter(|e| matches!(e.node.datum, Datum::Array(_)));
-                if let Some(e) = rows {
-                    let path = section.path_of("rows");
-                    self.places.insert(path.clone(), e.node.span);
-                    p.rows = self.rows(&path, e);
-                }
-                self.keys(&mut section, &mut kind, if rows.is_some() { &["rows"] } else { &[] });
-            }
-            _ => self.keys(&mut section, &mut kind, &[]),
-        }
-        self.finish(section, Some((TrafficParams::place(), kind.kind())));
-        Some(TrafficSettings { common, kind, transport })
     }
 }
 

@@ -118,26 +118,10 @@ impl<'a> DocumentReader<'a> {
 
     /// The tables `[[key]]`, in order.
     pub fn tables(&mut self, key: &str) -> Vec<Item<'a>> {
-        let Some(entry) = self.top.section.take(key) else { return Vec::new() };
-        let Datum::Array(items) = &entry.node.datum else {
-            let message = format!("expected [[{key}]] tables, found {}", entry.node.describe());
-            self.reader.report.value(entry.node.span, key, message);
-            return Vec::new();
-        };
-        let mut tables = Vec::new();
-        for node in items {
-            let Some(table) = node.as_table() else {
-                self.reader.report.value(
-                    node.span,
-                    key,
-                    format!("expected a table, found {}", node.describe()),
-                );
-                continue;
-            };
+        self.reader.each(&mut self.top.section, key, |_, _, node, table| {
             let span = table.entries.first().map_or(node.span, |e| e.key_span);
-            tables.push(Item { section: Section::new(key, Some(table)), span });
-        }
-        tables
+            Some(Item { section: Section::new(key, Some(table)), span })
+        })
     }
 
     /// Reads those keys of `item` that `params` declares.
