@@ -55,6 +55,12 @@ impl From<millpond::Error> for Failure {
     }
 }
 
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Failure {
+        Failure::Usage(error.to_string())
+    }
+}
+
 impl From<millpond_claims::Error> for Failure {
     fn from(error: millpond_claims::Error) -> Failure {
         millpond::Error::from(error).into()

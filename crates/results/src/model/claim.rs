@@ -8,79 +8,51 @@ use serde::{Deserialize, Serialize};
 use crate::model::estimate::Noise;
 use crate::model::interval::{Interval, IntervalKind};
 use crate::model::summary::World;
+use crate::model::words::words;
 
-/// Whose a claim is: where its number, its order or its bound comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClaimKind {
-    /// The paper's, as published.
-    #[default]
-    Published,
-    /// This project's run of the authors' released code gave it. The authors publish no such
-    /// number.
-    Released,
-    /// It follows by arithmetic from published or released numbers.
-    Derived,
-    /// A parameter was solved from the number: the claim asks whether the model gives it back.
-    Fitted,
-    /// It is from memory, with no source at hand.
-    Remembered,
-    /// This project's: its order may be in a paper's words, its bound is not.
-    Ours,
+words! {
+    /// Whose a claim is: where its number, its order or its bound comes from.
+    #[derive(Default)]
+    pub enum ClaimKind {
+        /// The paper's, as published.
+        #[default]
+        Published = "published",
+        /// This project's run of the authors' released code gave it. The authors publish no such
+        /// number.
+        Released = "released",
+        /// It follows by arithmetic from published or released numbers.
+        Derived = "derived",
+        /// A parameter was solved from the number: the claim asks whether the model gives it back.
+        Fitted = "fitted",
+        /// It is from memory, with no source at hand.
+        Remembered = "remembered",
+        /// This project's: its order may be in a paper's words, its bound is not.
+        Ours = "ours",
+    }
 }
 
 impl ClaimKind {
-    /// All, the paper's first.
-    pub const ALL: [ClaimKind; 6] = [
-        ClaimKind::Published,
-        ClaimKind::Released,
-        ClaimKind::Derived,
-        ClaimKind::Fitted,
-        ClaimKind::Remembered,
-        ClaimKind::Ours,
-    ];
-
-    /// As in the files.
-    pub fn name(self) -> &'static str {
-        match self {
-            ClaimKind::Published => "published",
-            ClaimKind::Released => "released",
-            ClaimKind::Derived => "derived",
-            ClaimKind::Fitted => "fitted",
-            ClaimKind::Remembered => "remembered",
-            ClaimKind::Ours => "ours",
-        }
-    }
-
     /// What a claim's row says of it; nothing where it is the paper's.
     pub(crate) fn told(self) -> Option<&'static str> {
         (self != ClaimKind::Published).then(|| self.name())
     }
 }
 
-/// What became of a claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// What was measured is in the accepted interval.
-    Holds,
-    /// It is not.
-    Fails,
-    /// Nothing was measured that could decide; the note says why.
-    #[default]
-    NotEvaluated,
+words! {
+    /// What became of a claim.
+    #[derive(Default)]
+    pub enum Verdict {
+        /// What was measured is in the accepted interval.
+        Holds = "holds",
+        /// It is not.
+        Fails = "fails",
+        /// Nothing was measured that could decide; the note says why.
+        #[default]
+        NotEvaluated = "not-evaluated",
+    }
 }
 
 impl Verdict {
-    /// As in the files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Holds => "holds",
-            Verdict::Fails => "fails",
-            Verdict::NotEvaluated => "not-evaluated",
-        }
-    }
-
     /// Of a number and the interval that is accepted, ends included.
     pub fn of(accept: [Option<f64>; 2], measured: f64) -> Verdict {
         let [low, high] = accept;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::interval::{IntervalKind, excludes_zero};
+use crate::model::words::words;
 
 /// A statistic over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,39 +19,28 @@ pub struct Estimate {
     pub n: u32,
 }
 
-/// What can be said of a difference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Noise {
-    /// It is beyond the noise: the 95 % interval of the paired difference excludes zero.
-    Beyond,
-    /// All seeds agree on the sign, but they are too few for an interval that holds 95 %.
-    Agreed,
-    /// It is within the noise: the interval holds zero.
-    Within,
-    /// It is the same in every seed: the seeds do not vary it, so nothing tells it from noise.
-    Identical,
-    /// The variant that seems to be less has flows or queries open at the end, which could undo the
-    /// difference.
-    Open,
-    /// There is no interval: one seed.
-    #[default]
-    Unknown,
+words! {
+    /// What can be said of a difference.
+    #[derive(Default)]
+    pub enum Noise {
+        /// It is beyond the noise: the 95 % interval of the paired difference excludes zero.
+        Beyond = "beyond",
+        /// All seeds agree on the sign, but they are too few for an interval that holds 95 %.
+        Agreed = "agreed",
+        /// It is within the noise: the interval holds zero.
+        Within = "within",
+        /// It is the same in every seed: the seeds do not vary it, so nothing tells it from noise.
+        Identical = "identical",
+        /// The variant that seems to be less has flows or queries open at the end, which could undo the
+        /// difference.
+        Open = "open",
+        /// There is no interval: one seed.
+        #[default]
+        Unknown = "unknown",
+    }
 }
 
 impl Noise {
-    /// As in the files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Noise::Beyond => "beyond",
-            Noise::Agreed => "agreed",
-            Noise::Within => "within",
-            Noise::Identical => "identical",
-            Noise::Open => "open",
-            Noise::Unknown => "unknown",
-        }
-    }
-
     /// Of the mean of paired differences.
     pub(crate) fn of(estimate: &Estimate) -> Noise {
         match (estimate.interval, estimate.interval_kind) {

@@ -1,39 +1,26 @@
 //! An interval over seeds, and what its ends are.
 
-use serde::{Deserialize, Serialize};
+use crate::model::words::words;
 
 /// From so many seeds on an interval means what it says: the range of five misses one time in 16,
 /// that of six in 32.
 pub const FEW: usize = 6;
 
-/// What the ends of an interval are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum IntervalKind {
-    /// The least and the most of fewer than [`FEW`] seeds.
-    #[serde(rename = "range")]
-    Range,
-    /// The 95 % interval of the mean by the bootstrap.
-    #[serde(rename = "bootstrap-95")]
-    Bootstrap95,
-    /// The same by the normal distribution, which the bootstrap's is for so many seeds.
-    #[serde(rename = "normal-95")]
-    Normal95,
-    /// Every seed gave the same value, which is both ends.
-    #[serde(rename = "identical")]
-    Identical,
+words! {
+    /// What the ends of an interval are.
+    pub enum IntervalKind {
+        /// The least and the most of fewer than [`FEW`] seeds.
+        Range = "range",
+        /// The 95 % interval of the mean by the bootstrap.
+        Bootstrap95 = "bootstrap-95",
+        /// The same by the normal distribution, which the bootstrap's is for so many seeds.
+        Normal95 = "normal-95",
+        /// Every seed gave the same value, which is both ends.
+        Identical = "identical",
+    }
 }
 
 impl IntervalKind {
-    /// As in the files.
-    pub fn name(self) -> &'static str {
-        match self {
-            IntervalKind::Range => "range",
-            IntervalKind::Bootstrap95 => "bootstrap-95",
-            IntervalKind::Normal95 => "normal-95",
-            IntervalKind::Identical => "identical",
-        }
-    }
-
     /// As in a sentence.
     pub fn words(self) -> &'static str {
         match self {

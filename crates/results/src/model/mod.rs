@@ -22,3 +22,4 @@ pub(crate) mod sweep;
 pub(crate) mod tables;
 pub(crate) mod tree;
 pub(crate) mod variant;
+pub(crate) mod words;

@@ -15,6 +15,7 @@ use crate::model::error::{At, Result};
 use crate::model::goodput::GoodputOverTime;
 use crate::model::ordered::Ordered;
 use crate::model::size_bin::SizeBin;
+use crate::model::words::words;
 
 /// Version of the results folder's form.
 pub const SCHEMA: u32 = 1;
@@ -43,20 +44,21 @@ pub enum World {
     LinuxVm,
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// It came to its end.
-    #[default]
-    Complete,
-    /// It ended since no open flow could end any more; a warning names the cause. The results are
-    /// of what there was.
-    Stalled,
-    /// It was stopped before; the results are of what there was.
-    Interrupted,
-    /// The audit failed, or something else that makes the results unusable.
-    Failed,
+words! {
+    /// How a run ended.
+    #[derive(Default)]
+    pub enum Status {
+        /// It came to its end.
+        #[default]
+        Complete = "complete",
+        /// It ended since no open flow could end any more; a warning names the cause. The results are
+        /// of what there was.
+        Stalled = "stalled",
+        /// It was stopped before; the results are of what there was.
+        Interrupted = "interrupted",
+        /// The audit failed, or something else that makes the results unusable.
+        Failed = "failed",
+    }
 }
 
 impl Status {
@@ -64,16 +66,6 @@ impl Status {
     /// to its end, or stalled.
     pub fn is_final(self) -> bool {
         matches!(self, Status::Complete | Status::Stalled)
-    }
-
-    /// As in the files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Complete => "complete",
-            Status::Stalled => "stalled",
-            Status::Interrupted => "interrupted",
-            Status::Failed => "failed",
-        }
     }
 }
 

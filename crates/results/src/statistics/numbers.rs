@@ -28,6 +28,15 @@ impl Estimate {
     }
 }
 
+impl Tree<Estimate> {
+    /// Flows completed over flows started.
+    pub(crate) fn share_of_flows(&self) -> Option<f64> {
+        let number = |key| self.leaf(&["flows", key])?.mean;
+        let (completed, started): (f64, f64) = (number("completed")?, number("started")?);
+        (started > 0.0).then(|| completed / started)
+    }
+}
+
 /// What of a summary is no statistic.
 const NO_STATISTICS: [&str; 11] = [
     "schema",

@@ -131,12 +131,6 @@ impl RunWriter {
         RunWriter::keeping(Keep::All, dir, header)
     }
 
-    /// The same for a run of which only `summary.json` and `manifest.json` are kept: no rows, no
-    /// page.
-    pub fn summary_only(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
-        RunWriter::keeping(Keep::Summary, dir, header)
-    }
-
     /// The same for a run of which this is kept.
     pub fn keeping(keep: Keep, dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
         let dir = dir.as_ref().to_path_buf();

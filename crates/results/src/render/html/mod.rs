@@ -64,12 +64,6 @@ impl Variant {
         self.result.statistics.leaf(path)?.mean
     }
 
-    /// Completed over started.
-    fn share_of_flows(&self) -> Option<f64> {
-        let started = self.number(&["flows", "started"]).filter(|started| *started > 0.0)?;
-        Some(self.number(&["flows", "completed"])? / started)
-    }
-
     fn share_of_queries(&self) -> Option<f64> {
         self.number(&["qct_us", "completed_fraction"])
     }

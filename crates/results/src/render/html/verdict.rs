@@ -147,7 +147,9 @@ impl<'a> Figure<'a> {
         };
         let share = match self.path {
             ["qct_us", "mean_restricted"] => Variant::share_of_queries,
-            [.., "mean_restricted"] => Variant::share_of_flows,
+            [.., "mean_restricted"] => {
+                |variant: &Variant| variant.result.statistics.share_of_flows()
+            }
             _ => return some,
         };
         some && variants.iter().any(|variant| share(variant).is_some_and(|share| share < 1.0))

@@ -11,12 +11,6 @@ use crate::render::text::layout::{fitted, short, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::compare::grouped_warnings;
 use crate::statistics::shows::{Column, columns};
-/// The share of flows completed.
-pub(crate) fn completed(result: &VariantResult) -> Option<f64> {
-    let number = |key| result.statistics.leaf(&["flows", key])?.mean;
-    let (completed, started): (f64, f64) = (number("completed")?, number("started")?);
-    (started > 0.0).then(|| completed / started)
-}
 
 /// Variants beside each other, then their differences to the first one, marked where they are
 /// beyond the noise.
@@ -112,7 +106,7 @@ fn compare_rows(
     let mut rows = vec![heads(0), heads(1)];
     for result in results {
         let mut row = vec![clean(&result.variant)];
-        row.extend(is_first.then(|| percent(completed(result))));
+        row.extend(is_first.then(|| percent(result.statistics.share_of_flows())));
         let number =
             |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
         row.extend(columns.iter().map(number));
@@ -138,7 +132,7 @@ fn share_cell(
     differences: &Tree<Difference>,
     marks: &mut Marks,
 ) -> String {
-    let share = match (completed(result), completed(first)) {
+    let share = match (result.statistics.share_of_flows(), first.statistics.share_of_flows()) {
         (Some(a), Some(b)) if b > 0.0 => Some(a / b - 1.0),
         _ => None,
     };

@@ -66,7 +66,10 @@ fn point_rows(
         if is_first {
             let done =
                 point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
-            row.extend([format!("{done}/{}", point.runs.len()), percent(share_of_flows(point))]);
+            row.extend([
+                format!("{done}/{}", point.runs.len()),
+                percent(point.statistics.as_ref().and_then(Tree::share_of_flows)),
+            ]);
         }
         for column in columns {
             let path = column.at();
@@ -112,13 +115,6 @@ fn heads(columns: &[Column], is_first: bool, line: usize) -> Vec<String> {
 /// Whether the interval stands beside the number.
 fn has_spread(column: &Column) -> bool {
     matches!(column.form, Form::Time | Form::Ratio | Form::Rate)
-}
-
-/// Completed over started.
-fn share_of_flows(point: &Point) -> Option<f64> {
-    let mean = |key: &str| point.statistics.as_ref()?.leaf(&["flows", key])?.mean;
-    let (completed, started): (f64, f64) = (mean("completed")?, mean("started")?);
-    (started > 0.0).then(|| completed / started)
 }
 
 /// Half of the width of a difference's interval, as a share of what it is a difference to.
