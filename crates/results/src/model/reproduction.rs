@@ -188,15 +188,25 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Each scheme at each load that has runs.
+    pub(crate) fn rows<'a>(&'a self) -> impl Iterator<Item = (&'a Scheme, &'a LoadPoint)> {
+        let rows = |scheme: &'a Scheme| scheme.points.iter().map(move |point| (scheme, point));
+        self.schemes.iter().flat_map(rows).filter(|(_, point)| point.runs > 0)
+    }
+
+    /// The published mean and 99th percentile of a row.
+    pub(crate) fn published_at(&self, scheme: &Scheme, point: &LoadPoint) -> Option<(f64, f64)> {
+        let mut own = self.published.iter().filter(|published| published.variant == scheme.variant);
+        own.find_map(|published| published.at(point.load))
+    }
+
     /// Whether it measures calls on persistent connections, and not queries.
     pub fn has_calls(&self) -> bool {
         self.schemes.iter().flat_map(|scheme| &scheme.points).any(|point| !point.calls.is_empty())
     }
     /// The numbers that it is about, with their units; none if that is queries or calls.
     pub fn numbers(&self) -> &[Number] {
-        let mut points =
-            self.schemes.iter().flat_map(|scheme| &scheme.points).filter(|point| point.runs > 0);
-        points.next().map_or(&[], |point| &point.numbers)
+        self.rows().next().map_or(&[], |(_, point)| &point.numbers)
     }
     /// Whether there is more than one load.
     pub fn has_loads(&self) -> bool {

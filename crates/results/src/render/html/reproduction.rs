@@ -52,9 +52,7 @@ pub(crate) fn page(of: &Reproduction) -> String {
 /// The schemes of all experiments that were run, each once: their places are the series.
 fn labels(of: &Reproduction) -> Vec<&str> {
     let mut labels: Vec<&str> = Vec::new();
-    let was_run = |of: &&Experiment| {
-        of.schemes.iter().any(|scheme| scheme.points.iter().any(|point| point.runs > 0))
-    };
+    let was_run = |of: &&Experiment| of.rows().next().is_some();
     for scheme in of.experiments.iter().filter(was_run).flat_map(|experiment| &experiment.schemes) {
         if !labels.contains(&scheme.label.as_str()) {
             labels.push(&scheme.label);
@@ -318,24 +316,20 @@ fn calls_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &[
         "drops",
     ];
     let mut rows = Vec::new();
-    for scheme in &of.schemes {
-        for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            for (class, calls) in
-                point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0))
-            {
-                rows.push(vec![
-                    format!("{}, {}", name_of(&scheme.label, names), point.load),
-                    claims_of(all, of, &scheme.label, point.load),
-                    format!("{} of {}", point.runs, point.planned),
-                    point.goodput_gbps.mean.map_or("–".into(), digits),
-                    escape(class),
-                    count(calls.count.mean),
-                    time(calls.p50_us.mean),
-                    time(calls.p99_us.mean),
-                    time(calls.p999_us.mean),
-                    count(point.dropped.mean),
-                ]);
-            }
+    for (scheme, point) in of.rows() {
+        for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
+            rows.push(vec![
+                format!("{}, {}", name_of(&scheme.label, names), point.load),
+                claims_of(all, of, &scheme.label, point.load),
+                format!("{} of {}", point.runs, point.planned),
+                point.goodput_gbps.mean.map_or("–".into(), digits),
+                escape(class),
+                count(calls.count.mean),
+                time(calls.p50_us.mean),
+                time(calls.p99_us.mean),
+                time(calls.p999_us.mean),
+                count(point.dropped.mean),
+            ]);
         }
     }
     table(page, "", &head.map(String::from), &rows);
@@ -356,21 +350,18 @@ fn numbers_table(page: &mut String, all: &Reproduction, of: &Experiment, names: 
         _ => number_text(Some(x), unit).replace('-', "−").replace('%', "\u{202f}%"),
     };
     let mut rows = Vec::new();
-    for scheme in &of.schemes {
-        for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            let mut row = vec![name_of(&scheme.label, names)];
-            row.extend(of.has_loads().then(|| digits(point.load)));
-            row.push(claims_of(all, of, &scheme.label, point.load));
-            row.push(format!("{} of {}", point.runs, point.planned));
-            for Number { unit, estimate, .. } in &point.numbers {
-                let of = |x: Option<f64>| x.map_or("–".into(), |x| text(x, unit));
-                let ends = estimate
-                    .interval
-                    .map(|[a, b]| format!("{} to {}", text(a, unit), text(b, unit)));
-                row.extend([of(estimate.mean), ends.unwrap_or("–".into())]);
-            }
-            rows.push(row);
+    for (scheme, point) in of.rows() {
+        let mut row = vec![name_of(&scheme.label, names)];
+        row.extend(of.has_loads().then(|| digits(point.load)));
+        row.push(claims_of(all, of, &scheme.label, point.load));
+        row.push(format!("{} of {}", point.runs, point.planned));
+        for Number { unit, estimate, .. } in &point.numbers {
+            let of = |x: Option<f64>| x.map_or("–".into(), |x| text(x, unit));
+            let ends =
+                estimate.interval.map(|[a, b]| format!("{} to {}", text(a, unit), text(b, unit)));
+            row.extend([of(estimate.mean), ends.unwrap_or("–".into())]);
         }
+        rows.push(row);
     }
     table(page, "", &head, &rows);
 }
@@ -393,30 +384,24 @@ fn points_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &
         "timeouts",
     ];
     let mut rows = Vec::new();
-    for scheme in &of.schemes {
-        for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            let paper = of
-                .published
-                .iter()
-                .filter(|p| p.variant == scheme.variant)
-                .find_map(|p| p.at(point.load));
-            let interval = point.mean_us.interval;
-            let interval = interval
-                .map_or("–".into(), |[a, b]| format!("{} to {}", time(Some(a)), time(Some(b))));
-            rows.push(vec![
-                format!("{}, {}\u{202f}%", name_of(&scheme.label, names), point.load),
-                claims_of(all, of, &scheme.label, point.load),
-                format!("{} of {}", point.runs, point.planned),
-                percent(point.completed_fraction.mean),
-                time(point.mean_us.mean),
-                interval,
-                time(point.mean_restricted_us.mean),
-                time(paper.map(|(mean, _)| mean)),
-                time(point.p99_us.mean),
-                time(paper.map(|(_, p99)| p99)),
-                count(point.timeouts.mean),
-            ]);
-        }
+    for (scheme, point) in of.rows() {
+        let paper = of.published_at(scheme, point);
+        let interval = point.mean_us.interval;
+        let interval = interval
+            .map_or("–".into(), |[a, b]| format!("{} to {}", time(Some(a)), time(Some(b))));
+        rows.push(vec![
+            format!("{}, {}\u{202f}%", name_of(&scheme.label, names), point.load),
+            claims_of(all, of, &scheme.label, point.load),
+            format!("{} of {}", point.runs, point.planned),
+            percent(point.completed_fraction.mean),
+            time(point.mean_us.mean),
+            interval,
+            time(point.mean_restricted_us.mean),
+            time(paper.map(|(mean, _)| mean)),
+            time(point.p99_us.mean),
+            time(paper.map(|(_, p99)| p99)),
+            count(point.timeouts.mean),
+        ]);
     }
     table(page, "", &head.map(String::from), &rows);
 }

@@ -66,12 +66,7 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
     }
     for experiment in &of.experiments {
         let is_shown = claims.iter().any(|claim| claim.scenario == experiment.scenario);
-        if is_shown
-            && experiment
-                .schemes
-                .iter()
-                .any(|scheme| scheme.points.iter().any(|point| point.runs > 0))
-        {
+        if is_shown && experiment.rows().next().is_some() {
             lines.push(String::new());
             lines.extend(experiment_lines(experiment));
         }
@@ -156,7 +151,7 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
 
 /// How long runs are: one time, or the shortest and the longest.
 fn simulated(of: &Experiment) -> String {
-    let points = of.schemes.iter().flat_map(|scheme| &scheme.points).filter(|point| point.runs > 0);
+    let points = of.rows().map(|(_, point)| point);
     let mut times: Vec<f64> = points.map(|point| point.simulated_s * 1e6).collect();
     times.sort_by(f64::total_cmp);
     match times.as_slice() {
@@ -188,28 +183,22 @@ fn query_rows(of: &Experiment) -> Vec<Vec<String>> {
         ["", "drops"],
         ["defl-", "ected"],
     ]);
-    for scheme in &of.schemes {
-        for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            let paper = of
-                .published
-                .iter()
-                .filter(|p| p.variant == scheme.variant)
-                .find_map(|p| p.at(point.load));
-            rows.push(vec![
-                clean(&scheme.label),
-                digits(point.load),
-                format!("{}/{}", point.runs, point.planned),
-                percent(point.completed_fraction.mean),
-                time(point.mean_us.mean),
-                half(&point.mean_us),
-                time(point.mean_restricted_us.mean),
-                time(paper.map(|(mean, _)| mean)),
-                time(point.p99_us.mean),
-                time(paper.map(|(_, p99)| p99)),
-                count(point.dropped.mean),
-                count(point.deflected.mean),
-            ]);
-        }
+    for (scheme, point) in of.rows() {
+        let paper = of.published_at(scheme, point);
+        rows.push(vec![
+            clean(&scheme.label),
+            digits(point.load),
+            format!("{}/{}", point.runs, point.planned),
+            percent(point.completed_fraction.mean),
+            time(point.mean_us.mean),
+            half(&point.mean_us),
+            time(point.mean_restricted_us.mean),
+            time(paper.map(|(mean, _)| mean)),
+            time(point.p99_us.mean),
+            time(paper.map(|(_, p99)| p99)),
+            count(point.dropped.mean),
+            count(point.deflected.mean),
+        ]);
     }
     rows
 }
@@ -229,25 +218,21 @@ fn call_rows(of: &Experiment) -> Vec<Vec<String>> {
         ["", "p99.9"],
         ["", "drops"],
     ]);
-    for scheme in &of.schemes {
-        for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            for (class, calls) in
-                point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0))
-            {
-                rows.push(vec![
-                    clean(&scheme.label),
-                    digits(point.load),
-                    format!("{}/{}", point.runs, point.planned),
-                    point.goodput_gbps.mean.map_or(NONE.into(), digits),
-                    clean(class),
-                    count(calls.count.mean),
-                    time(calls.p50_us.mean),
-                    time(calls.p99_us.mean),
-                    half(&calls.p99_us),
-                    time(calls.p999_us.mean),
-                    count(point.dropped.mean),
-                ]);
-            }
+    for (scheme, point) in of.rows() {
+        for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
+            rows.push(vec![
+                clean(&scheme.label),
+                digits(point.load),
+                format!("{}/{}", point.runs, point.planned),
+                point.goodput_gbps.mean.map_or(NONE.into(), digits),
+                clean(class),
+                count(calls.count.mean),
+                time(calls.p50_us.mean),
+                time(calls.p99_us.mean),
+                half(&calls.p99_us),
+                time(calls.p999_us.mean),
+                count(point.dropped.mean),
+            ]);
         }
     }
     rows
@@ -272,20 +257,18 @@ fn number_rows(of: &Experiment) -> Vec<Vec<String>> {
             head("", "±");
         }
     }
-    for scheme in &of.schemes {
-        for point in scheme.points.iter().filter(|point| point.runs > 0) {
-            let mut row = vec![clean(&scheme.label)];
-            row.extend(of.has_loads().then(|| digits(point.load)));
-            row.push(format!("{}/{}", point.runs, point.planned));
-            for (place, number) in point.numbers.iter().enumerate() {
-                row.push(number_text(number.estimate.mean, &number.unit));
-                if place == 0 {
-                    let half = number.estimate.interval.map(|[low, high]| (high - low) / 2.0);
-                    row.push(number_text(half, &number.unit));
-                }
+    for (scheme, point) in of.rows() {
+        let mut row = vec![clean(&scheme.label)];
+        row.extend(of.has_loads().then(|| digits(point.load)));
+        row.push(format!("{}/{}", point.runs, point.planned));
+        for (place, number) in point.numbers.iter().enumerate() {
+            row.push(number_text(number.estimate.mean, &number.unit));
+            if place == 0 {
+                let half = number.estimate.interval.map(|[low, high]| (high - low) / 2.0);
+                row.push(number_text(half, &number.unit));
             }
-            rows.push(row);
         }
+        rows.push(row);
     }
     rows
 }
