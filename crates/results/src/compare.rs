@@ -1,11 +1,9 @@
 //! Ending a compare: what is made of its runs.
 
-use crate::model::error::Result;
-use crate::model::files::{REPORT, replace_file, write_json};
-use crate::model::manifest::{Kind, Manifest};
-use crate::model::names::run_folder;
 use crate::model::summary::Summary;
-use crate::model::variant::{COMPARE, VariantResult};
+use crate::model::{
+    COMPARE, Kind, Manifest, REPORT, Result, VariantResult, replace_file, run_folder, write_json,
+};
 use crate::pool::pool_compare;
 use crate::render::html;
 use crate::statistics::bins::share;

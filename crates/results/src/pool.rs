@@ -11,15 +11,11 @@ use std::path::{Path, PathBuf};
 
 use parquet::data_type::ByteArray;
 
-use crate::model::columns::{Column, Lead, Of, ROW_GROUP, Table};
-use crate::model::error::{At, Result};
-use crate::model::files::remove_if_there;
-use crate::model::ordered::Ordered;
-use crate::model::size_bin::SizeBin;
-use crate::model::summary::{SCHEMA, Status, Summary};
-use crate::model::sweep::{Axis, Sweep};
-use crate::model::tables::{
-    FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, SIZE_COLUMNS, SIZES, size_row,
+use crate::model::columns::Column;
+use crate::model::summary::Summary;
+use crate::model::{
+    At, Axis, FLOW_COLUMNS, FLOWS, Lead, Of, Ordered, QUERIES, QUERY_COLUMNS, ROW_GROUP, Result,
+    SCHEMA, SIZE_COLUMNS, SIZES, SizeBin, Status, Sweep, Table, remove_if_there, size_row,
 };
 
 /// The variant of a run of the scenario as it stands.

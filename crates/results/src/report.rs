@@ -1,13 +1,10 @@
 //! Making a folder's page again from its other files.
 
-use crate::model::error::Result;
-use crate::model::files::{REPORT, replace_file};
-use crate::model::manifest::{Kind, Manifest, check_files, list_again};
-use crate::model::reproduction::Reproduction;
 use crate::model::summary::Summary;
-use crate::model::sweep::{SWEEP, Sweep};
-use crate::model::tables::RESULTS;
-use crate::model::variant::read_compare;
+use crate::model::{
+    Kind, Manifest, REPORT, RESULTS, Reproduction, Result, SWEEP, Sweep, check_files, list_again,
+    read_compare, replace_file,
+};
 use crate::render::html;
 use std::path::Path;
 

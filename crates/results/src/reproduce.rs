@@ -1,10 +1,8 @@
 //! Writing what `reproduce` has found.
 
-use crate::model::checksum::sealed_text;
-use crate::model::error::Result;
-use crate::model::files::{REPORT, replace_file};
-use crate::model::manifest::{Kind, Manifest};
-use crate::model::reproduction::{REPRODUCTION, Reproduction};
+use crate::model::{
+    Kind, Manifest, REPORT, REPRODUCTION, Reproduction, Result, replace_file, sealed_text,
+};
 use crate::render::html;
 use std::path::Path;
 

@@ -11,14 +11,10 @@ use std::path::Path;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-use crate::model::error::{At, Error, Result};
-use crate::model::estimate::Estimate;
-use crate::model::guard::guarded;
-use crate::model::interval::IntervalKind;
-use crate::model::manifest::{Kind, Manifest, check_files};
-use crate::model::sweep::SWEEP;
-use crate::model::tree::Tree;
-use crate::model::variant::{COMPARE, VariantResult, read_compare};
+use crate::model::{
+    At, COMPARE, Error, Estimate, IntervalKind, Kind, Manifest, Result, SWEEP, Tree, VariantResult,
+    check_files, guarded, read_compare,
+};
 
 /// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of
 /// `compare.json`.

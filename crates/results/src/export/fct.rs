@@ -13,10 +13,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use crate::model::error::{At, Error, Result};
-use crate::model::manifest::{Kind, Manifest, check_files};
-use crate::model::rows::Rows;
-use crate::model::tables::FLOWS;
+use crate::model::{At, Error, FLOWS, Kind, Manifest, Result, Rows, check_files};
 
 /// The first source port of a host, and every destination port.
 const SOURCE_PORT: u64 = 10_000;

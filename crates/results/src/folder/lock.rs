@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use crate::model::error::{At, Error, Result};
+use crate::model::{At, Error, Result};
 
 /// The file's name in the folder.
 pub(crate) const LOCK: &str = ".millpond-lock";

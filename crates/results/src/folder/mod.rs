@@ -15,7 +15,7 @@
 pub(crate) mod lock;
 pub(crate) mod target;
 
-use crate::model::names::folder_name;
+use crate::model::folder_name;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -25,9 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::lock::LOCK;
 use crate::folder::target::{Owner, check_target};
-use crate::model::error::{At, Error, Result};
-use crate::model::files::remove_if_there;
-use crate::model::manifest::{Kind, MANIFEST, Manifest, is_result};
+use crate::model::{At, Error, Kind, MANIFEST, Manifest, Result, is_result, remove_if_there};
 
 /// The older result, during and after the exchange.
 const REPLACED: &str = ".replaced";
@@ -418,7 +416,7 @@ fn same_file(_file: &File, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::summary::Status;
+    use crate::model::Status;
     use crate::test_dir;
 
     fn manifest(version: &str) -> Manifest {

@@ -10,8 +10,7 @@ use std::io;
 use std::path::Path;
 
 use crate::folder::lock::LOCK;
-use crate::model::error::{At, Error, Result};
-use crate::model::manifest::{Kind, MANIFEST, Manifest, is_result};
+use crate::model::{At, Error, Kind, MANIFEST, Manifest, Result, is_result};
 
 /// Foreign files that an error names.
 const NAMED: usize = 3;

@@ -1,10 +1,6 @@
 //! Claims in words and numbers, as tables and pages show them.
 
-use crate::model::claim::{Claim, ClaimKind, Verdict};
-use crate::model::estimate::Noise;
-use crate::model::interval::IntervalKind;
-use crate::model::reproduction::Reproduction;
-use crate::model::summary::World;
+use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Reproduction, Verdict, World};
 use crate::render::format::{NONE, count, digits, percent, time};
 /// The flag of a claim that holds without its mechanism.
 pub(crate) const ANYWAY: &str = "also holds with the mechanism off";

@@ -9,10 +9,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::error::Result;
-use crate::model::rows::Rows;
 use crate::model::summary::Summary;
-use crate::model::tables::FLOWS;
+use crate::model::{FLOWS, Result, Rows};
 use crate::statistics::by_size::{BySize, Edge, SizeBins};
 use crate::statistics::samples::Samples;
 

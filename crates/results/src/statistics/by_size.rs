@@ -12,9 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::error::Result;
-use crate::model::ordered::Ordered;
-use crate::model::size_bin::SizeBin;
+use crate::model::{Ordered, Result, SizeBin};
 use crate::statistics::samples::{Between, Samples};
 use crate::statistics::spill::Spill;
 

@@ -14,10 +14,8 @@
 //! Invariant: what is shown follows from the statistics alone, and is the same in every table and
 //! page.
 
-use crate::model::estimate::{Difference, Estimate, Noise};
-use crate::model::summary::{Status, Summary};
-use crate::model::tree::Tree;
-use crate::model::variant::VariantResult;
+use crate::model::summary::Summary;
+use crate::model::{Difference, Estimate, Noise, Status, Tree, VariantResult};
 
 /// The share of a class that must have completed.
 pub(crate) const ENOUGH: f64 = 0.99;
@@ -199,8 +197,8 @@ fn could_move(class: &Tree<Estimate>, key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ordered::Ordered;
-    use crate::model::summary::{Fct, Percentiles, Qct};
+    use crate::model::summary::{Fct, Qct};
+    use crate::model::{Ordered, Percentiles};
     use crate::statistics::numbers::statistics;
 
     fn class(count: u64, unfinished: u64) -> Fct {

@@ -6,14 +6,11 @@
 //!
 //! Invariant: a comparison depends on the summaries and their order alone.
 
-use crate::model::estimate::{Difference, Estimate};
-use crate::model::tree::Tree;
-use crate::model::variant::VariantResult;
+use crate::model::{Difference, Estimate, Tree, VariantResult};
 use crate::statistics::numbers::{Json, differences, estimates, numbers};
 
-use crate::model::error::{Error, Result};
-use crate::model::ordered::Ordered;
-use crate::model::summary::{Status, Summary};
+use crate::model::summary::Summary;
+use crate::model::{Error, Ordered, Result, Status};
 use crate::statistics::resampling::Resampler;
 use crate::statistics::{censoring, shows};
 
@@ -171,9 +168,8 @@ pub(crate) fn worst(of: impl Iterator<Item = Status>) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::estimate::Noise;
-    use crate::model::interval::IntervalKind;
-    use crate::model::summary::{Fct, Limit, Percentiles};
+    use crate::model::summary::{Fct, Limit};
+    use crate::model::{IntervalKind, Noise, Percentiles};
 
     fn summary(seed: u64, p99: Option<f64>, timeouts: u64) -> Summary {
         let fct = Fct { count: 3, p99, ..Fct::default() };

@@ -6,9 +6,8 @@
 
 use millpond_core::Time;
 
-use crate::model::error::Result;
-use crate::model::record::FlowRecord;
-use crate::model::summary::{Fct, Percentiles, Qct, Slowdown};
+use crate::model::summary::{Fct, Qct, Slowdown};
+use crate::model::{FlowRecord, Percentiles, Result};
 use crate::statistics::samples::{Between, Samples};
 use crate::statistics::survival::{Survival, survival};
 

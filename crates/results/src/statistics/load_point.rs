@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
-use crate::model::error::Result;
-use crate::model::estimate::Estimate;
-use crate::model::goodput::GoodputOverTime;
-use crate::model::ordered::Ordered;
-use crate::model::reproduction::{Calls, LoadPoint, Number, OneRun};
-use crate::model::rows::Rows;
 use crate::model::summary::{Latency, Summary};
-use crate::model::tables::{FLOWS, QUERIES};
+use crate::model::{
+    Calls, Estimate, FLOWS, GoodputOverTime, LoadPoint, Number, OneRun, Ordered, QUERIES, Result,
+    Rows,
+};
 use crate::statistics::resampling::Resampler;
 
 impl LoadPoint {

@@ -8,11 +8,8 @@ use std::path::Path;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::model::error::{At, Result};
-use crate::model::estimate::{Difference, Estimate, Noise};
-use crate::model::ordered::Ordered;
 use crate::model::summary::Summary;
-use crate::model::tree::Tree;
+use crate::model::{At, Difference, Estimate, Noise, Ordered, Result, Tree};
 use crate::statistics::resampling::Resampler;
 
 impl Estimate {

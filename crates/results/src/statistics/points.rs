@@ -1,9 +1,6 @@
 //! The points of a sweep beside each other: which one each is compared with, and their differences.
 
-use crate::model::estimate::Estimate;
-use crate::model::names::clean;
-use crate::model::sweep::{Point, Sweep};
-use crate::model::tree::Tree;
+use crate::model::{Estimate, Point, Sweep, Tree, clean};
 use crate::statistics::compare::{each_once, paired_differences};
 use crate::statistics::numbers::Json;
 use crate::statistics::shows;

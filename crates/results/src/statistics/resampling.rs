@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use millpond_core::random::Stream;
 
-use crate::model::interval::{FEW, Interval, IntervalKind};
+use crate::model::{FEW, Interval, IntervalKind};
 
 /// Resamples of an interval, for as many seeds as [`DRAWS`] allows.
 const RESAMPLES: usize = 10_000;

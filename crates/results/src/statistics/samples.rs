@@ -12,7 +12,7 @@
 
 use std::path::PathBuf;
 
-use crate::model::error::Result;
+use crate::model::Result;
 use crate::statistics::spill::Spill;
 
 /// How many values stay in memory: 2 MB a collector.

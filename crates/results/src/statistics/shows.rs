@@ -7,11 +7,9 @@
 //!
 //! Invariant: tables, JSON and pages show the same numbers in the same order.
 
-use crate::model::estimate::ShownNumber;
+use crate::model::ShownNumber;
 
-use crate::model::estimate::{Difference, Estimate};
-use crate::model::ordered::Ordered;
-use crate::model::tree::Tree;
+use crate::model::{Difference, Estimate, Ordered, Tree};
 use crate::statistics::censoring::{difference_of, shown};
 
 /// Classes that every run has.

@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::model::error::{At, Result};
+use crate::model::{At, Result};
 
 /// Items read at a time.
 const CHUNK: usize = 1 << 13;

@@ -16,8 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::error::Result;
-use crate::model::summary::Percentiles;
+use crate::model::{Percentiles, Result};
 use crate::statistics::samples::{Between, Quantile, Samples, WHOLE, place};
 
 /// The percentiles of every statistic; the last is the largest.

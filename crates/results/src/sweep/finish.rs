@@ -4,17 +4,11 @@
 //! ended or how often the sweep was interrupted. What a run cost (`run` of the summary) is
 //! therefore left out.
 
-use crate::model::columns;
-use crate::model::columns::{Of, ROW_GROUP, Table};
-use crate::model::error::Result;
-use crate::model::files::{REPORT, remove_if_there, replace_file};
-use crate::model::manifest::{Kind, MANIFEST, Manifest};
-use crate::model::ordered::Ordered;
-use crate::model::size_bin::SizeBin;
-use crate::model::summary::{SCHEMA, Status, Summary};
-use crate::model::sweep::{Axis, Sweep, summary_of};
-use crate::model::tables::RESULTS;
-use crate::model::tree::Tree;
+use crate::model::summary::Summary;
+use crate::model::{
+    Axis, Kind, MANIFEST, Manifest, Of, Ordered, REPORT, RESULTS, ROW_GROUP, Result, SCHEMA,
+    SizeBin, Status, Sweep, Table, Tree, columns, remove_if_there, replace_file, summary_of,
+};
 use crate::pool::pool_sweep;
 use crate::render::html;
 use crate::statistics::bins::share;

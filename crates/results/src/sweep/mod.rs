@@ -14,8 +14,7 @@
 //! Invariant: opening a folder for the plan that it holds loses no finished run, and no run is done
 //! twice; a damaged run is removed, so that it is run again.
 
-use crate::model::names::point_folder;
-use crate::model::sweep::{Point, RUNS, SWEEP, Sweep, SweepRun, identity_of, is_complete};
+use crate::model::{Point, RUNS, SWEEP, Sweep, SweepRun, identity_of, is_complete, point_folder};
 pub(crate) mod finish;
 
 use std::fs::{self, File};
@@ -25,11 +24,9 @@ use std::path::{Path, PathBuf};
 use crate::folder::lock::{self, LOCK};
 use crate::folder::target::{Owner, check_target};
 use crate::folder::{Folder, plain};
-use crate::model::checksum::sealed_text;
-use crate::model::error::{At, Error, Result};
-use crate::model::files::replace_file;
-use crate::model::manifest::{Kind, MANIFEST, Manifest};
-use crate::model::tables::{FLOWS, QUERIES, RESULTS};
+use crate::model::{
+    At, Error, FLOWS, Kind, MANIFEST, Manifest, QUERIES, RESULTS, Result, replace_file, sealed_text,
+};
 
 const RUNNING: &str = ".running";
 

@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 
 use parquet::data_type::ByteArray;
 
-use crate::model::columns::{ROW_GROUP, Table};
-use crate::model::error::Result;
-use crate::model::record::{
-    ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+use crate::model::{
+    CONNECTIONS, ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QUEUE_COLUMNS,
+    QUEUES, QueryRecord, QueueRecord, ROW_GROUP, Result, Table,
 };
-use crate::model::tables::{CONNECTIONS, QUEUE_COLUMNS, QUEUES};
 use crate::write::connections::Connections;
 use crate::write::pcap::Capture;
 use crate::write::trace::Trace;

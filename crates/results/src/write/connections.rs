@@ -12,10 +12,8 @@ use millpond_core::Time;
 use millpond_core::congestion::Quantity;
 use parquet::data_type::ByteArray;
 
-use crate::model::columns::{Column, Of, ROW_GROUP, Table};
-use crate::model::error::Result;
-use crate::model::record::ConnectionRecord;
-use crate::model::tables::CONNECTION_COLUMNS;
+use crate::model::columns::Column;
+use crate::model::{CONNECTION_COLUMNS, ConnectionRecord, Of, ROW_GROUP, Result, Table};
 
 /// The file being written.
 pub(crate) struct Connections {

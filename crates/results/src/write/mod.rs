@@ -10,7 +10,7 @@ pub(crate) mod connections;
 mod pcap;
 mod trace;
 
-use crate::model::files::{REPORT, replace_file};
+use crate::model::{REPORT, replace_file};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use millpond_core::{Bytes, Time};
 use parquet::data_type::ByteArray;
 
-use crate::model::columns::{ROW_GROUP, Table};
-use crate::model::error::{At, Error, Result};
-use crate::model::manifest::{Kind, Manifest};
-use crate::model::ordered::Ordered;
-use crate::model::record::{
-    ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
-};
 use crate::model::summary::{
-    Application, Fct, Flows, Latency, Packets, Percentiles, Rtt, SCHEMA, Spread, Status, Summary,
-    Timers, Totals, World,
+    Application, Fct, Latency, Packets, Rtt, Spread, Summary, Timers, Totals,
 };
-use crate::model::tables::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, SIZES, write_sizes};
+use crate::model::{
+    At, ConnectionRecord, Error, FLOW_COLUMNS, FLOWS, FlowRecord, Flows, Kind, Manifest, Ordered,
+    PacketRecord, PauseRecord, Percentiles, QUERIES, QUERY_COLUMNS, QueryRecord, QueueRecord,
+    ROW_GROUP, Result, SCHEMA, SIZES, Status, Table, World, write_sizes,
+};
 use crate::render::html;
 use crate::statistics::by_size::{BySize, SizeBins};
 use crate::statistics::censoring;

@@ -29,8 +29,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 
-use crate::model::error::{At, Error, Result};
-use crate::model::record::{PacketRecord, PauseRecord};
+use crate::model::{At, Error, PacketRecord, PauseRecord, Result};
 
 const ETHERNET: usize = 14;
 const IP: usize = 20;

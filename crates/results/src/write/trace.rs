@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 use millpond_core::Time;
 use serde_json::json;
 
-use crate::model::error::{At, Result};
-use crate::model::record::{FlowRecord, Node, QueryRecord, QueueRecord};
+use crate::model::{At, FlowRecord, Node, QueryRecord, QueueRecord, Result};
 
 const SWITCHES: u64 = 1_000_000_000;
 

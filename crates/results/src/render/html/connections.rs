@@ -15,9 +15,7 @@ use super::chart::{Chart, Line, Read, Span, swatch};
 use super::figures::{spans, within};
 use super::page::{Figure, end, escape, figures, note, section};
 use super::unit::Unit;
-use crate::model::error::Result;
-use crate::model::rows::Rows;
-use crate::model::tables::{CONNECTION_COLUMNS, CONNECTIONS};
+use crate::model::{CONNECTION_COLUMNS, CONNECTIONS, Result, Rows};
 
 /// Flows of one run that are drawn.
 const FLOWS: usize = 4;
@@ -263,7 +261,7 @@ fn chart(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::record::ConnectionRecord;
+    use crate::model::ConnectionRecord;
     use crate::write::connections::Connections;
     use millpond_core::Time;
     use millpond_core::congestion::Quantity;

@@ -14,12 +14,8 @@ use super::number::{self, count, percent, ratio, time};
 use super::page::{Figure, details, empty, end, escape, figures, note, section, table};
 use super::queues::{Overview, Port, Track, busiest};
 use super::unit::Unit;
-use crate::model::error::Result;
-use crate::model::goodput::GoodputOverTime;
-use crate::model::manifest::LinkFailure;
-use crate::model::ordered::Ordered;
-use crate::model::size_bin::SizeBin;
 use crate::model::summary::Summary;
+use crate::model::{GoodputOverTime, LinkFailure, Ordered, Result, SizeBin};
 
 /// Ports that have a chart of their own.
 const PORTS: usize = 3;

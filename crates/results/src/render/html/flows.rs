@@ -8,11 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::error::Result;
-use crate::model::ordered::Ordered;
-use crate::model::rows::Rows;
-use crate::model::size_bin::SizeBin;
-use crate::model::tables::{FLOWS, QUERIES};
+use crate::model::{FLOWS, Ordered, QUERIES, Result, Rows, SizeBin};
 use crate::statistics::bins::RULE;
 use crate::statistics::by_size::{BySize, Edge, SizeBins};
 use crate::statistics::samples::Samples;

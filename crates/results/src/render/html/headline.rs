@@ -7,8 +7,7 @@ use super::axis::Axis;
 use super::chart::{Chart, Line, Read};
 use super::page::{Figure, escape};
 use super::unit::Unit;
-use crate::model::estimate::Estimate;
-use crate::model::tree::Tree;
+use crate::model::{Estimate, Tree};
 use crate::statistics::shows::{Column, Form, is_usual};
 
 /// Values that span more than this are drawn on a logarithmic axis.

@@ -30,13 +30,10 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::model::error::{At, Result};
-use crate::model::estimate::Estimate;
-use crate::model::manifest::{Kind, LinkFailure, Manifest};
-use crate::model::ordered::Ordered;
-use crate::model::summary::{Status, Summary, World};
-use crate::model::tree::Tree;
-use crate::model::variant::VariantResult;
+use crate::model::summary::Summary;
+use crate::model::{
+    At, Estimate, Kind, LinkFailure, Manifest, Ordered, Result, Status, Tree, VariantResult, World,
+};
 use crate::statistics::bins;
 use crate::statistics::by_size::Edge;
 use crate::statistics::compare::compare;

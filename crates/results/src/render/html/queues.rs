@@ -12,9 +12,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::model::error::Result;
-use crate::model::rows::Rows;
-use crate::model::tables::QUEUES;
+use crate::model::{QUEUES, Result, Rows};
 
 /// Buckets of time.
 const BUCKETS: usize = 300;
@@ -141,7 +139,7 @@ pub(crate) fn busiest<'a>(runs: impl Iterator<Item = &'a Overview>, most: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::columns::{Of, Table};
+    use crate::model::{Of, Table};
     use parquet::data_type::ByteArray;
 
     fn written(dir: &Path, rows: &[(f64, &str, u32, u64)]) {

@@ -14,9 +14,7 @@ use super::chart::swatch;
 use super::number::{count, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
 use super::reproduction_charts::charts;
-use crate::model::claim::{Claim, Verdict};
-use crate::model::estimate::Noise;
-use crate::model::reproduction::{Experiment, LoadPoint, Number, Reproduction};
+use crate::model::{Claim, Experiment, LoadPoint, Noise, Number, Reproduction, Verdict};
 use crate::render::format::digits;
 
 /// Charts of an experiment that are not behind a click.
@@ -409,9 +407,9 @@ fn points_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::claim::{Absolute, ClaimKind};
-    use crate::model::estimate::Estimate;
-    use crate::model::reproduction::{Published, PublishedNumber, Scheme};
+    use crate::model::claim::Absolute;
+    use crate::model::reproduction::PublishedNumber;
+    use crate::model::{ClaimKind, Estimate, Published, Scheme};
 
     #[test]
     fn published_curves_are_dashed_and_claims_say_their_status() {

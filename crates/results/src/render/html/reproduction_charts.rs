@@ -9,8 +9,7 @@ use super::figures::{goodput_figure, goodput_line, spans};
 use super::headline::{Strip, WIDE, strips};
 use super::page::{Figure, escape};
 use super::unit::Unit;
-use crate::model::estimate::Estimate;
-use crate::model::reproduction::{Experiment, LoadPoint, Published, Scheme};
+use crate::model::{Estimate, Experiment, LoadPoint, Published, Scheme};
 
 /// A number of load points.
 struct Quantity<'a> {
@@ -296,7 +295,8 @@ fn distribution(of: &Experiment, names: &[&str]) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::reproduction::{Calls, PublishedNumber};
+    use crate::model::Calls;
+    use crate::model::reproduction::PublishedNumber;
     use crate::model::summary::{Latency, Summary};
 
     /// Two runs of calls of 1 MiB at a load.

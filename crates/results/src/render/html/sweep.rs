@@ -14,16 +14,10 @@ use super::number::change;
 use super::page::{self, Figure, details, empty, end, escape, figures, note, section, table};
 use super::seeds_text;
 use super::unit::Unit;
-use crate::model::error::Result;
-use crate::model::estimate::{Difference, Estimate, Noise};
-use crate::model::interval::FEW;
-use crate::model::manifest::Manifest;
-use crate::model::rows::Rows;
-use crate::model::size_bin::middle;
-use crate::model::summary::{Status, World};
-use crate::model::sweep::{Axis as Key, Point, Sweep};
-use crate::model::tables::RESULTS;
-use crate::model::tree::Tree;
+use crate::model::{
+    Axis as Key, Difference, Estimate, FEW, Manifest, Noise, Point, RESULTS, Result, Rows, Status,
+    Sweep, Tree, World, middle,
+};
 use crate::statistics::censoring::{difference_of, shown};
 
 /// Lines of a chart at most; further combinations are in the table.
@@ -566,8 +560,7 @@ mod tests {
     use super::super::axis::Scale;
     use super::super::chart::swatch;
     use super::*;
-    use crate::model::ordered::Ordered;
-    use crate::model::sweep::SweepRun;
+    use crate::model::{Ordered, SweepRun};
 
     fn sweep(keys: &[(&str, &[&str])], p99: impl Fn(usize) -> Option<f64>) -> Sweep {
         let grid: Vec<Key> = keys

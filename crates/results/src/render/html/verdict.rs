@@ -17,8 +17,7 @@ use super::chart::{Row, colour, forest, swatch};
 use super::number::{change, count, gbps, percent, ratio, time};
 use super::page::{details, end, escape, note, section, table, term};
 use super::unit::Unit;
-use crate::model::estimate::{Difference, Noise};
-use crate::model::interval::{FEW, IntervalKind};
+use crate::model::{Difference, FEW, IntervalKind, Noise};
 use crate::statistics::censoring::{self, BY_FLOWS, BY_TIME, ENOUGH, Shown, shown};
 use crate::statistics::shows::{Column, Form, is_usual};
 
@@ -675,8 +674,8 @@ pub(crate) fn classes(page: &mut String, variants: &[Variant]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ordered::Ordered;
-    use crate::model::summary::{Fct, Flows, Percentiles, Summary};
+    use crate::model::summary::{Fct, Summary};
+    use crate::model::{Flows, Ordered, Percentiles};
 
     /// Variants whose mice have these p99, by seed; each is complete, or has open ones that could
     /// be any longer.

@@ -1,8 +1,6 @@
 //! Rows of numbers above rows of differences, in as many blocks as the width asks for.
 
-use crate::model::estimate::{Difference, Estimate, Noise};
-use crate::model::interval::FEW;
-use crate::model::tree::Tree;
+use crate::model::{Difference, Estimate, FEW, Noise, Tree};
 use crate::render::format::change;
 use crate::render::text::layout::{NAME_LEAST, WIDTH, fitted, widest, wrapped};
 use crate::statistics::censoring::difference_of;

@@ -1,10 +1,6 @@
 //! Variants beside each other.
 
-use crate::model::estimate::{Difference, Estimate, Noise};
-use crate::model::names::clean;
-use crate::model::ordered::Ordered;
-use crate::model::tree::Tree;
-use crate::model::variant::VariantResult;
+use crate::model::{Difference, Estimate, Noise, Ordered, Tree, VariantResult, clean};
 use crate::render::format::{NONE, bytes, change, percent, ratio};
 use crate::render::text::blocks::{AT_LEAST, Marks, Rows, blocks, difference_cell};
 use crate::render::text::layout::{fitted, short, wrapped};

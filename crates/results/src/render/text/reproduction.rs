@@ -3,11 +3,7 @@
 //!
 //! Invariant: a mean never stands without the share of the queries that it is a mean of.
 
-use crate::model::claim::Claim;
-use crate::model::estimate::Estimate;
-use crate::model::interval::FEW;
-use crate::model::names::clean;
-use crate::model::reproduction::{Experiment, Number, Reproduction};
+use crate::model::{Claim, Estimate, Experiment, FEW, Number, Reproduction, clean};
 use crate::render::claims::{
     ANYWAY, about, absolutes, accepted, best_of, number_text, short_id, tally, value, within,
     worlds,
@@ -292,10 +288,8 @@ fn half(estimate: &Estimate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::claim::{Absolute, ClaimKind, Verdict};
-    use crate::model::interval::Interval;
-    use crate::model::interval::IntervalKind;
-    use crate::model::reproduction::{LoadPoint, Published, Scheme};
+    use crate::model::claim::Absolute;
+    use crate::model::{ClaimKind, Interval, IntervalKind, LoadPoint, Published, Scheme, Verdict};
 
     #[test]
     fn the_table_fits_and_says_what_is_not_there() {

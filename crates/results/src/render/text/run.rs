@@ -2,11 +2,8 @@
 //!
 //! Invariant: plain text without colour or control characters, whatever names a scenario gives.
 
-use crate::model::estimate::Estimate;
-use crate::model::names::clean;
-use crate::model::ordered::Ordered;
 use crate::model::summary::Summary;
-use crate::model::tree::Tree;
+use crate::model::{Estimate, Ordered, Tree, clean};
 use crate::render::format::{NONE, bytes, count, digits, percent, ratio, time, whole};
 use crate::render::text::layout::{fitted, listed, short, wrapped};
 use crate::statistics::censoring::shown;
@@ -181,8 +178,8 @@ fn other_lines(summary: &Summary) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ordered::Ordered;
-    use crate::model::summary::{Fct, Flows, Packets, Qct};
+    use crate::model::summary::{Fct, Packets, Qct};
+    use crate::model::{Flows, Ordered};
     use crate::render::text::compare::compare_table;
     use crate::render::text::layout::WIDTH;
 

@@ -4,12 +4,7 @@
 //! ended or how often the sweep was interrupted. What a run cost (`run` of the summary) is
 //! therefore left out.
 
-use crate::model::estimate::{Difference, Estimate};
-use crate::model::interval::FEW;
-use crate::model::names::clean;
-use crate::model::summary::Status;
-use crate::model::sweep::{Point, Sweep};
-use crate::model::tree::Tree;
+use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};
 use crate::render::format::{NONE, percent};
 use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell};
 use crate::render::text::layout::wrapped;

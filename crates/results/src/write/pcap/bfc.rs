@@ -2,7 +2,7 @@
 //! that IEEE 802.3 leaves free, the number of one flow, and for how long it stops. BFC's own has a
 //! Bloom filter of all flows that are paused, and no published format.
 
-use crate::model::record::PauseRecord;
+use crate::model::PauseRecord;
 
 /// Without its check sequence: the least of Ethernet.
 const LENGTH: usize = 60;

@@ -2,7 +2,7 @@
 //! opcode, the priorities that it is of, a time for each. Its source address is of no node and ends
 //! with the capture's number.
 
-use crate::model::record::PauseRecord;
+use crate::model::PauseRecord;
 use millpond_core::packet::PRIORITIES;
 
 /// Without its check sequence: the least of Ethernet.
