@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_scenario::traffic::flows::FlowTable;
+use millpond_scenario::settings::flows::FlowTable;
 
 const HOSTS: u32 = 16;
 

@@ -8,11 +8,10 @@
 //! Invariant: a claim has a baseline or a stated reason why it has none; a test of the crate fails
 //! otherwise.
 
-use crate::chosen::is_of_group;
-use crate::claim::Claim;
-use crate::experiment::{Arm, Experiment, Found};
-use crate::file::{list, pairs_of_groups};
-use serde::Deserialize;
+use crate::claim::{Claim, is_of_group};
+use crate::experiment::Experiment;
+use crate::lists::list;
+use serde::{Deserialize, Deserializer};
 
 /// A variant, and the variant in which its mechanism is off.
 pub type Off = (&'static str, &'static str);
@@ -33,6 +32,14 @@ pub struct Baselines {
     /// Claims or groups that have no baseline, each with the reason.
     #[serde(borrow, default, deserialize_with = "list")]
     pub none: &'static [(&'static str, &'static str)],
+}
+
+/// Groups of claims, each with pairs of variants.
+fn pairs_of_groups<'de: 'static, D: Deserializer<'de>>(
+    from: D,
+) -> Result<&'static [OffOf], D::Error> {
+    let groups = Vec::<(&'static str, Vec<Off>)>::deserialize(from)?;
+    Ok(groups.into_iter().map(|(group, pairs)| (group, &*pairs.leak())).collect::<Vec<_>>().leak())
 }
 
 /// What stands in the place of a claim's schemes.
@@ -77,25 +84,6 @@ impl Baselines {
             }
             true => Baseline::Missing,
         }
-    }
-}
-
-impl Found {
-    /// With the runs of the second variant of each pair in the place of the first one's.
-    pub fn without(&self, pairs: &[Off]) -> Found {
-        let stand_in = |arm: &Arm| {
-            let Some((_, off)) = pairs.iter().find(|(on, _)| *on == arm.variant) else {
-                return arm.clone();
-            };
-            let other =
-                self.arms.iter().find(|other| other.variant == *off && other.load == arm.load);
-            Arm {
-                variant: arm.variant.clone(),
-                load: arm.load,
-                ..other.cloned().unwrap_or_default()
-            }
-        };
-        Found { arms: self.arms.iter().map(stand_in).collect(), ..self.clone() }
     }
 }
 

@@ -4,8 +4,7 @@
 //! that a claim or a baseline names exists; every claim can hold and can fail.
 
 use crate::baseline::Baselines;
-use crate::chosen::is_of_group;
-use crate::claim::Claim;
+use crate::claim::{Claim, is_of_group};
 use crate::experiment::Experiment;
 use crate::measure::Measure;
 

@@ -2,10 +2,10 @@
 //!
 //! Invariant: a word that means nothing is refused, with the nearest that means something.
 
-use crate::claim::Claim;
+use crate::claim::{Claim, is_of_group};
 use crate::emulated;
 use crate::error::Error;
-use crate::experiment::Paper;
+use crate::paper::Paper;
 use millpond_results::ClaimKind;
 use millpond_scenario::nearest;
 
@@ -80,20 +80,6 @@ impl Chosen {
     }
 }
 
-/// Whether a claim is of a group, or has its name. Capitals do not matter.
-pub(crate) fn is_of_group(group: &str, claim: &str) -> bool {
-    let (id, group) = (claim.to_lowercase(), group.to_lowercase());
-    id.strip_prefix(&group).is_some_and(|rest| is_member(&group, rest))
-}
-
-/// Whether a claim whose name goes on with `rest` is of this group. A group has a number; what
-/// goes on with a digit after a digit is another number's.
-fn is_member(group: &str, rest: &str) -> bool {
-    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
-    let ends = is_digit(group.chars().last()) && is_digit(rest.chars().next());
-    rest.is_empty() || group.contains(|c: char| c.is_ascii_digit()) && !ends
-}
-
 /// The claims that emulated Linux can decide, too: name and kind.
 pub fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
     let claims = paper.claims.iter().filter(|claim| !emulated::needed(paper, claim).is_empty());
@@ -107,20 +93,4 @@ pub fn all_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimK
         .iter()
         .map(|claim| (claim.id.to_string(), claim.kind()))
         .chain(emulated_claims(paper))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_group_has_all_of_its_claims_and_no_other_numbers() {
-        for (group, rest) in [("s1", ""), ("s1", "a"), ("t1", "a1"), ("t1a", "1"), ("v55", "-ecmp")]
-        {
-            assert!(is_member(group, rest), "{group} {rest}");
-        }
-        for (group, rest) in [("r1", "0"), ("s", "1a"), ("", "s1"), ("m", "12b")] {
-            assert!(!is_member(group, rest), "{group} {rest}");
-        }
-    }
 }

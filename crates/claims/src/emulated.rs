@@ -8,7 +8,8 @@
 
 use crate::claim::Claim;
 use crate::error::Error;
-use crate::experiment::{Arm, Found, Paper, Run};
+use crate::found::{Arm, Found, Run};
+use crate::paper::{Case, Paper};
 use millpond_results::{Latency, Limit, Summary, World};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -26,20 +27,6 @@ const ABSENT: &str = "no results of the emulated Linux are there: make bench-lim
                       ARGS=\"--table t1 --json FILE\" makes them, --vm FILE gives them";
 /// 1 MiB, as the rig has it.
 const LARGE: u64 = 1 << 20;
-
-/// A case of the rig, and which arm of an experiment it stands for.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct Case {
-    /// Its name in the rig's tables.
-    pub name: &'static str,
-    /// The experiment.
-    pub experiment: &'static str,
-    /// The load.
-    pub load: f64,
-    /// The variant.
-    pub variant: &'static str,
-}
 
 /// A file of the rig.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

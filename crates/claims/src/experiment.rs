@@ -4,40 +4,16 @@
 //! Invariant: an experiment is a sweep like any other. Its folder can be read, exported and gone on
 //! with as one.
 
-use crate::baseline::Baselines;
-use crate::claim::Claim;
 use crate::design::{Design, Request, VARIANT, design};
-use crate::emulated::Case;
 use crate::error::Error;
-use crate::file::{list, settings};
+use crate::found::{Arm, Found, Run};
+use crate::lists::{list, settings};
 use crate::statistic::Statistic;
-use millpond_results::{
-    Axis, Experiment as Shown, Keep, LinkFailure, LoadPoint, Manifest, Ordered,
-    Published as ShownCurve, PublishedNumber, Scheme, Summary, Sweep, acknowledged_times,
-    query_times,
-};
+use millpond_results::{Axis, Keep, LinkFailure, Manifest, Sweep, acknowledged_times, query_times};
 use millpond_scenario::Scenario;
 use serde::Deserialize;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A paper.
-pub struct Paper {
-    /// Its name on the command line; claims' names start with it.
-    pub name: &'static str,
-    /// As a heading.
-    pub title: &'static str,
-    /// Of its publication.
-    pub year: u16,
-    /// What is run.
-    pub experiments: &'static [Experiment],
-    /// What is claimed.
-    pub claims: &'static [Claim],
-    /// What claims are judged on beside their own schemes: the schemes with the mechanism off.
-    pub baselines: Baselines,
-    /// What of it `make bench-limit-vm` measures as well.
-    pub emulated: &'static [Case],
-}
 
 /// One experiment.
 #[derive(Clone, Copy, Debug)]
@@ -186,51 +162,6 @@ impl Experiment {
     }
 }
 
-/// One scheme at one load: what there is of it.
-#[derive(Clone, Debug, Default)]
-pub struct Arm {
-    /// The scheme.
-    pub variant: String,
-    /// The load.
-    pub load: f64,
-    /// Seeds that are to be run.
-    pub planned: Vec<u64>,
-    /// Those that are complete.
-    pub runs: Vec<Run>,
-}
-
-/// One complete run.
-#[derive(Clone, Debug, Default)]
-pub struct Run {
-    /// Its seed.
-    pub seed: u64,
-    /// Its numbers. Resamples of seeds share them.
-    pub summary: Arc<Summary>,
-    /// QCT of its completed queries in microseconds, where they were kept.
-    pub queries: Option<Vec<f64>>,
-    /// Times to the last acknowledgement by class, sorted, where flows were kept.
-    pub acknowledged: Option<Arc<Ordered<Vec<f64>>>>,
-}
-
-impl Run {
-    /// The same run without its queries, sharing all else.
-    pub fn shared(&self) -> Run {
-        let (summary, acknowledged) = (Arc::clone(&self.summary), self.acknowledged.clone());
-        Run { seed: self.seed, summary, queries: None, acknowledged }
-    }
-}
-
-/// What an experiment found.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// The experiment.
-    pub name: &'static str,
-    /// Why nothing was to be run.
-    pub left_out: Option<&'static str>,
-    /// Every scheme at every load.
-    pub arms: Vec<Arm>,
-}
-
 impl Prepared {
     /// The complete runs in a sweep's folder that are of these points, whatever their seeds.
     pub fn found(&self, folder: &Path) -> Result<Found, Error> {
@@ -282,74 +213,5 @@ impl Prepared {
         let mut runs = self.design.sweep.runs();
         runs.find_map(|(_, run)| Manifest::read(&folder.join(&run.folder)).ok())
             .map_or(Vec::new(), |run| run.failures)
-    }
-}
-
-impl Experiment {
-    /// For the table and the page; `claims` are the paper's.
-    pub fn shown(&self, claims: &[Claim], found: &Found, note: &str) -> Shown {
-        let scheme = |&(variant, label): &(&str, &str)| Scheme {
-            variant: variant.to_string(),
-            label: label.to_string(),
-            points: found
-                .arms
-                .iter()
-                .filter(|arm| arm.variant == variant)
-                .map(|arm| self.point(arm))
-                .collect(),
-        };
-        let us = |seconds: &[f64]| seconds.iter().map(|s| s * 1e6).collect();
-        let curve = |p: &Published| ShownCurve {
-            variant: p.variant.to_string(),
-            source: p.source.to_string(),
-            loads: p.loads.to_vec(),
-            mean_us: us(p.mean_s),
-            p99_us: us(p.p99_s),
-        };
-        Shown {
-            name: self.name.to_string(),
-            title: self.title.to_string(),
-            scenario: self.scenario.to_string(),
-            load_axis: self.load_axis.to_string(),
-            note: note.to_string(),
-            schemes: self.schemes.iter().map(scheme).collect(),
-            published: self.published.iter().map(curve).collect(),
-            published_numbers: claims
-                .iter()
-                .filter_map(|claim| self.published_number(claim))
-                .collect(),
-            failures: Vec::new(),
-        }
-    }
-
-    /// The number that a claim of this experiment gives, if the experiment shows it.
-    fn published_number(&self, claim: &Claim) -> Option<PublishedNumber> {
-        let (statistic, variant, load, whole) =
-            claim.measure.of_whole().filter(|_| claim.experiment() == self.name)?;
-        let own = self
-            .shows
-            .iter()
-            .find(|(_, shown)| *shown == statistic)
-            .map(|(name, _)| name.to_string());
-        Some(PublishedNumber {
-            variant: variant.to_string(),
-            load,
-            number: own.or_else(|| statistic.of_calls().filter(|_| self.shows.is_empty()))?,
-            value: claim.paper.number()? / 100.0 * whole,
-            source: claim.source.to_string(),
-        })
-    }
-
-    /// A scheme at a load.
-    fn point(&self, arm: &Arm) -> LoadPoint {
-        let runs: Vec<(&Summary, Option<&[f64]>)> =
-            arm.runs.iter().map(|run| (&*run.summary, run.queries.as_deref())).collect();
-        let mut point = LoadPoint::of(arm.load, arm.planned.len() as u32, &runs);
-        for (name, statistic) in self.shows {
-            let value = |run: &Run| Some((run.seed, statistic.of_run(run)?));
-            let values: Vec<(u64, f64)> = arm.runs.iter().filter_map(value).collect();
-            point.add(name, statistic.unit(), &values);
-        }
-        point
     }
 }

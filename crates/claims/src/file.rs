@@ -5,17 +5,18 @@
 //!
 //! Invariant: a paper that is read has passed `checks`, and lives as long as the process.
 
-use crate::baseline::{Baselines, Off, OffOf};
+use crate::baseline::Baselines;
 use crate::checks::{baselines_fit, fits, is_sound, named};
 use crate::claim::{Claim, Value};
-use crate::emulated::Case;
 use crate::error::Error;
-use crate::experiment::{Experiment, Paper, Published, Runs};
+use crate::experiment::{Experiment, Published, Runs};
+use crate::lists::{Settings, list, settings};
 use crate::measure::Measure;
+use crate::paper::{Case, Paper};
 use crate::statistic::Statistic;
 use include_dir::{Dir, include_dir};
 use millpond_results::{ClaimKind, Keep};
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny};
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -170,46 +171,10 @@ fn summary() -> Keep {
     Keep::Summary
 }
 
-/// Keys and values, as `--set` takes them.
-type Settings = &'static [(&'static str, &'static str)];
-
-/// `KEY=VALUE` texts, as `--set` takes them.
-pub(crate) fn settings<'de: 'static, D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
-    let pair = |text: &'static str| {
-        let wrong = || D::Error::custom(format!("`set` has KEY=VALUE pairs (got \"{text}\")"));
-        text.split_once('=').ok_or_else(wrong)
-    };
-    let texts = Vec::<&'static str>::deserialize(from)?;
-    Ok(texts.into_iter().map(pair).collect::<Result<Vec<_>, _>>()?.leak())
-}
-
 fn some_settings<'de: 'static, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<Settings>, D::Error> {
     settings(from).map(Some)
-}
-
-/// Groups of claims, each with pairs of variants.
-pub(crate) fn pairs_of_groups<'de: 'static, D: Deserializer<'de>>(
-    from: D,
-) -> Result<&'static [OffOf], D::Error> {
-    let groups = Vec::<(&'static str, Vec<Off>)>::deserialize(from)?;
-    Ok(groups.into_iter().map(|(group, pairs)| (group, &*pairs.leak())).collect::<Vec<_>>().leak())
-}
-
-/// A list that lives as long as the process.
-pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    from: D,
-) -> Result<&'static [T], D::Error> {
-    Vec::<T>::deserialize(from).map(|list| &*list.leak())
-}
-
-/// A list of such lists.
-pub(crate) fn lists<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    from: D,
-) -> Result<&'static [&'static [T]], D::Error> {
-    let lists = Vec::<Vec<T>>::deserialize(from)?;
-    Ok(lists.into_iter().map(|list| &*list.leak()).collect::<Vec<_>>().leak())
 }
 
 /// Reads a paper; `scenario` gives the text of a file beside it.

@@ -3,8 +3,9 @@
 //! Invariant: a measure is a pure function of what the experiments found. It gives a number, or
 //! says why there is none; a run that is missing makes it undecided.
 
-use crate::experiment::{Arm, Experiment, Found, Run};
-use crate::file::{list, lists};
+use crate::experiment::Experiment;
+use crate::found::{Arm, Found, Run};
+use crate::lists::{list, lists};
 use crate::statistic::Statistic;
 use millpond_results::{Absolute, Status};
 use serde::{Deserialize, Serialize};
@@ -718,7 +719,8 @@ fn furthest(found: &Found, statistic: Statistic, of: &str, than: &str) -> Measur
 pub(crate) mod tests {
     use super::*;
     use crate::baseline::Baselines;
-    use crate::experiment::{Paper, Published, Runs};
+    use crate::experiment::{Published, Runs};
+    use crate::paper::Paper;
     use millpond_results::{Fct, Keep, Ordered, Summary};
     use std::sync::Arc;
 

@@ -4,8 +4,9 @@
 //! where it differs from them. Longer analyses are written by hand in `docs/`.
 
 use crate::error::Error;
-use crate::experiment::{Effort, Paper};
+use crate::experiment::Effort;
 use crate::file::{PAPER, papers, read_paper};
+use crate::paper::Paper;
 use crate::reproducing::Ended;
 use millpond_results::{Absolute, Claim, ClaimKind, Manifest, Noise, Verdict};
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,9 @@ use crate::counts::{Counts, Kinds};
 use crate::design::Design;
 use crate::emulated::{self, Emulated};
 use crate::error::Error;
-use crate::experiment::{Effort, Experiment, Found, Paper, Prepared};
+use crate::experiment::{Effort, Experiment, Prepared};
+use crate::found::Found;
+use crate::paper::Paper;
 use millpond_results::{
     Claim as Judged, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status,
     Sweep, SweepFolder, SweepRun, finish_sweep, not_a_result,

@@ -7,7 +7,8 @@
 //! Invariant: the spread depends on what was found alone; the draws come from a stream of a fixed
 //! name.
 
-use crate::experiment::{Arm, Experiment, Found, Run};
+use crate::experiment::Experiment;
+use crate::found::{Arm, Found, Run};
 use crate::measure::Measure;
 use millpond_results::{Interval, of_resamples};
 

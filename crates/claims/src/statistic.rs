@@ -2,8 +2,8 @@
 //!
 //! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
 
-use crate::experiment::Run;
-use crate::file::list;
+use crate::found::Run;
+use crate::lists::list;
 use millpond_results::{Packets, Summary};
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +137,19 @@ impl Of {
         }
     }
 
+    /// Of the numbers of a class: a count, a mean, and percentiles from the median up.
+    fn pick(self, n: Option<u64>, mean: Option<f64>, percentiles: [Option<f64>; 4]) -> Option<f64> {
+        let [p50, p95, p99, p999] = percentiles;
+        match self {
+            Of::Count => n.map(|n| n as f64),
+            Of::Mean => mean,
+            Of::P50 => p50,
+            Of::P95 => p95,
+            Of::P99 => p99,
+            Of::P999 => p999,
+        }
+    }
+
     /// Of sorted values, interpolated between ranks as in all results.
     fn of_sorted(self, values: &[f64]) -> Option<f64> {
         let last = values.len().checked_sub(1)?;
@@ -213,47 +226,20 @@ impl Statistic {
             }
             Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
             Statistic::Calls(class, of) => {
-                let calls = summary.latency_us.get(class)?;
-                match of {
-                    Of::Count => Some(calls.count as f64),
-                    Of::Mean => calls.mean,
-                    Of::P50 => calls.p50,
-                    Of::P95 => calls.p95,
-                    Of::P99 => calls.p99,
-                    Of::P999 => calls.p999,
-                }
+                let c = summary.latency_us.get(class)?;
+                of.pick(Some(c.count), c.mean, [c.p50, c.p95, c.p99, c.p999])
             }
             Statistic::Flows(class, of) => {
-                let flows = summary.fct_us.get(class)?;
-                match of {
-                    Of::Count => Some(flows.count as f64),
-                    Of::Mean => flows.mean,
-                    Of::P50 => flows.p50,
-                    Of::P95 => flows.p95,
-                    Of::P99 => flows.p99,
-                    Of::P999 => flows.p999,
-                }
+                let f = summary.fct_us.get(class)?;
+                of.pick(Some(f.count), f.mean, [f.p50, f.p95, f.p99, f.p999])
             }
             Statistic::Slowdown(class, of) => {
-                let slowdown = summary.slowdown.get(class)?;
-                match of {
-                    Of::Count | Of::Mean => None,
-                    Of::P50 => slowdown.p50,
-                    Of::P95 => slowdown.p95,
-                    Of::P99 => slowdown.p99,
-                    Of::P999 => slowdown.p999,
-                }
+                let s = summary.slowdown.get(class)?;
+                of.pick(None, None, [s.p50, s.p95, s.p99, s.p999])
             }
             Statistic::SlowdownOfSizes(sizes, of) => {
                 let bin = summary.slowdown_by_size.get(sizes)?;
-                match of {
-                    Of::Count => Some(bin.completed as f64),
-                    Of::Mean => bin.mean,
-                    Of::P50 => bin.p50,
-                    Of::P95 => bin.p95,
-                    Of::P99 => bin.p99,
-                    Of::P999 => None,
-                }
+                of.pick(Some(bin.completed), bin.mean, [bin.p50, bin.p95, bin.p99, None])
             }
             Statistic::Timeouts => Some(summary.timeouts as f64),
             Statistic::TimeoutsPerThousand(class) => {

@@ -1,6 +1,7 @@
 //! The tables of the papers fit their scenarios, their claims and each other.
 
-use crate::chosen::{emulated_claims, is_of_group};
+use crate::chosen::emulated_claims;
+use crate::claim::is_of_group;
 use crate::emulated::needed;
 use crate::*;
 use millpond_results::ClaimKind;

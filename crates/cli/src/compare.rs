@@ -30,8 +30,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let compared = millpond::compare(&comparison, &out, &options)?;
     let results = &compared.results;
     if args.output.json {
-        let text =
-            serde_json::to_string_pretty(results).map_err(|e| Failure::Usage(e.to_string()))?;
+        let text = serde_json::to_string_pretty(results)?;
         say(&text);
     } else if !args.output.quiet {
         say(&compare_table(results));

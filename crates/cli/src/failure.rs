@@ -6,15 +6,12 @@ use std::process::ExitCode;
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The scenario, an override or a variant is wrong.
+    /// The scenario, an override, a variant, or a configuration file is wrong.
     #[error("the scenario has errors")]
     Scenario(#[from] Errors),
     /// The same of one point of a grid.
     #[error("the scenario has errors")]
     Point(String, Errors),
-    /// The Linux part, or its absence.
-    #[error("{0}")]
-    Linux(#[from] crate::linux::Error),
     /// Bad usage that only shows once files have been read.
     #[error("{0}")]
     Usage(String),
@@ -30,7 +27,7 @@ pub enum Failure {
     /// The run's own check: packets or bytes were created or lost.
     #[error("the audit failed: {0}; this is a bug in millpond, please report it with the manifest")]
     Audit(String),
-    /// Some of many runs.
+    /// Some of many runs, or what Linux refused.
     #[error("{0}")]
     Runs(String),
     /// Open flows that could not end any more. The results are written, with that status.
@@ -58,6 +55,12 @@ impl From<millpond::Error> for Failure {
     }
 }
 
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Failure {
+        Failure::Usage(error.to_string())
+    }
+}
+
 impl From<millpond_claims::Error> for Failure {
     fn from(error: millpond_claims::Error) -> Failure {
         millpond::Error::from(error).into()
@@ -69,7 +72,6 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) | Failure::Import(_) => 2,
-            Failure::Linux(error) => error.exit_code(),
             Failure::Results(_) | Failure::Stdout(_) => 1,
             Failure::Audit(_) | Failure::Runs(_) => 1,
             Failure::Stalled(_) => 3,

@@ -196,8 +196,7 @@ pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
 
 /// Prints the JSON schema.
 pub fn schema() -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(&schema::schema())
-        .map_err(|e| Failure::Usage(e.to_string()))?;
+    let text = serde_json::to_string_pretty(&schema::schema())?;
     say(&text);
     Ok(())
 }

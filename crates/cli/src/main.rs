@@ -82,9 +82,6 @@ fn no_command(error: &clap::Error) -> ExitCode {
 fn explain(failure: &Failure) {
     match failure {
         Failure::Scenario(errors) => show(errors),
-        Failure::Linux(error) if error.of_file().is_some() => {
-            error.of_file().into_iter().for_each(show)
-        }
         Failure::Point(at, errors) => {
             tell(format_args!("at {at}: (--skip-invalid leaves such points out)"));
             show(errors);

@@ -49,8 +49,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         ));
     }
     if args.output.json {
-        let text =
-            serde_json::to_string_pretty(&sweep).map_err(|e| Failure::Usage(e.to_string()))?;
+        let text = serde_json::to_string_pretty(&sweep)?;
         say(&text);
     } else if !args.output.quiet {
         say(&sweep_table(&sweep));

@@ -10,108 +10,65 @@
 //! `manifest.json` and the object `run` of `summary.json`. No clock, address or hash seed enters a
 //! file but these.
 
-mod bins;
-mod capture;
-mod censoring;
-mod checksum;
-mod claim_kind;
-mod columns;
 mod compare;
-mod completions;
-mod connections;
-mod csv;
-mod error;
-mod fct;
+mod export;
 mod folder;
-mod format;
-mod goodput;
-mod guard;
-mod html;
-mod interval;
-mod manifest;
-mod ordered;
-mod pcap;
+mod model;
 mod pool;
-mod record;
-mod reproduction;
-mod reproduction_table;
-mod shows;
-mod sizes;
-mod spill;
+mod render;
+mod report;
+mod reproduce;
 mod statistics;
-mod summary;
-mod survival;
 mod sweep;
-mod sweep_results;
-mod table;
-mod target;
-mod trace;
-mod writer;
+mod write;
 
-use std::fs::File;
-use std::io::Write;
+#[cfg(test)]
 use std::path::Path;
 
-pub use capture::Captures;
-pub use claim_kind::ClaimKind;
-pub use compare::{
-    Difference, Estimate, Noise, Tree, VariantResult, compare, finish_compare, read_compare,
-    run_folder,
-};
-pub use csv::{TABLES, default_table, write_csv};
-pub use error::{Error, Result};
-pub use fct::write_fct;
-pub use folder::{Folder, Progress, folder_name};
-pub use goodput::GoodputOverTime;
-pub use html::write_report;
-pub use interval::{FEW, Interval, IntervalKind, Resampler, excludes_zero, of_resamples};
-pub use manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result, rfc3339};
+pub use compare::finish_compare;
+pub use export::csv::{TABLES, default_table, write_csv};
+pub use export::fct::write_fct;
+pub use folder::target::{Owner, not_a_result};
+pub use folder::{Folder, Progress};
 pub use millpond_core::congestion::Quantity;
-pub use ordered::Ordered;
-pub use record::{
+pub use model::claim::{Absolute, Claim, ClaimKind, Verdict, claims_json};
+pub use model::error::{Error, Result};
+pub use model::estimate::{Difference, Estimate, Noise, ShownNumber};
+pub use model::goodput::GoodputOverTime;
+pub use model::interval::{FEW, Interval, IntervalKind, excludes_zero};
+pub use model::manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result};
+pub use model::names::{folder_name, point_folder, run_folder};
+pub use model::ordered::Ordered;
+pub use model::record::{
     ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
 };
-pub use reproduction::{
-    Absolute, Calls, Claim, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber,
-    REPRODUCTION, Reproduction, Scheme, Verdict, acknowledged_times, claims_json, query_times,
+pub use model::reproduction::{
+    Calls, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
+    Reproduction, Scheme,
 };
-pub use reproduction_table::reproduction_table;
-pub use shows::ShownNumber;
-pub use sizes::{SizeBin, SizeBins};
-pub use statistics::{Between, Quantile, Samples, WHOLE, jain};
-pub use summary::{
+pub use model::size_bin::SizeBin;
+pub use model::summary::{
     Amount, Application, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles,
     Qct, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
     peak_rss_bytes,
 };
-pub use sweep::{Axis, Point, SWEEP, Sweep, SweepFolder, SweepRun, point_folder, without_shows};
-pub use sweep_results::{finish_sweep, sweep_table};
-pub use table::{compare_table, run_table, sizes_table};
-pub use target::{Owner, not_a_result};
-pub use writer::{Header, Keep, RunWriter};
-
-use error::At;
-
-/// Indented JSON with a newline at its end.
-pub(crate) fn json_text<T: serde::Serialize>(value: &T) -> String {
-    // Our own types, with text keys: this cannot fail.
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
-/// Writes a file as JSON, down to the disk.
-pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<()> {
-    write_file(path, json_text(value).as_bytes())
-}
-
-/// Writes a file, down to the disk: what is renamed into place must be whole even after a power
-/// cut.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = File::create(path).at("create", path)?;
-    file.write_all(bytes).at("write", path)?;
-    file.sync_all().at("write", path)
-}
+pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
+pub use model::tree::Tree;
+pub use model::variant::{VariantResult, read_compare};
+pub use render::text::compare::{compare_table, sizes_table};
+pub use render::text::reproduction::reproduction_table;
+pub use render::text::run::run_table;
+pub use render::text::sweep::sweep_table;
+pub use report::write_report;
+pub use statistics::by_size::SizeBins;
+pub use statistics::compare::compare;
+pub use statistics::load_point::{acknowledged_times, query_times};
+pub use statistics::resampling::{Resampler, of_resamples};
+pub use statistics::samples::{Between, Quantile, Samples, WHOLE, jain};
+pub use sweep::SweepFolder;
+pub use sweep::finish::finish_sweep;
+pub use write::capture::Captures;
+pub use write::{Header, Keep, RunWriter};
 
 /// A fresh folder for one test, removed with it.
 #[cfg(test)]

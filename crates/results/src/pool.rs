@@ -11,14 +11,12 @@ use std::path::{Path, PathBuf};
 
 use parquet::data_type::ByteArray;
 
-use crate::columns::{Column, Lead, Of, ROW_GROUP, Table};
-use crate::error::{At, Result};
-use crate::ordered::Ordered;
-use crate::sizes::{SIZE_COLUMNS, SIZES, SizeBin, size_row};
-use crate::summary::{SCHEMA, Status, Summary};
-use crate::sweep::{Axis, Sweep};
-use crate::sweep_results::is_numeric;
-use crate::writer::{FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS};
+use crate::model::columns::Column;
+use crate::model::summary::Summary;
+use crate::model::{
+    At, Axis, FLOW_COLUMNS, FLOWS, Lead, Of, Ordered, QUERIES, QUERY_COLUMNS, ROW_GROUP, Result,
+    SCHEMA, SIZE_COLUMNS, SIZES, SizeBin, Status, Sweep, Table, remove_if_there, size_row,
+};
 
 /// The variant of a run of the scenario as it stands.
 const BASE: &str = "base";
@@ -55,7 +53,7 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep, bins: &[Ordered<SizeBin>]) -
     if !has_variants {
         columns.push(VARIANT_COLUMN);
     }
-    let of = |axis: &Axis| if is_numeric(axis) { Of::F64 } else { Of::Name };
+    let of = |axis: &Axis| if axis.is_numeric() { Of::F64 } else { Of::Name };
     columns.extend(
         sweep.grid.iter().map(|axis| (axis.key.as_str(), of(axis), "the grid's value of this key")),
     );
@@ -70,7 +68,7 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep, bins: &[Ordered<SizeBin>]) -
         }
         for (axis, (_, value)) in sweep.grid.iter().zip(point.values.iter()) {
             lead.push(match value.parse::<f64>() {
-                Ok(number) if is_numeric(axis) => Lead::F64(number),
+                Ok(number) if axis.is_numeric() => Lead::F64(number),
                 _ => Lead::Name(ByteArray::from(value.as_str())),
             });
         }
@@ -116,6 +114,6 @@ fn pool(
     if rows > 0 {
         return fs::rename(&next, &path).at("replace", &path);
     }
-    crate::folder::remove_if_there(&next)?;
-    crate::folder::remove_if_there(&path)
+    remove_if_there(&next)?;
+    remove_if_there(&path)
 }

@@ -7,43 +7,15 @@
 //! Invariant: a plan's applications name only hosts and classes of traffic that exist.
 
 use crate::error::{Problem, Report, nearest};
-use crate::limit::HostSet;
 use crate::settings::Settings;
+use crate::settings::application::ApplicationSettings;
 use crate::topology::Topology;
 use millpond_core::host::virtual_switch::ApplicationCosts;
-use millpond_core::params;
 use millpond_core::registry::Choice;
 use std::collections::BTreeSet;
 
 /// Cores of all applications that there may be at a host.
 const CORES_MAX: u32 = 4096;
-
-params! {
-    /// Whose an application is.
-    pub struct ApplicationCommon {
-        /// What it is called, for variants to set its keys by. Off: "application".
-        pub name: Option<String> = None,
-        /// The traffics (or classes of a list of flows) that go to it; empty means all that no
-        /// application before it has.
-        pub traffic: Vec<String> = Vec::new(),
-        /// The hosts that have it: "all", a number, or ranges such as "0..7" (both ends count).
-        pub hosts: HostSet = HostSet::All,
-    }
-}
-
-/// One `[[application]]` table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ApplicationSettings {
-    /// Whose it is.
-    pub common: ApplicationCommon,
-    /// What its cores cost.
-    pub costs: ApplicationCosts,
-}
-
-/// The name of an application: its own, or what it is.
-pub(crate) fn name_of(application: &ApplicationSettings) -> String {
-    application.common.name.clone().unwrap_or_else(|| "application".to_string())
-}
 
 /// One application of a plan.
 #[derive(Clone, Debug)]
@@ -68,11 +40,11 @@ pub(crate) fn applications(
 ) -> Vec<ApplicationPlan> {
     let mut names = BTreeSet::new();
     for a in &s.applications {
-        if !names.insert(name_of(a)) {
+        if !names.insert(a.name()) {
             let problem =
-                Problem::Impossible(format!("two applications are called {:?}", name_of(a)));
+                Problem::Impossible(format!("two applications are called {:?}", a.name()));
             report.help(
-                s.place(&format!("application.{}", name_of(a))),
+                s.place(&format!("application.{}", a.name())),
                 problem,
                 "give each its own name",
             );
@@ -96,7 +68,7 @@ fn one(
     classes: &[String],
     report: &mut Report,
 ) -> ApplicationPlan {
-    let place = |key: &str| format!("application.{}.{key}", name_of(a));
+    let place = |key: &str| format!("application.{}.{key}", a.name());
     let hosts = a.common.hosts.members(topology.hosts).unwrap_or_else(|message| {
         report.value(s.place(&place("hosts")), &place("hosts"), message);
         None
@@ -116,7 +88,7 @@ fn one(
         }
     }
     let classes = (!a.common.traffic.is_empty()).then_some(numbers);
-    ApplicationPlan { name: name_of(a), hosts, classes, costs: a.costs.clone() }
+    ApplicationPlan { name: a.name(), hosts, classes, costs: a.costs.clone() }
 }
 
 /// What a virtual switch cannot be together with, and what cannot be without one.

@@ -1,37 +1,26 @@
 //! From settings to a plan: reads the files that a scenario names, checks what takes several
 //! numbers together (of a switch in `switch.rs`), and builds the network and the traffic.
 
-use crate::application;
 use crate::bounds::{self, Bounds};
-use crate::capture;
 use crate::cdf::SizeSpec;
-use crate::composition;
 use crate::error::{Problem, Report};
-use crate::families;
 use crate::files::FilesAt;
-use crate::follow;
-use crate::limit;
-use crate::plan::{EnginePlan, HostPlan, NicPlan, Plan};
-use crate::ports;
-use crate::resolved;
-use crate::settings::{NicChoice, Partitions, Ports, Settings, Until};
-use crate::shows;
-use crate::switch;
-use crate::topology::file::Graph;
-use crate::topology::{FileParams, Topology, TopologyParams};
-use crate::traffic::flows::{FlowRows, check_row};
-use crate::traffic::{self, TrafficParams};
+use crate::host::{HostPlan, host, wire_bytes};
+use crate::plan::{EnginePlan, Plan};
+use crate::settings::flows::{FlowRows, check_row};
+use crate::settings::graph::Graph;
+use crate::settings::topology::{FileParams, TopologyParams};
+use crate::settings::traffic::TrafficParams;
+use crate::settings::{Partitions, Ports, Settings, Until};
+use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
-use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
-use millpond_core::{Bytes, Time};
+use crate::{
+    application, capture, composition, families, follow, limit, ports, resolved, shows, switch,
+    traffic,
+};
+use millpond_core::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// IPv4 and TCP headers without options: what a packet has beside its payload.
-pub const HEADER_BYTES: u32 = 40;
-
-/// The largest segment that a transport may hand down at a time: far beyond what any NIC cuts.
-const SEGMENT_MAX: u64 = 1 << 30;
 
 /// The longest name of a folder, in bytes, which may get a variant's and a seed's beside it.
 const NAME_MAX: usize = 100;
@@ -212,7 +201,7 @@ fn transport(s: &mut Settings, report: &mut Report) {
     check_law(s, "transport", &s.transport_kind, report);
     for t in &s.traffic {
         if let Some(own) = &t.transport {
-            check_law(s, &format!("traffic.{}.transport", traffic::name_of(t)), own, report);
+            check_law(s, &format!("traffic.{}.transport", t.name()), own, report);
         }
     }
 }
@@ -228,7 +217,7 @@ fn check_law(s: &Settings, path: &str, kind: &TransportKind, report: &mut Report
 fn check_names(s: &Settings, report: &mut Report) {
     let mut seen = BTreeSet::new();
     for t in &s.traffic {
-        let name = traffic::name_of(t);
+        let name = t.name();
         let path = format!("traffic.{name}.name");
         if let Err(message) = check_folder_name(&name) {
             report.value(s.place(&path), &path, message);
@@ -241,79 +230,6 @@ fn check_names(s: &Settings, report: &mut Report) {
             report.help(s.place(&path), problem, "give each its own name");
         }
     }
-}
-
-/// The host's plan; settles its segment size.
-fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
-    let h = &s.host;
-    if !(88..=65_535).contains(&h.mtu) {
-        report.value(
-            s.place("host.mtu"),
-            "host.mtu",
-            format!("{} is no packet size; 88 to 65535 is", h.mtu),
-        );
-    } else if h.mtu.saturating_add(h.frame_overhead) > 65_535 {
-        let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
-        report.value(s.place("host.frame-overhead"), "host.frame-overhead", message);
-    }
-    let mss_max = h.mtu.saturating_sub(HEADER_BYTES);
-    let mss = h.mss.unwrap_or(mss_max);
-    if (mss == 0 || mss > mss_max) && h.mss.is_some() {
-        let message =
-            format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
-        report.value(s.place("host.mss"), "host.mss", message);
-    }
-    if h.segment_offload.is_some_and(|segment| segment.get() > SEGMENT_MAX) {
-        let message =
-            format!("is more than a host hands down at a time; up to {} is", Bytes(SEGMENT_MAX));
-        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
-    }
-    if h.segment_offload.is_some_and(|segment| segment.get() < mss as u64) {
-        let message = format!(
-            "is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet"
-        );
-        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
-    }
-    if let Some(limit) = s.nic.params.per_flow_limit
-        && limit.get() < u64::from(mss) + u64::from(HEADER_BYTES)
-    {
-        let path = "host.nic.per-flow-limit";
-        report.value(
-            s.place(path),
-            path,
-            format!("{limit} is less than one packet; \"off\" is no limit"),
-        );
-    }
-    if h.stack_delay > Time::from_s(1_000) {
-        report.value(
-            s.place("host.stack-delay"),
-            "host.stack-delay",
-            format!("{} is more than 1000s", h.stack_delay),
-        );
-    }
-    let plan = HostPlan {
-        mtu: h.mtu,
-        frame_overhead: h.frame_overhead,
-        segment_offload: h.segment_offload,
-        stack_delay: h.stack_delay,
-        nic: NicPlan {
-            buffer: match &s.nic.buffer {
-                NicChoice::Without => None,
-                NicChoice::Switch => Some(s.switch.buffer.clone()),
-                NicChoice::Own(buffer) => Some(buffer.clone()),
-            },
-            marking: match &s.nic.marking {
-                NicChoice::Without => MarkingParams::None(UnmarkedParams {}),
-                NicChoice::Switch => s.switch.marking.clone(),
-                NicChoice::Own(marking) => marking.clone(),
-            },
-            per_flow_limit: s.nic.params.per_flow_limit,
-        },
-        choices: s.host_choices.clone(),
-        receive_cpu: s.receive_cpu.clone(),
-    };
-    s.host.mss = Some(mss);
-    plan
 }
 
 /// Reads the file that a topology names; `None` if it cannot be understood.
@@ -352,7 +268,7 @@ fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> O
 fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Report) {
     let mut traffic = std::mem::take(&mut s.traffic);
     for t in &mut traffic {
-        let name = traffic::name_of(t);
+        let name = t.name();
         match &mut t.kind {
             TrafficParams::Poisson(p) => {
                 let SizeSpec::File { path, shape, digest, points } = &mut p.sizes else { continue };
@@ -414,13 +330,13 @@ const ROWS_INLINE_MAX: usize = 10_000;
 /// bases, file contents.
 fn settle(s: &mut Settings, topology: &Topology) {
     for a in &mut s.applications {
-        a.common.name = Some(application::name_of(a));
+        a.common.name = Some(a.name());
     }
     for l in &mut s.limits {
-        l.common.name = Some(limit::name_of(l));
+        l.common.name = Some(l.name());
     }
     for t in &mut s.traffic {
-        t.common.name = Some(traffic::name_of(t));
+        t.common.name = Some(t.name());
         match &mut t.kind {
             TrafficParams::Poisson(p) => {
                 p.load_base = p.load_base.settled(topology.fabric_capacity());
@@ -448,9 +364,4 @@ fn settle(s: &mut Settings, topology: &Topology) {
 fn round_trip(s: &Settings, topology: &Topology, host: &HostPlan) -> Time {
     let answer = wire_bytes(0, s.host.frame_overhead);
     topology.longest_round_trip(host.packet_max(), answer, |rate| host.late(rate))
-}
-
-/// The largest packet on the wire: what one segment's payload, headers and framing take.
-pub(crate) fn wire_bytes(payload: u64, frame_overhead: u32) -> u64 {
-    payload + HEADER_BYTES as u64 + frame_overhead as u64
 }

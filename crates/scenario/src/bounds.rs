@@ -7,13 +7,13 @@
 //! wrong order are an error.
 
 use crate::error::Report;
+use crate::host::{HostPlan, switch_facts};
 use crate::limit::LimitPlan;
-use crate::plan::{HostPlan, switch_facts};
 use crate::ports::{self, PortKind};
 use crate::rdma::RecoveryParams;
+use crate::settings::traffic::TrafficParams;
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
-use crate::traffic::TrafficParams;
 use crate::transport::TransportKind;
 use millpond_core::host::virtual_switch::VirtualSwitchParams;
 use millpond_core::registry::Choice;
@@ -315,7 +315,7 @@ fn handshakes(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
                 "traffic {:?}: {flows} connections of transport \"{}\" can send {} at once, and a \
                  port holds up to {}: SYNs can be lost, each of which waits initial-rto ({}, {} \
                  times min-rto)",
-                crate::traffic::name_of(traffic),
+                traffic.name(),
                 kind.kind(),
                 Bytes(burst),
                 Bytes(held),

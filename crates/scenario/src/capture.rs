@@ -7,114 +7,75 @@
 //! exist.
 
 mod connections;
-mod failures;
+pub(crate) mod failures;
 mod ports;
 
-pub use connections::FlowSet;
 pub(crate) use failures::failures;
 
 use crate::error::{Problem, Report, nearest};
-use crate::limit::HostSet;
-use crate::plan::{CapturePlan, QueueCapture, Tap};
 use crate::settings::Settings;
 use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
-use millpond_core::{Bytes, Time, choice, params};
+use millpond_core::{Bytes, FlowId, HostId, Time};
 
-params! {
-    /// The table `[capture]`: what a run records beside its flows.
-    pub struct CaptureParams {
-        /// Time from one sample of the ports' queues to the next, for queues.parquet; off means
-        /// none. A port has a row for each sample at which it holds a packet, and one with zeros
-        /// for the first at which it holds none again. `queues = "10us"` is short for `queues = {
-        /// every = "10us" }`.
-        pub queues_every: Option<Time> = None,
-        /// The ports that are sampled: "leaf0:4", "leaf0->spine1" or "leaf0->host3" (all ports of
-        /// the first that lead to the second), "leaf0->spine1#2" (one of several parallel links,
-        /// from 0), "leaf0" (all its ports), "host3" (a host's NIC), or the name that a topology's
-        /// list gives a link (the ports at both its ends). Empty means all ports of all switches.
-        pub queues_ports: Vec<String> = Vec::new(),
-        /// Time from one sample of the chosen connections to the next, for connections.parquet:
-        /// window, round-trip time, retransmission timeout, and what the transport steers by
-        /// (DCTCP's alpha, Swift's target). Off means none. `connections = "10us"` is short for
-        /// `connections = { every = "10us" }`.
-        pub connections_every: Option<Time> = None,
-        /// The flows that are sampled, by their numbers in flows.parquet, such as 3 or ["0..7",
-        /// "9"] (both ends count). Off means any.
-        pub connections_flows: Option<FlowSet> = None,
-        /// The traffics (or classes of a list of flows) whose flows are sampled; empty means any.
-        pub connections_traffic: Vec<String> = Vec::new(),
-        /// The hosts whose data is sampled where it is sent: a number, or ranges such as "0..7"
-        /// (both ends count). Off means any.
-        pub connections_src: Option<HostSet> = None,
-        /// The hosts that the data is for. Off means any.
-        pub connections_dst: Option<HostSet> = None,
-        /// How many connections are sampled: those that are open at the first samples, of several
-        /// the lowest numbers.
-        #[within(1..=100000)]
-        pub connections_max: u32 = 16,
-        /// Time from one sample of what has been delivered to the next, for the goodput of each
-        /// class over time in summary.json (`goodput_over_time`) and on the page; off means none.
-        pub goodput: Option<Time> = None,
-        /// Hosts and switch ports whose packets and PAUSE frames are written, in both directions,
-        /// to a pcapng file each (host3.pcapng, leaf0-4.pcapng). They are named as in
-        /// `queues.ports`.
-        pub pcap: Vec<String> = Vec::new(),
-        /// Bytes of each captured packet that are kept, from its Ethernet header on; off means all.
-        pub snaplen: Option<Bytes> = Some(Bytes(96)),
-        /// Whether captured packets show TCP timestamps (RFC 7323, in microseconds). The simulated
-        /// packet has no room for them: each captured one is then 12 bytes longer than it was.
-        pub tcp_timestamps: bool = false,
-        /// Whether summary.json tells, of each class, the smoothed round-trip time and the
-        /// retransmission timeout that its flows ended with (`timers_us`).
-        pub timers: bool = false,
-        /// Whether to write trace.json, a trace of flows by host and (where there are samples) of
-        /// queues, for ui.perfetto.dev or chrome://tracing.
-        pub trace: bool = false,
-    }
+/// What a run records beside its flows.
+#[derive(Clone, Debug, Default)]
+pub struct CapturePlan {
+    /// Samples of queues.
+    pub queues: Option<QueueCapture>,
+    /// Samples of connections.
+    pub connections: Option<ConnectionCapture>,
+    /// Period of the samples of what has been delivered.
+    pub goodput: Option<Time>,
+    /// Where packets are captured, in both directions.
+    pub taps: Vec<Tap>,
+    /// Bytes of each captured packet that are kept.
+    pub snaplen: u32,
+    /// Whether captured packets show TCP timestamps.
+    pub tcp_timestamps: bool,
+    /// Whether the summary tells of round-trip times and timeouts.
+    pub timers: bool,
+    /// Whether a trace of flows and queues is written.
+    pub trace: bool,
+    /// Whether the observer is told what each poll of a receive queue did. No scenario asks for it:
+    /// it is for tests that hold other drivers of the edge against the simulator's.
+    pub polls: bool,
 }
 
-choice! {
-    /// Which packets a lossy link may lose.
-    pub enum Losable {
-        /// All alike.
-        All = "all",
-        /// Those that a color-aware switch may drop early: TLT's unimportant packets.
-        Unimportant = "unimportant",
-    }
+/// Which queues are sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueCapture {
+    /// From one sample to the next.
+    pub every: Time,
+    /// Switch ports and NICs, in ascending order; `None`: all ports of all switches.
+    pub ports: Option<Vec<End>>,
 }
 
-params! {
-    /// One `[[failure]]`: a link that is down for a while, or loses packets. A packet is lost if
-    /// its link is down at any time between the start of its transmission and its arrival.
-    pub struct FailureParams {
-        /// The two ends, as in ["leaf0", "spine1"] or ["host3", "leaf0"]: all links between them
-        /// fail, or the one that `number` chooses. Or the name that a topology's list gives a link,
-        /// as in "uplink3": that link alone fails.
-        pub link: Vec<String> = Vec::new(),
-        /// Which one of several parallel links fails: its place among the links between the two
-        /// ends, from 0, in the order of the topology's list and of the ports. Off means all.
-        pub number: Option<u32> = None,
-        /// When it goes down.
-        pub at: Time = Time::ZERO,
-        /// When it is up again; off means never.
-        pub until: Option<Time> = None,
-        /// How long the switches at both ends take to notice, each time. From then on they choose
-        /// no port whose link is down where a route has another. A link that is only lossy is not
-        /// noticed.
-        pub detect: Time = Time::ZERO,
-        /// From the failure, and again from the repair, until the routes of the whole network are
-        /// those of the links that are up; "never": switches further away learn nothing. Source:
-        /// ours, the fast end of what is told of fabrics. By RFC 7938, section 7 a link's ends
-        /// often see it within milliseconds and a BGP fabric follows in less than a second; tuned
-        /// ones take tens of milliseconds.
-        pub converge: Option<Time> = Some(Time::from_ms(1)),
-        /// Share of the packets that are lost; below 1 each by chance, for itself.
-        #[within(0..=1)]
-        pub loss: f64 = 1.0,
-        /// Which packets may be lost: all, or the unimportant ones.
-        pub losable: Losable = Losable::All,
-    }
+/// Which connections are sampled: those for which all of this holds. Probes, and requests that are
+/// not named by their number, make no flows and are none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionCapture {
+    /// From one sample to the next.
+    pub every: Time,
+    /// Their flows, in ascending order; `None`: any.
+    pub flows: Option<Vec<FlowId>>,
+    /// Their classes; `None`: any.
+    pub classes: Option<Vec<u16>>,
+    /// Where their data comes from, in ascending order; `None`: anywhere.
+    pub src: Option<Vec<HostId>>,
+    /// Where it goes, in ascending order; `None`: anywhere.
+    pub dst: Option<Vec<HostId>>,
+    /// How many: the first that are found open at a sample, of several the lowest numbers.
+    pub max: usize,
+}
+
+/// A place where packets are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tap {
+    /// What its file is called, without the extension: "host3", "leaf0-4".
+    pub name: String,
+    /// The host or the switch's port.
+    pub end: End,
 }
 
 /// Shorter periods would make more samples than packets.

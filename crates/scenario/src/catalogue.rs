@@ -3,18 +3,19 @@
 //!
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
-use crate::application::ApplicationCommon;
-use crate::capture::{CaptureParams, FailureParams};
 use crate::choices::{
     Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
 };
-use crate::limit::{LimitCommon, LimitKind};
+use crate::keys::grouped;
 use crate::rdma::RdmaParams;
-use crate::read::grouped;
-use crate::resolved::value_text;
+use crate::settings::application::ApplicationCommon;
+use crate::settings::capture::CaptureParams;
+use crate::settings::failure::FailureParams;
+use crate::settings::limit::{LimitCommon, LimitKind};
+use crate::settings::topology::TopologyParams;
+use crate::settings::traffic::{TrafficCommon, TrafficParams};
 use crate::settings::{EngineParams, HostParams, NicParams, ReceiveCpuParams, RunParams};
-use crate::topology::TopologyParams;
-use crate::traffic::{TrafficCommon, TrafficParams};
+use crate::toml_text::value_text;
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::host::virtual_switch::ApplicationCosts;
 use millpond_core::params::{Key, Params};

@@ -5,7 +5,7 @@
 //! have taken away.
 
 use crate::choices::Visit;
-use crate::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
+use crate::settings::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use crate::transport::TransportKind;

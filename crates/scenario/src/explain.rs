@@ -3,9 +3,8 @@
 use crate::catalogue::{KeyInfo, KindInfo, PlaceInfo, places, tables, whole_name};
 use crate::cdf::{BUILTIN, Cdf};
 use crate::error::nearest;
+use crate::keys::{GROUPS, key_text};
 use crate::names::{NAMES, named};
-use crate::read::key_text;
-use crate::topology::GROUPS;
 use crate::tree::parse_path;
 use millpond_core::params::Form;
 use millpond_core::registry::{Mechanism, PathProperty};

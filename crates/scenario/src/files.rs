@@ -6,8 +6,8 @@
 
 use crate::cdf::{Cdf, Shape};
 use crate::error::Problem;
-use crate::topology::file::EdgeList;
-use crate::traffic::flows::FlowTable;
+use crate::settings::flows::FlowTable;
+use crate::settings::graph::EdgeList;
 use millpond_core::random::hash_name;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

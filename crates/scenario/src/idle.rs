@@ -3,11 +3,10 @@
 //!
 //! Invariant: a key that is left at its default is never told.
 
-use crate::capture::CaptureParams;
 use crate::choices::RdmaChoices;
 use crate::rdma::RdmaParams;
+use crate::settings::capture::CaptureParams;
 use crate::settings::{HostParams, NicParams, Settings};
-use crate::traffic;
 use millpond_core::congestion::Family;
 use millpond_core::params::Params;
 use millpond_core::registry::Choice;
@@ -59,7 +58,7 @@ fn priorities(s: &Settings, list: &mut Vec<Written>) {
             )),
             _ => None,
         };
-        list.push((format!("traffic.{}.priority", traffic::name_of(t)), why));
+        list.push((format!("traffic.{}.priority", t.name()), why));
     }
 }
 

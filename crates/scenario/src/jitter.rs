@@ -5,7 +5,6 @@
 //! senders with equal delays tie to the picosecond at every queue, and whose packet finds the last
 //! place is decided once for the whole run (docs/fidelity.md, "Phase effects").
 
-use crate::settings::{NothingParams, without};
 use millpond_core::Time;
 use millpond_core::registry::{About, PathProperty};
 
@@ -22,6 +21,15 @@ millpond_core::params! {
         #[within(0..=1_000_000_000)]
         pub size: Option<Time> = None,
     }
+}
+
+millpond_core::params! {
+    /// Nothing to set.
+    pub struct NothingParams {}
+}
+
+const fn without(summary: &'static str) -> About {
+    About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
 }
 
 const NONE: About = About {

@@ -11,171 +11,13 @@
 
 use crate::error::{Problem, Report, nearest};
 use crate::settings::Settings;
+use crate::settings::hosts::HostSet;
+use crate::settings::limit::{HtbParams, LimitCommon, LimitKind, LimitSettings};
 use crate::topology::Topology;
 pub use millpond_core::limit::IngressMode;
 use millpond_core::limit::{Direction, Form, LimitParams, RATES, Settings as Integers, flags};
-use millpond_core::params::{Field, Value, ValueError};
-use millpond_core::registry::{About, PathProperty};
-use millpond_core::{Bytes, Rate, params, registry};
+use millpond_core::{Bytes, Rate};
 use std::collections::{BTreeSet, HashMap};
-
-/// Hosts: all, or ranges of their numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostSet {
-    /// Every host.
-    All,
-    /// From the first to the last of each pair.
-    Ranges(Vec<(u32, u32)>),
-}
-
-impl Field for HostSet {
-    const FORM: millpond_core::params::Form = millpond_core::params::Form::List;
-    fn to_value(&self) -> Value {
-        match self {
-            HostSet::All => Value::Text("all".into()),
-            HostSet::Ranges(list) => Value::List(
-                list.iter()
-                    .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}..{b}") })
-                    .collect(),
-            ),
-        }
-    }
-    fn from_value(value: &Value) -> Result<Self, ValueError> {
-        if matches!(value, Value::Text(text) if text == "all") {
-            return Ok(HostSet::All);
-        }
-        let message = "expected \"all\", the number of a host, or hosts and ranges such as \
-                       [\"0..7\", \"9\"] (both ends count)";
-        ranges(value, "host").map(HostSet::Ranges).ok_or_else(|| ValueError(message.into()))
-    }
-}
-
-/// Numbers and ranges of them ("0..7", both ends count), each of which may bear `word` before it
-/// ("host3").
-pub(crate) fn ranges(value: &Value, word: &str) -> Option<Vec<(u32, u32)>> {
-    let number =
-        |text: &str| text.trim().strip_prefix(word).unwrap_or(text.trim()).parse::<u32>().ok();
-    let range = |text: &str| match text.split_once("..") {
-        Some((a, b)) => Some((number(a)?, number(b)?)),
-        None => number(text).map(|n| (n, n)),
-    };
-    match value {
-        Value::Int(n) => u32::try_from(*n).ok().map(|n| vec![(n, n)]),
-        Value::Text(text) => text.split(',').map(range).collect(),
-        Value::List(list) => list.iter().map(|text| range(text)).collect(),
-        _ => None,
-    }
-}
-
-impl HostSet {
-    /// Its hosts of the first `hosts`, in ascending order; `None`: all. An error where it names one
-    /// that there is not.
-    pub(crate) fn members(&self, hosts: u32) -> Result<Option<Vec<u32>>, String> {
-        let HostSet::Ranges(ranges) = self else { return Ok(None) };
-        for (from, to) in ranges {
-            if to < from {
-                return Err(format!("{from}..{to} runs backwards"));
-            }
-            if *to >= hosts {
-                return Err(format!("{to} is no host; there are {hosts}, from 0"));
-            }
-        }
-        Ok(Some(
-            (0..hosts)
-                .filter(|host| ranges.iter().any(|(from, to)| (from..=to).contains(&host)))
-                .collect(),
-        ))
-    }
-}
-
-params! {
-    /// What every limit has, beside its kind.
-    pub struct LimitCommon {
-        /// What it is called, in the results and where other limits name it as a scope. Off means
-        /// the name of its kind.
-        pub name: Option<String> = None,
-        /// The hosts that have it, each with a virtual queue of its own: "all", a number, or ranges
-        /// such as "0..7" (both ends count). Off: none by itself, only where other limits name it
-        /// as a scope.
-        pub hosts: Option<HostSet> = None,
-        /// The traffics (or classes of a list of flows) that belong to it; empty means all that its
-        /// hosts send or receive.
-        pub traffic: Vec<String> = Vec::new(),
-        /// Which packets it sees: those that leave, those that arrive, or both, each with a virtual
-        /// queue of its own.
-        pub direction: Direction = Direction::Egress,
-        /// On arriving packets: enforce marks and drops, mark-only never drops.
-        pub ingress_mode: IngressMode = IngressMode::Enforce,
-        /// Further limits that its packets are charged to; of all of them the most congested
-        /// decides.
-        pub scopes: Vec<String> = Vec::new(),
-    }
-}
-
-params! {
-    /// HTB with one class and a queue behind it.
-    pub struct HtbParams {
-        /// The class's rate and ceiling.
-        pub rate: Rate = Rate(1_000_000_000),
-        /// What may be sent at once after an idle time (burst and cburst). Off: 1600 bytes and what
-        /// the rate carries in a tick of the clock. Source: tc's own calculation, with a tick of 1
-        /// ns.
-        pub burst: Option<Bytes> = None,
-        /// Segments that may wait in the class; what comes then is refused as by any full qdisc.
-        /// Source: pfifo with Linux's transmit queue length of 1000.
-        pub queue: u32 = 1000,
-        /// Bytes below IP that each packet is charged. Source: Linux charges the Ethernet header of
-        /// each packet that a super-segment is cut into.
-        pub framing: Bytes = Bytes(14),
-    }
-}
-
-const NRM: About = About {
-    summary: "a virtual queue turns how far its traffic is behind into marks, window reductions \
-              and drops; nothing waits",
-    source: "NRM, Linux Plumbers Conference 2018; Linux samples/bpf/hbm*",
-    needs: &[PathProperty::LossIsSignal],
-    breaks: &[PathProperty::ImportantSurvives, PathProperty::NoLossAfterAdmission],
-    restores: &[],
-};
-/// An NRM limit on what leaves: a drop is a local failure to send, and nothing that was accepted is
-/// lost.
-pub(crate) const EGRESS: About = About { breaks: &[PathProperty::ImportantSurvives], ..NRM };
-/// An NRM limit on what arrives.
-pub(crate) const INGRESS: About =
-    About { breaks: &[PathProperty::ImportantSurvives, PathProperty::NoLossAfterAdmission], ..NRM };
-/// The same where it never drops.
-pub(crate) const MARKS: About = About { breaks: &[], ..NRM };
-const HTB: About = About {
-    summary: "a token bucket with a queue before the NIC: segments wait for their rate",
-    source: "Linux tc-htb(8), one class",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
-
-registry! {
-    /// Which limiter, with its parameters.
-    place: "limit", question: "may this segment leave (or this packet arrive) now?", default: Nrm,
-    params: LimitKind;
-    "nrm" => Nrm { LimitParams; NRM },
-    "htb" => Htb { HtbParams; HTB },
-}
-
-/// One `[[limit]]` table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LimitSettings {
-    /// What all kinds have.
-    pub common: LimitCommon,
-    /// The kind with its keys.
-    pub kind: LimitKind,
-}
-
-/// The name of a limit: its own, or its kind's.
-pub(crate) fn name_of(limit: &LimitSettings) -> String {
-    use millpond_core::registry::Choice;
-    limit.common.name.clone().unwrap_or_else(|| limit.kind.kind().to_string())
-}
 
 /// One limit of a plan.
 #[derive(Clone, Debug)]
@@ -261,7 +103,7 @@ pub(crate) fn limits(
         );
         return Vec::new();
     }
-    let names = Names::of(s.limits.iter().map(name_of).collect());
+    let names = Names::of(s.limits.iter().map(LimitSettings::name).collect());
     let classes = Names::of(classes.to_vec());
     let mut plans = Vec::new();
     for (i, limit) in s.limits.iter().enumerate() {
@@ -529,12 +371,6 @@ mod tests {
         says("hosts = 0\nkind = \"htb\"\ndirection = \"ingress\"", &["only what leaves"]);
         says("hosts = 0\n[[limit]]\nname = \"a\"\nhosts = 1", &["two limits are called"]);
         assert!(plan("[[limit]]\nname = \"a\"\n").unwrap().warnings[0].contains("no hosts"));
-    }
-
-    #[test]
-    fn what_ingress_takes_away_and_egress_does_not() {
-        let breaks = |about: &About| about.breaks.contains(&PathProperty::NoLossAfterAdmission);
-        assert!(breaks(&INGRESS) && !breaks(&EGRESS) && !breaks(&MARKS));
     }
 
     #[test]

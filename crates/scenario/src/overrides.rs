@@ -7,9 +7,9 @@
 
 use crate::choices::{Choices, TransportChoices};
 use crate::error::{Problem, Report, nearest};
-use crate::read::SHORT;
+use crate::keys::{GROUPS, SHORT};
+use crate::settings::limit::LimitCommon;
 use crate::source::Span;
-use crate::topology::GROUPS;
 use crate::transport::TransportParams;
 use crate::tree::{Datum, Entry, Layer, Node, Table, parse_path};
 use millpond_core::switch::site::{OTHERS, tier_of};
@@ -88,7 +88,7 @@ fn keeps(path: &[String], key: &str) -> bool {
         Some("traffic") if path.len() == 2 => ["name", "start", "stop", "transport"].contains(&key),
         // Both kinds have a rate.
         Some("limit") if path.len() == 2 => {
-            key == "rate" || crate::limit::LimitCommon::KEYS.iter().any(|k| k.name() == key)
+            key == "rate" || LimitCommon::KEYS.iter().any(|k| k.name() == key)
         }
         _ => false,
     }

@@ -5,26 +5,27 @@
 //! plan reads no text.
 
 use crate::application::ApplicationPlan;
-pub use crate::capture::Losable;
-use crate::choices::{
-    Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
-};
+pub use crate::capture::failures::FailurePlan;
+pub use crate::capture::{CapturePlan, ConnectionCapture, QueueCapture, Tap};
+use crate::choices::{Choices, EdgeChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
+use crate::host::switch_facts;
+pub use crate::host::{HostPlan, NicPlan};
 use crate::limit::LimitPlan;
 use crate::ports;
 pub use crate::ports::PortKind;
 use crate::rdma::RdmaParams;
 pub use crate::settings::ReceiveCpuParams;
+pub use crate::settings::failure::Losable;
 pub use crate::sizes::SizeBins;
-use crate::topology::{End, Topology};
+use crate::topology::Topology;
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::congestion::Family;
 use millpond_core::switch::admission::Around;
-use millpond_core::switch::buffer::{BufferParams, Capacity, SwitchFacts};
-use millpond_core::switch::marking::MarkingParams;
+use millpond_core::switch::buffer::{Capacity, SwitchFacts};
 use millpond_core::switch::pause::Pause;
 use millpond_core::switch::site::PortSite;
-use millpond_core::{Bytes, FlowId, HostId, Rate, Time};
+use millpond_core::{Bytes, Rate, Time};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -142,73 +143,6 @@ impl Plan {
     }
 }
 
-/// The same where there is no plan yet. A host's stack lies on its link.
-pub(crate) fn switch_facts(
-    topology: &Topology,
-    switch: usize,
-    packet_max: u64,
-    host: &HostPlan,
-    pauses: bool,
-) -> SwitchFacts {
-    let link = |link: &u32| {
-        let site = &topology.links[*link as usize];
-        let late =
-            if topology.is_host_link(*link as usize) { host.late(site.rate) } else { Time::ZERO };
-        (site.rate, site.delay + late)
-    };
-    let links = topology.wiring[switch].iter().map(link).collect();
-    SwitchFacts { packet_max, links, pauses, tier: topology.switches[switch].tier }
-}
-
-/// A host.
-#[derive(Clone, Debug)]
-pub struct HostPlan {
-    /// IP bytes of the largest packet.
-    pub mtu: u32,
-    /// Bytes of framing that each packet adds on the wire (38 counts preamble, Ethernet header, CRC
-    /// and gap).
-    pub frame_overhead: u32,
-    /// The largest segment that the transport hands down; `None`: packet by packet.
-    pub segment_offload: Option<Bytes>,
-    /// Time between the wire and the transport, each way.
-    pub stack_delay: Time,
-    /// The NIC's transmit queue.
-    pub nic: NicPlan,
-    /// What is chosen at its places.
-    pub choices: HostChoices,
-    /// What receiving costs its core; `None`: nothing.
-    pub receive_cpu: Option<ReceiveCpuParams>,
-}
-
-impl HostPlan {
-    /// Bytes of the largest packet on the wire.
-    pub fn packet_max(&self) -> u64 {
-        u64::from(self.mtu) + u64::from(self.frame_overhead)
-    }
-    /// The most that the host adds to a packet's way over its link of this rate.
-    pub fn late(&self, rate: Rate) -> Time {
-        self.stack_delay + self.jitter_size(rate).unwrap_or_default()
-    }
-
-    /// Where the range of the jitter ends on a link of this rate; `None`: the host is exact.
-    pub fn jitter_size(&self, rate: Rate) -> Option<Time> {
-        let packet_bits = u128::from(self.packet_max()) * 8;
-        let packet = packet_bits * 1_000_000_000_000 / u128::from(rate.bps()).max(1);
-        self.choices.jitter.size(Time::from_ps(packet as u64))
-    }
-}
-
-/// A host's NIC.
-#[derive(Clone, Debug)]
-pub struct NicPlan {
-    /// What may wait there; `None`: as much as the transport sends.
-    pub buffer: Option<BufferParams>,
-    /// How it marks.
-    pub marking: MarkingParams,
-    /// What one flow may have waiting; `None`: no limit.
-    pub per_flow_limit: Option<Bytes>,
-}
-
 /// How the simulator's engine runs the plan.
 #[derive(Clone, Debug)]
 pub struct EnginePlan {
@@ -216,90 +150,4 @@ pub struct EnginePlan {
     pub general_ports: bool,
     /// Run all nodes as one partition (the results are the same).
     pub one_partition: bool,
-}
-
-/// A link that is down for a while or loses packets, in both directions.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FailurePlan {
-    /// Index in [`Topology::links`].
-    pub link: u32,
-    /// When it goes down.
-    pub at: Time,
-    /// When it is up again (`Time::MAX`: never).
-    pub until: Time,
-    /// How long the switches at its ends take to notice either.
-    pub detect: Time,
-    /// How long the routes of the whole network take to follow either; `None`: they never do.
-    pub converge: Option<Time>,
-    /// Share of the packets that are lost.
-    pub loss: f64,
-    /// Which may be.
-    pub losable: Losable,
-}
-
-impl FailurePlan {
-    /// Whether nothing gets through, so that the switches at its ends notice.
-    pub fn is_outage(&self) -> bool {
-        self.loss >= 1.0 && self.losable == Losable::All
-    }
-}
-
-/// What a run records beside its flows.
-#[derive(Clone, Debug, Default)]
-pub struct CapturePlan {
-    /// Samples of queues.
-    pub queues: Option<QueueCapture>,
-    /// Samples of connections.
-    pub connections: Option<ConnectionCapture>,
-    /// Period of the samples of what has been delivered.
-    pub goodput: Option<Time>,
-    /// Where packets are captured, in both directions.
-    pub taps: Vec<Tap>,
-    /// Bytes of each captured packet that are kept.
-    pub snaplen: u32,
-    /// Whether captured packets show TCP timestamps.
-    pub tcp_timestamps: bool,
-    /// Whether the summary tells of round-trip times and timeouts.
-    pub timers: bool,
-    /// Whether a trace of flows and queues is written.
-    pub trace: bool,
-    /// Whether the observer is told what each poll of a receive queue did. No scenario asks for it:
-    /// it is for tests that hold other drivers of the edge against the simulator's.
-    pub polls: bool,
-}
-
-/// Which queues are sampled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueCapture {
-    /// From one sample to the next.
-    pub every: Time,
-    /// Switch ports and NICs, in ascending order; `None`: all ports of all switches.
-    pub ports: Option<Vec<End>>,
-}
-
-/// Which connections are sampled: those for which all of this holds. Probes, and requests that are
-/// not named by their number, make no flows and are none of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConnectionCapture {
-    /// From one sample to the next.
-    pub every: Time,
-    /// Their flows, in ascending order; `None`: any.
-    pub flows: Option<Vec<FlowId>>,
-    /// Their classes; `None`: any.
-    pub classes: Option<Vec<u16>>,
-    /// Where their data comes from, in ascending order; `None`: anywhere.
-    pub src: Option<Vec<HostId>>,
-    /// Where it goes, in ascending order; `None`: anywhere.
-    pub dst: Option<Vec<HostId>>,
-    /// How many: the first that are found open at a sample, of several the lowest numbers.
-    pub max: usize,
-}
-
-/// A place where packets are captured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tap {
-    /// What its file is called, without the extension: "host3", "leaf0-4".
-    pub name: String,
-    /// The host or the switch's port.
-    pub end: End,
 }

@@ -5,7 +5,7 @@
 //! both come from [`Capacity::new`] and [`MarkingParams::threshold`].
 
 use crate::error::Report;
-use crate::plan::{HostPlan, switch_facts};
+use crate::host::{HostPlan, switch_facts};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use crate::transport::TransportKind;

@@ -10,13 +10,12 @@ mod tables;
 
 use crate::choices::{Choices, VisitMut, key_of};
 use crate::error::{Problem, Report, nearest, suggestion};
+use crate::keys::{MAY_BE_OFF, OFF_WORDS, RIVALS, SHORT, form_text, grouped, has_short, key_text};
 use crate::names::{instead_of_key, instead_of_kind};
-use crate::settings::{NicChoice, NicSettings, ReceiveCpuParams, Settings, TrafficSettings};
+use crate::settings::graph::{EdgeList, Graph};
+use crate::settings::topology::TopologyParams;
+use crate::settings::{NicChoice, NicSettings, ReceiveCpuParams, Settings};
 use crate::source::Span;
-use crate::topology::file::{EdgeList, Graph};
-use crate::topology::{GROUPS, TopologyParams};
-use crate::traffic::{TrafficCommon, TrafficParams};
-use crate::transport::TransportKind;
 use crate::tree::{Datum, Entry, Node, Table};
 use millpond_core::params::{Form, Key, Params, Value};
 use millpond_core::registry::{Choice, Place};
@@ -25,71 +24,6 @@ use millpond_core::switch::site::AUTO;
 use millpond_core::{Bytes, Rate, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A key that counts only where another one of its table does not: (place, kind, key, the other).
-pub(crate) const RIVALS: &[(&str, &str, &str, &str)] = &[
-    ("switch.marking", "ecn", "threshold-packets", "threshold-bytes"),
-    ("host.jitter", "uniform", "packets", "size"),
-    ("traffic", "rpc", "clients", "pairs"),
-    ("traffic", "rpc", "servers", "pairs"),
-];
-
-/// Words for "no value" where a key may have none.
-pub(crate) const OFF_WORDS: &[&str] = &["off", "none", "unlimited", "never"];
-
-/// Places that take such a word for their kind "none".
-pub(crate) const MAY_BE_OFF: &[&str] = &["host.jitter"];
-
-/// A key's table and the rest of its name: `host-link-rate` is `rate` in the table `host-link`.
-pub(crate) fn grouped(name: &str) -> (Option<&'static str>, &str) {
-    for group in GROUPS {
-        if let Some(leaf) = name.strip_prefix(group).and_then(|rest| rest.strip_prefix('-')) {
-            return (Some(group), leaf);
-        }
-    }
-    (None, name)
-}
-
-/// The member of a group that a single value in its place means: `queues = "10us"` is `queues = {
-/// every = "10us" }`.
-pub(crate) const SHORT: &str = "every";
-
-/// Whether a group has such a member.
-pub(crate) fn has_short(keys: &[Key], group: &str) -> bool {
-    keys.iter().any(|key| grouped(&key.name()) == (Some(group), SHORT))
-}
-
-/// What a value of this form looks like.
-pub(crate) fn form_text(form: Form) -> String {
-    match form {
-        Form::Bool => "true or false".into(),
-        Form::Int => "a whole number".into(),
-        Form::Float => "a number".into(),
-        Form::Time => "a time such as \"10ms\"".into(),
-        Form::Bytes => "a size such as \"300KB\"".into(),
-        Form::Rate => "a rate such as \"10Gbps\"".into(),
-        Form::Choice(words) => format!("one of {}", words.join(", ")),
-        Form::Text => "a text".into(),
-        Form::List => "a list of texts".into(),
-    }
-}
-
-/// What a key's value looks like, its range included.
-pub(crate) fn key_text(key: &Key) -> String {
-    let mut text = form_text(key.form);
-    if let Some(range) = key.range_text() {
-        text = format!("{text}, {range}");
-    }
-    if key.auto {
-        text += ", or \"auto\"";
-    }
-    if key.rated {
-        text += ", or a table by rate or tier such as { 50Gbps = …, core = …, others = … }";
-    } else if key.tiered {
-        text += ", or a table by tier such as { leaf = …, spine = …, others = … }";
-    }
-    text
-}
 
 /// A value of the tree as a value for a key, or what is wrong with it.
 fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
@@ -570,68 +504,6 @@ impl<'r> Reader<'r> {
             section.known.push("mss".into());
         }
         self.finish(section, Some((crate::transport::TransportKind::place(), chosen)));
-    }
-
-    fn traffic(&mut self, top: &mut Section<'_>) -> Vec<TrafficSettings> {
-        let Some(entry) = top.take("traffic") else { return Vec::new() };
-        self.places.insert("traffic".into(), entry.key_span);
-        let Datum::Array(items) = &entry.node.datum else {
-            let message = format!("expected [[traffic]] tables, found {}", entry.node.describe());
-            self.report.value(entry.node.span, "traffic", message);
-            return Vec::new();
-        };
-        items.iter().filter_map(|node| self.one_traffic(node)).collect()
-    }
-
-    fn one_traffic(&mut self, node: &Node) -> Option<TrafficSettings> {
-        let Some(table) = node.as_table() else {
-            self.report.value(
-                node.span,
-                "traffic",
-                format!("expected a table, found {}", node.describe()),
-            );
-            return None;
-        };
-        let name = table.text("name").or(table.text("kind")).unwrap_or("poisson");
-        let mut section = Section::new(format!("traffic.{name}"), Some(table));
-        self.places
-            .insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
-        let mut common = TrafficCommon::default();
-        self.params(&mut section, &mut common, &[]);
-        let path = section.path_of("transport");
-        let own = table.get("transport").is_some();
-        let transport = self.choice::<TransportKind>(&mut section, "transport", &path);
-        let transport = own.then_some(transport);
-        if table.get("kind").is_none() {
-            let problem = Problem::Missing { table: "[[traffic]]".into(), key: "kind".into() };
-            self.report.add(node.span, problem);
-        }
-        let mut kind = self.kind::<TrafficParams>(&mut section)?;
-        match &mut kind {
-            TrafficParams::Poisson(p) => {
-                let own = section.take("sizes").filter(|e| e.node.as_table().is_some());
-                if let Some(e) = own {
-                    let path = section.path_of("sizes");
-                    self.places.insert(path.clone(), e.node.span);
-                    if let Some(sizes) = self.sizes(&path, e) {
-                        p.sizes = sizes;
-                    }
-                }
-                self.keys(&mut section, &mut kind, if own.is_some() { &["sizes"] } else { &[] });
-            }
-            TrafficParams::Flows(p) => {
-                let rows = section.take("rows").filter(|e| matches!(e.node.datum, Datum::Array(_)));
-                if let Some(e) = rows {
-                    let path = section.path_of("rows");
-                    self.places.insert(path.clone(), e.node.span);
-                    p.rows = self.rows(&path, e);
-                }
-                self.keys(&mut section, &mut kind, if rows.is_some() { &["rows"] } else { &[] });
-            }
-            _ => self.keys(&mut section, &mut kind, &[]),
-        }
-        self.finish(section, Some((TrafficParams::place(), kind.kind())));
-        Some(TrafficSettings { common, kind, transport })
     }
 }
 

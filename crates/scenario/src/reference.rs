@@ -2,7 +2,7 @@
 
 use crate::catalogue::{KeyInfo, PlaceInfo, page_name, places, tables};
 use crate::cdf::{BUILTIN, Cdf};
-use crate::read::key_text;
+use crate::keys::key_text;
 use millpond_core::params::Form;
 use millpond_core::registry::Mechanism;
 use millpond_core::switch::site::AUTO;

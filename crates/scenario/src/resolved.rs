@@ -3,60 +3,17 @@
 
 use crate::cdf::SizeSpec;
 use crate::choices::{Choices, Visit, key_of};
-use crate::limit::LimitSettings;
-use crate::read::{RIVALS, grouped};
-use crate::settings::{NicChoice, Settings, TrafficSettings};
-use crate::topology::file::{EdgeList, Graph};
-use crate::topology::{FileParams, TopologyParams};
-use crate::traffic::TrafficParams;
-use crate::traffic::flows::FlowTable;
-use millpond_core::params::{Params, Value};
+use crate::keys::{RIVALS, grouped};
+use crate::settings::flows::FlowTable;
+use crate::settings::graph::{EdgeList, Graph};
+use crate::settings::limit::LimitSettings;
+use crate::settings::topology::{FileParams, TopologyParams};
+use crate::settings::traffic::{TrafficParams, TrafficSettings};
+use crate::settings::{NicChoice, Settings};
+use crate::toml_text::{quote, value_text};
+use millpond_core::params::Params;
 use millpond_core::registry::Choice;
 use std::fmt::Write;
-
-/// A TOML basic string.
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// A value as TOML.
-pub(crate) fn value_text(value: &Value) -> String {
-    match value {
-        Value::Bool(b) => b.to_string(),
-        Value::Int(i) => i.to_string(),
-        Value::Float(x) => format!("{x:?}"),
-        Value::Time(t) => quote(&t.to_string()),
-        Value::Bytes(b) => quote(&b.to_string()),
-        Value::Rate(r) => quote(&r.to_string()),
-        Value::Text(t) => quote(t),
-        Value::List(list) => {
-            format!("[{}]", list.iter().map(|t| quote(t)).collect::<Vec<_>>().join(", "))
-        }
-        Value::Tiers(tiers) => {
-            let name = |name: &str| if name.contains('.') { quote(name) } else { name.to_string() };
-            let pair = |(tier, v): &(String, Value)| format!("{} = {}", name(tier), value_text(v));
-            let pairs: Vec<String> = tiers.iter().map(pair).collect();
-            format!("{{ {} }}", pairs.join(", "))
-        }
-        Value::Off => "\"off\"".into(),
-    }
-}
 
 /// Keys and values, with grouped keys as inline tables where their first member stands.
 fn pairs(params: &dyn Params) -> Vec<(String, String)> {

@@ -11,7 +11,7 @@
 
 use crate::catalogue::{KeyInfo, PlaceInfo, places, tables};
 use crate::cdf::BUILTIN;
-use crate::read::{MAY_BE_OFF, OFF_WORDS, SHORT};
+use crate::keys::{MAY_BE_OFF, OFF_WORDS, SHORT};
 use millpond_core::params::{Form, Key};
 use millpond_core::switch::site::{AUTO, OTHERS, TIER_NAMES};
 use serde_json::{Map, Value, json};

@@ -6,10 +6,10 @@
 //!
 //! Invariant: a plan's `shows` names classes of its traffic, and numbers that these have.
 
-use crate::application::name_of;
 use crate::error::{Problem, Report, nearest};
 use crate::settings::Settings;
-use crate::traffic::TrafficParams;
+use crate::settings::application::ApplicationSettings;
+use crate::settings::traffic::TrafficParams;
 
 /// Numbers of the network.
 pub const NETWORK: [&str; 11] = [
@@ -130,7 +130,7 @@ impl<'a> Known<'a> {
 
 /// Reports each name of `shows` that means nothing.
 pub(crate) fn check(s: &Settings, classes: &[String], report: &mut Report) {
-    let applications: Vec<String> = s.applications.iter().map(name_of).collect();
+    let applications: Vec<String> = s.applications.iter().map(ApplicationSettings::name).collect();
     let known = Known::of(s, classes, &applications);
     for name in &s.run.shows {
         if let Some((problem, help)) = known.check(name) {

@@ -5,7 +5,7 @@
 //! what has no effect.
 
 use crate::error::{Problem, Report};
-use crate::plan::{HostPlan, switch_facts};
+use crate::host::{HostPlan, switch_facts};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use millpond_core::congestion::Family;

@@ -12,20 +12,15 @@ mod builder;
 mod dumbbell;
 mod fat_tree;
 pub mod file;
-pub mod ideal;
 mod leaf_spine;
-mod params;
 mod reroute;
 mod round_trip;
 mod single_switch;
-mod ways;
+pub(crate) mod ways;
 
-pub(crate) use params::GROUPS;
-pub use params::{
-    DumbbellParams, FatTreeParams, FileParams, LeafSpineParams, SingleSwitchParams, TopologyParams,
-};
 pub use reroute::Detours;
 
+use crate::settings::topology::TopologyParams;
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
 use std::collections::BTreeMap;
@@ -165,5 +160,16 @@ impl Topology {
     /// The sum of the host links.
     pub fn host_capacity(&self) -> u128 {
         self.links[..self.hosts as usize].iter().map(|l| l.rate.bps() as u128).sum()
+    }
+
+    /// A pair of leaves between which there are the same ways as between these.
+    pub(crate) fn alike(&self, from: u32, to: u32) -> (u32, u32) {
+        if !self.is_regular {
+            return (from, to);
+        }
+        let pod = |leaf: u32| self.switches[leaf as usize].pod;
+        let is_near = pod(from) == pod(to);
+        let other = (1..self.leaves()).find(|leaf| (pod(*leaf) == pod(0)) == is_near);
+        other.map_or((from, to), |other| (0, other))
     }
 }

@@ -12,23 +12,17 @@
 mod arrivals;
 mod build;
 mod dependencies;
-pub mod flows;
+mod emitted;
 mod incast;
-mod params;
 mod pattern;
 mod poisson;
 
 pub use arrivals::{Arrivals, Event};
-pub(crate) use build::{build, name_of};
+pub(crate) use build::build;
 pub use dependencies::{Dependencies, Dependent, NodeId};
-pub use params::{
-    BijectionParams, FlowsParams, IncastParams, LoadBase, Pairs, PermutationParams, PoissonParams,
-    ProbePairs, ProbeParams, RandomParams, Receiver, RpcParams, ShuffleParams, StrideParams,
-    TrafficCommon, TrafficParams,
-};
 
 use crate::transport::TransportKind;
-use arrivals::{Emitted, Generator};
+use arrivals::Generator;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::{FlowId, Time};
 use std::sync::Arc;

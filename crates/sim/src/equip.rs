@@ -17,8 +17,9 @@ use millpond_core::switch::queue::{DynamicQueuesParams, Queue, QueueParams, Stri
 use millpond_core::switch::site::Auto;
 use millpond_core::{Bytes, HostId, Rate};
 use millpond_scenario::application::ApplicationPlan;
-use millpond_scenario::limit::{LimitKind, LimitPlan};
+use millpond_scenario::limit::LimitPlan;
 use millpond_scenario::plan::Plan;
+use millpond_scenario::settings::limit::LimitKind;
 
 /// A host whose link has this rate.
 pub fn host(plan: &Plan, host: HostId, rate: Rate) -> Host {

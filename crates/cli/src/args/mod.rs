@@ -1,6 +1,13 @@
 //! The command line: what can be asked, and how `--help` teaches it.
 
-use crate::linux::{LimitArgs, SwitchArgs};
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub mod linux;
+#[cfg(not(all(feature = "linux", target_os = "linux")))]
+#[path = "without_linux.rs"]
+mod linux;
+
+pub use linux::{LimitArgs, SwitchArgs};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! `millpond limit`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use super::args::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
+use crate::args::linux::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;
@@ -28,10 +28,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
         LimitAction::Doctor(how) => {
             let findings = doctor::examine(bpffs);
             match how.json {
-                true => {
-                    say(&serde_json::to_string(&findings)
-                        .map_err(|e| Failure::Usage(e.to_string()))?)
-                }
+                true => say(&serde_json::to_string(&findings)?),
                 false => say(&doctor::table(&findings)),
             }
             match doctor::is_able(&findings) {
@@ -176,7 +173,7 @@ fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
         }
         let now = show::read(bpffs, Some(&before))?;
         match args.json {
-            true => say(&serde_json::to_string(&now).map_err(|e| Failure::Usage(e.to_string()))?),
+            true => say(&serde_json::to_string(&now)?),
             // Home, and clear what is below: the table stays in its place.
             false if args.watch => say(&format!("\x1b[H\x1b[J{}", now.table())),
             false => say(&now.table()),

@@ -1,6 +1,6 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use super::args::{
+use crate::args::linux::{
     DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs,
     SwitchDemo,
 };
@@ -63,10 +63,7 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
         SwitchAction::Doctor(how) => {
             let findings = doctor::examine();
             match how.json {
-                true => {
-                    say(&serde_json::to_string(&findings)
-                        .map_err(|e| Failure::Usage(e.to_string()))?)
-                }
+                true => say(&serde_json::to_string(&findings)?),
                 false => say(&finding::table(&findings)),
             }
             if !finding::is_able(&findings) {
@@ -131,7 +128,7 @@ fn print<T: serde::Serialize>(
     table: impl Fn() -> String,
 ) -> Result<(), Failure> {
     let text = match json {
-        true => serde_json::to_string(value).map_err(|e| Failure::Usage(e.to_string()))?,
+        true => serde_json::to_string(value)?,
         false => table().trim_end().to_string(),
     };
     say(&text);
@@ -159,7 +156,7 @@ fn show_switch(state: &State, args: &ShowArgs) -> Result<(), Failure> {
         }
         let now = show::read(state)?;
         match args.json {
-            true => say(&serde_json::to_string(&now).map_err(|e| Failure::Usage(e.to_string()))?),
+            true => say(&serde_json::to_string(&now)?),
             // Home, and clear what is below: the table stays in its place.
             false if args.watch => say(&format!("\x1b[H\x1b[J{}", now.table(Some(&before)))),
             false => say(&now.table(Some(&before))),
@@ -208,7 +205,7 @@ fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
     let report = demo::demo(&plan, &watch::interrupted, &mut told)
         .map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {
-        true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
+        true => say(&serde_json::to_string(&report)?),
         false => say(&report.table()),
     }
     as_expected(report.failures())
@@ -237,7 +234,7 @@ fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
     let report = bridge::demo(args.repetitions as usize, duration, &watch::interrupted, &mut told);
     let report = report.map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {
-        true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
+        true => say(&serde_json::to_string(&report)?),
         false => say(&report.table()),
     }
     as_expected(report.failures())
@@ -274,7 +271,7 @@ fn demo_backdraft(args: &DemoBackdraftArgs) -> Result<(), Failure> {
     let report = backdraft::demo(&plan, &watch::interrupted, &mut told)
         .map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {
-        true => say(&serde_json::to_string(&report).map_err(|e| Failure::Usage(e.to_string()))?),
+        true => say(&serde_json::to_string(&report)?),
         false => say(&report.table()),
     }
     as_expected(report.failures())

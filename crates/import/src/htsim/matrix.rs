@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use millpond_core::Time;
-use millpond_scenario::traffic::flows::cycle;
+use millpond_scenario::settings::flows::cycle;
 
 use crate::source::{Source, Word};
 use crate::told::{Fate, Told};

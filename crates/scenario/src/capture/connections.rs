@@ -6,32 +6,14 @@
 //! Invariant: a plan names only hosts and classes that exist, and no more flows than are sampled.
 
 use super::every;
+use crate::capture::ConnectionCapture;
 use crate::error::{Problem, Report, suggestion};
-use crate::limit::{HostSet, ranges};
-use crate::plan::ConnectionCapture;
 use crate::settings::Settings;
+use crate::settings::capture::FlowSet;
+use crate::settings::hosts::HostSet;
 use crate::topology::Topology;
 use crate::traffic::{SourceKind, TrafficPlan};
-use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::{FlowId, HostId};
-
-/// Flows by their numbers: from the first to the last of each pair.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlowSet(pub Vec<(FlowId, FlowId)>);
-
-impl Field for FlowSet {
-    const FORM: Form = Form::List;
-    fn to_value(&self) -> Value {
-        let text =
-            |(a, b): &(FlowId, FlowId)| if a == b { a.to_string() } else { format!("{a}..{b}") };
-        Value::List(self.0.iter().map(text).collect())
-    }
-    fn from_value(value: &Value) -> Result<Self, ValueError> {
-        let message = "expected the number of a flow, or numbers and ranges such as [\"0..7\", \
-                       \"9\"] (both ends count)";
-        ranges(value, "flow").map(FlowSet).ok_or_else(|| ValueError(message.into()))
-    }
-}
 
 /// The keys beside `every`.
 const CONDITIONS: &[&str] = &["flows", "traffic", "src", "dst", "max"];
@@ -115,27 +97,4 @@ fn classes(s: &Settings, traffic: &TrafficPlan, report: &mut Report) -> Option<V
         found.push(class as u16);
     }
     (!s.capture.connections_traffic.is_empty()).then_some(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flows_are_numbers_and_ranges() {
-        let of = |value: Value| FlowSet::from_value(&value).map(|set| set.0).ok();
-        assert_eq!(of(Value::Int(3)), Some(vec![(3, 3)]));
-        assert_eq!(of(Value::Text("0..2, 9".into())), Some(vec![(0, 2), (9, 9)]));
-        assert_eq!(
-            of(Value::List(vec!["4".into(), "flow7..8".into()])),
-            Some(vec![(4, 4), (7, 8)])
-        );
-        for wrong in ["x", "1..", "..3", "-1", "4294967296"] {
-            assert_eq!(of(Value::Text(wrong.into())), None, "{wrong}");
-        }
-        assert_eq!(
-            FlowSet(vec![(0, 2), (9, 9)]).to_value(),
-            Value::List(vec!["0..2".into(), "9".into()])
-        );
-    }
 }

@@ -5,13 +5,39 @@
 //!
 //! Invariant: a plan names links that exist, and a failure names at least one.
 
-use super::{FailureParams, Node, node, unknown};
+use super::{Node, node, unknown};
 use crate::error::{Problem, Report, nearest};
-use crate::plan::FailurePlan;
 use crate::settings::Settings;
+use crate::settings::failure::{FailureParams, Losable};
 use crate::topology::{End, LinkSite, Topology};
 use millpond_core::Time;
 use std::collections::BTreeSet;
+
+/// A link that is down for a while or loses packets, in both directions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailurePlan {
+    /// Index in [`Topology::links`].
+    pub link: u32,
+    /// When it goes down.
+    pub at: Time,
+    /// When it is up again (`Time::MAX`: never).
+    pub until: Time,
+    /// How long the switches at its ends take to notice either.
+    pub detect: Time,
+    /// How long the routes of the whole network take to follow either; `None`: they never do.
+    pub converge: Option<Time>,
+    /// Share of the packets that are lost.
+    pub loss: f64,
+    /// Which may be.
+    pub losable: Losable,
+}
+
+impl FailurePlan {
+    /// Whether nothing gets through, so that the switches at its ends notice.
+    pub fn is_outage(&self) -> bool {
+        self.loss >= 1.0 && self.losable == Losable::All
+    }
+}
 
 /// The plan of the links that fail.
 pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<FailurePlan> {

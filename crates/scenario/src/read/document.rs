@@ -4,6 +4,8 @@
 //! Invariant: as for scenarios, a key that nobody asks for is an error, and all errors are found at
 //! once.
 
+pub use crate::toml_text::value_text;
+
 use super::{Reader, Section};
 use crate::error::{Errors, Problem, Report, suggestion};
 use crate::source::{Sources, Span};
@@ -29,11 +31,6 @@ pub struct Item<'a> {
 pub struct DocumentReader<'a> {
     reader: Reader<'a>,
     top: Item<'a>,
-}
-
-/// A value as TOML.
-pub fn value_text(value: &Value) -> String {
-    crate::resolved::value_text(value)
 }
 
 impl Document {
@@ -121,26 +118,10 @@ impl<'a> DocumentReader<'a> {
 
     /// The tables `[[key]]`, in order.
     pub fn tables(&mut self, key: &str) -> Vec<Item<'a>> {
-        let Some(entry) = self.top.section.take(key) else { return Vec::new() };
-        let Datum::Array(items) = &entry.node.datum else {
-            let message = format!("expected [[{key}]] tables, found {}", entry.node.describe());
-            self.reader.report.value(entry.node.span, key, message);
-            return Vec::new();
-        };
-        let mut tables = Vec::new();
-        for node in items {
-            let Some(table) = node.as_table() else {
-                self.reader.report.value(
-                    node.span,
-                    key,
-                    format!("expected a table, found {}", node.describe()),
-                );
-                continue;
-            };
+        self.reader.each(&mut self.top.section, key, |_, _, node, table| {
             let span = table.entries.first().map_or(node.span, |e| e.key_span);
-            tables.push(Item { section: Section::new(key, Some(table)), span });
-        }
-        tables
+            Some(Item { section: Section::new(key, Some(table)), span })
+        })
     }
 
     /// Reads those keys of `item` that `params` declares.

@@ -2,7 +2,7 @@
 
 use super::{Reader, Section};
 use crate::cdf::{Cdf, Shape, SizeSpec};
-use crate::traffic::flows::{FlowRow, FlowRows, FlowTable, ListRow, check_id, parse_us};
+use crate::settings::flows::{FlowRow, FlowRows, FlowTable, ListRow, check_id, parse_us};
 use crate::tree::{Datum, Entry, Node};
 use millpond_core::Time;
 use std::sync::Arc;

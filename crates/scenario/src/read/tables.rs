@@ -1,109 +1,133 @@
 //! Tables of which there can be several: `[[failure]]`, `[[application]]` and `[[limit]]`.
 
 use super::{Reader, Section};
-use crate::application::ApplicationSettings;
-use crate::capture::FailureParams;
 use crate::error::Problem;
-use crate::limit::{LimitCommon, LimitKind, LimitSettings};
+use crate::settings::application::ApplicationSettings;
+use crate::settings::failure::FailureParams;
+use crate::settings::limit::{LimitCommon, LimitKind, LimitSettings};
+use crate::settings::traffic::TrafficCommon;
+use crate::settings::traffic::TrafficParams;
+use crate::settings::traffic::TrafficSettings;
+use crate::transport::TransportKind;
+use crate::tree::Table;
 use crate::tree::{Datum, Node};
 use millpond_core::registry::Choice;
 
 impl Reader<'_> {
-    pub(super) fn failures(&mut self, top: &mut Section<'_>) -> Vec<FailureParams> {
-        let Some(entry) = top.take("failure") else { return Vec::new() };
-        self.places.insert("failure".into(), entry.key_span);
+    /// Reads the tables `[[key]]` in their order; what is no table is reported.
+    pub(super) fn each<'a, T>(
+        &mut self,
+        top: &mut Section<'a>,
+        key: &str,
+        mut read: impl FnMut(&mut Self, usize, &'a Node, &'a Table) -> Option<T>,
+    ) -> Vec<T> {
+        let Some(entry) = top.take(key) else { return Vec::new() };
+        self.places.insert(key.into(), entry.key_span);
         let Datum::Array(items) = &entry.node.datum else {
-            let message = format!("expected [[failure]] tables, found {}", entry.node.describe());
-            self.report.value(entry.node.span, "failure", message);
+            let message = format!("expected [[{key}]] tables, found {}", entry.node.describe());
+            self.report.value(entry.node.span, key, message);
             return Vec::new();
         };
         let mut list = Vec::new();
         for (i, node) in items.iter().enumerate() {
-            let Some(table) = node.as_table() else {
-                self.report.value(
-                    node.span,
-                    "failure",
-                    format!("expected a table, found {}", node.describe()),
-                );
-                continue;
-            };
-            let mut section = Section::new(format!("failure.{i}"), Some(table));
-            self.places.insert(
-                section.path.clone(),
-                table.entries.first().map_or(node.span, |e| e.key_span),
-            );
-            let mut failure = FailureParams::default();
-            self.params(&mut section, &mut failure, &[]);
-            self.finish(section, None);
-            for key in ["link", "at"].into_iter().filter(|key| table.get(key).is_none()) {
-                let problem = Problem::Missing { table: "[[failure]]".into(), key: key.into() };
-                self.report.add(node.span, problem);
+            match node.as_table() {
+                Some(table) => list.extend(read(self, i, node, table)),
+                None => {
+                    let message = format!("expected a table, found {}", node.describe());
+                    self.report.value(node.span, key, message);
+                }
             }
-            list.push(failure);
         }
         list
+    }
+
+    /// One of several tables; its place is that of its first key.
+    pub(super) fn item<'a>(&mut self, path: String, node: &Node, table: &'a Table) -> Section<'a> {
+        self.places.insert(path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+        Section::new(path, Some(table))
+    }
+
+    pub(super) fn failures(&mut self, top: &mut Section<'_>) -> Vec<FailureParams> {
+        self.each(top, "failure", |reader, i, node, table| {
+            let mut section = reader.item(format!("failure.{i}"), node, table);
+            let mut failure = FailureParams::default();
+            reader.params(&mut section, &mut failure, &[]);
+            reader.finish(section, None);
+            for key in ["link", "at"].into_iter().filter(|key| table.get(key).is_none()) {
+                let problem = Problem::Missing { table: "[[failure]]".into(), key: key.into() };
+                reader.report.add(node.span, problem);
+            }
+            Some(failure)
+        })
     }
 
     pub(super) fn applications(&mut self, top: &mut Section<'_>) -> Vec<ApplicationSettings> {
-        let Some(entry) = top.take("application") else { return Vec::new() };
-        self.places.insert("application".into(), entry.key_span);
-        let Datum::Array(items) = &entry.node.datum else {
-            let message =
-                format!("expected [[application]] tables, found {}", entry.node.describe());
-            self.report.value(entry.node.span, "application", message);
-            return Vec::new();
-        };
-        let mut list = Vec::new();
-        for node in items {
-            let Some(table) = node.as_table() else {
-                let message = format!("expected a table, found {}", node.describe());
-                self.report.value(node.span, "application", message);
-                continue;
-            };
+        self.each(top, "application", |reader, _, node, table| {
             let name = table.text("name").unwrap_or("application");
-            let mut section = Section::new(format!("application.{name}"), Some(table));
-            self.places.insert(
-                section.path.clone(),
-                table.entries.first().map_or(node.span, |e| e.key_span),
-            );
+            let mut section = reader.item(format!("application.{name}"), node, table);
             let mut application = ApplicationSettings::default();
-            self.params(&mut section, &mut application.common, &[]);
-            self.params(&mut section, &mut application.costs, &[]);
-            self.finish(section, None);
-            list.push(application);
-        }
-        list
+            reader.params(&mut section, &mut application.common, &[]);
+            reader.params(&mut section, &mut application.costs, &[]);
+            reader.finish(section, None);
+            Some(application)
+        })
     }
 
     pub(super) fn limits(&mut self, top: &mut Section<'_>) -> Vec<LimitSettings> {
-        let Some(entry) = top.take("limit") else { return Vec::new() };
-        self.places.insert("limit".into(), entry.key_span);
-        let Datum::Array(items) = &entry.node.datum else {
-            let message = format!("expected [[limit]] tables, found {}", entry.node.describe());
-            self.report.value(entry.node.span, "limit", message);
-            return Vec::new();
-        };
-        items.iter().filter_map(|node| self.one_limit(node)).collect()
+        self.each(top, "limit", |reader, _, node, table| {
+            let name = table.text("name").or(table.text("kind")).unwrap_or("nrm");
+            let mut section = reader.item(format!("limit.{name}"), node, table);
+            let mut common = LimitCommon::default();
+            reader.params(&mut section, &mut common, &[]);
+            let mut kind = reader.kind::<LimitKind>(&mut section)?;
+            reader.keys(&mut section, &mut kind, &[]);
+            reader.finish(section, Some((LimitKind::place(), kind.kind())));
+            Some(LimitSettings { common, kind })
+        })
     }
 
-    fn one_limit(&mut self, node: &Node) -> Option<LimitSettings> {
-        let Some(table) = node.as_table() else {
-            self.report.value(
-                node.span,
-                "limit",
-                format!("expected a table, found {}", node.describe()),
-            );
-            return None;
-        };
-        let name = table.text("name").or(table.text("kind")).unwrap_or("nrm");
-        let mut section = Section::new(format!("limit.{name}"), Some(table));
-        self.places
-            .insert(section.path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
-        let mut common = LimitCommon::default();
+    pub(super) fn traffic(&mut self, top: &mut Section<'_>) -> Vec<TrafficSettings> {
+        self.each(top, "traffic", |reader, _, node, table| reader.one_traffic(node, table))
+    }
+
+    fn one_traffic(&mut self, node: &Node, table: &Table) -> Option<TrafficSettings> {
+        let name = table.text("name").or(table.text("kind")).unwrap_or("poisson");
+        let mut section = self.item(format!("traffic.{name}"), node, table);
+        let mut common = TrafficCommon::default();
         self.params(&mut section, &mut common, &[]);
-        let mut kind = self.kind::<LimitKind>(&mut section)?;
-        self.keys(&mut section, &mut kind, &[]);
-        self.finish(section, Some((LimitKind::place(), kind.kind())));
-        Some(LimitSettings { common, kind })
+        let path = section.path_of("transport");
+        let own = table.get("transport").is_some();
+        let transport = self.choice::<TransportKind>(&mut section, "transport", &path);
+        let transport = own.then_some(transport);
+        if table.get("kind").is_none() {
+            let problem = Problem::Missing { table: "[[traffic]]".into(), key: "kind".into() };
+            self.report.add(node.span, problem);
+        }
+        let mut kind = self.kind::<TrafficParams>(&mut section)?;
+        match &mut kind {
+            TrafficParams::Poisson(p) => {
+                let own = section.take("sizes").filter(|e| e.node.as_table().is_some());
+                if let Some(e) = own {
+                    let path = section.path_of("sizes");
+                    self.places.insert(path.clone(), e.node.span);
+                    if let Some(sizes) = self.sizes(&path, e) {
+                        p.sizes = sizes;
+                    }
+                }
+                self.keys(&mut section, &mut kind, if own.is_some() { &["sizes"] } else { &[] });
+            }
+            TrafficParams::Flows(p) => {
+                let rows = section.take("rows").filter(|e| matches!(e.node.datum, Datum::Array(_)));
+                if let Some(e) = rows {
+                    let path = section.path_of("rows");
+                    self.places.insert(path.clone(), e.node.span);
+                    p.rows = self.rows(&path, e);
+                }
+                self.keys(&mut section, &mut kind, if rows.is_some() { &["rows"] } else { &[] });
+            }
+            _ => self.keys(&mut section, &mut kind, &[]),
+        }
+        self.finish(section, Some((TrafficParams::place(), kind.kind())));
+        Some(TrafficSettings { common, kind, transport })
     }
 }

@@ -1,7 +1,8 @@
 //! Two switches with one link between them: the classic bottleneck.
 
 use super::builder::{Builder, Checks};
-use super::{DumbbellParams, Fault, Topology};
+use super::{Fault, Topology};
+use crate::settings::topology::DumbbellParams;
 use millpond_core::switch::route::Routes;
 
 pub(super) fn build(p: &DumbbellParams) -> Result<Topology, Vec<Fault>> {

@@ -3,7 +3,8 @@
 //! up to (j+1)·k/2.
 
 use super::builder::{Builder, Checks};
-use super::{FatTreeParams, Fault, Topology};
+use super::{Fault, Topology};
+use crate::settings::topology::FatTreeParams;
 use millpond_core::switch::route::{Attachment, Routes};
 use std::sync::Arc;
 

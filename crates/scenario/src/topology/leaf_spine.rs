@@ -1,7 +1,8 @@
 //! Leaf and spine: each leaf has one link to each spine.
 
 use super::builder::{Builder, Checks};
-use super::{Fault, LeafSpineParams, Topology};
+use super::{Fault, Topology};
+use crate::settings::topology::LeafSpineParams;
 use millpond_core::switch::route::Routes;
 
 pub(super) fn build(p: &LeafSpineParams) -> Result<Topology, Vec<Fault>> {

@@ -110,8 +110,8 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FatTreeParams, LeafSpineParams, TopologyParams};
     use super::*;
+    use crate::settings::topology::{FatTreeParams, LeafSpineParams, TopologyParams};
     use proptest::prelude::*;
 
     fn leaf_spine(leaves: u32, spines: u32) -> Topology {

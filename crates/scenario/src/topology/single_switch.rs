@@ -1,7 +1,8 @@
 //! One switch with all hosts on it.
 
 use super::builder::{Builder, Checks};
-use super::{Fault, SingleSwitchParams, Topology};
+use super::{Fault, Topology};
+use crate::settings::topology::SingleSwitchParams;
 use millpond_core::switch::route::Routes;
 
 pub(super) fn build(p: &SingleSwitchParams) -> Result<Topology, Vec<Fault>> {

@@ -17,11 +17,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// A link as a packet sees it: it is sent at the rate, and then takes the delay.
-pub(super) type Hop = (Rate, Time);
+pub(crate) type Hop = (Rate, Time);
 
 /// The ways from one leaf to another.
 #[derive(Debug)]
-pub(super) struct Ways {
+pub(crate) struct Ways {
     /// The links of the way that is fastest for the largest packet.
     pub large: Vec<Hop>,
     /// The same for the smallest packet, where it is another way.
@@ -37,10 +37,10 @@ pub(super) struct Ways {
 /// A cut: by the least time that a smallest packet takes beside a link of it, how fast the links
 /// with that time are together, in the order of the times.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Cut(Vec<(Time, u128)>);
+pub(crate) struct Cut(Vec<(Time, u128)>);
 
 /// How long a packet takes over links one after the other.
-pub(super) fn crossing(hops: &[Hop], size: u64) -> Time {
+pub(crate) fn crossing(hops: &[Hop], size: u64) -> Time {
     hops.iter().fold(Time::ZERO, |sum, (rate, delay)| {
         sum.saturating_add(rate.transmission_time(size)).saturating_add(*delay)
     })
@@ -120,7 +120,7 @@ impl Topology {
 
     /// How long a packet takes at least from `from` to each switch, and over which link it comes
     /// there.
-    pub(super) fn soonest(
+    pub(crate) fn soonest(
         &self,
         from: u32,
         until: Option<u32>,
@@ -276,9 +276,9 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::{EdgeList, Graph};
-    use super::super::{FatTreeParams, FileParams, LeafSpineParams, TopologyParams};
     use super::*;
+    use crate::settings::graph::{EdgeList, Graph};
+    use crate::settings::topology::{FatTreeParams, FileParams, LeafSpineParams, TopologyParams};
     use std::sync::Arc;
 
     /// A rate in Gb/s and a delay in µs.

@@ -1,6 +1,7 @@
 //! The merged stream of open-loop arrivals.
 
 use super::dependencies::Roots;
+use super::emitted::Emitted;
 use super::incast::Incast;
 use super::pattern::{Listed, OneEach};
 use super::poisson::Poisson;
@@ -14,17 +15,6 @@ pub enum Event {
     Query(Query),
     /// A flow starts.
     Flow(Arrival),
-}
-
-/// What a source emits, before it has its numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Emitted {
-    /// A query with its client and degree.
-    Query { client: u32, degree: u32 },
-    /// A flow; `of_query` if it belongs to the source's latest query.
-    Flow { src: u32, dst: u32, bytes: u64, response: u64, class: u16, of_query: bool },
-    /// A flow that has its number already.
-    Numbered(Arrival),
 }
 
 /// One open-loop source: yields in order of time.

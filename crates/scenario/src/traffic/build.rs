@@ -5,18 +5,18 @@ mod after;
 
 use super::arrivals::Generator;
 use super::dependencies::{self, Roots};
-use super::flows::FlowTable;
 use super::incast::{Incast, IncastShape, Spacing};
-use super::params::{
-    IncastParams, LoadBase, Pairs, PoissonParams, ProbePairs, ProbeParams, Receiver, RpcParams,
-    TrafficParams,
-};
 use super::pattern::{self, Listed, OneEach};
 use super::poisson::{Poisson, other_host};
 use super::{ProbePair, Source, SourceKind, Thinking, TrafficPlan};
 use crate::cdf::{SizeSpec, Sizes};
 use crate::error::{Problem, Report};
-use crate::settings::{Settings, TrafficSettings};
+use crate::settings::Settings;
+use crate::settings::flows::{BYTES_MAX, FlowTable};
+use crate::settings::traffic::{
+    IncastParams, LoadBase, Pairs, PoissonParams, ProbePairs, ProbeParams, Receiver, RpcParams,
+    TrafficParams, TrafficSettings, pair,
+};
 use crate::topology::Topology;
 use crate::transport::TransportKind;
 use millpond_core::random::Stream;
@@ -29,12 +29,6 @@ const SHUFFLE_HOSTS_MAX: u32 = 8_192;
 
 /// More pairs than this are taken for a slip of the pen.
 const PROBE_PAIRS_MAX: u32 = 1_000_000;
-
-/// The name of a traffic: its own, or its kind's.
-pub(crate) fn name_of(settings: &TrafficSettings) -> String {
-    use millpond_core::registry::Choice;
-    settings.common.name.clone().unwrap_or_else(|| settings.kind.kind().to_string())
-}
 
 /// More flows than this at one instant are taken for a slip of the pen: each needs its memory at
 /// both ends.
@@ -80,7 +74,7 @@ pub(crate) fn build(
     horizon: Time,
     report: &mut Report,
 ) -> TrafficPlan {
-    let classes: Vec<String> = settings.traffic.iter().map(name_of).collect();
+    let classes: Vec<String> = settings.traffic.iter().map(TrafficSettings::name).collect();
     let numbers =
         classes.iter().enumerate().rev().map(|(number, name)| (name.clone(), number)).collect();
     let (transports, other_transports) = transports(settings, report);
@@ -161,7 +155,7 @@ fn transports(settings: &Settings, report: &mut Report) -> (Vec<u8>, Vec<Transpo
 
 impl Builder<'_> {
     fn source(&mut self, class: u16, t: &TrafficSettings) -> SourceKind {
-        let name = name_of(t);
+        let name = t.name();
         let mut random = Stream::new(self.settings.run.seed, &format!("traffic/{name}"));
         if t.common.priority > 7 {
             self.wrong(&name, "priority", "expected a priority from 0 to 7".into());
@@ -235,14 +229,11 @@ impl Builder<'_> {
     }
 
     fn size(&mut self, name: &str, key: &str, size: Bytes) {
-        if size.get() == 0 || size.get() > super::flows::BYTES_MAX {
+        if size.get() == 0 || size.get() > BYTES_MAX {
             self.wrong(
                 name,
                 key,
-                format!(
-                    "{size} is no size of a flow; 1B to {} are",
-                    Bytes(super::flows::BYTES_MAX)
-                ),
+                format!("{size} is no size of a flow; 1B to {} are", Bytes(BYTES_MAX)),
             );
         }
     }
@@ -517,7 +508,7 @@ impl Builder<'_> {
         self.is_finite &= stop < Time::END;
         let mut listed = Vec::new();
         for text in &p.pairs {
-            match super::params::pair(text) {
+            match pair(text) {
                 Some((a, b)) if a < hosts && b < hosts && a != b => {
                     listed.extend(std::iter::repeat_n(
                         (a, b),

@@ -12,8 +12,9 @@
 //! Invariant: a node counts each of those that it waits for once; flows are numbered from
 //! `first_flow` in the order of their lists, whatever starts first.
 
-use super::flows::FlowTable;
-use super::{Arrival, Emitted};
+use super::Arrival;
+use super::emitted::Emitted;
+use crate::settings::flows::FlowTable;
 use crate::topology::{End, Topology};
 use millpond_core::{FlowId, HostId, Time};
 use std::cmp::Reverse;

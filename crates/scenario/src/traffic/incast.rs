@@ -3,9 +3,9 @@
 //! Invariant: the servers of a query are distinct and never its receiver, every set of them is
 //! equally likely, and a query costs as much time as its degree whatever the number of hosts.
 
-use super::arrivals::Emitted;
-use super::params::Receiver;
+use super::emitted::Emitted;
 use super::poisson::gap;
+use crate::settings::traffic::Receiver;
 use millpond_core::Time;
 use millpond_core::random::Stream;
 

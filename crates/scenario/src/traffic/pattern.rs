@@ -1,8 +1,8 @@
 //! Patterns: one flow a host (permutation, stride, bijection, random), and flows from a list.
 
-use super::arrivals::Emitted;
-use super::flows::FlowTable;
+use super::emitted::Emitted;
 use super::poisson::other_host;
+use crate::settings::flows::FlowTable;
 use millpond_core::Time;
 use millpond_core::random::Stream;
 use millpond_core::switch::route::Attachment;

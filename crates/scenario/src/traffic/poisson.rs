@@ -4,7 +4,7 @@
 //! Invariant: gaps are rounded to picoseconds one by one and added as integers, so no error
 //! accumulates.
 
-use super::arrivals::Emitted;
+use super::emitted::Emitted;
 use crate::cdf::Sizes;
 use millpond_core::Time;
 use millpond_core::random::Stream;

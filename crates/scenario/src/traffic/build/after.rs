@@ -1,13 +1,14 @@
 //! Traffics that wait for others, and lists whose flows do: they are held in the graph of
 //! dependencies instead of among the arrivals.
 
-use super::super::arrivals::{Emitted, Generator};
+use super::super::SourceKind;
+use super::super::arrivals::Generator;
 use super::super::dependencies::Dependent;
-use super::super::flows::{FlowTable, cycle};
-use super::super::{SourceKind, TrafficParams};
-use super::{Builder, name_of};
+use super::super::emitted::Emitted;
+use super::Builder;
 use crate::error::nearest;
-use crate::settings::TrafficSettings;
+use crate::settings::flows::{FlowTable, cycle};
+use crate::settings::traffic::{TrafficParams, TrafficSettings};
 use millpond_core::Time;
 use millpond_core::registry::Choice;
 use std::sync::Arc;
@@ -108,7 +109,7 @@ impl Builder<'_> {
             }),
             _ => None,
         };
-        let (after, name) = (self.after[class as usize].clone(), name_of(t));
+        let (after, name) = (self.after[class as usize].clone(), t.name());
         if after.is_empty() && waits_within.is_none() {
             let kind = self.source(class, t);
             if self.is_awaited[class as usize] {

@@ -1,0 +1,69 @@
+//! What an experiment found: the complete runs of every scheme at every load.
+
+use std::sync::Arc;
+
+use millpond_results::{Ordered, Summary};
+
+/// One scheme at one load: what there is of it.
+#[derive(Clone, Debug, Default)]
+pub struct Arm {
+    /// The scheme.
+    pub variant: String,
+    /// The load.
+    pub load: f64,
+    /// Seeds that are to be run.
+    pub planned: Vec<u64>,
+    /// Those that are complete.
+    pub runs: Vec<Run>,
+}
+
+/// One complete run.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// Its numbers. Resamples of seeds share them.
+    pub summary: Arc<Summary>,
+    /// QCT of its completed queries in microseconds, where they were kept.
+    pub queries: Option<Vec<f64>>,
+    /// Times to the last acknowledgement by class, sorted, where flows were kept.
+    pub acknowledged: Option<Arc<Ordered<Vec<f64>>>>,
+}
+
+impl Run {
+    /// The same run without its queries, sharing all else.
+    pub fn shared(&self) -> Run {
+        let (summary, acknowledged) = (Arc::clone(&self.summary), self.acknowledged.clone());
+        Run { seed: self.seed, summary, queries: None, acknowledged }
+    }
+}
+
+/// What an experiment found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The experiment.
+    pub name: &'static str,
+    /// Why nothing was to be run.
+    pub left_out: Option<&'static str>,
+    /// Every scheme at every load.
+    pub arms: Vec<Arm>,
+}
+
+impl Found {
+    /// With the runs of the second variant of each pair in the place of the first one's.
+    pub fn without(&self, pairs: &[(&'static str, &'static str)]) -> Found {
+        let stand_in = |arm: &Arm| {
+            let Some((_, off)) = pairs.iter().find(|(on, _)| *on == arm.variant) else {
+                return arm.clone();
+            };
+            let other =
+                self.arms.iter().find(|other| other.variant == *off && other.load == arm.load);
+            Arm {
+                variant: arm.variant.clone(),
+                load: arm.load,
+                ..other.cloned().unwrap_or_default()
+            }
+        };
+        Found { arms: self.arms.iter().map(stand_in).collect(), ..self.clone() }
+    }
+}

@@ -1,0 +1,313 @@
+//! Judging a claim by what its experiment found.
+//!
+//! Invariant: a run that is missing makes a claim undecided, never true.
+
+use crate::baseline::Baseline;
+use crate::claim::Claim;
+use crate::emulated::{self, Emulated};
+use crate::experiment::{Effort, Experiment};
+use crate::found::Found;
+use crate::measure::Measured;
+use crate::paper::Paper;
+use crate::spread::spread;
+use millpond_results::{Claim as Judged, Verdict, World};
+
+impl Claim {
+    /// Decides it by what its experiment found, and once more with its mechanism off.
+    pub fn judge(
+        &self,
+        paper: &Paper,
+        experiment: &Experiment,
+        found: &Found,
+        effort: Effort,
+    ) -> Judged {
+        let undecided = match effort {
+            Effort::Full => None,
+            Effort::Quick => self
+                .quick
+                .or(found.left_out)
+                .map(|why| format!("--quick does not decide this: {why}")),
+        };
+        let decidable = undecided.map_or_else(|| has_seeds(experiment, found, effort), Err);
+        let measured = decidable.clone().and_then(|()| self.measure.of(experiment, found));
+        let absolute =
+            measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
+        let id = format!("{}-{}", paper.name, self.id);
+        let judged = Judged {
+            id,
+            scenario: experiment.scenario.to_string(),
+            absolute,
+            ..self.rows(experiment)
+        };
+        let mut judged = self.judged(judged, measured, self.note);
+        if judged.measured.is_some() {
+            judged.spread(spread(&self.measure, experiment, found));
+            judged.best_of = self.measure.points(found);
+        }
+        self.with_baseline(judged, paper, experiment, found, decidable.is_ok())
+    }
+
+    /// Adds what the claim comes to with its mechanism off.
+    fn with_baseline(
+        &self,
+        judged: Judged,
+        paper: &Paper,
+        experiment: &Experiment,
+        found: &Found,
+        is_decidable: bool,
+    ) -> Judged {
+        let pairs = match paper.baselines.of(experiment, self) {
+            Baseline::Variants(pairs) => pairs,
+            Baseline::None(why) => return Judged { baseline_note: why.to_string(), ..judged },
+            Baseline::Missing => {
+                return Judged {
+                    baseline_note: "its paper names no baseline for it".to_string(),
+                    ..judged
+                };
+            }
+        };
+        let place = |(on, off): &(&str, &str)| {
+            format!("{} in the place of {}", experiment.label(off), experiment.label(on))
+        };
+        let words = pairs.iter().map(place).collect::<Vec<_>>().join(", ");
+        if !is_decidable {
+            return Judged { baseline_note: words, ..judged };
+        }
+        match self.measure.of(experiment, &found.without(&pairs)) {
+            Ok((measured, _)) => Judged {
+                baseline: match self.measure.compares_itself(&pairs)
+                    && self.accept.contains(&Some(0.0))
+                {
+                    // An interval that ends at 0 asks for a direction, and a comparison with itself
+                    // has none.
+                    true => Verdict::Fails,
+                    false => Verdict::of(self.accept, measured),
+                },
+                baseline_measured: Some(measured).filter(|measured| measured.is_finite()),
+                baseline_note: words,
+                ..judged
+            },
+            Err(why) => Judged { baseline_note: format!("{words}: {why}"), ..judged },
+        }
+    }
+
+    /// Which rows of its experiment it is about.
+    fn rows(&self, experiment: &Experiment) -> Judged {
+        let (variants, load) = self.measure.needs();
+        let schemes =
+            variants.iter().map(|variant| experiment.label(variant).to_string()).collect();
+        Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
+    }
+
+    /// Decides it by what emulated Linux did. What the note says is the simulator's.
+    pub fn judge_emulated(
+        &self,
+        paper: &Paper,
+        experiment: &Experiment,
+        emulated: &Emulated,
+    ) -> Judged {
+        let found = emulated.found(paper.emulated, experiment.name);
+        let measured = emulated.conditions(paper, self).and_then(|conditions| {
+            match self.measure.of(experiment, &found) {
+                Ok((measured, _)) => Ok((measured, conditions)),
+                // There are no seeds there: the same case gives the same bytes.
+                Err(why) => {
+                    Err(format!("{} ({conditions})", why.trim_end_matches(" in the run of seed 0")))
+                }
+            }
+        });
+        let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
+        let scenario = emulated::RIG.to_string();
+        let absolute =
+            measured.as_ref().ok().and_then(|_| self.measure.absolute(&found, self.paper.number()));
+        let is_decidable = measured.is_ok();
+        // The rows of its experiment are the simulator's.
+        let judged = Judged { id, scenario, absolute, world: World::LinuxVm, ..Judged::default() };
+        let judged = self.judged(judged, measured, "");
+        self.with_baseline(judged, paper, experiment, &found, is_decidable)
+    }
+
+    /// Fills in a claim's words, and what was measured.
+    fn judged(&self, judged: Judged, measured: Measured, note: &str) -> Judged {
+        let mut judged = Judged {
+            source: self.source.to_string(),
+            statement: self.statement.to_string(),
+            kind: self.kind(),
+            paper: self.paper.number(),
+            accept: self.accept,
+            unit: self.measure.unit().to_string(),
+            ..judged
+        };
+        let mut notes: Vec<String> = vec![];
+        match measured {
+            Ok((measured, how)) => {
+                judged.judge(measured);
+                notes.push(how);
+            }
+            Err(why) => notes.push(why),
+        }
+        notes.extend(self.paper.how());
+        notes.push(note.to_string());
+        notes.retain(|note| !note.is_empty());
+        judged.note = notes.join("; ");
+        judged
+    }
+}
+
+/// Whether what was found is of enough seeds; all schemes have the same.
+fn has_seeds(experiment: &Experiment, found: &Found, effort: Effort) -> Result<(), String> {
+    let seeds = found.arms.iter().map(|arm| arm.planned.len()).min();
+    seeds.map_or(Ok(()), |seeds| experiment.enough(seeds, effort))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::Value;
+    use crate::measure::tests::{EXPERIMENT, PAPER, arm, found, less};
+    use crate::statistic::Statistic;
+    use millpond_results::{ClaimKind, IntervalKind, Noise};
+
+    #[test]
+    fn a_claim_holds_fails_or_says_why_not() {
+        let claim = |accept, paper, quick| Claim {
+            id: "S1",
+            source: "x",
+            statement: "y",
+            paper,
+            accept,
+            measure: less(Statistic::Mean),
+            quick,
+            note: "n",
+        };
+        let (a, b) = ([(1.0, 3.0), (1.0, 3.0)], [(2.0, 8.0), (2.0, 8.0)]);
+        let found = found(vec![arm("a", 90.0, &a), arm("b", 90.0, &b)]);
+        let judged = |claim: Claim, effort| claim.judge(&PAPER, &EXPERIMENT, &found, effort);
+        let held = judged(claim([None, Some(-40.0)], Value::Published(-58.0), None), Effort::Full);
+        assert_eq!(
+            (held.status, held.measured, held.paper),
+            (Verdict::Holds, Some(-50.0), Some(-58.0))
+        );
+        assert_eq!((held.id.as_str(), held.scenario.as_str()), ("p-S1", "x.toml"));
+        assert!(held.note.ends_with("; n"), "{}", held.note);
+        assert_eq!(
+            (held.experiment.as_str(), held.schemes.join("+").as_str(), held.load),
+            ("x", "A+B", Some(90.0))
+        );
+        let absolute = held.absolute.unwrap();
+        assert_eq!(
+            (absolute.measured, absolute.against, absolute.unit.as_str()),
+            (1e6, Some(2e6), "us")
+        );
+        let failed = judged(
+            claim([None, Some(-60.0)], Value::Derived(-70.0, "by hand"), None),
+            Effort::Full,
+        );
+        assert_eq!(failed.status, Verdict::Fails);
+        assert!(failed.note.contains("the paper's number is derived: by hand"), "{}", failed.note);
+        assert_eq!(judged(claim([None, None], Value::Shape, None), Effort::Full).paper, None);
+        let quick =
+            judged(claim([None, Some(-40.0)], Value::Shape, Some("too short")), Effort::Quick);
+        assert_eq!(
+            (quick.status, quick.measured, quick.absolute),
+            (Verdict::NotEvaluated, None, None)
+        );
+        assert!(
+            quick.note.starts_with("--quick does not decide this: too short"),
+            "{}",
+            quick.note
+        );
+        assert_eq!(
+            judged(claim([None, Some(-40.0)], Value::Shape, None), Effort::Quick).status,
+            Verdict::Holds
+        );
+    }
+
+    const fn of(paper: Value) -> Claim {
+        let (accept, measure) = ([None, Some(-40.0)], less(Statistic::Mean));
+        Claim {
+            id: "S1",
+            source: "x",
+            statement: "y",
+            paper,
+            accept,
+            measure,
+            quick: None,
+            note: "",
+        }
+    }
+
+    #[test]
+    fn a_claims_kind_goes_with_it_and_what_is_fitted_says_to_what() {
+        let both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
+        for (value, kind, number) in [
+            (Value::Published(-58.0), ClaimKind::Published, Some(-58.0)),
+            (Value::Released(-58.0), ClaimKind::Released, Some(-58.0)),
+            (Value::Shape, ClaimKind::Published, None),
+            (Value::Derived(-58.0, "by hand"), ClaimKind::Derived, Some(-58.0)),
+            (Value::Arithmetic, ClaimKind::Derived, None),
+            (Value::Fitted(-58.0, "the slope"), ClaimKind::Fitted, Some(-58.0)),
+            (Value::Remembered, ClaimKind::Remembered, None),
+            (Value::Ours, ClaimKind::Ours, None),
+        ] {
+            let judged = of(value).judge(&PAPER, &EXPERIMENT, &both, Effort::Full);
+            assert_eq!((judged.kind, judged.paper, judged.status), (kind, number, Verdict::Holds));
+            let is_told = judged.note.contains("the slope was fitted to this number");
+            assert_eq!(is_told, kind == ClaimKind::Fitted, "{}", judged.note);
+        }
+    }
+
+    #[test]
+    fn a_verdict_comes_with_its_spread_over_seeds() {
+        let mean = |of: &[f64]| of.iter().map(|mean| (*mean, 1.0)).collect::<Vec<_>>();
+        let judged = |a: &[f64], b: &[f64]| {
+            let found = found(vec![arm("a", 90.0, &mean(a)), arm("b", 90.0, &mean(b))]);
+            of(Value::Shape).judge(&PAPER, &EXPERIMENT, &found, Effort::Full)
+        };
+        let agreed = judged(&[1.0, 1.0], &[2.0, 4.0]);
+        assert_eq!((agreed.interval, agreed.noise), (Some([-75.0, -50.0]), Noise::Agreed));
+        let within = judged(&[1.0, 1.0], &[1.5, 4.0]);
+        assert_eq!((within.status, within.noise), (Verdict::Holds, Noise::Within), "{within:?}");
+        let many =
+            judged(&[1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.05], &[4.0, 4.1, 3.9, 4.0, 4.2, 3.8, 4.0]);
+        assert_eq!(
+            (many.noise, many.interval_kind),
+            (Noise::Beyond, Some(IntervalKind::Bootstrap95))
+        );
+    }
+
+    #[test]
+    fn a_claim_that_holds_without_its_mechanism_is_flagged() {
+        let both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
+        let judged = |accept| {
+            Claim { accept, ..of(Value::Shape) }.judge(&PAPER, &EXPERIMENT, &both, Effort::Full)
+        };
+        let strict = judged([None, Some(-40.0)]);
+        assert_eq!(
+            (strict.status, strict.baseline, strict.baseline_measured),
+            (Verdict::Holds, Verdict::Fails, Some(0.0))
+        );
+        assert_eq!(
+            (strict.baseline_note.as_str(), strict.holds_anyway()),
+            ("B in the place of A", false)
+        );
+        let direction = judged([None, Some(0.0)]);
+        assert_eq!((direction.baseline, direction.holds_anyway()), (Verdict::Fails, false));
+        let weak = judged([None, Some(5.0)]);
+        assert_eq!(
+            (weak.status, weak.baseline, weak.holds_anyway()),
+            (Verdict::Holds, Verdict::Holds, true)
+        );
+        let open = Claim { quick: Some("too short"), ..of(Value::Shape) };
+        let open = open.judge(&PAPER, &EXPERIMENT, &both, Effort::Quick);
+        assert_eq!((open.baseline, open.holds_anyway()), (Verdict::NotEvaluated, false));
+    }
+
+    #[test]
+    fn fewer_seeds_than_an_experiment_has_decide_nothing() {
+        let one = found(vec![arm("a", 90.0, &[(1.0, 3.0)]), arm("b", 90.0, &[(2.0, 8.0)])]);
+        let judged = of(Value::Shape).judge(&PAPER, &EXPERIMENT, &one, Effort::Full);
+        assert_eq!((judged.status, judged.measured), (Verdict::NotEvaluated, None));
+        assert_eq!(judged.note, "1 seed of the 2 that experiment x needs");
+    }
+}

@@ -1,0 +1,38 @@
+//! A paper: its experiments, its claims, and what they are judged on.
+
+use crate::baseline::Baselines;
+use crate::claim::Claim;
+use crate::experiment::Experiment;
+use serde::Deserialize;
+
+/// A paper.
+pub struct Paper {
+    /// Its name on the command line; claims' names start with it.
+    pub name: &'static str,
+    /// As a heading.
+    pub title: &'static str,
+    /// Of its publication.
+    pub year: u16,
+    /// What is run.
+    pub experiments: &'static [Experiment],
+    /// What is claimed.
+    pub claims: &'static [Claim],
+    /// What claims are judged on beside their own schemes: the schemes with the mechanism off.
+    pub baselines: Baselines,
+    /// What of it `make bench-limit-vm` measures as well.
+    pub emulated: &'static [Case],
+}
+
+/// A case of the rig, and which arm of an experiment it stands for.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Its name in the rig's tables.
+    pub name: &'static str,
+    /// The experiment.
+    pub experiment: &'static str,
+    /// The load.
+    pub load: f64,
+    /// The variant.
+    pub variant: &'static str,
+}

@@ -1,0 +1,16 @@
+//! Arguments of `limit` and `switch` where a build has no Linux part: none is read.
+
+use clap::Args;
+use std::ffi::OsString;
+
+/// Any arguments.
+#[derive(Args, Debug)]
+pub struct Unread {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    arguments: Vec<OsString>,
+}
+
+/// What `limit` takes.
+pub type LimitArgs = Unread;
+/// What `switch` takes.
+pub type SwitchArgs = Unread;

@@ -1,0 +1,95 @@
+//! `fct.txt` as the simulators of the HPCC family write it, for the scripts that read theirs: a
+//! line a completed flow, `sip dip sport dport size start_ns fct_ns ideal_ns`, in the order of
+//! completion.
+//!
+//! Addresses are theirs: host n is 11.(n/256).(n mod 256).1, in hexadecimal. A source's flows have
+//! the ports 10000 and up, destinations port 100, as in their runs.
+//!
+//! Times are what they mean everywhere here: the FCT ends with the last byte delivered, where the
+//! family waits for its acknowledgement, and the ideal one is this program's. So the ratio of the
+//! two is the slowdown of `flows.parquet`, but for the rounding to nanoseconds.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use crate::model::{At, Error, FLOWS, Kind, Manifest, Result, Rows, check_files};
+
+/// The first source port of a host, and every destination port.
+const SOURCE_PORT: u64 = 10_000;
+const DESTINATION_PORT: u64 = 100;
+
+/// Writes the completed flows of a run's folder. Returns how many there are.
+pub fn write_fct(dir: &Path, out: &mut dyn Write, target: &Path) -> Result<u64> {
+    let path = dir.join(FLOWS);
+    if Manifest::read(dir)?.kind != Kind::Run || !path.is_file() {
+        let reason =
+            "fct.txt is made of one run's flows.parquet; name the folder of a run".to_string();
+        return Err(Error::NoTable { path: dir.to_path_buf(), table: "flows".into(), reason });
+    }
+    check_files(dir, &|name| name == FLOWS)?;
+    let (mut ports, mut lines): (BTreeMap<u64, u64>, u64) = (BTreeMap::new(), 0);
+    let columns = ["src", "dst", "bytes", "start_us", "fct_us", "slowdown", "flow"];
+    // Ports follow the order of starts there; a flow's number does here.
+    let mut starts: Vec<(u64, u64)> = Vec::new();
+    Rows::open(&path)?.each(["flow", "src"], |columns, count| {
+        starts.extend(
+            (0..count).filter_map(|row| Some((columns[0].whole(row)?, columns[1].whole(row)?))),
+        );
+        Ok(())
+    })?;
+    starts.sort_unstable();
+    let mut port_of: BTreeMap<u64, u64> = BTreeMap::new();
+    for (flow, src) in starts {
+        let next = ports.entry(src).or_insert(SOURCE_PORT);
+        port_of.insert(flow, *next);
+        *next = (*next + 1) % 65_536;
+    }
+    Rows::open(&path)?.each(columns, |columns, count| {
+        for row in 0..count {
+            let [Some(src), Some(dst), Some(bytes), Some(flow)] =
+                [0, 1, 2, 6].map(|at| columns[at].whole(row))
+            else {
+                continue;
+            };
+            let [Some(start), Some(fct), Some(slowdown)] =
+                [3, 4, 5].map(|at| columns[at].float(row))
+            else {
+                continue;
+            };
+            let ns = |us: f64| (us * 1e3).round() as u64;
+            let (sport, dport) =
+                (port_of.get(&flow).copied().unwrap_or(SOURCE_PORT), DESTINATION_PORT);
+            let line = format!(
+                "{:08x} {:08x} {sport} {dport} {bytes} {} {} {}\n",
+                address(src),
+                address(dst),
+                ns(start),
+                ns(fct),
+                ns(fct / slowdown).max(1)
+            );
+            out.write_all(line.as_bytes()).at("write", target)?;
+            lines += 1;
+        }
+        Ok(())
+    })?;
+    Ok(lines)
+}
+
+/// A host's address there.
+fn address(host: u64) -> u64 {
+    0x0b00_0001 + (host / 256) * 0x1_0000 + (host % 256) * 0x100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_theirs() {
+        assert_eq!(
+            [0, 1, 255, 256, 319].map(address),
+            [0x0b000001, 0x0b000101, 0x0b00ff01, 0x0b010001, 0x0b013f01]
+        );
+    }
+}

@@ -1,0 +1,289 @@
+//! Whose a claim is, and how many of each kind hold.
+//!
+//! Invariant: claims of different kinds are never counted together. Only the first kind is the
+//! paper's.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::estimate::Noise;
+use crate::model::interval::{Interval, IntervalKind};
+use crate::model::summary::World;
+use crate::model::words::words;
+
+words! {
+    /// Whose a claim is: where its number, its order or its bound comes from.
+    #[derive(Default)]
+    pub enum ClaimKind {
+        /// The paper's, as published.
+        #[default]
+        Published = "published",
+        /// This project's run of the authors' released code gave it. The authors publish no such
+        /// number.
+        Released = "released",
+        /// It follows by arithmetic from published or released numbers.
+        Derived = "derived",
+        /// A parameter was solved from the number: the claim asks whether the model gives it back.
+        Fitted = "fitted",
+        /// It is from memory, with no source at hand.
+        Remembered = "remembered",
+        /// This project's: its order may be in a paper's words, its bound is not.
+        Ours = "ours",
+    }
+}
+
+impl ClaimKind {
+    /// What a claim's row says of it; nothing where it is the paper's.
+    pub(crate) fn told(self) -> Option<&'static str> {
+        (self != ClaimKind::Published).then(|| self.name())
+    }
+}
+
+words! {
+    /// What became of a claim.
+    #[derive(Default)]
+    pub enum Verdict {
+        /// What was measured is in the accepted interval.
+        Holds = "holds",
+        /// It is not.
+        Fails = "fails",
+        /// Nothing was measured that could decide; the note says why.
+        #[default]
+        NotEvaluated = "not-evaluated",
+    }
+}
+
+impl Verdict {
+    /// Of a number and the interval that is accepted, ends included.
+    pub fn of(accept: [Option<f64>; 2], measured: f64) -> Verdict {
+        let [low, high] = accept;
+        let inside =
+            low.is_none_or(|low| measured >= low) && high.is_none_or(|high| measured <= high);
+        match () {
+            () if !measured.is_finite() => Verdict::NotEvaluated,
+            () if inside => Verdict::Holds,
+            () => Verdict::Fails,
+        }
+    }
+}
+
+/// A claim of a paper, and what became of it: an element of `claims.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The paper's name and the claim's: `canary-S1a`.
+    pub id: String,
+    /// Where it is made.
+    pub source: String,
+    /// What it says, in a sentence.
+    pub statement: String,
+    /// Whose it is; folders of older versions do not say.
+    #[serde(default)]
+    pub kind: ClaimKind,
+    /// Where it was measured.
+    pub world: World,
+    /// The published number, also where a parameter was solved from it, or what follows from
+    /// published numbers alone; `null` if there is none.
+    pub paper: Option<f64>,
+    /// Ours; `null` if it is not evaluated.
+    pub measured: Option<f64>,
+    /// The interval, ends included, in which the claim holds; `null` at an open end.
+    pub accept: [Option<f64>; 2],
+    /// Whether it holds.
+    pub status: Verdict,
+    /// The spread of `measured` over the seeds; `null` for one seed.
+    #[serde(default)]
+    pub interval: Option<[f64; 2]>,
+    /// What the ends of the interval are; `null` where there is none.
+    #[serde(default)]
+    pub interval_kind: Option<IntervalKind>,
+    /// What the spread makes of the verdict, in the words of `compare`.
+    #[serde(default)]
+    pub noise: Noise,
+    /// Points of a sweep of which `measured` is the best; absent where it is of one point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_of: Option<u32>,
+    /// Whether it holds with its mechanism off; folders of older versions do not have it.
+    #[serde(default)]
+    pub baseline: Verdict,
+    /// What was measured with the mechanism off, in the claim's unit.
+    #[serde(default)]
+    pub baseline_measured: Option<f64>,
+    /// Which scheme stands in the place of which, or why the claim has no baseline.
+    #[serde(default)]
+    pub baseline_note: String,
+    /// How it was measured, what a value rests on, why it was not evaluated.
+    pub note: String,
+    /// The scenario that it was measured in.
+    pub scenario: String,
+    /// The unit of `paper`, `measured` and `accept`.
+    pub unit: String,
+    /// The experiment that it is about.
+    #[serde(default)]
+    pub experiment: String,
+    /// The schemes of it that it is about, by their labels; empty: all.
+    #[serde(default)]
+    pub schemes: Vec<String>,
+    /// The load that it is about; `null`: all of them.
+    #[serde(default)]
+    pub load: Option<f64>,
+    /// What a relative number stands for; absent where there is nothing behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absolute: Option<Absolute>,
+}
+
+/// The numbers behind a relative one, in their own unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Absolute {
+    /// `us`, `Gb/s`, `percent`, `count`, or empty.
+    pub unit: String,
+    /// What is published, where that is known.
+    pub paper: Option<f64>,
+    /// Ours.
+    pub measured: f64,
+    /// What ours is set against, if that is ours as well: the other scheme's number.
+    pub against: Option<f64>,
+}
+
+impl Claim {
+    /// Whether it is about a scheme at a load of an experiment.
+    pub fn is_about(&self, experiment: &str, label: &str, load: f64) -> bool {
+        let is_of =
+            |schemes: &[String]| schemes.is_empty() || schemes.iter().any(|scheme| scheme == label);
+        self.experiment == experiment
+            && is_of(&self.schemes)
+            && self.load.is_none_or(|own| own == load)
+    }
+
+    /// Puts in what was measured, and decides.
+    pub fn judge(&mut self, measured: f64) {
+        self.status = Verdict::of(self.accept, measured);
+        self.measured = Some(measured).filter(|measured| measured.is_finite());
+    }
+
+    /// Puts in the spread over seeds, and what it makes of the verdict: it is within the noise if
+    /// another value of the interval has another verdict.
+    pub fn spread(&mut self, interval: Option<Interval>) {
+        self.interval = interval.map(|interval| interval.ends);
+        self.interval_kind = interval.map(|interval| interval.kind);
+        let Some(Interval { ends, kind }) = interval else { return };
+        let [low, high] = self.accept;
+        let is_apart =
+            low.is_some_and(|low| ends[1] < low) || high.is_some_and(|high| ends[0] > high);
+        let is_inside = ends.iter().all(|end| Verdict::of(self.accept, *end) == Verdict::Holds);
+        self.noise = match kind {
+            _ if !is_apart && !is_inside => Noise::Within,
+            IntervalKind::Identical => Noise::Identical,
+            IntervalKind::Range => Noise::Agreed,
+            IntervalKind::Bootstrap95 | IntervalKind::Normal95 => Noise::Beyond,
+        };
+    }
+
+    /// Whether it holds with its mechanism and without it: then it says nothing of the mechanism.
+    pub fn holds_anyway(&self) -> bool {
+        self.status == Verdict::Holds && self.baseline == Verdict::Holds
+    }
+}
+
+/// Claims as in `claims.json`.
+pub fn claims_json(claims: &[Claim]) -> String {
+    crate::model::files::json_text(&claims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_say_the_kind_and_old_ones_are_of_published_claims() {
+        for kind in ClaimKind::ALL {
+            let text = serde_json::to_string(&Claim { kind, ..Claim::default() }).unwrap();
+            assert!(text.contains(&format!("\"kind\":\"{}\"", kind.name())), "{text}");
+            assert_eq!(serde_json::from_str::<Claim>(&text).unwrap().kind, kind);
+            let old = text.replace(&format!("\"kind\":\"{}\",", kind.name()), "");
+            assert!(!old.contains("\"kind\""), "{old}");
+            assert_eq!(serde_json::from_str::<Claim>(&old).unwrap().kind, ClaimKind::Published);
+        }
+    }
+
+    #[test]
+    fn a_claim_is_judged_by_its_interval_with_its_ends() {
+        let status = |accept, measured| {
+            let mut claim = Claim { accept, ..Claim::default() };
+            claim.judge(measured);
+            claim.status
+        };
+        assert_eq!(Claim::default().status, Verdict::NotEvaluated);
+        assert_eq!(status([None, Some(-40.0)], -40.0), Verdict::Holds);
+        assert_eq!(status([None, Some(-40.0)], -39.9), Verdict::Fails);
+        assert_eq!(status([Some(5.0), Some(25.0)], 4.9), Verdict::Fails);
+        assert_eq!(status([Some(0.0), None], 1e9), Verdict::Holds);
+        assert_eq!(status([None, None], f64::NAN), Verdict::NotEvaluated);
+    }
+
+    #[test]
+    fn a_verdict_that_changes_within_the_spread_is_within_the_noise() {
+        use IntervalKind::{Bootstrap95, Identical, Range};
+        let noise = |accept, measured: f64, ends: [f64; 2], kind| {
+            let mut claim = Claim { accept, ..Claim::default() };
+            claim.judge(measured);
+            claim.spread(Some(Interval { ends, kind }));
+            claim.noise
+        };
+        let most = [None, Some(-40.0)];
+        assert_eq!(noise(most, -50.0, [-60.0, -45.0], Bootstrap95), Noise::Beyond);
+        assert_eq!(noise(most, -50.0, [-60.0, -45.0], Range), Noise::Agreed);
+        assert_eq!(noise(most, -50.0, [-60.0, -35.0], Range), Noise::Within, "it would fail");
+        assert_eq!(noise(most, -30.0, [-41.0, -20.0], Bootstrap95), Noise::Within, "it would hold");
+        assert_eq!(
+            noise(most, -30.0, [-39.0, -20.0], Bootstrap95),
+            Noise::Beyond,
+            "it fails anyway"
+        );
+        assert_eq!(
+            noise([Some(5.0), Some(6.0)], 4.0, [3.0, 9.0], Range),
+            Noise::Within,
+            "both ends fail"
+        );
+        assert_eq!(noise(most, -50.0, [-50.0, -50.0], Identical), Noise::Identical);
+        let mut one = Claim { accept: most, ..Claim::default() };
+        one.judge(-50.0);
+        one.spread(None);
+        assert_eq!((one.noise, one.interval), (Noise::Unknown, None));
+    }
+
+    #[test]
+    fn claims_have_the_contracts_fields_in_order() {
+        let text = claims_json(&[Claim { accept: [None, Some(-40.0)], ..Claim::default() }]);
+        let fields = [
+            "id",
+            "source",
+            "statement",
+            "kind",
+            "world",
+            "paper",
+            "measured",
+            "accept",
+            "status",
+            "note",
+            "scenario",
+            "unit",
+        ];
+        let places: Vec<usize> =
+            fields.iter().map(|f| text.find(&format!("\"{f}\":")).unwrap()).collect();
+        assert!(places.is_sorted() && text.contains("\"not-evaluated\""), "{text}");
+        assert!(text.starts_with("[\n") && text.contains("\"paper\": null"), "{text}");
+    }
+
+    #[test]
+    fn a_claim_is_about_its_schemes_at_its_load() {
+        let claim = Claim {
+            experiment: "x".into(),
+            schemes: vec!["TLT".into()],
+            load: Some(40.0),
+            ..Claim::default()
+        };
+        assert!(claim.is_about("x", "TLT", 40.0));
+        assert!(!claim.is_about("x", "TLT as released", 40.0) && !claim.is_about("x", "TLT", 80.0));
+        assert!(!claim.is_about("y", "TLT", 40.0));
+        assert!(Claim { schemes: Vec::new(), load: None, ..claim }.is_about("x", "any", 1.0));
+    }
+}

@@ -1,0 +1,265 @@
+//! `sweep.json`: the plan of a sweep, and at its end its numbers.
+
+use std::path::Path;
+
+use millpond_core::random::hash_name;
+use serde::{Deserialize, Serialize};
+
+use super::checksum::read_sealed;
+use super::manifest::{Manifest, is_result};
+use super::ordered::Ordered;
+use super::summary::{SCHEMA, Status, Summary};
+use crate::model::error::Result;
+use crate::model::estimate::{Difference, Estimate, ShownNumber};
+use crate::model::names::point_folder;
+use crate::model::tree::Tree;
+
+/// The plan's name in the folder.
+pub const SWEEP: &str = "sweep.json";
+
+pub(crate) const RUNS: &str = "runs";
+
+/// `sweep.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Version of the results folder's form.
+    pub schema: u32,
+    /// The scenario's name.
+    pub name: String,
+    /// The program's version.
+    pub version: String,
+    /// `complete` when all runs are, `stalled` or `failed` if one of them is, `interrupted` before
+    /// the end.
+    pub status: Status,
+    /// What the command line set in every run, as `key=value`.
+    pub overrides: Vec<String>,
+    /// What is varied. The last key varies fastest.
+    pub grid: Vec<Axis>,
+    /// The seeds of each point.
+    pub seeds: Vec<u64>,
+    /// The numbers that are shown; absent: those that suit the traffic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shows: Vec<String>,
+    /// The points, in the order of the grid.
+    pub points: Vec<Point>,
+}
+
+/// One key of the grid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// The key; `variant` for the scenario's variants.
+    pub key: String,
+    /// Its values, as written.
+    pub values: Vec<String>,
+}
+
+impl Axis {
+    /// Whether all values of a key are numbers, so that its column is one.
+    pub(crate) fn is_numeric(&self) -> bool {
+        self.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
+    }
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// From 1.
+    pub point: u32,
+    /// The value of each key.
+    pub values: Ordered<String>,
+    /// Hash of its resolved scenario (without the seed).
+    pub identity: String,
+    /// Why it is left out, if it is.
+    pub skipped: Option<String>,
+    /// One for each seed; none if it is left out.
+    pub runs: Vec<SweepRun>,
+    /// The warnings of its runs, each once.
+    pub warnings: Vec<String>,
+    /// The summary's numbers over the complete runs; `null` before the end.
+    pub statistics: Option<Tree<Estimate>>,
+    /// The point that this one is compared with: the same values but of one key.
+    #[serde(default)]
+    pub against: Option<u32>,
+    /// The differences to that point, paired by seed; `null` before the end and where there is
+    /// none.
+    #[serde(default)]
+    pub differences: Option<Tree<Difference>>,
+    /// The numbers that tables and pages show, by their names in `shows`.
+    #[serde(default)]
+    pub shows: Ordered<ShownNumber>,
+}
+
+/// One run of a sweep.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepRun {
+    /// From 1 over the whole sweep.
+    pub run: u32,
+    /// Its seed.
+    pub seed: u64,
+    /// Its folder, relative to the sweep's.
+    pub folder: String,
+    /// How it ended; `null` if it has not been run to its end.
+    pub status: Option<Status>,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+impl Sweep {
+    /// The plan: a point for each element of `points`, which is (values, the scenario as resolved
+    /// or why it cannot be).
+    pub fn new(
+        name: &str,
+        version: &str,
+        grid: Vec<Axis>,
+        seeds: Vec<u64>,
+        points: Vec<(Vec<String>, std::result::Result<String, String>)>,
+    ) -> Sweep {
+        let mut number = 0;
+        let point = |(at, (values, resolved)): (
+            usize,
+            (Vec<String>, std::result::Result<String, String>),
+        )| {
+            let values: Vec<_> = grid.iter().map(|axis| axis.key.clone()).zip(values).collect();
+            let mut point =
+                Point { point: at as u32 + 1, values: Ordered::from(values), ..Point::default() };
+            match resolved {
+                Ok(resolved) => {
+                    point.identity = identity_of(&resolved);
+                    let folder = format!("{RUNS}/{}", point_folder(&point.values));
+                    for &seed in &seeds {
+                        number += 1;
+                        let folder = format!("{folder}/seed-{seed}");
+                        point.runs.push(SweepRun {
+                            run: number,
+                            seed,
+                            folder,
+                            ..SweepRun::default()
+                        });
+                    }
+                }
+                Err(reason) => point.skipped = Some(reason),
+            }
+            point
+        };
+        let points = points.into_iter().enumerate().map(point).collect();
+        Sweep {
+            schema: SCHEMA,
+            name: name.into(),
+            version: version.into(),
+            status: Status::Interrupted,
+            overrides: Vec::new(),
+            grid,
+            seeds,
+            shows: Vec::new(),
+            points,
+        }
+    }
+
+    /// Reads `DIR/sweep.json`.
+    pub fn read(dir: &Path) -> Result<Sweep> {
+        read_sealed(&dir.join(SWEEP))
+    }
+
+    /// All runs, each with its point.
+    pub fn runs(&self) -> impl Iterator<Item = (&Point, &SweepRun)> {
+        self.points.iter().flat_map(|point| point.runs.iter().map(move |run| (point, run)))
+    }
+
+    /// The plan, with the finished runs of `out` that are of its points but of other seeds: what it
+    /// is when a sweep grows. Runs of another version or of a changed scenario are not among them.
+    pub fn grown(mut self, out: &Path) -> Sweep {
+        let Ok(old) = Sweep::read(out) else { return self };
+        if old.version != self.version {
+            return self;
+        }
+        let mut number = 0;
+        for point in &mut self.points {
+            let same =
+                |other: &&Point| other.values == point.values && other.identity == point.identity;
+            let runs = old.points.iter().find(same).map_or(&[][..], |other| &other.runs);
+            for run in runs {
+                let is_there = || is_complete(out, run) || run.is_damaged(out);
+                if !point.runs.iter().any(|own| own.seed == run.seed) && is_there() {
+                    point.runs.push(SweepRun { status: None, reason: None, ..run.clone() });
+                    if !self.seeds.contains(&run.seed) {
+                        self.seeds.push(run.seed);
+                    }
+                }
+            }
+            point.runs.sort_by_key(|run| run.seed);
+            for run in &mut point.runs {
+                number += 1;
+                run.run = number;
+            }
+        }
+        self.seeds.sort_unstable();
+        self
+    }
+
+    /// What makes this another sweep than `old`, in words; `None` if they are the same.
+    pub fn change_from(&self, old: &Sweep) -> Option<String> {
+        let keys = |sweep: &Sweep| {
+            let axis = |axis: &Axis| format!("{}={}", axis.key, axis.values.join(","));
+            sweep.grid.iter().map(axis).collect::<Vec<_>>().join(" ")
+        };
+        let seeds = |sweep: &Sweep| match sweep.seeds.as_slice() {
+            [] => String::new(),
+            [only] => only.to_string(),
+            [first, .., last] => format!("{first}..{last}"),
+        };
+        let checks = [
+            ("millpond", old.version.clone(), self.version.clone()),
+            ("the scenario's name", old.name.clone(), self.name.clone()),
+            ("--grid", keys(old), keys(self)),
+            ("--seeds", seeds(old), seeds(self)),
+            ("--set", old.overrides.join(" "), self.overrides.join(" ")),
+        ];
+        for (what, old, new) in checks {
+            if old != new {
+                return Some(format!("{what} was {old:?}, now it is {new:?}"));
+            }
+        }
+        let same = |(a, b): (&Point, &Point)| a.values == b.values && a.identity == b.identity;
+        let scenario =
+            self.points.len() == old.points.len() && self.points.iter().zip(&old.points).all(same);
+        (!scenario).then(|| "the scenario has changed since".to_string())
+    }
+}
+
+/// The hash of a point's scenario.
+pub(crate) fn identity_of(scenario: &str) -> String {
+    format!("{:016x}", hash_name(&without_shows(scenario)))
+}
+
+/// A resolved scenario without the numbers that it shows, which change no run.
+pub fn without_shows(scenario: &str) -> String {
+    scenario.split_inclusive('\n').filter(|line| !line.starts_with("shows = ")).collect()
+}
+
+/// Whether a run is complete or stalled in a sweep's folder, whose files are as they were written.
+pub(crate) fn is_complete(out: &Path, run: &SweepRun) -> bool {
+    summary_of(out, run).is_some_and(|summary| summary.status.is_final())
+}
+
+/// The summary of a finished run in a sweep's folder; `None` if it must be run (again).
+pub(crate) fn summary_of(out: &Path, run: &SweepRun) -> Option<Summary> {
+    let dir = out.join(&run.folder);
+    let summary = Summary::read(&dir).ok()?;
+    (is_result(&dir) && summary.seed == run.seed && summary.status != Status::Interrupted)
+        .then_some(summary)
+}
+
+impl SweepRun {
+    /// The run's summary, if it is complete or stalled in the sweep's folder and its files are what
+    /// was written. A failed run and a damaged one are run again.
+    pub fn finished(&self, out: &Path) -> Option<Summary> {
+        Manifest::verified(&out.join(&self.folder)).ok()?;
+        summary_of(out, self).filter(|summary| summary.status.is_final())
+    }
+
+    /// Whether the run has a folder there, whose files are not what was written.
+    fn is_damaged(&self, out: &Path) -> bool {
+        let place = out.join(&self.folder);
+        place.is_dir() && Manifest::verified(&place).is_err()
+    }
+}

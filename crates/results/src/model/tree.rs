@@ -1,0 +1,44 @@
+//! Numbers in the form of the summary's objects.
+
+use serde::{Deserialize, Serialize};
+
+use super::ordered::Ordered;
+
+/// Numbers in the form of the summary's objects.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Tree<L> {
+    /// A number.
+    Leaf(L),
+    /// An object.
+    Branch(Ordered<Tree<L>>),
+}
+
+impl<L> Tree<L> {
+    /// The number at a path such as `["fct_us", "mice", "p99"]`.
+    pub fn leaf(&self, path: &[&str]) -> Option<&L> {
+        match (self, path) {
+            (Tree::Leaf(leaf), []) => Some(leaf),
+            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.leaf(rest),
+            _ => None,
+        }
+    }
+
+    /// What is at a path.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Tree<L>> {
+        match (self, path) {
+            (_, []) => Some(self),
+            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.at(rest),
+            (Tree::Leaf(_), _) => None,
+        }
+    }
+
+    /// The object at a path such as `["fct_us"]`.
+    pub fn branch(&self, path: &[&str]) -> Option<&Ordered<Tree<L>>> {
+        match (self, path) {
+            (Tree::Branch(children), []) => Some(children),
+            (Tree::Branch(children), [first, rest @ ..]) => children.get(first)?.branch(rest),
+            (Tree::Leaf(_), _) => None,
+        }
+    }
+}

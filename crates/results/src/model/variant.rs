@@ -1,0 +1,52 @@
+//! `compare.json`: each variant of a compare with its numbers.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{At, Result};
+use super::manifest::check_files;
+use super::names::run_folder;
+use super::ordered::Ordered;
+use super::summary::Status;
+use crate::model::estimate::{Difference, Estimate, ShownNumber};
+use crate::model::tree::Tree;
+
+/// Its name in the folder.
+pub(crate) const COMPARE: &str = "compare.json";
+
+/// One variant of a compare: an element of `compare.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantResult {
+    /// Its name.
+    pub variant: String,
+    /// Its seeds, in the order of the runs.
+    pub seeds: Vec<u64>,
+    /// The worst of its runs.
+    pub status: Status,
+    /// The warnings of its runs, each once.
+    pub warnings: Vec<String>,
+    /// The summary's numbers.
+    pub statistics: Tree<Estimate>,
+    /// Their differences to the first variant; `null` for that one itself.
+    pub differences: Option<Tree<Difference>>,
+    /// The numbers that tables and pages show, by their names in `shows`.
+    #[serde(default)]
+    pub shows: Ordered<ShownNumber>,
+}
+
+impl VariantResult {
+    /// The folders of its runs in a compare's folder, in the order of the seeds.
+    pub(crate) fn folders(&self, root: &Path) -> Vec<PathBuf> {
+        let folder = |seed: u64, several: bool| run_folder(root, &self.variant, seed, several);
+        let several = !folder(0, false).join("summary.json").exists();
+        self.seeds.iter().map(|&seed| folder(seed, several)).collect()
+    }
+}
+
+/// Reads `DIR/compare.json`.
+pub fn read_compare(dir: &Path) -> Result<Vec<VariantResult>> {
+    check_files(dir, &|name| name == COMPARE)?;
+    let path = dir.join(COMPARE);
+    serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
+}

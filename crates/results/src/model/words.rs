@@ -1,0 +1,22 @@
+//! Enums that are words in files.
+
+/// Declares an enum with the word of each variant, which serde reads and writes.
+macro_rules! words {
+    ($(#[$about:meta])* pub enum $Name:ident { $($(#[$meaning:meta])* $Variant:ident = $word:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $Name { $($(#[$meaning])* #[serde(rename = $word)] $Variant),+ }
+
+        impl $Name {
+            /// All, in their order.
+            pub const ALL: [$Name; [$($word),+].len()] = [$($Name::$Variant),+];
+
+            /// As in the files.
+            pub fn name(self) -> &'static str {
+                match self { $($Name::$Variant => $word),+ }
+            }
+        }
+    };
+}
+
+pub(crate) use words;

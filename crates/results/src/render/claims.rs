@@ -1,0 +1,162 @@
+//! Claims in words and numbers, as tables and pages show them.
+
+use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Reproduction, Verdict, World};
+use crate::render::format::{NONE, count, digits, percent, time};
+/// The flag of a claim that holds without its mechanism.
+pub(crate) const ANYWAY: &str = "also holds with the mechanism off";
+
+/// The claim's name without the paper's.
+pub(crate) fn short_id<'a>(of: &Reproduction, claim: &'a Claim) -> &'a str {
+    claim.id.strip_prefix(&of.paper).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
+}
+
+/// Where they were measured.
+pub(crate) fn worlds(claims: &[&Claim]) -> &'static str {
+    let emulated = claims
+        .iter()
+        .filter(|claim| claim.world == World::LinuxVm && claim.measured.is_some())
+        .count();
+    let all = claims.iter().filter(|claim| claim.measured.is_some()).count();
+    match (emulated, all) {
+        (0, _) => "simulated",
+        (some, all) if some == all => "emulated Linux",
+        _ => "simulated; -vm: emulated Linux",
+    }
+}
+
+/// A number in a claim's unit.
+pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
+    let Some(of) = of.filter(|x| x.is_finite()) else { return NONE.into() };
+    match unit {
+        "percent" => format!("{of:.1}%"),
+        "count" => count(Some(of)),
+        "" => digits(of),
+        unit => format!("{} {unit}", digits(of)),
+    }
+}
+
+/// The accepted interval.
+pub(crate) fn accepted(claim: &Claim) -> String {
+    let end = |x: f64| match claim.unit.as_str() {
+        "percent" => format!("{x}%"),
+        "" | "count" => format!("{x}"),
+        unit => format!("{x} {unit}"),
+    };
+    match claim.accept {
+        [None, None] => "anything".into(),
+        [Some(low), None] => format!("≥ {}", end(low)),
+        [None, Some(high)] => format!("≤ {}", end(high)),
+        [Some(low), Some(high)] if low == high => end(low),
+        [Some(low), Some(high)] => format!("{low}…{}", end(high)),
+    }
+}
+
+/// What a claim is about: `released: DCTCP+TLT as released`.
+pub(crate) fn about(claim: &Claim) -> String {
+    let schemes = claim.schemes.join(", ");
+    match (claim.experiment.is_empty(), schemes.is_empty()) {
+        (true, _) => schemes,
+        (false, true) => claim.experiment.clone(),
+        (false, false) => format!("{}: {schemes}", claim.experiment),
+    }
+}
+
+/// Of how many points of a sweep a claim's number is the best; empty where it is of one point.
+pub(crate) fn best_of(claim: &Claim) -> String {
+    let s = if claim.best_of == Some(1) { "" } else { "s" };
+    claim.best_of.map_or(String::new(), |points| format!("the best of {points} point{s}"))
+}
+
+/// The spread over seeds, with what it is; empty without one.
+pub(crate) fn spread(claim: &Claim) -> String {
+    let Some(([low, high], kind)) = claim.interval.zip(claim.interval_kind) else {
+        return String::new();
+    };
+    let text = |x: f64| value(Some(x), &claim.unit);
+    match kind {
+        IntervalKind::Identical => kind.words().to_string(),
+        _ => format!("{} {} to {}", kind.words(), text(low), text(high)),
+    }
+}
+
+/// What the spread makes of the verdict, where it makes it doubtful.
+pub(crate) fn within(claim: &Claim) -> String {
+    match claim.noise {
+        Noise::Within => format!("within the noise: {}", spread(claim)),
+        _ => String::new(),
+    }
+}
+
+/// What stands for the paper's relative number and for ours, in lines; none where nothing does.
+pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
+    let Some(of) = &claim.absolute else { return (Vec::new(), Vec::new()) };
+    let text = |value: f64| {
+        let unit = if of.unit == "Gb/s" { " Gb/s" } else { "" };
+        format!("{}{unit}", number_text(Some(value), &of.unit))
+    };
+    let ours = std::iter::once(text(of.measured))
+        .chain(of.against.map(|against| format!("vs {}", text(against))));
+    (of.paper.map(text).into_iter().collect(), ours.collect())
+}
+
+/// A number in its unit, which a time and a share say themselves.
+pub(crate) fn number_text(of: Option<f64>, unit: &str) -> String {
+    match unit {
+        "us" => time(of),
+        "percent" => percent(of.map(|percent| percent / 100.0)),
+        "count" => count(of),
+        _ => of.filter(|x| x.is_finite()).map_or(NONE.into(), digits),
+    }
+}
+
+/// How many of each kind hold, a line a kind that occurs.
+pub(crate) fn tally(claims: &[&Claim]) -> Vec<String> {
+    let line = |kind: ClaimKind| {
+        let of: Vec<&&Claim> = claims.iter().filter(|claim| claim.kind == kind).collect();
+        let n = |status| of.iter().filter(|claim| claim.status == status).count();
+        let [hold, fail, open] = [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(n);
+        let anyway = match of.iter().filter(|claim| claim.holds_anyway()).count() {
+            0 => String::new(),
+            n => format!(" ({n} also with the mechanism off)"),
+        };
+        let noise = match of.iter().filter(|claim| claim.noise == Noise::Within).count() {
+            0 => String::new(),
+            n => format!("; {n} within the noise"),
+        };
+        let (name, all) = (kind.name(), of.len());
+        (all > 0).then(|| {
+            format!("{name} {all}: {hold} hold{anyway}, {fail} fail, {open} not evaluated{noise}")
+        })
+    };
+    let lines: Vec<String> = ClaimKind::ALL.into_iter().filter_map(line).collect();
+    if lines.is_empty() { vec!["no claims".to_string()] } else { lines }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_counted_by_itself() {
+        let claim = |kind, status| Claim { kind, status, ..Claim::default() };
+        let all = [
+            claim(ClaimKind::Fitted, Verdict::Holds),
+            claim(ClaimKind::Published, Verdict::Holds),
+            claim(ClaimKind::Published, Verdict::NotEvaluated),
+            claim(ClaimKind::Remembered, Verdict::Fails),
+            claim(ClaimKind::Fitted, Verdict::Fails),
+        ];
+        let lines = [
+            "published 2: 1 hold, 0 fail, 1 not evaluated",
+            "fitted 2: 1 hold, 1 fail, 0 not evaluated",
+            "remembered 1: 0 hold, 1 fail, 0 not evaluated",
+        ];
+        assert_eq!(tally(&all.iter().collect::<Vec<_>>()), lines);
+        assert_eq!(tally(&[]), ["no claims"]);
+        let anyway = Claim { status: Verdict::Holds, baseline: Verdict::Holds, ..Claim::default() };
+        let fails = Claim { status: Verdict::Fails, noise: Noise::Within, ..anyway.clone() };
+        let line = "published 2: 1 hold (1 also with the mechanism off), 1 fail, 0 not evaluated; \
+                    1 within the noise";
+        assert_eq!(tally(&[&anyway, &fails]), [line]);
+    }
+}

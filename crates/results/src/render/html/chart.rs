@@ -1,0 +1,783 @@
+//! Charts as inline SVG: lines, steps, bands, marks and the dots of single seeds over two axes, or
+//! a row a name.
+//!
+//! Each series carries its points as they were given (`data-p`), from which the page's script makes
+//! read-outs and CSV; the drawing is whole without the script.
+//!
+//! Invariant: the bytes depend on the points alone. What was not measured is not drawn: a line
+//! joins its own points, and a step ends where the next sample was taken.
+
+use std::fmt::Write;
+
+use super::axis::{Axis, Scale};
+use super::unit::Unit;
+
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 290.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 20.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 48.0;
+/// Of a row with its name.
+const ROW: f64 = 38.0;
+/// What a character takes of a label in the drawing's units: on a screen, and on a phone, where the
+/// style sheet has larger letters.
+const LETTER: f64 = 6.4;
+const LETTER_ON_PHONE: f64 = 9.4;
+/// How many colours the style sheet has; beyond them lines are dashed.
+const COLOURS: usize = 8;
+/// How many outlines marks have. It has no factor in common with [`COLOURS`], so that the first 56
+/// series differ in colour and outline.
+const SHAPES: usize = 7;
+/// An axis of values that span less is as good without its logarithms.
+const WIDE: f64 = 3.0;
+
+/// One series' part of a chart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Line {
+    /// Fixes its colour, dashes and marks.
+    pub series: usize,
+    /// In the axes' units, from left to right.
+    pub points: Vec<(f64, f64)>,
+    /// Whether each point holds until the next one: samples, and no course between them.
+    pub steps: bool,
+    /// Marks to set; hollow where true.
+    pub marks: Vec<(f64, f64, bool)>,
+    /// Outline of a band around it.
+    pub band: Vec<(f64, f64)>,
+    /// Intervals: place, low end, high end.
+    pub whiskers: Vec<(f64, f64, f64)>,
+    /// Single seeds: seed, place, value.
+    pub dots: Vec<(u64, f64, f64)>,
+    /// Whose it is if it is not ours: then it is dashed, its marks are hollow, and the read-out
+    /// says so. Escaped.
+    pub published: Option<String>,
+}
+
+/// A time in which a link failed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Span {
+    /// Its beginning.
+    pub from: f64,
+    /// Its end, if it has one.
+    pub to: Option<f64>,
+    /// What it is. Escaped.
+    pub label: String,
+}
+
+/// Which axis the reader holds when pointing at a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// Each series' height at this place.
+    AtX,
+    /// Each series' place at this height.
+    AtY,
+}
+
+/// A chart. Where its vertical axis is of names, it is drawn as rows: the name above what lies at
+/// it.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// The series.
+    pub lines: Vec<Line>,
+    /// Failures, where the horizontal axis is time.
+    pub spans: Vec<Span>,
+    /// How it is read.
+    pub read: Read,
+    /// For those who do not see it; must be escaped.
+    pub label: String,
+}
+
+/// The box that axes enclose.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    height: f64,
+}
+
+impl Chart {
+    fn is_rows(&self) -> bool {
+        self.y.unit == Unit::Name
+    }
+
+    fn frame(&self) -> Frame {
+        let (left, height) = if self.is_rows() {
+            (12.0, self.y.ticks.len() as f64 * ROW + 4.0 + BOTTOM)
+        } else {
+            (LEFT, HEIGHT)
+        };
+        let top = if self.is_rows() { 4.0 } else { TOP };
+        Frame { left, right: WIDTH - RIGHT, top, bottom: height - BOTTOM, height }
+    }
+
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        let frame = self.frame();
+        let read = if self.read == Read::AtX { "x" } else { "y" };
+        let mut svg = format!(
+            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\" \
+             data-read=\"{read}\" data-x=\"{}\" data-y=\"{}\" data-x-column=\"{}\" \
+             data-y-column=\"{}\" data-box=\"{} {} {} {}\"",
+            frame.height,
+            self.label,
+            self.x.data(),
+            self.y.data(),
+            self.x.column(),
+            self.y.column(),
+            frame.left,
+            frame.top,
+            frame.right,
+            frame.bottom
+        );
+        for (axis, attribute) in [(&self.x, "data-x-names"), (&self.y, "data-y-names")] {
+            if axis.unit == Unit::Name {
+                let names: Vec<&str> = axis.ticks.iter().map(|(_, name)| name.as_str()).collect();
+                let _ = write!(svg, " {attribute}=\"{}\"", names.join("&#10;"));
+            }
+        }
+        svg.push('>');
+        self.draw_spans(&mut svg, &frame);
+        self.draw_axes(&mut svg, &frame);
+        for line in &self.lines {
+            self.draw_line(&mut svg, &frame, line);
+        }
+        self.name_spans(&mut svg, &frame);
+        svg.push_str("</svg>");
+        svg
+    }
+
+    /// The same chart with its values on the other scale: logarithmic if they are drawn evenly, and
+    /// evenly if not. `None` where that shows nothing.
+    pub fn otherwise(&self) -> Option<Chart> {
+        let axis = if self.is_rows() { &self.x } else { &self.y };
+        let of = |&(x, y): &(f64, f64)| if self.is_rows() { x } else { y };
+        let values: Vec<f64> =
+            self.lines.iter().flat_map(|line| line.points.iter().map(of)).collect();
+        let positive = || values.iter().copied().filter(|value| *value > 0.0);
+        let (least, most) =
+            (positive().min_by(f64::total_cmp)?, positive().max_by(f64::total_cmp)?);
+        let other = match axis.scale {
+            _ if axis.unit == Unit::Percent || most < least * WIDE => return None,
+            Scale::Tail => return None,
+            Scale::Log => Axis::linear(0.0, most * 1.04, axis.unit, &axis.title),
+            Scale::Linear => {
+                let zero =
+                    if values.iter().any(|value| *value <= 0.0) { " (0 at the edge)" } else { "" };
+                Axis::log(values.into_iter(), axis.unit, &format!("{}{zero}", axis.title))?
+            }
+        };
+        let mut chart = self.clone();
+        *(if self.is_rows() { &mut chart.x } else { &mut chart.y }) = other;
+        Some(chart)
+    }
+
+    fn draw_axes(&self, svg: &mut String, frame: &Frame) {
+        let &Frame { left, right, top, bottom, height } = frame;
+        for (value, name) in &self.y.ticks {
+            let at = self.at_y(frame, *value);
+            let _ = write!(svg, "<path class=\"grid\" d=\"M{left} {at:.1}H{right}\"/>");
+            if self.is_rows() {
+                let (x, above, values) = (left + 5.0, at - 11.0, self.row_text(*value));
+                let _ = write!(svg, "<text class=\"row\" x=\"{x}\" y=\"{above:.1}\">{name}</text>");
+                let _ = write!(
+                    svg,
+                    "<text x=\"{right}\" y=\"{above:.1}\" text-anchor=\"end\">{values}</text>"
+                );
+            } else {
+                let (x, y) = (left - 7.0, at + 4.0);
+                let _ =
+                    write!(svg, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{name}</text>");
+            }
+        }
+        let places: Vec<(f64, &str)> = self
+            .x
+            .ticks
+            .iter()
+            .map(|(value, name)| (self.at_x(frame, *value), name.as_str()))
+            .collect();
+        for ((at, name), shown) in places.iter().zip(shown(&places)) {
+            let _ = write!(svg, "<path class=\"grid\" d=\"M{at:.1} {top}V{bottom}\"/>");
+            let class = match shown {
+                Shown::Everywhere => "",
+                Shown::Wide => " class=\"wide\"",
+                Shown::Nowhere => continue,
+            };
+            let half = letters(name) * LETTER_ON_PHONE / 2.0;
+            let (x, anchor) = match at {
+                at if at + half > WIDTH => (WIDTH - 1.0, "end"),
+                at if at - half < 0.0 => (1.0, "start"),
+                at => (*at, "middle"),
+            };
+            let y = bottom + 18.0;
+            let _ = write!(
+                svg,
+                "<text{class} x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{name}</text>"
+            );
+        }
+        let _ = write!(svg, "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>");
+        if !self.is_rows() {
+            let _ =
+                write!(svg, "<text class=\"title\" x=\"4\" y=\"13\">{}</text>", self.y.heading());
+        }
+        let (y, title) = (height - 8.0, self.x.heading());
+        let _ = write!(
+            svg,
+            "<text class=\"title\" x=\"{right}\" y=\"{y}\" text-anchor=\"end\">{title}</text>"
+        );
+    }
+
+    /// The values that lie at a row, ours first.
+    fn row_text(&self, row: f64) -> String {
+        let mut texts = Vec::new();
+        for line in &self.lines {
+            let here = line.points.iter().filter(|(_, y)| *y == row);
+            let of = if line.published.is_some() { "published " } else { "" };
+            texts.extend(here.map(|(x, _)| format!("{of}{}", self.x.unit.text(*x))));
+        }
+        texts.join(", ")
+    }
+
+    fn draw_spans(&self, svg: &mut String, frame: &Frame) {
+        for span in &self.spans {
+            let from = self.at_x(frame, span.from);
+            let to = span.to.map_or(frame.right, |to| self.at_x(frame, to));
+            let (top, width, height) = (frame.top, to - from, frame.bottom - frame.top);
+            let _ = write!(
+                svg,
+                "<rect class=\"failure\" x=\"{from:.1}\" y=\"{top}\" width=\"{width:.1}\" \
+                 height=\"{height}\"/>"
+            );
+            let mut edge = |x: f64| {
+                let _ = write!(
+                    svg,
+                    "<path class=\"failure-edge\" d=\"M{x:.1} {top}V{}\"/>",
+                    frame.bottom
+                );
+            };
+            edge(from);
+            if span.to.is_some() {
+                edge(to);
+            }
+        }
+    }
+
+    /// Above the lines, each span's name in a row of its own.
+    fn name_spans(&self, svg: &mut String, frame: &Frame) {
+        for (at, span) in self.spans.iter().enumerate() {
+            let (x, y) = (self.at_x(frame, span.from), frame.top + 12.0 + 14.0 * at as f64);
+            let fits = x + 5.0 + letters(&span.label) * LETTER_ON_PHONE < WIDTH;
+            let (x, anchor) = if fits { (x + 5.0, "start") } else { (x - 5.0, "end") };
+            let label = &span.label;
+            let _ = write!(
+                svg,
+                "<text class=\"failure-name\" x=\"{x:.1}\" y=\"{y:.1}\" \
+                 text-anchor=\"{anchor}\">{label}</text>"
+            );
+        }
+    }
+
+    fn draw_line(&self, svg: &mut String, frame: &Frame, line: &Line) {
+        if line.points.is_empty() && line.marks.is_empty() {
+            return;
+        }
+        let name =
+            line.published.as_ref().map_or(String::new(), |name| format!(" data-name=\"{name}\""));
+        let _ = write!(
+            svg,
+            "<g data-v=\"{}\" class=\"{}\"{name}{}>",
+            line.series,
+            colour(line.series),
+            data(line)
+        );
+        if line.band.len() > 2 {
+            let _ = write!(svg, "<path class=\"band\" d=\"{}Z\"/>", self.path(frame, &line.band));
+        }
+        let dashes = if name.is_empty() { dashes(line.series) } else { " paper" };
+        let path = if line.steps {
+            self.stairs(frame, &line.points)
+        } else {
+            self.path(frame, &line.points)
+        };
+        let thin = if line.steps { " steps" } else { "" };
+        let _ = write!(svg, "<path class=\"line{dashes}{thin}\" d=\"{path}\"/>");
+        if !line.dots.is_empty() {
+            let at = |(_, x, y): &(u64, f64, f64)| {
+                format!("M{:.1} {:.1}h0", self.at_x(frame, *x), self.at_y(frame, *y))
+            };
+            let _ = write!(
+                svg,
+                "<path class=\"seeds\" d=\"{}\"/>",
+                line.dots.iter().map(at).collect::<String>()
+            );
+        }
+        for &whisker in &line.whiskers {
+            let _ = write!(svg, "<path class=\"whisker\" d=\"{}\"/>", self.whisker(frame, whisker));
+        }
+        for &(x, y, hollow) in &line.marks {
+            let class = if hollow || line.published.is_some() { "mark hollow" } else { "mark" };
+            let outline = shape(line.series, self.at_x(frame, x), self.at_y(frame, y));
+            let _ = write!(svg, "<path class=\"{class}\" d=\"{outline}\"/>");
+        }
+        svg.push_str("</g>");
+    }
+
+    /// An interval, along the axis of values.
+    fn whisker(&self, frame: &Frame, (place, low, high): (f64, f64, f64)) -> String {
+        if self.is_rows() {
+            let (y, low, high) =
+                (self.at_y(frame, place), self.at_x(frame, low), self.at_x(frame, high));
+            let (up, down) = (y - 3.0, y + 3.0);
+            return format!(
+                "M{low:.1} {up:.1}V{down:.1}M{low:.1} {y:.1}H{high:.1}M{high:.1} {up:.1}V{down:.1}"
+            );
+        }
+        let (x, low, high) =
+            (self.at_x(frame, place), self.at_y(frame, low), self.at_y(frame, high));
+        let (left, right) = (x - 3.0, x + 3.0);
+        format!(
+            "M{left:.1} {low:.1}H{right:.1}M{x:.1} {low:.1}V{high:.1}M{left:.1} \
+             {high:.1}H{right:.1}"
+        )
+    }
+
+    /// Points that fall on the one before are left out.
+    fn path(&self, frame: &Frame, points: &[(f64, f64)]) -> String {
+        let mut path = String::new();
+        let mut last = (-1, -1);
+        for &(x, y) in points {
+            let (x, y) = (self.at_x(frame, x), self.at_y(frame, y));
+            let here = ((x * 10.0) as i64, (y * 10.0) as i64);
+            if here != last {
+                let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
+            }
+            last = here;
+        }
+        path
+    }
+
+    /// Each value until the next point; the last point is the end.
+    fn stairs(&self, frame: &Frame, points: &[(f64, f64)]) -> String {
+        let mut path = String::new();
+        let mut level = None;
+        for &(x, y) in points {
+            let (x, y) = (self.at_x(frame, x), self.at_y(frame, y));
+            let here = (y * 10.0) as i64;
+            match level {
+                None => drop(write!(path, "M{x:.1} {y:.1}")),
+                Some(last) if last != here => drop(write!(path, "H{x:.1}V{y:.1}")),
+                Some(_) => {}
+            }
+            level = Some(here);
+        }
+        if let Some(&(x, _)) = points.last() {
+            let _ = write!(path, "H{:.1}", self.at_x(frame, x));
+        }
+        path
+    }
+
+    fn at_x(&self, frame: &Frame, value: f64) -> f64 {
+        frame.left + self.x.place(value) * (frame.right - frame.left)
+    }
+
+    /// Rows go down from the first.
+    fn at_y(&self, frame: &Frame, value: f64) -> f64 {
+        let part = self.y.place(value);
+        if self.is_rows() {
+            return frame.top + part * (frame.bottom - frame.top) + 8.0;
+        }
+        frame.top + (1.0 - part) * (frame.bottom - frame.top)
+    }
+}
+
+/// Whether a tick is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Everywhere,
+    /// Not on a phone.
+    Wide,
+    Nowhere,
+}
+
+/// Letters of a label; an escaped one is one.
+fn letters(markup: &str) -> f64 {
+    let mut inside = false;
+    let counts = |c: char| {
+        let is_one = !inside;
+        inside = (inside || c == '&') && c != ';';
+        is_one
+    };
+    markup.chars().map(counts).filter(|counts| *counts).count() as f64
+}
+
+/// Which labels are set so that none covers another: the first and the last of them first of all.
+fn shown(places: &[(f64, &str)]) -> Vec<Shown> {
+    let apart = |letter: f64| {
+        let collide = |a: usize, b: usize| {
+            let room = (letters(places[a].1) + letters(places[b].1)) * letter / 2.0 + letter;
+            (places[a].0 - places[b].0).abs() < room
+        };
+        let last = places.len().saturating_sub(1);
+        let mut kept: Vec<usize> = Vec::new();
+        for at in 0..places.len() {
+            let is_free = kept.iter().all(|&other| !collide(at, other));
+            if is_free && (at == last || at == 0 || !collide(at, last)) {
+                kept.push(at);
+            }
+        }
+        kept
+    };
+    let (wide, phone) = (apart(LETTER), apart(LETTER_ON_PHONE));
+    let of = |at: usize| match (phone.contains(&at), wide.contains(&at)) {
+        (true, _) => Shown::Everywhere,
+        (false, true) => Shown::Wide,
+        (false, false) => Shown::Nowhere,
+    };
+    (0..places.len()).map(of).collect()
+}
+
+/// A number to six digits.
+fn brief(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".into();
+    }
+    let digits = 5 - libm::floor(libm::log10(value.abs())) as i32;
+    let factor = libm::pow(10.0, f64::from(digits.abs()));
+    let rounded = if digits < 0 {
+        libm::round(value / factor) * factor
+    } else {
+        libm::round(value * factor) / factor
+    };
+    format!("{rounded}")
+}
+
+/// What a series is made of, for the page's script: points, intervals, seeds.
+fn data(line: &Line) -> String {
+    let list = |numbers: Vec<f64>| numbers.into_iter().map(brief).collect::<Vec<_>>().join(" ");
+    let points = if line.points.is_empty() {
+        line.marks.iter().flat_map(|&(x, y, _)| [x, y]).collect()
+    } else {
+        line.points.iter().flat_map(|&(x, y)| [x, y]).collect()
+    };
+    let mut text = format!(" data-p=\"{}\"", list(points));
+    if !line.whiskers.is_empty() {
+        let ends =
+            line.whiskers.iter().flat_map(|&(place, low, high)| [place, low, high]).collect();
+        let _ = write!(text, " data-w=\"{}\"", list(ends));
+    }
+    if !line.dots.is_empty() {
+        let dot = |&(seed, x, y): &(u64, f64, f64)| format!("{seed} {} {}", brief(x), brief(y));
+        let _ =
+            write!(text, " data-d=\"{}\"", line.dots.iter().map(dot).collect::<Vec<_>>().join(" "));
+    }
+    if line.steps {
+        text.push_str(" data-steps");
+    }
+    text
+}
+
+/// The class of a series' colour.
+pub(crate) fn colour(series: usize) -> String {
+    format!("s{}", series % COLOURS)
+}
+
+/// The class of its dashes, behind a space.
+fn dashes(series: usize) -> &'static str {
+    ["", " d1", " d2", " d3"][series / COLOURS % 4]
+}
+
+/// A mark's outline, so that colour is not all that tells series apart: circle, square, triangle,
+/// diamond, falling triangle, plus, bow tie.
+fn shape(series: usize, x: f64, y: f64) -> String {
+    match series % SHAPES {
+        0 => format!("M{:.1} {y:.1}a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0Z", x - 2.5),
+        1 => format!("M{:.1} {:.1}h4.4v4.4h-4.4Z", x - 2.2, y - 2.2),
+        2 => format!("M{x:.1} {:.1}l2.9 5h-5.8Z", y - 3.2),
+        3 => format!("M{x:.1} {:.1}l3.1 3.1l-3.1 3.1l-3.1 -3.1Z", y - 3.1),
+        4 => format!("M{x:.1} {:.1}l2.9 -5h-5.8Z", y + 3.2),
+        5 => format!(
+            "M{:.1} {:.1}h1.6v2.4h2.4v1.6h-2.4v2.4h-1.6v-2.4h-2.4v-1.6h2.4Z",
+            x - 0.8,
+            y - 3.2
+        ),
+        _ => format!("M{:.1} {:.1}v5.6l6 -5.6v5.6Z", x - 3.0, y - 2.8),
+    }
+}
+
+/// A series' line and mark, for legends and heads of tables.
+pub(crate) fn swatch(series: usize) -> String {
+    format!(
+        "<svg class=\"swatch {}\" viewBox=\"0 0 24 10\" aria-hidden=\"true\"><path \
+         class=\"line{}\" d=\"M0 5H24\"/><path class=\"mark\" d=\"{}\"/></svg>",
+        colour(series),
+        dashes(series),
+        shape(series, 12.0, 5.0)
+    )
+}
+
+/// One row of a [`forest`]: its name, and for each series its ratio, the ratio's interval, and
+/// whether it is doubtful.
+pub(crate) struct Row {
+    /// Escaped.
+    pub name: String,
+    /// Series, ratio, interval, doubtful.
+    pub dots: Vec<(usize, f64, Option<[f64; 2]>, bool)>,
+}
+
+/// What the names of a forest's rows may take of its width.
+const NAMES: [f64; 2] = [126.0, 200.0];
+
+/// A row's name as a text at a height, cut to what its column holds on a screen and on a phone. The
+/// whole name is its title.
+fn row_name(name: &str, room: f64, y: f64) -> String {
+    let on_screen = cut(name, (room / LETTER) as usize);
+    let on_phone = cut(name, (room / LETTER_ON_PHONE) as usize);
+    let text = |class: &str, text: &str| {
+        let title = if text == name { String::new() } else { format!("<title>{name}</title>") };
+        format!("<text class=\"row{class}\" x=\"0\" y=\"{y:.1}\">{text}{title}</text>")
+    };
+    match on_screen == on_phone {
+        true => text("", &on_screen),
+        false => text(" wide", &on_screen) + &text(" narrow", &on_phone),
+    }
+}
+
+/// A name's first letters, if it has more than `most`; an escaped letter is one.
+fn cut(name: &str, most: usize) -> String {
+    if letters(name) as usize <= most {
+        return name.to_string();
+    }
+    let (mut end, mut taken, mut inside) = (0, 0, false);
+    for (at, letter) in name.char_indices() {
+        taken += usize::from(!inside);
+        inside = (inside || letter == '&') && letter != ';';
+        if taken == most {
+            end = at;
+            break;
+        }
+    }
+    format!("{}…", &name[..end])
+}
+
+/// Ratios around one, a row a figure, a dot a series, with intervals: beyond `axis` they end in its
+/// edge.
+pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
+    let longest = rows.iter().map(|row| letters(&row.name)).fold(0.0, f64::max);
+    let (left, width, top) = ((longest * LETTER + 14.0).clamp(NAMES[0], NAMES[1]), WIDTH, 6.0);
+    let at = |ratio: f64| left + axis.place(ratio) * (width - left - RIGHT);
+    let heights: Vec<f64> =
+        rows.iter().map(|row| 12.0 + 9.0 * row.dots.len().max(1) as f64).collect();
+    let bottom = top + heights.iter().sum::<f64>();
+    let mut svg = format!(
+        "<svg class=\"forest\" viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{label}\">",
+        bottom + 42.0
+    );
+    for (value, name) in &axis.ticks {
+        let class = if *value == 1.0 { "axis" } else { "grid" };
+        let x = at(*value);
+        let _ = write!(svg, "<path class=\"{class}\" d=\"M{x:.1} {top}V{bottom}\"/>");
+        let _ = write!(
+            svg,
+            "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{name}</text>",
+            bottom + 16.0
+        );
+    }
+    let _ = write!(
+        svg,
+        "<text class=\"title\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
+        width - RIGHT,
+        bottom + 35.0,
+        axis.title
+    );
+    let mut y = top;
+    for (row, height) in rows.iter().zip(&heights) {
+        let _ = write!(svg, "<path class=\"grid\" d=\"M0 {y:.1}H{}\"/>", width - RIGHT);
+        svg.push_str(&row_name(&row.name, left - 4.0, y + height / 2.0 + 4.0));
+        for (at_dot, &(series, ratio, interval, doubtful)) in row.dots.iter().enumerate() {
+            let (x, line) = (at(ratio), y + 10.5 + 9.0 * at_dot as f64);
+            let class = if doubtful { " doubtful" } else { "" };
+            let ends = interval
+                .map_or(String::new(), |[low, high]| format!(" {} {}", brief(low), brief(high)));
+            let _ = write!(
+                svg,
+                "<g data-v=\"{series}\" class=\"{}{class}\" data-figure=\"{}\" \
+                 data-ratio=\"{}{ends}\">",
+                colour(series),
+                row.name,
+                brief(ratio)
+            );
+            if let Some([low, high]) = interval {
+                let _ = write!(
+                    svg,
+                    "<path class=\"line\" d=\"M{:.1} {line:.1}H{:.1}\"/>",
+                    at(low),
+                    at(high)
+                );
+            }
+            let half = axis.to * 1.0001;
+            if ratio <= 0.0 || libm::fabs(libm::log10(ratio)) > half {
+                let (x, tip) = if ratio > 1.0 { (x - 5.0, 5.0) } else { (x + 5.0, -5.0) };
+                let _ = write!(
+                    svg,
+                    "<path class=\"line\" d=\"M{x:.1} {:.1}l{tip} 4l{} 4\"/></g>",
+                    line - 4.0,
+                    -tip
+                );
+                continue;
+            }
+            let hollow = if doubtful { "mark hollow" } else { "mark" };
+            let _ = write!(svg, "<path class=\"{hollow}\" d=\"{}\"/></g>", shape(series, x, line));
+        }
+        y += height;
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_draws_what_it_is_given() {
+        let points = vec![(1.0, 1.0), (10.0, 0.1), (10.0, 0.1)];
+        let line = Line { series: 9, points, marks: vec![(1.0, 1.0, true)], ..Line::default() };
+        let x = Axis::log([1.0, 10.0].into_iter(), Unit::Time, "FCT").unwrap();
+        let chart = of(x, Axis::tail(0.1, ""), line, Read::AtY);
+        let svg = chart.svg();
+        assert!(
+            svg.contains("class=\"line d1\"")
+                && svg.contains("mark hollow")
+                && svg.contains("data-v=\"9\"")
+        );
+        assert!(svg.contains("data-p=\"1 1 10 0.1 10 0.1\""), "{svg}");
+        assert_eq!(svg.matches('L').count(), 1, "a point on the one before is drawn once");
+        assert_eq!(svg, chart.svg());
+    }
+
+    fn of(x: Axis, y: Axis, line: Line, read: Read) -> Chart {
+        Chart { x, y, lines: vec![line], spans: Vec::new(), read, label: "x".into() }
+    }
+
+    #[test]
+    fn samples_are_steps_and_never_a_ramp() {
+        let points = vec![(0.0, 0.0), (50.0, 1000.0), (60.0, 0.0), (100.0, 0.0)];
+        let line = Line { points, steps: true, ..Line::default() };
+        let axes = || {
+            (Axis::linear(0.0, 100.0, Unit::Time, ""), Axis::linear(0.0, 1000.0, Unit::Bytes, ""))
+        };
+        let (x, y) = axes();
+        let svg = of(x, y, line, Read::AtX).svg();
+        let path =
+            svg.split("class=\"line steps\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        // Up at 50, down at 60, and level until the end; nothing slants.
+        assert_eq!(path, "M62.0 242.0H261.0V30.0H300.8V242.0H460.0");
+    }
+
+    #[test]
+    fn rows_have_their_names_and_values_and_intervals_lie_flat() {
+        let names = ["a".to_string(), "b &amp; c".to_string()];
+        let line = Line {
+            points: vec![(1250.0, 1.0)],
+            whiskers: vec![(1.0, 1000.0, 1500.0)],
+            dots: vec![(3, 1000.0, 1.0), (u64::MAX, 1500.0, 1.0)],
+            ..Line::default()
+        };
+        let svg = of(
+            Axis::linear(0.0, 2000.0, Unit::Time, "FCT"),
+            Axis::names(&names, ""),
+            line,
+            Read::AtY,
+        )
+        .svg();
+        assert!(
+            svg.contains(">b &amp; c</text>") && svg.contains(">1.25\u{202f}ms</text>"),
+            "{svg}"
+        );
+        assert!(svg.contains("data-y-names=\"a&#10;b &amp; c\""));
+        assert!(
+            svg.contains("data-d=\"3 1000 1 18446744073709551615 1500 1\""),
+            "a seed is told in full"
+        );
+        let whisker =
+            svg.split("class=\"whisker\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!(whisker.matches('H').count(), 1, "one line along the values: {whisker}");
+    }
+
+    #[test]
+    fn the_other_scale_is_there_where_it_shows_something() {
+        let with = |values: &[f64], unit| {
+            let points = values.iter().enumerate().map(|(at, v)| (at as f64, *v)).collect();
+            let most = values.iter().copied().fold(1.0, f64::max);
+            let (x, y) =
+                (Axis::linear(0.0, 9.0, Unit::Ratio, ""), Axis::linear(0.0, most, unit, "y"));
+            of(x, y, Line { points, ..Line::default() }, Read::AtX).otherwise()
+        };
+        let log = with(&[0.0, 1.0, 100.0], Unit::Bytes).unwrap();
+        assert_eq!(
+            (log.y.scale, log.y.heading().as_str()),
+            (Scale::Log, "y (0 at the edge), logarithmic")
+        );
+        assert_eq!(log.otherwise().unwrap().y.scale, Scale::Linear);
+        assert!(with(&[9.0, 10.0], Unit::Bytes).is_none() && with(&[0.0], Unit::Bytes).is_none());
+        assert!(with(&[1.0, 90.0], Unit::Percent).is_none());
+    }
+
+    #[test]
+    fn a_failure_is_marked_from_its_beginning_to_its_end() {
+        let line = Line { points: vec![(0.0, 1.0), (10.0, 1.0)], ..Line::default() };
+        let axes =
+            (Axis::linear(0.0, 10.0, Unit::Time, ""), Axis::linear(0.0, 1.0, Unit::Rate, ""));
+        let mut chart = of(axes.0, axes.1, line, Read::AtX);
+        let span = |from, to| Span { from, to, label: "a–b down".into() };
+        chart.spans = vec![span(5.0, Some(10.0)), span(9.0, None)];
+        let svg = chart.svg();
+        assert_eq!(
+            (svg.matches("failure-edge").count(), svg.matches(">a–b down</text>").count()),
+            (3, 2)
+        );
+        assert!(
+            svg.contains("class=\"failure\" x=\"261.0\"") && svg.contains("width=\"199.0\""),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn labels_do_not_cover_each_other_and_a_phone_has_fewer() {
+        let places: Vec<(f64, &str)> =
+            (0..9).map(|n| (62.0 + 49.0 * f64::from(n), "12345")).collect();
+        let on = |what: Shown| shown(&places).iter().filter(|s| **s == what).count();
+        assert_eq!((on(Shown::Everywhere) + on(Shown::Wide), on(Shown::Nowhere)), (9, 0));
+        assert!((3..9).contains(&on(Shown::Everywhere)));
+        assert_eq!((shown(&places)[0], shown(&places)[8]), (Shown::Everywhere, Shown::Everywhere));
+        assert_eq!((letters("a&amp;b"), letters("&lt;&gt;")), (3.0, 2.0));
+    }
+
+    #[test]
+    fn the_first_28_series_differ_in_colour_and_outline() {
+        let looks = |series| (colour(series), shape(series, 0.0, 0.0));
+        for series in 0..28 {
+            assert!((0..series).all(|other| looks(other) != looks(series)), "{series}");
+        }
+    }
+
+    #[test]
+    fn long_names_of_rows_are_cut_between_letters() {
+        assert_eq!(cut("short &amp; sweet", 13), "short &amp; sweet");
+        assert_eq!(cut("a&lt;b-with-a-name", 9), "a&lt;b-with…");
+        let name = row_name("a-name-of-18-lette", 126.0, 1.0);
+        assert!(name.contains("row wide\" x=\"0\" y=\"1.0\">a-name-of-18-lette</text>"), "{name}");
+        assert!(name.contains("narrow\"") && name.contains(">a-name-of-18…<title>"), "{name}");
+    }
+
+    #[test]
+    fn numbers_are_brief_and_true_to_six_digits() {
+        let all = [0.0, 1.0, 0.1 + 0.2, 123_456_789.0, -2.5e-7, 1e9].map(brief);
+        assert_eq!(all, ["0", "1", "0.3", "123457000", "-0.00000025", "1000000000"]);
+    }
+}

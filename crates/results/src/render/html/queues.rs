@@ -1,0 +1,205 @@
+//! Queue occupancy over time, from `queues.parquet`: the fullest queue anywhere, and the busiest
+//! ports.
+//!
+//! A port has a row at each sample at which something waits, and one at the first sample at which
+//! nothing does any more. So a sample without a row says that the port was empty. Time is cut into
+//! buckets of whole periods, and a bucket shows the most that was sampled in it, so no burst is
+//! averaged away.
+//!
+//! Invariant: what is drawn was sampled, and memory is that of the ports and the buckets, not of
+//! the samples.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::model::{QUEUES, Result, Rows};
+
+/// Buckets of time.
+const BUCKETS: usize = 300;
+
+/// A node and its port.
+pub(crate) type Port = (String, u64);
+
+/// What a first pass finds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Overview {
+    path: PathBuf,
+    /// Where the run ended, in microseconds.
+    pub end: f64,
+    /// Time from one sample to the next.
+    period: f64,
+    /// The most bytes of each port.
+    pub peaks: BTreeMap<Port, u64>,
+}
+
+/// Bytes from a time in microseconds on, until the next; the last one is the end.
+pub(crate) type Track = Vec<(f64, f64)>;
+
+impl Overview {
+    /// Of a run's folder; `None` if it has no samples. `end` is where the run ended, in
+    /// microseconds.
+    pub fn read(run: &Path, end: f64) -> Result<Option<Overview>> {
+        let path = run.join(QUEUES);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let (mut last, mut period): (Option<f64>, Option<f64>) = (None, None);
+        let mut ports: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
+        Rows::open(&path)?.each(["time_us", "node", "port", "queue_bytes"], |columns, count| {
+            for row in 0..count {
+                let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row)) else {
+                    continue;
+                };
+                // Whoever has a row has another one at the next sample, full or empty.
+                let since = last.map(|last| time - last).filter(|since| *since > 0.0);
+                period = period.into_iter().chain(since).min_by(f64::total_cmp);
+                last = Some(time);
+                if !ports.contains_key(node) {
+                    ports.insert(node.to_string(), BTreeMap::new());
+                }
+                let Some(ports) = ports.get_mut(node) else { continue };
+                let peak = ports.entry(columns[2].whole(row).unwrap_or(0)).or_default();
+                *peak = columns[3].whole(row).unwrap_or(0).max(*peak);
+            }
+            Ok(())
+        })?;
+        let Some(last) = last else { return Ok(None) };
+        let of_node = |(node, ports): (String, BTreeMap<u64, u64>)| {
+            ports
+                .into_iter()
+                .map(move |(port, peak)| ((node.clone(), port), peak))
+                .collect::<Vec<_>>()
+        };
+        let peaks = ports.into_iter().flat_map(of_node).collect();
+        let period = period.unwrap_or(last).max(1e-6);
+        Ok(Some(Overview { path, end: end.max(last), period, peaks }))
+    }
+
+    /// A second pass: the fullest queue of all, then each of these ports.
+    pub fn tracks(&self, ports: &[Port]) -> Result<Vec<Track>> {
+        // The first sample is taken after one period.
+        let samples = ((self.end / self.period).round() as usize).max(1);
+        let of_a_bucket = samples.div_ceil(BUCKETS);
+        let buckets = samples.div_ceil(of_a_bucket);
+        let mut most: Vec<Vec<u64>> = vec![vec![0; buckets]; ports.len() + 1];
+        Rows::open(&self.path)?.each(
+            ["time_us", "node", "port", "queue_bytes"],
+            |columns, count| {
+                for row in 0..count {
+                    let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row))
+                    else {
+                        continue;
+                    };
+                    let sample = ((time / self.period).round() as usize).max(1) - 1;
+                    let at = (sample / of_a_bucket).min(buckets - 1);
+                    let (port, bytes) =
+                        (columns[2].whole(row).unwrap_or(0), columns[3].whole(row).unwrap_or(0));
+                    most[0][at] = most[0][at].max(bytes);
+                    for (track, _) in
+                        ports.iter().enumerate().filter(|(_, (n, p))| *p == port && n == node)
+                    {
+                        most[track + 1][at] = most[track + 1][at].max(bytes);
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        let start = |bucket: usize| (bucket * of_a_bucket + 1) as f64 * self.period;
+        Ok(most.into_iter().map(|most| changes(&most, start, self.end)).collect())
+    }
+}
+
+/// The buckets that differ from the one before, and the end.
+fn changes(most: &[u64], start: impl Fn(usize) -> f64, end: f64) -> Track {
+    let mut track: Track = Vec::new();
+    for (bucket, &bytes) in most.iter().enumerate() {
+        if track.last().is_none_or(|&(_, last)| last != bytes as f64) {
+            track.push((start(bucket), bytes as f64));
+        }
+    }
+    let last = track.last().map_or(0.0, |&(_, last)| last);
+    track.push((end, last));
+    track
+}
+
+/// The ports with the highest peaks in any of these runs, the highest first; never one that stayed
+/// empty.
+pub(crate) fn busiest<'a>(runs: impl Iterator<Item = &'a Overview>, most: usize) -> Vec<Port> {
+    let mut peaks: BTreeMap<&Port, u64> = BTreeMap::new();
+    for (port, &peak) in runs.flat_map(|run| &run.peaks) {
+        let highest = peaks.entry(port).or_default();
+        *highest = peak.max(*highest);
+    }
+    let mut ports: Vec<(&Port, u64)> = peaks.into_iter().filter(|(_, peak)| *peak > 0).collect();
+    // Stable: ports of equal peaks stay in the order of their names.
+    ports.sort_by_key(|(_, peak)| std::cmp::Reverse(*peak));
+    ports.into_iter().take(most).map(|(port, _)| port.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Of, Table};
+    use parquet::data_type::ByteArray;
+
+    fn written(dir: &Path, rows: &[(f64, &str, u32, u64)]) {
+        let columns = [
+            ("time_us", Of::F64, ""),
+            ("node", Of::Name, ""),
+            ("port", Of::U32, ""),
+            ("queue_bytes", Of::I64, ""),
+            ("queue_packets", Of::U32, ""),
+        ];
+        let mut table = Table::create(&dir.join(QUEUES), &columns, &[], 1000).unwrap();
+        for &(at, node, port, bytes) in rows {
+            table
+                .f64(at)
+                .name(&ByteArray::from(node))
+                .u32(port)
+                .i64(bytes)
+                .u32(1)
+                .end_row()
+                .unwrap();
+        }
+        table.close().unwrap();
+    }
+
+    #[test]
+    fn bursts_survive_the_buckets() {
+        let dir = crate::test_dir("queues");
+        assert_eq!(Overview::read(&dir, 1.0).unwrap(), None);
+        let mut rows = Vec::new();
+        for at in 1..=5_000u32 {
+            for (node, port) in [("leaf0", 1u32), ("leaf1", 7)] {
+                let bytes = if at == 1234 && port == 7 { 90_000 } else { u64::from(port) };
+                rows.push((f64::from(at), node, port, bytes));
+            }
+        }
+        written(&dir, &rows);
+        let overview = Overview::read(&dir, 5_000.0).unwrap().unwrap();
+        let ports = busiest([&overview].into_iter(), 1);
+        assert_eq!(ports, [("leaf1".to_string(), 7)]);
+        let tracks = overview.tracks(&ports).unwrap();
+        assert_eq!(tracks[0], tracks[1]);
+        let peaks: Vec<_> = tracks[1].iter().filter(|(_, bytes)| *bytes > 7.0).collect();
+        assert!(matches!(peaks[..], [(at, 90_000.0)] if (*at - 1234.0).abs() < 17.0), "{peaks:?}");
+        assert_eq!(tracks[1].last(), Some(&(5_000.0, 7.0)));
+    }
+
+    #[test]
+    fn a_queue_without_samples_was_empty() {
+        let dir = crate::test_dir("idle-queues");
+        // Something waits at 10, and again at 90; each time the next sample finds nothing. The run
+        // ends at 200.
+        written(
+            &dir,
+            &[(10.0, "a", 0, 1500), (20.0, "a", 0, 0), (90.0, "a", 0, 67_000), (100.0, "a", 0, 0)],
+        );
+        let overview = Overview::read(&dir, 200.0).unwrap().unwrap();
+        let track = &overview.tracks(&[("a".to_string(), 0)]).unwrap()[1];
+        assert_eq!(
+            track,
+            &[(10.0, 1500.0), (20.0, 0.0), (90.0, 67_000.0), (100.0, 0.0), (200.0, 0.0)]
+        );
+    }
+}

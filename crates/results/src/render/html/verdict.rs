@@ -1,0 +1,798 @@
+//! Who wins on what: the figures of all variants, their change against the first one, and whether
+//! it is more than noise.
+//!
+//! A variant is best in a figure if its value is the best and apart from every other: by the
+//! [`Noise`] of the paired difference where one of the two is the first variant, else by 95 %
+//! intervals of the means that do not overlap. A value that is only a lower bound, since flows or
+//! queries are open, is best in nothing.
+//!
+//! Invariant: nothing is called a difference or best that the intervals do not bear out, and where
+//! there are none the page says so.
+
+use std::fmt::Write;
+
+use super::Variant;
+use super::axis::{Axis, Scale};
+use super::chart::{Row, colour, forest, swatch};
+use super::number::{change, count, gbps, percent, ratio, time};
+use super::page::{details, end, escape, note, section, table, term};
+use super::unit::Unit;
+use crate::model::{Difference, FEW, IntervalKind, Noise};
+use crate::statistics::censoring::{self, BY_FLOWS, BY_TIME, ENOUGH, Shown, shown};
+use crate::statistics::shows::{Column, Form, is_usual};
+
+/// Variants as columns, as long as they fit.
+const COLUMNS: usize = 6;
+
+/// One number that variants are compared by.
+struct Figure<'a> {
+    group: &'a str,
+    name: &'a str,
+    /// In the summary.
+    path: &'a [&'a str],
+    form: fn(Option<f64>) -> String,
+    less_is_better: Option<bool>,
+    term: &'a str,
+}
+
+macro_rules! figure {
+    ($group:literal, $name:literal, $path:expr, $form:ident, $less:expr, $term:literal) => {
+        Figure {
+            group: $group,
+            name: $name,
+            path: &$path,
+            form: $form,
+            less_is_better: $less,
+            term: $term,
+        }
+    };
+}
+
+const LESS: Option<bool> = Some(true);
+const MORE: Option<bool> = Some(false);
+
+const FIGURES: [Figure<'static>; 25] = [
+    figure!("Queries", "completed", ["qct_us", "completed_fraction"], percent, MORE, "open"),
+    figure!("Queries", "QCT mean", ["qct_us", "mean"], time, LESS, "QCT"),
+    figure!(
+        "Queries",
+        "QCT mean, open at horizon",
+        ["qct_us", "mean_restricted"],
+        time,
+        LESS,
+        "mean, open at horizon"
+    ),
+    figure!("Queries", "QCT p50", ["qct_us", "p50"], time, LESS, "QCT"),
+    figure!("Queries", "QCT p95", ["qct_us", "p95"], time, LESS, "QCT"),
+    figure!("Queries", "QCT p99", ["qct_us", "p99"], time, LESS, "QCT"),
+    figure!("Probes", "RTT p50", ["rtt_us", "p50"], time, LESS, ""),
+    figure!("Probes", "RTT p99", ["rtt_us", "p99"], time, LESS, ""),
+    figure!("Flows", "completed", ["fct_us", "all", "completed_fraction"], percent, MORE, "open"),
+    figure!("Flows", "FCT mean", ["fct_us", "all", "mean"], time, LESS, "FCT"),
+    figure!(
+        "Flows",
+        "FCT mean, open at horizon",
+        ["fct_us", "all", "mean_restricted"],
+        time,
+        LESS,
+        "mean, open at horizon"
+    ),
+    figure!("Flows", "mice p50", ["fct_us", "mice", "p50"], time, LESS, "mice"),
+    figure!("Flows", "mice p95", ["fct_us", "mice", "p95"], time, LESS, "mice"),
+    figure!("Flows", "mice p99", ["fct_us", "mice", "p99"], time, LESS, "mice"),
+    figure!("Flows", "elephants p50", ["fct_us", "elephants", "p50"], time, LESS, "elephants"),
+    figure!("Flows", "elephants p99", ["fct_us", "elephants", "p99"], time, LESS, "elephants"),
+    figure!("Flows", "slowdown p99", ["slowdown", "all", "p99"], ratio, LESS, "slowdown"),
+    figure!("Flows", "goodput", ["flows", "goodput_gbps"], gbps, MORE, "goodput"),
+    figure!("Network", "drops", ["packets", "dropped"], count, LESS, "drops"),
+    figure!("Network", "timeouts", ["timeouts"], count, LESS, "timeouts"),
+    figure!("Network", "sent again", ["packets", "retransmitted"], count, LESS, "sent again"),
+    figure!("Network", "out of order", ["packets", "out_of_order"], count, None, ""),
+    figure!("Network", "marks", ["packets", "ecn_marked"], count, None, "marks"),
+    figure!("Network", "deflected", ["packets", "deflected"], count, None, ""),
+    figure!("Network", "PAUSE frames", ["pause_frames"], count, None, ""),
+];
+
+/// The group of the numbers that were asked for.
+const SHOWN: &str = "Shown";
+
+/// The numbers that were asked for, as figures. `names` (markup) and `paths` are the columns'.
+fn asked_for<'a>(
+    columns: &'a [Column],
+    names: &'a [String],
+    paths: &'a [Vec<&'a str>],
+) -> Vec<Figure<'a>> {
+    let figure = |((column, name), path): ((&'a Column, &'a String), &'a Vec<&'a str>)| {
+        let form = match column.form {
+            Form::Time => time,
+            Form::Ratio => ratio,
+            Form::Percent => percent,
+            Form::Rate => gbps,
+            Form::Count => count,
+        };
+        Figure { group: SHOWN, name, path, form, less_is_better: column.less_is_better, term: "" }
+    };
+    columns.iter().zip(names).zip(paths).map(figure).collect()
+}
+
+impl<'a> Figure<'a> {
+    /// As it is shown of a variant; `None` if its runs do not have it.
+    fn shown(&self, variant: &Variant) -> Option<Shown<'a>> {
+        let statistics = &variant.result.statistics;
+        statistics.leaf(self.path)?;
+        Some(shown(statistics, self.path))
+    }
+
+    fn value(&self, variant: &Variant) -> Option<f64> {
+        self.shown(variant)?.estimate.mean
+    }
+
+    fn text(&self, variant: &Variant) -> String {
+        self.shown(variant).unwrap_or_default().text(self.form)
+    }
+
+    /// The difference of a variant to the first one.
+    fn difference(&self, variants: &[Variant], at: usize) -> Option<Difference> {
+        censoring::difference(&variants[0].result, &variants[at].result, self.path)
+    }
+
+    /// Whether there is anything to show of it.
+    fn is_told(&self, variants: &[Variant]) -> bool {
+        let values = || variants.iter().filter_map(|variant| self.value(variant));
+        let some = if self.less_is_better == MORE {
+            values().next().is_some()
+        } else {
+            values().any(|v| v != 0.0)
+        };
+        let share = match self.path {
+            ["qct_us", "mean_restricted"] => Variant::share_of_queries,
+            [.., "mean_restricted"] => {
+                |variant: &Variant| variant.result.statistics.share_of_flows()
+            }
+            _ => return some,
+        };
+        some && variants.iter().any(|variant| share(variant).is_some_and(|share| share < 1.0))
+    }
+
+    /// The variant that is best beyond the noise.
+    fn best(&self, variants: &[Variant]) -> Option<usize> {
+        let less = self.less_is_better?;
+        let values = variants.iter().map(|variant| self.shown(variant));
+        let there = values
+            .enumerate()
+            .filter_map(|(at, shown)| Some((at, shown.as_ref()?.estimate.mean?, shown?.at_least)));
+        let by = |a: &(usize, f64, bool), b: &(usize, f64, bool)| {
+            let order = a.1.total_cmp(&b.1);
+            if less { order } else { order.reverse() }
+        };
+        let (best, _, at_least) = there.min_by(by)?;
+        (!at_least && self.is_clear(variants, best)).then_some(best)
+    }
+
+    /// Whether the best one differs from every other by more than noise.
+    fn is_clear(&self, variants: &[Variant], best: usize) -> bool {
+        let apart = |other: usize| {
+            let (first, second) = (best.min(other), best.max(other));
+            if first == 0 {
+                return self.difference(variants, second).is_some_and(|d| d.noise == Noise::Beyond);
+            }
+            let interval = |at: usize| {
+                let estimate = self.shown(&variants[at])?.estimate;
+                let kind = estimate.interval_kind.filter(|kind| *kind != IntervalKind::Range)?;
+                Some((estimate.interval?, kind))
+            };
+            let (Some((a, of_a)), Some((b, of_b))) = (interval(best), interval(other)) else {
+                return false;
+            };
+            let varies = of_a != IntervalKind::Identical || of_b != IntervalKind::Identical;
+            varies && (a[1] < b[0] || b[1] < a[0])
+        };
+        (0..variants.len()).filter(|&other| other != best).all(apart)
+    }
+}
+
+/// The section.
+pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
+    let (is_given, columns) = super::shown_columns(variants);
+    let trees: Vec<_> = variants.iter().map(|variant| &variant.result.statistics).collect();
+    let columns = if is_given || !is_usual(&trees) { columns } else { Vec::new() };
+    let paths: Vec<Vec<&str>> = columns.iter().map(Column::at).collect();
+    let names: Vec<String> = columns.iter().map(|column| escape(&column.caption)).collect();
+    let asked_for = asked_for(&columns, &names, &paths);
+    // What is asked for is not told twice.
+    let others =
+        FIGURES.iter().filter(|figure| !paths.iter().any(|path| path.as_slice() == figure.path));
+    let figures: Vec<&Figure<'_>> =
+        asked_for.iter().chain(others).filter(|figure| figure.is_told(variants)).collect();
+    section(page, "verdict", if variants.len() < 2 { "Key figures" } else { "Verdict" });
+    if variants.len() < 2 {
+        tiles(page, &figures, variants);
+        open_at_the_end(page, variants);
+        return end(page);
+    }
+    let best: Vec<Option<usize>> = figures.iter().map(|figure| figure.best(variants)).collect();
+    lead(page, &figures, &best, variants);
+    page.push_str("<div class=\"split\">\n");
+    matrix(page, &figures, &best, variants);
+    changes(page, &figures, variants);
+    page.push_str("</div>\n");
+    changes_of_many(page, &figures, variants);
+    legend_of_marks(page, variants);
+    end(page);
+}
+
+/// The figures of a single run.
+fn tiles(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
+    let mut group = "";
+    for figure in figures {
+        if figure.group != group {
+            page.push_str(if group.is_empty() { "" } else { "</dl>\n" });
+            let _ = write!(page, "<h3>{}</h3>\n<dl class=\"tiles\">", figure.group);
+            group = figure.group;
+        }
+        let value = variants.first().map_or(String::new(), |variant| figure.text(variant));
+        let _ =
+            write!(page, "<div><dt>{}</dt><dd>{value}</dd></div>", term(figure.name, figure.term));
+    }
+    page.push_str(if group.is_empty() {
+        "<p class=\"empty\">Nothing was measured.</p>\n"
+    } else {
+        "</dl>\n"
+    });
+}
+
+/// One sentence on who wins, and by how much.
+fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], variants: &[Variant]) {
+    let wins: Vec<usize> = (0..variants.len())
+        .map(|at| best.iter().filter(|best| **best == Some(at)).count())
+        .collect();
+    let most = wins.iter().copied().max().unwrap_or(0);
+    if most == 0 {
+        let _ = writeln!(page, "<p class=\"lead\">{}</p>", no_winner(figures, variants));
+        return open_at_the_end(page, variants);
+    }
+    let judged = figures.iter().filter(|figure| figure.less_is_better.is_some()).count();
+    let leaders: Vec<usize> = (0..variants.len()).filter(|&at| wins[at] == most).collect();
+    let names: Vec<String> = leaders
+        .iter()
+        .map(|&at| format!("<b>{}</b>", escape(&variants[at].result.variant)))
+        .collect();
+    let verb = if leaders.len() == 1 { "is best" } else { "are each best" };
+    let _ = write!(
+        page,
+        "<p class=\"lead\">{} {verb}, beyond the noise, in {most} of {judged} figures",
+        names.join(" and ")
+    );
+    if let [leader] = leaders.as_slice()
+        && *leader > 0
+    {
+        let of = |name: &str| {
+            let figure = figures.iter().find(|figure| figure.name == name)?;
+            let difference =
+                figure.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
+            Some(format!("{name} {}", change(Some(difference.relative?))))
+        };
+        let told: Vec<String> =
+            ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect();
+        if !told.is_empty() {
+            let _ = write!(
+                page,
+                "; against {}: {}",
+                escape(&variants[0].result.variant),
+                told.join(", ")
+            );
+        }
+    }
+    page.push_str(".</p>\n");
+    open_at_the_end(page, variants);
+}
+
+/// Why nobody is called best.
+fn no_winner(figures: &[&Figure<'_>], variants: &[Variant]) -> String {
+    let differences = || {
+        let of =
+            |at: usize| figures.iter().filter_map(move |figure| figure.difference(variants, at));
+        (1..variants.len()).flat_map(of)
+    };
+    let seeds = variants.iter().map(|variant| variant.result.seeds.len()).min().unwrap_or(0);
+    let is_none =
+        |d: Difference| d.mean == Some(0.0) && matches!(d.noise, Noise::Identical | Noise::Unknown);
+    if differences().all(is_none) {
+        return "The variants do not differ in any figure.".into();
+    }
+    match seeds {
+        0 | 1 => "One seed cannot tell a difference from noise, so no variant is called best: \
+                  compare with --seeds 1..10."
+            .into(),
+        n if n < FEW => format!(
+            "{n} seeds are too few to tell a difference from noise, so no variant is called best: \
+             compare with --seeds 1..10."
+        ),
+        n if differences().all(|difference| difference.noise == Noise::Identical) => format!(
+            "All {n} seeds gave identical numbers: they vary nothing that could tell a difference \
+             from noise, so no variant is called best."
+        ),
+        _ => "No variant is best in any figure by more than noise.".into(),
+    }
+}
+
+/// Means and percentiles of the completed flatter who completes less: where classes did not
+/// complete, that is said.
+fn open_at_the_end(page: &mut String, variants: &[Variant]) {
+    let kinds = [
+        ("queries", ["qct_us", "completed_fraction"].as_slice()),
+        ("flows", &["fct_us", "all", "completed_fraction"]),
+        ("mice", &["fct_us", "mice", "completed_fraction"]),
+        ("elephants", &["fct_us", "elephants", "completed_fraction"]),
+    ];
+    let mut uneven = false;
+    let mut of = |(what, path): (&str, &[&str])| {
+        let shares: Vec<f64> = variants.iter().filter_map(|variant| variant.number(path)).collect();
+        let (least, most) = (
+            shares.iter().copied().min_by(f64::total_cmp)?,
+            shares.iter().copied().max_by(f64::total_cmp)?,
+        );
+        uneven |= most - least > 0.01;
+        let [low, high] = [least, most].map(|share| percent(Some(share)));
+        let range = if low == high { low } else { format!("{low} to {high}") };
+        (least < ENOUGH).then(|| format!("{range} of the {what}"))
+    };
+    let told: Vec<String> = kinds.into_iter().filter_map(&mut of).collect();
+    if told.is_empty() {
+        return;
+    }
+    let says = |text: &&str| {
+        variants.iter().any(|it| it.result.warnings.iter().any(|warning| warning.contains(text)))
+    };
+    let repair = [BY_FLOWS, BY_TIME].into_iter().find(says);
+    let title = if uneven { "Unequal completion" } else { "Not all completed" };
+    let who = if variants.len() > 1 { "Variants completed" } else { "The run completed" };
+    let _ = writeln!(
+        page,
+        "<p class=\"caution\"><b>{title}.</b> {who} {} by the end. Means and percentiles of the \
+         completed leave out what was still open, often the slowest: they flatter whoever leaves \
+         most open. ≥ is a bound, in which what was open counts with its age.{}</p>",
+        told.join(", "),
+        repair.map_or(String::new(), |text| format!(" {text}."))
+    );
+}
+
+/// The table: a row a figure, or a row a variant where there are many.
+fn matrix(
+    page: &mut String,
+    figures: &[&Figure<'_>],
+    best: &[Option<usize>],
+    variants: &[Variant],
+) {
+    let wins = |at: usize| {
+        let n = best.iter().filter(|best| **best == Some(at)).count();
+        if n == 0 { String::new() } else { format!("<small>best in {n}</small>") }
+    };
+    let name =
+        |at: usize| format!("{}{}{}", swatch(at), escape(&variants[at].result.variant), wins(at));
+    let cell =
+        |row: usize, at: usize| matrix_cell(figures[row], variants, best[row] == Some(at), at);
+    if variants.len() <= COLUMNS {
+        let head: Vec<String> =
+            std::iter::once(String::new()).chain((0..variants.len()).map(name)).collect();
+        let (mut rows, mut group) = (Vec::new(), "");
+        for (row, figure) in figures.iter().enumerate() {
+            if figure.group != group {
+                group = figure.group;
+                rows.push(vec![group.to_string()]);
+            }
+            let cells = (0..variants.len()).map(|at| cell(row, at));
+            rows.push(std::iter::once(term(figure.name, figure.term)).chain(cells).collect());
+        }
+        return table(page, "verdict", &head, &rows);
+    }
+    let names = figures.iter().map(|figure| {
+        let prefix = if figure.name == "completed" { figure.group } else { "" };
+        term(format!("{prefix} {}", figure.name).trim(), figure.term)
+    });
+    let head: Vec<String> = std::iter::once("variant".to_string()).chain(names).collect();
+    let row = |at: usize| {
+        std::iter::once(name(at)).chain((0..figures.len()).map(|row| cell(row, at))).collect()
+    };
+    table(page, "verdict", &head, &(0..variants.len()).map(row).collect::<Vec<_>>());
+}
+
+fn matrix_cell(figure: &Figure<'_>, variants: &[Variant], is_best: bool, at: usize) -> String {
+    let value = figure.text(&variants[at]);
+    let star = if is_best {
+        "<span class=\"star\" title=\"best, beyond the noise\">★</span>"
+    } else {
+        ""
+    };
+    let class = if is_best { " best" } else { "" };
+    let Some(difference) = figure.difference(variants, at) else {
+        return format!("<td class=\"{}\">{star}{value}</td>", class.trim());
+    };
+    let better =
+        figure.less_is_better.zip(difference.mean).map(|(less, mean)| (mean < 0.0) == less);
+    let unchanged = difference.mean == Some(0.0);
+    let tone = match (difference.noise, better) {
+        _ if unchanged => "same",
+        (Noise::Within | Noise::Open, _) => "within",
+        (Noise::Identical, _) => "same",
+        (Noise::Beyond, Some(true)) => "better",
+        (Noise::Beyond, Some(false)) => "worse",
+        (Noise::Agreed | Noise::Unknown, Some(true)) => "maybe-better",
+        (Noise::Agreed | Noise::Unknown, Some(false)) => "maybe-worse",
+        (_, None) => "same",
+    };
+    let text = if unchanged { "=".to_string() } else { change(difference.relative) };
+    let sign = match difference.noise {
+        _ if unchanged => "",
+        Noise::Within => "≈ ",
+        Noise::Open => "? ",
+        _ => "",
+    };
+    let ends =
+        difference.interval.zip(difference.interval_kind).map(|([low, high], kind)| match kind {
+            IntervalKind::Identical => {
+                format!("difference {}, {}", signed(figure.form, low), kind.words())
+            }
+            _ => format!(
+                "difference {} to {}, {}",
+                signed(figure.form, low),
+                signed(figure.form, high),
+                kind.words()
+            ),
+        });
+    let title = ends.map_or(String::new(), |ends| format!(" title=\"{ends}\""));
+    format!("<td class=\"{tone}{class}\"{title}>{star}{value}<small>{sign}{text}</small></td>")
+}
+
+/// With its sign: forms are made for what is not negative.
+fn signed(form: fn(Option<f64>) -> String, value: f64) -> String {
+    let sign = if value < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", form(Some(value.abs())))
+}
+
+/// Figures whose changes are drawn where there are too many variants for one chart of all figures:
+/// of these the first that are there.
+const DRAWN: [&str; 7] =
+    ["QCT p99", "mice p99", "RTT p99", "FCT mean", "elephants p50", "slowdown p99", "timeouts"];
+const DRAWN_MOST: usize = 4;
+
+/// A dot of a chart of changes: series, ratio, interval, doubtful.
+type Dot = (usize, f64, Option<[f64; 2]>, bool);
+
+/// A variant's change against the first one as a ratio, with its interval.
+fn dot(figure: &Figure<'_>, variants: &[Variant], at: usize) -> Option<Dot> {
+    let difference = figure.difference(variants, at)?;
+    let relative = difference.relative?;
+    let base = difference.mean.map(|mean| mean / relative).filter(|base| *base > 0.0);
+    let interval =
+        base.zip(difference.interval).map(|(base, ends)| ends.map(|end| 1.0 + end / base));
+    let doubtful = matches!(difference.noise, Noise::Within | Noise::Open | Noise::Identical);
+    Some((at, 1.0 + relative, interval, doubtful))
+}
+
+/// A chart of changes in its frame.
+fn changes_figure(page: &mut String, class: &str, caption: &str, first: &str, rows: &[Row]) {
+    let _ = writeln!(
+        page,
+        "<figure class=\"{class}\"><figcaption><b>{caption}</b><span>ratio to {}, less is \
+         better</span></figcaption>{}</figure>",
+        escape(first),
+        forest(rows, &ratio_axis(rows), &format!("{caption}: ratios to the first variant"))
+    );
+}
+
+/// The changes against the first variant as ratios, a row a figure, beside the table.
+fn changes(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
+    if variants.len() > COLUMNS {
+        return;
+    }
+    let judged = figures.iter().filter(|figure| figure.less_is_better == LESS);
+    let row = |figure: &&Figure| {
+        let dots: Vec<Dot> =
+            (0..variants.len()).filter_map(|at| dot(figure, variants, at)).collect();
+        let name = figure.name.replace(", open at horizon", " at horizon");
+        (!dots.is_empty()).then_some(Row { name, dots })
+    };
+    let rows: Vec<Row> = judged.filter_map(row).collect();
+    if !rows.is_empty() {
+        changes_figure(page, "changes", "Change", &variants[0].result.variant, &rows);
+    }
+}
+
+/// The same for many variants: a chart a figure, a row a variant, below the table.
+fn changes_of_many(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
+    if variants.len() <= COLUMNS {
+        return;
+    }
+    let charted = |name: &&str| {
+        let figure = figures.iter().find(|figure| figure.name == *name)?;
+        let row = |at: usize| {
+            let name = escape(&variants[at].result.variant);
+            Some(Row { name, dots: vec![dot(figure, variants, at)?] })
+        };
+        let rows: Vec<Row> = (1..variants.len()).filter_map(row).collect();
+        (!rows.is_empty()).then_some((figure.name, rows))
+    };
+    // What is asked for comes first.
+    let asked_for = figures.iter().filter(|figure| figure.group == SHOWN).map(|figure| figure.name);
+    let names: Vec<&str> = asked_for.chain(DRAWN).collect();
+    let charts: Vec<(&str, Vec<Row>)> = names.iter().filter_map(charted).take(DRAWN_MOST).collect();
+    if charts.is_empty() {
+        return;
+    }
+    page.push_str("<div class=\"charts\">\n");
+    for (name, rows) in &charts {
+        let caption = format!("Change of {name}");
+        changes_figure(page, "change", &caption, &variants[0].result.variant, rows);
+    }
+    page.push_str("</div>\n");
+}
+
+/// Around one, the same distance to both sides, at most sixteen times.
+fn ratio_axis(rows: &[Row]) -> Axis {
+    let ends = rows.iter().flat_map(|row| {
+        row.dots.iter().flat_map(|d| [d.1, d.2.map_or(d.1, |i| i[0]), d.2.map_or(d.1, |i| i[1])])
+    });
+    let far =
+        ends.filter(|r| *r > 0.0).map(|r| libm::fabs(libm::log10(r))).fold(0.05, f64::max) * 1.06;
+    let far = far.min(libm::log10(16.0));
+    let all = [
+        (0.0625, "1/16"),
+        (0.125, "⅛"),
+        (0.25, "¼"),
+        (0.5, "½"),
+        (0.8, "0.8"),
+        (1.0, "1"),
+        (1.25, "1.25"),
+        (2.0, "2"),
+        (4.0, "4"),
+        (8.0, "8"),
+        (16.0, "16"),
+    ];
+    let fine = far < libm::log10(3.0);
+    let ticks = all.into_iter().filter(|(r, _)| libm::fabs(libm::log10(*r)) <= far + 1e-9);
+    let ticks = ticks
+        .filter(|(r, _)| fine || (*r != 0.8 && *r != 1.25))
+        .map(|(r, name)| (r, format!("{name}×")))
+        .collect();
+    Axis {
+        scale: Scale::Log,
+        unit: Unit::Ratio,
+        title: "ratio, logarithmic; ‹ and › lie beyond".into(),
+        shared: "",
+        from: -far,
+        to: far,
+        pad: 0.0,
+        ticks,
+    }
+}
+
+/// What stars, tints and signs mean, in the words of what there is.
+fn legend_of_marks(page: &mut String, variants: &[Variant]) {
+    let seeds = variants.iter().map(|variant| variant.result.seeds.len()).max().unwrap_or(0);
+    let first =
+        format!("<span class=\"{}\">{}</span>", colour(0), escape(&variants[0].result.variant));
+    let noises: Vec<Noise> = (1..variants.len())
+        .flat_map(|at| {
+            FIGURES.iter().filter_map(move |figure| Some(figure.difference(variants, at)?.noise))
+        })
+        .collect();
+    let has = |noise: Noise| noises.contains(&noise);
+    let means = format!(
+        "Means over {seeds} seeds; below each, its change against {first}, paired by seed."
+    );
+    let (better, worse) =
+        ("<span class=\"key better\">better</span>", "<span class=\"key worse\">worse</span>");
+    let (perhaps_better, perhaps_worse) =
+        (better.replace("key ", "key maybe-"), worse.replace("key ", "key maybe-"));
+    let mut text = if seeds < 2 {
+        format!(
+            "Below each number is its change against {first}. One seed cannot tell \
+             {perhaps_better} and {perhaps_worse} from noise: compare with --seeds 1..10."
+        )
+    } else if seeds >= FEW {
+        format!(
+            "{means} {better} and {worse} are beyond the noise: the 95 % interval of the paired \
+             difference excludes zero (without any difference, one in 20 would be marked). ≈ and \
+             hollow marks are within it. ★ is the best of a row and apart from every other, \
+             beyond the noise. Lines in the chart are the intervals."
+        )
+    } else {
+        format!(
+            "{means} {perhaps_better} and {perhaps_worse}: all seeds agree on the sign, which \
+             happens by chance one time in {}; fewer than {FEW} seeds are too few for 95 % \
+             intervals, so compare with --seeds 1..10. ≈ and hollow marks: the seeds disagree. \
+             Lines in the chart are the range of the seeds' differences.",
+            1u64 << (seeds - 1).min(60)
+        )
+    };
+    if has(Noise::Identical) {
+        text.push_str(
+            " A change without a tint is identical in every seed: the seeds do not vary it, and \
+             nothing tells it from noise.",
+        );
+    }
+    if has(Noise::Open) {
+        text.push_str(" ? says that what was open at the end could undo a difference.");
+    }
+    note(page, &text);
+}
+
+/// All percentiles of all classes, on demand.
+pub(crate) fn classes(page: &mut String, variants: &[Variant]) {
+    const FIELDS: [(&str, &str); 8] = [
+        ("mean", "mean"),
+        ("mean, open at horizon", "mean_restricted"),
+        ("p50", "p50"),
+        ("p90", "p90"),
+        ("p95", "p95"),
+        ("p99", "p99"),
+        ("p99.9", "p999"),
+        ("max", "max"),
+    ];
+    const SLOWDOWNS: [&str; 5] = ["p50", "p90", "p95", "p99", "p999"];
+    let mut head: Vec<String> = ["", "flows", "open", "completed"].map(String::from).to_vec();
+    head.extend(FIELDS.map(|(name, _)| format!("FCT {name}")));
+    head.extend(SLOWDOWNS.map(|name| format!("slowdown {}", name.replace("999", "99.9"))));
+    let mut rows = Vec::new();
+    for class in super::keys(variants, &["fct_us"]) {
+        if variants.len() > 1 {
+            rows.push(vec![escape(&class)]);
+        }
+        for (at, variant) in variants.iter().enumerate() {
+            let statistics = &variant.result.statistics;
+            let of = |field: &str| variant.number(&["fct_us", &class, field]);
+            let name = if variants.len() > 1 {
+                swatch(at) + &escape(&variant.result.variant)
+            } else {
+                escape(&class)
+            };
+            let mut row = vec![
+                name,
+                count(of("count")),
+                count(of("unfinished")),
+                percent(of("completed_fraction")),
+            ];
+            row.extend(
+                FIELDS.map(|(_, field)| shown(statistics, &["fct_us", &class, field]).text(time)),
+            );
+            row.extend(
+                SLOWDOWNS.map(|field| shown(statistics, &["slowdown", &class, field]).text(ratio)),
+            );
+            rows.push(row);
+        }
+    }
+    let seeds = variants.first().map_or(1, |variant| variant.result.seeds.len());
+    let what = if seeds > 1 {
+        "All classes and percentiles (means over the seeds)"
+    } else {
+        "All classes and percentiles"
+    };
+    details(page, what, |page| table(page, "", &head, &rows));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::summary::{Fct, Summary};
+    use crate::model::{Flows, Ordered, Percentiles};
+
+    /// Variants whose mice have these p99, by seed; each is complete, or has open ones that could
+    /// be any longer.
+    fn variants(p99s: &[(&[f64], bool)]) -> Vec<Variant> {
+        let summary = |seed: u64, p99: f64, open: bool| {
+            let bound = |p99| Percentiles { p99, ..Percentiles::default() };
+            let (p99, share) = (Some(p99), if open { 0.9 } else { 1.0 });
+            let (at_least, at_most) = (bound(p99), bound(p99.filter(|_| !open)));
+            let (completed_fraction, unfinished) = (Some(share), u64::from(open));
+            let fct = Fct {
+                count: 9,
+                unfinished,
+                completed_fraction,
+                p99,
+                at_least,
+                at_most,
+                ..Fct::default()
+            };
+            let flows = Flows { started: 9, completed: 9, ..Flows::default() };
+            Summary {
+                seed,
+                flows,
+                fct_us: Ordered::from(vec![("mice".into(), fct)]),
+                ..Summary::default()
+            }
+        };
+        let runs = p99s.iter().enumerate().map(|(at, (values, open))| {
+            let runs =
+                (1u64..).zip(*values).map(|(seed, p99)| summary(seed, *p99, *open)).collect();
+            (["first", "second", "third"][at].to_string(), runs)
+        });
+        let results = crate::compare(&runs.collect::<Vec<(String, Vec<Summary>)>>()).unwrap();
+        let of = |result| Variant {
+            result,
+            runs: vec![],
+            times: super::super::Times::default(),
+            places: vec![],
+            seeds: vec![],
+            failures: vec![],
+        };
+        results.into_iter().map(of).collect()
+    }
+
+    fn page(p99s: &[(&[f64], bool)]) -> String {
+        let mut page = String::new();
+        verdict(&mut page, &variants(p99s));
+        page
+    }
+
+    const LOW: [f64; 8] = [1.0, 2.0, 3.0, 4.0, 2.5, 1.5, 3.5, 2.0];
+    const HIGH: [f64; 8] = [11.0, 13.0, 12.0, 14.0, 11.5, 12.5, 13.5, 12.0];
+
+    #[test]
+    fn only_what_is_told_from_noise_wins() {
+        let won = page(&[(&HIGH, false), (&LOW, false)]);
+        assert_eq!(won.matches('★').count(), 2, "the cell and the legend: {won}");
+        assert!(won.contains("<b>second</b> is best, beyond the noise, in 1 of"), "{won}");
+        let nobody = |p99s: &[(&[f64], bool)], why: &str| {
+            let page = page(p99s);
+            assert!(
+                page.contains(why)
+                    && !page.contains("is best, beyond")
+                    && !page.contains(">best in"),
+                "{why}: {page}"
+            );
+            assert!(!page.contains('☆') && !page.contains("class=\"star\""), "{page}");
+        };
+        nobody(&[(&[5.0], false), (&[4.0], false)], "One seed cannot tell a difference from noise");
+        nobody(
+            &[(&HIGH[..5], false), (&LOW[..5], false)],
+            "5 seeds are too few to tell a difference from noise",
+        );
+        nobody(&[(&[543.2; 8], false), (&[543.1; 8], false)], "All 8 seeds gave identical numbers");
+        nobody(&[(&[543.0; 8], false), (&[543.0; 8], false)], "do not differ in any figure");
+        let mixed = [4.0, 1.0, 3.5, 1.0, 2.5, 2.0, 3.0, 2.6];
+        nobody(
+            &[(&LOW, false), (&mixed, false)],
+            "No variant is best in any figure by more than noise.",
+        );
+        // What is open in the better one could undo it; in the worse one it could not.
+        nobody(&[(&HIGH, false), (&LOW, true)], "No variant is best");
+        assert!(
+            page(&[(&HIGH, true), (&LOW, false)])
+                .contains("<b>second</b> is best, beyond the noise")
+        );
+    }
+
+    #[test]
+    fn variants_that_are_not_the_first_are_told_apart_by_their_intervals() {
+        let star = |p99s: &[(&[f64], bool)]| page(p99s).contains("<b>third</b> is best");
+        let far: Vec<f64> = HIGH.iter().map(|p99| p99 * 9.0).collect();
+        assert!(star(&[(&far, false), (&HIGH, false), (&LOW, false)]));
+        assert!(
+            !star(&[(&far, false), (&[5.0; 8], false), (&[4.0; 8], false)]),
+            "neither of two varies"
+        );
+    }
+
+    #[test]
+    fn what_did_not_complete_is_told_beside_the_figures() {
+        let page = page(&[(&HIGH, true), (&LOW, true)]);
+        assert!(
+            page.contains("<b>Not all completed.</b> Variants completed 90.0\u{202f}% of the mice"),
+            "{page}"
+        );
+        assert!(page.contains("until = \"flows-complete\"") && page.contains("≥12.4"), "{page}");
+        assert!(page.contains("? says that what was open"), "{page}");
+    }
+
+    #[test]
+    fn ratios_are_centred_on_one() {
+        let rows = [Row {
+            name: String::new(),
+            dots: vec![(1, 0.5, Some([0.4, 0.6]), false), (2, 100.0, None, true)],
+        }];
+        let axis = ratio_axis(&rows);
+        assert_eq!((axis.from, axis.place(1.0), axis.place(100.0)), (-axis.to, 0.5, 1.0));
+        assert_eq!(axis.ticks.len(), 9);
+    }
+}

@@ -1,0 +1,8 @@
+//! Results for readers: text for terminals, HTML for browsers.
+//!
+//! Invariant: nothing below this module renders.
+
+pub(crate) mod claims;
+pub(crate) mod format;
+pub(crate) mod html;
+pub(crate) mod text;

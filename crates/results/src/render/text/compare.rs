@@ -1,0 +1,186 @@
+//! Variants beside each other.
+
+use crate::model::{Difference, Estimate, Noise, Ordered, Tree, VariantResult, clean};
+use crate::render::format::{NONE, bytes, change, percent, ratio};
+use crate::render::text::blocks::{AT_LEAST, Marks, Rows, blocks, difference_cell};
+use crate::render::text::layout::{fitted, short, wrapped};
+use crate::statistics::censoring::{difference_of, shown};
+use crate::statistics::compare::grouped_warnings;
+use crate::statistics::shows::{Column, columns};
+
+/// Variants beside each other, then their differences to the first one, marked where they are
+/// beyond the noise.
+///
+/// The share of flows completed comes first; a mean stands behind the share that it is the mean of.
+pub fn compare_table(results: &[VariantResult]) -> String {
+    let Some(first) = results.first() else { return "no variants\n".into() };
+    let trees: Vec<&Tree<Estimate>> = results.iter().map(|result| &result.statistics).collect();
+    let names: Vec<String> = first.shows.iter().map(|(name, _)| name.to_string()).collect();
+    let columns = columns(&names, &trees);
+    let mut marks = Marks::default();
+    let title = format!("\nDifference to {}, seed by seed:", clean(&first.variant));
+    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| {
+        compare_rows(results, block, is_first, marks)
+    };
+    let mut lines = blocks(&columns, &title, &mut marks, &rows);
+    let seeds: Vec<String> = first.seeds.iter().take(12).map(u64::to_string).collect();
+    let more = if first.seeds.len() > 12 { ", …" } else { "" };
+    let what = if first.seeds.len() == 1 { "seed" } else { "means over seeds" };
+    lines.push(format!("\n{what} {}{more}; times are FCT unless QCT is said", seeds.join(", ")));
+    let has_bounds = |result: &VariantResult| {
+        columns.iter().any(|column| shown(&result.statistics, &column.at()).at_least)
+    };
+    if results.iter().any(has_bounds) {
+        lines.extend(wrapped("\u{2265}", AT_LEAST));
+    }
+    if results.len() > 1 {
+        lines.extend(marks.legend(first.seeds.len()));
+    }
+    lines.extend(verdicts(results, &columns));
+    for result in results {
+        if result.status != crate::Status::Complete {
+            lines.push(format!("{}: {}", clean(&result.variant), result.status.name()));
+        }
+    }
+    for warning in grouped_warnings(results) {
+        lines.extend(wrapped("warning", &clean(&warning)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// A paragraph a variant: the shown numbers whose change is beyond the noise, the better ones
+/// first. Fewer than six seeds give none, since they have no interval.
+fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
+    let Some((first, others)) = results.split_first() else { return Vec::new() };
+    let mut lines = Vec::new();
+    for result in others {
+        let Some(differences) = &result.differences else { continue };
+        let (mut better, mut worse) = (Vec::new(), Vec::new());
+        for column in columns {
+            let (path, Some(less_is_better)) = (column.at(), column.less_is_better) else {
+                continue;
+            };
+            let of = difference_of(&first.statistics, &result.statistics, differences, &path);
+            let Some(Difference { noise: Noise::Beyond, mean: Some(mean), relative, .. }) = of
+            else {
+                continue;
+            };
+            let number = |tree: &Tree<Estimate>| shown(tree, &path).text(|n| column.form.text(n));
+            let (was, is) = (number(&first.statistics), number(&result.statistics));
+            let text = format!("{} {was} → {is} ({})", clean(&column.caption), change(relative));
+            if (mean < 0.0) == less_is_better { better.push(text) } else { worse.push(text) }
+        }
+        let side = |name: &str, of: &[String]| {
+            (!of.is_empty()).then(|| format!("{name}: {}", of.join(", ")))
+        };
+        let sides: Vec<String> =
+            [side("better", &better), side("worse", &worse)].into_iter().flatten().collect();
+        if !sides.is_empty() {
+            lines.extend(wrapped(&clean(&result.variant), &sides.join("; ")));
+        }
+    }
+    if !lines.is_empty() {
+        lines.insert(
+            0,
+            format!("\nVerdict: changes from {} beyond the noise", clean(&first.variant)),
+        );
+    }
+    lines
+}
+
+fn compare_rows(
+    results: &[VariantResult],
+    columns: &[Column],
+    is_first: bool,
+    marks: &mut Marks,
+) -> Rows {
+    let heads = |line: usize| {
+        let start = [["", "variant"][line], ["flows", "done"][line]].map(String::from);
+        let start = start.into_iter().take(if is_first { 2 } else { 1 });
+        start.chain(columns.iter().map(|column| column.head[line].clone())).collect::<Vec<_>>()
+    };
+    let mut rows = vec![heads(0), heads(1)];
+    for result in results {
+        let mut row = vec![clean(&result.variant)];
+        row.extend(is_first.then(|| percent(result.statistics.share_of_flows())));
+        let number =
+            |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
+        row.extend(columns.iter().map(number));
+        rows.push(row);
+    }
+    let values = rows.len();
+    let Some((first, others)) = results.split_first() else { return (rows, values) };
+    for result in others {
+        let Some(differences) = &result.differences else { continue };
+        let mut row = vec![clean(&result.variant)];
+        row.extend(is_first.then(|| share_cell(first, result, differences, marks)));
+        let of = (&first.statistics, &result.statistics, differences);
+        row.extend(columns.iter().map(|column| difference_cell(of, column, marks)));
+        rows.push(row);
+    }
+    (rows, values)
+}
+
+/// The change of the share of flows completed.
+fn share_cell(
+    first: &VariantResult,
+    result: &VariantResult,
+    differences: &Tree<Difference>,
+    marks: &mut Marks,
+) -> String {
+    let share = match (result.statistics.share_of_flows(), first.statistics.share_of_flows()) {
+        (Some(a), Some(b)) if b > 0.0 => Some(a / b - 1.0),
+        _ => None,
+    };
+    // The share is no statistic of the summary; where as many flows started, the flows completed
+    // tell of it.
+    let as_many =
+        differences.leaf(&["flows", "started"]).is_some_and(|d| d.interval == Some([0.0, 0.0]));
+    let flows = differences.leaf(&["flows", "completed"]).filter(|_| as_many);
+    format!("{}{}", change(share), marks.of(flows))
+}
+
+/// Variants beside each other that a table by size has room for.
+const BESIDE: usize = 3;
+
+/// Slowdown by flow size, a block of variants after the other: means over seeds.
+pub fn sizes_table(results: &[VariantResult]) -> String {
+    let mut lines = vec!["slowdown by flow size (p50, p95, p99 of the completed)".to_string()];
+    for block in results.chunks(BESIDE) {
+        let heads =
+            block.iter().flat_map(|result| [short(&result.variant), String::new(), String::new()]);
+        let mut rows = vec![
+            [String::new(), String::new()].into_iter().chain(heads).collect::<Vec<_>>(),
+            ["flows", "up to"]
+                .into_iter()
+                .chain(block.iter().flat_map(|_| ["p50", "p95", "p99"]))
+                .map(String::from)
+                .collect(),
+        ];
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in block
+            .iter()
+            .filter_map(|result| result.statistics.branch(&["slowdown_by_size"]))
+            .flat_map(Ordered::iter)
+        {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        for name in names {
+            let number = |result: &VariantResult, key: &str| {
+                result.statistics.leaf(&["slowdown_by_size", name, key])?.mean
+            };
+            let to = block.iter().find_map(|result| number(result, "to_bytes"));
+            let mut row =
+                vec![name.to_string(), to.map_or(NONE.into(), |to| bytes(to.round() as u64))];
+            for result in block {
+                row.extend(["p50", "p95", "p99"].map(|key| ratio(number(result, key))));
+            }
+            rows.push(row);
+        }
+        lines.push(String::new());
+        lines.extend(fitted(rows));
+    }
+    lines.join("\n") + "\n"
+}

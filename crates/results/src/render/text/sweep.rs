@@ -1,0 +1,186 @@
+//! What is made of a sweep's runs: `sweep.parquet`, the statistics of each point, a table.
+//!
+//! Invariant: the bytes depend on the plan and the summaries alone, not on the order in which runs
+//! ended or how often the sweep was interrupted. What a run cost (`run` of the summary) is
+//! therefore left out.
+
+use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};
+use crate::render::format::{NONE, percent};
+use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell};
+use crate::render::text::layout::wrapped;
+use crate::statistics::censoring::{difference_of, shown};
+use crate::statistics::points::{base_of, columns_of, compared_with, label, warnings};
+use crate::statistics::shows::{Column, Form};
+
+/// Points that the table shows at most.
+const SHOWN: usize = 100;
+
+/// The points beside each other: means over seeds, with half of the 95 % interval; then their
+/// differences to the point that each is compared with.
+pub fn sweep_table(sweep: &Sweep) -> String {
+    let points: Vec<&Point> = sweep.points.iter().filter(|point| point.skipped.is_none()).collect();
+    let columns = columns_of(sweep);
+    let drawn = &points[..points.len().min(SHOWN)];
+    let mut marks = Marks::default();
+    let title = compared_with(sweep)
+        .map_or(String::new(), |with| format!("\nDifference to {with}, seed by seed:"));
+    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| {
+        point_rows(sweep, drawn, block, is_first, marks)
+    };
+    let mut lines = blocks(&columns, &title, &mut marks, &rows);
+    if points.len() > drawn.len() {
+        lines.push(format!("… and {} more points in sweep.json", points.len() - drawn.len()));
+    }
+    lines.push(String::new());
+    let has_bound = |point: &&Point| {
+        let bound =
+            |tree: &Tree<Estimate>| columns.iter().any(|column| shown(tree, &column.at()).at_least);
+        point.statistics.as_ref().is_some_and(bound)
+    };
+    if drawn.iter().any(has_bound) {
+        lines.extend(wrapped("\u{2265}", AT_LEAST));
+    }
+    if sweep.seeds.len() > 1 && drawn.iter().any(|point| point.differences.is_some()) {
+        lines.extend(marks.legend(sweep.seeds.len()));
+    }
+    lines.extend(notes(sweep));
+    lines.join("\n") + "\n"
+}
+
+/// Rows of points, how many they are with their heads, and rows of differences.
+fn point_rows(
+    sweep: &Sweep,
+    points: &[&Point],
+    columns: &[Column],
+    is_first: bool,
+    marks: &mut Marks,
+) -> (Vec<Vec<String>>, usize) {
+    let mut rows = vec![heads(columns, is_first, 0), heads(columns, is_first, 1)];
+    for point in points {
+        let mut row = vec![label(sweep, point.values.iter())];
+        if is_first {
+            let done =
+                point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
+            row.extend([
+                format!("{done}/{}", point.runs.len()),
+                percent(point.statistics.as_ref().and_then(Tree::share_of_flows)),
+            ]);
+        }
+        for column in columns {
+            let path = column.at();
+            let number =
+                point.statistics.as_ref().map(|tree| shown(tree, &path)).unwrap_or_default();
+            row.push(number.text(|value| column.form.text(value)));
+            row.extend(has_spread(column).then(|| half(&number.estimate, column.form)));
+        }
+        rows.push(row);
+    }
+    let values = rows.len();
+    for (point, first) in points.iter().filter_map(|point| Some((point, base_of(sweep, point)?))) {
+        let (Some(differences), Some(own), Some(first)) =
+            (&point.differences, &point.statistics, &first.statistics)
+        else {
+            continue;
+        };
+        let mut row = vec![label(sweep, point.values.iter())];
+        row.extend(is_first.then(|| [String::new(), String::new()]).into_iter().flatten());
+        for column in columns {
+            row.push(difference_cell((first, own, differences), column, marks));
+            row.extend(
+                has_spread(column)
+                    .then(|| half_of(difference_of(first, own, differences, &column.at()))),
+            );
+        }
+        rows.push(row);
+    }
+    (rows, values)
+}
+
+fn heads(columns: &[Column], is_first: bool, line: usize) -> Vec<String> {
+    let start: Vec<String> =
+        [["", "point"], ["", "runs"], ["flows", "done"]].map(|head| head[line].into()).into();
+    let mut row: Vec<String> = start.into_iter().take(if is_first { 3 } else { 1 }).collect();
+    for column in columns {
+        row.push(column.head[line].clone());
+        row.extend(has_spread(column).then(|| ["", "±"][line].to_string()));
+    }
+    row
+}
+
+/// Whether the interval stands beside the number.
+fn has_spread(column: &Column) -> bool {
+    matches!(column.form, Form::Time | Form::Ratio | Form::Rate)
+}
+
+/// Half of the width of a difference's interval, as a share of what it is a difference to.
+fn half_of(difference: Option<Difference>) -> String {
+    let half = |difference: Difference| {
+        let base = difference.mean? / difference.relative.filter(|relative| *relative != 0.0)?;
+        let [low, high] = difference.interval?;
+        Some((high - low) / 2.0 / base.abs())
+    };
+    difference.and_then(half).map_or(NONE.into(), |half| percent(Some(half)))
+}
+
+/// Half of the interval's width.
+fn half(estimate: &Estimate, form: Form) -> String {
+    estimate.interval.map_or(NONE.into(), |[low, high]| form.text(Some((high - low) / 2.0)))
+}
+
+fn notes(sweep: &Sweep) -> Vec<String> {
+    let axes: Vec<String> = sweep.grid.iter().map(|axis| clean(&axis.key)).collect();
+    let of =
+        if axes.is_empty() { "the scenario as it stands".to_string() } else { axes.join(" × ") };
+    let mut lines = wrapped("points", &of);
+    let seeds = sweep.seeds.len();
+    let text = match seeds {
+        0 | 1 => "one seed: no intervals; say --seeds 1..10".to_string(),
+        _ if seeds < FEW => format!(
+            "half of the interval of the mean over {seeds} seeds; below {FEW} seeds it is the \
+             seeds' range, not 95 %"
+        ),
+        _ => format!(
+            "half of the 95 % interval of the mean over {seeds} seeds (bootstrap); times are FCT \
+             unless QCT"
+        ),
+    };
+    lines.extend(wrapped("±", &text));
+    for point in sweep.points.iter() {
+        if let Some(reason) = &point.skipped {
+            lines.extend(wrapped(
+                "left out",
+                &format!("{}: {}", label(sweep, point.values.iter()), clean(reason)),
+            ));
+        }
+    }
+    for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Failed)) {
+        let reason = run.reason.as_deref().unwrap_or("its audit failed");
+        let text = format!(
+            "run {}, {}, seed {}: {}",
+            run.run,
+            label(sweep, point.values.iter()),
+            run.seed,
+            clean(reason)
+        );
+        lines.extend(wrapped("FAILED", &text));
+    }
+    for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)) {
+        let text =
+            format!("run {}, {}, seed {}", run.run, label(sweep, point.values.iter()), run.seed);
+        lines.extend(wrapped("STALLED", &text));
+    }
+    let warnings = warnings(sweep);
+    for warning in warnings.iter().take(WARNINGS) {
+        lines.extend(wrapped("warning", &clean(warning)));
+    }
+    if warnings.len() > WARNINGS {
+        lines.extend(wrapped(
+            "warning",
+            &format!("and {} more in sweep.json", warnings.len() - WARNINGS),
+        ));
+    }
+    lines
+}
+
+/// Warnings that the table shows at most.
+const WARNINGS: usize = 10;

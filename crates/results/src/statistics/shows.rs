@@ -1,0 +1,377 @@
+//! The numbers that comparisons show: columns of a table, rows and charts of a page, `shows` in
+//! JSON.
+//!
+//! A number's name is `CLASS.METRIC.STAT`, such as `queries.qct.p99`, or one of the [`NETWORK`]'s.
+//! `shows` in the scenario or `--shows` names them. Without either they follow the kinds of
+//! traffic.
+//!
+//! Invariant: tables, JSON and pages show the same numbers in the same order.
+
+use crate::model::ShownNumber;
+
+use crate::model::{Difference, Estimate, Ordered, Tree};
+use crate::statistics::censoring::{difference_of, shown};
+
+/// Classes that every run has.
+const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
+/// Traffics of which a table shows the median beside the tail.
+const FEW_TRAFFICS: usize = 3;
+/// The tail of a traffic: the first of these that it has.
+const TAILS: [&str; 4] = ["p99", "p95", "p90", "p50"];
+/// Traffics that a table shows by default.
+const TRAFFICS: usize = 12;
+
+/// What a number is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Time,
+    Ratio,
+    Percent,
+    Rate,
+    Count,
+}
+
+/// Numbers of the network: name, path in the summary, the two lines of its head, form, and whether
+/// less is better.
+type Network = (&'static str, &'static [&'static str], [&'static str; 2], Form, Option<bool>);
+pub(crate) const NETWORK: [Network; 11] = [
+    ("flows.completed", &["flows", "completed"], ["flows", "done"], Form::Count, Some(false)),
+    ("flows.goodput", &["flows", "goodput_gbps"], ["good-", "put"], Form::Rate, Some(false)),
+    ("packets.dropped", &["packets", "dropped"], ["", "drops"], Form::Count, Some(true)),
+    ("packets.marked", &["packets", "ecn_marked"], ["", "marks"], Form::Count, None),
+    ("packets.deflected", &["packets", "deflected"], ["de-", "flected"], Form::Count, None),
+    (
+        "packets.retransmitted",
+        &["packets", "retransmitted"],
+        ["sent", "again"],
+        Form::Count,
+        Some(true),
+    ),
+    ("packets.out-of-order", &["packets", "out_of_order"], ["out of", "order"], Form::Count, None),
+    ("timeouts", &["timeouts"], ["time-", "outs"], Form::Count, Some(true)),
+    ("pause-frames", &["pause_frames"], ["PAUSE", "frames"], Form::Count, None),
+    ("overlay-pauses", &["overlay_pauses"], ["overlay", "pauses"], Form::Count, None),
+    ("fairness", &["fairness_jain"], ["", "Jain"], Form::Ratio, Some(false)),
+];
+
+/// Metrics of a class: name, as in a head, form.
+const METRICS: [(&str, &str, Form); 5] = [
+    ("fct", "", Form::Time),
+    ("slowdown", "slow", Form::Ratio),
+    ("qct", "QCT", Form::Time),
+    ("latency", "lat.", Form::Time),
+    ("rtt", "RTT", Form::Time),
+];
+
+/// What two variants, or points, are compared by unless a scenario says otherwise.
+const USUAL: [&str; 11] = [
+    "all.fct.mean",
+    "mice.fct.p50",
+    "mice.fct.p99",
+    "elephants.fct.p50",
+    "all.qct.completed",
+    "all.qct.mean",
+    "all.qct.p99",
+    "all.rtt.p99",
+    "packets.dropped",
+    "packets.marked",
+    "timeouts",
+];
+
+/// What points of a sweep are compared by unless a scenario says otherwise.
+const USUAL_OF_POINTS: [&str; 6] = [
+    "mice.fct.p99",
+    "all.fct.mean",
+    "all.qct.p99",
+    "all.qct.completed",
+    "packets.dropped",
+    "timeouts",
+];
+
+/// The columns of a sweep's table.
+pub(crate) fn columns_of_points(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column> {
+    match names.is_empty() && is_usual(trees) {
+        true => USUAL_OF_POINTS.iter().filter_map(|name| Column::of(name, trees)).collect(),
+        false => columns(names, trees),
+    }
+}
+
+/// One number of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Column {
+    /// Its name in `shows`.
+    pub name: String,
+    /// Two lines above a column.
+    pub head: [String; 2],
+    /// What a chart calls it.
+    pub caption: String,
+    /// Where it is in the statistics.
+    pub path: Vec<String>,
+    /// How it is shown.
+    pub form: Form,
+    /// Whether less is better; `None`: neither is.
+    pub less_is_better: Option<bool>,
+}
+
+impl Column {
+    /// The number of this name. Of a class it is looked for in `trees`; where none has it, it is
+    /// that of a traffic. `None` if there is no such metric.
+    pub fn of(name: &str, trees: &[&Tree<Estimate>]) -> Option<Column> {
+        if let Some((_, path, head, form, less)) = NETWORK.iter().find(|(own, ..)| *own == name) {
+            let caption = match name {
+                "packets.dropped" => "Drops".to_string(),
+                "timeouts" => "Timeouts".to_string(),
+                other => other.replace(['.', '-'], " "),
+            };
+            let path = path.iter().map(|part| part.to_string()).collect();
+            let head = head.map(String::from);
+            return Some(Column {
+                name: name.into(),
+                head,
+                caption,
+                path,
+                form: *form,
+                less_is_better: *less,
+            });
+        }
+        let (rest, stat) = name.rsplit_once('.')?;
+        let (class, metric) = rest.rsplit_once('.')?;
+        let (_, short, form) = METRICS.iter().find(|(own, ..)| *own == metric)?;
+        let key = if stat == "completed" { "completed_fraction" } else { stat };
+        let has = |path: &Vec<&str>| trees.iter().any(|tree| tree.leaf(path).is_some());
+        let path = places(class, metric).into_iter().map(|place| [place, vec![key]].concat());
+        let path = path.clone().find(has).or_else(|| path.clone().next())?;
+        let (form, less_is_better) = match stat {
+            "completed" => (Form::Percent, Some(false)),
+            "count" | "unfinished" => (Form::Count, None),
+            _ => (*form, Some(true)),
+        };
+        let stat = match stat {
+            "completed" => "done",
+            "p999" => "p99.9",
+            other => other,
+        };
+        let head = match (class, metric) {
+            ("all", "qct" | "rtt") => [short.to_string(), stat.to_string()],
+            ("elephants", "fct") => ["eleph.".into(), stat.into()],
+            _ => [cut(class), format!("{short} {stat}").trim().to_string()],
+        };
+        let metric = if *short == "slow" || metric == "latency" {
+            metric.into()
+        } else {
+            metric.to_uppercase()
+        };
+        let caption = if class == "all" {
+            format!("{metric} {stat}")
+        } else {
+            format!("{class}: {metric} {stat}")
+        };
+        let path = path.into_iter().map(String::from).collect();
+        Some(Column { name: name.into(), head, caption, path, form, less_is_better })
+    }
+
+    /// The path as the statistics' functions take it.
+    pub fn at(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
+    }
+}
+
+/// Where a class's metric may be in the statistics.
+fn places<'a>(class: &'a str, metric: &str) -> Vec<Vec<&'a str>> {
+    match metric {
+        "fct" => vec![vec!["fct_us", class], vec!["applications", class, "fct_us"]],
+        "slowdown" => vec![vec!["slowdown", class], vec!["applications", class, "slowdown"]],
+        "qct" if class == "all" => vec![vec!["qct_us"]],
+        "qct" => vec![vec!["qct_by_class_us", class], vec!["applications", class, "qct_us"]],
+        "latency" => vec![vec!["latency_us", class]],
+        _ => vec![vec!["rtt_us"]],
+    }
+}
+
+/// The beginning of a class's name, as a column has room for it.
+fn cut(class: &str) -> String {
+    const WIDTH: usize = 9;
+    let class: String = class.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    match class.char_indices().nth(WIDTH) {
+        Some((at, _)) => format!("{}…", &class[..at]),
+        None => class,
+    }
+}
+
+/// The columns of these names; without names those that suit the traffic. What no tree has a value
+/// of is left out then.
+pub(crate) fn columns(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column> {
+    if !names.is_empty() {
+        return names.iter().filter_map(|name| Column::of(name, trees)).collect();
+    }
+    let own = if is_usual(trees) { USUAL.map(String::from).to_vec() } else { by_traffic(trees) };
+    let columns = own.iter().filter_map(|name| Column::of(name, trees));
+    let has = |column: &Column| {
+        let path = column.at();
+        trees.iter().any(|tree| tree.leaf(&path).is_some_and(|estimate| estimate.mean.is_some()))
+    };
+    columns
+        .filter(|column| NETWORK.iter().any(|(name, ..)| *name == column.name) || has(column))
+        .collect()
+}
+
+/// Whether mice, elephants and queries together tell enough: one background with one kind of
+/// queries.
+pub(crate) fn is_usual(trees: &[&Tree<Estimate>]) -> bool {
+    let queries = keys(trees, "qct_by_class_us");
+    keys(trees, "latency_us").is_empty() && traffics(trees).len() <= 2 && queries.len() <= 1
+}
+
+/// For each traffic the tail of what its users wait for: calls, queries or flows.
+fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
+    let (calls, queries) = (keys(trees, "latency_us"), keys(trees, "qct_by_class_us"));
+    let traffics = traffics(trees);
+    let has = |name: &String| {
+        let column = Column::of(name, trees);
+        let is_some = |path: &[&str]| {
+            trees.iter().any(|tree| tree.leaf(path).is_some_and(|of| of.mean.is_some()))
+        };
+        column.is_some_and(|column| is_some(&column.at()))
+    };
+    let mut names: Vec<String> = Vec::new();
+    for class in traffics.iter().take(TRAFFICS) {
+        let metric = match class {
+            class if calls.contains(class) => "latency",
+            class if queries.contains(class) => "qct",
+            _ => "fct",
+        };
+        let name = |stat: &&str| format!("{class}.{metric}.{stat}");
+        // Few calls have no far percentiles.
+        let tail = TAILS.iter().map(name).find(has).unwrap_or_else(|| name(&"p99"));
+        let median = name(&"p50");
+        if traffics.len() <= FEW_TRAFFICS && tail != median {
+            names.push(median);
+        }
+        names.push(tail);
+    }
+    names.extend(["all.rtt.p99", "packets.dropped", "timeouts"].map(String::from));
+    names
+}
+
+/// The classes that the scenario has made, in its order.
+fn traffics(trees: &[&Tree<Estimate>]) -> Vec<String> {
+    let mut classes = keys(trees, "fct_us");
+    classes.retain(|class| !BUILT_IN.contains(&class.as_str()));
+    classes
+}
+
+/// The keys of an object of the statistics, each once.
+fn keys(trees: &[&Tree<Estimate>], object: &str) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for (key, _) in trees.iter().filter_map(|tree| tree.branch(&[object])).flat_map(Ordered::iter) {
+        if !keys.iter().any(|known| known == key) {
+            keys.push(key.to_string());
+        }
+    }
+    keys
+}
+
+/// The columns' numbers of one tree, with their differences to `first`.
+pub(crate) fn numbers(
+    columns: &[Column],
+    own: &Tree<Estimate>,
+    first: Option<(&Tree<Estimate>, &Tree<Difference>)>,
+) -> Ordered<ShownNumber> {
+    let number = |column: &Column| {
+        let path = column.at();
+        let shown = shown(own, &path);
+        let difference =
+            first.and_then(|(first, differences)| difference_of(first, own, differences, &path));
+        (
+            column.name.clone(),
+            ShownNumber { estimate: shown.estimate, at_least: shown.at_least, difference },
+        )
+    };
+    columns.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::summary::{Fct, Latency, Qct, Summary};
+    use crate::statistics::numbers::statistics;
+
+    fn tree(classes: &[&str], calls: &[&str], queries: &[&str]) -> Tree<Estimate> {
+        let some = Some(5.0);
+        let fct = |name: &&str| {
+            (name.to_string(), Fct { count: 1, mean: some, p50: some, p99: some, ..Fct::default() })
+        };
+        let mut summary = Summary {
+            fct_us: BUILT_IN.iter().chain(classes).map(fct).collect(),
+            ..Summary::default()
+        };
+        let latency = Latency { p50: some, p95: some, ..Latency::default() };
+        summary.latency_us = calls.iter().map(|name| (name.to_string(), latency.clone())).collect();
+        let qct = Qct { started: 1, p50: some, p99: some, ..Qct::default() };
+        summary.qct_by_class_us =
+            queries.iter().map(|name| (name.to_string(), qct.clone())).collect();
+        statistics(&summary)
+    }
+
+    fn names(tree: &Tree<Estimate>) -> Vec<String> {
+        columns(&[], &[tree]).into_iter().map(|column| column.name).collect()
+    }
+
+    #[test]
+    fn names_lead_to_places_in_the_summary() {
+        let tree = tree(&["web.v2", "q"], &[], &["q"]);
+        let of = |name: &str| {
+            Column::of(name, &[&tree]).map(|column| (column.path.join("/"), column.head.join("|")))
+        };
+        let found = |path: &str, head: &str| Some((path.to_string(), head.to_string()));
+        assert_eq!(of("q.qct.p99"), found("qct_by_class_us/q/p99", "q|QCT p99"));
+        assert_eq!(of("all.qct.completed"), found("qct_us/completed_fraction", "QCT|done"));
+        assert_eq!(of("web.v2.slowdown.p999"), found("slowdown/web.v2/p999", "web.v2|slow p99.9"));
+        assert_eq!(of("timeouts"), found("timeouts", "time-|outs"));
+        assert_eq!([of("q.size.p99"), of("nothing"), of("a.b")], [None, None, None]);
+    }
+
+    #[test]
+    fn defaults_follow_the_kinds_of_traffic() {
+        assert_eq!(
+            names(&tree(&["web"], &[], &[])),
+            [
+                "all.fct.mean",
+                "mice.fct.p50",
+                "mice.fct.p99",
+                "elephants.fct.p50",
+                "packets.dropped",
+                "packets.marked",
+                "timeouts"
+            ],
+            "what nobody has is left out"
+        );
+        let mixed = tree(&["web", "ask", "rpc"], &["rpc"], &["ask"]);
+        assert_eq!(
+            names(&mixed),
+            [
+                "web.fct.p50",
+                "web.fct.p99",
+                "ask.qct.p50",
+                "ask.qct.p99",
+                "rpc.latency.p50",
+                "rpc.latency.p95",
+                "packets.dropped",
+                "timeouts"
+            ]
+        );
+        let six = tree(&["a", "b", "c", "d", "e", "f"], &[], &["f"]);
+        assert_eq!(
+            names(&six)[..7],
+            [
+                "a.fct.p99",
+                "b.fct.p99",
+                "c.fct.p99",
+                "d.fct.p99",
+                "e.fct.p99",
+                "f.qct.p99",
+                "packets.dropped"
+            ]
+        );
+    }
+}

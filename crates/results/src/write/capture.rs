@@ -1,0 +1,162 @@
+//! What a run writes beside its flows and queries: samples of queues and connections, captures, a
+//! trace.
+//!
+//! Invariant: as for the rest of a run, memory does not grow with the records, and no file remains
+//! of a run that was not finished.
+
+use std::path::{Path, PathBuf};
+
+use parquet::data_type::ByteArray;
+
+use crate::model::{
+    CONNECTIONS, ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QUEUE_COLUMNS,
+    QUEUES, QueryRecord, QueueRecord, ROW_GROUP, Result, Table,
+};
+use crate::write::connections::Connections;
+use crate::write::pcap::Capture;
+use crate::write::trace::Trace;
+use millpond_core::congestion::Quantity;
+
+/// The trace.
+pub(crate) const TRACE: &str = "trace.json";
+
+/// What is to be written, as the scenario asks.
+#[derive(Clone, Debug, Default)]
+pub struct Captures {
+    /// Whether there are samples of queues.
+    pub queues: bool,
+    /// Whether there are samples of connections, and what their control laws steer by.
+    pub connections: Option<Vec<Quantity>>,
+    /// Names of the switches, by number.
+    pub nodes: Vec<String>,
+    /// By capture: its file's name without the extension.
+    pub taps: Vec<String>,
+    /// Bytes of each captured packet that are kept.
+    pub snaplen: u32,
+    /// Whether captured packets show TCP timestamps.
+    pub tcp_timestamps: bool,
+    /// Whether the summary tells of round-trip times and timeouts.
+    pub timers: bool,
+    /// Whether a trace is written.
+    pub trace: bool,
+}
+
+/// The files under way.
+pub(crate) struct Recording {
+    queues: Option<Table>,
+    connections: Option<Connections>,
+    nodes: Vec<ByteArray>,
+    captures: Vec<Capture>,
+    trace: Option<Trace>,
+    /// All files, to be removed if the run is not finished.
+    pub files: Vec<PathBuf>,
+}
+
+impl Recording {
+    /// No file yet.
+    pub fn none() -> Recording {
+        Recording {
+            queues: None,
+            connections: None,
+            nodes: Vec::new(),
+            captures: Vec::new(),
+            trace: None,
+            files: Vec::new(),
+        }
+    }
+
+    /// Creates the files. Those that exist when it fails are in `files`.
+    pub fn open(
+        &mut self,
+        dir: &Path,
+        what: &Captures,
+        classes: &[String],
+        schema: (&str, String),
+    ) -> Result<()> {
+        let mut file = |name: &str| {
+            self.files.push(dir.join(name));
+            dir.join(name)
+        };
+        if what.queues {
+            self.queues = Some(Table::create(
+                &file(QUEUES),
+                &QUEUE_COLUMNS,
+                std::slice::from_ref(&schema),
+                ROW_GROUP,
+            )?);
+            self.nodes = what.nodes.iter().map(|name| ByteArray::from(name.as_str())).collect();
+        }
+        if let Some(laws) = &what.connections {
+            self.connections =
+                Some(Connections::create(&file(CONNECTIONS), classes, laws, schema)?);
+        }
+        for name in &what.taps {
+            let path = file(&format!("{name}.pcapng"));
+            self.captures.push(Capture::create(&path, name, what.snaplen, what.tcp_timestamps)?);
+        }
+        if what.trace {
+            let [path, queries, counters] =
+                [TRACE, ".spill-trace-queries", ".spill-trace"].map(file);
+            self.trace = Some(Trace::create(
+                &path,
+                [&queries, &counters],
+                classes.to_vec(),
+                what.nodes.clone(),
+            )?);
+        }
+        Ok(())
+    }
+
+    pub fn flow(&mut self, flow: &FlowRecord) -> Result<()> {
+        self.trace.as_mut().map_or(Ok(()), |trace| trace.flow(flow))
+    }
+
+    pub fn query(&mut self, query: &QueryRecord) -> Result<()> {
+        self.trace.as_mut().map_or(Ok(()), |trace| trace.query(query))
+    }
+
+    pub fn queue(&mut self, q: &QueueRecord) -> Result<()> {
+        if let Some(table) = &mut self.queues {
+            let name = match q.node {
+                Node::Switch(switch) => self.nodes[switch as usize].clone(),
+                Node::Host(host) => ByteArray::from(format!("host{host}").as_str()),
+            };
+            table
+                .f64(q.at.as_us_f64())
+                .name(&name)
+                .u32(q.port.into())
+                .i64(q.bytes)
+                .u32(q.packets)
+                .end_row()?;
+        }
+        self.trace.as_mut().map_or(Ok(()), |trace| trace.queue(q))
+    }
+
+    pub fn connection(&mut self, record: &ConnectionRecord) -> Result<()> {
+        self.connections.as_mut().map_or(Ok(()), |connections| connections.add(record))
+    }
+
+    pub fn packet(&mut self, record: &PacketRecord) -> Result<()> {
+        self.captures.get_mut(record.tap as usize).map_or(Ok(()), |capture| capture.write(record))
+    }
+
+    pub fn pause(&mut self, record: &PauseRecord) -> Result<()> {
+        self.captures
+            .get_mut(record.tap as usize)
+            .map_or(Ok(()), |capture| capture.write_pause(record))
+    }
+
+    /// Writes the rest of all files.
+    pub fn close(&mut self) -> Result<()> {
+        if let Some(table) = self.queues.take() {
+            table.close()?;
+        }
+        if let Some(connections) = self.connections.take() {
+            connections.close()?;
+        }
+        for capture in self.captures.drain(..) {
+            capture.close()?;
+        }
+        self.trace.take().map_or(Ok(()), Trace::close)
+    }
+}

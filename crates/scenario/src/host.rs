@@ -1,0 +1,160 @@
+//! Hosts: how they send and receive, and what that means for the switches that they hang on.
+
+use crate::choices::HostChoices;
+use crate::error::Report;
+use crate::settings::{NicChoice, Settings};
+use crate::topology::Topology;
+use millpond_core::host::ReceiveCpuParams;
+use millpond_core::switch::buffer::{BufferParams, SwitchFacts};
+use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
+use millpond_core::{Bytes, Rate, Time};
+/// IPv4 and TCP headers without options: what a packet has beside its payload.
+pub const HEADER_BYTES: u32 = 40;
+
+/// The largest segment that a transport may hand down at a time: far beyond what any NIC cuts.
+const SEGMENT_MAX: u64 = 1 << 30;
+
+/// The host's plan; settles its segment size.
+pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
+    let h = &s.host;
+    if !(88..=65_535).contains(&h.mtu) {
+        report.value(
+            s.place("host.mtu"),
+            "host.mtu",
+            format!("{} is no packet size; 88 to 65535 is", h.mtu),
+        );
+    } else if h.mtu.saturating_add(h.frame_overhead) > 65_535 {
+        let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
+        report.value(s.place("host.frame-overhead"), "host.frame-overhead", message);
+    }
+    let mss_max = h.mtu.saturating_sub(HEADER_BYTES);
+    let mss = h.mss.unwrap_or(mss_max);
+    if (mss == 0 || mss > mss_max) && h.mss.is_some() {
+        let message =
+            format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
+        report.value(s.place("host.mss"), "host.mss", message);
+    }
+    if h.segment_offload.is_some_and(|segment| segment.get() > SEGMENT_MAX) {
+        let message =
+            format!("is more than a host hands down at a time; up to {} is", Bytes(SEGMENT_MAX));
+        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
+    }
+    if h.segment_offload.is_some_and(|segment| segment.get() < mss as u64) {
+        let message = format!(
+            "is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet"
+        );
+        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
+    }
+    if let Some(limit) = s.nic.params.per_flow_limit
+        && limit.get() < u64::from(mss) + u64::from(HEADER_BYTES)
+    {
+        let path = "host.nic.per-flow-limit";
+        report.value(
+            s.place(path),
+            path,
+            format!("{limit} is less than one packet; \"off\" is no limit"),
+        );
+    }
+    if h.stack_delay > Time::from_s(1_000) {
+        report.value(
+            s.place("host.stack-delay"),
+            "host.stack-delay",
+            format!("{} is more than 1000s", h.stack_delay),
+        );
+    }
+    let plan = HostPlan {
+        mtu: h.mtu,
+        frame_overhead: h.frame_overhead,
+        segment_offload: h.segment_offload,
+        stack_delay: h.stack_delay,
+        nic: NicPlan {
+            buffer: match &s.nic.buffer {
+                NicChoice::Without => None,
+                NicChoice::Switch => Some(s.switch.buffer.clone()),
+                NicChoice::Own(buffer) => Some(buffer.clone()),
+            },
+            marking: match &s.nic.marking {
+                NicChoice::Without => MarkingParams::None(UnmarkedParams {}),
+                NicChoice::Switch => s.switch.marking.clone(),
+                NicChoice::Own(marking) => marking.clone(),
+            },
+            per_flow_limit: s.nic.params.per_flow_limit,
+        },
+        choices: s.host_choices.clone(),
+        receive_cpu: s.receive_cpu.clone(),
+    };
+    s.host.mss = Some(mss);
+    plan
+}
+
+/// The largest packet on the wire: what one segment's payload, headers and framing take.
+pub(crate) fn wire_bytes(payload: u64, frame_overhead: u32) -> u64 {
+    payload + HEADER_BYTES as u64 + frame_overhead as u64
+}
+
+/// A host.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// IP bytes of the largest packet.
+    pub mtu: u32,
+    /// Bytes of framing that each packet adds on the wire (38 counts preamble, Ethernet header, CRC
+    /// and gap).
+    pub frame_overhead: u32,
+    /// The largest segment that the transport hands down; `None`: packet by packet.
+    pub segment_offload: Option<Bytes>,
+    /// Time between the wire and the transport, each way.
+    pub stack_delay: Time,
+    /// The NIC's transmit queue.
+    pub nic: NicPlan,
+    /// What is chosen at its places.
+    pub choices: HostChoices,
+    /// What receiving costs its core; `None`: nothing.
+    pub receive_cpu: Option<ReceiveCpuParams>,
+}
+
+impl HostPlan {
+    /// Bytes of the largest packet on the wire.
+    pub fn packet_max(&self) -> u64 {
+        u64::from(self.mtu) + u64::from(self.frame_overhead)
+    }
+    /// The most that the host adds to a packet's way over its link of this rate.
+    pub fn late(&self, rate: Rate) -> Time {
+        self.stack_delay + self.jitter_size(rate).unwrap_or_default()
+    }
+
+    /// Where the range of the jitter ends on a link of this rate; `None`: the host is exact.
+    pub fn jitter_size(&self, rate: Rate) -> Option<Time> {
+        let packet_bits = u128::from(self.packet_max()) * 8;
+        let packet = packet_bits * 1_000_000_000_000 / u128::from(rate.bps()).max(1);
+        self.choices.jitter.size(Time::from_ps(packet as u64))
+    }
+}
+
+/// A host's NIC.
+#[derive(Clone, Debug)]
+pub struct NicPlan {
+    /// What may wait there; `None`: as much as the transport sends.
+    pub buffer: Option<BufferParams>,
+    /// How it marks.
+    pub marking: MarkingParams,
+    /// What one flow may have waiting; `None`: no limit.
+    pub per_flow_limit: Option<Bytes>,
+}
+
+/// What a switch's buffer follows from. A host's stack lies on its link.
+pub(crate) fn switch_facts(
+    topology: &Topology,
+    switch: usize,
+    packet_max: u64,
+    host: &HostPlan,
+    pauses: bool,
+) -> SwitchFacts {
+    let link = |link: &u32| {
+        let site = &topology.links[*link as usize];
+        let late =
+            if topology.is_host_link(*link as usize) { host.late(site.rate) } else { Time::ZERO };
+        (site.rate, site.delay + late)
+    };
+    let links = topology.wiring[switch].iter().map(link).collect();
+    SwitchFacts { packet_max, links, pauses, tier: topology.switches[switch].tier }
+}

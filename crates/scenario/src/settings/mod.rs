@@ -1,0 +1,285 @@
+//! Settings: a scenario as typed values, one struct a table, before any network is built or file is
+//! read.
+//!
+//! Invariant: every key of every table is declared here or in a registry, so that the reader, the
+//! resolved text, the schema and the reference can never disagree about what there is.
+
+pub mod application;
+pub mod capture;
+pub mod failure;
+pub mod flows;
+pub mod graph;
+pub mod hosts;
+pub mod limit;
+pub mod topology;
+pub mod traffic;
+
+use crate::choices::{
+    Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
+};
+use crate::rdma::RdmaParams;
+use crate::settings::application::ApplicationSettings;
+use crate::settings::capture::CaptureParams;
+use crate::settings::failure::FailureParams;
+use crate::settings::limit::LimitSettings;
+use crate::settings::topology::TopologyParams;
+use crate::settings::traffic::TrafficSettings;
+use crate::sizes::SizeBins;
+use crate::source::Span;
+use crate::transport::{TransportKind, TransportParams};
+use millpond_core::congestion::Family;
+pub use millpond_core::host::ReceiveCpuParams;
+use millpond_core::switch::buffer::BufferParams;
+use millpond_core::switch::marking::MarkingParams;
+use millpond_core::{Bytes, Time, choice, params};
+use std::collections::BTreeMap;
+
+choice! {
+    /// When a run may end before its duration.
+    pub enum Until {
+        /// At the first window edge after the last flow.
+        FlowsComplete = "flows-complete",
+    }
+}
+
+params! {
+    /// The keys outside any table.
+    pub struct RunParams {
+        /// What the scenario is called; names the results folder. Where it is not written, the
+        /// file's name without its extension.
+        pub name: String = "scenario".to_string(),
+        /// The seed of every random stream. One scenario and seed give one result, on any machine.
+        pub seed: u64 = 1,
+        /// Virtual time that is simulated; off means until the flows are complete.
+        pub duration: Option<Time> = None,
+        /// "flows-complete" stops at the first window edge after the last flow; needs a traffic
+        /// that ends. Off means to go on to the duration.
+        pub until: Option<Until> = None,
+        /// Flows that start before it carry load but are not counted.
+        pub warm_up: Time = Time::ZERO,
+        /// Flows smaller than this are mice in the statistics.
+        pub mice: Bytes = Bytes(100_000),
+        /// Flows larger than this are elephants in the statistics.
+        pub elephants: Bytes = Bytes(1_000_000),
+        /// The sizes by which slowdown is told: a number of bins with as many flows each as sizes
+        /// allow, or sizes that ascend, such as ["10KB", "100KB", "1MB"], each of which ends a bin.
+        /// Source: 20 bins, as in HPCC, SIGCOMM 2019, Fig. 11.
+        pub size_bins: SizeBins = SizeBins::default(),
+        /// The numbers that tables, JSON and reports of `compare`, `sweep` and `run` show:
+        /// CLASS.METRIC.STAT, such as "queries.qct.p99", or one of the network, such as "timeouts".
+        /// Empty means those that suit the traffic.
+        pub shows: Vec<String> = Vec::new(),
+    }
+}
+
+params! {
+    /// The table `[host]`.
+    pub struct HostParams {
+        /// IP bytes of the largest packet. Source: Ethernet's 1500.
+        pub mtu: u32 = 1500,
+        /// Payload bytes of the largest packet; off means mtu - 40 (IPv4 and TCP headers without
+        /// options).
+        pub mss: Option<u32> = None,
+        /// Bytes of framing that each packet adds on the wire; 38 counts preamble, Ethernet header,
+        /// CRC and gap.
+        pub frame_overhead: u32 = 0,
+        /// The largest segment that the transport hands down, as a kernel with TSO does; off means
+        /// packet by packet.
+        pub segment_offload: Option<Bytes> = Some(Bytes(64 << 10)),
+        /// Time between the wire and the transport, each way.
+        pub stack_delay: Time = Time::ZERO,
+    }
+}
+
+params! {
+    /// The scalar keys of host.nic.
+    pub struct NicParams {
+        /// Bytes that one flow may have waiting in the NIC; off means no limit. Source: Linux's TCP
+        /// small queues, which hold back a flow whose bytes have not left the host.
+        pub per_flow_limit: Option<Bytes> = Some(Bytes(128 << 10)),
+    }
+}
+
+choice! {
+    /// Which ports the simulator uses.
+    pub enum Ports {
+        /// Fast ports wherever they can serve.
+        Auto = "auto",
+        /// General ports everywhere.
+        General = "general",
+    }
+}
+choice! {
+    /// How the simulator divides the network.
+    pub enum Partitions {
+        /// By leaf or pod.
+        Auto = "auto",
+        /// All nodes in one.
+        One = "one",
+    }
+}
+
+params! {
+    /// The table `[engine]`: how the simulator runs a plan. None of it changes a result.
+    pub struct EngineParams {
+        /// "general" uses general ports even where fast ones can serve; the results are the same.
+        /// "auto" is fast ports wherever they can serve.
+        pub ports: Ports = Ports::Auto,
+        /// "one" runs all nodes as one partition; the results are the same. "auto" is a partition
+        /// for each leaf or pod.
+        pub partitions: Partitions = Partitions::Auto,
+    }
+}
+
+/// Something that a NIC takes from the switches, or has of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NicChoice<T> {
+    /// `"unlimited"` or `"none"`.
+    Without,
+    /// `"switch"`: as the switches.
+    Switch,
+    /// A table of its own.
+    Own(T),
+}
+
+/// The table host.nic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NicSettings {
+    /// What may wait there.
+    pub buffer: NicChoice<BufferParams>,
+    /// How it marks.
+    pub marking: NicChoice<MarkingParams>,
+    /// Its scalar keys.
+    pub params: NicParams,
+}
+
+impl Default for NicSettings {
+    fn default() -> Self {
+        NicSettings {
+            buffer: NicChoice::Without,
+            marking: NicChoice::Without,
+            params: NicParams::default(),
+        }
+    }
+}
+
+/// A whole scenario as typed values.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The keys outside any table.
+    pub run: RunParams,
+    /// The network.
+    pub topology: TopologyParams,
+    /// The hosts.
+    pub host: HostParams,
+    /// Their NICs.
+    pub nic: NicSettings,
+    /// What is chosen at their places.
+    pub host_choices: HostChoices,
+    /// What receiving costs them; `None`: nothing.
+    pub receive_cpu: Option<ReceiveCpuParams>,
+    /// The switches.
+    pub switch: SwitchChoices,
+    /// The transport's common keys.
+    pub transport: TransportParams,
+    /// Which transport.
+    pub transport_kind: TransportKind,
+    /// What is chosen at its places.
+    pub transport_choices: TransportChoices,
+    /// TCP's keys that `[transport]` writes where it names its kind, or above: key and place.
+    pub(crate) tcp_keys: Vec<(String, Span)>,
+    /// What all queue pairs have in common.
+    pub rdma: RdmaParams,
+    /// What is chosen at their places.
+    pub rdma_choices: RdmaChoices,
+    /// The edge.
+    pub edge: EdgeChoices,
+    /// How the simulator runs it.
+    pub engine: EngineParams,
+    /// What is recorded beside the flows.
+    pub capture: CaptureParams,
+    /// What fails, in order.
+    pub failures: Vec<FailureParams>,
+    /// The applications, in order.
+    pub applications: Vec<ApplicationSettings>,
+    /// The limits, in order.
+    pub limits: Vec<LimitSettings>,
+    /// The traffic, in order.
+    pub traffic: Vec<TrafficSettings>,
+    /// Where each key stands: "topology.leaves", "traffic.background.load", "failure.0.link".
+    pub(crate) places: BTreeMap<String, Span>,
+}
+
+impl Settings {
+    /// Shows what is chosen at the places of each table, along the packet's path.
+    pub(crate) fn each_choice(&self, visitor: &mut impl Visit) {
+        self.transport_choices.each(visitor);
+        if self.has_queue_pairs() {
+            self.rdma_choices.each(visitor);
+        }
+        self.edge.each(visitor);
+        self.host_choices.each(visitor);
+        self.switch.each(visitor);
+    }
+    /// Whether some traffic could run over TCPs.
+    pub(crate) fn runs_tcp(&self) -> bool {
+        let own = |t: &TrafficSettings| {
+            t.transport.as_ref().is_some_and(|kind| kind.demands().family.is_tcp())
+        };
+        self.transport_kind.demands().family.is_tcp() || self.traffic.iter().any(own)
+    }
+    /// Whether some traffic runs over queue pairs.
+    pub(crate) fn has_queue_pairs(&self) -> bool {
+        let kinds = std::iter::once(&self.transport_kind)
+            .chain(self.traffic.iter().filter_map(|t| t.transport.as_ref()));
+        kinds.into_iter().any(|kind| kind.demands().family == Family::Rdma)
+    }
+    /// The transport of each traffic.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &TransportKind> {
+        self.traffic.iter().map(|t| t.transport.as_ref().unwrap_or(&self.transport_kind))
+    }
+    /// Where a key stands; where it is not written, where its table does.
+    pub(crate) fn place(&self, path: &str) -> Span {
+        let mut path = path;
+        loop {
+            if let Some(span) = self.places.get(path) {
+                return *span;
+            }
+            match path.rfind('.') {
+                Some(dot) => path = &path[..dot],
+                None => return self.places.get("").copied().unwrap_or_default(),
+            }
+        }
+    }
+    /// Whether the scenario writes a key rather than leaving it to its default.
+    pub(crate) fn is_written(&self, path: &str) -> bool {
+        self.places.contains_key(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arithmetic of docs/reproduce-presto.md. Three published points, each a rate and a core's
+    /// share; what a packet and a byte cost apart is ours, for full packets tell nothing of it.
+    #[test]
+    fn costs_are_solved_from_three_published_points() {
+        let ns_a_packet = |gbps: f64, share: f64| share * 1460.0 * 8.0 / gbps;
+        let alone = ns_a_packet(6.0, 1.0); // no offload: every packet is a segment
+        let merged = ns_a_packet(9.3, 0.63); // 45 packets, 64 KB, a segment
+        let segment = (alone - merged) / (1.0 - 1.0 / 45.0);
+        let packet = alone - segment;
+        let costs = ReceiveCpuParams::default();
+        let ns = |time: Time| time.as_ps() as f64 / 1000.0;
+        assert_eq!(segment.round(), ns(costs.per_segment));
+        assert_eq!(packet.round(), ns(costs.per_packet) + 1460.0 * ns(costs.per_byte));
+        // Spraying with stock offload, in the simulator and with receiving free (variant
+        // presto-stock-gro-free of papers/presto/receiver.toml, seeds 1 to 20): packets, segments,
+        // and those out of order.
+        let (packets, segments, late) = (6_501_939.0, 4_247_215.0, 2_033_416.0);
+        let sprayed = ns_a_packet(4.6, 1.0);
+        let order = ((sprayed - packet) * packets / segments - segment) / (late / segments);
+        assert!((order - ns(costs.per_out_of_order)).abs() < 1.0, "{order}");
+    }
+}
