@@ -14,11 +14,11 @@
 
 use super::place::{Namespaces, ip, median};
 use super::rpc::{Client, Measured, Server, Station};
-use crate::port;
+use crate::dataplane::port;
 use crate::switch::config::Config;
 use crate::switch::control::Asking;
+use crate::switch::reading::Reading;
 use crate::switch::run::Switch;
-use crate::switch::show::Reading;
 use crate::switch::state::State;
 use millpond_port::Port;
 use serde::Serialize;

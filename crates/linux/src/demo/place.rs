@@ -5,8 +5,8 @@
 
 use super::counters::{Counters, processor_time};
 use super::load::Load;
+use crate::dataplane::port;
 use crate::namespace;
-use crate::port;
 use millpond_core::Rate;
 use std::net::Ipv4Addr;
 use std::process::Command;

@@ -10,9 +10,9 @@
 use super::fabric::PathSettings;
 use super::place::{ADDRESSES, Namespaces, ip, measure, median};
 use super::world::World;
+use crate::dataplane::port::tap::TapSettings;
+use crate::dataplane::port::{self, Tap};
 use crate::namespace;
-use crate::port::tap::TapSettings;
-use crate::port::{self, Tap};
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{
     Cause, Labels, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams,

@@ -15,7 +15,7 @@
 //! that is gone is nobody's.
 
 use super::Error;
-use crate::frame::Mac;
+use crate::dataplane::frame::Mac;
 use crate::namespace::Identity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

@@ -2,7 +2,7 @@
 //! test's own program in another role, and a folder of theirs.
 
 use millpond_linux::switch::config::Config;
-use millpond_linux::switch::show::{PortReading, Reading};
+use millpond_linux::switch::reading::{PortReading, Reading};
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, serve, show};
 use std::ffi::OsStr;

@@ -16,7 +16,7 @@ mod stack;
 
 use attached::{Place, Process, role, soon};
 use millpond_linux::switch::apply;
-use millpond_linux::switch::show::Reading;
+use millpond_linux::switch::reading::Reading;
 use millpond_port::layout::{Hello, Layout};
 use millpond_port::memory::Memory;
 use millpond_port::{Error, Frame, Port, Unsent, channel};

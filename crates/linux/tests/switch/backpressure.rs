@@ -2,9 +2,9 @@
 //! and what a switch makes of it.
 
 use super::place::{Place, ip, soon};
+use millpond_linux::dataplane::port::tap::{Tap, TapSettings};
 use millpond_linux::namespace;
-use millpond_linux::port::tap::{Tap, TapSettings};
-use millpond_linux::switch::show::PortState;
+use millpond_linux::switch::reading::PortState;
 use millpond_port::{Frame, Port};
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -125,7 +125,7 @@ fn from_a_tap(name: &str, keys: &str, count: u32) -> Option<(u32, bool)> {
     Some(to_a_slow_application(&place, &port, count))
 }
 
-fn show(place: &Place) -> millpond_linux::switch::show::Reading {
+fn show(place: &Place) -> millpond_linux::switch::reading::Reading {
     millpond_linux::switch::show::read(&place.state("switch")).unwrap()
 }
 
@@ -308,14 +308,15 @@ fn a_gate_fails_open() {
     place.kill("switch");
     // The other end hears the interface nevertheless, and so does the next switch.
     let network = place.network(1);
-    let listener = namespace::within(Some(network), || millpond_linux::port::AfPacket::open("mps"))
-        .unwrap()
-        .unwrap();
-    let mut listener = millpond_linux::port::Port::AfPacket(listener);
-    let mut room = vec![0; millpond_linux::port::FRAME_MAX];
+    let listener =
+        namespace::within(Some(network), || millpond_linux::dataplane::port::AfPacket::open("mps"))
+            .unwrap()
+            .unwrap();
+    let mut listener = millpond_linux::dataplane::port::Port::AfPacket(listener);
+    let mut room = vec![0; millpond_linux::dataplane::buffers::FRAME_MAX];
     let start = Instant::now();
-    let hears = |listener: &mut millpond_linux::port::Port, room: &mut [u8]| {
-        matches!(listener.receive(room), millpond_linux::port::Received::Frame { .. })
+    let hears = |listener: &mut millpond_linux::dataplane::port::Port, room: &mut [u8]| {
+        matches!(listener.receive(room), millpond_linux::dataplane::port::Received::Frame { .. })
     };
     while !hears(&mut listener, &mut room) {
         assert!(start.elapsed() < Duration::from_secs(2), "the interface is dead");
@@ -330,7 +331,8 @@ fn a_gate_fails_open() {
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_of_a_gate() {
-    use millpond_linux::port::{AfPacket, FRAME_MAX, Port as SwitchPort, Received};
+    use millpond_linux::dataplane::buffers::FRAME_MAX;
+    use millpond_linux::dataplane::port::{AfPacket, Port as SwitchPort, Received};
     let Some(place) = Place::new("figures", &["a", "b"]) else { return };
     if !has_gates(&place) {
         return;

@@ -9,7 +9,7 @@ use millpond_core::Time;
 use millpond_linux::demo::{Arm, Plan, demo};
 use millpond_linux::namespace;
 use millpond_linux::switch::config::Config;
-use millpond_linux::switch::show::{PortState, Reading};
+use millpond_linux::switch::reading::{PortState, Reading};
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, serve, show};
 use std::fs;

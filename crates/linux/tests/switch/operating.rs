@@ -1,9 +1,9 @@
 //! What an operator does and looks at: removal from wherever, a start after a kill, what was lost.
 
 use super::place::{Place, TWO, ip, program, soon, transfer};
+use millpond_linux::dataplane::port::Tap;
+use millpond_linux::dataplane::port::tap::TapSettings;
 use millpond_linux::namespace;
-use millpond_linux::port::Tap;
-use millpond_linux::port::tap::TapSettings;
 use millpond_linux::switch::config::Config;
 use millpond_linux::switch::{apply, control, show};
 use std::net::UdpSocket;
@@ -180,7 +180,7 @@ fn a_port_is_mirrored() {
     let mut ways = [0, 0];
     while let Some(Ok((block, _))) = reader.next_block() {
         if let Block::EnhancedPacket(packet) = block {
-            let view = millpond_linux::frame::parse(&packet.data).unwrap();
+            let view = millpond_linux::dataplane::frame::parse(&packet.data).unwrap();
             assert_eq!(packet.original_len as usize, packet.data.len());
             let is_in = packet.options.contains(
                 &pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Flags(1),

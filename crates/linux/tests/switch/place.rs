@@ -3,7 +3,7 @@
 
 use super::ROLE;
 use millpond_linux::switch::config::Config;
-use millpond_linux::switch::show::Reading;
+use millpond_linux::switch::reading::Reading;
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, show};
 use millpond_linux::{namespace, switch};

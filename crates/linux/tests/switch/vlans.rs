@@ -2,9 +2,9 @@
 
 use super::peers::{four_paths, states};
 use super::place::{Place, connect, ip, soon, transfer};
-use millpond_linux::frame::{Mac, checksum, parse};
+use millpond_linux::dataplane::frame::{Mac, checksum, parse};
+use millpond_linux::dataplane::port::{AfPacket, Port, Received};
 use millpond_linux::namespace;
-use millpond_linux::port::{AfPacket, Port, Received};
 use millpond_linux::switch::show;
 use std::io::{IoSlice, Write};
 use std::net::{TcpListener, UdpSocket};

@@ -11,7 +11,7 @@ mod speed;
 use attached::{LONG, Place, Process, role, soon};
 use driver::{ALL, EVENT_INDEX, Guest, INDIRECT, MERGEABLE, Options, PROTOCOL, VERSION_1};
 use millpond_linux::namespace;
-use millpond_linux::switch::show::Reading;
+use millpond_linux::switch::reading::Reading;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
