@@ -9,7 +9,6 @@
 //! | `fabric` | the core's switch node between ports |
 //! | `limit` | bandwidth limits for cgroups: NRM's virtual queues at the kernel's packet hooks |
 //! | `metrics` | a daemon's numbers for Prometheus |
-//! | `namespace` | doing something in another network namespace |
 //! | `switch` | a virtual switch between namespaces and interfaces |
 //! | `tunnel` | which datagrams between two switches count: probes, secrets, sealed frames |
 //!
@@ -25,7 +24,6 @@ pub mod encapsulation;
 pub mod fabric;
 pub mod limit;
 mod metrics;
-pub mod namespace;
 #[cfg(test)]
 mod recorded;
 pub mod switch;

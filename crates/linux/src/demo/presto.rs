@@ -12,13 +12,13 @@ use super::place::{ADDRESSES, Namespaces, ip, measure, median};
 use super::world::World;
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::{self, Tap};
-use crate::namespace;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{
     Cause, Labels, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams,
 };
 use millpond_core::edge::schedule::Order;
 use millpond_core::{Rate, Time};
+use millpond_worlds::namespace;
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use super::error::Error;
 use super::show;
 use super::state::State;
 use crate::dataplane::port::Device;
-use crate::namespace;
+use millpond_worlds::namespace;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::io::Write;

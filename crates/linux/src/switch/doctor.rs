@@ -5,7 +5,7 @@
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::{AfPacket, Tap};
 use crate::limit::doctor::{Finding, State};
-use crate::namespace;
+use millpond_worlds::namespace;
 use std::fs;
 use std::process::Command;
 

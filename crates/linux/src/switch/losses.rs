@@ -12,7 +12,7 @@
 use crate::dataplane::counters::Drop;
 use crate::dataplane::port::Port;
 use crate::dataplane::slot::Slot;
-use crate::namespace::{self, Identity};
+use millpond_worlds::namespace::{self, Identity};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek};

@@ -12,7 +12,7 @@ use crate::dataplane::frame::Mac;
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::udp::Udp;
 use crate::dataplane::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, Vhost};
-use crate::namespace::{self, Identity};
+use millpond_worlds::namespace::{self, Identity};
 use std::path::Path;
 use std::process::Command;
 

@@ -16,7 +16,7 @@
 
 use super::Error;
 use crate::dataplane::frame::Mac;
-use crate::namespace::Identity;
+use millpond_worlds::namespace::Identity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::HashMap;

@@ -22,7 +22,6 @@ use crate::dataplane::port::shared::{Fate, Sender, Told};
 use crate::dataplane::port::{self, Refusal, udp::Udp};
 use crate::edge::{Carrier, Edge, Sent};
 use crate::encapsulation::Encapsulation;
-use crate::namespace;
 use crate::tunnel::probe::{self, Wrong};
 use crate::tunnel::session::Refused;
 use millpond_core::Time;
@@ -31,6 +30,7 @@ use millpond_core::edge::gro::{self, OffloadParams};
 use millpond_core::edge::liveness::Standing;
 use millpond_core::edge::schedule::weighted;
 use millpond_core::overlay::wire;
+use millpond_worlds::namespace;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
