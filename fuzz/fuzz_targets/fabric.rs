@@ -5,10 +5,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use millpond_core::{Ecn, Packet, Time};
-use millpond_linux::fabric::Classifier;
-use millpond_linux::fabric::metadata::{self, FRAMING};
-use millpond_linux::frame::checksum::Sum;
-use millpond_linux::frame::{Mac, parse, pause};
+use millpond_linux::dataplane::frame::checksum::Sum;
+use millpond_linux::dataplane::frame::{Mac, parse, pause};
+use millpond_linux::dataplane::metadata::{self, Classifier, FRAMING};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Some(quanta) = pause::read(bytes) {

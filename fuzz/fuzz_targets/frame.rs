@@ -4,7 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_linux::frame::{Checksums, Header, Inner, Offload, Segmenter, checksum, offload, parse, vlan};
+use millpond_linux::dataplane::frame::{Checksums, Header, Inner, Offload, Segmenter};
+use millpond_linux::dataplane::frame::{checksum, offload, parse, vlan};
 
 /// As at two access ports of a VLAN.
 fn tag_and_untag(frame: &[u8], offload: &Offload) {

@@ -5,7 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use millpond_linux::limit::cgroup::Cgroup;
 use millpond_linux::limit::config::{Config, Target};
-use millpond_linux::limit::plan::{Installed, plan};
+use millpond_linux::limit::numbers::Installed;
+use millpond_linux::limit::plan::plan;
 use millpond_linux::limit::store::Source;
 
 /// Cgroups are there by their paths, and by nothing else.

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Dir, MILLPOND, files, flat, millpond, names, scenario, succeed, summary, text};
+use millpond_worlds::needs;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -431,10 +432,6 @@ fn is_root() -> bool {
     output.is_ok_and(|output| text(&output.stdout).trim() == "0")
 }
 
-fn skip(why: &str) {
-    eprintln!("SKIPPED: {why}");
-}
-
 /// Root writes anywhere, so root becomes nobody first.
 #[test]
 fn a_folder_that_must_not_be_written_to() {
@@ -451,9 +448,7 @@ fn a_folder_that_must_not_be_written_to() {
         let can = Command::new("setpriv")
             .args(["--reuid=65534", "--regid=65534", "--clear-groups", "true"])
             .status();
-        if !can.is_ok_and(|status| status.success()) {
-            return skip("root cannot become nobody here (setpriv)");
-        }
+        needs!(can.is_ok_and(|status| status.success()), "setpriv, by which root becomes nobody");
         nobody
     } else {
         Command::new(MILLPOND)
@@ -479,9 +474,7 @@ fn a_disk_that_fills_up() {
     let can = || {
         Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success())
     };
-    if !is_root() || !can() {
-        return skip("mounting a small disk needs root and unshare");
-    }
+    needs!(is_root() && can(), "root and unshare, to mount a small disk");
     let dir = Dir::new("full");
     fs::create_dir(dir.at("disk")).unwrap();
     let incast = scenario("incast");
@@ -498,9 +491,7 @@ fn a_disk_that_fills_up() {
         );
         Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap()
     };
-    if run(1024, false).status.code() == Some(77) {
-        return skip("no tmpfs can be mounted here");
-    }
+    needs!(run(1024, false).status.code() != Some(77), "tmpfs, to mount a small disk");
     let (mut failed, mut succeeded) = (0, 0);
     for kib in (4..=292).step_by(12) {
         for older in [false, true] {

@@ -1,5 +1,6 @@
 //! What a run writes beside its flows, as other programs read it.
 
+use millpond_worlds::needs;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -173,16 +174,11 @@ fn the_trace_keeps_to_its_format() {
     assert!(counters > 100 && ended >= 2, "{counters} counters, {ended} queries");
 }
 
-fn tshark(file: &Path, args: &[&str]) -> Option<String> {
-    let output = match Command::new("tshark").arg("-r").arg(file).args(args).output() {
-        Ok(output) => output,
-        Err(e) => {
-            eprintln!("skipped: tshark cannot be run ({e}); apt-get install tshark");
-            return None;
-        }
-    };
+fn tshark(file: &Path, args: &[&str]) -> Result<String, String> {
+    let output = Command::new("tshark").arg("-r").arg(file).args(args).output();
+    let output = output.map_err(|e| format!("tshark (apt-get install tshark): {e}"))?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).unwrap())
+    Ok(String::from_utf8(output.stdout).unwrap())
 }
 
 const CHECK: [&str; 4] = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
@@ -199,7 +195,7 @@ fn tshark_finds_nothing_malformed() {
             let file = run.file(file);
             let bad = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0 || \
                        _ws.expert.severity == 8388608";
-            let Some(found) = tshark(&file, &[&CHECK[..], &["-Y", bad]].concat()) else { return };
+            let found = needs!(tshark(&file, &[&CHECK[..], &["-Y", bad]].concat()));
             assert_eq!(found, "", "{}", file.display());
         }
     }
@@ -228,12 +224,8 @@ fn tshark_reads_what_was_written() {
         "-e",
         "ip.len",
     ];
-    let Some(text) = tshark(
-        &run.file("host3.pcapng"),
-        &[&["-o", "tcp.relative_sequence_numbers:FALSE"][..], &fields].concat(),
-    ) else {
-        return;
-    };
+    let args = [&["-o", "tcp.relative_sequence_numbers:FALSE"][..], &fields].concat();
+    let text = needs!(tshark(&run.file("host3.pcapng"), &args));
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     assert!(rows.len() > 1_000);
     let mut last = 0.0;

@@ -4,6 +4,7 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
+use millpond_worlds::needs;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -42,18 +43,12 @@ impl Drop for Scratch {
 }
 
 fn has_cgroups() -> bool {
-    let there = millpond_linux::limit::cgroup::Hierarchy::find().is_ok();
-    if !there {
-        eprintln!("skipped: no cgroup v2 is mounted");
-    }
-    there
+    millpond_linux::limit::cgroup::Hierarchy::find().is_ok()
 }
 
 #[test]
 fn errors_have_their_place() {
-    if !has_cgroups() {
-        return;
-    }
+    needs!(has_cgroups(), "cgroup v2");
     let scratch = Scratch::new("errors");
     let cases = [
         ("[[limit]]\nname = \"a\"\nrate = \"10 furlongs\"\n", ["limits.toml:3:8", "furlongs"]),
@@ -86,9 +81,7 @@ fn nothing_is_installed() {
 
 #[test]
 fn what_only_changes_or_reads_mounts_nothing() {
-    if !has_cgroups() {
-        return;
-    }
+    needs!(has_cgroups(), "cgroup v2");
     let scratch = Scratch::new("mounts");
     for args in [&["show"][..], &["remove", "a"], &["set", "a", "rate=1Mbps"], &["observe", "a"]] {
         let out = scratch.limit(args);
@@ -106,24 +99,21 @@ fn what_only_changes_or_reads_mounts_nothing() {
 /// A limit that no cgroup has, which can be installed wherever eBPF can be loaded.
 const SCOPE: &str = "[[limit]]\nname = \"a\"\nrate = \"1Gbps\"\n";
 
-/// A folder with `SCOPE` in force; `None`, with a message, where that cannot be.
-fn installed(name: &str) -> Option<(Scratch, Scratch)> {
+/// A folder with `SCOPE` in force, where that can be.
+fn installed(name: &str) -> Result<(Scratch, Scratch), String> {
     let (scratch, files) = (Scratch::new(name), Scratch::new(&format!("{name}-files")));
     let file = files.0.join("limits.toml");
     fs::write(&file, SCOPE).unwrap();
     let out = scratch.limit(&["apply", file.to_str().unwrap()]);
-    if !out.status.success() {
-        eprintln!("skipped: {name} needs limits: {}", String::from_utf8_lossy(&out.stderr));
-        return None;
+    match out.status.success() {
+        true => Ok((scratch, files)),
+        false => Err(format!("limits: {}", String::from_utf8_lossy(&out.stderr))),
     }
-    Some((scratch, files))
 }
 
 #[test]
 fn a_dry_run_exits_as_apply_would() {
-    if !has_cgroups() {
-        return;
-    }
+    needs!(has_cgroups(), "cgroup v2");
     let scratch = Scratch::new("dry");
     let file = scratch.0.join("limits.toml");
     fs::write(&file, format!("{SCOPE}[[limit]]\nname = \"b\"\ncgroup = \"no-such-cgroup\"\n"))
@@ -140,7 +130,7 @@ fn a_dry_run_exits_as_apply_would() {
 /// As Kubernetes changes the files of a ConfigMap: all of them at once, by a link in their path.
 #[test]
 fn a_file_may_be_exchanged_by_a_link() {
-    let Some((scratch, files)) = installed("linked") else { return };
+    let (scratch, files) = needs!(installed("linked"));
     assert!(scratch.limit(&["remove", "--all"]).status.success());
     let at = |name: &str| files.0.join(name);
     let swap = |to: &str| {
@@ -185,7 +175,7 @@ fn a_file_may_be_exchanged_by_a_link() {
 
 #[test]
 fn watching_ends_with_its_reader() {
-    let Some((scratch, _files)) = installed("watched") else { return };
+    let (scratch, _files) = needs!(installed("watched"));
     for how in ["", "--json"] {
         let script = format!(
             "{} limit show --watch {how} --bpffs {} | head -n 1; echo over",
@@ -213,9 +203,7 @@ fn metrics(address: SocketAddr) -> Option<String> {
 /// gone.
 #[test]
 fn serve_answers_again_when_files_had_run_out() {
-    if !has_cgroups() {
-        return;
-    }
+    needs!(has_cgroups(), "cgroup v2");
     let scratch = Scratch::new("files");
     // Of this process alone: nobody else draws a number that was free a moment ago.
     let own = Ipv4Addr::from(0x7f80_0000 | std::process::id());
@@ -254,7 +242,7 @@ fn packaging(path: &str) -> PathBuf {
 /// file.
 #[test]
 fn the_recipe_for_pods_follows_their_list() {
-    let Some((scratch, files)) = installed("recipe") else { return };
+    let (scratch, files) = needs!(installed("recipe"));
     assert!(scratch.limit(&["remove", "--all"]).status.success());
     let bin = files.0.join("bin");
     fs::create_dir(&bin).unwrap();
@@ -317,8 +305,7 @@ fn the_unit_is_as_systemd_wants_it() {
     let scratch = Scratch::new("unit");
     let unit = scratch.0.join("millpond-limit.service");
     fs::write(&unit, text.replace(installed, env!("CARGO_BIN_EXE_millpond"))).unwrap();
-    let Ok(out) = Command::new("systemd-analyze").arg("verify").arg(&unit).output() else {
-        return eprintln!("skipped: there is no systemd-analyze");
-    };
+    let out = Command::new("systemd-analyze").arg("verify").arg(&unit).output();
+    let out = needs!(out.map_err(|e| format!("systemd-analyze: {e}")));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }

@@ -2,6 +2,7 @@
 //! asked of the network, a phone does not scroll sideways and can be read, and its charts can be
 //! taken away. Skipped, with a message, where there is no Chromium.
 
+use millpond_worlds::needs;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -97,17 +98,12 @@ struct Seen {
     requests: Vec<String>,
 }
 
-fn browser() -> Option<&'static str> {
+fn browser() -> Result<&'static str, &'static str> {
     let there = |name: &&str| {
         Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
     };
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(there);
-    if found.is_none() {
-        eprintln!(
-            "SKIPPED: no Chromium (Debian: apt-get install chromium); the page was not opened"
-        );
-    }
-    found
+    found.ok_or("Chromium, to open the page (apt-get install chromium)")
 }
 
 /// Opens a page of text in a window of this width. Whatever it asks for, no name resolves.
@@ -190,7 +186,7 @@ fn the_pages_render_quietly() {
     let dir = Dir::new("quiet");
     dir.done(&["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"]);
     dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
-    let Some(browser) = browser() else { return };
+    let browser = needs!(browser());
     for folder in ["both", "one"] {
         let page = dir.page(folder);
         is_quiet(&open(browser, &dir, &page, 1280));
@@ -244,7 +240,7 @@ fn charts_can_be_taken_away_and_drawn_on_the_other_scale() {
     let page = dir.page("both");
     assert!(page.contains("class=\"failure\"") && page.contains(">host0–switch0 down</text>"));
     assert!(page.contains("class=\"seeds\"") && page.contains("data-steps"));
-    let Some(browser) = browser() else { return };
+    let browser = needs!(browser());
     let page = page.replace("</body>", &taken_away("The fullest queue anywhere"));
     let seen = open(browser, &dir, &page, 1280);
     is_quiet(&seen);
@@ -290,7 +286,7 @@ fn a_sweep_of_two_keys_has_heat_maps_that_a_phone_shows() {
     dir.done(&[&common[..], &grid[..]].concat());
     let page = dir.page("grid");
     assert!(page.contains("<svg class=\"heat\"") && page.contains("class=\"seeds\""));
-    let Some(browser) = browser() else { return };
+    let browser = needs!(browser());
     is_quiet(&open(browser, &dir, &page, 1280));
     let narrow = open(browser, &dir, &in_a_frame(&page, 390), 1280);
     assert!(narrow.dom.contains("data-widths=\"390 390\""), "the page scrolls sideways on a phone");
@@ -303,7 +299,7 @@ fn a_sweep_of_two_keys_has_heat_maps_that_a_phone_shows() {
 fn what_is_wrong_would_be_seen() {
     let dir = Dir::new("wrong");
     dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
-    let Some(browser) = browser() else { return };
+    let browser = needs!(browser());
     let page = dir.page("one");
     let with =
         |what: &str| open(browser, &dir, &page.replace("</body>", &format!("{what}</body>")), 1280);

@@ -3,6 +3,7 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
+use millpond_worlds::{Namespace, World, needs};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -87,23 +88,23 @@ fn the_demo_refuses_what_makes_no_sense() {
 
 /// Network namespaces in the place of containers, with a switch; gone with the test.
 struct Containers {
+    namespaces: Vec<Namespace>,
+    // Ends before the folder of its switch goes.
+    _world: World,
     scratch: Scratch,
-    namespaces: Vec<String>,
 }
 
 impl Containers {
-    fn new(name: &str, count: usize) -> Option<Containers> {
-        let namespaces: Vec<String> =
-            (0..count).map(|i| format!("mpt{}{name}{i}", std::process::id())).collect();
-        let made = Containers { scratch: Scratch::new(name), namespaces };
-        let add = |it: &String| {
-            Command::new("ip").args(["netns", "add", it]).output().is_ok_and(|o| o.status.success())
-        };
-        if !made.namespaces.iter().all(add) {
-            eprintln!("skipped: network namespaces cannot be made (not root?)");
-            return None;
-        }
-        Some(made)
+    fn new(name: &str, count: usize) -> Result<Containers, millpond_worlds::Error> {
+        let world = World::new(name)?;
+        let labels: Vec<String> = (0..count).map(|i| i.to_string()).collect();
+        let namespaces = world.namespaces(&labels)?;
+        let scratch = Scratch::new(name);
+        let state = scratch.0.join("state");
+        world.at_end(move || {
+            millpond(&["switch", "--state", state.to_str().unwrap(), "remove", "--all"]);
+        });
+        Ok(Containers { namespaces, _world: world, scratch })
     }
     fn path(&self, name: &str) -> PathBuf {
         self.scratch.0.join(name)
@@ -120,18 +121,9 @@ impl Containers {
     }
     /// The number of the interface in a namespace.
     fn interface(&self, which: usize) -> Option<String> {
-        let args = ["-n", &self.namespaces[which], "-o", "link", "show", "eth0"];
+        let args = ["-n", self.namespaces[which].name(), "-o", "link", "show", "eth0"];
         let said = Command::new("ip").args(args).output().unwrap();
         Some(String::from_utf8(said.stdout).unwrap().split_once(':')?.0.to_string())
-    }
-}
-
-impl Drop for Containers {
-    fn drop(&mut self) {
-        self.switch(&["remove", "--all"]);
-        for namespace in &self.namespaces {
-            let _ = Command::new("ip").args(["netns", "del", namespace]).output();
-        }
     }
 }
 
@@ -185,7 +177,7 @@ impl Recipe {
 #[test]
 fn the_recipe_for_docker_follows_its_containers() {
     use std::os::unix::fs::PermissionsExt;
-    let Some(containers) = Containers::new("docker", 3) else { return };
+    let containers = needs!(Containers::new("docker", 3));
     let bin = containers.path("bin");
     fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millpond"), bin.join("millpond")).unwrap();
@@ -195,7 +187,7 @@ fn the_recipe_for_docker_follows_its_containers() {
     containers.scratch.file("network", network);
     let [one, two] = ["1", "2"].map(|digit| digit.repeat(64));
     let runs = |id: &str, which: usize| {
-        let place = format!("/run/netns/{}", containers.namespaces[which]);
+        let place = format!("/run/netns/{}", containers.namespaces[which].name());
         containers.scratch.file(&format!("place-{id}"), &place);
     };
     let port = |id: &str| format!("{}-eth0", &id[..40]);

@@ -1,6 +1,6 @@
 //! A simulated network's run as conformance tests replay it.
 
-use crate::frame::parse::tcp;
+use crate::dataplane::frame::parse::tcp;
 use millpond_core::Packet;
 use millpond_core::packet::{Kind, flags};
 use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord};

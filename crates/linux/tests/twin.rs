@@ -13,6 +13,7 @@ use millpond_core::limit::{
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Rate, Time};
 use millpond_linux::limit::layout::{self, Head, LAYOUT, LOOPBACK, Scope};
+use millpond_worlds::needs;
 
 const LIMIT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/limit.bpf.o"));
 const HEED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heed.bpf.o"));
@@ -209,33 +210,19 @@ fn a_million_packets_natively() {
     assert!(held > 1_000, "{held}");
 }
 
-/// Loads an object; `None`, with a message, where that is not allowed.
-fn load(object: &[u8], trial: u32, what: &str) -> Option<Object> {
+/// Loads an object, where that is allowed.
+fn load(object: &[u8], trial: u32) -> Result<Object, String> {
     libbpf_rs::set_print(None);
     let mut open = ObjectBuilder::default().open_memory(object).expect("an object of ours");
     for mut map in open.maps_mut().filter(|m| m.name().to_string_lossy().ends_with(".rodata")) {
         map.set_initial_value(&trial.to_ne_bytes()).unwrap();
     }
-    match open.load() {
-        Ok(object) => Some(object),
-        Err(error) => {
-            assert!(
-                std::env::var_os("CI").is_none() || !is_root(),
-                "root cannot load programs: {error}"
-            );
-            eprintln!("skipped: {what} needs CAP_BPF and CAP_NET_ADMIN ({error})");
-            None
-        }
-    }
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+    open.load().map_err(|error| format!("eBPF programs (CAP_BPF, CAP_NET_ADMIN): {error}"))
 }
 
 #[test]
 fn twelve_thousand_packets_in_the_kernel() {
-    let Some(object) = load(TRIAL, 0, "running the decision in the kernel") else { return };
+    let object = needs!(load(TRIAL, 0));
     let map = object.maps().find(|m| m.name() == "cases").unwrap();
     let program = object.progs_mut().find(|p| p.name() == "run_cases").unwrap();
     let mut cases = Cases::new(2);
@@ -282,8 +269,8 @@ fn frame(v6: bool, protocol: u8, ecn: u8, len: usize) -> Vec<u8> {
 }
 
 impl Bench {
-    fn new(scopes: &[LimitParams]) -> Option<Bench> {
-        let object = load(LIMIT, scopes.len() as u32, "the decision table in the kernel")?;
+    fn new(scopes: &[LimitParams]) -> Result<Bench, String> {
+        let object = load(LIMIT, scopes.len() as u32)?;
         let bench = Bench { object };
         let head = Head { layout: LAYOUT, bank: 0, flags: [LOOPBACK, 0] };
         bench.put("head", 0, &head.to_bytes());
@@ -292,7 +279,7 @@ impl Bench {
             both.extend(both.clone());
             bench.put("scopes", i as u32, &both);
         }
-        Some(bench)
+        Ok(bench)
     }
     fn put(&self, map: &str, key: u32, value: &[u8]) {
         let map = self.object.maps().find(|m| m.name() == map).unwrap();
@@ -363,7 +350,7 @@ const UDP: u8 = 17;
 
 #[test]
 fn the_decision_table_in_the_kernel() {
-    let Some(bench) = Bench::new(&[slow()]) else { return };
+    let bench = needs!(Bench::new(&[slow()]));
     let table = |behind: i64, packet: &[u8]| {
         bench.behind(0, behind);
         bench.run("egress", packet)
@@ -397,7 +384,7 @@ fn the_decision_table_in_the_kernel() {
 
 #[test]
 fn ingress_returns_what_the_kernel_takes() {
-    let Some(bench) = Bench::new(&[slow()]) else { return };
+    let bench = needs!(Bench::new(&[slow()]));
     for (behind, protocol, ecn, expected) in [
         (0, TCP, 0, (1, 0)),
         (200_000, TCP, 2, (1, 3)),
@@ -418,7 +405,7 @@ fn ingress_returns_what_the_kernel_takes() {
 /// and only if that is asked for.
 #[test]
 fn flows_that_cannot_be_marked_are_reported() {
-    let Some(bench) = Bench::new(&[slow()]) else { return };
+    let bench = needs!(Bench::new(&[slow()]));
     let reports = || {
         let (all, map) = (
             std::cell::RefCell::new(Vec::new()),
@@ -491,7 +478,7 @@ fn flows_that_cannot_be_marked_are_reported() {
 #[test]
 fn what_tells_nobody_is_not_counted_as_telling() {
     for observe in [false, true] {
-        let Some(bench) = Bench::new(&[LimitParams { observe, ..slow() }]) else { return };
+        let bench = needs!(Bench::new(&[LimitParams { observe, ..slow() }]));
         let run = |direction: &str| {
             bench.behind(0, 876_500);
             bench.run(direction, &frame(false, TCP, 0, 1000));
@@ -513,7 +500,7 @@ fn what_tells_nobody_is_not_counted_as_telling() {
 /// Floods of reports that nobody reads cost packets nothing, and are not counted.
 #[test]
 fn reports_that_nobody_reads_are_left_out() {
-    let Some(bench) = Bench::new(&[slow()]) else { return };
+    let bench = needs!(Bench::new(&[slow()]));
     bench.put(
         "head",
         0,
@@ -532,7 +519,7 @@ fn reports_that_nobody_reads_are_left_out() {
 /// What is written down reduces one window, once; what is old, none.
 #[test]
 fn a_flow_is_slowed_down_once() {
-    let Some(object) = load(HEED, 0, "the sending end of notifications") else { return };
+    let object = needs!(load(HEED, 0));
     let map = object.maps().find(|m| m.name() == "reported").unwrap();
     let program = object.progs_mut().find(|p| p.name() == "limit_heed").unwrap();
     let send = |frame: &[u8]| {
@@ -565,7 +552,7 @@ fn a_flow_is_slowed_down_once() {
 
 #[test]
 fn observing_and_marking_only_never_drop() {
-    let Some(bench) = Bench::new(&[LimitParams { observe: true, ..slow() }]) else { return };
+    let bench = needs!(Bench::new(&[LimitParams { observe: true, ..slow() }]));
     bench.behind(0, 880_000);
     assert_eq!(bench.run("egress", &frame(false, TCP, 2, 1000)), (1, 2));
     let bench = Bench::new(&[LimitParams { mark_only: true, ..slow() }]).unwrap();
@@ -578,7 +565,7 @@ fn observing_and_marking_only_never_drop() {
 #[test]
 fn the_most_congested_scope_decides_in_the_kernel() {
     let wide = LimitParams { drop: Some(Bytes(3_600_000)), mark: Some(Bytes(720_000)), ..slow() };
-    let Some(bench) = Bench::new(&[slow(), wide, slow()]) else { return };
+    let bench = needs!(Bench::new(&[slow(), wide, slow()]));
     let all = |behind: [i64; 3]| {
         (0..3).for_each(|i| bench.behind(i as u32, behind[i]));
         bench.run("egress", &frame(false, TCP, 2, 1000))
@@ -593,9 +580,7 @@ fn the_most_congested_scope_decides_in_the_kernel() {
 /// is due, once.
 #[test]
 fn an_observing_scope_leaves_the_enforced_one_alone_in_the_kernel() {
-    let Some(bench) = Bench::new(&[LimitParams { observe: true, ..slow() }, slow()]) else {
-        return;
-    };
+    let bench = needs!(Bench::new(&[LimitParams { observe: true, ..slow() }, slow()]));
     let both = |observed: i64, enforced: i64, ecn: u8| {
         bench.behind(0, observed);
         bench.behind(1, enforced);
@@ -622,7 +607,7 @@ fn an_observing_scope_leaves_the_enforced_one_alone_in_the_kernel() {
 /// A packet that cannot be parsed passes.
 #[test]
 fn what_cannot_be_parsed_passes() {
-    let Some(bench) = Bench::new(&[slow()]) else { return };
+    let bench = needs!(Bench::new(&[slow()]));
     let mut packet = frame(true, 0, 0, 100);
     packet[14 + 6] = 43; // Extension headers without end.
     packet[14 + 40..].fill(43);

@@ -12,7 +12,7 @@ use crate::watch;
 use millpond_core::Rate;
 use millpond_linux::demo::{self, Arm, Plan, Run, backdraft, bridge};
 use millpond_linux::limit::doctor as finding;
-use millpond_linux::switch::run::Done;
+use millpond_linux::switch::control::Done;
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, cni, control, doctor, serve, show};
 use std::io::{IsTerminal, Read};

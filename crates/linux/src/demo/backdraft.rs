@@ -14,17 +14,17 @@
 
 use super::place::{Namespaces, ip, median};
 use super::rpc::{Client, Measured, Server, Station};
-use crate::port;
+use crate::dataplane::port;
 use crate::switch::config::Config;
 use crate::switch::control::Asking;
+use crate::switch::reading::Reading;
 use crate::switch::run::Switch;
-use crate::switch::show::Reading;
 use crate::switch::state::State;
 use millpond_port::Port;
 use serde::Serialize;
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -145,15 +145,6 @@ fn failed(e: &dyn std::fmt::Display) -> port::Error {
     port::Error::Kernel { what: "the demo".into(), reason: e.to_string() }
 }
 
-/// A folder that goes with this.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// A switch on a thread of its own.
 struct Running {
     asking: Asking,
@@ -265,21 +256,18 @@ impl Plan {
 
     fn run(&self, arm: Arm, window: usize, repetition: usize) -> Result<Run, port::Error> {
         let namespaces = Namespaces::new(self.hosts + 1)?;
-        let folder =
-            std::env::temp_dir().join(format!("millpond-demo-backdraft-{}", std::process::id()));
-        std::fs::create_dir(&folder).map_err(|e| failed(&e))?;
-        let folder = Folder(folder);
-        std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o700))
+        let folder = namespaces.world.folder();
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
             .map_err(|e| failed(&e))?;
-        let texts = self.texts(arm, &folder.0, &namespaces)?;
+        let texts = self.texts(arm, folder, &namespaces)?;
         let names: Vec<String> = (0..texts.len()).map(|host| format!("switch{host}")).collect();
         let switches: Vec<Running> = names
             .iter()
             .zip(&texts)
-            .map(|(name, text)| Running::new(&folder.0, name, text))
+            .map(|(name, text)| Running::new(folder, name, text))
             .collect::<Result<_, _>>()?;
         let attach = |name: String| {
-            Port::attach(folder.0.join(format!("{name}.sock"))).map_err(|e| failed(&e))
+            Port::attach(folder.join(format!("{name}.sock"))).map_err(|e| failed(&e))
         };
         let mut servers = vec![
             Server::new(attach("slow".into())?, SLOW, self.work),

@@ -8,7 +8,7 @@
 //! Invariant: they have their turns by repetition, so what else the machine does meets all.
 
 use super::place::{ADDRESSES, Namespaces, ip, measure, median};
-use crate::port;
+use crate::dataplane::port;
 use crate::switch::config::Config;
 use crate::switch::control::Asking;
 use crate::switch::run::Switch;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: counters are of the namespace, not of the caller's.
 
-use crate::namespace;
+use millpond_worlds::namespace;
 use std::collections::HashMap;
 use std::fs;
 use std::io;

@@ -4,10 +4,11 @@
 //! Invariant: a packet leaves its path at the time that rate and delay say, and carries that time,
 //! however late it is looked at.
 
-use crate::edge::{Carrier, Packet};
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::counters::Drop;
+use crate::dataplane::packet::Packet;
+use crate::edge::Carrier;
 use crate::encapsulation::{self, Encapsulation};
-use crate::switch::buffers::Buffers;
-use crate::switch::counters::Drop;
 use millpond_core::{Rate, Time};
 use std::collections::VecDeque;
 
@@ -112,8 +113,8 @@ impl Carrier for Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Header;
-    use crate::switch::buffers::NONE;
+    use crate::dataplane::buffers::NONE;
+    use crate::dataplane::frame::Header;
 
     #[test]
     fn packets_leave_by_rate_and_delay_and_in_order() {

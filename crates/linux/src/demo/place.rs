@@ -5,11 +5,10 @@
 
 use super::counters::{Counters, processor_time};
 use super::load::Load;
-use crate::namespace;
-use crate::port;
+use crate::dataplane::port;
 use millpond_core::Rate;
+use millpond_worlds::{Namespace, World};
 use std::net::Ipv4Addr;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Before what is measured begins.
@@ -18,55 +17,39 @@ const WARM_UP: Duration = Duration::from_millis(500);
 pub const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
 
 /// Namespaces, while this lives.
-pub struct Namespaces(Vec<String>);
+pub struct Namespaces {
+    /// Where files may be that end with the namespaces.
+    pub world: World,
+    all: Vec<Namespace>,
+}
+
+fn failed(error: millpond_worlds::Error) -> port::Error {
+    port::Error::kernel(error.what, error.source)
+}
 
 /// Runs `ip`.
 pub fn ip(args: &[&str]) -> Result<(), port::Error> {
-    let what = || format!("ip {}", args.join(" "));
-    let done =
-        Command::new("ip").args(args).output().map_err(|e| port::Error::kernel(what(), e))?;
-    match done.status.success() {
-        true => Ok(()),
-        false => {
-            let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
-            Err(port::Error::Kernel { what: what(), reason })
-        }
-    }
+    millpond_worlds::ip::ip(args).map_err(failed)
 }
 
 impl Namespaces {
     /// So many.
     pub fn new(count: usize) -> Result<Namespaces, port::Error> {
-        let mut made = Namespaces(Vec::new());
-        for end in 0..count {
-            made.0.push(format!("mpdemo{}{end}", std::process::id()));
-            let name = made.name(end);
-            ip(&["netns", "add", name])?;
-            ip(&["-n", name, "link", "set", "lo", "up"])?;
-            // What one run has learned of the path must not help or hurt the next.
-            made.set(end, "tcp_no_metrics_save", "1")?;
-        }
+        let world = World::new("demo").map_err(failed)?;
+        let labels: Vec<String> = (0..count).map(|end| end.to_string()).collect();
+        let all = world.namespaces(&labels).map_err(failed)?;
+        let made = Namespaces { world, all };
+        // What one run has learned of the path must not help or hurt the next.
+        (0..count).try_for_each(|end| made.set(end, "tcp_no_metrics_save", "1"))?;
         Ok(made)
     }
     /// One's name.
     pub fn name(&self, end: usize) -> &str {
-        &self.0[end]
+        self.all[end].name()
     }
     /// Sets a key of one's TCP.
     pub fn set(&self, end: usize, key: &str, value: &str) -> Result<(), port::Error> {
-        let name = self.name(end);
-        let path = format!("/proc/sys/net/ipv4/{key}");
-        let written =
-            namespace::within(Some(name), || std::fs::write(&path, value)).and_then(|done| done);
-        written.map_err(|e| port::Error::kernel(format!("setting {path} in {name}"), e))
-    }
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        for name in &self.0 {
-            let _ = ip(&["netns", "del", name]);
-        }
+        self.all[end].set(&format!("ipv4/{key}"), value).map_err(failed)
     }
 }
 

@@ -10,15 +10,15 @@
 use super::fabric::PathSettings;
 use super::place::{ADDRESSES, Namespaces, ip, measure, median};
 use super::world::World;
-use crate::namespace;
-use crate::port::tap::TapSettings;
-use crate::port::{self, Tap};
+use crate::dataplane::port::tap::TapSettings;
+use crate::dataplane::port::{self, Tap};
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{
     Cause, Labels, NoOffloadParams, OffloadParams, PrestoGroParams, Rules, StockGroParams,
 };
 use millpond_core::edge::schedule::Order;
 use millpond_core::{Rate, Time};
+use millpond_worlds::namespace;
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -290,8 +290,8 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edge::flow::named;
-    use crate::frame::parse;
+    use crate::dataplane::flow::named;
+    use crate::dataplane::frame::parse;
 
     #[test]
     fn a_packet_is_a_flow_of_the_overlay() {

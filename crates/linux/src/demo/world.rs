@@ -9,15 +9,16 @@
 //! left before its end were seen.
 
 use super::fabric::{Fabric, PathSettings};
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::buffers::Frame;
+use crate::dataplane::counters::{Counters, Drop};
+use crate::dataplane::frame::View;
+use crate::dataplane::port::shared::{Fate, Sender};
+use crate::dataplane::port::{Error, Port, Tap};
+use crate::dataplane::slot::Slot;
 use crate::edge::{Carrier, Edge};
 use crate::encapsulation::Encapsulation;
-use crate::frame::View;
-use crate::port::shared::{Fate, Sender};
-use crate::port::{Error, Port, Tap};
-use crate::switch::buffers::Buffers;
-use crate::switch::counters::{Counters, Drop};
-use crate::switch::node::{Frame, Node, Remote};
-use crate::switch::slot::Slot;
+use crate::switch::node::{Node, Remote};
 use millpond_core::Time;
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::{self, OffloadParams};
@@ -111,7 +112,8 @@ impl World {
         }
         for side in &mut self.sides {
             side.fabric.clear(&mut self.buffers);
-            side.edge.drain(now(), &mut self.buffers, &mut side.node);
+            let (at, node) = (now(), &mut side.node);
+            side.edge.drain(at, &mut self.buffers, |peer, frame| node.from_peer(at, peer, frame));
         }
     }
 
@@ -133,7 +135,10 @@ impl World {
         let is_drained = from.fabric.due().is_none_or(|due| due > now);
         let until = if is_drained { Some(now) } else { last };
         if let Some(until) = until {
-            side.edge.flush(now, until, &mut self.buffers, &mut side.node);
+            let node = &mut side.node;
+            side.edge.flush(now, until, &mut self.buffers, |peer, frame| {
+                node.from_peer(now, peer, frame)
+            });
         }
         count
     }

@@ -12,16 +12,16 @@
 //! Invariant: packets of one flowcell go to one path, in order.
 
 use super::Edge;
-use super::flow::FlowKey;
 use super::link::{Driver, Link};
-use super::packet::Packet as Bytes;
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::buffers::Frame;
+use crate::dataplane::counters::Drop;
+use crate::dataplane::flow::FlowKey;
+use crate::dataplane::frame::parse::tcp;
+use crate::dataplane::frame::{Checksums, Header, Segmenter, View};
+use crate::dataplane::metadata;
+use crate::dataplane::packet::Packet as Bytes;
 use crate::encapsulation::Encapsulation;
-use crate::fabric::metadata;
-use crate::frame::parse::tcp;
-use crate::frame::{Checksums, Header, Segmenter, View};
-use crate::switch::buffers::Buffers;
-use crate::switch::counters::Drop;
-use crate::switch::node::Frame;
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::host::{Cut, Egress, EgressStages, Label, Segment, Stream};
 use millpond_core::packet::{Body, NONE};

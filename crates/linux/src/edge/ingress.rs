@@ -1,5 +1,5 @@
-//! Ingress: what comes from peers passes the host node, and goes to the switch as super-segments in
-//! order, as far as receive offload restores it.
+//! Ingress: what comes from peers passes the host node, and goes up as super-segments in order,
+//! as far as receive offload restores it.
 //!
 //! Packets wait in the node's ring until the driver's round ends, and are polled then. Their time
 //! is that at which they left the fabric, and waits for a missing packet end only up to the time by
@@ -10,24 +10,23 @@
 //! vouches for its bytes. A packet with a whole one merges only after that was found right, since a
 //! super-segment says that it is.
 //!
-//! Invariant: every packet that comes in goes to the switch once, or is counted as dropped; a
+//! Invariant: every packet that comes in goes up once, or is counted as dropped; a
 //! flow's state is its own, whatever labels and flowcells another one claims.
 
 use super::Edge;
-use super::flow::FlowKey;
 use super::link::{Arrived, Driver, Link};
-use super::packet::Packet as Bytes;
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::counters::Drop;
+use crate::dataplane::flow::FlowKey;
+use crate::dataplane::frame::checksum::{Sum, pseudo};
+use crate::dataplane::frame::parse::tcp;
+use crate::dataplane::frame::{Inner, Layers, Offload, Version, View, coalesce, parse_head};
+use crate::dataplane::metadata;
+use crate::dataplane::outgoing::Outgoing;
+use crate::dataplane::packet::Packet as Bytes;
+use crate::dataplane::port::PIECES_MAX;
+use crate::dataplane::port::shared::Sender;
 use crate::encapsulation::Encapsulation;
-use crate::fabric::metadata;
-use crate::frame::checksum::{Sum, pseudo};
-use crate::frame::parse::tcp;
-use crate::frame::{Inner, Layers, Offload, Version, View, coalesce, parse_head};
-use crate::port::PIECES_MAX;
-use crate::port::shared::Sender;
-use crate::switch::buffers::Buffers;
-use crate::switch::counters::Drop;
-use crate::switch::node::Node;
-use crate::switch::slot::Outgoing;
 use millpond_core::host::{Call, Expecting, Flows};
 use millpond_core::packet::{Body, NONE};
 use millpond_core::{FlowId, HostId, Packet, PacketId, Time};
@@ -99,9 +98,16 @@ impl Edge {
         self.host.on_arrival(at, id, &mut link);
     }
 
-    /// A round has ended; `has_seen` is no later than what has not been looked at yet.
+    /// A round has ended; `has_seen` is no later than what has not been looked at yet. `up` takes
+    /// the frames that leave, each with the peer that it came from.
     #[inline]
-    pub fn flush(&mut self, now: Time, has_seen: Time, buffers: &mut Buffers, node: &mut Node) {
+    pub fn flush(
+        &mut self,
+        now: Time,
+        has_seen: Time,
+        buffers: &mut Buffers,
+        up: impl FnMut(usize, &Outgoing<'_>) -> Result<(), Drop>,
+    ) {
         self.driver.has_seen = has_seen;
         if self.driver.deadline().is_none_or(|due| due > now) {
             return;
@@ -125,18 +131,23 @@ impl Edge {
                 }
             }
         }
-        self.hand_up(now, buffers, node);
+        self.hand_up(now, buffers, up);
     }
     /// When [`Edge::flush`] is due without a packet.
     pub fn deadline(&self) -> Option<Time> {
         self.driver.deadline()
     }
-    /// Hands over everything.
-    pub fn drain(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
+    /// Hands `up` everything.
+    pub fn drain(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        up: impl FnMut(usize, &Outgoing<'_>) -> Result<(), Drop>,
+    ) {
         self.driver.has_seen = now;
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
         self.host.drain(now, &mut link);
-        self.hand_up(now, buffers, node);
+        self.hand_up(now, buffers, up);
     }
 
     /// The flow that this packet says is over, if it says so.
@@ -150,8 +161,13 @@ impl Edge {
         })
     }
 
-    /// Gives the switch what the node lets through.
-    fn hand_up(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
+    /// Hands `up` the frames that the node lets through, each with its peer.
+    fn hand_up(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        mut up: impl FnMut(usize, &Outgoing<'_>) -> Result<(), Drop>,
+    ) {
         loop {
             let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
             let Some(first) = self.host.hand_up(now, &mut Kernel, &mut link) else { return };
@@ -159,7 +175,7 @@ impl Edge {
             self.segment.extend(self.driver.segment(first));
             // In as many frames as a port takes, which may take the tag out of the headers.
             for part in self.segment.chunks(PIECES_MAX - 2) {
-                if let Err(reason) = deliver(now, part, &self.driver, buffers, node) {
+                if let Err(reason) = deliver(part, &self.driver, buffers, &mut up) {
                     self.counters.drop(reason);
                 }
             }
@@ -188,16 +204,15 @@ fn is_right(bytes: &Bytes, layers: &Layers, buffers: &Buffers) -> bool {
 
 /// Hands over packets as one frame.
 fn deliver(
-    now: Time,
     part: &[PacketId],
     driver: &Driver,
     buffers: &Buffers,
-    node: &mut Node,
+    up: &mut impl FnMut(usize, &Outgoing<'_>) -> Result<(), Drop>,
 ) -> Result<(), Drop> {
     let Some(first) = part.first().and_then(|id| driver.arrived(*id)) else { return Ok(()) };
     let peer = driver.packets[part[0]].src as usize;
     let whole = first.view.tcp().filter(|_| first.merges && (first.is_trusted || part.len() > 1));
-    let Some(layers) = whole else { return single(now, peer, first, buffers, node) };
+    let Some(layers) = whole else { return single(peer, first, buffers, up) };
 
     let mut header = first.bytes.header;
     let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
@@ -215,20 +230,15 @@ fn deliver(
     let view = View { inner: Inner::Transport(Layers { end, ..*layers }), ..first.view };
     pieces[0] = IoSlice::new(header.bytes());
     let pieces = &pieces[..=part.len()];
-    node.from_peer(
-        now,
-        peer,
-        &Outgoing { view, offload, pieces, length: end, sender: Sender::Peer(peer as u16) },
-    )
+    up(peer, &Outgoing { view, offload, pieces, length: end, sender: Sender::Peer(peer as u16) })
 }
 
 /// A packet as it came.
 fn single(
-    now: Time,
     peer: usize,
     arrived: &Arrived,
     buffers: &Buffers,
-    node: &mut Node,
+    up: &mut impl FnMut(usize, &Outgoing<'_>) -> Result<(), Drop>,
 ) -> Result<(), Drop> {
     let Arrived { bytes, view, .. } = arrived;
     let offload = match view.layers().filter(|_| arrived.is_partial) {
@@ -237,8 +247,7 @@ fn single(
     };
     let pieces = [IoSlice::new(bytes.header.bytes()), IoSlice::new(bytes.payload(buffers))];
     let length = bytes.length();
-    node.from_peer(
-        now,
+    up(
         peer,
         &Outgoing {
             view: *view,

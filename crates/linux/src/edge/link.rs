@@ -2,12 +2,12 @@
 //!
 //! Invariant: a packet of the node and its bytes have one number, and end together.
 
-use super::flow::{FlowKey, Keys, merge_digest};
-use super::packet::Packet as Bytes;
-use crate::frame::parse::tcp;
-use crate::frame::{Layers, Version, View};
-use crate::switch::buffers::Buffers;
-use crate::switch::counters::Counters;
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::counters::Counters;
+use crate::dataplane::flow::{FlowKey, Keys, merge_digest};
+use crate::dataplane::frame::parse::tcp;
+use crate::dataplane::frame::{Layers, Version, View};
+use crate::dataplane::packet::Packet as Bytes;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::{Arrival, IpId, Released};

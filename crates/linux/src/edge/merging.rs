@@ -6,9 +6,9 @@
 
 use super::tests::{Bench, rule};
 use super::*;
-use crate::frame::parse::tcp;
-use crate::frame::segment::tests::{Build, frame_of};
-use crate::frame::{Layers, Version, checksum, parse};
+use crate::dataplane::frame::parse::tcp;
+use crate::dataplane::frame::segment::tests::{Build, frame_of};
+use crate::dataplane::frame::{Layers, Version, checksum, parse};
 use millpond_core::edge::gro::{OffloadParams, PrestoGroParams, StockGroParams};
 
 /// A packet: where it begins in the stream, how long it is, and what is changed of it.

@@ -8,8 +8,6 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `packet` | a packet's bytes: headers of its own, payload in a shared buffer |
-//! | `flow` | which flow a packet belongs to, and what must be equal for two to merge |
 //! | `link` | what the host node asks of its driver, for packets that have bytes |
 //! | `egress` | cuts a frame for a peer, and sends its packets through the node |
 //! | `ingress` | takes packets from a peer through the node, and hands frames to the switch |
@@ -24,20 +22,17 @@
 //! it is written to.
 
 mod egress;
-pub mod flow;
 mod ingress;
 mod link;
 #[cfg(test)]
 mod merging;
-pub mod packet;
 #[cfg(test)]
 mod tests;
 
 pub use egress::{Carrier, Sent};
-pub use flow::{FlowKey, Keys};
-pub use packet::Packet;
 
-use crate::switch::counters::Counters;
+use crate::dataplane::counters::Counters;
+use crate::dataplane::flow::{FlowKey, Keys};
 use egress::Sending;
 use link::Driver;
 use millpond_core::edge::flowcell::Rule;

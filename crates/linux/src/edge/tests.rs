@@ -3,15 +3,17 @@
 
 use super::egress::FLOWS_MAX;
 use super::*;
+use crate::dataplane::buffers::Frame;
+use crate::dataplane::buffers::{BufferId, Buffers};
+use crate::dataplane::counters::Drop;
+use crate::dataplane::frame::parse::tcp;
+use crate::dataplane::frame::segment::tests::{Build, cut, frame_of};
+use crate::dataplane::frame::{Checksums, Offload, Protocol, Version, parse};
+use crate::dataplane::packet::Packet;
+use crate::dataplane::port::{Pcap, Port};
+use crate::dataplane::slot::Slot;
 use crate::encapsulation::Encapsulation;
-use crate::frame::parse::tcp;
-use crate::frame::segment::tests::{Build, cut, frame_of};
-use crate::frame::{Checksums, Offload, Protocol, Version, parse};
-use crate::port::{Pcap, Port};
-use crate::switch::buffers::{BufferId, Buffers};
-use crate::switch::counters::Drop;
-use crate::switch::node::{Frame, Node};
-use crate::switch::slot::Slot;
+use crate::switch::node::Node;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{Cause, OffloadParams, PrestoGroParams, StockGroParams};
 use millpond_core::edge::schedule::Order;
@@ -69,10 +71,12 @@ impl Bench {
     }
     pub(super) fn flush(&mut self, edge: &mut Edge, us: u64) {
         let now = Time::from_us(us);
-        edge.flush(now, now, &mut self.buffers, &mut self.node);
+        let node = &mut self.node;
+        edge.flush(now, now, &mut self.buffers, |peer, frame| node.from_peer(now, peer, frame));
     }
     pub(super) fn drain(&mut self, edge: &mut Edge) {
-        edge.drain(Time::from_ms(1000), &mut self.buffers, &mut self.node);
+        let (at, node) = (Time::from_ms(1000), &mut self.node);
+        edge.drain(at, &mut self.buffers, |peer, frame| node.from_peer(at, peer, frame));
         assert_eq!(self.buffers.in_use(), 0, "every packet has given its buffer back");
     }
     /// What has gone out.
@@ -244,11 +248,15 @@ fn a_wait_ends_when_all_that_came_was_looked_at() {
     bench.flush(&mut edge, 0);
     let late = Time::from_ms(50);
     assert!(edge.deadline().is_some_and(|due| due < late));
-    edge.flush(late, Time::from_us(1), &mut bench.buffers, &mut bench.node);
+    edge.flush(late, Time::from_us(1), &mut bench.buffers, |peer, frame| {
+        bench.node.from_peer(late, peer, frame)
+    });
     assert_eq!(seqs(&bench.out(), 80).len(), 1, "it may have come");
     assert!(edge.deadline().is_some_and(|due| due < late), "it is asked for again");
     bench.arrive(&mut edge, 50_000, &packets[1], 1, 1, false);
-    edge.flush(late, Time::from_us(1), &mut bench.buffers, &mut bench.node);
+    edge.flush(late, Time::from_us(1), &mut bench.buffers, |peer, frame| {
+        bench.node.from_peer(late, peer, frame)
+    });
     assert_eq!(seqs(&bench.out(), 80), [1000, 2000, 3000]);
     // And one that has not come is not waited for.
     bench.arrive(
@@ -349,8 +357,9 @@ fn a_wrong_checksum_does_not_become_right() {
         broken.iter().for_each(|p| bench.arrive(&mut receiver, 0, p, 0, 1, false));
         bench.flush(&mut receiver, 0);
         bench.drain(&mut receiver);
-        let wrong =
-            |f: &Vec<u8>| !crate::frame::checksum::is_right(f, parse(f).unwrap().layers().unwrap());
+        let wrong = |f: &Vec<u8>| {
+            !crate::dataplane::frame::checksum::is_right(f, parse(f).unwrap().layers().unwrap())
+        };
         assert_eq!(bench.out().iter().filter(|f| wrong(f)).count(), 1);
     }
 }
@@ -484,7 +493,7 @@ fn tables_of_flows_are_bounded() {
         let layers = *parse(&frame).unwrap().layers().unwrap();
         let at = layers.network + 10;
         frame[at..at + 2].fill(0);
-        let sum = crate::frame::checksum::Sum::default()
+        let sum = crate::dataplane::frame::checksum::Sum::default()
             .bytes(&frame[layers.network..layers.transport])
             .checksum();
         frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());

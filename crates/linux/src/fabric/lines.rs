@@ -7,14 +7,14 @@
 //! Invariant: a packet's number is in use from its arrival until it is written or dropped, and its
 //! bytes are beside it.
 
-use super::metadata;
-use crate::edge::packet::Packet as Bytes;
-use crate::frame::{Mac, Offload, View, pause};
-use crate::port::Refusal;
-use crate::port::shared::Sender;
-use crate::switch::buffers::Buffers;
-use crate::switch::counters::Drop;
-use crate::switch::slot::{Outgoing, Slot};
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::counters::Drop;
+use crate::dataplane::frame::{Mac, Offload, View, pause};
+use crate::dataplane::metadata;
+use crate::dataplane::packet::Packet as Bytes;
+use crate::dataplane::port::Refusal;
+use crate::dataplane::port::shared::Sender;
+use crate::dataplane::{outgoing::Outgoing, slot::Slot};
 use millpond_core::counters::DropReason;
 use millpond_core::packet::Packets;
 use millpond_core::switch::Wire;

@@ -2,7 +2,6 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `metadata` | a frame's metadata as the node's packet, and the verdict back into it |
 //! | `lines` | the node's exit: frames that wait for their time, calls that are due |
 //!
 //! The node decides in a time of its own, which never runs ahead of the clock: a call that it asked
@@ -19,19 +18,18 @@
 #[cfg(test)]
 mod conformance;
 mod lines;
-pub mod metadata;
 #[cfg(test)]
 mod tests;
 
 pub use lines::Line;
-pub use metadata::Classifier;
 
-use crate::edge::packet::Packet as Bytes;
-use crate::frame::{Checksums, Header, Segmenter, View, parse, parse_head, pause};
-use crate::port::Received;
-use crate::switch::buffers::Buffers;
-use crate::switch::counters::Drop;
-use crate::switch::node::Frame;
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::buffers::Frame;
+use crate::dataplane::counters::Drop;
+use crate::dataplane::frame::{Checksums, Header, Segmenter, View, parse, parse_head, pause};
+use crate::dataplane::metadata::Classifier;
+use crate::dataplane::packet::Packet as Bytes;
+use crate::dataplane::port::Received;
 use lines::{Call, Exit, Held, Lines};
 use millpond_core::Time;
 use millpond_core::switch::Switch;

@@ -1,11 +1,13 @@
 //! The switch by itself, between sockets and files.
 
 use super::*;
-use crate::frame::segment::tests::{Build, frame_of};
-use crate::frame::{Mac, Offload, Protocol};
-use crate::port::tap::Tap;
-use crate::port::{FRAME_MAX, Pcap, Port};
-use crate::switch::slot::Slot;
+use crate::dataplane::buffers::FRAME_MAX;
+use crate::dataplane::frame::segment::tests::{Build, frame_of};
+use crate::dataplane::frame::{Mac, Offload, Protocol};
+use crate::dataplane::metadata;
+use crate::dataplane::port::tap::Tap;
+use crate::dataplane::port::{Pcap, Port};
+use crate::dataplane::slot::Slot;
 use millpond_core::Rate;
 use millpond_core::counters::DropReason;
 use millpond_core::random::Stream;
@@ -195,7 +197,11 @@ fn what_is_no_packet_has_a_reason() {
     };
     let mut control = pause::write(Mac::default(), &[None; 8]).to_vec();
     control[15] = 7;
-    let wrong = Offload { gso_size: 100, gso: crate::frame::GsoType::Tcp6, ..Offload::default() };
+    let wrong = Offload {
+        gso_size: 100,
+        gso: crate::dataplane::frame::GsoType::Tcp6,
+        ..Offload::default()
+    };
     let cases = [
         (good[..13].to_vec(), Offload::default(), Drop::Runt),
         (changed(6, 3), Offload::default(), Drop::SourceGroup),

@@ -16,14 +16,14 @@ use super::congestion;
 use super::exclusive;
 use super::folder::{FORMER, Locked};
 use super::layout::{Attachment, Head, LAYOUT, PACE, WINDOWS};
+use super::link;
+use super::numbers::Installed;
 use super::object;
 use super::pace::{self, Paces};
-use super::plan::{self, DIRECTIONS, Installed, Plan};
-use super::store::{self, MAPS, SOCKETS, Source, Store};
-use libbpf_rs::query::LinkTypeInfo;
-use libbpf_rs::{Link, Object};
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use super::plan::{self, Plan};
+use super::store::{self, DIRECTIONS, MAPS, SOCKETS, Source, Store};
+use libbpf_rs::Object;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The installed limits, while nobody else changes them.
@@ -360,10 +360,15 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
         }
         for direction in (0..2).filter(|&d| hook.chain[d].count > 0) {
             let path = store::link_path(store.folder(), id, direction);
-            attach_one(object, hook, &format!("limit_{}", DIRECTIONS[direction]), &path)?;
+            link::attach(object, &hook.cgroup, &format!("limit_{}", DIRECTIONS[direction]), &path)?;
         }
         if tells_sockets(hook) {
-            attach_one(object, hook, "limit_sockets", &store::pace_path(store.folder(), id))?;
+            link::attach(
+                object,
+                &hook.cgroup,
+                "limit_sockets",
+                &store::pace_path(store.folder(), id),
+            )?;
         }
         attachment.chain[bank as usize] = hook.chain;
         if !store.put_attachment(id, attachment)? {
@@ -383,36 +388,6 @@ fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), 
 /// Whether connections of the cgroup are told of its limits, at either end.
 fn tells_sockets(hook: &plan::Hook) -> bool {
     hook.chain[0].flags & PACE != 0 || hook.chain[1].flags & WINDOWS != 0
-}
-
-pub(super) fn attach_one(
-    object: &Object,
-    hook: &plan::Hook,
-    name: &str,
-    path: &Path,
-) -> Result<(), Error> {
-    let what = || format!("attaching to {}", hook.cgroup.path.display());
-    let fail = |e: libbpf_rs::Error| Error::kernel(what(), PROGRAMS, &e);
-    let program = object.progs_mut().find(|p| p.name() == name);
-    let program = program
-        .ok_or_else(|| Error::Kernel { what: what(), reason: format!("no program {name}") })?;
-    if path.exists() {
-        let mut link = Link::open(path).map_err(fail)?;
-        if is_live(&link) {
-            return link.update_prog(&program).map_err(fail);
-        }
-        fs::remove_file(path).map_err(|e| Error::file(path, e))?;
-    }
-    let folder = File::open(&hook.cgroup.path).map_err(|e| Error::file(&hook.cgroup.path, e))?;
-    let mut link = program.attach_cgroup(folder.as_raw_fd()).map_err(fail)?;
-    link.pin(path).map_err(fail)
-}
-
-/// Whether a link's cgroup is still there.
-pub(super) fn is_live(link: &Link) -> bool {
-    link.info().is_ok_and(
-        |info| matches!(info.info, LinkTypeInfo::Cgroup(cgroup) if cgroup.cgroup_id != 0),
-    )
 }
 
 /// Writes all but attachments into the bank that is not in force.

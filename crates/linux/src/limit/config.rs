@@ -25,7 +25,6 @@
 //! Invariant: a configuration that was read has unique names, rates that the integers hold, and
 //! scopes that exist and do not go in circles; what it prints as text is read back as the same.
 
-use super::congestion;
 use super::layout::NAME_MAX;
 use ipnet::IpNet;
 use millpond_core::limit::{Direction, IngressMode, LimitParams, RATES};
@@ -36,6 +35,17 @@ use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+
+/// What millpond's own DCTCP is called, as a congestion control and as a pin.
+pub const DCTCP: &str = "mp_dctcp";
+/// Bytes of a name with the zero at its end: the kernel's TCP_CA_NAME_MAX.
+const NAME_SIZE: usize = 16;
+
+/// Whether a congestion control can have this name.
+fn is_congestion_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..NAME_SIZE).contains(&name.len()) && name.chars().all(fits)
+}
 
 params! {
     /// The keys outside of any table.
@@ -281,7 +291,7 @@ fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut L
         Some(_) if limit.cgroup().is_none() => {
             r.wrong(item, "congestion", "only a limit with a cgroup has connections", None);
         }
-        Some(name) if !congestion::is_name(name) => {
+        Some(name) if !is_congestion_name(name) => {
             r.wrong(
                 item,
                 "congestion",
@@ -358,10 +368,7 @@ impl Config {
     /// Whether it asks for millpond's own DCTCP.
     pub fn wants_dctcp(&self) -> bool {
         self.host.dctcp
-            || self
-                .limits
-                .iter()
-                .any(|limit| limit.target.congestion.as_deref() == Some(congestion::NAME))
+            || self.limits.iter().any(|limit| limit.target.congestion.as_deref() == Some(DCTCP))
     }
 
     /// Whether it asks for nothing that stays installed.

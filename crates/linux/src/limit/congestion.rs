@@ -5,8 +5,9 @@
 //! long as its own is; connections keep what they have until they close.
 
 use super::Error;
-use super::apply;
 use super::capability::PROGRAMS;
+use super::config::DCTCP;
+use super::link;
 use super::object;
 use super::plan::Plan;
 use super::store;
@@ -15,9 +16,6 @@ use rustix::net::{AddressFamily, SocketType};
 use std::fs;
 use std::path::Path;
 
-/// Where its link is pinned, and what it is called.
-pub const NAME: &str = "mp_dctcp";
-
 /// Congestion controls that this kernel knows at this moment.
 pub fn available() -> Vec<String> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -25,18 +23,9 @@ pub fn available() -> Vec<String> {
     text.split_whitespace().map(String::from).collect()
 }
 
-/// Bytes of a name with the zero at its end: the kernel's TCP_CA_NAME_MAX.
-const NAME_SIZE: usize = 16;
-
-/// Whether a congestion control can have this name.
-pub(super) fn is_name(name: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    (1..NAME_SIZE).contains(&name.len()) && name.chars().all(fits)
-}
-
 /// Registers it, or takes it back. Whether it is there in the end.
 pub(super) fn register(folder: &Path, wanted: bool) -> Result<(), Error> {
-    let pin = folder.join(NAME);
+    let pin = folder.join(DCTCP);
     match (wanted, pin.exists()) {
         (true, false) => {}
         (false, true) => return fs::remove_file(&pin).map_err(|e| Error::file(&pin, e)),
@@ -45,7 +34,7 @@ pub(super) fn register(folder: &Path, wanted: bool) -> Result<(), Error> {
     let what = "registering mp_dctcp (it needs BTF, and struct_ops links: Linux 6.4)";
     let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
     let mut loaded = object::open(object::DCTCP, what)?.load().map_err(fail)?;
-    let map = loaded.maps_mut().find(|m| m.name() == NAME);
+    let map = loaded.maps_mut().find(|m| m.name() == DCTCP);
     let mut map =
         map.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such map".into() })?;
     let mut link = map.attach_struct_ops().map_err(fail)?;
@@ -65,7 +54,7 @@ pub(super) fn choose(folder: &Path, plan: &Plan) -> Result<Vec<String>, Error> {
             ));
         }
         let path = store::congestion_path(folder, hook.cgroup.id);
-        apply::attach_one(&load(folder, name)?, hook, "limit_congestion", &path)?;
+        link::attach(&load(folder, name)?, &hook.cgroup, "limit_congestion", &path)?;
     }
     for id in store::choices(folder) {
         if !plan.hooks.iter().any(|hook| hook.cgroup.id == id && hook.congestion.is_some()) {

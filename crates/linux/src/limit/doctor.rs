@@ -5,6 +5,7 @@
 use super::Error;
 use super::capability::{self, PROGRAMS, SYS_ADMIN};
 use super::cgroup::{Hierarchy, mounted};
+use super::config::DCTCP;
 use super::folder::{self, Folder};
 use super::{congestion, object};
 use serde::Serialize;
@@ -182,7 +183,7 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
         ),
         of(
             "DCTCP",
-            has("dctcp") || has(congestion::NAME),
+            has("dctcp") || has(DCTCP),
             State::Lacking,
             controls.join(" "),
             "only with profile = \"published\", whose results are DCTCP's: modprobe tcp_dctcp, or \

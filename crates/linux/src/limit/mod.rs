@@ -6,6 +6,7 @@
 //! | `cgroup` | finds cgroups: by path, unit, container, process |
 //! | `engine` | asks Docker or Podman which container a name means |
 //! | `layout` | what the maps hold, the twin of `bpf/layout.h` |
+//! | `link` | a program's attachment to a cgroup |
 //! | `folder` | the folder under bpffs where all state is pinned, its lock, and who may have a hand in it |
 //! | `store` | what is pinned there |
 //! | `plan` | which scopes a packet of which cgroup is charged to |
@@ -43,9 +44,10 @@ mod exclusive;
 pub mod folder;
 pub mod kick;
 pub mod layout;
+mod link;
 pub mod message;
 pub mod notify;
-mod numbers;
+pub mod numbers;
 mod object;
 mod pace;
 pub mod plan;

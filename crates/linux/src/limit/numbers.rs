@@ -6,8 +6,26 @@
 
 use super::Error;
 use super::layout::{self, Label, SCOPES};
-use super::plan::{Installed, Scope};
 use millpond_core::limit::LimitParams;
+
+/// One scope with its number.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// Its number.
+    pub id: u16,
+    /// Whose it is.
+    pub label: Label,
+    /// Its settings.
+    pub settings: layout::Scope,
+    /// Whether its queue starts anew.
+    pub fresh: bool,
+    /// Whether it does so after the banks have turned: its number is another's in the bank in
+    /// force.
+    pub late: bool,
+}
+
+/// What is installed already: number, label and form of each scope.
+pub type Installed = Vec<(u16, Label, u32)>;
 
 /// Name, direction and form: what makes a scope the one that is installed.
 pub(super) type Identity = (String, u32, u32);

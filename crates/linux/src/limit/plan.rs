@@ -11,31 +11,13 @@ use super::Error;
 use super::cgroup::{Cgroup, is_within};
 use super::config::{FloorParams, Limit, Target, circle};
 use super::layout::{self, CHAIN, Chain, DEPTH, Label, NESTED, PACE, SHARES, WINDOWS};
-use super::numbers::{Identity, Numbers};
+use super::numbers::{Identity, Installed, Numbers, Scope};
 use super::store::Source;
 use millpond_core::limit::{LimitParams, flags};
 use std::collections::BTreeSet;
 
-/// Both directions, as links are called.
-pub const DIRECTIONS: [&str; 2] = ["egress", "ingress"];
 /// How the label of a floor's scope begins.
 pub(super) const FLOOR: &str = "floor of ";
-
-/// One scope with its number.
-#[derive(Clone, Debug)]
-pub struct Scope {
-    /// Its number.
-    pub id: u16,
-    /// Whose it is.
-    pub label: Label,
-    /// Its settings.
-    pub settings: layout::Scope,
-    /// Whether its queue starts anew.
-    pub fresh: bool,
-    /// Whether it does so after the banks have turned: its number is another's in the bank in
-    /// force.
-    pub late: bool,
-}
 
 /// A cgroup that gets programs.
 #[derive(Clone, Debug)]
@@ -73,9 +55,6 @@ impl Plan {
         self.hooks.iter_mut().for_each(|hook| hook.chain[1].flags &= !WINDOWS);
     }
 }
-
-/// What is installed already: number, label and form of each scope.
-pub type Installed = Vec<(u16, Label, u32)>;
 
 /// Makes the plan. `resolve` finds cgroups.
 pub fn plan(

@@ -16,6 +16,7 @@ use super::config::Config;
 pub use super::folder::is_bpffs;
 use super::folder::{FOLDER, FORMER, Folder};
 use super::layout::{self, Attachment, Head, LAYOUT, Label, SCOPE_BYTES, Statistics};
+use super::link;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle};
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,6 +34,9 @@ pub(super) const SOCKETS: [&str; 2] = ["paced", "held"];
 pub(super) const CHOSEN: &str = "chosen";
 /// Bytes of text in one value of `texts`.
 const PIECE: usize = 4092;
+
+/// Both directions, as links are called.
+pub const DIRECTIONS: [&str; 2] = ["egress", "ingress"];
 
 /// What was applied from one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +93,7 @@ pub fn map_path(folder: &Path, name: &str) -> PathBuf {
 
 /// Where a cgroup's link of a direction is pinned.
 pub fn link_path(folder: &Path, cgroup: u64, direction: usize) -> PathBuf {
-    folder.join("links").join(format!("{cgroup}-{}", super::plan::DIRECTIONS[direction]))
+    folder.join("links").join(format!("{cgroup}-{}", DIRECTIONS[direction]))
 }
 
 /// Where the link of what a cgroup's connections are told by is pinned.
@@ -347,11 +351,8 @@ impl Store {
         let (mut live, mut dead) = (BTreeSet::new(), BTreeSet::new());
         for (cgroup, direction) in self.links() {
             let link = Link::open(link_path(&self.folder, cgroup, direction));
-            let of = if link.is_ok_and(|link| super::apply::is_live(&link)) {
-                &mut live
-            } else {
-                &mut dead
-            };
+            let of =
+                if link.is_ok_and(|link| link::is_live(&link)) { &mut live } else { &mut dead };
             of.insert(cgroup);
         }
         &live - &dead
@@ -471,9 +472,7 @@ impl Known {
 
 /// Cgroups that links are pinned for, with the direction.
 pub fn links(folder: &Path) -> Vec<(u64, usize)> {
-    pinned_links(folder, |kind| {
-        super::plan::DIRECTIONS.iter().position(|direction| *direction == kind)
-    })
+    pinned_links(folder, |kind| DIRECTIONS.iter().position(|direction| *direction == kind))
 }
 
 /// Cgroups whose connections' congestion control is chosen.

@@ -8,10 +8,9 @@
 //! apply or remove goes on from there.
 
 use super::config::{Config, PortParams};
-use super::control;
+use super::control::{self, Done};
 use super::error::Error;
 use super::ports;
-use super::run::Done;
 use super::state::{Made, Record, State};
 use std::fs;
 use std::path::Path;
@@ -108,7 +107,7 @@ fn start(state: &State, program: &dyn Fn() -> Command, patience: Duration) -> Re
     command.env(STARTER, std::process::id().to_string());
     let mut child = command.spawn().map_err(|e| Error::kernel("starting the switch", e))?;
     let began = Instant::now();
-    while control::ask::<super::show::Reading>(state, "show", "").ok().flatten().is_none() {
+    while control::ask::<super::reading::Reading>(state, "show", "").ok().flatten().is_none() {
         if child.try_wait().is_ok_and(|ended| ended.is_some()) {
             return Err(Error::Start(last_words(state)));
         }

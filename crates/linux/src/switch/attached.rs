@@ -6,40 +6,13 @@
 //!
 //! Invariant: the switch sleeps only when none of them has anything and each will wake it.
 
-use super::buffers::Buffers;
 use super::node::{Node, Remote};
-use super::slot::Slot;
-use crate::port::Port;
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::port::Port;
 use millpond_core::Time;
 
 /// Frames of such a port that are handled before others have their turn: they cost no system call.
 const BURST: usize = 64;
-
-impl Slot {
-    /// What is due before frames are read. Whether there was something.
-    fn attend(
-        &mut self,
-        now: Time,
-        has_events: bool,
-        is_stopped: bool,
-        flat: &mut Vec<u8>,
-    ) -> bool {
-        match &self.port {
-            Some(Port::Shared(_)) => self.attend_application(now, has_events, is_stopped),
-            Some(Port::Vhost(_)) if has_events => self.attend_guest(now, flat),
-            _ => false,
-        }
-    }
-
-    /// Whoever has attached is to go.
-    pub fn detach(&mut self) {
-        match &self.port {
-            Some(Port::Shared(_)) => self.detach_application(),
-            Some(Port::Vhost(_)) => self.detach_guest(),
-            _ => {}
-        }
-    }
-}
 
 impl Node {
     /// Does what such a port is due, and handles what it has for now. Whether there was something.

@@ -19,10 +19,10 @@
 
 use super::settings::Edge;
 use super::table;
-use super::vlan::{VlanSet, Vlans};
-use crate::frame::Mac;
-use crate::port::shared::{QueueKind, SharedSettings};
-use crate::port::vhost::VhostSettings;
+use crate::dataplane::frame::Mac;
+use crate::dataplane::port::shared::{QueueKind, SharedSettings};
+use crate::dataplane::port::vhost::VhostSettings;
+use crate::dataplane::vlan::{VlanSet, Vlans};
 use millpond_core::params::{Field, Params};
 use millpond_core::{Bytes, Rate, Time, choice, params};
 use millpond_port::layout::Sizes;
@@ -104,7 +104,7 @@ params! {
         /// The least payload, in bytes, of the packets that a super-segment is cut into; one of
         /// less is dropped if it makes more than 64.
         #[within(1..=65535)]
-        pub gso_least: u32 = u32::from(super::slot::GSO_LEAST),
+        pub gso_least: u32 = u32::from(crate::dataplane::slot::GSO_LEAST),
         /// The capture (pcap) whose frames come in.
         pub read: Option<String> = None,
         /// The capture (pcap) that frames go out to.

@@ -8,10 +8,9 @@
 
 use super::config::Config;
 use super::error::Error;
-use super::mirror::{self, Shown};
-use super::run::Done;
-use super::show::{AddressReading, FlowReading, Reading};
+use super::reading::{AddressReading, FlowReading, Reading};
 use super::state::State;
+use crate::dataplane::mirror::{self, Shown};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -44,6 +43,18 @@ pub enum Request {
     Apply(Box<Config>, Sender<Done>),
     /// To end, and leave its interfaces.
     Stop(Sender<()>),
+}
+
+/// What a change did.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Done {
+    /// Ports that are open.
+    pub open: usize,
+    /// Those that are not, and why.
+    pub waiting: Vec<(String, String)>,
+    /// What works, and not as somebody may think.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// What is sent back.

@@ -2,10 +2,10 @@
 //!
 //! Invariant: it leaves nothing behind; what can be tried is tried, not guessed from a version.
 
+use crate::dataplane::port::tap::TapSettings;
+use crate::dataplane::port::{AfPacket, Tap};
 use crate::limit::doctor::{Finding, State};
-use crate::namespace;
-use crate::port::tap::TapSettings;
-use crate::port::{AfPacket, Tap};
+use millpond_worlds::namespace;
 use std::fs;
 use std::process::Command;
 

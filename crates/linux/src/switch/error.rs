@@ -1,6 +1,6 @@
 //! What can go wrong between a switch that was asked for and one that runs.
 
-use crate::port;
+use crate::dataplane::port;
 use std::path::{Path, PathBuf};
 
 /// Why a switch was not changed or read.

@@ -7,9 +7,9 @@
 //! Invariant: frames of a flow leave in the order in which they came; an application's flow is
 //! paused only while the peer pauses what its first frame belongs to.
 
-use crate::edge::flow::Keys;
-use crate::frame::{Offload, View};
-use crate::port::shared::{Origin, Pause};
+use crate::dataplane::flow::Keys;
+use crate::dataplane::frame::{Offload, View};
+use crate::dataplane::port::shared::{Origin, Pause};
 use millpond_core::flow_queues::{Arrival, Class, Config, FlowQueues, Outcome, SLOTS};
 use millpond_core::overlay::FlowKey;
 use millpond_core::random::Stream;
@@ -187,8 +187,8 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::parse;
-    use crate::frame::segment::tests::{Build, frame_of};
+    use crate::dataplane::frame::parse;
+    use crate::dataplane::frame::segment::tests::{Build, frame_of};
 
     fn flow(number: u16) -> FlowKey {
         FlowKey {

@@ -9,10 +9,10 @@
 //!
 //! Invariant: a lost frame is counted once, from when its port was opened on.
 
-use super::counters::Drop;
-use super::slot::Slot;
-use crate::namespace::{self, Identity};
-use crate::port::Port;
+use crate::dataplane::counters::Drop;
+use crate::dataplane::port::Port;
+use crate::dataplane::slot::Slot;
+use millpond_worlds::namespace::{self, Identity};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek};

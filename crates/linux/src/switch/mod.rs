@@ -5,18 +5,10 @@
 //! | `config` | the file that a user writes, and its errors |
 //! | `settings` | what of it is the registries': its edge's keys, and their former names |
 //! | `node` | which frame goes to which port |
-//! | `slot` | a port's place: how a frame is written to it, or waits |
 //! | `attached` | the rounds of ports that are memory |
-//! | `applications` | of them, applications with shared memory |
-//! | `guests` | of them, virtual machines |
 //! | `table` | which address is behind which port |
-//! | `vlan` | which VLANs a port carries, and where tags come and go |
-//! | `egress` | what waits for a device that takes no more, or is paused |
-//! | `buffers` | where frames are kept meanwhile |
-//! | `counters` | what a port has done, and why frames were dropped |
 //! | `losses` | what the kernel loses on a frame's way here |
 //! | `journal` | what happens, as lines for people and journald |
-//! | `mirror` | what crosses a port, for somebody who looks on |
 //! | `uplink` | frames for other switches and from them |
 //! | `path` | a path there: its socket, and what waits for it |
 //! | `overlay` | what both pause of what the other sends |
@@ -30,42 +22,36 @@
 //! | `apply` | makes a file's switch run, and takes it away |
 //! | `cni` | the switch as a network of containers |
 //! | `serve` | the process that moves frames |
-//! | `show` | what it has done |
+//! | `reading` | what the process that moves frames reports of itself |
+//! | `show` | asks for that, and writes it as a table, JSON or metrics |
 //! | `doctor` | what the kernel offers, and what a lack costs |
 //!
 //! Invariant: whatever is killed, interfaces stay until they are taken out of the configuration,
 //! and connections with them; every frame that is not delivered has a reason.
 
-mod applications;
 pub mod apply;
 mod attached;
-pub mod buffers;
 pub mod cni;
 pub mod config;
 pub mod control;
-pub mod counters;
 pub mod doctor;
-pub mod egress;
 mod error;
-mod guests;
 mod held;
 pub mod journal;
 mod losses;
-pub mod mirror;
 pub mod node;
 pub mod overlay;
 mod path;
 mod peer;
 mod ports;
+pub mod reading;
 pub mod run;
 pub mod serve;
 pub mod settings;
 mod shaping;
 pub mod show;
-pub mod slot;
 pub mod state;
 pub mod table;
 mod uplink;
-pub mod vlan;
 
 pub use error::Error;

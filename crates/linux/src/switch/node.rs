@@ -12,13 +12,13 @@
 //! counted. It is counted at the port that the frame came from, and once another port had taken
 //! charge of it, at that one. It never goes back to where it came from.
 
-use super::buffers::{BufferId, Buffers, ROOM};
-use super::counters::Drop;
-use super::slot::{Outgoing, Slot};
 use super::table::{Address, Foreign, Place, Table};
-use crate::frame::{Offload, View, parse, pause, too_big, vlan};
-use crate::port::shared::{Fate, Sender, Told};
-use crate::port::{Port, Received};
+use crate::dataplane::buffers::{Buffers, Frame, ROOM};
+use crate::dataplane::counters::Drop;
+use crate::dataplane::frame::{Offload, View, parse, pause, too_big};
+use crate::dataplane::port::shared::{Fate, Sender, Told};
+use crate::dataplane::port::{Port, Received};
+use crate::dataplane::{outgoing::Outgoing, slot::Slot};
 use millpond_core::Time;
 use std::collections::BTreeSet;
 use std::io::IoSlice;
@@ -379,33 +379,6 @@ impl Node {
                 if reached { Ok(()) } else { Err(failed) }
             }
         }
-    }
-}
-
-/// A frame that was read: where it is.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame {
-    /// In which buffer.
-    pub buffer: BufferId,
-    /// From which byte on; where a port has read it no earlier than [`ROOM`].
-    pub start: usize,
-    /// How many bytes.
-    pub length: usize,
-    /// What is still to be done to it.
-    pub offload: Offload,
-}
-
-impl Frame {
-    /// Its bytes.
-    pub fn bytes<'a>(&self, buffers: &'a Buffers) -> &'a [u8] {
-        &buffers.bytes(self.buffer)[self.start..self.start + self.length]
-    }
-    /// A copy of its first bytes, to where a tag ends, and how many it has.
-    fn front(&self, buffers: &Buffers) -> ([u8; vlan::AT + vlan::LENGTH], usize) {
-        let mut front = [0; vlan::AT + vlan::LENGTH];
-        let length = self.length.min(front.len());
-        front[..length].copy_from_slice(&self.bytes(buffers)[..length]);
-        (front, length)
     }
 }
 

@@ -13,12 +13,12 @@
 //! word.
 
 use super::config::PeerParams;
-use super::counters::Drop;
 use super::held::{Held, Waiting};
-use crate::edge::flow::named;
-use crate::frame::View;
-use crate::frame::offload::Offload;
-use crate::port::shared::{Sender, What, class};
+use crate::dataplane::counters::Drop;
+use crate::dataplane::flow::named;
+use crate::dataplane::frame::View;
+use crate::dataplane::frame::offload::Offload;
+use crate::dataplane::port::shared::{Sender, What, class};
 use crate::tunnel::secret::Nonce;
 use millpond_core::Time;
 use millpond_core::flow_queues::Class;
@@ -298,8 +298,8 @@ pub struct Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::parse;
-    use crate::frame::segment::tests::{Build, frame_of};
+    use crate::dataplane::frame::parse;
+    use crate::dataplane::frame::segment::tests::{Build, frame_of};
     use millpond_core::overlay::Target;
 
     fn talk(drawn: u8) -> Talk {

@@ -8,15 +8,15 @@
 //! Invariant: every datagram that it is given is sent once, waits, or is dropped for a reason that
 //! is counted.
 
-use super::buffers::Buffers;
 use super::config::PathParams;
-use super::counters::{Counters, Drop};
-use super::egress::Egress;
-use crate::edge::Packet;
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::counters::{Counters, Drop};
+use crate::dataplane::egress::Egress;
+use crate::dataplane::frame::parse_head;
+use crate::dataplane::metadata::class;
+use crate::dataplane::packet::Packet;
+use crate::dataplane::port::{self, Refusal, udp::Udp};
 use crate::encapsulation::Encapsulation;
-use crate::fabric::metadata::class;
-use crate::frame::parse_head;
-use crate::port::{self, Refusal, udp::Udp};
 use crate::tunnel::session::Session;
 use millpond_core::Time;
 use millpond_core::packet::TrafficClass;

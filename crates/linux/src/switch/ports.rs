@@ -6,13 +6,13 @@
 
 use super::config::{PathParams, PortKind, PortParams, SHARED_MTU};
 use super::error::Error;
-use super::shaping::{self, HANDLE};
+use super::shaping::{self, discipline};
 use super::state::{Made, Record, State};
-use crate::frame::Mac;
-use crate::namespace::{self, Identity};
-use crate::port::tap::TapSettings;
-use crate::port::udp::Udp;
-use crate::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, Vhost};
+use crate::dataplane::frame::Mac;
+use crate::dataplane::port::tap::TapSettings;
+use crate::dataplane::port::udp::Udp;
+use crate::dataplane::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, Vhost};
+use millpond_worlds::namespace::{self, Identity};
 use std::path::Path;
 use std::process::Command;
 
@@ -22,18 +22,6 @@ fn named(params: &PortParams) -> impl Fn(port::Error) -> Error + '_ {
 
 fn made(params: &PortParams) -> Made {
     Made { namespace: params.namespace.clone(), device: params.device().to_string() }
-}
-
-/// Does `work` in the port's namespace.
-fn inside<T: Send>(
-    namespace: Option<&str>,
-    work: impl FnOnce() -> Result<T, port::Error> + Send,
-) -> Result<T, port::Error> {
-    let what = || format!("entering the network namespace {}", namespace.unwrap_or("?"));
-    namespace::within(namespace, work).map_err(|e| match e.raw_os_error() {
-        Some(libc::EPERM) => port::Error::Privilege { what: what(), capability: "CAP_SYS_ADMIN" },
-        _ => port::Error::Kernel { what: what(), reason: e.to_string() },
-    })?
 }
 
 /// A port that was opened.
@@ -75,7 +63,7 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
             Ok(Opened::new(Port::Vhost(Box::new(port)), params.mtu.unwrap_or(SHARED_MTU) as usize))
         }
         PortKind::AfPacket => {
-            let opened = inside(namespace, || {
+            let opened = port::within(namespace, || {
                 let port = AfPacket::open(params.device()).map_err(|error| match error {
                     port::Error::NoDevice { device, .. } => {
                         port::Error::NoDevice { device, namespace: params.namespace.clone() }
@@ -89,9 +77,9 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
         PortKind::Tap => {
             let ours = made(params);
             let look = || Ok((Device::new(params.device())?.index().ok(), namespace::own()));
-            let (there, home) = inside(namespace, look).map_err(named(params))?;
+            let (there, home) = port::within(namespace, look).map_err(named(params))?;
             let had = settle_record(state, &ours, there, home)?;
-            let opened = inside(namespace, || {
+            let opened = port::within(namespace, || {
                 let settings =
                     TapSettings { device: params.device().into(), persistent: true, napi: false };
                 let tap = Tap::open(&settings)?;
@@ -161,7 +149,7 @@ pub fn open_path(params: &PathParams) -> Result<Udp, port::Error> {
         text.parse().map_err(wrong)
     };
     let (local, remote) = (address(&params.local)?, address(&params.remote)?);
-    inside(params.namespace.as_deref(), || Udp::open(local, remote))
+    port::within(params.namespace.as_deref(), || Udp::open(local, remote))
 }
 
 /// Gives a tap what its port says, in its namespace; one that is new has nothing yet.
@@ -196,33 +184,6 @@ fn configure(device: &Device, params: &PortParams, is_new: bool) -> Result<(), p
     device.up()
 }
 
-/// Does something to the queueing discipline of a device of the calling thread's namespace that is
-/// ours.
-fn discipline(verb: &str, device: &str, words: &[String]) -> Result<(), port::Error> {
-    let what = || format!("the token bucket of {device} with `tc`");
-    let mut command = Command::new("tc");
-    command.args(["qdisc", verb, "dev", device, "root", "handle", HANDLE]).args(words);
-    let done = command
-        .output()
-        .map_err(|e| port::Error::Kernel { what: what(), reason: e.to_string() })?;
-    match done.status.success() {
-        true => Ok(()),
-        false => {
-            let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
-            Err(port::Error::Kernel { what: what(), reason })
-        }
-    }
-}
-/// The same in a namespace.
-pub fn shape(
-    namespace: Option<&str>,
-    verb: &str,
-    device: &str,
-    words: &[String],
-) -> Result<(), port::Error> {
-    inside(namespace, || discipline(verb, device, words))
-}
-
 /// Removes an interface that was made, if nobody else has taken it, and its record. An interface or
 /// a namespace that has gone already is no error.
 pub fn remove(state: &State, record: &Record) -> Result<(), Error> {
@@ -245,7 +206,7 @@ pub fn unmake(record: &Record) -> Result<(), Error> {
         return Ok(());
     }
     let place = place.map(|place| place.to_string_lossy().into_owned());
-    let done = inside(place.as_deref(), || {
+    let done = port::within(place.as_deref(), || {
         let device = match record.index {
             Some(index) => Device::of_index(index)?,
             None => Some(Device::new(name)?).filter(|device| device.index().is_ok()),

@@ -8,23 +8,23 @@
 //! Invariant: a request of another thread is answered within a round, or within a second if its
 //! wake-up is lost; nothing but the kernel's own work for a frame takes long.
 
-use super::buffers::Buffers;
 use super::config::{Config, PortParams};
-use super::control::Request;
+use super::control::{Done, Request};
 use super::error::Error;
 use super::journal::Rises;
 use super::losses::Losses;
-use super::mirror::Mirror;
 use super::node::{BURST, Node};
 use super::ports::{self, Opened};
 use super::shaping::Shaper;
-use super::slot::Slot;
 use super::state::State;
 use super::table;
 use super::uplink::Uplink;
-use crate::namespace::{self, Identity};
-use crate::port::Port;
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::mirror::Mirror;
+use crate::dataplane::port::Port;
+use crate::dataplane::slot::Slot;
 use millpond_core::Time;
+use millpond_worlds::namespace::{self, Identity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -87,18 +87,6 @@ struct Ready {
     /// All ports that are memory, and those of them at whose descriptors something has happened.
     attached: Vec<usize>,
     attend: Vec<usize>,
-}
-
-/// What a change did.
-#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct Done {
-    /// Ports that are open.
-    pub open: usize,
-    /// Those that are not, and why.
-    pub waiting: Vec<(String, String)>,
-    /// What works, and not as somebody may think.
-    #[serde(default)]
-    pub notes: Vec<String>,
 }
 
 impl Switch {

@@ -13,13 +13,14 @@
 //! anew by the process that opens the port next.
 
 use super::config::PortParams;
-use super::ports;
+use crate::dataplane::port;
 use millpond_core::Rate;
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 
 /// "mp": the discipline is ours.
-pub const HANDLE: &str = "6d70:";
+const HANDLE: &str = "6d70:";
 /// What a bucket gives to senders that are to wait.
 const TRICKLE: Rate = Rate(8_000);
 /// What may wait in it: all that senders' sockets may have under way.
@@ -65,6 +66,33 @@ pub fn bucket(rate: Rate, mtu: usize, is_slow: bool) -> Vec<String> {
     words.map(str::to_string).to_vec()
 }
 
+/// Does something to the queueing discipline of a device of the calling thread's namespace that is
+/// ours.
+pub fn discipline(verb: &str, device: &str, words: &[String]) -> Result<(), port::Error> {
+    let what = || format!("the token bucket of {device} with `tc`");
+    let mut command = Command::new("tc");
+    command.args(["qdisc", verb, "dev", device, "root", "handle", HANDLE]).args(words);
+    let done = command
+        .output()
+        .map_err(|e| port::Error::Kernel { what: what(), reason: e.to_string() })?;
+    match done.status.success() {
+        true => Ok(()),
+        false => {
+            let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
+            Err(port::Error::Kernel { what: what(), reason })
+        }
+    }
+}
+/// The same in a namespace.
+fn shape(
+    namespace: Option<&str>,
+    verb: &str,
+    device: &str,
+    words: &[String],
+) -> Result<(), port::Error> {
+    port::within(namespace, || discipline(verb, device, words))
+}
+
 /// Sets buckets, the latest order of each device.
 fn work(orders: &std::sync::mpsc::Receiver<(Device, Order)>) {
     while let Ok(first) = orders.recv() {
@@ -72,7 +100,7 @@ fn work(orders: &std::sync::mpsc::Receiver<(Device, Order)>) {
             std::iter::once(first).chain(orders.try_iter()).collect();
         for ((namespace, device), order) in latest {
             let words = bucket(order.rate, order.mtu, order.is_slow);
-            if let Err(error) = ports::shape(namespace.as_deref(), "change", &device, &words) {
+            if let Err(error) = shape(namespace.as_deref(), "change", &device, &words) {
                 log::warn!("the token bucket of {device}: {error}");
             }
         }

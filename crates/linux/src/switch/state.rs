@@ -15,8 +15,8 @@
 //! that is gone is nobody's.
 
 use super::Error;
-use crate::frame::Mac;
-use crate::namespace::Identity;
+use crate::dataplane::frame::Mac;
+use millpond_worlds::namespace::Identity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::HashMap;

@@ -10,7 +10,7 @@
 //! flood of forged sources costs neither memory nor time, and takes no other port's room: what is
 //! not learned is flooded.
 
-use crate::frame::{Mac, View};
+use crate::dataplane::frame::{Mac, View};
 use millpond_core::Time;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -5,22 +5,23 @@
 //!
 //! Invariant: a peer that does not answer costs what is sent to it and nothing else.
 
-use super::buffers::Buffers;
 use super::config::Config;
-use super::counters::{Counters, Drop};
-use super::node::{Frame, Node, Remote};
+use super::node::{Node, Remote};
 use super::overlay::{Admission, Homes, Talk};
 use super::path::{Path, is_failure};
 use super::peer::Peer;
 use super::ports;
-use super::show::{FlowReading, PathReading, PeerReading};
-use crate::edge::flow::named;
-use crate::edge::{Carrier, Edge, Packet, Sent};
+use super::reading::{FlowReading, PathReading, PeerReading};
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::buffers::Frame;
+use crate::dataplane::counters::{Counters, Drop};
+use crate::dataplane::flow::named;
+use crate::dataplane::frame::{Offload, View, mss, parse};
+use crate::dataplane::packet::Packet;
+use crate::dataplane::port::shared::{Fate, Sender, Told};
+use crate::dataplane::port::{self, Refusal, udp::Udp};
+use crate::edge::{Carrier, Edge, Sent};
 use crate::encapsulation::Encapsulation;
-use crate::frame::{Offload, View, mss, parse};
-use crate::namespace;
-use crate::port::shared::{Fate, Sender, Told};
-use crate::port::{self, Refusal, udp::Udp};
 use crate::tunnel::probe::{self, Wrong};
 use crate::tunnel::session::Refused;
 use millpond_core::Time;
@@ -29,6 +30,7 @@ use millpond_core::edge::gro::{self, OffloadParams};
 use millpond_core::edge::liveness::Standing;
 use millpond_core::edge::schedule::weighted;
 use millpond_core::overlay::wire;
+use millpond_worlds::namespace;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -303,12 +305,12 @@ impl Uplink {
         if is_drained {
             self.drained = now;
         }
-        self.edge.flush(now, self.drained, buffers, node);
+        self.edge.flush(now, self.drained, buffers, |peer, frame| node.from_peer(now, peer, frame));
         if buffers.is_exhausted() {
             // What is held has all buffers: what else has come cannot be looked at before some of
             // it goes.
             self.drained = now;
-            self.edge.flush(now, now, buffers, node);
+            self.edge.flush(now, now, buffers, |peer, frame| node.from_peer(now, peer, frame));
         }
     }
     /// When [`Uplink::flush`] is due without a packet.
@@ -409,7 +411,7 @@ impl Uplink {
     }
     /// Hands over all that is held.
     pub fn drain(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
-        self.edge.drain(now, buffers, node);
+        self.edge.drain(now, buffers, |peer, frame| node.from_peer(now, peer, frame));
     }
     /// What each path has done, and how it is; `widest` is the longest frame that a port may have.
     pub fn reading(&self, now: Time, widest: usize) -> Vec<PathReading> {

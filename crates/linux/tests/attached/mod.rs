@@ -1,35 +1,26 @@
-//! What tests of ports that somebody attaches to have in common: a switch that is a process, this
-//! test's own program in another role, and a folder of theirs.
+//! What tests of ports that somebody attaches to have in common: a switch that is a process
+//! (`helpers`), and a folder of theirs.
 
 use millpond_linux::switch::config::Config;
-use millpond_linux::switch::show::{PortReading, Reading};
+use millpond_linux::switch::reading::{PortReading, Reading};
 use millpond_linux::switch::state::State;
-use millpond_linux::switch::{apply, serve, show};
-use std::ffi::OsStr;
+use millpond_linux::switch::{apply, show};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-const SWITCH: &str = "MILLPOND_TEST_STATE";
 /// Long enough for a machine that does much besides.
 pub const LONG: Duration = Duration::from_secs(20);
 
 /// One at a time: the machine is small.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Not a test: what a switch does.
-#[test]
-fn a_switch_of_these_tests() {
-    let Ok(folder) = std::env::var(SWITCH) else { return };
-    serve::serve(&State::at(folder.as_ref()), None, None, log::LevelFilter::Info).unwrap();
-}
-
-/// This test's own program in another role: that of a test which looks for the variable.
-pub fn role(test: &str, variable: &str, value: &OsStr) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(variable, value);
+/// The helper in a role, with the path that it is for.
+pub fn role(role: &str, path: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millpond-linux-helper"));
+    command.arg(role).arg(path);
     command
 }
 
@@ -102,7 +93,7 @@ impl Drop for Place {
 /// Applies a switch, which runs if it did not.
 pub fn apply(state: &State, text: &str) {
     let config = Config::parse("test.toml", text).unwrap();
-    let program = || role("attached::a_switch_of_these_tests", SWITCH, state.folder().as_os_str());
+    let program = || role("switch", state.folder());
     let done = apply::apply(state, &config, &program).unwrap();
     assert_eq!(done.waiting, [], "all ports open");
 }

@@ -1,13 +1,9 @@
 //! What arrives from a host that knows of no limit.
 
 use crate::place::{Place, Running, ip};
-use crate::roles;
 use millpond_linux::limit::{apply, show};
+use millpond_worlds::needs;
 use std::fs;
-use std::io::Read;
-use std::net::TcpListener;
-use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -39,7 +35,7 @@ fn send(place: &Place, cgroup: &str, flows: u32, ms: u32) -> Child {
 /// none passes.
 #[test]
 fn a_connection_behind_a_limit_at_ingress_loses_one_packet_at_a_time() {
-    let Some(place) = Place::with_network("arriving") else { return };
+    let place = needs!(Place::with_network("arriving"));
     let [sender, receiver] = ends(&place);
     let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \
                  \"ingress\"\nrate = \"200Mbps\"\n";
@@ -62,41 +58,15 @@ fn a_connection_behind_a_limit_at_ingress_loses_one_packet_at_a_time() {
     assert!(spaced.bypassed > 0 && published.bypassed == 0, "{spaced:?} {published:?}");
 }
 
-/// Receives over two connections, of which the second has a window of its own, and writes down what
-/// the windows may be: the least and the present one of each.
-pub fn play(file: &Path) {
-    let listener = TcpListener::bind("10.98.7.2:7007").unwrap();
-    let mut streams = [(); 2].map(|()| listener.accept().unwrap().0);
-    let clamp = |from: &std::net::TcpStream, set| {
-        roles::option(from.as_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, set)
-    };
-    // Otherwise the kernel's own buffers grow, and the window with them; and until it has seen how
-    // large segments are, it sets the window itself.
-    roles::option(streams[1].as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, Some(4 * OWN));
-    let (mut least, mut piece) = ([u32::MAX; 2], vec![0; 1 << 18]);
-    streams[1].read_exact(&mut piece).unwrap();
-    clamp(&streams[1], Some(OWN));
-    loop {
-        for (from, least) in streams.iter_mut().zip(&mut least) {
-            let _ = from.read(&mut piece);
-            *least = clamp(from, None).min(*least);
-        }
-        let [a, b] = [0, 1].map(|i| format!("{} {}", least[i], clamp(&streams[i], None)));
-        let next = file.with_extension("next");
-        fs::write(&next, format!("{a} {b}")).unwrap();
-        fs::rename(&next, file).unwrap();
-    }
-}
-
 /// A connection into a limit is offered little while the limit is behind, and again what it was, or
 /// what its application has asked for, when the limit is gone. As published its window is its own.
 #[test]
 fn windows_are_held_while_a_limit_is_behind() {
-    let Some(place) = Place::with_network("windows") else { return };
+    let place = needs!(Place::with_network("windows"));
     let [sender, receiver] = ends(&place);
     let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \
                  \"ingress\"\nrate = \"200Mbps\"\n";
-    let file = std::env::temp_dir().join(format!("millpond-live-offered-{}", std::process::id()));
+    let file = place.folder.join("offered");
     let run = |more: &str, holds: &dyn Fn([u32; 4]) -> bool| {
         let _ = fs::remove_file(&file);
         let expect = |when: &str, is: &dyn Fn([u32; 4]) -> bool| {

@@ -2,17 +2,12 @@
 //! definition, and below it a line an entry: key and value in hexadecimal, without the zeros at a
 //! value's end.
 //!
-//! A file is written by these tests as a child in the role `dump`, for a bpf file system whose
-//! limits that version has applied:
-//!
-//! ```text
-//! MILLPOND_LIVE_ROLE=dump MILLPOND_LIVE_ARGS=BPFFS cargo test --test live a_child -- --nocapture
-//! ```
+//! A file is written by the tests' helper, for a bpf file system whose limits that version has
+//! applied: `target/debug/millpond-linux-helper dump BPFFS`.
 //!
 //! Invariant: what is put back differs from the file in what no two machines share: the cgroup's id
 //! and its name's number, and times, which are as long ago as they were.
 
-use crate::place::Place;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use millpond_linux::limit::layout::NAME_MAX;
 use millpond_linux::limit::store::{MAPS, folder, links, map_path};
@@ -107,7 +102,7 @@ pub fn renamed(text: &str) -> String {
 
 /// Writes a file's entries into maps that limits of the same cgroup and directions were applied to,
 /// which must be defined as the file's are.
-pub fn put_back(place: &Place, file: &str) {
+pub fn put_back(bpffs: &Path, own: &Path, file: &str) {
     let mut lines = file.lines().filter(|line| !line.starts_with('#')).peekable();
     let clock: u64 = lines.next().unwrap().strip_prefix("clock ").unwrap().parse().unwrap();
     let later = now().wrapping_sub(clock);
@@ -115,10 +110,10 @@ pub fn put_back(place: &Place, file: &str) {
     while let Some(link) = lines.next_if(|line| line.starts_with("link ")) {
         cgroup = link.split(' ').nth(1).unwrap().parse().unwrap();
     }
-    let ids = [cgroup, place.cgroup.metadata().unwrap().ino()].map(u64::to_ne_bytes);
+    let ids = [cgroup, own.metadata().unwrap().ino()].map(u64::to_ne_bytes);
     while let Some(head) = lines.next() {
         let (name, defined) = head.strip_prefix("map ").unwrap().split_once(' ').unwrap();
-        let map = open(&place.bpffs, name);
+        let map = open(bpffs, name);
         assert_eq!(definition(&map), defined, "another layout of {name} has another number");
         if map.map_type() == MapType::Hash {
             map.keys().collect::<Vec<_>>().iter().for_each(|key| map.delete(key).unwrap());

@@ -5,6 +5,7 @@ use crate::place::Place;
 use millpond_linux::limit::apply::{self, Session};
 use millpond_linux::limit::doctor::{self, Finding, State};
 use millpond_linux::limit::{Error, show, store};
+use millpond_worlds::needs;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -28,14 +29,13 @@ fn does(mut command: Command) -> bool {
 }
 
 /// A place whose bpf file system is open to everybody, and a file that root holds dear.
-fn open_place(name: &str) -> Option<(Place, PathBuf)> {
+fn open_place(name: &str) -> Result<(Place, PathBuf), String> {
     let place = Place::new(name)?;
     fs::set_permissions(&place.bpffs, fs::Permissions::from_mode(0o1777)).unwrap();
-    let victim =
-        std::env::temp_dir().join(format!("millpond-live-victim-{name}-{}", std::process::id()));
-    fs::create_dir_all(&victim).unwrap();
+    let victim = place.folder.join("victim");
+    fs::create_dir(&victim).unwrap();
     fs::write(victim.join("precious"), "dear").unwrap();
-    Some((place, victim))
+    Ok((place, victim))
 }
 
 fn mode(path: &Path) -> u32 {
@@ -68,7 +68,7 @@ fn all_is_refused(place: &Place, victim: &Path, why: &str) {
 
 #[test]
 fn what_another_user_has_made_is_refused_and_nothing_is_removed_for_it() {
-    let Some((place, victim)) = open_place("planted") else { return };
+    let (place, victim) = needs!(open_place("planted"));
     assert_eq!(file_system(&place).state, State::Lacking, "others can make a folder of our name");
     let plants = [
         (format!("mkdir millpond && ln -s {} millpond/links", victim.display()), "user 65534"),
@@ -111,7 +111,7 @@ fn hold(place: &Place, folder: &Path) -> Child {
 
 #[test]
 fn another_users_lock_holds_up_nothing() {
-    let Some((place, victim)) = open_place("locked") else { return };
+    let (place, victim) = needs!(open_place("locked"));
     fs::remove_dir_all(&victim).unwrap();
     let file = place.file("a.toml", LIMIT);
     let mut child = hold(&place, &place.bpffs);
@@ -134,7 +134,7 @@ fn another_users_lock_holds_up_nothing() {
 /// What could not be applied leaves no folder behind.
 #[test]
 fn a_refused_apply_leaves_nothing() {
-    let Some(place) = Place::new("empty") else { return };
+    let place = needs!(Place::new("empty"));
     let file = place.file("a.toml", &LIMIT.replace("CGROUP", "CGROUP/none"));
     assert!(matches!(place.apply(&file), Err(Error::Cgroup { .. })));
     assert!(!store::folder(&place.bpffs).exists());

@@ -1,8 +1,8 @@
 //! Limits on this machine's own kernel: two network namespaces, a veth pair, and cgroups that each
 //! test makes.
 //!
-//! Skipped, with a message, without root, cgroup v2, eBPF or `ip`. Children are this test's own
-//! program in another role, because a socket belongs to the cgroup that its process was in.
+//! Skipped, with a message, without root, cgroup v2, eBPF or `ip`. Children are processes of
+//! their own (`helpers`), because a socket belongs to the cgroup that its process was in.
 #![allow(missing_docs)]
 
 mod arriving;
@@ -13,30 +13,24 @@ mod operating;
 mod pacing;
 mod place;
 mod pods;
-mod roles;
 
-use place::{OtherHost, Place, Sink, enter, ip};
+use place::{Place, Sink, enter, ip};
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use millpond_core::random::Stream;
 use millpond_linux::limit::apply::Session;
 use millpond_linux::limit::store::{self, Store};
 use millpond_linux::limit::{Error, apply, serve, show};
+use millpond_worlds::needs;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Not a test: what a child does. Without a role it has nothing to do.
-#[test]
-fn a_child_of_these_tests() {
-    roles::play();
-}
-
 #[test]
 fn the_limit_holds_over_any_second() {
-    let Some(place) = Place::with_network("holds") else { return };
+    let place = needs!(Place::with_network("holds"));
     let sink = Sink::new(&place);
     for (mbps, flows, form) in [(50, 1, "credit"), (200, 5, "credit"), (200, 3, "lock-free")] {
         let text = format!(
@@ -83,7 +77,7 @@ fn the_limit_holds_over_any_second() {
 /// who serves.
 #[test]
 fn the_kick_goes_on_after_limits_are_removed_and_applied() {
-    let Some(place) = Place::with_network("kicked") else { return };
+    let place = needs!(Place::with_network("kicked"));
     let sink = Sink::new(&place);
     let text = "kick = \"20ms\"\n[[limit]]\npace = false\nname = \"t\"\ncgroup = \"CGROUP\"\nrate \
                 = \"50Mbps\"\n";
@@ -102,7 +96,7 @@ fn the_kick_goes_on_after_limits_are_removed_and_applied() {
 /// What a virtual queue cannot do alone: a flow whose least window is more than its limit.
 #[test]
 fn a_paced_connection_needs_no_timer() {
-    let Some(place) = Place::with_network("pace") else { return };
+    let place = needs!(Place::with_network("pace"));
     let sink = Sink::new(&place);
     let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"50Mbps\"\n";
     let links = || fs::read_dir(store::folder(&place.bpffs).join("links")).unwrap().count();
@@ -152,14 +146,14 @@ fn settled(network: &str, name: &str) -> u64 {
 /// down before it is dropped.
 #[test]
 fn a_sender_on_another_host_is_told() {
-    let Some(place) = Place::with_network("told") else { return };
-    let other = OtherHost::new();
+    let place = needs!(Place::with_network("told"));
+    let other = place.other_host();
     let [sender, receiver] = ["sender", "receiver"].map(|name| place.cgroup.join(name));
     let secret = place.secret("b.toml", "sixteen bytes or more");
     for folder in [&sender, &receiver] {
         fs::create_dir(folder).unwrap();
     }
-    for (network, bpffs) in place.networks.iter().zip([&other.0, &place.bpffs]) {
+    for (network, bpffs) in place.networks.iter().zip([&other, &place.bpffs]) {
         assert!(ip(&["-n", network, "link", "set", "lo", "up"]));
         let (network, bpffs) = (network.clone(), bpffs.clone());
         std::thread::spawn(move || {
@@ -184,7 +178,7 @@ fn a_sender_on_another_host_is_told() {
             }
         };
         let [here, there] = channel;
-        apply(&other.0, here);
+        apply(&other, here);
         apply(&place.bpffs, format!("{limit}{there}"));
         // Serve follows within a second.
         std::thread::sleep(Duration::from_millis(1500));
@@ -260,7 +254,7 @@ fn a_sender_on_another_host_is_told() {
 
 #[test]
 fn udp_is_dropped_silently() {
-    let Some(place) = Place::with_network("udp") else { return };
+    let place = needs!(Place::with_network("udp"));
     place
         .apply(
             &place
@@ -296,7 +290,7 @@ fn in_force(place: &Place) -> Option<Vec<u64>> {
 
 #[test]
 fn killed_at_any_instant_it_is_the_old_or_the_new() {
-    let Some(place) = Place::new("kill") else { return };
+    let place = needs!(Place::new("kill"));
     let (old, new) = (place.file("a.toml", OLD), place.file("b.toml", NEW));
     let args: Vec<String> = [&place.bpffs, &old, &new].map(|p| p.display().to_string()).to_vec();
     let mut random = Stream::new(std::process::id() as u64, "kill");
@@ -347,7 +341,7 @@ fn killed_at_any_instant_it_is_the_old_or_the_new() {
 
 #[test]
 fn remove_all_leaves_nothing() {
-    let Some(place) = Place::new("remove") else { return };
+    let place = needs!(Place::new("remove"));
     let text = format!("dctcp = true\n{NEW}");
     place.apply(&place.file("a.toml", &text)).unwrap();
     let folder = store::folder(&place.bpffs);
@@ -391,7 +385,7 @@ fn remove_all_leaves_nothing() {
 
 #[test]
 fn a_cgroup_that_is_made_anew() {
-    let Some(place) = Place::new("anew") else { return };
+    let place = needs!(Place::new("anew"));
     let inner = place.cgroup.join("inner");
     fs::create_dir(&inner).unwrap();
     let file = place
@@ -419,7 +413,7 @@ fn a_cgroup_that_is_made_anew() {
 /// A unit that restarts has another cgroup, and its floor with it.
 #[test]
 fn a_floor_follows_a_cgroup_that_is_made_anew() {
-    let Some(place) = Place::new("floors") else { return };
+    let place = needs!(Place::new("floors"));
     let inner = place.cgroup.join("ssh");
     fs::create_dir(&inner).unwrap();
     let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \
@@ -441,7 +435,7 @@ fn a_floor_follows_a_cgroup_that_is_made_anew() {
 
 #[test]
 fn two_copies_wait_for_each_other() {
-    let Some(place) = Place::new("two") else { return };
+    let place = needs!(Place::new("two"));
     let (old, new) = (place.file("a.toml", OLD), place.file("b.toml", NEW));
     let run = |file: &Path| {
         for _ in 0..15 {
@@ -469,7 +463,7 @@ fn two_copies_wait_for_each_other() {
 
 #[test]
 fn files_that_conflict_and_values_that_change_in_place() {
-    let Some(place) = Place::new("files") else { return };
+    let place = needs!(Place::new("files"));
     place.apply(&place.file("a.toml", OLD)).unwrap();
     let second = place
         .file("b.toml", "[[limit]]\nname = \"other\"\ncgroup = \"CGROUP\"\nrate = \"1Mbps\"\n");
@@ -558,10 +552,10 @@ fn numbers(place: &Place) -> (Vec<u32>, Vec<u32>, Vec<(u16, String)>) {
 
 #[test]
 fn limits_of_an_earlier_version_are_taken_over_under_a_connection() {
-    let Some(place) = Place::with_network("taken-over") else { return };
+    let place = needs!(Place::with_network("taken-over"));
     let sink = Sink::new(&place);
     apply_former(&place);
-    former::put_back(&place, FORMER[0]);
+    former::put_back(&place.bpffs, &place.cgroup, FORMER[0]);
     // All of it is there, and means what it meant.
     let lines = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count();
     assert_eq!(lines(&former::dump(&place.bpffs)), lines(FORMER[0]));
@@ -605,7 +599,7 @@ fn limits_of_an_earlier_version_are_taken_over_under_a_connection() {
 
 #[test]
 fn a_hundred_cgroups_within_two_seconds() {
-    let Some(place) = Place::new("hundred") else { return };
+    let place = needs!(Place::new("hundred"));
     let mut text = String::new();
     for i in 0..100 {
         fs::create_dir(place.cgroup.join(format!("c{i}"))).unwrap();
@@ -630,7 +624,7 @@ fn a_hundred_cgroups_within_two_seconds() {
 /// A floor inside a limited cgroup: what is within it passes, whatever its slice has used up.
 #[test]
 fn a_floor_passes_when_its_slice_is_behind() {
-    let Some(place) = Place::with_network("floor") else { return };
+    let place = needs!(Place::with_network("floor"));
     let inner = place.cgroup.join("ssh");
     fs::create_dir(&inner).unwrap();
     let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \
@@ -654,7 +648,7 @@ fn a_floor_passes_when_its_slice_is_behind() {
 /// leaves is the others'.
 #[test]
 fn a_floor_is_a_share_of_its_own() {
-    let Some(place) = Place::with_network("floor-share") else { return };
+    let place = needs!(Place::with_network("floor-share"));
     let inner = place.cgroup.join("ssh");
     fs::create_dir(&inner).unwrap();
     let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \

@@ -7,6 +7,7 @@ use millpond_core::random::Stream;
 use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::layout::{Head, LAYOUT};
 use millpond_linux::limit::{Error, show, store};
+use millpond_worlds::needs;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd};
@@ -33,7 +34,7 @@ fn apply_with(place: &Place, file: &Path, has: CapabilitySet) -> Result<Done, Er
 
 #[test]
 fn an_error_names_the_capability_that_is_lacking() {
-    let Some(place) = Place::new("capable") else { return };
+    let place = needs!(Place::new("capable"));
     let file = place.file("a.toml", LIMIT);
     let enough = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
     for (lacking, name) in [
@@ -70,7 +71,7 @@ fn attach_alone(cgroup: &Path) -> libbpf_rs::Object {
 #[test]
 fn a_program_that_allows_no_other_is_told() {
     for at_parent in [false, true] {
-        let Some(place) = Place::new("alone") else { return };
+        let place = needs!(Place::new("alone"));
         let inner = place.cgroup.join("inner");
         fs::create_dir(&inner).unwrap();
         let alone = if at_parent { &place.cgroup } else { &inner };
@@ -108,7 +109,7 @@ impl Drop for Deep {
 
 #[test]
 fn a_cgroup_far_below_another_is_charged_once() {
-    let Some(place) = Place::with_network("deep") else { return };
+    let place = needs!(Place::with_network("deep"));
     for levels in [17, 64] {
         let deep = Deep(place.cgroup.join("d/".repeat(levels).trim_end_matches('/')));
         fs::create_dir_all(&deep.0).unwrap();
@@ -128,7 +129,7 @@ fn a_cgroup_far_below_another_is_charged_once() {
 
 #[test]
 fn three_hundred_limits_are_renamed_at_once() {
-    let Some(place) = Place::with_network("renamed") else { return };
+    let place = needs!(Place::with_network("renamed"));
     let text = |prefix: &str| {
         let limit =
             |i: usize| format!("[[limit]]\nname = \"{prefix}{i}\"\ndirection = \"egress\"\n");
@@ -170,7 +171,7 @@ fn pins(folder: &Path) -> usize {
 /// when.
 #[test]
 fn limits_of_another_layout_hold_until_they_are_taken_over() {
-    let Some(place) = Place::new("former-layout") else { return };
+    let place = needs!(Place::new("former-layout"));
     let inner = place.cgroup.join("inner");
     fs::create_dir(&inner).unwrap();
     let file = place.file("a.toml", LIMIT);

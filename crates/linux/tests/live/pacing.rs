@@ -2,14 +2,11 @@
 //! elsewhere as the limits in force say, while they say it.
 
 use crate::place::{Place, Running, Sink, ip};
-use crate::roles;
 use millpond_linux::limit::apply::{self, Session};
 use millpond_linux::limit::show;
+use millpond_worlds::needs;
 use std::fs;
 use std::io::Read;
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -17,33 +14,6 @@ use std::time::{Duration, Instant};
 const NONE: u32 = u32::MAX;
 /// What an application asks for itself: between the two limits of the test.
 const OWN: u32 = 2_000_000;
-
-/// A socket's SO_MAX_PACING_RATE, after it was set where that is asked for.
-fn pace(socket: BorrowedFd<'_>, set: Option<u32>) -> u32 {
-    roles::option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, set)
-}
-
-/// Connections of one cgroup, whose paces are written to a file again and again: to another host,
-/// to another host with a pace of its own, and both ends of two over loopback.
-pub fn play(file: &Path) {
-    let plain = roles::connect();
-    let own = roles::connect();
-    pace(own.as_fd(), Some(OWN));
-    let mut sockets = vec![plain, own];
-    for address in ["127.0.0.1:0", "10.98.7.1:0", "[::1]:0"] {
-        let listener = TcpListener::bind(address).unwrap();
-        sockets.push(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
-        sockets.push(listener.accept().unwrap().0);
-    }
-    loop {
-        let paces: Vec<String> =
-            sockets.iter().map(|socket| pace(socket.as_fd(), None).to_string()).collect();
-        let next = file.with_extension("next");
-        fs::write(&next, paces.join(" ")).unwrap();
-        fs::rename(&next, file).unwrap();
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// The child that plays that, and what it last wrote.
 struct Connections {
@@ -53,7 +23,7 @@ struct Connections {
 
 impl Connections {
     fn new(place: &Place) -> Connections {
-        let file = std::env::temp_dir().join(format!("millpond-live-rates-{}", std::process::id()));
+        let file = place.folder.join("rates");
         let _ = fs::remove_file(&file);
         let child = place.sender("paces", &[file.to_str().unwrap()]);
         Connections { child, file }
@@ -97,7 +67,7 @@ fn bytes(mbps: u64) -> u32 {
 
 #[test]
 fn connections_are_paced_as_the_limits_in_force_say() {
-    let Some(place) = Place::with_network("paces") else { return };
+    let place = needs!(Place::with_network("paces"));
     assert!(ip(&["-n", &place.networks[0], "link", "set", "lo", "up"]));
     let _sink = Sink::new(&place);
     let text = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mbps\"\n";
@@ -133,7 +103,7 @@ fn connections_are_paced_as_the_limits_in_force_say() {
 /// Of connections that were there before any limit, the same.
 #[test]
 fn connections_older_than_their_limit_are_paced_too() {
-    let Some(place) = Place::with_network("paces-older") else { return };
+    let place = needs!(Place::with_network("paces-older"));
     assert!(ip(&["-n", &place.networks[0], "link", "set", "lo", "up"]));
     let _sink = Sink::new(&place);
     let connections = Connections::new(&place);
@@ -153,7 +123,7 @@ fn connections_older_than_their_limit_are_paced_too() {
 
 #[test]
 fn loopback_is_paced_where_limits_hold_for_it() {
-    let Some(place) = Place::with_network("paces-local") else { return };
+    let place = needs!(Place::with_network("paces-local"));
     assert!(ip(&["-n", &place.networks[0], "link", "set", "lo", "up"]));
     let _sink = Sink::new(&place);
     let text = "loopback = true\n[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mbps\"\n";
@@ -171,7 +141,7 @@ fn loopback_is_paced_where_limits_hold_for_it() {
 /// full their windows are. As published many are.
 #[test]
 fn connections_that_share_a_limit_are_not_refused() {
-    let Some(place) = Place::with_network("shares") else { return };
+    let place = needs!(Place::with_network("shares"));
     let sink = Sink::new(&place);
     let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"200Mbps\"\n";
     let run = |more: &str| {
@@ -196,7 +166,7 @@ fn connections_that_share_a_limit_are_not_refused() {
 /// segments stay as large as their share allows (30 KB on an idle machine).
 #[test]
 fn connections_that_begin_at_once_keep_large_segments() {
-    let Some(place) = Place::with_network("storm") else { return };
+    let place = needs!(Place::with_network("storm"));
     let sink = Sink::new(&place);
     place
         .apply(
@@ -215,7 +185,7 @@ fn connections_that_begin_at_once_keep_large_segments() {
 /// known. Before Linux 6.12 it cannot, and is told of the queue long before it is refused.
 #[test]
 fn connections_older_than_their_limit_share_it() {
-    let Some(place) = Place::with_network("older") else { return };
+    let place = needs!(Place::with_network("older"));
     let _sink = Sink::new(&place);
     let _sender = Running(place.sender("tcp", &["8", "60000"]));
     std::thread::sleep(Duration::from_millis(500));

@@ -2,33 +2,36 @@
 //! veth pair; and what it sees arrive there.
 
 use millpond_linux::limit::apply::{Done, Session};
-use millpond_linux::limit::{Error, apply, serve, store};
-use std::fs::{self, File};
+use millpond_linux::limit::cgroup::Hierarchy;
+use millpond_linux::limit::{Error, apply, serve};
+use millpond_worlds::{Namespace, World, namespace};
+use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
-use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-pub const ROLE: &str = "MILLPOND_LIVE_ROLE";
 
 /// One at a time: they measure.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// What a test makes, and takes away again.
 pub struct Place {
+    pub folder: PathBuf,
     pub bpffs: PathBuf,
     pub cgroup: PathBuf,
+    /// The names of `hosts`.
     pub networks: Vec<String>,
+    hosts: Vec<Namespace>,
+    world: World,
     _turn: std::sync::MutexGuard<'static, ()>,
 }
 
 pub fn ip(args: &[&str]) -> bool {
-    Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    millpond_worlds::ip::ip(args).is_ok()
 }
 
 impl Place {
@@ -42,56 +45,41 @@ impl Place {
             std::thread::sleep(Duration::from_millis(100));
         }
     }
-    /// `None`, with a message, where there can be none.
-    pub fn new(name: &str) -> Option<Place> {
+    /// The error is what there is none for.
+    pub fn new(name: &str) -> Result<Place, String> {
         let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-        let skip = |why: &str| {
-            eprintln!("skipped: {name} needs {why}");
-            None
-        };
-        if !rustix::process::geteuid().is_root() {
-            return skip("root");
-        }
-        let Ok(hierarchy) = millpond_linux::limit::cgroup::Hierarchy::find() else {
-            return skip("cgroup v2");
-        };
-        let bpffs =
-            std::env::temp_dir().join(format!("millpond-live-{name}-{}", std::process::id()));
-        fs::create_dir_all(&bpffs).unwrap();
-        if let Err(error) = store::mount_bpffs(&bpffs) {
-            let _ = fs::remove_dir(&bpffs);
-            return skip(&format!("a bpf file system ({error})"));
-        }
+        let hierarchy = Hierarchy::find().map_err(|e| e.to_string())?;
+        let world = World::new(&format!("live-{name}")).map_err(|e| e.to_string())?;
+        let bpffs = world.bpffs("bpf").map_err(|e| e.to_string())?;
+        let removed = bpffs.clone();
+        world.at_end(move || drop(apply::remove_all(&removed)));
         let cgroup = hierarchy.root.join(format!("millpond-live-{name}-{:07}", std::process::id()));
-        let place = Place { bpffs, cgroup, networks: Vec::new(), _turn: turn };
-        if fs::create_dir(&place.cgroup).is_err() {
-            return skip("a cgroup v2 that can be written to");
-        }
-        Some(place)
+        world.cgroup(&cgroup).map_err(|e| e.to_string())?;
+        let (folder, networks) = (world.folder().to_path_buf(), Vec::new());
+        Ok(Place { folder, bpffs, cgroup, networks, hosts: Vec::new(), world, _turn: turn })
     }
     /// As `new`, with two namespaces, a and b, at 10.98.7.1 and 10.98.7.2.
-    pub fn with_network(name: &str) -> Option<Place> {
+    pub fn with_network(name: &str) -> Result<Place, String> {
         let mut place = Place::new(name)?;
-        let [a, b] = ["a", "b"].map(|end| format!("mp{end}{}", std::process::id()));
-        if !ip(&["netns", "add", &a]) {
-            eprintln!("skipped: {name} needs `ip netns`");
-            return None;
+        let hosts = place.world.namespaces(&["a", "b"]).map_err(|e| e.to_string())?;
+        place.world.veths(&[[(&hosts[0], "va"), (&hosts[1], "vb")]]).map_err(|e| e.to_string())?;
+        for (host, device, address) in [(0, "va", "10.98.7.1/24"), (1, "vb", "10.98.7.2/24")] {
+            let lines = format!("addr add {address} dev {device}\nlink set {device} up");
+            hosts[host].ip(&lines).map_err(|e| e.to_string())?;
         }
-        place.networks = vec![a.clone(), b.clone()];
-        let [va, vb] = [format!("va{}", std::process::id()), format!("vb{}", std::process::id())];
-        assert!(ip(&["netns", "add", &b]));
-        assert!(ip(&[
-            "link", "add", &va, "netns", &a, "type", "veth", "peer", "name", &vb, "netns", &b
-        ]));
-        for (end, device, address) in [(&a, &va, "10.98.7.1/24"), (&b, &vb, "10.98.7.2/24")] {
-            assert!(ip(&["-n", end, "addr", "add", address, "dev", device]));
-            assert!(ip(&["-n", end, "link", "set", device, "up"]));
-        }
-        Some(place)
+        place.networks = hosts.iter().map(|host| host.name().to_string()).collect();
+        place.hosts = hosts;
+        Ok(place)
+    }
+    /// A second bpf file system, for what another host has installed.
+    pub fn other_host(&self) -> PathBuf {
+        let path = self.world.bpffs("other").unwrap();
+        let removed = path.clone();
+        self.world.at_end(move || drop(apply::remove_all(&removed)));
+        path
     }
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path =
-            std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id()));
+        let path = self.folder.join(name);
         fs::write(&path, text.replace("CGROUP", self.cgroup.to_str().unwrap())).unwrap();
         path
     }
@@ -106,25 +94,19 @@ impl Place {
         let sources = session.with(source);
         session.install(sources, false)
     }
-    /// This program in another role, in the cgroup and the first namespace.
+    /// The helper in a role, in the cgroup and the first namespace.
     pub fn child(&self, role: &str, args: &[String]) -> Child {
         self.child_at(0, role, args)
     }
     /// As `child`, in one of the namespaces.
     pub fn child_at(&self, host: usize, role: &str, args: &[String]) -> Child {
-        let own = std::env::current_exe().unwrap();
-        let mut command = match self.networks.get(host) {
+        let mut command = self.world.command(env!("CARGO_BIN_EXE_millpond-linux-helper"));
+        command.arg(role).args(args).stdout(Stdio::null());
+        match self.hosts.get(host) {
             // The whole process, not one thread of it: the kick looks for processes.
-            Some(network) => {
-                let mut command = Command::new("nsenter");
-                command.arg(format!("--net=/run/netns/{network}")).arg(own);
-                command
-            }
-            None => Command::new(own),
-        };
-        command.args(["--exact", "a_child_of_these_tests", "--nocapture", "--test-threads=1"]);
-        command.env(ROLE, role).env("MILLPOND_LIVE_ARGS", args.join(" ")).stdout(Stdio::null());
-        command.spawn().unwrap()
+            Some(host) => host.spawn(&mut command).unwrap(),
+            None => command.spawn().unwrap(),
+        }
     }
     pub fn sender(&self, role: &str, args: &[&str]) -> Child {
         let mut all = vec![self.cgroup.display().to_string(), self.networks[0].clone()];
@@ -143,57 +125,8 @@ impl Drop for Running {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = apply::remove_all(&self.bpffs);
-        self.networks.iter().for_each(|n| {
-            ip(&["netns", "del", n]);
-        });
-        for below in fs::read_dir(&self.cgroup).into_iter().flatten().flatten() {
-            let _ = fs::remove_dir(below.path());
-        }
-        // The kernel may need a moment for the processes that have just ended.
-        let start = Instant::now();
-        while self.cgroup.exists()
-            && fs::remove_dir(&self.cgroup).is_err()
-            && start.elapsed().as_secs() < 3
-        {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _ = rustix::mount::unmount(&self.bpffs, rustix::mount::UnmountFlags::empty());
-        let _ = fs::remove_dir(&self.bpffs);
-        for name in ["a.toml", "b.toml", "c.toml"] {
-            let _ = fs::remove_file(
-                std::env::temp_dir().join(format!("millpond-live-{}-{name}", std::process::id())),
-            );
-        }
-    }
-}
-
-/// A second bpf file system, for what another host has installed.
-pub struct OtherHost(pub PathBuf);
-
-impl OtherHost {
-    pub fn new() -> OtherHost {
-        let path = std::env::temp_dir().join(format!("millpond-live-other-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        store::mount_bpffs(&path).unwrap();
-        OtherHost(path)
-    }
-}
-
-impl Drop for OtherHost {
-    fn drop(&mut self) {
-        let _ = apply::remove_all(&self.0);
-        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::empty());
-        let _ = fs::remove_dir(&self.0);
-    }
-}
-
 pub fn enter(network: &str) {
-    let file = File::open(format!("/run/netns/{network}")).unwrap();
-    let kind = Some(rustix::thread::LinkNameSpaceType::Network);
-    rustix::thread::move_into_link_name_space(file.as_fd(), kind).unwrap();
+    namespace::enter(network).unwrap();
 }
 
 /// Bytes that are read at the other end, and those that arrive there.

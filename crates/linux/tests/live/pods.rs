@@ -4,6 +4,7 @@
 use crate::place::Place;
 use millpond_linux::limit::apply::Session;
 use millpond_linux::limit::{pods, show};
+use millpond_worlds::needs;
 use std::fs;
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ impl Drop for Tree {
 
 #[test]
 fn annotations_of_pods_hold_their_cgroups() {
-    let Some(place) = Place::new("pods") else { return };
+    let place = needs!(Place::new("pods"));
     let uids = ["1b2c", "3d4e"]
         .map(|end| format!("6f1c7a52-{:04x}-4a1b-9c3d-{end}00000000", std::process::id() % 0xffff));
     let dashed = uids[0].replace('-', "_");

@@ -2,37 +2,19 @@
 
 use crate::attached::{Place, Process, role, soon};
 use crate::client::Client;
-use crate::server::{PORT, Server};
+use crate::server::PORT;
 use crate::stack::Stack;
-use millpond_linux::namespace;
-use millpond_port::Port;
+use millpond_worlds::{World, needs};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SERVER: &str = "MILLPOND_SHARED_CACHE";
 const PATIENCE: Duration = Duration::from_secs(40);
+/// Where the helper's server is.
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 98, 9, 1);
 
-/// Not a test: the server.
-#[test]
-fn a_server_of_these_tests() {
-    let Ok(socket) = std::env::var(SERVER) else { return };
-    let mut stack = Stack::new(Port::attach(socket).unwrap(), OWN);
-    let mut server = Server::new(&mut stack);
-    loop {
-        server.turn(&mut stack);
-        stack.turn();
-    }
-}
-
 fn server(place: &Place) -> Process {
-    let application = Process::start(&mut role(
-        "cache::a_server_of_these_tests",
-        SERVER,
-        place.socket("cache").as_os_str(),
-    ));
+    let application = Process::start(&mut role("cache", &place.socket("cache")));
     assert!(soon(|| place.port("cache").shared.unwrap().pid.is_some()));
     application
 }
@@ -83,15 +65,6 @@ fn tcp_of_applications_survives_the_switch_and_the_server() {
     exchange(&mut client, 1..50);
 }
 
-/// A network namespace, removed with the test.
-struct Network(String);
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
-    }
-}
-
 /// A request over the kernel's TCP, and what comes up to `end`.
 fn ask(stream: &mut TcpStream, request: &[u8], end: &[u8]) -> Vec<u8> {
     stream.write_all(request).unwrap();
@@ -109,24 +82,20 @@ fn ask(stream: &mut TcpStream, request: &[u8], end: &[u8]) -> Vec<u8> {
 #[test]
 fn the_kernels_tcp_reaches_an_application() {
     let place = Place::new("kernel");
-    let network = Network(format!("mps{}", std::process::id()));
-    let made = Command::new("ip").args(["netns", "add", &network.0]).stderr(Stdio::null()).status();
-    let is_tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok();
-    if !made.is_ok_and(|status| status.success()) || !is_tun {
-        return eprintln!("skipped: it needs root, `ip netns` and TAP");
-    }
+    let world = needs!(World::new("cache"));
+    let network = needs!(world.namespace("kernel"));
+    let tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    needs!(tun.is_ok(), "TAP");
     let tap = format!(
         "[[port]]\nname = \"tap\"\ndevice = \"mpcache\"\nnamespace = \"{}\"\naddresses = \
          [\"10.98.9.3/24\"]\n",
-        network.0
+        network.name()
     );
     place.apply_with(&BOTH[..1], &tap);
     let _server = server(&place);
     let (start, address) = (Instant::now(), (OWN, PORT).into());
     let mut stream = loop {
-        match namespace::within(Some(&network.0), || {
-            TcpStream::connect_timeout(&address, Duration::from_secs(3))
-        }) {
+        match network.run(|| TcpStream::connect_timeout(&address, Duration::from_secs(3))) {
             Ok(Ok(stream)) => break stream,
             other => assert!(start.elapsed() < PATIENCE, "{other:?}"),
         }

@@ -1,5 +1,5 @@
-//! Ports of shared memory, with applications and a switch that can be killed: this test's own
-//! program in other roles. Needs no privileges.
+//! Ports of shared memory, with applications and a switch that can be killed: processes of
+//! their own (`helpers`). Needs no privileges.
 #![allow(missing_docs)]
 
 #[path = "../attached/mod.rs"]
@@ -9,6 +9,7 @@ mod cache;
 #[path = "../../../port/examples/cache/client.rs"]
 mod client;
 mod overlay;
+#[allow(dead_code)]
 #[path = "../../../port/examples/cache/server.rs"]
 mod server;
 #[path = "../../../port/examples/cache/stack.rs"]
@@ -16,34 +17,17 @@ mod stack;
 
 use attached::{Place, Process, role, soon};
 use millpond_linux::switch::apply;
-use millpond_linux::switch::show::Reading;
+use millpond_linux::switch::reading::Reading;
 use millpond_port::layout::{Hello, Layout};
 use millpond_port::memory::Memory;
 use millpond_port::{Error, Frame, Port, Unsent, channel};
+use millpond_worlds::needs;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-
-const APPLICATION: &str = "MILLPOND_SHARED_SOCKET";
-
-/// Not a test: an application that attaches, says so, and reads nothing.
-#[test]
-fn an_application_of_these_tests() {
-    let Ok(socket) = std::env::var(APPLICATION) else { return };
-    let mut port = match Port::attach(&socket) {
-        Ok(port) => port,
-        Err(error) => return fs::write(format!("{socket}.refused"), error.to_string()).unwrap(),
-    };
-    // It is known by its frame, and has a flow of its own that is paused when others are slow.
-    port.try_send(0, &frame(BROADCAST, 2, 0)).unwrap();
-    loop {
-        while port.try_send(1, &frame(1, 2, 0)).is_ok() {}
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 impl Place {
     /// Applies a switch with these ports of shared memory, each with its keys.
@@ -63,7 +47,7 @@ impl Place {
 }
 
 fn application(socket: &Path) -> Command {
-    role("an_application_of_these_tests", APPLICATION, socket.as_os_str())
+    role("application", socket)
 }
 
 const BROADCAST: u8 = 0xff;
@@ -285,9 +269,7 @@ fn a_port_has_one_application_and_its_user() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let meta = fs::metadata(place.socket("b")).unwrap();
     assert_eq!((meta.permissions().mode() & 0o777, meta.uid()), (0o600, 65_534));
-    if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: another user takes root");
-    }
+    needs!(rustix::process::geteuid().is_root(), "root, to be another user");
     // Whom the file's mode lets in the switch does not, if it is another.
     let open = fs::Permissions::from_mode(0o777);
     fs::set_permissions(place.socket("a"), open.clone()).unwrap();
@@ -297,9 +279,7 @@ fn a_port_has_one_application_and_its_user() {
     let _denied = as_nobody("a");
     let said = place.folder.join("a.sock.refused");
     let is_said = soon(|| fs::read_to_string(&said).is_ok_and(|text| !text.is_empty()));
-    if !is_said {
-        return eprintln!("skipped: another user cannot run this test's program");
-    }
+    needs!(is_said, "a program of these tests that another user can run");
     assert!(fs::read_to_string(&said).unwrap().contains("lets another user"));
     let allowed = as_nobody("b");
     assert!(soon(|| place.port("b").shared.unwrap().pid == Some(allowed.0.id() as i32)));

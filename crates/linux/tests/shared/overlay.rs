@@ -7,7 +7,7 @@
 use super::attached::{self, Place, soon};
 use millpond_core::overlay::{FlowKey, Record, Target, Word, wire};
 use millpond_linux::switch::overlay;
-use millpond_linux::switch::show::{PortReading, Reading};
+use millpond_linux::switch::reading::{PortReading, Reading};
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, show};
 use millpond_port::{Frame, Port, Unsent};

@@ -2,10 +2,10 @@
 //! and what a switch makes of it.
 
 use super::place::{Place, ip, soon};
-use millpond_linux::namespace;
-use millpond_linux::port::tap::{Tap, TapSettings};
-use millpond_linux::switch::show::PortState;
+use millpond_linux::dataplane::port::tap::{Tap, TapSettings};
+use millpond_linux::switch::reading::PortState;
 use millpond_port::{Frame, Port};
+use millpond_worlds::{namespace, needs};
 use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -74,7 +74,7 @@ fn send(place: &Place, count: usize) -> (usize, usize) {
 
 #[test]
 fn a_tap_takes_all_and_loses_what_its_queue_has_no_room_for() {
-    let Some(place) = Place::new("bare", &["a"]) else { return };
+    let place = needs!(Place::new("bare", &["a"]));
     let _tap = tap(&place, 500);
     let before = counter(&place, "tx_dropped");
     let (sent, full) = send(&place, 3000);
@@ -87,14 +87,11 @@ fn a_tap_takes_all_and_loses_what_its_queue_has_no_room_for() {
 
 #[test]
 fn a_token_bucket_before_a_tap_makes_its_senders_wait_and_loses_nothing() {
-    let Some(place) = Place::new("bucket", &["a"]) else { return };
+    let place = needs!(Place::new("bucket", &["a"]));
     let _tap = tap(&place, 500);
-    if !tc(
-        &place,
-        &["replace", "dev", "mpt", "root", "tbf", "rate", "8mbit", "burst", "4k", "limit", "16m"],
-    ) {
-        return eprintln!("skipped: it needs `tc` and tbf");
-    }
+    let bucket =
+        ["replace", "dev", "mpt", "root", "tbf", "rate", "8mbit", "burst", "4k", "limit", "16m"];
+    needs!(tc(&place, &bucket), "`tc` with tbf");
     let before = counter(&place, "tx_dropped");
     let (sent, full) = send(&place, 3000);
     assert_eq!(counter(&place, "tx_dropped"), before);
@@ -116,16 +113,16 @@ const NEIGHBOUR: [&str; 9] = [
 
 /// A tap's datagrams to an application that rests for a second or longer: how many of `count`
 /// arrive, if the port has these keys; and whether its senders were seen to wait.
-fn from_a_tap(name: &str, keys: &str, count: u32) -> Option<(u32, bool)> {
+fn from_a_tap(name: &str, keys: &str, count: u32) -> Result<(u32, bool), String> {
     let place = Place::new(name, &["a"])?;
     let port = format!(
         "[[port]]\nname = \"tap\"\ndevice = \"mpt\"\nnamespace = \"NET0\"\naddresses = \
          [\"10.98.9.1/24\"]\n{keys}\n"
     );
-    Some(to_a_slow_application(&place, &port, count))
+    Ok(to_a_slow_application(&place, &port, count))
 }
 
-fn show(place: &Place) -> millpond_linux::switch::show::Reading {
+fn show(place: &Place) -> millpond_linux::switch::reading::Reading {
     millpond_linux::switch::show::read(&place.state("switch")).unwrap()
 }
 
@@ -195,20 +192,14 @@ fn to_a_slow_application(place: &Place, port: &str, count: u32) -> (u32, bool) {
 
 #[test]
 fn a_shaped_port_loses_nothing_to_a_slow_application() {
-    if !Command::new("tc")
-        .arg("-V")
-        .stdout(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-    {
-        return eprintln!("skipped: it needs `tc`");
-    }
+    let tc = Command::new("tc").arg("-V").stdout(Stdio::null()).status();
+    needs!(tc.is_ok_and(|status| status.success()), "`tc`");
     const COUNT: u32 = 6_000;
     // The memory is four tenths of a second at this rate, and the bucket is changed far sooner.
     // What the tap's own queue takes while the switch waits for a processor is a fifth of a second.
-    let Some((arrived, waited)) = from_a_tap("shaped", "shape = \"20Mbps\"", COUNT) else { return };
+    let (arrived, waited) = needs!(from_a_tap("shaped", "shape = \"20Mbps\"", COUNT));
     assert_eq!((arrived, waited), (COUNT, true));
-    let Some((arrived, waited)) = from_a_tap("unshaped", "", COUNT) else { return };
+    let (arrived, waited) = needs!(from_a_tap("unshaped", "", COUNT));
     assert!(arrived < COUNT && !waited, "{arrived}: without, the same is lost");
 }
 
@@ -255,27 +246,24 @@ fn gated(is_gated: bool) -> String {
     format!("{port}gate = {is_gated}\n")
 }
 
-/// Whether this kernel lets io_uring poll a veth, and stops its senders (6.16).
-fn has_gates(place: &Place) -> bool {
+/// A veth whose senders a gate can stop: io_uring polls it from Linux 6.16 on.
+fn gates(place: &Place) -> Result<(), String> {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    let has = version >= (6, 16) && veth(place);
-    if !has {
-        eprintln!("skipped: it needs Linux 6.16, veth and `tc`; this is {release}");
+    match version >= (6, 16) && veth(place) {
+        true => Ok(()),
+        false => Err(format!("Linux 6.16, veth and `tc`; this is {release}")),
     }
-    has
 }
 
 #[test]
 fn a_gate_loses_nothing_to_a_slow_application() {
     const COUNT: u32 = 6_000;
     for is_gated in [true, false] {
-        let Some(place) = Place::new("gate", &["a", "b"]) else { return };
-        if !has_gates(&place) {
-            return;
-        }
+        let place = needs!(Place::new("gate", &["a", "b"]));
+        needs!(gates(&place));
         let (arrived, waited) = to_a_slow_application(&place, &gated(is_gated), COUNT);
         assert_eq!(waited, is_gated);
         match is_gated {
@@ -289,10 +277,8 @@ fn a_gate_loses_nothing_to_a_slow_application() {
 /// start opens the gate.
 #[test]
 fn a_gate_fails_open() {
-    let Some(place) = Place::new("open", &["a", "b"]) else { return };
-    if !has_gates(&place) {
-        return;
-    }
+    let place = needs!(Place::new("open", &["a", "b"]));
+    needs!(gates(&place));
     let socket = place.folder.join("app.sock");
     let app = format!(
         "[[port]]\nname = \"app\"\nkind = \"shared\"\nsocket = {socket:?}\nqueue-memory = \
@@ -308,14 +294,15 @@ fn a_gate_fails_open() {
     place.kill("switch");
     // The other end hears the interface nevertheless, and so does the next switch.
     let network = place.network(1);
-    let listener = namespace::within(Some(network), || millpond_linux::port::AfPacket::open("mps"))
-        .unwrap()
-        .unwrap();
-    let mut listener = millpond_linux::port::Port::AfPacket(listener);
-    let mut room = vec![0; millpond_linux::port::FRAME_MAX];
+    let listener =
+        namespace::within(Some(network), || millpond_linux::dataplane::port::AfPacket::open("mps"))
+            .unwrap()
+            .unwrap();
+    let mut listener = millpond_linux::dataplane::port::Port::AfPacket(listener);
+    let mut room = vec![0; millpond_linux::dataplane::buffers::FRAME_MAX];
     let start = Instant::now();
-    let hears = |listener: &mut millpond_linux::port::Port, room: &mut [u8]| {
-        matches!(listener.receive(room), millpond_linux::port::Received::Frame { .. })
+    let hears = |listener: &mut millpond_linux::dataplane::port::Port, room: &mut [u8]| {
+        matches!(listener.receive(room), millpond_linux::dataplane::port::Received::Frame { .. })
     };
     while !hears(&mut listener, &mut room) {
         assert!(start.elapsed() < Duration::from_secs(2), "the interface is dead");
@@ -330,11 +317,10 @@ fn a_gate_fails_open() {
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_of_a_gate() {
-    use millpond_linux::port::{AfPacket, FRAME_MAX, Port as SwitchPort, Received};
-    let Some(place) = Place::new("figures", &["a", "b"]) else { return };
-    if !has_gates(&place) {
-        return;
-    }
+    use millpond_linux::dataplane::buffers::FRAME_MAX;
+    use millpond_linux::dataplane::port::{AfPacket, Port as SwitchPort, Received};
+    let place = needs!(Place::new("figures", &["a", "b"]));
+    needs!(gates(&place));
     assert!(ip(&[&["-n", place.network(0)][..], &NEIGHBOUR].concat()));
     let open = || AfPacket::open("mps").unwrap().gated().unwrap();
     let mut port = SwitchPort::AfPacket(namespace::within(Some(place.network(1)), open).unwrap());

@@ -3,6 +3,7 @@
 use super::place::{Place, program, transfer};
 use millpond_linux::switch::cni::{Call, Problem};
 use millpond_linux::switch::show;
+use millpond_worlds::needs;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -66,7 +67,7 @@ impl Runtime<'_> {
 
 #[test]
 fn containers_come_and_go() {
-    let Some(place) = Place::new("cni", &["a", "b", "c"]) else { return };
+    let place = needs!(Place::new("cni", &["a", "b", "c"]));
     let folder = place.folder.with_extension("plugins");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("addresses"), IPAM).unwrap();

@@ -2,24 +2,25 @@
 
 use super::place::Place;
 use millpond_linux::demo::backdraft::{Arm, Plan, demo};
-use std::process::Command;
+use millpond_worlds::needs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What it has made and is to take away: namespaces and a folder of this process.
 fn left() -> Vec<String> {
-    let out = Command::new("ip").args(["netns", "list"]).output().unwrap();
-    let ours = format!("mpdemo{}", std::process::id());
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    let folder =
-        std::env::temp_dir().join(format!("millpond-demo-backdraft-{}", std::process::id()));
-    let folder = folder.exists().then(|| folder.display().to_string());
-    text.lines().filter(|line| line.starts_with(&ours)).map(str::to_string).chain(folder).collect()
+    let ours = format!("mp-demo-{}-", std::process::id());
+    let names =
+        [PathBuf::from("/run/netns"), std::env::temp_dir()].into_iter().flat_map(|folder| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        });
+    names.filter(|name| name.starts_with(&ours)).collect()
 }
 
 #[test]
 fn backdraft_loses_nothing_where_a_ring_does_and_leaves_nothing() {
     // Namespaces are the demo's own; this is to know if there can be any.
-    let Some(_place) = Place::new("demo", &["x"]) else { return };
+    let _place = needs!(Place::new("demo", &["x"]));
     // All that can be open at once fits into flow queues, and not into a ring: whatever else the
     // machine does.
     let plan = Plan {

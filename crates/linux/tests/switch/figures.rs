@@ -5,8 +5,8 @@
 
 use super::peers::{four_paths, states};
 use super::place::{Place, ip, soon};
-use millpond_linux::namespace;
 use millpond_linux::switch::apply;
+use millpond_worlds::{namespace, needs};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_of_a_path_that_dies() {
-    let Some(place) = Place::new("figures-paths", &["a", "b", "c", "d"]) else { return };
+    let place = needs!(Place::new("figures-paths", &["a", "b", "c", "d"]));
     let [left, right] = four_paths(&place);
     place.apply("left", &left);
     place.apply("right", &right);
@@ -167,7 +167,7 @@ fn figures_of_a_path_that_dies() {
 #[ignore = "a measurement: make bench-switch"]
 fn figures_of_a_key() {
     use std::os::unix::fs::PermissionsExt;
-    let Some(place) = Place::new("figures-key", &["a", "b", "c", "d"]) else { return };
+    let place = needs!(Place::new("figures-key", &["a", "b", "c", "d"]));
     let key = place.folder.with_extension("key");
     std::fs::write(&key, "a key of two switches").unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -267,17 +267,15 @@ fn no_vxlan(place: &Place) {
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_beside_vxlan() {
-    let Some(place) = Place::new("figures-vxlan", &["a", "b", "c", "d"]) else { return };
+    let place = needs!(Place::new("figures-vxlan", &["a", "b", "c", "d"]));
     let four = four_paths(&place).map(|text| text.replace("mtu = 1400\n", ""));
     let one = four.each_ref().map(|text| {
         let second = text.match_indices("[[path]]").nth(1).unwrap().0;
         text[..second].to_string()
     });
-    if !vxlan(&place) {
-        no_vxlan(&place);
-        return eprintln!("skipped: this kernel has no VXLAN or no bridge");
-    }
+    let has_vxlan = vxlan(&place);
     no_vxlan(&place);
+    needs!(has_vxlan, "a kernel with VXLAN and bridges");
     let (turns, time) = (5, Duration::from_secs(2));
     // By arm, and in it by what is measured.
     let mut all = vec![vec![Vec::new(); 4]; 3];

@@ -1,17 +1,17 @@
 //! The virtual switch with this machine's own kernel: network namespaces that each test makes, and
 //! real TCP between them.
 //!
-//! Skipped, with a message, without root, TAP or `ip`. The switch is this test's own program in
-//! another role, so that it can be killed.
+//! Skipped, with a message, without root, TAP or `ip`. The switch is a process of its own (`helpers`),
+//! so that it can be killed.
 #![allow(missing_docs)]
 
 use millpond_core::Time;
 use millpond_linux::demo::{Arm, Plan, demo};
-use millpond_linux::namespace;
 use millpond_linux::switch::config::Config;
-use millpond_linux::switch::show::{PortState, Reading};
+use millpond_linux::switch::reading::{PortState, Reading};
 use millpond_linux::switch::state::State;
-use millpond_linux::switch::{apply, serve, show};
+use millpond_linux::switch::{apply, show};
+use millpond_worlds::{namespace, needs};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::UdpSocket;
@@ -30,15 +30,6 @@ mod place;
 mod vlans;
 
 use place::{Place, TWO, byte, ip, program, soon, transfer};
-
-const ROLE: &str = "MILLPOND_SWITCH_STATE";
-
-/// Not a test: what a switch does. Without a state folder it has nothing to do.
-#[test]
-fn a_switch_of_these_tests() {
-    let Ok(folder) = std::env::var(ROLE) else { return };
-    serve::serve(&State::at(folder.as_ref()), None, None, log::LevelFilter::Info).unwrap();
-}
 
 /// A switch of files, which needs no privilege; removed with the test.
 struct Files(State);
@@ -120,7 +111,7 @@ fn a_process_of_another_version_makes_way() {
 
 #[test]
 fn tcp_crosses_and_a_killed_switch_loses_no_connection() {
-    let Some(place) = Place::new("kill", &["a", "b"]) else { return };
+    let place = needs!(Place::new("kill", &["a", "b"]));
     let first = place.apply("s", TWO);
     transfer(place.network(0), place.network(1), "10.98.8.2:7001", 300_000_000, || {
         place.kill("s");
@@ -151,7 +142,7 @@ fn tcp_crosses_and_a_killed_switch_loses_no_connection() {
 
 #[test]
 fn a_killed_switch_is_removed_without_a_trace() {
-    let Some(place) = Place::new("trace", &["a", "b"]) else { return };
+    let place = needs!(Place::new("trace", &["a", "b"]));
     place.apply("s", TWO);
     place.kill("s");
     assert!(place.has(0, "mpa"));
@@ -166,12 +157,9 @@ fn a_killed_switch_is_removed_without_a_trace() {
 
 #[test]
 fn a_second_process_takes_over() {
-    let Some(place) = Place::new("over", &["a", "b"]) else { return };
+    let place = needs!(Place::new("over", &["a", "b"]));
     let first = place.apply("s", TWO);
-    let mut second = Command::new(std::env::current_exe().unwrap());
-    second
-        .args(["--exact", "a_switch_of_these_tests", "--nocapture"])
-        .env(ROLE, place.state("s").folder());
+    let mut second = program(&place.state("s"));
     let mut second = second.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     assert!(soon(|| show::read(&place.state("s")).is_ok_and(|r| r.pid == second.id())));
     assert_ne!(first.pid, second.id());
@@ -182,7 +170,7 @@ fn a_second_process_takes_over() {
 
 #[test]
 fn a_port_that_disappears_comes_back() {
-    let Some(place) = Place::new("gone", &["a", "b"]) else { return };
+    let place = needs!(Place::new("gone", &["a", "b"]));
     place.apply("s", TWO);
     let network = place.network(1);
     assert!(ip(&["-n", network, "link", "del", "mpb"]));
@@ -224,16 +212,14 @@ fn tap_and_wire(place: &Place) {
 
 #[test]
 fn a_slow_interface_gets_all_of_a_burst() {
-    let Some(place) = Place::new("slow", &["a", "b", "c"]) else { return };
+    let place = needs!(Place::new("slow", &["a", "b", "c"]));
     tap_and_wire(&place);
     let (a, b) = (place.network(0), place.network(1));
     // Room for everything in its queue: what bounds it is the packet socket, some 90 packets.
     let shape = "qdisc add dev mpw root tbf rate 100mbit burst 10kb limit 20mb";
     let mut tc = Command::new("tc");
     tc.args(["-n", place.network(2)]).args(shape.split(' '));
-    if !tc.status().is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: slowing an interface down needs `tc` and tbf");
-    }
+    needs!(tc.status().is_ok_and(|status| status.success()), "`tc` with tbf");
     let there = namespace::within(Some(b), || UdpSocket::bind("10.98.8.2:7003")).unwrap().unwrap();
     there.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     // The reader may be late.
@@ -258,7 +244,7 @@ fn a_slow_interface_gets_all_of_a_burst() {
 
 #[test]
 fn tags_fragments_and_interfaces_of_others() {
-    let Some(place) = Place::new("tags", &["a", "b", "c"]) else { return };
+    let place = needs!(Place::new("tags", &["a", "b", "c"]));
     tap_and_wire(&place);
     let (a, b) = (place.network(0), place.network(1));
     transfer(a, b, "10.98.8.2:7001", 50_000_000, || {});
@@ -282,23 +268,22 @@ fn tags_fragments_and_interfaces_of_others() {
                 && ip(&["-n", network, "link", "set", "mptag", "up"])
         },
     );
-    match tagged {
-        [true, true] => {
-            transfer(a, b, "10.98.9.2:7001", 20_000_000, || {});
-            transfer(b, a, "10.98.9.1:7001", 20_000_000, || {});
-        }
-        _ => eprintln!("skipped: tags need VLAN interfaces"),
+    let has_tags = tagged == [true, true];
+    if has_tags {
+        transfer(a, b, "10.98.9.2:7001", 20_000_000, || {});
+        transfer(b, a, "10.98.9.1:7001", 20_000_000, || {});
     }
     // An interface that goes away, and another of the same name.
     assert!(ip(&["-n", place.network(2), "link", "del", "mpw"]));
     assert!(soon(
         || show::read(&place.state("s")).is_ok_and(|r| r.ports[1].state == PortState::Waiting)
     ));
+    needs!(has_tags, "VLAN interfaces");
 }
 
 #[test]
 fn the_demo_runs_and_leaves_nothing() {
-    let Some(_place) = Place::new("demo", &[]) else { return };
+    let _place = needs!(Place::new("demo", &[]));
     let plan = Plan {
         arms: Arm::ALL.to_vec(),
         repetitions: 1,
@@ -319,9 +304,9 @@ fn the_demo_runs_and_leaves_nothing() {
     assert!(rate(Arm::PrestoGro) < rate(Arm::StockGro) / 5.0, "{}", report.table());
     let left = Command::new("ip").args(["netns"]).output().unwrap();
     // Its names have this process' number: another demo may run beside.
-    let made = [0, 1].map(|end| format!("mpdemo{}{end}", std::process::id()));
+    let made = format!("mp-demo-{}-", std::process::id());
     let left = String::from_utf8_lossy(&left.stdout).into_owned();
-    assert!(!left.split_whitespace().any(|name| made.iter().any(|made| made == name)), "{left}");
+    assert!(!left.split_whitespace().any(|name| name.starts_with(&made)), "{left}");
     // It ends early when it is told to.
     let stop = AtomicBool::new(true);
     assert!(demo(&plan, &|| stop.load(Ordering::Relaxed), &mut |_| {}).unwrap().runs.is_empty());

@@ -1,11 +1,11 @@
 //! What an operator does and looks at: removal from wherever, a start after a kill, what was lost.
 
 use super::place::{Place, TWO, ip, program, soon, transfer};
-use millpond_linux::namespace;
-use millpond_linux::port::Tap;
-use millpond_linux::port::tap::TapSettings;
+use millpond_linux::dataplane::port::Tap;
+use millpond_linux::dataplane::port::tap::TapSettings;
 use millpond_linux::switch::config::Config;
 use millpond_linux::switch::{apply, control, show};
+use millpond_worlds::{namespace, needs};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// later from wherever.
 #[test]
 fn what_was_made_is_removed_from_anywhere_and_nothing_of_that_name_elsewhere() {
-    let Some(place) = Place::new("identity", &["a", "b"]) else { return };
+    let place = needs!(Place::new("identity", &["a", "b"]));
     let (a, b) = (place.network(0), place.network(1));
     let config = Config::parse("test.toml", "[[port]]\nname = \"x\"\ndevice = \"mpx\"\n").unwrap();
     let state = place.state("s");
@@ -58,7 +58,7 @@ fn what_was_made_is_removed_from_anywhere_and_nothing_of_that_name_elsewhere() {
 /// A process that is killed gives up its lock first and its interfaces later.
 #[test]
 fn a_start_waits_for_what_a_killed_process_still_has() {
-    let Some(place) = Place::new("busy", &["a", "b"]) else { return };
+    let place = needs!(Place::new("busy", &["a", "b"]));
     place.apply("s", TWO);
     place.kill("s");
     let settings = TapSettings { device: "mpa".into(), persistent: true, napi: false };
@@ -81,7 +81,7 @@ fn a_start_waits_for_what_a_killed_process_still_has() {
 
 #[test]
 fn what_the_kernel_loses_before_the_switch_is_counted_and_said() {
-    let Some(place) = Place::new("losses", &["a", "b"]) else { return };
+    let place = needs!(Place::new("losses", &["a", "b"]));
     let before = place.apply("s", TWO);
     let (a, b) = (place.network(0), place.network(1));
     transfer(a, b, "10.98.8.2:7001", 1_000_000, || {});
@@ -120,7 +120,7 @@ fn what_the_kernel_loses_before_the_switch_is_counted_and_said() {
 /// before.
 #[test]
 fn a_thousand_ports_are_removed() {
-    let Some(place) = Place::new("thousand", &["a"]) else { return };
+    let place = needs!(Place::new("thousand", &["a"]));
     // Each would tell all others of its addresses.
     let quiet = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     namespace::within(Some(place.network(0)), quiet).unwrap().unwrap();
@@ -161,7 +161,7 @@ fn a_port_is_mirrored() {
             Ok(())
         }
     }
-    let Some(place) = Place::new("mirror", &["a", "b"]) else { return };
+    let place = needs!(Place::new("mirror", &["a", "b"]));
     place.apply("s", TWO);
     let state = place.state("s");
     let refused = control::mirror(&state, "c", &mut Vec::new()).unwrap_err();
@@ -180,7 +180,7 @@ fn a_port_is_mirrored() {
     let mut ways = [0, 0];
     while let Some(Ok((block, _))) = reader.next_block() {
         if let Block::EnhancedPacket(packet) = block {
-            let view = millpond_linux::frame::parse(&packet.data).unwrap();
+            let view = millpond_linux::dataplane::frame::parse(&packet.data).unwrap();
             assert_eq!(packet.original_len as usize, packet.data.len());
             let is_in = packet.options.contains(
                 &pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Flags(1),

@@ -2,8 +2,8 @@
 //! through.
 
 use super::place::{Place, TWO, byte, ip, soon, transfer};
-use millpond_linux::namespace;
 use millpond_linux::switch::show;
+use millpond_worlds::{namespace, needs};
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ pub fn come_up(
 
 #[test]
 fn a_path_that_dies_or_is_too_small_is_left_out() {
-    let Some(place) = Place::new("dying", &["a", "b", "c", "d"]) else { return };
+    let place = needs!(Place::new("dying", &["a", "b", "c", "d"]));
     let [left, right] = four_paths(&place);
     let [left, right] =
         [left, right].map(|text| text + "[[peer]]\nname = \"other\"\ndead-after = \"200ms\"\n");
@@ -132,7 +132,7 @@ fn a_path_that_dies_or_is_too_small_is_left_out() {
 
 #[test]
 fn with_a_key_only_the_peer_gets_frames_through() {
-    let Some(place) = Place::new("sealed", &["a", "b", "c", "d"]) else { return };
+    let place = needs!(Place::new("sealed", &["a", "b", "c", "d"]));
     let key = place.folder.with_extension("key");
     let write = |text: &str| {
         use std::os::unix::fs::PermissionsExt;
@@ -191,7 +191,7 @@ fn with_a_key_only_the_peer_gets_frames_through() {
 
 #[test]
 fn peers_over_four_paths() {
-    let Some(place) = Place::new("peers", &["a", "b", "c", "d"]) else { return };
+    let place = needs!(Place::new("peers", &["a", "b", "c", "d"]));
     let [left, right] = four_paths(&place);
     place.apply("left", &left);
     place.apply("right", &right);
@@ -257,7 +257,7 @@ fn peers_over_four_paths() {
 #[test]
 fn what_is_too_long_for_paths_is_refused_with_an_answer() {
     use std::os::fd::AsRawFd;
-    let Some(place) = Place::new("mtu", &["a", "b", "c", "d"]) else { return };
+    let place = needs!(Place::new("mtu", &["a", "b", "c", "d"]));
     let plain = four_paths(&place);
     // Nothing is said: the switch chooses what fits.
     let [left, right] = plain.clone().map(|text| text.replace("mtu = 1400\n", ""));

@@ -1,17 +1,18 @@
 //! What the tests make, and take away again: network namespaces with switches in them, and TCP
 //! between.
 
-use super::ROLE;
+use millpond_linux::limit::doctor::{self, Finding};
+use millpond_linux::switch;
 use millpond_linux::switch::config::Config;
-use millpond_linux::switch::show::Reading;
+use millpond_linux::switch::reading::Reading;
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, show};
-use millpond_linux::{namespace, switch};
+use millpond_worlds::{Namespace, World, namespace};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -22,12 +23,13 @@ static TURN: Mutex<()> = Mutex::new(());
 /// What a test makes, and takes away again.
 pub struct Place {
     pub folder: PathBuf,
-    networks: Vec<String>,
+    networks: Vec<Namespace>,
+    _world: World,
     _turn: std::sync::MutexGuard<'static, ()>,
 }
 
 pub fn ip(args: &[&str]) -> bool {
-    Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    millpond_worlds::ip::ip(args).is_ok()
 }
 
 /// Whether `what` comes about in time.
@@ -42,51 +44,42 @@ pub fn soon(what: impl Fn() -> bool) -> bool {
     false
 }
 
-/// This test's own program, as the switch of a folder.
+/// The helper as the switch of a folder.
 pub fn program(state: &State) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "a_switch_of_these_tests", "--nocapture", "--test-threads=1"]);
-    command.env(ROLE, state.folder());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millpond-linux-helper"));
+    command.arg("switch").arg(state.folder());
     command
 }
 
 impl Place {
-    /// With namespaces of these names; `None`, with a message, where there can be none.
-    pub fn new(name: &str, ends: &[&str]) -> Option<Place> {
+    /// With namespaces of these names; the error is what there is none for.
+    pub fn new(name: &str, ends: &[&str]) -> Result<Place, String> {
         let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-        let fatal: Vec<_> =
-            switch::doctor::examine().into_iter().filter(|f| f.what != "cores").collect();
-        if let Some(lack) = fatal.iter().find(|f| {
-            !matches!(f.state, millpond_linux::limit::doctor::State::Ok)
-                && f.what != "congestion control"
-        }) {
-            eprintln!("skipped: {name} needs {}: {}", lack.what, lack.found);
-            return None;
+        let needed = |f: &Finding| !["cores", "congestion control"].contains(&f.what);
+        let lacks = |f: &Finding| needed(f) && !matches!(f.state, doctor::State::Ok);
+        if let Some(lack) = switch::doctor::examine().into_iter().find(lacks) {
+            return Err(format!("{}: {}", lack.what, lack.found));
         }
-        let folder =
-            std::env::temp_dir().join(format!("millpond-switch-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let mut place = Place { folder, networks: Vec::new(), _turn: turn };
-        for end in ends {
-            let network = format!("mpt{}{end}", std::process::id());
-            if !ip(&["netns", "add", &network]) {
-                eprintln!("skipped: {name} needs `ip netns`");
-                return None;
+        let world = World::new(&format!("switch-{name}")).map_err(|e| e.to_string())?;
+        let networks = world.namespaces(ends).map_err(|e| e.to_string())?;
+        // Nobody else has an IPv6 address of these tests: no second of asking before one may be
+        // used.
+        for (network, what) in networks.iter().flat_map(|it| [(it, "all"), (it, "default")]) {
+            let _ = network.set(&format!("ipv6/conf/{what}/accept_dad"), "0");
+        }
+        let folder = world.folder().to_path_buf();
+        world.at_end({
+            let folder = folder.clone();
+            move || {
+                for state in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                    let _ = apply::remove_all(&State::at(&state.path()));
+                }
             }
-            ip(&["-n", &network, "link", "set", "lo", "up"]);
-            // Nobody else has an IPv6 address of these tests: no second of asking before one may be
-            // used.
-            let sure = || {
-                let of = |what: &str| format!("/proc/sys/net/ipv6/conf/{what}/accept_dad");
-                ["all", "default"].map(|what| fs::write(of(what), "0"))
-            };
-            let _ = namespace::within(Some(&network), sure);
-            place.networks.push(network);
-        }
-        Some(place)
+        });
+        Ok(Place { folder, networks, _world: world, _turn: turn })
     }
     pub fn network(&self, index: usize) -> &str {
-        &self.networks[index]
+        self.networks[index].name()
     }
     pub fn state(&self, name: &str) -> State {
         State::at(&self.folder.join(name))
@@ -97,7 +90,7 @@ impl Place {
         self.networks
             .iter()
             .enumerate()
-            .for_each(|(i, n)| text = text.replace(&format!("NET{i}"), n));
+            .for_each(|(i, n)| text = text.replace(&format!("NET{i}"), n.name()));
         let config = Config::parse("test.toml", &text).unwrap();
         let state = self.state(name);
         let done = apply::apply(&state, &config, &|| program(&state)).unwrap();
@@ -113,18 +106,6 @@ impl Place {
         let out =
             Command::new("ip").args(["-n", self.network(index), "-o", "link"]).output().unwrap();
         String::from_utf8_lossy(&out.stdout).contains(device)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        for state in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let _ = apply::remove_all(&State::at(&state.path()));
-        }
-        for network in &self.networks {
-            ip(&["netns", "del", network]);
-        }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

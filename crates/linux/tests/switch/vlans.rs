@@ -2,10 +2,10 @@
 
 use super::peers::{four_paths, states};
 use super::place::{Place, connect, ip, soon, transfer};
-use millpond_linux::frame::{Mac, checksum, parse};
-use millpond_linux::namespace;
-use millpond_linux::port::{AfPacket, Port, Received};
+use millpond_linux::dataplane::frame::{Mac, checksum, parse};
+use millpond_linux::dataplane::port::{AfPacket, Port, Received};
 use millpond_linux::switch::show;
+use millpond_worlds::{namespace, needs};
 use std::io::{IoSlice, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ fn is_question(frame: &[u8], vlan: u16) -> bool {
 
 #[test]
 fn two_vlans_share_a_switch_and_hear_nothing_of_each_other() {
-    let Some(place) = Place::new("vlans", &["a", "b", "c", "d"]) else { return };
+    let place = needs!(Place::new("vlans", &["a", "b", "c", "d"]));
     let trunk =
         "[[port]]\nname = \"d\"\ndevice = \"mpd\"\nnamespace = \"NET3\"\ntrunk = [20, 10]\n";
     place.apply("s", &format!("{THREE}{trunk}"));
@@ -162,7 +162,7 @@ fn both_cross(place: &Place, port: u16) {
 
 #[test]
 fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
-    let Some(place) = Place::new("trunk", &["a", "b", "c", "d", "e", "f"]) else { return };
+    let place = needs!(Place::new("trunk", &["a", "b", "c", "d", "e", "f"]));
     let second = |name: &str, last: usize, network: usize| {
         format!(
             "[[port]]\nname = \"{name}\"\ndevice = \"mp{name}\"\nnamespace = \

@@ -1,5 +1,5 @@
 //! Ports of virtual machines: guests with a driver of their own (`driver`) at a switch that is a
-//! process, this test's own program in another role. Needs no privileges but for the tap.
+//! process (`helpers`). Needs no privileges but for the tap.
 #![allow(missing_docs)]
 
 #[path = "../attached/mod.rs"]
@@ -10,28 +10,16 @@ mod speed;
 
 use attached::{LONG, Place, Process, role, soon};
 use driver::{ALL, EVENT_INDEX, Guest, INDIRECT, MERGEABLE, Options, PROTOCOL, VERSION_1};
-use millpond_linux::namespace;
-use millpond_linux::switch::show::Reading;
+use millpond_linux::switch::reading::Reading;
+use millpond_worlds::{World, needs};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-const GUEST: &str = "MILLPOND_VHOST_SOCKET";
 /// Long enough for what must not come.
 const SHORT: Duration = Duration::from_millis(100);
 /// A header that says nothing.
 const PLAIN: [u8; 10] = [0; 10];
-
-/// Not a test: a guest that sends, and is killed.
-#[test]
-fn a_guest_of_these_tests() {
-    let Ok(socket) = std::env::var(GUEST) else { return };
-    let mut guest = Guest::attach(socket.as_ref(), Options::default());
-    loop {
-        guest.send(&PLAIN, &frame(BROADCAST, 7, 0));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 impl Place {
     /// Applies a switch with these ports of virtual machines, and others.
@@ -53,23 +41,6 @@ impl Place {
     fn has_none(&self, name: &str) -> bool {
         soon(|| self.port(name).guest.unwrap().pid.is_none())
     }
-}
-
-/// A network namespace that ends with the test.
-struct Network(String);
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        ip(&["netns", "del", &self.0]);
-    }
-}
-
-fn ip(args: &[&str]) -> bool {
-    Command::new("ip")
-        .args(args)
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
 }
 
 const BROADCAST: u8 = 0xff;
@@ -297,8 +268,7 @@ fn guests_come_and_go() {
     assert!(Guest::try_attach(&place.socket("a"), Options::default()).is_err());
     {
         let socket = place.socket("b");
-        let process =
-            Process::start(&mut role("a_guest_of_these_tests", GUEST, socket.as_os_str()));
+        let process = Process::start(&mut role("guest", &socket));
         let is_heard = |a: &mut Guest| a.receive(LONG).is_some_and(|(_, frame)| frame[11] == 7);
         assert!(is_heard(&mut a));
         assert_eq!(place.port("b").guest.unwrap().pid, Some(process.0.id() as i32));
@@ -341,14 +311,10 @@ fn guests_come_and_go() {
 
 #[test]
 fn a_kernel_and_a_guest_reach_each_other() {
-    let network = format!("mpv{}", std::process::id());
-    if !ip(&["netns", "add", &network]) {
-        eprintln!("skipped: it needs `ip netns` and a tap");
-        return;
-    }
-    let _guard = Network(network.clone());
+    let world = needs!(World::new("vhost"));
+    let host = needs!(world.namespace("kernel"));
     let place = Place::new("tap");
-    let network = network.as_str();
+    let network = host.name();
     place.apply(
         &["a"],
         &format!(
@@ -356,25 +322,13 @@ fn a_kernel_and_a_guest_reach_each_other() {
              [\"10.0.0.9/24\"]\nhardware-addresses = [\"02:00:00:00:00:09\"]\n"
         ),
     );
-    let inside = |args: &[&str]| assert!(ip(&[&["-n", network], args].concat()), "{args:?}");
-    inside(&["link", "set", "mpt", "address", "02:00:00:00:00:09"]);
-    inside(&[
-        "neigh",
-        "replace",
-        "10.0.0.1",
-        "lladdr",
-        "02:00:00:00:00:01",
-        "dev",
-        "mpt",
-        "nud",
-        "permanent",
-    ]);
+    host.ip("link set mpt address 02:00:00:00:00:09\n\
+         neigh replace 10.0.0.1 lladdr 02:00:00:00:00:01 dev mpt nud permanent")
+        .unwrap();
     let mut a = place.attach("a", Options { parts: 2, ..Options::default() });
     assert!(a.send(&PLAIN, &frame(BROADCAST, 1, 0)));
     // Datagrams, both ways: the kernel leaves the checksum to the guest.
-    let socket =
-        namespace::within(Some(network), || std::net::UdpSocket::bind("10.0.0.9:4000").unwrap())
-            .unwrap();
+    let socket = host.run(|| std::net::UdpSocket::bind("10.0.0.9:4000").unwrap()).unwrap();
     socket.set_read_timeout(Some(LONG)).unwrap();
     socket.send_to(b"to the guest", "10.0.0.1:5000").unwrap();
     let is_datagram = |frame: &[u8]| frame.len() > 42 && frame[12..14] == [8, 0] && frame[23] == 17;
@@ -406,12 +360,11 @@ fn a_kernel_and_a_guest_reach_each_other() {
         .attach("a", Options { features: PROTOCOL | VERSION_1 | MERGEABLE, ..Options::default() });
     assert!(a.send(&PLAIN, &frame(BROADCAST, 1, 0)));
     let connecting = std::thread::spawn({
-        let network = network.to_owned();
+        let host = host.clone();
         move || {
             let address = "10.0.0.1:80".parse().unwrap();
-            drop(namespace::within(Some(&network), || {
-                std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2))
-            }));
+            let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2));
+            drop(host.run(connect));
         }
     });
     let syn = loop {

@@ -4,9 +4,10 @@
 
 use super::driver::{Guest, Options};
 use super::frame;
-use millpond_linux::port::shared::{QueueKind, SharedSettings};
-use millpond_linux::port::vhost::VhostSettings;
-use millpond_linux::port::{FRAME_MAX, Port, Received, Shared, Vhost};
+use millpond_linux::dataplane::buffers::FRAME_MAX;
+use millpond_linux::dataplane::port::shared::{QueueKind, SharedSettings};
+use millpond_linux::dataplane::port::vhost::VhostSettings;
+use millpond_linux::dataplane::port::{Port, Received, Shared, Vhost};
 use millpond_port::layout::Sizes;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -118,7 +119,7 @@ fn application(socket: &Path) -> f64 {
             let shared = port.shared().unwrap();
             // As the switch's node does with each.
             if is_frame && shared.origin().is_some() {
-                shared.conclude(millpond_linux::port::shared::Fate::Left);
+                shared.conclude(millpond_linux::dataplane::port::shared::Fate::Left);
             }
             is_frame
         });

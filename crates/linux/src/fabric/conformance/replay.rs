@@ -2,16 +2,17 @@
 
 use super::simulated::{Arrival, Trace, numbers};
 use super::{Counted, Left, Seen};
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::buffers::FRAME_MAX;
+use crate::dataplane::frame::checksum::{Sum, pseudo};
+use crate::dataplane::frame::offload::{self, Offload};
+use crate::dataplane::frame::parse::tcp;
+use crate::dataplane::frame::{Mac, Tag, parse, pause};
+use crate::dataplane::port::Port;
+use crate::dataplane::port::tap::Tap;
+use crate::dataplane::slot::Slot;
 use crate::fabric::{Classifier, FabricSwitch, Line};
-use crate::frame::checksum::{Sum, pseudo};
-use crate::frame::offload::{self, Offload};
-use crate::frame::parse::tcp;
-use crate::frame::{Mac, Tag, parse, pause};
-use crate::port::tap::Tap;
-use crate::port::{FRAME_MAX, Port};
 use crate::recorded::tcp_flags;
-use crate::switch::buffers::Buffers;
-use crate::switch::slot::Slot;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;
 use millpond_core::{Ecn, HostId, Packet, Time};

@@ -1,7 +1,7 @@
 //! The trace: what the links of each switch carried.
 
 use super::{Counted, Left, Seen};
-use crate::frame::pause::QUANTUM_BYTES;
+use crate::dataplane::frame::pause::QUANTUM_BYTES;
 use crate::recorded::{record, tcp_flags};
 use millpond_core::packet::{Body, flags};
 use millpond_core::switch::Switch;

@@ -1,11 +1,12 @@
 use super::super::config::PortParams;
-use super::super::mirror::Mirror;
 use super::super::table::HOLD;
-use super::super::vlan::{VlanSet, Vlans};
 use super::*;
-use crate::frame::segment::tests::{Build, frame_of};
-use crate::frame::{Checksums, GsoType, Mac};
-use crate::port::{Pcap, Tap};
+use crate::dataplane::frame::segment::tests::{Build, frame_of};
+use crate::dataplane::frame::vlan;
+use crate::dataplane::frame::{Checksums, GsoType, Mac};
+use crate::dataplane::mirror::Mirror;
+use crate::dataplane::port::{Pcap, Tap};
+use crate::dataplane::vlan::{VlanSet, Vlans};
 use millpond_core::counters::DropReason;
 use millpond_core::params::{Field, Value};
 use pcap_file::pcap::{PcapPacket, PcapReader, PcapWriter};
@@ -82,8 +83,11 @@ fn odd_frames_pass_unharmed_or_have_a_reason() {
     group[6] |= 1;
     let cut_off = good[..50].to_vec();
     let tagged = frame_of(&Build { payload: 1440, tags: 1, ..Build::default() });
-    let six =
-        frame_of(&Build { version: crate::frame::Version::V6, payload: 9, ..Build::default() });
+    let six = frame_of(&Build {
+        version: crate::dataplane::frame::Version::V6,
+        payload: 9,
+        ..Build::default()
+    });
     let long = frame_of(&Build { payload: 1500, ..Build::default() });
     let mut discovery = good.clone();
     discovery[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
@@ -245,7 +249,10 @@ fn a_port_without_offload_gets_whole_packets() {
         Outgoing { view, offload, pieces: &pieces, length: frame.len(), sender: Sender::Elsewhere };
     node.from_peer(Time::ZERO, 0, &outgoing).unwrap();
     let packets = frames(&outputs[0]);
-    assert_eq!(packets, crate::frame::segment::tests::cut(&frame, 1448, Checksums::Full));
+    assert_eq!(
+        packets,
+        crate::dataplane::frame::segment::tests::cut(&frame, 1448, Checksums::Full)
+    );
     assert_eq!(node.table.find(Mac([2, 0, 0, 0, 0, 1]).into()), Some(Place::Peer(0)));
     std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
 }
@@ -357,7 +364,10 @@ fn a_device_that_is_full_makes_frames_wait_and_loses_none() {
         deliver(&mut node, Time::ZERO, &numbered(i, u8::from(i == 99))).unwrap();
     }
     let waiting = node.slots[0].queue.view().packets;
-    assert!(waiting > 50 && node.deadline() == Some(super::super::egress::PATIENCE), "{waiting}");
+    assert!(
+        waiting > 50 && node.deadline() == Some(crate::dataplane::egress::PATIENCE),
+        "{waiting}"
+    );
     let (mut got, mut now) = (Vec::new(), Time::ZERO);
     while let Some(due) = node.deadline() {
         assert!(due > now);
@@ -377,14 +387,14 @@ fn a_device_that_is_full_makes_frames_wait_and_loses_none() {
 #[test]
 fn a_device_that_is_stuck_costs_what_is_sent_to_it() {
     let (mut node, _device) = narrow();
-    let frames = 2 * super::super::egress::BYTES_MAX / 1000;
+    let frames = 2 * crate::dataplane::egress::BYTES_MAX / 1000;
     for i in 0..frames as u32 {
         deliver(&mut node, Time::ZERO, &numbered(i, 0)).unwrap();
     }
     let full = node.slots[0].counters.discarded(DropReason::QueueFull);
     let view = node.slots[0].queue.view();
     let counters = &node.slots[0].counters;
-    assert!(full > 500 && view.bytes <= super::super::egress::BYTES_MAX, "{full}");
+    assert!(full > 500 && view.bytes <= crate::dataplane::egress::BYTES_MAX, "{full}");
     assert_eq!(counters.sent + u64::from(view.packets) + 1 + full, frames);
     node.lose(0);
     assert_eq!(node.slots[0].counters.dropped(Drop::PortGone), u64::from(view.packets) + 1);

@@ -4,8 +4,8 @@
 //! Invariant: an MTU that a file or somebody else has chosen stays.
 
 use super::Switch;
-use crate::port::Port;
-use crate::switch::slot::Slot;
+use crate::dataplane::port::Port;
+use crate::dataplane::slot::Slot;
 
 /// The MTU of a tap that nothing is said of.
 const MTU: usize = 1500;

@@ -1,13 +1,13 @@
 //! What is told of a switch that runs.
 
 use super::Switch;
-use crate::port::Port;
+use crate::dataplane::port::Port;
+use crate::dataplane::slot::Slot;
+use crate::dataplane::vlan::Vlans;
 use crate::switch::config::PortParams;
 use crate::switch::error::Error;
-use crate::switch::show::{AddressReading, EdgeReading, PortReading, PortState, Reading};
-use crate::switch::slot::Slot;
+use crate::switch::reading::{AddressReading, EdgeReading, PortReading, PortState, Reading};
 use crate::switch::table::{Address, Place};
-use crate::switch::vlan::Vlans;
 use millpond_core::Time;
 use millpond_core::edge::gro::Cause;
 

@@ -1,16 +1,18 @@
 //! Rounds of the poll loop, with sockets of this process in the place of paths.
 
 use super::{Ready, Switch};
+use crate::dataplane::buffers::FRAME_MAX;
+use crate::dataplane::buffers::Frame;
+use crate::dataplane::frame::segment::tests::{Build, frame_of};
+use crate::dataplane::frame::{Offload, Protocol, parse};
+use crate::dataplane::port::shared::Sender;
+use crate::dataplane::port::udp::Udp;
+use crate::dataplane::port::{Pcap, Port};
+use crate::dataplane::slot::Slot;
 use crate::encapsulation::Encapsulation;
-use crate::frame::segment::tests::{Build, frame_of};
-use crate::frame::{Offload, Protocol, parse};
-use crate::port::shared::Sender;
-use crate::port::udp::Udp;
-use crate::port::{FRAME_MAX, Pcap, Port};
 use crate::switch::config::{Config, PathParams, SwitchParams};
 use crate::switch::control::Asking;
-use crate::switch::node::{Frame, Remote};
-use crate::switch::slot::Slot;
+use crate::switch::node::Remote;
 use crate::switch::state::State;
 use crate::switch::uplink::Uplink;
 use millpond_core::Time;
@@ -222,7 +224,7 @@ fn short_packets_leave_together_and_in_order() {
 /// Many ports have something for everybody: a round ends, and the next goes on behind it.
 #[test]
 fn a_round_of_floods_ends() {
-    use crate::port::Tap;
+    use crate::dataplane::port::Tap;
     let (mut switch, _) = switch(64, &[]);
     let frame = |i: usize| {
         let mut frame = frame_of(&Build { payload: 10, ..Build::default() });

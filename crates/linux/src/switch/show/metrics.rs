@@ -2,9 +2,9 @@
 //!
 //! Invariant: a counter's name and labels stay; what a configuration does not have has no lines.
 
-use super::{PathReading, PortReading, PortState, Reading};
-use crate::port::{shared, vhost};
+use crate::dataplane::port::{shared, vhost};
 use crate::switch::overlay;
+use crate::switch::reading::{PathReading, PortReading, PortState, Reading};
 use std::fmt::Write;
 
 /// Each path's state, as a label.

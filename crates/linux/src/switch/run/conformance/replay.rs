@@ -3,19 +3,20 @@
 
 use super::simulated::{Sent, Trace, cell, merge_identity, sequence};
 use super::{Stamped, Verdict};
+use crate::dataplane::buffers::FRAME_MAX;
+use crate::dataplane::frame::checksum::{self, Sum, pseudo};
+use crate::dataplane::frame::offload::{self, Offload};
+use crate::dataplane::frame::parse::tcp;
+use crate::dataplane::frame::{Layers, Mac, parse};
+use crate::dataplane::port::Port;
+use crate::dataplane::port::tap::Tap;
+use crate::dataplane::port::udp::Udp;
+use crate::dataplane::slot::Slot;
 use crate::encapsulation::Encapsulation;
-use crate::frame::checksum::{self, Sum, pseudo};
-use crate::frame::offload::{self, Offload};
-use crate::frame::parse::tcp;
-use crate::frame::{Layers, Mac, parse};
-use crate::port::tap::Tap;
-use crate::port::udp::Udp;
-use crate::port::{FRAME_MAX, Port};
 use crate::recorded::tcp_flags;
 use crate::switch::config::{Config, PathParams};
 use crate::switch::control::Asking;
 use crate::switch::run::{Ready, Switch};
-use crate::switch::slot::Slot;
 use crate::switch::state::State;
 use crate::switch::table::Place;
 use crate::switch::uplink::Uplink;

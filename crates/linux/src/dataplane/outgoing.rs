@@ -1,0 +1,45 @@
+//! A frame on its way out of the switch: pieces of buffers, and what is still to be done to them.
+//!
+//! Invariant: cut into packets, a frame has the same payload, and checksums that are whole.
+
+use super::counters::Drop;
+use super::frame::{Checksums, Header, Offload, Segmenter, View};
+use super::port::shared::Sender;
+use std::io::IoSlice;
+
+/// A frame on its way out.
+pub struct Outgoing<'a> {
+    /// What it says.
+    pub view: View,
+    /// What is still to be done to it.
+    pub offload: Offload,
+    /// Its bytes, [`PIECES_MAX`](super::port::PIECES_MAX) pieces at most.
+    pub pieces: &'a [IoSlice<'a>],
+    /// How many bytes that is.
+    pub length: usize,
+    /// Who can be told that it waits.
+    pub sender: Sender<'a>,
+}
+
+/// Cuts the frame into packets and completes their checksums.
+pub fn whole(
+    frame: &Outgoing<'_>,
+    flat: &mut Vec<u8>,
+    mut send: impl FnMut(&Offload, &[IoSlice<'_>]) -> Result<(), Drop>,
+) -> Result<(), Drop> {
+    flat.clear();
+    frame.pieces.iter().for_each(|piece| flat.extend_from_slice(piece));
+    let cut = frame.view.layers().filter(|l| frame.offload.gso_size > 0 || frame.offload.is_at(l));
+    let Some(layers) = cut else {
+        let mut offload = frame.offload;
+        offload.fill(flat).map_err(|_| Drop::BadOffload)?;
+        return send(&offload, &[IoSlice::new(flat)]);
+    };
+    let mut segmenter =
+        Segmenter::new(flat, *layers, frame.offload.gso_size.into(), Checksums::Full);
+    let mut header = Header::default();
+    while let Some(payload) = segmenter.next(&mut header) {
+        send(&Offload::default(), &[IoSlice::new(header.bytes()), IoSlice::new(&flat[payload])])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! An interface that is there already, by a packet socket: frames that come in on it come to the
+//! switch, and the switch's frames go out on it.
+//!
+//! The host sees what comes in as well, so the interface should have no address. A tag that the
+//! kernel has taken off a frame is put back. The socket takes super-segments, and the kernel cuts
+//! them where the interface cannot.
+//!
+//! Invariant: read and write never block; frames that the host itself sends on the interface do not
+//! come back in.
+
+use super::device::Device;
+use super::gate::Gate;
+use super::{Error, Received, Refusal, gather};
+use crate::dataplane::frame::offload::{self, Offload};
+use crate::dataplane::frame::vlan;
+use rustix::io::Errno;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Not in the libc crate: include/uapi/linux/if_packet.h.
+const PACKET_VNET_HDR: libc::c_int = 15;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const VLAN_VALID: u32 = 1 << 4;
+const VLAN_TPID_VALID: u32 = 1 << 6;
+/// What may wait in the socket: some round trips of super-segments.
+const WAITING: libc::c_int = 8 << 20;
+
+/// `struct tpacket_auxdata`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Auxiliary {
+    status: u32,
+    length: u32,
+    captured: u32,
+    mac: u16,
+    network: u16,
+    vlan: u16,
+    vlan_protocol: u16,
+}
+
+/// An attached interface.
+#[derive(Debug)]
+pub struct AfPacket {
+    socket: OwnedFd,
+    device: Device,
+    index: i32,
+    /// By which senders behind it are made to wait.
+    gate: Option<Gate>,
+}
+
+fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads as many bytes as the value has.
+    #[allow(unsafe_code)]
+    let done = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (value as *const T).cast(), size)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn address(index: i32) -> libc::sockaddr_ll {
+    // SAFETY: sockaddr_ll is plain data, for which zeros are a value.
+    #[allow(unsafe_code)]
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index;
+    address
+}
+
+impl AfPacket {
+    /// Attaches to an interface of the calling thread's namespace.
+    pub fn open(name: &str) -> Result<AfPacket, Error> {
+        let device = Device::new(name)?;
+        let index =
+            device.index().map_err(|_| Error::NoDevice { device: name.into(), namespace: None })?;
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // No protocol yet: nothing arrives before the socket is bound to the interface.
+        // SAFETY: takes integers; gives a descriptor that nobody else has, or an error.
+        #[allow(unsafe_code)]
+        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        if fd < 0 {
+            return Err(match io::Error::last_os_error() {
+                e if e.kind() == io::ErrorKind::PermissionDenied => Error::Privilege {
+                    what: format!("a packet socket for {name}"),
+                    capability: "CAP_NET_RAW",
+                },
+                e => Error::kernel(format!("a packet socket for {name}"), e),
+            });
+        }
+        // SAFETY: the descriptor was made above, and nobody else closes it.
+        #[allow(unsafe_code)]
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let failed =
+            |what: &'static str| move |e: io::Error| Error::kernel(format!("{what} for {name}"), e);
+        for (what, option_name) in [
+            ("super-segments", PACKET_VNET_HDR),
+            ("its tags", libc::PACKET_AUXDATA),
+            ("not hearing itself", PACKET_IGNORE_OUTGOING),
+        ] {
+            option(&socket, libc::SOL_PACKET, option_name, &1i32).map_err(failed(what))?;
+        }
+        // SAFETY: packet_mreq is plain data, for which zeros are a value.
+        #[allow(unsafe_code)]
+        let mut all: libc::packet_mreq = unsafe { std::mem::zeroed() };
+        (all.mr_ifindex, all.mr_type) = (index, libc::PACKET_MR_PROMISC as u16);
+        option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)
+            .map_err(failed("frames to other addresses"))?;
+        // Beyond the host's limit where the capability allows it, else up to it: less room, no
+        // failure.
+        let room = option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &WAITING);
+        let _ = room.or_else(|_| option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &WAITING));
+        let address = address(index);
+        let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: the kernel reads as many bytes as the address has.
+        #[allow(unsafe_code)]
+        let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) };
+        if bound < 0 {
+            return Err(failed("attaching")(io::Error::last_os_error()));
+        }
+        Ok(AfPacket { socket, device, index, gate: None })
+    }
+    /// With a gate, by which its senders can be made to wait.
+    pub fn gated(self) -> Result<AfPacket, Error> {
+        let gate = Gate::of(self.device.name(), self.index)?;
+        Ok(AfPacket { gate: Some(gate), ..self })
+    }
+    /// Makes senders behind it wait, or lets them go on.
+    pub fn close_gate(&mut self, is_closed: bool) {
+        if let Some(Err(errno)) = self.gate.as_mut().map(|gate| gate.set(is_closed)) {
+            log::warn!("the gate of {}: {errno}", self.device.name());
+        }
+    }
+    /// Whether they are made to wait: what is in its socket stays there meanwhile.
+    pub fn is_gate_closed(&self) -> bool {
+        self.gate.as_ref().is_some_and(Gate::is_closed)
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        let mut header = [0; offload::LENGTH];
+        let Some(room) = buffer.get_mut(vlan::LENGTH..) else {
+            return Received::Refused(Refusal::TooLong);
+        };
+        let mut parts = [
+            libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
+            libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() },
+        ];
+        // Aligned for the control message's header.
+        let mut ancillary = [0u64; 16];
+        // SAFETY: msghdr is plain data, for which zeros are a value.
+        #[allow(unsafe_code)]
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
+        message.msg_control = ancillary.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&ancillary) as _;
+        // SAFETY: the message points to the parts and the ancillary room above, which outlive the
+        // call.
+        #[allow(unsafe_code)]
+        let read = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_TRUNC) };
+        if read < 0 {
+            return match Errno::from_io_error(&io::Error::last_os_error()) {
+                Some(Errno::AGAIN | Errno::INTR) => Received::Nothing,
+                // Told once, which may be before the interface is deleted; the socket hears again
+                // when it comes up.
+                Some(Errno::NETDOWN) => match self.is_there() {
+                    true => Received::Nothing,
+                    false => Received::Gone,
+                },
+                Some(errno) => match Refusal::of(errno) {
+                    Refusal::Gone => Received::Gone,
+                    other => Received::Refused(other),
+                },
+                None => Received::Nothing,
+            };
+        }
+        let Ok(offload) = Offload::read(&header) else {
+            return Received::Refused(Refusal::Invalid);
+        };
+        let Some(length) =
+            (read as usize).checked_sub(offload::LENGTH).filter(|l| *l <= room.len())
+        else {
+            return Received::Refused(Refusal::TooLong);
+        };
+        let tag =
+            auxiliary(&message).filter(|aux| aux.status & VLAN_VALID != 0 && length >= vlan::AT);
+        let Some(tag) = tag else {
+            return Received::Frame { start: vlan::LENGTH, length, offload };
+        };
+        let Ok(offload) = offload.tagged() else { return Received::Refused(Refusal::Invalid) };
+        let ethertype =
+            if tag.status & VLAN_TPID_VALID != 0 { tag.vlan_protocol } else { vlan::ETHERTYPE };
+        vlan::insert(buffer, ethertype, tag.vlan);
+        Received::Frame { start: 0, length: length + vlan::LENGTH, offload }
+    }
+
+    /// How many frames found its receive queue full.
+    pub fn lost(&self) -> u64 {
+        super::socket_losses(self.fd())
+    }
+
+    /// Whether the interface is still the one that was attached to.
+    pub(super) fn is_there(&self) -> bool {
+        self.device.index().is_ok_and(|index| index == self.index)
+    }
+
+    pub(super) fn send(
+        &mut self,
+        offload: &Offload,
+        pieces: &[IoSlice<'_>],
+    ) -> Result<(), Refusal> {
+        let header = offload.write();
+        let (all, count) = gather(&header, pieces);
+        // The socket is bound: where to is known.
+        rustix::io::writev(&self.socket, &all[..count]).map(|_| ()).map_err(Refusal::of)
+    }
+}
+
+fn auxiliary(message: &libc::msghdr) -> Option<Auxiliary> {
+    // SAFETY: the kernel has written the control messages, and the macros stay within the length
+    // that it gave; the data is copied out, whatever its alignment, if it is of this kind and long
+    // enough.
+    #[allow(unsafe_code)]
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(message);
+        while let Some(control) = at.as_ref() {
+            let long_enough =
+                control.cmsg_len >= libc::CMSG_LEN(size_of::<Auxiliary>() as u32) as _;
+            if control.cmsg_level == libc::SOL_PACKET
+                && control.cmsg_type == libc::PACKET_AUXDATA
+                && long_enough
+            {
+                return Some(libc::CMSG_DATA(at).cast::<Auxiliary>().read_unaligned());
+            }
+            at = libc::CMSG_NXTHDR(message, at);
+        }
+    }
+    None
+}

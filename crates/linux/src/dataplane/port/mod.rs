@@ -1,0 +1,310 @@
+//! Ports: where frames come into the switch and leave it.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `tap` | an interface of its own in a namespace; super-segments of up to 64 KB either way |
+//! | `af_packet` | an interface that is there already |
+//! | `gate`, `netdev` | its senders made to wait; what the kernel says of its queues |
+//! | `pcap` | files, for tests |
+//! | `shared` | memory that an application shares with the switch |
+//! | `vhost` | the network device of a virtual machine |
+//! | `socket` | where applications and guests attach |
+//! | `udp` | a path to another switch, which is no port but is read and written like one |
+//!
+//! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port
+//! keeps neither. What goes wrong with one frame is told as a reason; a port whose interface has
+//! gone says so, and is never an error of another.
+
+pub mod af_packet;
+mod device;
+mod gate;
+mod netdev;
+pub mod pcap;
+pub mod shared;
+pub mod socket;
+pub mod tap;
+pub mod udp;
+pub mod vhost;
+
+pub use af_packet::AfPacket;
+pub use device::Device;
+pub use pcap::Pcap;
+pub use shared::Shared;
+pub use tap::Tap;
+pub use vhost::Vhost;
+
+use crate::dataplane::frame::offload::{self, Offload};
+use crate::namespace;
+use rustix::io::Errno;
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+
+/// The most pieces that a frame can be written in; its first is two where a tag was taken out.
+pub const PIECES_MAX: usize = 65;
+
+/// Why a port is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel refused for want of a privilege.
+    #[error("{what} needs {capability}: run as root, or give the process that capability")]
+    Privilege {
+        /// What was tried.
+        what: String,
+        /// What it takes.
+        capability: &'static str,
+    },
+    /// Another process has the interface, or the address of a path.
+    #[error(
+        "{device} is held by another process: end it (a millpond switch that still runs?), or use \
+         another"
+    )]
+    Busy {
+        /// Which.
+        device: String,
+    },
+    /// There is no such interface.
+    #[error("there is no interface {device}{}", namespace.as_ref().map_or(String::new(), |n| format!(" in namespace {n}")))]
+    NoDevice {
+        /// Which.
+        device: String,
+        /// Where.
+        namespace: Option<String>,
+    },
+    /// The kernel refused.
+    #[error("{what}: {reason}")]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// What it said.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// What the kernel said when asked to do `what`; a refused permission names the capability.
+    pub fn kernel(what: impl Into<String>, error: impl Into<std::io::Error>) -> Error {
+        let (what, error) = (what.into(), error.into());
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                Error::Privilege { what, capability: "CAP_NET_ADMIN" }
+            }
+            _ => Error::Kernel { what, reason: error.to_string() },
+        }
+    }
+}
+
+/// What a read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A frame, at this place of the buffer.
+    Frame {
+        /// Where it begins.
+        start: usize,
+        /// How many bytes it has.
+        length: usize,
+        /// What is still to be done to it.
+        offload: Offload,
+    },
+    /// A frame that cannot be had, for this reason; there may be others behind it.
+    Refused(Refusal),
+    /// Nothing for now.
+    Nothing,
+    /// Nothing ever again.
+    Gone,
+}
+
+/// Why one frame was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The device's queue is full.
+    Full,
+    /// The interface is down.
+    Down,
+    /// More bytes than the interface takes.
+    TooLong,
+    /// The kernel found the frame or its virtio header wrong.
+    Invalid,
+    /// The interface is gone.
+    Gone,
+    /// Nobody is at the other end, or there is no way there.
+    Unreachable,
+    /// An application's or a guest's descriptor of no frame.
+    Descriptor,
+    /// No guest is attached whose driver is up.
+    NoGuest,
+}
+
+impl Refusal {
+    fn of(errno: Errno) -> Refusal {
+        match errno {
+            Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR => Refusal::Full,
+            Errno::IO | Errno::NETDOWN => Refusal::Down,
+            Errno::MSGSIZE | Errno::TOOBIG => Refusal::TooLong,
+            Errno::BADFD | Errno::NODEV | Errno::NXIO | Errno::BADF => Refusal::Gone,
+            _ => Refusal::Invalid,
+        }
+    }
+}
+
+/// One port, of whatever kind.
+pub enum Port {
+    /// An interface of its own.
+    Tap(Tap),
+    /// Somebody's interface.
+    AfPacket(AfPacket),
+    /// Files.
+    Pcap(Box<Pcap>),
+    /// An application's.
+    Shared(Box<Shared>),
+    /// A virtual machine's.
+    Vhost(Box<Vhost>),
+}
+
+impl Port {
+    /// Reads a frame into `buffer`, which has [`FRAME_MAX`](super::buffers::FRAME_MAX) bytes and more.
+    #[inline]
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        match self {
+            Port::Tap(port) => port.receive(buffer),
+            Port::AfPacket(port) => port.receive(buffer),
+            Port::Pcap(port) => port.receive(buffer),
+            Port::Shared(port) => port.receive(buffer),
+            Port::Vhost(port) => port.receive(buffer),
+        }
+    }
+    /// Writes a frame that is made of pieces, [`PIECES_MAX`] at most. To an application frames go
+    /// by [`Shared::send`], which must know whose they are.
+    #[inline]
+    pub fn send(&mut self, offload: &Offload, pieces: &[IoSlice<'_>]) -> Result<(), Refusal> {
+        match self {
+            Port::Tap(port) => port.send(offload, pieces),
+            Port::AfPacket(port) => port.send(offload, pieces),
+            Port::Pcap(port) => port.send(offload, pieces),
+            Port::Vhost(port) => port.send(offload, pieces),
+            Port::Shared(_) => Err(Refusal::Invalid),
+        }
+    }
+    /// Whether it takes what is still to be done to a frame; what does not gets packets that are
+    /// whole.
+    #[inline]
+    pub fn takes(&self, offload: &Offload) -> bool {
+        match self {
+            Port::Tap(_) | Port::AfPacket(_) => true,
+            Port::Pcap(_) | Port::Shared(_) => *offload == Offload::default(),
+            Port::Vhost(port) => port.takes(offload),
+        }
+    }
+    /// What to wait for; `None`: there is no need to wait.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Port::Tap(port) => Some(port.fd()),
+            Port::AfPacket(port) => Some(port.fd()),
+            Port::Shared(port) => Some(port.fd()),
+            Port::Vhost(port) => Some(port.fd()),
+            Port::Pcap(_) => None,
+        }
+    }
+    /// The application's, if it is one.
+    #[inline]
+    pub fn shared(&mut self) -> Option<&mut Shared> {
+        match self {
+            Port::Shared(port) => Some(port),
+            _ => None,
+        }
+    }
+    /// Makes senders behind it wait, or lets them go on, if it has a gate.
+    pub fn close_gate(&mut self, is_closed: bool) {
+        if let Port::AfPacket(port) = self {
+            port.close_gate(is_closed);
+        }
+    }
+    /// Whether a gate makes them wait; then nothing is read.
+    pub fn is_gate_closed(&self) -> bool {
+        matches!(self, Port::AfPacket(port) if port.is_gate_closed())
+    }
+    /// Whether it is memory that somebody has attached to, or may.
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Port::Shared(_) | Port::Vhost(_))
+    }
+    /// Shows whoever has attached what was done for them since the last time.
+    pub fn flush(&mut self) {
+        match self {
+            Port::Shared(port) => port.flush(),
+            Port::Vhost(port) => port.flush(),
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => {}
+        }
+    }
+    /// Whether there is nothing to do until its descriptor says so.
+    pub fn may_sleep(&self) -> bool {
+        match self {
+            Port::Shared(port) => port.may_sleep(),
+            Port::Vhost(port) => port.may_sleep(),
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => true,
+        }
+    }
+    /// The switch is awake: nobody who has attached need wake it.
+    pub fn awake(&self) {
+        match self {
+            Port::Shared(port) => port.awake(),
+            Port::Vhost(port) => port.awake(),
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => {}
+        }
+    }
+    /// Whether its interface is still the one that was opened. A packet socket is told that its
+    /// interface is down, once, and that may be before the kernel has forgotten the interface; so
+    /// this is to be asked now and then.
+    pub fn is_there(&self) -> bool {
+        match self {
+            Port::AfPacket(port) => port.is_there(),
+            Port::Tap(_) | Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) => true,
+        }
+    }
+    /// The interface behind it.
+    pub fn device(&self) -> Option<&Device> {
+        match self {
+            Port::Tap(port) => Some(port.device()),
+            Port::AfPacket(port) => Some(port.device()),
+            Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) => None,
+        }
+    }
+}
+
+/// Runs `work` in a network namespace, or here.
+pub fn within<T: Send>(
+    namespace: Option<&str>,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    let what = || format!("entering the network namespace {}", namespace.unwrap_or("?"));
+    namespace::within(namespace, work).map_err(|e| match Errno::from_io_error(&e) {
+        Some(Errno::PERM) => Error::Privilege { what: what(), capability: "CAP_SYS_ADMIN" },
+        _ => Error::Kernel { what: what(), reason: e.to_string() },
+    })?
+}
+
+/// How many messages a socket's full receive queue has cost (`SO_MEMINFO`); the kernel's count
+/// begins anew beyond 32 bits.
+fn socket_losses(socket: BorrowedFd<'_>) -> u64 {
+    use std::os::fd::AsRawFd;
+    // include/uapi/linux/sock_diag.h: SK_MEMINFO_DROPS is the last of SK_MEMINFO_VARS.
+    let mut info = [0u32; 9];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
+    // SAFETY: the kernel writes no more bytes than `length` says the array has.
+    #[allow(unsafe_code)]
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &mut length)
+    };
+    if done < 0 { 0 } else { info[8].into() }
+}
+
+/// The virtio header's bytes and then the pieces, for one call of the kernel.
+fn gather<'a>(
+    header: &'a [u8; offload::LENGTH],
+    pieces: &[IoSlice<'a>],
+) -> ([IoSlice<'a>; PIECES_MAX + 1], usize) {
+    let mut all = [IoSlice::new(&[]); PIECES_MAX + 1];
+    let count = pieces.len().min(PIECES_MAX);
+    all[0] = IoSlice::new(header);
+    all[1..=count].copy_from_slice(&pieces[..count]);
+    (all, count + 1)
+}

@@ -1,0 +1,29 @@
+//! A frame that waits for an application.
+//!
+//! Invariant: its sender's buffer comes back when the frame is gone.
+
+use super::link::{Origin, Ticket};
+use std::io::IoSlice;
+
+/// The frame.
+#[derive(Debug)]
+pub struct Waiting {
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// What the application finds beside it.
+    pub tag: u16,
+    _ticket: Option<Ticket>,
+}
+
+impl Waiting {
+    /// Copies a frame; it has the buffer of `origin` until it is gone.
+    pub fn new(pieces: &[IoSlice<'_>], tag: u16, origin: Option<&Origin>) -> Waiting {
+        let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+        Waiting { bytes, tag, _ticket: origin.map(Ticket::of) }
+    }
+    /// Nobody's.
+    #[cfg(test)]
+    pub fn of(bytes: Vec<u8>) -> Waiting {
+        Waiting { bytes, tag: 0, _ticket: None }
+    }
+}

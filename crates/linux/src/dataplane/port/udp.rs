@@ -1,0 +1,375 @@
+//! A path to another switch: a UDP socket between two addresses, whose content is encapsulated
+//! frames.
+//!
+//! The kernel routes, finds neighbours, and adds outer headers with their checksum. A super-segment
+//! leaves as one call: its packets, each behind its encapsulation, are datagrams of one size, which
+//! UDP's own segmentation offload takes together (UDP_SEGMENT); the same the other way (UDP_GRO).
+//! The socket is connected, so datagrams from elsewhere do not come in. Whoever can forge the
+//! peer's address can forge frames, unless the two switches share a key (`crate::tunnel`).
+//!
+//! Invariant: read and write never block; no datagram is fragmented.
+
+use super::{Error, Refusal};
+use crate::dataplane::buffers::Buffers;
+use crate::dataplane::packet::Packet;
+use rustix::io::Errno;
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// The most bytes of one call: a UDP datagram's largest content, with room to spare.
+const BYTES_MAX: usize = 65_000;
+/// The most datagrams of one call (UDP_MAX_SEGMENTS of older kernels).
+const DATAGRAMS_MAX: usize = 64;
+/// What may wait in the socket, either way.
+const WAITING: libc::c_int = 8 << 20;
+
+/// The socket.
+#[derive(Debug)]
+pub struct Udp {
+    socket: UdpSocket,
+}
+
+fn option<T>(
+    socket: &UdpSocket,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads as many bytes as the value has.
+    #[allow(unsafe_code)]
+    let done = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (value as *const T).cast(), size)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn refusal(error: &io::Error) -> Refusal {
+    match Errno::from_io_error(error) {
+        // Nobody listens there, or there is no way there; UDP's offload says INVAL where a packet
+        // is longer than the MTU.
+        Some(Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN) => {
+            Refusal::Unreachable
+        }
+        Some(Errno::INVAL | Errno::MSGSIZE) => Refusal::TooLong,
+        Some(errno) => Refusal::of(errno),
+        None => Refusal::Invalid,
+    }
+}
+
+/// How many datagrams one call takes, of these lengths, and how long each of them is: they are of
+/// one length, but for the last, which may be shorter.
+fn run(mut lengths: impl Iterator<Item = usize>) -> (usize, usize) {
+    let size = lengths.next().unwrap_or(0);
+    let (mut count, mut last) = (1, size);
+    for next in lengths {
+        if last != size || next > size || (count + 1) * size > BYTES_MAX || count == DATAGRAMS_MAX {
+            break;
+        }
+        (count, last) = (count + 1, next);
+    }
+    (count, size)
+}
+
+impl Udp {
+    /// Between these addresses, of the calling thread's namespace.
+    pub fn open(local: SocketAddr, remote: SocketAddr) -> Result<Udp, Error> {
+        let failed = |what: String| move |e: io::Error| Error::kernel(what, e);
+        let socket = UdpSocket::bind(local).map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse => Error::Busy { device: local.to_string() },
+            _ => failed(format!("a path's socket at {local}"))(e),
+        })?;
+        socket.connect(remote).map_err(failed(format!("a path to {remote}")))?;
+        socket.set_nonblocking(true).map_err(failed("a path's socket".into()))?;
+        let (level, discover) = match local.is_ipv4() {
+            true => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+            false => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+        };
+        option(&socket, level, discover, &libc::IP_PMTUDISC_DO)
+            .map_err(failed("no fragments".into()))?;
+        option(&socket, libc::SOL_UDP, libc::UDP_GRO, &1i32).map_err(failed("UDP_GRO".into()))?;
+        for (forced, plain) in
+            [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+        {
+            // Beyond the host's limit where the capability allows it, else up to it.
+            let room = option(&socket, libc::SOL_SOCKET, forced, &WAITING);
+            let _ = room.or_else(|_| option(&socket, libc::SOL_SOCKET, plain, &WAITING));
+        }
+        Ok(Udp { socket })
+    }
+
+    /// Over any socket that keeps messages apart.
+    #[cfg(test)]
+    pub(crate) fn over(socket: std::os::fd::OwnedFd) -> Udp {
+        Udp { socket: socket.into() }
+    }
+
+    /// What to wait for.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The longest datagram that the kernel knows a way for: its route's MTU, or what a router has
+    /// said, without the outer headers.
+    pub fn room(&self) -> Option<usize> {
+        let (level, name, headers) = match self.socket.local_addr().ok()?.is_ipv4() {
+            true => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
+            false => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40 + 8),
+        };
+        let (mut mtu, mut length) = (0i32, size_of::<i32>() as libc::socklen_t);
+        let fd = self.socket.as_raw_fd();
+        // SAFETY: the kernel writes no more bytes than `length` says the number has.
+        #[allow(unsafe_code)]
+        let done = unsafe { libc::getsockopt(fd, level, name, (&raw mut mtu).cast(), &mut length) };
+        usize::try_from(mtu).ok().filter(|_| done == 0)?.checked_sub(headers)
+    }
+
+    /// How many datagrams found its receive queue full.
+    pub fn lost(&self) -> u64 {
+        super::socket_losses(self.fd())
+    }
+
+    /// Sends packets, each behind `header`; how many went, and what stopped the rest.
+    pub fn send(
+        &self,
+        header: &[u8],
+        packets: &[Packet],
+        buffers: &Buffers,
+    ) -> (usize, Option<Refusal>) {
+        let mut sent = 0;
+        while sent < packets.len() {
+            let (count, size) =
+                run(packets[sent..].iter().map(|packet| header.len() + packet.length()));
+            let mut pieces = [IoSlice::new(&[]); 3 * DATAGRAMS_MAX];
+            for (three, packet) in pieces.chunks_exact_mut(3).zip(&packets[sent..sent + count]) {
+                three[0] = IoSlice::new(header);
+                three[1] = IoSlice::new(packet.header.bytes());
+                three[2] = IoSlice::new(packet.payload(buffers));
+            }
+            match self.write(&pieces[..3 * count], (count > 1).then_some(size as u16)) {
+                Ok(()) => sent += count,
+                Err(error) => return (sent, Some(refusal(&error))),
+            }
+        }
+        (sent, None)
+    }
+
+    /// Sends datagrams that lie one behind another, each up to where `ends` says; how many went,
+    /// and what stopped the rest.
+    pub fn send_laid_out(&self, bytes: &[u8], ends: &[usize]) -> (usize, Option<Refusal>) {
+        let (mut sent, mut start) = (0, 0);
+        while sent < ends.len() {
+            let starts = [start].into_iter().chain(ends[sent..].iter().copied());
+            let (count, size) = run(starts.zip(&ends[sent..]).map(|(start, end)| end - start));
+            let end = ends[sent + count - 1];
+            match self
+                .write(&[IoSlice::new(&bytes[start..end])], (count > 1).then_some(size as u16))
+            {
+                Ok(()) => (sent, start) = (sent + count, end),
+                Err(error) => return (sent, Some(refusal(&error))),
+            }
+        }
+        (sent, None)
+    }
+
+    /// Sends one datagram.
+    pub fn send_one(&self, datagram: &[u8]) -> Result<(), Refusal> {
+        self.write(&[IoSlice::new(datagram)], None).map_err(|error| refusal(&error))
+    }
+
+    fn write(&self, pieces: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
+        let mut ancillary = [0u64; 8];
+        // SAFETY: msghdr is plain data, for which zeros are a value.
+        #[allow(unsafe_code)]
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        // An IoSlice is an iovec, as its documentation promises; the kernel only reads them.
+        message.msg_iov = pieces.as_ptr() as *mut libc::iovec;
+        message.msg_iovlen = pieces.len() as _;
+        if let Some(segment) = segment {
+            message.msg_control = ancillary.as_mut_ptr().cast();
+            // SAFETY: the ancillary room is aligned for a control message's header and longer than
+            // one with two bytes.
+            #[allow(unsafe_code)]
+            unsafe {
+                message.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as _;
+                let control = libc::CMSG_FIRSTHDR(&message);
+                (*control).cmsg_level = libc::SOL_UDP;
+                (*control).cmsg_type = libc::UDP_SEGMENT;
+                (*control).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as _;
+                libc::CMSG_DATA(control).cast::<u16>().write_unaligned(segment);
+            }
+        }
+        // SAFETY: the message points to pieces and ancillary room that outlive the call.
+        #[allow(unsafe_code)]
+        let done = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, 0) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Reads what has come: how many bytes, and how many of them each datagram has but the last.
+    /// `Ok(None)`: nothing.
+    pub fn receive(&self, buffer: &mut [u8]) -> Result<Option<(usize, usize)>, Refusal> {
+        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let mut ancillary = [0u64; 8];
+        // SAFETY: msghdr is plain data, for which zeros are a value.
+        #[allow(unsafe_code)]
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+        message.msg_control = ancillary.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&ancillary) as _;
+        // SAFETY: the message points to the part and the ancillary room above, which outlive the
+        // call.
+        #[allow(unsafe_code)]
+        let read = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_TRUNC) };
+        if read < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(refusal(&error)),
+            };
+        }
+        let read = read as usize;
+        if read > buffer.len() {
+            return Err(Refusal::TooLong);
+        }
+        let segment = segment(&message).filter(|s| *s > 0).unwrap_or(read);
+        Ok(Some((read, segment.max(1))))
+    }
+}
+
+fn segment(message: &libc::msghdr) -> Option<usize> {
+    // SAFETY: the kernel has written the control messages, and the macros stay within the length
+    // that it gave; the data is copied out, whatever its alignment, if it is of this kind and long
+    // enough.
+    #[allow(unsafe_code)]
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(message);
+        while let Some(control) = at.as_ref() {
+            let long_enough =
+                control.cmsg_len >= libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
+            if control.cmsg_level == libc::SOL_UDP
+                && control.cmsg_type == libc::UDP_GRO
+                && long_enough
+            {
+                return usize::try_from(libc::CMSG_DATA(at).cast::<libc::c_int>().read_unaligned())
+                    .ok();
+            }
+            at = libc::CMSG_NXTHDR(message, at);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataplane::frame::Header;
+
+    impl Udp {
+        /// Two that have each other as peer. Somebody else may draw a number between its choice and
+        /// its use: then others are drawn.
+        pub(crate) fn pair() -> [Udp; 2] {
+            let draw = |_| {
+                let held = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+                let [a, b] = held.each_ref().map(|socket| socket.local_addr().unwrap());
+                drop(held);
+                Some([Udp::open(a, b).ok()?, Udp::open(b, a).ok()?])
+            };
+            (0..10).find_map(draw).expect("two free numbers")
+        }
+    }
+
+    #[test]
+    fn datagrams_of_one_size_travel_together_and_arrive_apart() {
+        let [from, to] = Udp::pair();
+        let mut buffers = Buffers::new(4);
+        let buffer = buffers.take().unwrap();
+        buffers.bytes_mut(buffer).iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
+        let packet = |i: usize, length: usize| {
+            let mut header = Header::default();
+            header.set(&[i as u8; 20]);
+            Packet::new(header, buffer, i * 100..i * 100 + length)
+        };
+        let lengths = [100, 100, 100, 40, 100, 0];
+        let packets: Vec<Packet> = lengths.iter().enumerate().map(|(i, l)| packet(i, *l)).collect();
+        let (sent, refused) = from.send(b"headings", &packets, &buffers);
+        assert_eq!((sent, refused), (6, None));
+        let (mut room, mut seen) = (vec![0; 1 << 16], Vec::new());
+        let start = std::time::Instant::now();
+        while seen.len() < 6 && start.elapsed().as_secs() < 5 {
+            while let Some((bytes, size)) = to.receive(&mut room).unwrap() {
+                seen.extend(
+                    room[..bytes].chunks(size).map(|d| (d.len(), d[8], d.get(28).copied())),
+                );
+            }
+        }
+        let expected =
+            |i: usize| (28 + lengths[i], i as u8, (lengths[i] > 0).then_some((i * 100) as u8));
+        assert_eq!(seen, (0..6).map(expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn datagrams_that_are_laid_out_arrive_apart() {
+        let [from, to] = Udp::pair();
+        let lengths = [100, 100, 100, 40, 100, 150, 150];
+        let bytes: Vec<u8> = (0..7u8).flat_map(|i| vec![i; lengths[usize::from(i)]]).collect();
+        let ends: Vec<usize> = lengths
+            .iter()
+            .scan(0, |at, length| {
+                *at += length;
+                Some(*at)
+            })
+            .collect();
+        assert_eq!(from.send_laid_out(&bytes, &ends), (7, None));
+        let (mut room, mut seen) = (vec![0; 1 << 16], Vec::new());
+        let start = std::time::Instant::now();
+        while seen.len() < 7 && start.elapsed().as_secs() < 5 {
+            while let Some((bytes, size)) = to.receive(&mut room).unwrap() {
+                seen.extend(
+                    room[..bytes]
+                        .chunks(size)
+                        .map(|d| (d.len(), d[0], d.iter().all(|byte| *byte == d[0]))),
+                );
+            }
+        }
+        assert_eq!(seen, (0..7u8).map(|i| (lengths[usize::from(i)], i, true)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_full_receive_queue_is_told() {
+        let [from, to] = Udp::pair();
+        option(&to.socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &4096i32).unwrap();
+        assert_eq!(to.lost(), 0);
+        (0..100).for_each(|_| assert_eq!(from.send_one(&[0; 1000]), Ok(())));
+        let start = std::time::Instant::now();
+        let mut came = 0;
+        // Nothing is under way over loopback: what has not come is lost.
+        while came + to.lost() < 100 && start.elapsed().as_secs() < 5 {
+            came += to
+                .receive(&mut [0; 70_000])
+                .unwrap()
+                .map_or(0, |(bytes, size)| (bytes / size) as u64);
+        }
+        assert!(to.lost() > 50 && came + to.lost() == 100, "{came} {}", to.lost());
+    }
+
+    #[test]
+    fn the_kernel_tells_how_much_a_path_has_room_for() {
+        let mtu = crate::dataplane::port::Device::new("lo").unwrap().mtu().unwrap();
+        assert_eq!(Udp::pair()[0].room(), Some(mtu.min(65_535) - 28));
+    }
+
+    #[test]
+    fn nobody_there_is_told() {
+        // A port that nobody is given who asks for any.
+        let path =
+            Udp::open("127.0.0.1:0".parse().unwrap(), "127.0.0.1:1".parse().unwrap()).unwrap();
+        let mut header = Header::default();
+        header.set(&[0; 20]);
+        let packets = [Packet::new(header, 0, 0..0)];
+        let start = std::time::Instant::now();
+        while path.send(b"", &packets, &Buffers::new(1)).1 != Some(Refusal::Unreachable) {
+            assert!(start.elapsed().as_secs() < 5, "no refusal came");
+        }
+    }
+}

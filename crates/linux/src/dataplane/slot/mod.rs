@@ -1,0 +1,255 @@
+//! A port's place in the switch: what is known of the port, what waits for it, who looks on.
+//!
+//! Its device takes a frame, or the frame waits (`egress`). A frame is written as it came where the
+//! port takes super-segments, and as whole packets where it does not.
+//!
+//! Invariant: of one that waits nothing is lost silently, nor when the interface goes.
+
+mod applications;
+mod guests;
+
+use super::counters::{Counters, Drop};
+use super::egress::{Egress, PATIENCE};
+use super::frame::parse::ETHERNET;
+use super::frame::{Offload, View, pause};
+use super::metadata;
+use super::mirror::Mirror;
+use super::outgoing::{Outgoing, whole};
+use super::port::shared::{Fate, Sender};
+use super::port::{Port, Refusal};
+use super::vlan::{Vlans, untagged};
+use millpond_core::{Packet, Time};
+use std::io::IoSlice;
+
+/// The least payload of a super-segment's packets, unless a port's configuration says otherwise;
+/// who has a longer header than payload sends nothing in earnest.
+pub const GSO_LEAST: u16 = 256;
+
+/// One port and what is known of it.
+pub struct Slot {
+    /// What it is called.
+    pub name: String,
+    /// The port; `None`: its interface is gone, or was never there.
+    pub port: Option<Port>,
+    /// The most bytes that IP may have in a packet to it.
+    pub mtu: usize,
+    /// The least payload of packets that its super-segments may be cut into, where those are many.
+    pub gso_least: u16,
+    /// The VLANs that it carries.
+    pub vlans: Vlans,
+    /// What it has done.
+    pub counters: Counters,
+    /// Who looks on.
+    pub mirror: Option<Mirror>,
+    /// What waits for its device.
+    pub(crate) queue: Egress<Waiting>,
+}
+
+/// A frame that waits.
+pub(crate) struct Waiting {
+    view: View,
+    offload: Offload,
+    bytes: Vec<u8>,
+}
+
+impl Waiting {
+    fn of(frame: &Outgoing<'_>) -> Waiting {
+        let bytes = frame.pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+        Waiting { view: frame.view, offload: frame.offload, bytes }
+    }
+}
+
+impl Slot {
+    /// A port, or the place of one, that has done nothing yet.
+    pub fn new(name: impl Into<String>, port: Option<Port>, mtu: usize) -> Slot {
+        let (vlans, counters, queue) = (Vlans::default(), Counters::default(), Egress::default());
+        Slot {
+            name: name.into(),
+            port,
+            mtu,
+            gso_least: GSO_LEAST,
+            vlans,
+            counters,
+            mirror: None,
+            queue,
+        }
+    }
+
+    /// Bytes of the Ethernet header that its frames have in the switch. Where a port carries all
+    /// VLANs the tags are those of who is behind it, and come on top.
+    pub fn ethernet(&self) -> usize {
+        ETHERNET + self.vlans.tag()
+    }
+
+    /// Takes charge of a frame, or says why not. Only an application's frame can be held.
+    #[inline]
+    pub fn deliver(
+        &mut self,
+        now: Time,
+        frame: &Outgoing<'_>,
+        flat: &mut Vec<u8>,
+    ) -> Result<Fate, Drop> {
+        if !self.vlans.carries(frame.view.vlan) {
+            return Err(Drop::ForeignVlan);
+        }
+        match self.vlans {
+            Vlans::Access(_) => untagged(frame, |frame| self.put(now, frame, flat)),
+            Vlans::All | Vlans::Trunk(_) => self.put(now, frame, flat),
+        }
+    }
+
+    /// The same with a frame as it is to be at the port.
+    fn put(&mut self, now: Time, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<Fate, Drop> {
+        if let Some(Port::Shared(_)) = self.port {
+            let handed = self.hand(now, frame, flat);
+            if handed.is_ok() {
+                self.show(false, frame.pieces);
+            }
+            return handed;
+        }
+        if let Some(Port::Vhost(guest)) = &self.port
+            && !guest.takes(&frame.offload)
+        {
+            return self.put_whole(now, frame, flat);
+        }
+        self.put_one(now, frame, flat)
+    }
+
+    /// The same with a frame that the device takes as it is.
+    pub(super) fn put_one(
+        &mut self,
+        now: Time,
+        frame: &Outgoing<'_>,
+        flat: &mut Vec<u8>,
+    ) -> Result<Fate, Drop> {
+        if !self.queue.is_idle(now) {
+            self.enqueue(now, frame)?;
+            self.drain(now, flat);
+            return Ok(Fate::Left);
+        }
+        match self.write(frame, flat) {
+            Err(Drop::PortFull) => self.queue.refuse_for(now, Waiting::of(frame), self.patience()),
+            written => written?,
+        }
+        Ok(Fate::Left)
+    }
+
+    /// Queues a frame behind others. What the queue refuses is this port's.
+    #[cold]
+    fn enqueue(&mut self, now: Time, frame: &Outgoing<'_>) -> Result<(), Drop> {
+        if self.port.is_none() {
+            return Err(Drop::PortGone);
+        }
+        self.fits(frame)?;
+        let size = u16::try_from(frame.length).unwrap_or(u16::MAX);
+        let class = frame
+            .pieces
+            .first()
+            .map_or(Default::default(), |header| metadata::class(header, &frame.view));
+        let packet = Packet { size, class, ..Packet::default() };
+        if let Err(reason) = self.queue.offer(now, packet, || Waiting::of(frame)) {
+            self.counters.discard(reason);
+        }
+        Ok(())
+    }
+
+    /// Writes what waits, as far as the device takes it.
+    pub fn drain(&mut self, now: Time, flat: &mut Vec<u8>) {
+        while let Some(waiting) = self.queue.next(now) {
+            let pieces = [IoSlice::new(&waiting.bytes)];
+            let (view, offload, length) = (waiting.view, waiting.offload, waiting.bytes.len());
+            match self.write(
+                &Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Elsewhere },
+                flat,
+            ) {
+                Ok(()) => {}
+                Err(Drop::PortFull) => return self.queue.refuse_for(now, waiting, self.patience()),
+                Err(Drop::NoGuest) => self.counters.drop(Drop::LossGuestExit),
+                Err(reason) => self.counters.drop(reason),
+            }
+        }
+    }
+
+    /// How long its device is left alone after a refusal. A guest says itself when it has room.
+    fn patience(&self) -> Time {
+        if let Some(Port::Vhost(_)) = self.port { guests::PATIENCE } else { PATIENCE }
+    }
+
+    /// Its interface is gone, and what waited for it.
+    pub fn lose(&mut self) {
+        self.detach();
+        self.port = None;
+        (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::PortGone));
+    }
+
+    /// When [`Slot::drain`] is due; `None`: nothing waits.
+    pub fn due(&self) -> Option<Time> {
+        self.queue.due()
+    }
+    /// Its neighbour stops what is for it, or lets it go on.
+    #[cold]
+    pub fn obey(&mut self, now: Time, frame: &[u8], flat: &mut Vec<u8>) -> Result<(), Drop> {
+        self.queue.pause(now, &pause::read(frame).ok_or(Drop::BadControl)?);
+        self.drain(now, flat);
+        Ok(())
+    }
+
+    /// Whether its packets are no longer than the port takes.
+    pub(super) fn fits(&self, frame: &Outgoing<'_>) -> Result<(), Drop> {
+        let packet = frame.offload.longest(&frame.view, frame.length);
+        if packet > frame.view.ethernet + self.mtu { Err(Drop::Oversized) } else { Ok(()) }
+    }
+
+    /// Shows a frame to who looks on.
+    #[inline]
+    pub fn show(&mut self, is_incoming: bool, pieces: &[IoSlice<'_>]) {
+        self.mirror.take_if(|mirror| !mirror.show(is_incoming, pieces));
+    }
+
+    /// Writes a frame to the device.
+    pub fn write(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+        self.fits(frame)?;
+        let port = self.port.as_mut().ok_or(Drop::PortGone)?;
+        if port.takes(&frame.offload) {
+            port.send(&frame.offload, frame.pieces).map_err(Refusal::reason)?;
+            self.counters.sent_large += u64::from(frame.offload.gso_size > 0);
+        } else {
+            send_whole(port, frame, flat)?;
+        }
+        self.counters.sent += 1;
+        self.counters.sent_bytes += frame.length as u64;
+        self.show(false, frame.pieces);
+        Ok(())
+    }
+}
+
+impl Slot {
+    /// What is due before frames are read. Whether there was something.
+    pub fn attend(
+        &mut self,
+        now: Time,
+        has_events: bool,
+        is_stopped: bool,
+        flat: &mut Vec<u8>,
+    ) -> bool {
+        match &self.port {
+            Some(Port::Shared(_)) => self.attend_application(now, has_events, is_stopped),
+            Some(Port::Vhost(_)) if has_events => self.attend_guest(now, flat),
+            _ => false,
+        }
+    }
+
+    /// Whoever has attached is to go.
+    pub fn detach(&mut self) {
+        match &self.port {
+            Some(Port::Shared(_)) => self.detach_application(),
+            Some(Port::Vhost(_)) => self.detach_guest(),
+            _ => {}
+        }
+    }
+}
+
+/// Writes the frame as packets, for a port that takes no others.
+fn send_whole(port: &mut Port, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
+    whole(frame, flat, |offload, pieces| port.send(offload, pieces).map_err(Refusal::reason))
+}

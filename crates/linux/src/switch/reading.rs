@@ -1,0 +1,174 @@
+//! What the process that moves frames reports of itself; `show` asks for it and writes it.
+//!
+//! Invariant: a reading is of one instant between two rounds of the poll loop.
+
+use super::overlay;
+use super::peer::Health;
+use crate::dataplane::counters;
+use crate::dataplane::port::{shared, vhost};
+use serde::{Deserialize, Serialize};
+
+/// Whether a port is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortState {
+    /// It is.
+    Open,
+    /// Its interface is not; it is tried every second.
+    Waiting,
+}
+
+/// One port.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PortReading {
+    /// What it is called.
+    pub name: String,
+    /// tap, af-packet, pcap, shared or vhost-user.
+    pub kind: String,
+    /// Its interface; empty if there is none.
+    pub device: String,
+    /// Where that is.
+    pub namespace: Option<String>,
+    /// Whether it is there.
+    pub state: PortState,
+    /// Why not.
+    pub reason: Option<String>,
+    /// In bytes of IP.
+    pub mtu: usize,
+    /// The VLAN of an access port.
+    #[serde(default)]
+    pub vlan: Option<u16>,
+    /// Those of a trunk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trunk: Vec<u16>,
+    /// Whether senders behind it are made to wait.
+    #[serde(default)]
+    pub slowed: bool,
+    /// Of shared memory: its application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<shared::Reading>,
+    /// Of a virtual machine: its guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<vhost::Reading>,
+    /// What it has done.
+    #[serde(flatten)]
+    pub counters: counters::Reading,
+}
+
+/// One path to another switch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PathReading {
+    /// The other switch.
+    pub peer: String,
+    /// Its place among the peer's paths.
+    pub label: u16,
+    /// This end.
+    pub local: String,
+    /// The other end.
+    pub remote: String,
+    /// Why it is not open.
+    pub reason: Option<String>,
+    /// Whether it works, and how well.
+    #[serde(default)]
+    pub health: Health,
+    /// What it has done; a frame is a packet here.
+    #[serde(flatten)]
+    pub counters: counters::Reading,
+}
+
+/// Another switch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PeerReading {
+    /// What it is called.
+    pub name: String,
+    /// What each tells the other to pause, where they do.
+    pub overlay: Option<overlay::Reading>,
+}
+
+/// What the edge has done with packets from peers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EdgeReading {
+    /// Packets that it has handed on.
+    pub packets: u64,
+    /// Segments that they were merged into.
+    pub segments: u64,
+    /// Segments that were held back for a gap before them.
+    pub held: u64,
+    /// Of them, those whose gap did not fill in time.
+    pub timed_out: u64,
+    /// Segments that had to go before their turn: a flow held more than it may.
+    #[serde(default)]
+    pub forced: u64,
+    /// Why frames went no further, by reason.
+    pub dropped: std::collections::BTreeMap<String, u64>,
+}
+
+/// Who is behind a port or a peer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AddressReading {
+    /// The hardware address.
+    pub address: String,
+    /// The VLAN that it is in.
+    #[serde(default)]
+    pub vlan: Option<u16>,
+    /// The port that it is behind.
+    pub port: Option<String>,
+    /// The peer that it is behind.
+    pub peer: Option<String>,
+    /// For how long nothing was heard of it; the configuration's own addresses have none.
+    pub silent_s: Option<f64>,
+}
+
+/// A TCP flow that goes to a peer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FlowReading {
+    /// To which.
+    pub peer: String,
+    /// The VLAN that it is in.
+    #[serde(default)]
+    pub vlan: Option<u16>,
+    /// Its ends.
+    pub source: String,
+    /// As above.
+    pub destination: String,
+    /// The path that its last segment took.
+    pub label: u16,
+    /// Its payload so far.
+    pub bytes: u64,
+    /// Since its last segment.
+    pub silent_s: f64,
+}
+
+/// The switch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reading {
+    /// Of this form.
+    pub schema: u32,
+    /// The process.
+    pub pid: u32,
+    /// Since it started.
+    pub uptime_s: f64,
+    /// Its ports.
+    pub ports: Vec<PortReading>,
+    /// Its paths to other switches.
+    pub paths: Vec<PathReading>,
+    /// Those switches.
+    #[serde(default)]
+    pub peers: Vec<PeerReading>,
+    /// What came over them.
+    pub edge: EdgeReading,
+    /// Addresses that it knows.
+    pub addresses: usize,
+    /// TCP flows that it sends to peers.
+    #[serde(default)]
+    pub flows: usize,
+    /// Those of peers, whose order it keeps.
+    #[serde(default)]
+    pub flows_received: usize,
+    /// Buffers in use.
+    pub buffers: usize,
+    /// Rounds of the poll loop.
+    pub bursts: u64,
+    /// Those that were ready to sleep.
+    pub sleeps: u64,
+}
