@@ -174,17 +174,29 @@ fn no_pause_is_for_ever() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 12,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever the load: nothing is lost, and every pause is ended.
     #[test]
     fn no_load_makes_it_lose(
-        seed in 0..1000u32, degree in 2..23u32, kb in 1..200u32, queues in 2..40u32, interval in 200..2_000u32,
+        seed in 0..1000u32,
+        degree in 2..23u32,
+        kb in 1..200u32,
+        queues in 2..40u32,
+        interval in 200..2_000u32,
     ) {
         let set = [
-            ("seed", &seed.to_string()[..]), ("traffic.incast.degree", &degree.to_string()),
-            ("traffic.incast.response", &format!("{kb}KB")), ("switch.queue.queues", &queues.to_string()),
-            ("switch.pause.interval", &format!("{interval}ns")), ("duration", "700us"), ("switch.buffer.size", "4MB"),
+            ("seed", &seed.to_string()[..]),
+            ("traffic.incast.degree", &degree.to_string()),
+            ("traffic.incast.response", &format!("{kb}KB")),
+            ("switch.queue.queues", &queues.to_string()),
+            ("switch.pause.interval", &format!("{interval}ns")),
+            ("duration", "700us"),
+            ("switch.buffer.size", "4MB"),
         ];
         let (outcome, _) = simulate(&plan(INCAST, &set), 2);
         prop_assert_eq!(outcome.audit.dropped_total().packets, 0);

@@ -362,7 +362,11 @@ fn short_messages_are_far_faster_than_dctcps() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 16,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever share of packets of a link is lost, in either direction: all messages arrive.
     #[test]
@@ -373,7 +377,9 @@ proptest! {
         );
         let list: Vec<_> = (1..8).map(|src| ("0us", src, 0, bytes * u64::from(src))).collect();
         let set = [
-            ("traffic.m.rows", &rows(&list)[..]), ("seed", &seed.to_string()), ("duration", "60ms"),
+            ("traffic.m.rows", &rows(&list)[..]),
+            ("seed", &seed.to_string()),
+            ("duration", "60ms"),
             ("transport.homa-resend-interval", "300us"),
         ];
         let (outcome, records) = simulate(&plan(&text, &set), 1);

@@ -311,14 +311,24 @@ fn stages() -> impl Strategy<Value = (&'static str, &'static str)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Any limits, transports, links that fail: packets are conserved, and threads, partitions and
     /// ports change nothing.
     #[test]
     fn whatever_is_limited_is_conserved_and_the_same_in_all_partitionings(
-        limits in limits(), seed: u32, kind in prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift"]),
-        own in prop::sample::select(vec!["", "transport = { kind = \"cubic\", cubic-ecn = true }", "transport = { kind = \"dctcp\" }"]),
+        limits in limits(),
+        seed: u32,
+        kind in prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift"]),
+        own in prop::sample::select(vec![
+            "",
+            "transport = { kind = \"cubic\", cubic-ecn = true }",
+            "transport = { kind = \"dctcp\" }",
+        ]),
         (ordering, host) in stages(),
     ) {
         let text = format!(
@@ -334,7 +344,8 @@ proptest! {
         let plan = plan(&text, &[]);
         let one = common::fingerprint(&plan, 1);
         prop_assert!(one == common::fingerprint(&plan, 2), "two threads");
-        let same = |key: &str, value: &str| common::fingerprint(&common::plan(&text, &[(key, value)]), 2);
+        let same =
+            |key: &str, value: &str| common::fingerprint(&common::plan(&text, &[(key, value)]), 2);
         prop_assert!(one == same("engine.ports", "general"), "general ports");
         prop_assert!(one == same("engine.partitions", "one"), "one partition");
     }

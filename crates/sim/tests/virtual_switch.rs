@@ -460,7 +460,11 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever the speeds, the stalls and what is lost of words: no host drops anything, every
     /// flow is delivered, and memory is given back.
@@ -485,7 +489,9 @@ proptest! {
         for name in ["queued-bytes", "stops", "late"] {
             prop_assert_eq!(outcome.counters.get("credits", name), 0, "{}", name);
         }
-        prop_assert!(outcome.counters.get("credits", "peak-bytes") <= 1000 * u64::from(case.memory_kb));
+        prop_assert!(
+            outcome.counters.get("credits", "peak-bytes") <= 1000 * u64::from(case.memory_kb)
+        );
     }
 }
 
