@@ -3,7 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `demo` | one mechanism against what it replaces, with this kernel's TCP |
-//! | `edge` | Presto's edge on frames: stamps and cuts what leaves, merges and orders what arrives |
+//! | `edge` | Presto's edge: stamps and cuts outgoing frames, merges and orders incoming ones |
 //! | `encapsulation` | how a frame travels between two switches |
 //! | `fabric` | the core's switch node between ports |
 //! | `frame` | what the bytes between two ports say; super-segments cut and made |

@@ -107,7 +107,8 @@ proptest! {
 
     #[test]
     fn anything_like_toml(
-        text in "(\\[\\[limit\\]\\]|\\[\\[floor\\]\\]|name|rate|[a-z\\-]{1,8}|\\[|\\]|=|,|\"|\n|#|[0-9]{1,3}| ){0,60}",
+        text in "(\\[\\[limit\\]\\]|\\[\\[floor\\]\\]|name|rate|[a-z\\-]{1,8}|\
+                 \\[|\\]|=|,|\"|\n|#|[0-9]{1,3}| ){0,60}",
     ) {
         survive(&text);
     }

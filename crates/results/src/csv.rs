@@ -129,7 +129,8 @@ fn quoted(text: &str) -> String {
 fn compare_csv(results: &[crate::VariantResult], out: &mut dyn Write) -> io::Result<u64> {
     out.write_all(
         b"variant,statistic,mean,low,high,interval_kind,n,\
-          difference,relative,difference_low,difference_high,difference_interval_kind,pairs,noise\n",
+          difference,relative,difference_low,difference_high,difference_interval_kind,\
+          pairs,noise\n",
     )?;
     let mut rows = 0;
     for result in results {

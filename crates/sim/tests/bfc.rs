@@ -106,7 +106,8 @@ const VICTIM: &str = r#"
     [[traffic]]
     name = "f"
     kind = "flows"
-    rows = [["0us", 0, 4, 100000000], ["0us", 1, 4, 100000000], ["0us", 2, 4, 100000000], ["0us", 3, 5, 100000000]]
+    rows = [["0us", 0, 4, 100000000], ["0us", 1, 4, 100000000],
+            ["0us", 2, 4, 100000000], ["0us", 3, 5, 100000000]]
 "#;
 
 /// Payload in Gb/s of the victim and of the host that all others send to.
@@ -154,7 +155,8 @@ fn only_what_is_queued_is_paused() {
 /// When all has been delivered nobody is paused: what was stopped was let go, and all flows end.
 #[test]
 fn no_pause_is_for_ever() {
-    let rows = r#"[["0us", 0, 4, 400000], ["0us", 1, 4, 400000], ["0us", 2, 4, 400000], ["0us", 3, 5, 400000],
+    let rows = r#"[["0us", 0, 4, 400000], ["0us", 1, 4, 400000],
+                   ["0us", 2, 4, 400000], ["0us", 3, 5, 400000],
                    ["3ms", 0, 4, 1000], ["3ms", 1, 5, 1000]]"#;
     for set in [&[][..], &[("switch.queue.queues", "2")], &[("switch.pause.pause-time", "5us")]] {
         let set = [&[("traffic.f.rows", rows)][..], set].concat();

@@ -372,7 +372,8 @@ proptest! {
     #[test]
     fn random_losses_are_repaired(seed in 0..1000u32, percent in 1..30u32, bytes in 1..60_000u64) {
         let text = format!(
-            "{STAR}\n[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\nuntil = \"10ms\"\nloss = {}\n",
+            "{STAR}\n[[failure]]\nlink = [\"host0\", \"switch0\"]\n\
+             at = \"0us\"\nuntil = \"10ms\"\nloss = {}\n",
             f64::from(percent) / 100.0
         );
         let list: Vec<_> = (1..8).map(|src| ("0us", src, 0, bytes * u64::from(src))).collect();

@@ -332,14 +332,19 @@ proptest! {
         (ordering, host) in stages(),
     ) {
         let text = format!(
-            "name = \"any\"\nseed = {seed}\nduration = \"8ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\n\
-             hosts-per-leaf = 2\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"30KB\" }}\npath = {{ kind = \"spray\" }}\n\
-             [transport]\nkind = \"{kind}\"\nmin-rto = \"300us\"\ninitial-rto = \"1ms\"\nprobe-timer = \"500us\"\n{ordering}[host]\n{host}{limits}\
+            "name = \"any\"\nseed = {seed}\nduration = \"8ms\"\n\
+             [topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n\
+             [switch]\nbuffer = {{ kind = \"per-port\", size = \"30KB\" }}\n\
+             path = {{ kind = \"spray\" }}\n\
+             [transport]\nkind = \"{kind}\"\nmin-rto = \"300us\"\ninitial-rto = \"1ms\"\n\
+             probe-timer = \"500us\"\n{ordering}[host]\n{host}{limits}\
              [[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"1ms\"\nuntil = \"3ms\"\n\
              [[failure]]\nlink = [\"host1\", \"leaf0\"]\nat = \"2ms\"\nuntil = \"2500us\"\n\
              [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = \"400KB\"\n{own}\n\
-             [[traffic]]\nname = \"i\"\nkind = \"incast\"\ndegree = 2\nresponse = \"30KB\"\nperiod = \"300us\"\nrequest = 50\n\
-             [[traffic]]\nname = \"r\"\nkind = \"rpc\"\npairs = [\"0-3\", \"1-0\"]\nconnections = 2\nrequest = \"60KB\"\n"
+             [[traffic]]\nname = \"i\"\nkind = \"incast\"\ndegree = 2\n\
+             response = \"30KB\"\nperiod = \"300us\"\nrequest = 50\n\
+             [[traffic]]\nname = \"r\"\nkind = \"rpc\"\npairs = [\"0-3\", \"1-0\"]\n\
+             connections = 2\nrequest = \"60KB\"\n"
         );
         let plan = plan(&text, &[]);
         let one = common::fingerprint(&plan, 1);

@@ -28,7 +28,8 @@ const DUMBBELL: &str = r#"
     frame-overhead = 8
     [switch]
     buffer = { kind = "shared", size = "4500KB", alpha = 1.0 }
-    marking = { kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB", max-probability = 0.01 }
+    marking = { kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB",
+                max-probability = 0.01 }
     [transport]
     kind = "dcqcn"
     [capture]
@@ -133,7 +134,8 @@ const INCAST: &str = r#"
     frame-overhead = 8
     [switch]
     buffer = { kind = "pools", size = "1500KB" }
-    marking = { kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB", max-probability = 0.01 }
+    marking = { kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB",
+                max-probability = 0.01 }
     queue = { kind = "strict-priority" }
     pause = { kind = "pfc" }
     [transport]

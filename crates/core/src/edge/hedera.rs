@@ -6,11 +6,13 @@
 //! are estimated, and Global First Fit places them. Every other flow stays on the path that its
 //! hash has drawn, as under ECMP.
 //!
-//! | step | function |
+//! | function | step |
 //! |---|---|
-//! | a flow that took more than a share of its NIC since the last round is large, for good | [`Scheduler::round`] |
-//! | what each large flow would get: senders share evenly, receivers cap, until nothing changes | [`estimate`] |
-//! | the first path whose links have that much left; a flow that has a path keeps the path | [`Scheduler::place`] |
+//! | [`Scheduler::round`] | finds large flows: over a share of their NIC since the last round |
+//! | [`estimate`] | their demands: senders share evenly, receivers cap, until nothing changes |
+//! | [`Scheduler::place`] | takes the first path whose links have that much left |
+//!
+//! A large flow stays large, and a flow that has a path keeps the path.
 //!
 //! A path is a label: it names a tree of [`super::controller`], of which each root has its own,
 //! shared links or not. A full flow fits an empty link: what is left may be used up.

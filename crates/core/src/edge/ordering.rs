@@ -53,7 +53,9 @@ const TIMEOUT: About = About {
 
 crate::registry! {
     /// Whether the receiver restores order.
-    place: "transport.ordering", question: "does the receiver restore order below the transport?", default: None,
+    place: "transport.ordering",
+    question: "does the receiver restore order below the transport?",
+    default: None,
     params: OrderingParams;
     "none" => None { UnorderedParams; UNORDERED },
     "timeout" => Timeout { TimeoutParams; TIMEOUT },

@@ -33,7 +33,8 @@ fn step() -> impl Strategy<Value = Step> {
     let class =
         prop_oneof![8 => Just(Class::Data), 1 => Just(Class::Ack), 1 => Just(Class::Control)];
     prop_oneof![
-        12 => (0u32..6, 1u32..3_000, class).prop_map(|(flow, len, class)| Step::Arrive(flow, len, class)),
+        12 => (0u32..6, 1u32..3_000, class)
+            .prop_map(|(flow, len, class)| Step::Arrive(flow, len, class)),
         5 => (1u32..5).prop_map(Step::Serve),
         1 => (0u32..6).prop_map(Step::Hold),
         1 => (0u32..6).prop_map(Step::Release),

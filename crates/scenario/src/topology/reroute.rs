@@ -123,7 +123,10 @@ mod tests {
             .unwrap()
     }
     fn link(t: &Topology, a: &str, b: &str) -> u32 {
-        let is = |end: End, name: &str| matches!(end, End::Switch { switch, .. } if t.switches[switch as usize].name == name);
+        let is = |end: End, name: &str| match end {
+            End::Switch { switch, .. } => t.switches[switch as usize].name == name,
+            End::Host(_) => false,
+        };
         t.links.iter().position(|l| is(l.a, a) && is(l.b, b)).unwrap() as u32
     }
 
