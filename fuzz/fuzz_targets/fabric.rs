@@ -17,7 +17,8 @@ fuzz_target!(|bytes: &[u8]| {
     let classifier = Classifier::new([(view.destination, 7)], FRAMING);
     let Ok(packet) = classifier.read(Time::ZERO, bytes, bytes.len(), &view) else { return };
     assert_eq!(packet.dst, 7);
-    let decided = Packet { class: packet.class.with_ecn(Ecn::Ce), ttl: packet.ttl.wrapping_sub(1), ..packet };
+    let decided =
+        Packet { class: packet.class.with_ecn(Ecn::Ce), ttl: packet.ttl.wrapping_sub(1), ..packet };
     let header = |frame: &[u8]| {
         let bytes = frame.get(view.ethernet..)?;
         let length = usize::from(bytes.first()? & 15) * 4;

@@ -14,8 +14,12 @@ fn tag_and_untag(frame: &[u8], offload: &Offload) {
     vlan::insert(&mut tagged, vlan::ETHERTYPE, 10);
     assert_eq!(vlan::tagging(&tagged), vlan::Tagging::Tagged);
     assert_eq!(vlan::around(&tagged).expect("it has a tag").concat(), frame);
-    assert_eq!(moved.untagged().map(|back| Offload { header: 0, ..back }), Ok(Offload { header: 0, ..*offload }));
-    let (plain, view) = (parse(frame).expect("it was"), parse(&tagged).expect("it has an Ethernet header"));
+    assert_eq!(
+        moved.untagged().map(|back| Offload { header: 0, ..back }),
+        Ok(Offload { header: 0, ..*offload })
+    );
+    let (plain, view) =
+        (parse(frame).expect("it was"), parse(&tagged).expect("it has an Ethernet header"));
     // A frame that ends with its EtherType has none behind the tag; no deeper tag, nor a longer
     // header, is looked behind.
     if let (Some(10), Inner::Transport(_)) = (view.vlan, view.inner) {
@@ -34,14 +38,18 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     if let Some(layers) = view.layers() {
-        let mut segmenter = Segmenter::new(frame, *layers, offload.gso_size.into(), Checksums::Full);
+        let mut segmenter =
+            Segmenter::new(frame, *layers, offload.gso_size.into(), Checksums::Full);
         let (mut header, mut at) = (Header::default(), layers.payload);
         while let Some(payload) = segmenter.next(&mut header) {
             assert_eq!(payload.start, at);
             at = payload.end;
             let packet = [header.bytes(), &frame[payload]].concat();
             let view = parse(&packet).expect("a packet has an Ethernet header");
-            assert!(checksum::is_right(&packet, view.layers().expect("a packet of a transport's frame")));
+            assert!(checksum::is_right(
+                &packet,
+                view.layers().expect("a packet of a transport's frame")
+            ));
         }
         assert_eq!(at, layers.end);
     }

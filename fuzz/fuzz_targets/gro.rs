@@ -7,7 +7,8 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use millpond_core::edge::gro::{
-    Arrival, IpId, Labels, Offload, OffloadParams, PrestoGroParams, Released, Rules, StockGroParams, tcp,
+    Arrival, IpId, Labels, Offload, OffloadParams, PrestoGroParams, Released, Rules,
+    StockGroParams, tcp,
 };
 use millpond_core::{Bytes, Time};
 
@@ -20,7 +21,16 @@ struct Input {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Packet { flow: u8, offset: u16, len: u16, flowcell: u8, flags: u8, merge: bool, path: bool, id: Option<(u8, bool)> },
+    Packet {
+        flow: u8,
+        offset: u16,
+        len: u16,
+        flowcell: u8,
+        flags: u8,
+        merge: bool,
+        path: bool,
+        id: Option<(u8, bool)>,
+    },
     Poll,
     Later(u16),
     Evict,
@@ -59,12 +69,16 @@ impl Model {
             bytes += arrival.len;
             latest = latest.max(came);
             if self.in_order {
-                assert!(self.last_of_flow[usize::from(arrival.flow)].replace(*number) < Some(*number), "reordered");
+                assert!(
+                    self.last_of_flow[usize::from(arrival.flow)].replace(*number) < Some(*number),
+                    "reordered"
+                );
             }
         }
         assert_eq!((bytes, first.len), (released.bytes, released.mss));
         assert!(released.packets.len() == 1 || bytes + u32::from(first.headers) <= 65_535);
-        let bound = (released.first + DELAY * 2).max(latest + DELAY / 2).max(self.poll) + Time::from_ps(1);
+        let bound =
+            (released.first + DELAY * 2).max(latest + DELAY / 2).max(self.poll) + Time::from_ps(1);
         assert!(now <= bound, "{now} is later than {bound}");
     }
 }
@@ -99,7 +113,9 @@ fuzz_target!(|input: Input| {
     let (mut now, mut of_poll) = (Time::ZERO, 0);
     for step in input.steps {
         match step {
-            Step::Packet { flow, offset, len, flowcell, flags, merge, path, id } if of_poll < BUDGET => {
+            Step::Packet { flow, offset, len, flowcell, flags, merge, path, id }
+                if of_poll < BUDGET =>
+            {
                 let arrival = Arrival {
                     flow: flow % 4,
                     hash: u32::from(flow % 2),

@@ -13,11 +13,15 @@ fuzz_target!(|bytes: &[u8]| {
     let config = Config::default();
     let mut overlay = Overlay::new(1, 7, config);
     overlay.add(2, key.clone());
-    assert!(overlay.receive(Time::ZERO, bytes, |_, _| true, |_| ()).is_err(), "nobody guesses 16 bytes");
+    assert!(
+        overlay.receive(Time::ZERO, bytes, |_, _| true, |_| ()).is_err(),
+        "nobody guesses 16 bytes"
+    );
     let (Some(head), Some(records)) = (head(bytes), records(bytes)) else { return };
     let again = encode(&head, &records, &key);
     assert_eq!(again[..again.len() - 16], bytes[..bytes.len() - 16]);
-    let true_head = Head { from: 2, to: 1, epoch: head.epoch.max(1), to_epoch: 7, number: head.number.max(1) };
+    let true_head =
+        Head { from: 2, to: 1, epoch: head.epoch.max(1), to_epoch: 7, number: head.number.max(1) };
     let said = encode(&true_head, &records, &key);
     let owns = |_, address: u128| address.is_multiple_of(2);
     let mut is_foreign = false;

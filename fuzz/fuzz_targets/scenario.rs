@@ -32,7 +32,8 @@ fuzz_target!(|text: &str| {
             before = Some(at);
         }
         if plan.topology.hosts <= HOSTS_MAX {
-            let again = Scenario::parse("resolved.toml", &plan.resolved).expect("a resolved text is a scenario");
+            let again = Scenario::parse("resolved.toml", &plan.resolved)
+                .expect("a resolved text is a scenario");
             let again = again.plan(None, &[], None).expect("a resolved scenario has a plan");
             assert_eq!(plan.resolved, again.resolved);
         }

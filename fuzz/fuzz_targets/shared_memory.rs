@@ -20,7 +20,12 @@ enum Step {
     /// A word of all memory.
     Write(u16, u32),
     /// A ring's word: what it says, and how far it goes.
-    Post { flow: u8, place: u8, word: u64, tail: u8 },
+    Post {
+        flow: u8,
+        place: u8,
+        word: u64,
+        tail: u8,
+    },
     /// A doorbell's word.
     Ring(u8, u8),
     Next,
@@ -41,7 +46,9 @@ fuzz_target!(|steps: Vec<Step>| {
     let (mut room, mut posted) = ([0; 64], Vec::new());
     for step in steps {
         match step {
-            Step::Write(at, value) => words.as_ref()[usize::from(at) % words.as_ref().len()].store(value, SeqCst),
+            Step::Write(at, value) => {
+                words.as_ref()[usize::from(at) % words.as_ref().len()].store(value, SeqCst)
+            }
             Step::Post { flow, place, word, tail } => {
                 let ring = layout.transmit(&memory, u32::from(flow) % SIZES.flows);
                 ring.as_ref()[16 + usize::from(place) % 4].store(word, SeqCst);
@@ -91,7 +98,8 @@ fn honest() {
     let (mut host, parts) = Host::new(SIZES).expect("memory");
     let layout = Layout::of(SIZES);
     let memory = Memory::map(&parts.memory, layout.bytes).expect("it is sealed");
-    let bells = millpond_doorbell::Doorbells::over(layout.transmit_bells(&memory), SIZES.flows + 1, ());
+    let bells =
+        millpond_doorbell::Doorbells::over(layout.transmit_bells(&memory), SIZES.flows + 1, ());
     let mut ring = Producer::new(layout.transmit(&memory, 2), 4);
     for number in 0..6u32 {
         assert!(ring.room() > 0);

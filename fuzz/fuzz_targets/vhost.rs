@@ -35,7 +35,14 @@ enum Visit {
 #[derive(Arbitrary, Debug)]
 enum Deed {
     /// A descriptor of a ring.
-    Describe { ring: bool, index: u8, address: Address, length: u32, flags: u8, next: u8 },
+    Describe {
+        ring: bool,
+        index: u8,
+        address: Address,
+        length: u32,
+        flags: u8,
+        next: u8,
+    },
     Offer(bool, u8),
     Show(bool),
     /// Says that any number of chains is there.
@@ -83,8 +90,10 @@ fn vhost(port: &mut Port) -> &mut Vhost {
 
 impl Bench {
     fn new() -> Bench {
-        let socket = std::env::temp_dir().join(format!("millpond-fuzz-vhost-{}", std::process::id()));
-        let port = Vhost::open(VhostSettings { socket: socket.clone(), uid: None }).expect("a socket");
+        let socket =
+            std::env::temp_dir().join(format!("millpond-fuzz-vhost-{}", std::process::id()));
+        let port =
+            Vhost::open(VhostSettings { socket: socket.clone(), uid: None }).expect("a socket");
         Bench { port: Port::Vhost(Box::new(port)), socket }
     }
 
@@ -119,7 +128,14 @@ fn act(deed: &Deed, guest: &mut Guest, bench: &mut Bench, room: &mut [u8]) {
     match *deed {
         Deed::Describe { ring, index, ref address, length, flags, next } => {
             let (ring, index) = (usize::from(ring), u16::from(index) % RING);
-            guest.describe_in(ring, index, address.value(), length, u16::from(flags & 7), u16::from(next));
+            guest.describe_in(
+                ring,
+                index,
+                address.value(),
+                length,
+                u16::from(flags & 7),
+                u16::from(next),
+            );
         }
         Deed::Offer(ring, head) => guest.offer(usize::from(ring), head.into()),
         Deed::Show(ring) => guest.show(usize::from(ring)),
@@ -144,7 +160,8 @@ fn act(deed: &Deed, guest: &mut Guest, bench: &mut Bench, room: &mut [u8]) {
         Deed::Give(length) => {
             let frame = [3; ROOM];
             let (front, rest) = frame[..14 + usize::from(length)].split_at(9);
-            let _ = bench.port.send(&Offload::default(), &[IoSlice::new(front), IoSlice::new(rest)]);
+            let _ =
+                bench.port.send(&Offload::default(), &[IoSlice::new(front), IoSlice::new(rest)]);
         }
         Deed::Flush => bench.port.flush(),
         Deed::Sleep => {
@@ -171,8 +188,13 @@ fuzz_target!(|visit: Visit| {
                 let _ = stream.read_to_end(&mut Vec::new());
             }),
             Visit::Attaches { features, parts, is_early, deeds } => {
-                let options =
-                    Options { features: features & ALL, ring: RING, buffer: 1526, parts: parts.into(), is_early };
+                let options = Options {
+                    features: features & ALL,
+                    ring: RING,
+                    buffer: 1526,
+                    parts: parts.into(),
+                    is_early,
+                };
                 if let Ok(mut guest) = bench.beside(|socket| Guest::try_attach(socket, options)) {
                     let mut room = vec![0; ROOM];
                     deeds.iter().for_each(|deed| act(deed, &mut guest, bench, &mut room));

@@ -379,7 +379,8 @@ source = "page 1"
 statement = "Fast is faster"
 kind = "published"
 at-most = 0
-measure = { kind = "change", experiment = "two", load = 100, statistic = { flows = ["flows", "mean"] }, of = "fast", than = "plain" }
+measure = { kind = "change", experiment = "two", load = 100, of = "fast", than = "plain",
+            statistic = { flows = ["flows", "mean"] } }
 "#;
 
     fn read_text(text: &str) -> Result<&'static Paper, String> {

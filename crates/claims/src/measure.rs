@@ -49,9 +49,15 @@ pub enum Measure {
         #[serde(deserialize_with = "list")]
         pairs: &'static [(&'static str, &'static str)],
     },
-    /// One scheme's statistic, of the mean over seeds, as a part of a number that is given in the
-    /// statistic's unit.
-    Part { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str, whole: f64 },
+    /// One scheme's statistic, of the mean over seeds, as a part of a number.
+    Part {
+        experiment: &'static str,
+        load: f64,
+        statistic: Statistic,
+        of: &'static str,
+        /// The number, in the statistic's unit.
+        whole: f64,
+    },
     /// One scheme's statistic as it is, of the mean over seeds.
     Plain { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str },
     /// One scheme's statistic as a part of a number, of the median over seeds.

@@ -180,7 +180,9 @@ fn place_json(info: &PlaceInfo) -> serde_json::Value {
             })
         })
         .collect();
-    serde_json::json!({ "place": place.path, "question": place.question, "default": place.default, "kinds": kinds })
+    serde_json::json!({
+        "place": place.path, "question": place.question, "default": place.default, "kinds": kinds,
+    })
 }
 
 /// Explains a key, a kind or a place.

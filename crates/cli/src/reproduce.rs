@@ -136,12 +136,13 @@ fn kinds_json(kinds: Kinds) -> serde_json::Value {
 fn list(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.json {
         let paper = |paper: &&'static Paper| {
+            let name = |id: &str| format!("{}-{id}", paper.name);
             serde_json::json!({
                 "paper": paper.name, "built": true, "title": paper.title,
                 "experiments": paper.experiments.iter().map(|e| e.name).collect::<Vec<_>>(),
                 "kinds": kinds_json(kinds(paper)),
-                "claims": paper.claims.iter().map(|c| format!("{}-{}", paper.name, c.id)).collect::<Vec<_>>(),
-                "emulated": emulated_claims(paper).map(|(id, _)| format!("{}-{id}", paper.name)).collect::<Vec<_>>(),
+                "claims": paper.claims.iter().map(|claim| name(claim.id)).collect::<Vec<_>>(),
+                "emulated": emulated_claims(paper).map(|(id, _)| name(&id)).collect::<Vec<_>>(),
             })
         };
         let all: Vec<_> = papers().iter().map(paper).collect();
@@ -219,7 +220,8 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
         let prepared = job.prepare(true)?;
         let counts = job.counts(&prepared);
         papers.push(serde_json::json!({
-            "paper": job.paper.name, "claims": counts.claims.all(), "kinds": kinds_json(counts.claims),
+            "paper": job.paper.name,
+            "claims": counts.claims.all(), "kinds": kinds_json(counts.claims),
             "experiments": counts.experiments, "runs": counts.runs, "finished": counts.finished,
         }));
         if !args.json {
@@ -261,7 +263,8 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
             }
             rows.push(serde_json::json!({
                 "paper": job.paper.name, "experiment": experiment.name, "out": out, "runs": all,
-                "left": estimate.left.len(), "estimate_s": estimate.seconds, "estimate_basis": estimate.basis,
+                "left": estimate.left.len(),
+                "estimate_s": estimate.seconds, "estimate_basis": estimate.basis,
             }));
         }
         if !args.json {
@@ -269,8 +272,10 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
         }
     }
     if args.json {
-        say(&serde_json::json!({ "papers": papers, "experiments": rows, "estimate_s": total, "threads": cores })
-            .to_string());
+        let estimate = serde_json::json!({
+            "papers": papers, "experiments": rows, "estimate_s": total, "threads": cores,
+        });
+        say(&estimate.to_string());
     } else {
         say(&format!("in all: {}, {cores} at a time", total.map_or("unknown".to_string(), span)));
     }

@@ -463,8 +463,9 @@ fn a_folder_that_must_not_be_written_to() {
 }
 
 /// The manifest of an older result of `incast`.
-const OLDER: &str = r#"{"millpond":"0","schema":1,"kind":"run","name":"incast","world":"sim","seed":1,"version":"0",
-    "scenario":"","overrides":[],"machine":{"os":"","arch":"","cpus":1},"started_at":"","finished_at":"",
+const OLDER: &str = r#"{"millpond":"0","schema":1,"kind":"run","name":"incast","world":"sim",
+    "seed":1,"version":"0","scenario":"","overrides":[],
+    "machine":{"os":"","arch":"","cpus":1},"started_at":"","finished_at":"",
     "status":"complete","warnings":[],"files":[]}"#;
 
 /// On disks of every size up to enough there is a whole result or none, and an older one stays as

@@ -190,8 +190,8 @@ fn check_names_the_mechanisms_that_are_chosen() {
     ]);
     let expected = serde_json::json!({
         "transport": "dctcp", "transport.rank": "remaining-bytes", "transport.ordering": "timeout",
-        "switch.buffer": "per-port", "switch.marking": "ecn", "switch.path": "power-of-n", "switch.admission": "aifo",
-        "switch.deflection": "canary", "switch.occupancy": "refreshed",
+        "switch.buffer": "per-port", "switch.marking": "ecn", "switch.path": "power-of-n",
+        "switch.admission": "aifo", "switch.deflection": "canary", "switch.occupancy": "refreshed",
     });
     assert_eq!(printed[0]["mechanisms"], expected);
     let line = |variant: &str| {

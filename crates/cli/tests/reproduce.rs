@@ -90,7 +90,8 @@ source = "page 1"
 statement = "CUBIC is no faster"
 kind = "ours"
 at-least = -50
-measure = { kind = "change", experiment = "cut", load = 30, statistic = { flows = ["web", "mean"] }, of = "cubic", than = "plain" }
+measure = { kind = "change", experiment = "cut", load = 30, of = "cubic", than = "plain",
+            statistic = { flows = ["web", "mean"] } }
 "#,
     );
     let folder = dir.path().display().to_string();

@@ -174,7 +174,9 @@ mod tests {
     proptest! {
         /// The table and a map know the same, whatever is added and forgotten.
         #[test]
-        fn it_knows_what_a_map_knows(steps in prop::collection::vec((0u32..300, any::<bool>()), 1..600)) {
+        fn it_knows_what_a_map_knows(
+            steps in prop::collection::vec((0u32..300, any::<bool>()), 1..600),
+        ) {
             let mut table = FlowTable::default();
             let mut map = BTreeMap::new();
             for (step, (flow, is_added)) in steps.into_iter().enumerate() {
@@ -189,7 +191,10 @@ mod tests {
                 prop_assert_eq!(table.len(), map.len());
             }
             for flow in 0..300u32 {
-                prop_assert_eq!(table.find(flow / 3, flow).map(|at| table[at].1), map.get(&flow).copied());
+                prop_assert_eq!(
+                    table.find(flow / 3, flow).map(|at| table[at].1),
+                    map.get(&flow).copied()
+                );
             }
         }
     }

@@ -202,10 +202,16 @@ macro_rules! field {
 }
 field!(bool, Bool, "true or false", Value::Bool(b) => Ok(*b));
 field!(u64, Int, "a whole number", Value::Int(i) => Ok(*i));
-field!(u32, Int, "a whole number", Value::Int(i) => u32::try_from(*i).map_err(|_| ValueError(format!("{i} is too large"))));
+field!(
+    u32, Int, "a whole number",
+    Value::Int(i) => u32::try_from(*i).map_err(|_| ValueError(format!("{i} is too large")))
+);
 field!(f64, Float, "a number", Value::Float(x) => Ok(*x), Value::Int(i) => Ok(*i as f64));
 field!(Time, Time, "a time such as \"10ms\"", Value::Time(t) => Ok(*t));
-field!(Bytes, Bytes, "a size such as \"300KB\"", Value::Bytes(b) => Ok(*b), Value::Int(i) => whole_bytes(*i));
+field!(
+    Bytes, Bytes, "a size such as \"300KB\"",
+    Value::Bytes(b) => Ok(*b), Value::Int(i) => whole_bytes(*i)
+);
 field!(Rate, Rate, "a rate such as \"10Gbps\"", Value::Rate(r) => Ok(*r));
 field!(String, Text, "a text", Value::Text(t) => Ok(t.clone()));
 
@@ -246,16 +252,22 @@ impl<T: Field> Field for Option<T> {
 /// "enqueue", … } }`.
 #[macro_export]
 macro_rules! choice {
-    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }
+    ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$vmeta])* $variant),+ }
         impl $crate::params::Field for $name {
             const FORM: $crate::params::Form = $crate::params::Form::Choice(&[$($word),+]);
             fn to_value(&self) -> $crate::params::Value {
-                $crate::params::Value::Text(match self { $($name::$variant => $word),+ }.to_string())
+                let word = match self { $($name::$variant => $word),+ };
+                $crate::params::Value::Text(word.to_string())
             }
-            fn from_value(value: &$crate::params::Value) -> Result<Self, $crate::params::ValueError> {
+            fn from_value(
+                value: &$crate::params::Value,
+            ) -> Result<Self, $crate::params::ValueError> {
                 let word = match value {
                     $crate::params::Value::Text(word) => word.as_str(),
                     $crate::params::Value::Off => "off",
@@ -263,7 +275,10 @@ macro_rules! choice {
                 };
                 match word {
                     $($word => Ok($name::$variant),)+
-                    _ => Err($crate::params::ValueError(format!("expected one of {}", [$($word),+].join(", ")))),
+                    _ => {
+                        let words = [$($word),+].join(", ");
+                        Err($crate::params::ValueError(format!("expected one of {words}")))
+                    }
                 }
             }
         }
@@ -275,7 +290,16 @@ macro_rules! choice {
 /// field's doc comment says which values it takes, in the smallest unit.
 #[macro_export]
 macro_rules! params {
-    ($(#[$meta:meta])* pub struct $name:ident { $($(#[doc = $doc:literal])* $(#[within($($range:tt)+)])? pub $field:ident : $type:ty = $default:expr),* $(,)? }) => {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $(#[within($($range:tt)+)])?
+                pub $field:ident : $type:ty = $default:expr
+            ),* $(,)?
+        }
+    ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name { $($(#[doc = $doc])* pub $field: $type),* }
@@ -303,9 +327,19 @@ macro_rules! params {
                 $(if i == index { return $crate::params::Field::to_value(&self.$field); } i += 1;)*
                 unreachable!("key {index} of {}", stringify!($name))
             }
-            fn set(&mut self, index: usize, value: &$crate::params::Value) -> Result<(), $crate::params::ValueError> {
+            fn set(
+                &mut self,
+                index: usize,
+                value: &$crate::params::Value,
+            ) -> Result<(), $crate::params::ValueError> {
                 let mut i = 0;
-                $(if i == index { self.$field = $crate::params::read(&Self::KEYS[i], value)?; return Ok(()); } i += 1;)*
+                $(
+                    if i == index {
+                        self.$field = $crate::params::read(&Self::KEYS[i], value)?;
+                        return Ok(());
+                    }
+                    i += 1;
+                )*
                 unreachable!("key {index} of {}", stringify!($name))
             }
         }

@@ -147,7 +147,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_bitmap(ops in prop::collection::vec((0u64..60, 1u64..12, any::<bool>()), 1..40)) {
+        fn agrees_with_a_bitmap(
+            ops in prop::collection::vec((0u64..60, 1u64..12, any::<bool>()), 1..40),
+        ) {
             let (mut ranges, mut bits) = (Ranges::default(), [false; 80]);
             for (from, len, remove) in ops {
                 if remove && len > 6 {
@@ -171,7 +173,9 @@ mod tests {
                     prop_assert_eq!(ranges.hole(at, 80), (next, stop));
                 }
                 let list: Vec<_> = ranges.iter().collect();
-                prop_assert!(list.windows(2).all(|w| w[0].1 < w[1].0) && list.iter().all(|r| r.0 < r.1));
+                prop_assert!(
+                    list.windows(2).all(|w| w[0].1 < w[1].0) && list.iter().all(|r| r.0 < r.1)
+                );
             }
         }
     }

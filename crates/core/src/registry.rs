@@ -218,7 +218,10 @@ macro_rules! registry {
             }
         }
 
-        $crate::registry!(@policy { $($Policy { $($functions)* })? } $Params { $($kind $Variant $($policy)?),+ });
+        $crate::registry!(
+            @policy { $($Policy { $($functions)* })? }
+            $Params { $($kind $Variant $($policy)?),+ }
+        );
     };
 
     (@kind_of $default:ident; $($kind:literal => $Variant:ident),+) => {{
@@ -228,7 +231,10 @@ macro_rules! registry {
     }};
 
     (@policy {} $($rest:tt)*) => {};
-    (@policy { $Policy:ident { $($functions:tt)* } } $Params:ident { $($kind:literal $Variant:ident $policy:ty),+ }) => {
+    (
+        @policy { $Policy:ident { $($functions:tt)* } }
+        $Params:ident { $($kind:literal $Variant:ident $policy:ty),+ }
+    ) => {
         /// The policy that a switch port or node runs: a closed enum, so that dispatch is a jump
         /// and not a pointer.
         #[derive(Clone, Debug)]
@@ -252,7 +258,12 @@ macro_rules! registry {
         match $this { $($Policy::$Variant(policy) => policy.$name $args),+ }
     };
     (@functions $Policy:ident { $($Variant:ident),+ }) => {};
-    (@functions $Policy:ident { $($Variant:ident),+ } $(#[$meta:meta])* fn $name:ident(&self $(, $arg:ident : $type:ty)*) -> $ret:ty; $($rest:tt)*) => {
+    (
+        @functions $Policy:ident { $($Variant:ident),+ }
+        $(#[$meta:meta])*
+        fn $name:ident(&self $(, $arg:ident : $type:ty)*) -> $ret:ty;
+        $($rest:tt)*
+    ) => {
         impl $Policy {
             $(#[$meta])*
             #[inline]
@@ -262,7 +273,12 @@ macro_rules! registry {
         }
         $crate::registry!(@functions $Policy { $($Variant),+ } $($rest)*);
     };
-    (@functions $Policy:ident { $($Variant:ident),+ } $(#[$meta:meta])* fn $name:ident(&mut self $(, $arg:ident : $type:ty)*) -> $ret:ty; $($rest:tt)*) => {
+    (
+        @functions $Policy:ident { $($Variant:ident),+ }
+        $(#[$meta:meta])*
+        fn $name:ident(&mut self $(, $arg:ident : $type:ty)*) -> $ret:ty;
+        $($rest:tt)*
+    ) => {
         impl $Policy {
             $(#[$meta])*
             #[inline]

@@ -265,7 +265,12 @@ fn scaled(
 }
 
 macro_rules! quantity {
-    ($type:ident, $what:literal, $known:literal, $extent:expr, bare: $bare:expr, two_ways: ($is:expr, $meant:literal), { $($unit:literal => $scale:expr),+ $(,)? }) => {
+    (
+        $type:ident, $what:literal, $known:literal, $extent:expr,
+        bare: $bare:expr,
+        two_ways: ($is:expr, $meant:literal),
+        { $($unit:literal => $scale:expr),+ $(,)? }
+    ) => {
         impl FromStr for $type {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<$type, UnitError> {
@@ -282,7 +287,10 @@ macro_rules! quantity {
                         return Err(UnitError::TwoWays { text: text.into(), unit, meant: $meant });
                     })+
                     $($unit => $scale,)+
-                    _ => return Err(UnitError::UnknownUnit { text: text.into(), unit, what: $what, known: $known }),
+                    _ => {
+                        let (text, what, known) = (text.into(), $what, $known);
+                        return Err(UnitError::UnknownUnit { text, unit, what, known });
+                    }
                 };
                 scaled(text, value, decimals, scale, &$extent).map($type)
             }
@@ -309,23 +317,33 @@ const SPEEDS: Extent = Extent {
 quantity!(Time, "time", "ps, ns, us, ms, s", TIMES, bare: None, two_ways: (
     |unit| unit.contains(char::is_uppercase), "times are written ps, ns, us, ms, s"
 ), {
-    "ps" => 1, "ns" => PS_PER_NS, "us" => PS_PER_US, "µs" => PS_PER_US, "ms" => PS_PER_MS, "s" => PS_PER_S,
+    "ps" => 1, "ns" => PS_PER_NS, "us" => PS_PER_US, "µs" => PS_PER_US, "ms" => PS_PER_MS,
+    "s" => PS_PER_S,
 });
 quantity!(Bytes, "size", "B, KB, MB, GB, KiB, MiB, GiB", SIZES, bare: Some(1), two_ways: (
-    |unit| unit.contains('b'), "b is a bit to some, and sizes are bytes: write B, KB, MB, GB, KiB, MiB, GiB"
+    |unit| unit.contains('b'),
+    "b is a bit to some, and sizes are bytes: write B, KB, MB, GB, KiB, MiB, GiB"
 ), {
     "b" => 1, "kb" => 1_000, "mb" => 1_000_000, "gb" => 1_000_000_000, "tb" => 1_000_000_000_000,
     "kib" => 1 << 10, "mib" => 1 << 20, "gib" => 1 << 30, "tib" => 1 << 40,
 });
 // Bits, in tc(8)'s spelling as well. What tc calls bps is bytes a second.
-quantity!(Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps (bits; or bit, Kbit, Mbit, Gbit, Tbit)", SPEEDS, bare: None, two_ways: (
-    |unit| unit.contains('B') && unit.ends_with(['s', 'S']),
-    "B is a byte to some, and rates are bits a second: write bps, Kbps, Mbps, Gbps, Tbps, and 8 for a byte"
-), {
-    "bps" => 1, "kbps" => 1_000, "mbps" => 1_000_000, "gbps" => 1_000_000_000, "tbps" => 1_000_000_000_000,
-    "bit" => 1, "kbit" => 1_000, "mbit" => 1_000_000, "gbit" => 1_000_000_000, "tbit" => 1_000_000_000_000,
-    "kibit" => 1 << 10, "mibit" => 1 << 20, "gibit" => 1 << 30, "tibit" => 1 << 40,
-});
+quantity!(
+    Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps (bits; or bit, Kbit, Mbit, Gbit, Tbit)", SPEEDS,
+    bare: None,
+    two_ways: (
+        |unit| unit.contains('B') && unit.ends_with(['s', 'S']),
+        "B is a byte to some, and rates are bits a second: \
+         write bps, Kbps, Mbps, Gbps, Tbps, and 8 for a byte"
+    ),
+    {
+        "bps" => 1, "kbps" => 1_000, "mbps" => 1_000_000, "gbps" => 1_000_000_000,
+        "tbps" => 1_000_000_000_000,
+        "bit" => 1, "kbit" => 1_000, "mbit" => 1_000_000, "gbit" => 1_000_000_000,
+        "tbit" => 1_000_000_000_000,
+        "kibit" => 1 << 10, "mibit" => 1 << 20, "gibit" => 1 << 30, "tibit" => 1 << 40,
+    }
+);
 
 /// The largest unit that gives a whole number, so that text and value always round-trip.
 fn whole(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {

@@ -5,11 +5,11 @@
 //!
 //! | | who | what | answer |
 //! |---|---|---|---|
-//! | ring | producer, after it published data | sets ARMED | if it was not set, the token joins the ring |
-//! | take | consumer, which holds the token | PAUSED: sets PARKED; else clears ARMED | parked, or to be served |
-//! | more | consumer, which left data behind | sets ARMED | if it was not set, the token joins its list |
+//! | ring | producer, after it published data | sets ARMED | if new, the token joins the ring |
+//! | take | consumer, with the token | PAUSED: sets PARKED; else clears ARMED | parked, or served |
+//! | more | consumer, which left data | sets ARMED | if new, the token joins the consumer's list |
 //! | pause | anyone | sets PAUSED | |
-//! | resume | anyone | clears PAUSED and PARKED | if PARKED was set, the token joins the ring |
+//! | resume | anyone | clears PAUSED and PARKED | if it was PARKED, the token joins the ring |
 //!
 //! ARMED is cleared before data is looked at, and by a read-modify-write: if a producer finds it
 //! set, the consumer's operation comes later, reads what the producer's wrote, and with it sees the

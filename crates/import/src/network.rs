@@ -124,7 +124,8 @@ impl Network {
         };
         let link = |link: &Link| {
             let (a, b) = (self.name(link.a), self.name(link.b));
-            json!({ "a": a, "b": b, "rate": link.rate.to_string(), "delay": link.delay.to_string() })
+            let (rate, delay) = (link.rate.to_string(), link.delay.to_string());
+            json!({ "a": a, "b": b, "rate": rate, "delay": delay })
         };
         let line = |value: serde_json::Value| format!("    {value}");
         let switches: Vec<String> = self.switches.values().map(switch).map(line).collect();

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `dataplane` | frames, buffers, ports and counters |
 //! | `demo` | one mechanism against what it replaces, with this kernel's TCP |
-//! | `edge` | Presto's edge on frames: stamps and cuts what leaves, merges and orders what arrives |
+//! | `edge` | Presto's edge: stamps and cuts outgoing frames, merges and orders incoming ones |
 //! | `encapsulation` | how a frame travels between two switches |
 //! | `fabric` | the core's switch node between ports |
 //! | `limit` | bandwidth limits for cgroups: NRM's virtual queues at the kernel's packet hooks |

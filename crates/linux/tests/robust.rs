@@ -107,7 +107,10 @@ proptest! {
     }
 
     #[test]
-    fn anything_like_toml(text in "(\\[\\[limit\\]\\]|\\[\\[floor\\]\\]|name|rate|[a-z\\-]{1,8}|\\[|\\]|=|,|\"|\n|#|[0-9]{1,3}| ){0,60}") {
+    fn anything_like_toml(
+        text in "(\\[\\[limit\\]\\]|\\[\\[floor\\]\\]|name|rate|[a-z\\-]{1,8}|\
+                 \\[|\\]|=|,|\"|\n|#|[0-9]{1,3}| ){0,60}",
+    ) {
         survive(&text);
     }
 
@@ -121,11 +124,18 @@ proptest! {
         for (at, change) in changes {
             let i = at.index(lines.len());
             match change {
-                0 => { lines.remove(i); }
-                1 => { let line = lines[i].clone(); lines.insert(i, line); }
-                _ => if let Some((key, _)) = lines[i].clone().split_once('=') {
-                    lines[i] = format!("{key}= {}", VALUES[change - 2]);
-                },
+                0 => {
+                    lines.remove(i);
+                }
+                1 => {
+                    let line = lines[i].clone();
+                    lines.insert(i, line);
+                }
+                _ => {
+                    if let Some((key, _)) = lines[i].clone().split_once('=') {
+                        lines[i] = format!("{key}= {}", VALUES[change - 2]);
+                    }
+                }
             }
         }
         survive(&lines.join("\n"));
@@ -158,7 +168,9 @@ proptest! {
             match how {
                 0 => bytes[i] = byte,
                 1 => bytes.insert(i, byte),
-                _ => { bytes.remove(i); }
+                _ => {
+                    bytes.remove(i);
+                }
             }
         }
         survive(&String::from_utf8_lossy(&bytes));

@@ -167,7 +167,8 @@ pub use millpond_core::Time;
 /// The errors of a scenario, each with file, line, column and, where one is known, the repair.
 ///
 /// ```
-/// let Err(millpond::Error::Scenario(errors)) = millpond::Scenario::parse("a.toml", "sed = 1") else {
+/// let parsed = millpond::Scenario::parse("a.toml", "sed = 1");
+/// let Err(millpond::Error::Scenario(errors)) = parsed else {
 ///     panic!("`sed` is no key");
 /// };
 /// assert_eq!((errors.errors[0].line, errors.errors[0].column), (1, 1));

@@ -68,7 +68,9 @@ mod tests {
 
     #[test]
     fn objects_become_inline_tables_and_nulls_are_left_out() {
-        let value = json!({ "a": { "b": null, "c": [1, { "d": 0.5 }, {}] }, "e\"\n": "\\x", "f": null, "g": true });
+        let value = json!({
+            "a": { "b": null, "c": [1, { "d": 0.5 }, {}] }, "e\"\n": "\\x", "f": null, "g": true,
+        });
         let text = toml_of("x", &value).unwrap();
         assert_eq!(
             text,

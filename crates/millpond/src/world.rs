@@ -20,7 +20,8 @@ use crate::{
 ///     }
 ///     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
 ///         if plan.hosts() > 16 {
-///             return Err(Error::Usage("`topology.hosts`: this world has 16 hosts at most".into()));
+///             let problem = "`topology.hosts`: this world has 16 hosts at most";
+///             return Err(Error::Usage(problem.into()));
 ///         }
 ///         Sim.run(plan, observer)
 ///     }

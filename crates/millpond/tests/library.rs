@@ -60,7 +60,10 @@ fn memory_and_folder_have_the_same_summary_for_any_threads() {
 fn values_are_scenarios() {
     let value = json!({
         "name": "library", "duration": "4ms", "seed": null,
-        "topology": { "kind": "single-switch", "hosts": 4, "host-link": { "rate": "10Gbps", "delay": "1us" } },
+        "topology": {
+            "kind": "single-switch", "hosts": 4,
+            "host-link": { "rate": "10Gbps", "delay": "1us" },
+        },
         "traffic": [{ "name": "a b", "kind": "permutation", "size": "1MB" }],
         "variant": [{ "name": "cubic", "set": { "transport.kind": "cubic" } }],
     });

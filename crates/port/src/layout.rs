@@ -357,7 +357,10 @@ mod tests {
         }
 
         #[test]
-        fn any_hello_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40), at in 8..HELLO_BYTES) {
+        fn any_hello_is_read_or_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+            at in 8..HELLO_BYTES,
+        ) {
             prop_assert!(Hello::read(&bytes).is_err());
             let hello = Hello::Welcome(Sizes::default());
             let mut bent = hello.write();

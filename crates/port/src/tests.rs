@@ -256,7 +256,9 @@ proptest! {
                 }
                 Step::Take => match host.next(&mut room).unwrap() {
                     Next::Frame { flow, buffer, length } => {
-                        prop_assert!(!paused[flow as usize] && length == 2 && room[0] == flow as u8);
+                        prop_assert!(
+                            !paused[flow as usize] && length == 2 && room[0] == flow as u8
+                        );
                         prop_assert_eq!(waiting[flow as usize].pop_front(), Some(room[1]));
                         host.taken(buffer);
                         posted.push_back(buffer);
@@ -319,7 +321,10 @@ proptest! {
     /// there are and that it has not got, or an error. What it lends stays within what it has.
     #[test]
     fn whoever_writes_to_the_memory_harms_himself(
-        writes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u32>(), 0..3u8, 0..6u8), 1..400),
+        writes in proptest::collection::vec(
+            (any::<prop::sample::Index>(), any::<u32>(), 0..3u8, 0..6u8),
+            1..400,
+        ),
     ) {
         let (mut host, mut app, memory, _socket) = pair(SMALL);
         let words = memory.words(0, Layout::of(SMALL).bytes / 4 / 8);
@@ -331,7 +336,9 @@ proptest! {
             match what {
                 0 | 1 => match host.next(&mut room) {
                     Ok(Next::Frame { flow, buffer, length }) => {
-                        prop_assert!(flow < 3 && buffer < 8 && length <= 64 && !posted.contains(&buffer));
+                        prop_assert!(
+                            flow < 3 && buffer < 8 && length <= 64 && !posted.contains(&buffer)
+                        );
                         host.taken(buffer);
                         posted.push(buffer);
                     }
@@ -347,7 +354,8 @@ proptest! {
             host.flush();
             host.may_sleep();
         }
-        let lent = std::iter::from_fn(|| host.deliver(&[IoSlice::new(&[1])], 0).then_some(())).count();
+        let lent =
+            std::iter::from_fn(|| host.deliver(&[IoSlice::new(&[1])], 0).then_some(())).count();
         prop_assert!(lent <= 8);
     }
 }

@@ -86,7 +86,8 @@ impl Report {
             "retransmissions": self.retransmissions, "srtt_us": optional(self.srtt_us),
             "classes": self.classes.iter().map(ClassReport::json).collect::<Vec<_>>(),
             "flows": self.flows.iter().map(|flow| json!({
-                "class": flow.class, "mbps": rounded(flow.mbps), "max_second_mbps": optional(flow.max_second_mbps),
+                "class": flow.class, "mbps": rounded(flow.mbps),
+                "max_second_mbps": optional(flow.max_second_mbps),
             })).collect::<Vec<_>>(),
         })
     }
@@ -96,8 +97,9 @@ impl ClassReport {
     fn json(&self) -> Value {
         json!({
             "size": self.size, "flows": self.flows, "mbps": rounded(self.mbps), "count": self.count,
-            "p50_ms": optional(self.p50_ms), "p99_ms": optional(self.p99_ms), "p999_ms": optional(self.p999_ms),
-            "max_ms": optional(self.max_ms), "srtt_us": optional(self.srtt_us),
+            "p50_ms": optional(self.p50_ms), "p99_ms": optional(self.p99_ms),
+            "p999_ms": optional(self.p999_ms), "max_ms": optional(self.max_ms),
+            "srtt_us": optional(self.srtt_us),
             "retransmissions": self.retransmissions,
         })
     }

@@ -116,7 +116,8 @@ impl Cdf {
                     "expected {}, found {content:?}",
                     match width {
                         Some(3) =>
-                            "ns-2's three columns as above, bytes, index and cumulative probability",
+                            "ns-2's three columns as above, bytes, index and cumulative \
+                             probability",
                         Some(_) => "two columns as above, bytes and cumulative probability",
                         None =>
                             "two columns, bytes and cumulative probability, or ns-2's three with \

@@ -66,14 +66,19 @@ pub(crate) fn key_of(place: &'static str) -> &'static str {
 }
 
 macro_rules! choices {
-    ($($(#[$about:meta])* $Table:ident { $($(#[$meaning:meta])* $field:ident: $Params:ty,)+ })+) => {$(
+    ($(
+        $(#[$about:meta])*
+        $Table:ident { $($(#[$meaning:meta])* $field:ident: $Params:ty,)+ }
+    )+) => {$(
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $Table { $($(#[$meaning])* pub $field: $Params),+ }
 
         impl Choices for $Table {
             fn each(&self, visitor: &mut impl Visit) { $(visitor.choice(&self.$field);)+ }
-            fn each_mut(&mut self, visitor: &mut impl VisitMut) { $(visitor.choice(&mut self.$field);)+ }
+            fn each_mut(&mut self, visitor: &mut impl VisitMut) {
+                $(visitor.choice(&mut self.$field);)+
+            }
         }
     )+};
 }

@@ -133,13 +133,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_place_in_any_text(text in "(a|é|\n|-{90}){0,12}", from in any::<prop::sample::Index>(), len in 0usize..400) {
+        fn any_place_in_any_text(
+            text in "(a|é|\n|-{90}){0,12}",
+            from in any::<prop::sample::Index>(),
+            len in 0usize..400,
+        ) {
             let start = boundary(&text, from.index(text.len() + 1));
             let end = boundary(&text, (start + len).min(text.len()));
             let (excerpt, span, place) = of(&text, start, end);
             prop_assert!(excerpt.text.len() <= 3 * (LINE_MAX + 20));
             prop_assert!(excerpt.text.get(span.offset()..span.offset() + span.len()).is_some());
-            prop_assert!(text[start..].starts_with(&excerpt.text[span.offset()..span.offset() + span.len()]));
+            prop_assert!(
+                text[start..].starts_with(&excerpt.text[span.offset()..span.offset() + span.len()])
+            );
             let contents = excerpt.read_span(&span, 0, 0).unwrap();
             prop_assert_eq!((contents.line() + 1, contents.column() + 1), place);
         }

@@ -146,9 +146,12 @@ fn kinds(path: &str, shared: &Map<String, Value>) -> Value {
         if kind.mechanism.kind != place.default || path == "traffic" {
             condition["required"] = json!(["kind"]);
         }
-        branches.push(json!({ "if": condition, "then": { "properties": all, "additionalProperties": false } }));
+        let then = json!({ "properties": all, "additionalProperties": false });
+        branches.push(json!({ "if": condition, "then": then }));
     }
-    let mut value = json!({ "type": "object", "description": place.question, "properties": members, "allOf": branches });
+    let mut value = json!({
+        "type": "object", "description": place.question, "properties": members, "allOf": branches,
+    });
     if path == "traffic" {
         value["required"] = json!(["kind"]);
     }
@@ -306,7 +309,8 @@ fn property(info: &KeyInfo) -> Value {
         | "capture.connections.flows"
         | "capture.connections.src"
         | "capture.connections.dst" => json!({
-            "type": ["array", "string", "integer"], "items": { "type": ["string", "integer"] }, "minimum": 0,
+            "type": ["array", "string", "integer"],
+            "items": { "type": ["string", "integer"] }, "minimum": 0,
         }),
         "traffic.receiver" => {
             json!({ "type": ["string", "integer"], "pattern": "^random$", "minimum": 0 })
@@ -351,7 +355,8 @@ fn amount(key: &Key) -> Value {
         Form::Float => number("number", key.range),
         Form::Time => json!({ "type": ["string"], "pattern": unit("[pnuµm]?s") }),
         Form::Rate => {
-            json!({ "type": ["string"], "pattern": unit("([KMGTkmgt]?b[pP][sS]|([KMGTkmgt][iI]?)?[bB][iI][tT])") })
+            let speed = unit("([KMGTkmgt]?b[pP][sS]|([KMGTkmgt][iI]?)?[bB][iI][tT])");
+            json!({ "type": ["string"], "pattern": speed })
         }
         Form::Bytes => {
             let mut value = number("integer", key.range);
@@ -418,8 +423,11 @@ fn rows() -> Value {
     table["required"] = json!(["start", "src", "dst", "bytes"]);
     let array =
         json!({ "items": [start, whole, whole, whole, text], "minItems": 4, "maxItems": 5 });
-    let row = json!({ "type": ["array", "object"], "if": { "type": "object" }, "then": table, "else": array });
-    json!({ "type": ["array", "string"], "items": row, "pattern": format!("^({})$", OFF_WORDS.join("|")) })
+    let row = json!({
+        "type": ["array", "object"], "if": { "type": "object" }, "then": table, "else": array,
+    });
+    let off = format!("^({})$", OFF_WORDS.join("|"));
+    json!({ "type": ["array", "string"], "items": row, "pattern": off })
 }
 
 fn sizes() -> Value {
@@ -437,7 +445,10 @@ fn sizes() -> Value {
     };
     let mut file = with(
         "file",
-        json!({ "type": "string", "description": "Two columns, bytes and probability, or ns-2's three." }),
+        json!({
+            "type": "string",
+            "description": "Two columns, bytes and probability, or ns-2's three.",
+        }),
     );
     file["properties"]["digest"] = json!({ "type": "string" });
     let points = with("points", json!({ "type": "array", "items": pair }));

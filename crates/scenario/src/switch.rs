@@ -84,7 +84,10 @@ fn buffers(s: &Settings, report: &mut Report) {
         }
         BufferParams::PerPort(p) => {
             let largest = s.host.mtu as u64 + s.host.frame_overhead as u64;
-            let small = |size: &Auto<Option<Bytes>>| matches!(size, Auto::Given(Some(size)) if size.get() < largest);
+            let small = |size: &Auto<Option<Bytes>>| match size {
+                Auto::Given(Some(size)) => size.get() < largest,
+                _ => false,
+            };
             let nothing = p.packets.amounts().any(|packets| *packets == Some(0));
             if p.per.is_none() && p.size.amounts().any(small) || nothing {
                 report.warnings.push(format!(

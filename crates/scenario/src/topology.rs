@@ -152,7 +152,10 @@ impl Topology {
 
     /// The sum of the leaves' uplinks: what "fabric" load refers to. Zero where leaves have none.
     pub fn fabric_capacity(&self) -> u128 {
-        let is_leaf = |end: End| matches!(end, End::Switch { switch, .. } if self.switches[switch as usize].tier == 0);
+        let is_leaf = |end: End| match end {
+            End::Switch { switch, .. } => self.switches[switch as usize].tier == 0,
+            End::Host(_) => false,
+        };
         let fabric = self.links.iter().filter(|l| !matches!(l.a, End::Host(_)));
         fabric.map(|l| l.rate.bps() as u128 * (is_leaf(l.a) as u128 + is_leaf(l.b) as u128)).sum()
     }

@@ -136,9 +136,10 @@ fn ranks_and_ordering_are_part_of_the_transport() {
     };
     let with = of("{ kind = \"timeout\", timeout = \"1200us\" }");
     assert_eq!(with.transport_choices.ordering.timeout(), Some(Time::from_us(1_200)));
-    assert!(
-        matches!(&with.transport_choices.rank, RankParams::RemainingBytes(p) if p.boost == 4 && p.idle == Time::from_us(360))
-    );
+    assert!(matches!(
+        &with.transport_choices.rank,
+        RankParams::RemainingBytes(p) if p.boost == 4 && p.idle == Time::from_us(360)
+    ));
     assert!(
         Ranker::new(&with.transport_choices.rank).is_some() && with.warnings.is_empty(),
         "{:?}",

@@ -77,7 +77,9 @@ proptest! {
     }
 
     #[test]
-    fn anything_like_toml(text in "([a-z\\-]{1,8}|\\[|\\]|\\{|\\}|=|\\.|,|\"|\n|#|[0-9]{1,3}| |'){0,60}") {
+    fn anything_like_toml(
+        text in "([a-z\\-]{1,8}|\\[|\\]|\\{|\\}|=|\\.|,|\"|\n|#|[0-9]{1,3}| |'){0,60}",
+    ) {
         survive(&text, &[]);
     }
 
@@ -92,24 +94,37 @@ proptest! {
         for (at, change) in changes {
             let i = at.index(lines.len());
             match change {
-                0 => { lines.remove(i); }
-                1 => { let line = lines[i].clone(); lines.insert(i, line); }
-                _ => if let Some((key, _)) = lines[i].clone().split_once('=') {
-                    lines[i] = format!("{key}= {}", VALUES[change - 2]);
-                },
+                0 => {
+                    lines.remove(i);
+                }
+                1 => {
+                    let line = lines[i].clone();
+                    lines.insert(i, line);
+                }
+                _ => {
+                    if let Some((key, _)) = lines[i].clone().split_once('=') {
+                        lines[i] = format!("{key}= {}", VALUES[change - 2]);
+                    }
+                }
             }
         }
         survive(&lines.join("\n"), &[]);
     }
 
     #[test]
-    fn any_override(key in "(switch|traffic|topology|transport|host|seed|variant)?(\\.[a-z\\-\"]{0,8}){0,3}", value in "\\PC{0,20}") {
+    fn any_override(
+        key in "(switch|traffic|topology|transport|host|seed|variant)?(\\.[a-z\\-\"]{0,8}){0,3}",
+        value in "\\PC{0,20}",
+    ) {
         survive(SEEDS[1], &[(key, value)]);
     }
 
     /// Known keys, awkward values.
     #[test]
-    fn awkward_overrides(key in prop::sample::select(KEYS.to_vec()), value in prop::sample::select(VALUES.to_vec())) {
+    fn awkward_overrides(
+        key in prop::sample::select(KEYS.to_vec()),
+        value in prop::sample::select(VALUES.to_vec()),
+    ) {
         survive(SEEDS[0], &[(key.to_string(), value.trim_matches('"').to_string())]);
     }
 }

@@ -383,7 +383,10 @@ mod tests {
                         model.remove(&(at, key));
                     }
                 }
-                prop_assert_eq!((wheel.len(), wheel.next_time()), (model.len(), model.first().map(|e| e.0)));
+                prop_assert_eq!(
+                    (wheel.len(), wheel.next_time()),
+                    (model.len(), model.first().map(|e| e.0))
+                );
                 if pop {
                     let end = now + Time::from_ps(gap);
                     while let Some(event) = wheel.pop_before(end) {

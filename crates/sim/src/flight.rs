@@ -168,10 +168,15 @@ mod tests {
                     model[w].push_back(i);
                 } else {
                     let first = model[w].pop_front();
-                    let expected = first.map(|id| (id as u32, model[w].front().map(|next| (at(*next), *next as u32))));
+                    let expected = first.map(|id| {
+                        (id as u32, model[w].front().map(|next| (at(*next), *next as u32)))
+                    });
                     prop_assert_eq!(flights[w].pop(&mut chunks), expected);
                 }
-                prop_assert_eq!(flights[w].ids(&chunks), model[w].iter().map(|id| *id as u32).collect::<Vec<_>>());
+                prop_assert_eq!(
+                    flights[w].ids(&chunks),
+                    model[w].iter().map(|id| *id as u32).collect::<Vec<_>>()
+                );
                 prop_assert_eq!(flights[w].is_empty(), model[w].is_empty());
             }
             for flight in &mut flights {

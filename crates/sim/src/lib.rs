@@ -11,7 +11,7 @@
 //! | [`cells`] | the event queues of a partition |
 //! | [`layout`] | which node is simulated where |
 //! | [`partition`] | nodes, links and events that run together |
-//! | [`events`], `distant` | the event queue: a wheel, a sorted set beyond it, and spans of what is later still |
+//! | [`events`], `distant` | the event queue: a wheel, then a sorted set, then spans |
 //! | [`barrier`] | where threads meet at an edge |
 //! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
 //! | [`hosts`], `equip` | connections and applications; what a host has |

@@ -1,8 +1,8 @@
 //! A run: windows of virtual time, each served by all partitions, with a serial part at every edge.
 //!
 //! ```text
-//! loop { every partition: take in mail, serve events before the edge  ──barrier──  edge: exchange mail, lay out
-//!        arrivals, hand over records, choose the next window }
+//! loop { every partition: take in mail, serve events before the edge  ──barrier──
+//!        edge: exchange mail, lay out arrivals, hand over records, choose the next window }
 //! ```
 //!
 //! Where a window holds little work, one thread runs windows alone while the others sleep: handing

@@ -72,7 +72,10 @@ pub(crate) fn has_overlay(plan: &Plan) -> bool {
 
 /// Whether senders keep rates as the first overlay of Backdraft's release has them.
 fn is_timed(plan: &Plan) -> bool {
-    matches!(&plan.edge.virtual_switch, VirtualSwitchParams::Backdraft(p) if p.overlay == Language::Timed)
+    match &plan.edge.virtual_switch {
+        VirtualSwitchParams::Backdraft(p) => p.overlay == Language::Timed,
+        _ => false,
+    }
 }
 
 impl Shared {

@@ -106,7 +106,8 @@ const VICTIM: &str = r#"
     [[traffic]]
     name = "f"
     kind = "flows"
-    rows = [["0us", 0, 4, 100000000], ["0us", 1, 4, 100000000], ["0us", 2, 4, 100000000], ["0us", 3, 5, 100000000]]
+    rows = [["0us", 0, 4, 100000000], ["0us", 1, 4, 100000000],
+            ["0us", 2, 4, 100000000], ["0us", 3, 5, 100000000]]
 "#;
 
 /// Payload in Gb/s of the victim and of the host that all others send to.
@@ -154,7 +155,8 @@ fn only_what_is_queued_is_paused() {
 /// When all has been delivered nobody is paused: what was stopped was let go, and all flows end.
 #[test]
 fn no_pause_is_for_ever() {
-    let rows = r#"[["0us", 0, 4, 400000], ["0us", 1, 4, 400000], ["0us", 2, 4, 400000], ["0us", 3, 5, 400000],
+    let rows = r#"[["0us", 0, 4, 400000], ["0us", 1, 4, 400000],
+                   ["0us", 2, 4, 400000], ["0us", 3, 5, 400000],
                    ["3ms", 0, 4, 1000], ["3ms", 1, 5, 1000]]"#;
     for set in [&[][..], &[("switch.queue.queues", "2")], &[("switch.pause.pause-time", "5us")]] {
         let set = [&[("traffic.f.rows", rows)][..], set].concat();
@@ -174,17 +176,29 @@ fn no_pause_is_for_ever() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 12,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever the load: nothing is lost, and every pause is ended.
     #[test]
     fn no_load_makes_it_lose(
-        seed in 0..1000u32, degree in 2..23u32, kb in 1..200u32, queues in 2..40u32, interval in 200..2_000u32,
+        seed in 0..1000u32,
+        degree in 2..23u32,
+        kb in 1..200u32,
+        queues in 2..40u32,
+        interval in 200..2_000u32,
     ) {
         let set = [
-            ("seed", &seed.to_string()[..]), ("traffic.incast.degree", &degree.to_string()),
-            ("traffic.incast.response", &format!("{kb}KB")), ("switch.queue.queues", &queues.to_string()),
-            ("switch.pause.interval", &format!("{interval}ns")), ("duration", "700us"), ("switch.buffer.size", "4MB"),
+            ("seed", &seed.to_string()[..]),
+            ("traffic.incast.degree", &degree.to_string()),
+            ("traffic.incast.response", &format!("{kb}KB")),
+            ("switch.queue.queues", &queues.to_string()),
+            ("switch.pause.interval", &format!("{interval}ns")),
+            ("duration", "700us"),
+            ("switch.buffer.size", "4MB"),
         ];
         let (outcome, _) = simulate(&plan(INCAST, &set), 2);
         prop_assert_eq!(outcome.audit.dropped_total().packets, 0);

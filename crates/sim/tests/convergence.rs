@@ -206,10 +206,13 @@ fn parallel_links_fail_alone_and_host_links_change_no_route() {
         [topology.graph]
         hosts = 4
         switches = [{ name = "a" }, { name = "b" }, { name = "c", tier = 1 }]
-        links = [{ a = "host0", b = "a", rate = "10Gbps", delay = "1us" }, { a = "host1", b = "a", rate = "10Gbps", delay = "1us" },
-                 { a = "host2", b = "b", rate = "10Gbps", delay = "1us" }, { a = "host3", b = "b", rate = "10Gbps", delay = "1us" },
+        links = [{ a = "host0", b = "a", rate = "10Gbps", delay = "1us" },
+                 { a = "host1", b = "a", rate = "10Gbps", delay = "1us" },
+                 { a = "host2", b = "b", rate = "10Gbps", delay = "1us" },
+                 { a = "host3", b = "b", rate = "10Gbps", delay = "1us" },
                  { a = "a", b = "b", rate = "10Gbps", delay = "1us" },
-                 { a = "a", b = "c", rate = "10Gbps", delay = "1us" }, { a = "c", b = "b", rate = "10Gbps", delay = "1us" }]
+                 { a = "a", b = "c", rate = "10Gbps", delay = "1us" },
+                 { a = "c", b = "b", rate = "10Gbps", delay = "1us" }]
         [transport]
         kind = "newreno"
         min-rto = "1ms"

@@ -54,7 +54,8 @@ fn a_flow_starts_when_the_news_of_the_last_is_there() {
         { start = 0, src = 0, dst = 5, bytes = 9000, id = "its-source", after = ["a"] },
         { start = 4, src = 12, dst = 1, bytes = 9000, id = "short-delay", after = ["a"] },
         { start = "1ms", src = 12, dst = 1, bytes = 9000, id = "long-delay", after = ["a"] },
-        { start = 0.5, src = 9, dst = 3, bytes = 100, id = "of-two", after = ["same-host", "same-leaf"] },
+        { start = 0.5, src = 9, dst = 3, bytes = 100, id = "of-two",
+          after = ["same-host", "same-leaf"] },
         "#,
     );
     let plan = exact(&text, &[]);

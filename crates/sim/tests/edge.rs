@@ -32,7 +32,8 @@ const LEAF_TO_LEAF: &str = r#"
     [[traffic]]
     name = "elephant"
     kind = "flows"
-    rows = [["0us", 0, 12, 1000000000], ["0us", 1, 13, 1000000000], ["0us", 2, 14, 1000000000], ["0us", 3, 15, 1000000000]]
+    rows = [["0us", 0, 12, 1000000000], ["0us", 1, 13, 1000000000],
+            ["0us", 2, 14, 1000000000], ["0us", 3, 15, 1000000000]]
 "#;
 
 /// Mean goodput of the four, as a part of what a host link can carry of payload.

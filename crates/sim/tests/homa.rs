@@ -362,18 +362,25 @@ fn short_messages_are_far_faster_than_dctcps() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 16,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever share of packets of a link is lost, in either direction: all messages arrive.
     #[test]
     fn random_losses_are_repaired(seed in 0..1000u32, percent in 1..30u32, bytes in 1..60_000u64) {
         let text = format!(
-            "{STAR}\n[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\nuntil = \"10ms\"\nloss = {}\n",
+            "{STAR}\n[[failure]]\nlink = [\"host0\", \"switch0\"]\n\
+             at = \"0us\"\nuntil = \"10ms\"\nloss = {}\n",
             f64::from(percent) / 100.0
         );
         let list: Vec<_> = (1..8).map(|src| ("0us", src, 0, bytes * u64::from(src))).collect();
         let set = [
-            ("traffic.m.rows", &rows(&list)[..]), ("seed", &seed.to_string()), ("duration", "60ms"),
+            ("traffic.m.rows", &rows(&list)[..]),
+            ("seed", &seed.to_string()),
+            ("duration", "60ms"),
             ("transport.homa-resend-interval", "300us"),
         ];
         let (outcome, records) = simulate(&plan(&text, &set), 1);

@@ -283,7 +283,8 @@ const SHORT_FLOWS: &str = r#"
     host-link = { rate = "40Gbps", delay = "1us" }
     fabric-link = { rate = "40Gbps", delay = "5us" }
     [host]
-    receive-offload = { kind = "presto-gro", rules = "safe", min = "1us", initial = "3us", coalescing = "2us" }
+    receive-offload = { kind = "presto-gro", rules = "safe", min = "1us", initial = "3us",
+                        coalescing = "2us" }
     [switch]
     buffer = { kind = "shared", size = "60KB" }
     path = { kind = "ecmp" }

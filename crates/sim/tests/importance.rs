@@ -87,7 +87,11 @@ fn looking_at_the_last_round_alone_costs_timeouts() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Oracle: random, bursty, or all: no loss of unimportant packets costs a timeout. With SACK,
     /// as the published evaluation has it: RFC 6582 repairs a hole a round trip and restarts its
@@ -102,14 +106,17 @@ proptest! {
         first in prop::sample::select(vec!["first", "last"]),
         seed in 1u64..1000,
     ) {
-        let mut losses: Vec<Loss> = bursts.iter().map(|(at, long)| (1.0, *at, Some(at + long))).collect();
+        let mut losses: Vec<Loss> =
+            bursts.iter().map(|(at, long)| (1.0, *at, Some(at + long))).collect();
         if share > 0.0 {
             losses.push((share, 0, None));
         }
         let importance = format!("{{ kind = \"tlt\", first = \"{first}\" }}");
         let seed = seed.to_string();
         let set = [
-            ("transport.importance", importance.as_str()), ("seed", &seed), ("transport.dupack-threshold", threshold),
+            ("transport.importance", importance.as_str()),
+            ("seed", &seed),
+            ("transport.dupack-threshold", threshold),
         ];
         completes_without_timeouts(&lossy(kind, exponent.exp() as u64, &losses, &set));
     }

@@ -311,30 +311,46 @@ fn stages() -> impl Strategy<Value = (&'static str, &'static str)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Any limits, transports, links that fail: packets are conserved, and threads, partitions and
     /// ports change nothing.
     #[test]
     fn whatever_is_limited_is_conserved_and_the_same_in_all_partitionings(
-        limits in limits(), seed: u32, kind in prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift"]),
-        own in prop::sample::select(vec!["", "transport = { kind = \"cubic\", cubic-ecn = true }", "transport = { kind = \"dctcp\" }"]),
+        limits in limits(),
+        seed: u32,
+        kind in prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift"]),
+        own in prop::sample::select(vec![
+            "",
+            "transport = { kind = \"cubic\", cubic-ecn = true }",
+            "transport = { kind = \"dctcp\" }",
+        ]),
         (ordering, host) in stages(),
     ) {
         let text = format!(
-            "name = \"any\"\nseed = {seed}\nduration = \"8ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\n\
-             hosts-per-leaf = 2\n[switch]\nbuffer = {{ kind = \"per-port\", size = \"30KB\" }}\npath = {{ kind = \"spray\" }}\n\
-             [transport]\nkind = \"{kind}\"\nmin-rto = \"300us\"\ninitial-rto = \"1ms\"\nprobe-timer = \"500us\"\n{ordering}[host]\n{host}{limits}\
+            "name = \"any\"\nseed = {seed}\nduration = \"8ms\"\n\
+             [topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n\
+             [switch]\nbuffer = {{ kind = \"per-port\", size = \"30KB\" }}\n\
+             path = {{ kind = \"spray\" }}\n\
+             [transport]\nkind = \"{kind}\"\nmin-rto = \"300us\"\ninitial-rto = \"1ms\"\n\
+             probe-timer = \"500us\"\n{ordering}[host]\n{host}{limits}\
              [[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"1ms\"\nuntil = \"3ms\"\n\
              [[failure]]\nlink = [\"host1\", \"leaf0\"]\nat = \"2ms\"\nuntil = \"2500us\"\n\
              [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = \"400KB\"\n{own}\n\
-             [[traffic]]\nname = \"i\"\nkind = \"incast\"\ndegree = 2\nresponse = \"30KB\"\nperiod = \"300us\"\nrequest = 50\n\
-             [[traffic]]\nname = \"r\"\nkind = \"rpc\"\npairs = [\"0-3\", \"1-0\"]\nconnections = 2\nrequest = \"60KB\"\n"
+             [[traffic]]\nname = \"i\"\nkind = \"incast\"\ndegree = 2\n\
+             response = \"30KB\"\nperiod = \"300us\"\nrequest = 50\n\
+             [[traffic]]\nname = \"r\"\nkind = \"rpc\"\npairs = [\"0-3\", \"1-0\"]\n\
+             connections = 2\nrequest = \"60KB\"\n"
         );
         let plan = plan(&text, &[]);
         let one = common::fingerprint(&plan, 1);
         prop_assert!(one == common::fingerprint(&plan, 2), "two threads");
-        let same = |key: &str, value: &str| common::fingerprint(&common::plan(&text, &[(key, value)]), 2);
+        let same =
+            |key: &str, value: &str| common::fingerprint(&common::plan(&text, &[(key, value)]), 2);
         prop_assert!(one == same("engine.ports", "general"), "general ports");
         prop_assert!(one == same("engine.partitions", "one"), "one partition");
     }

@@ -182,18 +182,30 @@ fn a_limited_host_is_paused_as_well() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Oracle: at any load, with any seed, nothing is dropped and every retransmission would be a
     /// timer's.
     #[test]
     fn no_load_makes_pfc_lose(
-        seed in any::<u32>(), degree in 2..24u32, response in 2..200u32, load in 1..9u32, delay in 0..8u32,
-        priority in 0..8u32, released in any::<bool>(), overhead in prop::sample::select(vec![0, 38]),
+        seed in any::<u32>(),
+        degree in 2..24u32,
+        response in 2..200u32,
+        load in 1..9u32,
+        delay in 0..8u32,
+        priority in 0..8u32,
+        released in any::<bool>(),
+        overhead in prop::sample::select(vec![0, 38]),
     ) {
         let seed = seed.to_string();
-        let (degree, response, load) = (degree.to_string(), format!("{response}KB"), format!("0.{load}"));
-        let (delay, priority, overhead) = (format!("{delay}us"), priority.to_string(), overhead.to_string());
+        let (degree, response, load) =
+            (degree.to_string(), format!("{response}KB"), format!("0.{load}"));
+        let (delay, priority, overhead) =
+            (format!("{delay}us"), priority.to_string(), overhead.to_string());
         let set = [
             ("seed", seed.as_str()),
             ("duration", "700us"),
@@ -206,7 +218,8 @@ proptest! {
             ("traffic.background.load", &load),
             ("switch.buffer.size", "3MB"),
         ];
-        let set: Vec<_> = set.iter().chain(if released { RELEASED } else { &[] }).copied().collect();
+        let set: Vec<_> =
+            set.iter().chain(if released { RELEASED } else { &[] }).copied().collect();
         let (outcome, _) = simulate(&plan(INCAST, &set), 1);
         prop_assert_eq!(outcome.audit.dropped_total().packets, 0);
         prop_assert_eq!(outcome.hosts.retransmitted, 0);

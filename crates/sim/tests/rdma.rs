@@ -28,7 +28,8 @@ const DUMBBELL: &str = r#"
     frame-overhead = 8
     [switch]
     buffer = { kind = "shared", size = "4500KB", alpha = 1.0 }
-    marking = { kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB", max-probability = 0.01 }
+    marking = { kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB",
+                max-probability = 0.01 }
     [transport]
     kind = "dcqcn"
     [capture]
@@ -133,7 +134,8 @@ const INCAST: &str = r#"
     frame-overhead = 8
     [switch]
     buffer = { kind = "pools", size = "1500KB" }
-    marking = { kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB", max-probability = 0.01 }
+    marking = { kind = "red", at = "dequeue", min-threshold = "5KB", max-threshold = "200KB",
+                max-probability = 0.01 }
     queue = { kind = "strict-priority" }
     pause = { kind = "pfc" }
     [transport]
@@ -272,19 +274,30 @@ fn a_flow_alone_is_as_fast_as_can_be() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 12,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever the load and the law: PFC loses nothing.
     #[test]
     fn no_load_makes_pfc_lose(
-        law in prop::sample::select(LAWS.to_vec()), seed in 0..1000u32, degree in 2..23u32, kb in 1..200u32,
+        law in prop::sample::select(LAWS.to_vec()),
+        seed in 0..1000u32,
+        degree in 2..23u32,
+        kb in 1..200u32,
         selective: bool,
     ) {
         let (seed, degree, size) = (seed.to_string(), degree.to_string(), format!("{kb}KB"));
         let recovery = if selective { "selective" } else { "go-back-n" };
         let set = [
-            ("transport.kind", law), ("seed", &seed), ("traffic.incast.degree", &degree), ("duration", "700us"),
-            ("traffic.incast.response", &size), ("rdma.recovery.kind", recovery),
+            ("transport.kind", law),
+            ("seed", &seed),
+            ("traffic.incast.degree", &degree),
+            ("duration", "700us"),
+            ("traffic.incast.response", &size),
+            ("rdma.recovery.kind", recovery),
         ];
         let (outcome, _) = simulate(&plan(INCAST, &set), 2);
         prop_assert_eq!(outcome.audit.dropped_total().packets, 0);

@@ -194,9 +194,9 @@ fn without_another_port_packets_are_lost() {
     );
 }
 
-/// Hosts 0 and 2 send ten packets each to host 1 at once. Packets reach the switch in pairs at 2.2
-/// + 1.2 i µs and leave one each 1.2 µs, so the i-th pair finds i packets waiting, of which one
-/// begins: after pair i, i + 1 wait.
+/// Hosts 0 and 2 send ten packets each to host 1 at once. Pair i of packets reaches the switch at
+/// (2.2 + 1.2 i) µs, and one packet leaves each 1.2 µs. So pair i finds i packets waiting, of which
+/// one begins: after pair i, i + 1 wait.
 #[test]
 fn queue_samples_by_hand() {
     let text = one_switch(

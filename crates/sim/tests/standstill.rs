@@ -72,8 +72,10 @@ fn flows_that_routes_lead_into_a_dead_link_stall_when_they_have_tried_often_enou
         hosts-per-leaf = 4
         [[traffic]]
         kind = "flows"
-        rows = [["0us", 0, 4, 100000], ["0us", 1, 5, 100000], ["0us", 2, 6, 100000], ["0us", 3, 7, 100000],
-                ["0us", 0, 5, 100000], ["0us", 1, 6, 100000], ["0us", 2, 7, 100000], ["0us", 3, 4, 100000]]
+        rows = [["0us", 0, 4, 100000], ["0us", 1, 5, 100000],
+                ["0us", 2, 6, 100000], ["0us", 3, 7, 100000],
+                ["0us", 0, 5, 100000], ["0us", 1, 6, 100000],
+                ["0us", 2, 7, 100000], ["0us", 3, 4, 100000]]
         [[failure]]
         link = ["leaf1", "spine0"]
         at = "0us"

@@ -394,8 +394,8 @@ impl Case {
         let Case { senders, loss, memory_kb, .. } = self;
         let feedback = 4 * self.delay_us + 20;
         let switch = format!(
-            r#"{{ kind = "backdraft", memory = "{memory_kb}KB", feedback = "{feedback}us", ttl = "{}us",
-                headroom-senders = {senders}, headroom-fabric = "400KB", losses = 2,
+            r#"{{ kind = "backdraft", memory = "{memory_kb}KB", feedback = "{feedback}us",
+                ttl = "{}us", headroom-senders = {senders}, headroom-fabric = "400KB", losses = 2,
                 control-loss = {loss}, control-loss-run = 2 }}"#,
             5 * feedback,
         );
@@ -407,8 +407,8 @@ impl Case {
         let Case { gbps, loss, memory_kb, .. } = self;
         let feedback = 4 * self.delay_us + 40 + 8 * 600 / gbps;
         let switch = format!(
-            r#"{{ kind = "credits", memory = "{memory_kb}KB", feedback = "{feedback}us", repeat = "300us",
-                control-loss = {loss}, control-loss-run = 2 }}"#
+            r#"{{ kind = "credits", memory = "{memory_kb}KB", feedback = "{feedback}us",
+                repeat = "300us", control-loss = {loss}, control-loss-run = 2 }}"#
         );
         self.with(&switch, false)
     }
@@ -460,7 +460,11 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever the speeds, the stalls and what is lost of words: no host drops anything, every
     /// flow is delivered, and memory is given back.
@@ -485,7 +489,9 @@ proptest! {
         for name in ["queued-bytes", "stops", "late"] {
             prop_assert_eq!(outcome.counters.get("credits", name), 0, "{}", name);
         }
-        prop_assert!(outcome.counters.get("credits", "peak-bytes") <= 1000 * u64::from(case.memory_kb));
+        prop_assert!(
+            outcome.counters.get("credits", "peak-bytes") <= 1000 * u64::from(case.memory_kb)
+        );
     }
 }
 
@@ -512,9 +518,9 @@ fn losses_need_their_headroom() {
         min-rto = "1s"
         handshake = false
         [edge]
-        virtual-switch = { kind = "backdraft", memory = "300KB", ring = 64, feedback = "100us", ttl = "500us",
-            nic-limit = "16KB", headroom-senders = 1, headroom-fabric = 1, control-loss = 1.0,
-            control-loss-run = 2 }
+        virtual-switch = { kind = "backdraft", memory = "300KB", ring = 64, feedback = "100us",
+            ttl = "500us", nic-limit = "16KB", headroom-senders = 1, headroom-fabric = 1,
+            control-loss = 1.0, control-loss-run = 2 }
         [[application]]
         hosts = 1
         work = "100us"

@@ -25,7 +25,8 @@ Try:
   millpond run scenarios/incast.toml --set transport.kind=cubic --seed 7
   millpond explain transport.min-rto                      what a key means, and where it comes from
 
-Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 3 stalled (no open flow can end), 130 interrupted."
+Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 3 stalled (no open flow can
+end), 130 interrupted."
 )]
 pub struct Cli {
     /// What to do.
@@ -37,9 +38,8 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run one scenario and write its results
-    #[command(
-        after_help = "Example: millpond run scenarios/incast.toml --set switch.marking.threshold-packets=20 --json"
-    )]
+    #[command(after_help = "\
+Example: millpond run scenarios/incast.toml --set switch.marking.threshold-packets=20 --json")]
     Run(RunArgs),
     /// Run all variants of a scenario and lay them side by side
     #[command(after_help = "\
@@ -53,26 +53,28 @@ Ctrl-C or a crash loses only the runs under way: the same command goes on with t
     /// Run a grid of values and seeds over all cores; stopped, the same command goes on
     #[command(after_help = "\
 Examples: millpond sweep scenarios/incast.toml --grid traffic.incast.degree=8,16,32 --seeds 10
-          millpond sweep scenarios/microburst.toml --grid traffic.background.load=0.2..0.8/0.2 --seeds 5
+          millpond sweep scenarios/microburst.toml --grid traffic.background.load=0.2..0.8/0.2 \\
+              --seeds 5
 
-A range FROM..TO/STEP has both ends (TO only if a step meets it); whole numbers step by 1 where no step is given, and
-units go with them: 10us..50us/10us. Values are exact decimals.
+A range FROM..TO/STEP has both ends (TO only if a step meets it). Whole numbers step by 1 if no step
+is given. Values may have units (10us..50us/10us) and are exact decimals.
 The grid is the product of all --grid, of the scenario's variants with --variants, and of the seeds.
 Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.
-Exit codes: 0 all runs are complete, 1 some failed (they are named, and run again by the same command), 2 bad usage,
-3 some stalled (no open flow can end; their results are kept), 130 interrupted.")]
+Exit codes: 0 all runs are complete, 1 some runs failed (listed; the same command repeats them),
+2 bad usage, 3 some runs stalled (no open flow can end; results are kept), 130 interrupted.")]
     Sweep(SweepArgs),
     /// Run a paper's experiments and say which of its claims hold; stopped, the same command goes
     /// on
     #[command(after_help = "\
 Examples: millpond reproduce canary --quick               what minutes can decide
-          millpond reproduce canary --dry-run             what would be run, and how long it may take
-          millpond reproduce canary --only one-gig        one experiment, and the claims that it decides
-          millpond reproduce canary --only S1,P2          some claims, by what they need
+          millpond reproduce canary --dry-run             list the runs and estimate their time
+          millpond reproduce canary --only one-gig        one experiment and its claims
+          millpond reproduce canary --only S1,P2          some claims and the runs that they need
 
-Without a paper it lists those that there are. Each experiment is a sweep in a subfolder of the results; runs that are
-finished are not made again, and more --seeds are added to them.
-Exit codes: 0 done, 1 failed (audit, I/O; with --strict a claim that fails), 2 bad usage, 3 a run stalled, 130 interrupted.")]
+Without a paper, the command lists the papers. Each experiment is a sweep in a subfolder of the
+results. Finished runs are kept, and more --seeds are added to them.
+Exit codes: 0 done, 1 failed (audit, I/O; with --strict a claim that fails), 2 bad usage,
+3 a run stalled, 130 interrupted.")]
     Reproduce(ReproduceArgs),
     /// Write a table of a results folder as CSV, or its flows as the HPCC family's fct.txt
     #[command(after_help = "\
@@ -81,19 +83,20 @@ Examples: millpond export out/incast --csv flows.csv
           millpond export out/incast --table queries | head
           millpond export out/incast-compare --table flows --csv pooled.csv")]
     Export(ExportArgs),
-    /// Make a scenario of another simulator's files, and tell what became of every key
+    /// Make a scenario of another simulator's files, and report what became of every key
     #[command(after_help = "\
 Examples: millpond import hpcc mix/config.txt --out imported
           millpond import hpcc config.txt --strict          exit 2 if a key is not modelled
           millpond import htsim perm.cm --topology leaf_spine.topo
 
-hpcc reads the configuration, topology and flow files of HPCC's released simulator, and of its forks by TLT, ConWeave and
-SimAI. htsim reads its connection matrices and topologies. What is wrong is told with file and line, and nothing is written.")]
+hpcc reads the configuration, topology and flow files of HPCC's released simulator, and of its forks
+by TLT, ConWeave and SimAI. htsim reads its connection matrices and topologies. An error names file
+and line; nothing is written then.")]
     Import(ImportArgs),
     /// Hold cgroups to their bandwidth without queueing (Linux, eBPF)
     #[command(after_help = "\
-Examples: millpond limit apply limits.toml              install what the file says, or change it in place
-          millpond limit apply limits.toml --dry-run    say what would change
+Examples: millpond limit apply limits.toml              install the file's limits, or change them
+          millpond limit apply limits.toml --dry-run    print what would change
           millpond limit observe limits.toml            count what would happen, let everything pass
           millpond limit show --watch                   rates, marks, drops, credit, every second
           millpond limit set batch rate=500Mbps
@@ -108,50 +111,53 @@ A file:   [[limit]]
           name = \"uplink\"
           rate = \"8Gbps\"
 
-Limits stay when this command exits, and when it is killed or upgraded. Needs root, or CAP_BPF and CAP_NET_ADMIN (and
-CAP_SYS_ADMIN to mount a bpf file system where there is none). Only connections that are opened by processes already in the cgroup are
-limited. docs/limit.md has every key.")]
+Limits stay when this command exits, and when it is killed or upgraded. Needs root, or CAP_BPF and
+CAP_NET_ADMIN (and CAP_SYS_ADMIN to mount a bpf file system where there is none). Only connections
+that processes open while they are in the cgroup are limited. docs/limit.md has every key.")]
     Limit(LimitArgs),
     /// Run a virtual switch between network namespaces and interfaces (Linux)
     #[command(after_help = "\
-Examples: millpond switch apply switch.toml     run what the file says, or change it in place
+Examples: millpond switch apply switch.toml     run the switch of the file, or change it
           millpond switch show --watch          frames, rates, drops by reason, every second
           millpond switch serve                 run it in the foreground, as a service
-          millpond switch remove --all          end it, remove the interfaces that it made, leave no trace
+          millpond switch remove --all          end it, remove its interfaces and every other trace
 
 A file:   [[port]]
           name = \"web\"
-          kind = \"tap\"                # an interface of its own; or af-packet: one that is there; or pcap: files
+          kind = \"tap\"                # a new interface; af-packet: an existing one; pcap: files
           device = \"mpweb\"
           namespace = \"web\"
           addresses = [\"10.1.0.1/24\"]
 
-Interfaces stay when the switch ends or is killed, and connections over them go on when it is back. Needs root, or
-CAP_NET_ADMIN, CAP_NET_RAW for af-packet, and CAP_SYS_ADMIN for ports in other namespaces. docs/switch-reference.md has every key.")]
+Interfaces stay when the switch ends or is killed, and connections over them go on when it is back.
+Needs root, or CAP_NET_ADMIN, CAP_NET_RAW for af-packet, and CAP_SYS_ADMIN for ports in other
+namespaces. docs/switch-reference.md has every key.")]
     Switch(SwitchArgs),
     /// Check a scenario without running it: what it says, what each port gets, what it warns of
     #[command(after_help = "\
-Examples: millpond check scenarios/incast.toml · millpond check - < scenario.toml · millpond check FILE --resolved")]
+Examples: millpond check scenarios/incast.toml
+          millpond check - < scenario.toml
+          millpond check scenarios/incast.toml --resolved")]
     Check(CheckArgs),
     /// List topologies, traffic, size distributions, and the mechanisms at each place
     List(JsonArgs),
     /// Explain a key, a mechanism, a place or a name of the field: meaning, unit, default, source
     #[command(after_help = "\
-Examples: millpond explain transport.min-rto            a key; also as --set takes it: traffic.background.load
+Examples: millpond explain transport.min-rto            a key
+          millpond explain traffic.background.load      a key as --set takes it
           millpond explain dctcp                        a mechanism
           millpond explain switch.marking               a place and what can be there
-          millpond explain wcmp                         a name of the field: what it is called here")]
+          millpond explain wcmp                         a name of the field, and its name here")]
     Explain(ExplainArgs),
     /// Print the JSON schema of scenarios, for editors
     #[command(after_help = "\
 Example: millpond schema > millpond.schema.json
-Then write #:schema ./millpond.schema.json in a scenario's first line: an editor with a TOML plug-in completes keys, shows
-what they mean, and marks the one that is wrong. docs/editors.md tells how to set editors up.")]
+Then write #:schema ./millpond.schema.json in a scenario's first line: an editor with a TOML plug-in
+completes keys, shows what they mean, and marks wrong ones. docs/editors.md has the settings.")]
     Schema,
     /// Print completions for a shell
-    #[command(
-        after_help = "Example: millpond completions bash > ~/.local/share/bash-completion/completions/millpond"
-    )]
+    #[command(after_help = "\
+Example: millpond completions bash > ~/.local/share/bash-completion/completions/millpond")]
     Completions(CompletionArgs),
     /// Write the manual pages
     #[command(
@@ -187,7 +193,12 @@ pub struct Shows {
 pub struct Seeds {
     /// How many seeds (5 means 1 to 5), or from which to which (3..7, both included) [default: the
     /// scenario's or the experiment's]
-    #[arg(long = "seeds", value_name = "N|A..B", value_parser = seeds, allow_negative_numbers = true)]
+    #[arg(
+        long = "seeds",
+        value_name = "N|A..B",
+        value_parser = seeds,
+        allow_negative_numbers = true
+    )]
     pub range: Option<(u64, u64)>,
 }
 
@@ -203,7 +214,12 @@ impl Seeds {
 pub struct Threads {
     /// Threads, or runs at a time; the results are the same for any number [default: all cores, and
     /// one for a run whose windows hold too little to share]
-    #[arg(long = "threads", value_name = "N", value_parser = threads, allow_negative_numbers = true)]
+    #[arg(
+        long = "threads",
+        value_name = "N",
+        value_parser = threads,
+        allow_negative_numbers = true
+    )]
     pub given: Option<usize>,
 }
 
@@ -378,7 +394,11 @@ pub struct ExportArgs {
     #[arg(value_name = "FILE", conflicts_with = "csv")]
     pub file: Option<PathBuf>,
     /// Which table [default: flows of a run, compare of a compare, sweep of a sweep]
-    #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(millpond_results::TABLES))]
+    #[arg(
+        long,
+        value_name = "TABLE",
+        value_parser = clap::builder::PossibleValuesParser::new(millpond_results::TABLES)
+    )]
     pub table: Option<String>,
     /// The file to write; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
@@ -539,7 +559,8 @@ fn threads(text: &str) -> Result<usize, String> {
 const SEEDS_MAX: u64 = 100_000;
 
 fn seeds(text: &str) -> Result<(u64, u64), String> {
-    let help = "write how many, for example 5 (seeds 1 to 5), or A..B with A ≤ B (both included), for example 3..7";
+    let help = "write how many, for example 5 (seeds 1 to 5), or A..B with A ≤ B (both included), \
+                for example 3..7";
     if text == "0" {
         return Err(format!("no seeds, nothing to run; {help}, or 0..0 for seed 0 alone"));
     }

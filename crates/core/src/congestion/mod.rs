@@ -376,7 +376,9 @@ macro_rules! laws {
             }
             /// The window of a new connection, of which the family would like this one.
             pub fn initial_window(&self, wanted: u64) -> u64 {
-                match &self.kind { $(TransportKind::$Law(_) => $Law::initial_window(wanted, &self.$module)),+ }
+                match &self.kind {
+                    $(TransportKind::$Law(_) => $Law::initial_window(wanted, &self.$module)),+
+                }
             }
         }
 
@@ -389,7 +391,9 @@ macro_rules! laws {
         impl Control {
             /// A new connection, with this window in bytes.
             pub fn new(window: u64, terms: &Terms) -> Control {
-                match &terms.kind { $(TransportKind::$Law(_) => Control::$Law($Law::new(window, &terms.$module))),+ }
+                match &terms.kind {
+                    $(TransportKind::$Law(_) => Control::$Law($Law::new(window, &terms.$module))),+
+                }
             }
 
             /// Takes note of an acknowledgement. Returns whether the window should be cut for it.
@@ -461,7 +465,9 @@ macro_rules! laws {
 
             /// What the switches have written on data that is answered.
             pub fn on_telemetry(&mut self, acked: &Acked, telemetry: &Telemetry, terms: &Terms) {
-                match self { $(Control::$Law(law) => law.on_telemetry(acked, telemetry, &terms.$module)),+ }
+                match self {
+                    $(Control::$Law(law) => law.on_telemetry(acked, telemetry, &terms.$module)),+
+                }
             }
 
             /// A packet of so many bytes leaves.

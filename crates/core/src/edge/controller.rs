@@ -508,7 +508,11 @@ pub(super) mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 48,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         /// Entries are as the definition has them, and lists depend on classes alone, whatever is
         /// missing, dead or slow.
@@ -521,15 +525,24 @@ pub(super) mod tests {
                 for (at, entries) in (0..).zip(net.entries(&trees)) {
                     for (label, tree) in (0..).zip(&trees) {
                         for leaf in 0..net.leaves {
-                            prop_assert_eq!(entries.port(label, leaf as u16), by_definition(&net, tree, at, leaf));
+                            prop_assert_eq!(
+                                entries.port(label, leaf as u16),
+                                by_definition(&net, tree, at, leaf)
+                            );
                         }
                     }
-                    prop_assert_eq!(entries.port(trees.len() as u32, 0), NO_PORT, "an unknown label");
+                    prop_assert_eq!(
+                        entries.port(trees.len() as u32, 0),
+                        NO_PORT,
+                        "an unknown label"
+                    );
                 }
                 let is_alive = |link: u32| !dead.contains(&link);
                 let classes = net.classes(&trees, is_alive);
                 let mut lists = BTreeMap::new();
-                for (from, to) in (0..net.leaves).flat_map(|from| (0..net.leaves).map(move |to| (from, to))) {
+                for (from, to) in
+                    (0..net.leaves).flat_map(|from| (0..net.leaves).map(move |to| (from, to)))
+                {
                     let list = net.labels(&trees, from, to, is_alive);
                     let class = (classes[from as usize], classes[to as usize]);
                     if from != to {

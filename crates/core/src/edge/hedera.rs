@@ -6,11 +6,13 @@
 //! are estimated, and Global First Fit places them. Every other flow stays on the path that its
 //! hash has drawn, as under ECMP.
 //!
-//! | step | function |
+//! | function | step |
 //! |---|---|
-//! | a flow that took more than a share of its NIC since the last round is large, for good | [`Scheduler::round`] |
-//! | what each large flow would get: senders share evenly, receivers cap, until nothing changes | [`estimate`] |
-//! | the first path whose links have that much left; a flow that has a path keeps the path | [`Scheduler::place`] |
+//! | [`Scheduler::round`] | finds large flows: over a share of their NIC since the last round |
+//! | [`estimate`] | their demands: senders share evenly, receivers cap, until nothing changes |
+//! | [`Scheduler::place`] | takes the first path whose links have that much left |
+//!
+//! A large flow stays large, and a flow that has a path keeps the path.
 //!
 //! A path is a label: it names a tree of [`super::controller`], of which each root has its own,
 //! shared links or not. A full flow fits an empty link: what is left may be used up.
@@ -449,17 +451,32 @@ mod tests {
             let demands = estimate(&pairs, |_| NIC);
             for host in 0..8 {
                 let sum = |is_mine: &dyn Fn(&(u32, u32)) -> bool| -> u64 {
-                    pairs.iter().zip(&demands).filter(|(pair, _)| is_mine(pair)).map(|(_, bps)| bps).sum()
+                    pairs
+                        .iter()
+                        .zip(&demands)
+                        .filter(|(pair, _)| is_mine(pair))
+                        .map(|(_, bps)| bps)
+                        .sum()
                 };
-                prop_assert!(sum(&|pair| pair.0 == host) <= NIC.bps() && sum(&|pair| pair.1 == host) <= NIC.bps());
+                prop_assert!(
+                    sum(&|pair| pair.0 == host) <= NIC.bps()
+                        && sum(&|pair| pair.1 == host) <= NIC.bps()
+                );
             }
             for (pair, bps) in pairs.iter().zip(&demands) {
                 let of = |is_mine: &dyn Fn(&(u32, u32)) -> bool| -> u64 {
-                    pairs.iter().zip(&demands).filter(|(other, _)| is_mine(other)).map(|(_, bps)| bps).sum()
+                    pairs
+                        .iter()
+                        .zip(&demands)
+                        .filter(|(other, _)| is_mine(other))
+                        .map(|(_, bps)| bps)
+                        .sum()
                 };
                 let full = NIC.bps() - 10_000;
                 prop_assert!(
-                    *bps > 0 && (of(&|other| other.0 == pair.0) >= full || of(&|other| other.1 == pair.1) >= full)
+                    *bps > 0
+                        && (of(&|other| other.0 == pair.0) >= full
+                            || of(&|other| other.1 == pair.1) >= full)
                 );
             }
         }
@@ -467,10 +484,15 @@ mod tests {
         /// What first fit places together no link carries more than it can, unless demands have
         /// grown since.
         #[test]
-        fn no_link_is_promised_twice(pairs in prop::collection::btree_set((0u32..16, 0u32..16), 1..30)) {
+        fn no_link_is_promised_twice(
+            pairs in prop::collection::btree_set((0u32..16, 0u32..16), 1..30),
+        ) {
             let mut it = fat_tree(&second());
-            let flows: Vec<Reading> = (0..).zip(&pairs).filter(|(_, (src, dst))| src != dst)
-                .map(|(flow, (src, dst))| Reading { flow, src: *src, dst: *dst, bytes: 1 << 40 }).collect();
+            let flows: Vec<Reading> = (0..)
+                .zip(&pairs)
+                .filter(|(_, (src, dst))| src != dst)
+                .map(|(flow, (src, dst))| Reading { flow, src: *src, dst: *dst, bytes: 1 << 40 })
+                .collect();
             it.round(&flows, |_| true);
             let ends: Vec<(HostId, HostId)> = flows.iter().map(|it| (it.src, it.dst)).collect();
             let demands = estimate(&ends, |_| Rate::from_gbps(10));

@@ -430,7 +430,10 @@ mod tests {
     proptest! {
         /// Whatever works when: at least one path is used, and one that has answered all the time.
         #[test]
-        fn something_is_used(pattern in proptest::collection::vec(0u8..16, 1..60), steady in 0usize..4) {
+        fn something_is_used(
+            pattern in proptest::collection::vec(0u8..16, 1..60),
+            steady in 0usize..4,
+        ) {
             let mut world = World::new(&[50, 300, 20, 700]);
             world.run(100, |_| true);
             for bits in pattern {

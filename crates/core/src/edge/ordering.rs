@@ -53,7 +53,9 @@ const TIMEOUT: About = About {
 
 crate::registry! {
     /// Whether the receiver restores order.
-    place: "transport.ordering", question: "does the receiver restore order below the transport?", default: None,
+    place: "transport.ordering",
+    question: "does the receiver restore order below the transport?",
+    default: None,
     params: OrderingParams;
     "none" => None { UnorderedParams; UNORDERED },
     "timeout" => Timeout { TimeoutParams; TIMEOUT },
@@ -373,7 +375,10 @@ mod tests {
                 }
                 let arrived = seen[..=i].iter().filter(|count| **count == 0).count();
                 prop_assert_eq!(buffer.len(), arrived, "all that has not come out is held");
-                let first = buffer.held.as_ref().and_then(|held| held.waiting.front().map(|first| first.seq));
+                let first = buffer
+                    .held
+                    .as_ref()
+                    .and_then(|held| held.waiting.front().map(|first| first.seq));
                 prop_assert!(first.is_none_or(|first| first > buffer.expected));
             }
             while buffer.deadline() != Time::MAX {
@@ -388,7 +393,9 @@ mod tests {
 
         /// Without a timeout a permutation comes out in order, whatever it was.
         #[test]
-        fn without_a_timeout_order_is_restored(order in Just((0u64..100).collect::<Vec<_>>()).prop_shuffle()) {
+        fn without_a_timeout_order_is_restored(
+            order in Just((0u64..100).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
             let mut buffer = Ordering::new(Time::MAX, 0);
             let mut out = Vec::new();
             for (at, number) in order.into_iter().enumerate() {

@@ -396,7 +396,10 @@ mod tests {
         #[test]
         fn runs_are_as_good_as_a_table(
             service in any::<bool>(),
-            steps in prop::collection::vec((0u64..500, 1u32..4, 0u8..4, any::<prop::sample::Index>()), 1..200),
+            steps in prop::collection::vec(
+                (0u64..500, 1u32..4, 0u8..4, any::<prop::sample::Index>()),
+                1..200,
+            ),
         ) {
             let mut ranker = if service { attained() } else { remaining() };
             let (last, seen) = (Time::MAX, BTreeMap::new());
@@ -416,14 +419,23 @@ mod tests {
                     Outbound { seq, len, again: true, written, acked: una }
                 } else {
                     written = written.max(next + len as u64 * 100 + index.index(3) as u64 * 100);
-                    let new = Outbound { seq: next, len: len * 100, again: false, written, acked: una };
+                    let new =
+                        Outbound { seq: next, len: len * 100, again: false, written, acked: una };
                     sent.push((new.seq, new.len));
                     next += new.len as u64;
                     new
                 };
-                prop_assert_eq!(ranker.rank(now, &packet), table.rank(now, &packet), "{:?}", packet);
+                prop_assert_eq!(
+                    ranker.rank(now, &packet),
+                    table.rank(now, &packet),
+                    "{:?}",
+                    packet
+                );
                 if let Some(past) = &ranker.past {
-                    prop_assert!(past.runs.len() <= sent.len() - acked + 1 && past.again.len() <= sent.len() - acked);
+                    prop_assert!(
+                        past.runs.len() <= sent.len() - acked + 1
+                            && past.again.len() <= sent.len() - acked
+                    );
                 }
             }
         }

@@ -33,7 +33,8 @@ fn step() -> impl Strategy<Value = Step> {
     let class =
         prop_oneof![8 => Just(Class::Data), 1 => Just(Class::Ack), 1 => Just(Class::Control)];
     prop_oneof![
-        12 => (0u32..6, 1u32..3_000, class).prop_map(|(flow, len, class)| Step::Arrive(flow, len, class)),
+        12 => (0u32..6, 1u32..3_000, class)
+            .prop_map(|(flow, len, class)| Step::Arrive(flow, len, class)),
         5 => (1u32..5).prop_map(Step::Serve),
         1 => (0u32..6).prop_map(Step::Hold),
         1 => (0u32..6).prop_map(Step::Release),
@@ -157,13 +158,20 @@ proptest! {
     /// order, held flows send nothing, budgets are exact, each pause has its resume, and all comes
     /// back.
     #[test]
-    fn it_does_what_a_queue_a_flow_does(config in tight(), steps in prop::collection::vec(step(), 1..300)) {
+    fn it_does_what_a_queue_a_flow_does(
+        config in tight(),
+        steps in prop::collection::vec(step(), 1..300),
+    ) {
         let (mut queues, mut model) = (Queues::new(config, random()), Model::default());
         let mut now = Time::ZERO;
         for (number, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Arrive(flow, len, class) => model.arrive(&mut queues, now, number as u32, (flow, len, class)),
-                Step::Serve(n) => (0..n).for_each(|_| { model.serve(&mut queues, now); }),
+                Step::Arrive(flow, len, class) => {
+                    model.arrive(&mut queues, now, number as u32, (flow, len, class))
+                }
+                Step::Serve(n) => (0..n).for_each(|_| {
+                    model.serve(&mut queues, now);
+                }),
                 Step::Hold(flow) => {
                     model.held.insert(flow);
                     queues.hold(now, hash(flow), flow);
@@ -188,7 +196,10 @@ proptest! {
         model.hear(&mut queues);
         prop_assert!(model.told.is_empty(), "{:?} wait for ever", model.told);
         queues.expire(now + Time::from_us(50));
-        prop_assert_eq!((queues.segments_used(), queues.queued(), queues.flow_count()), (0, Bytes(0), 0));
+        prop_assert_eq!(
+            (queues.segments_used(), queues.queued(), queues.flow_count()),
+            (0, Bytes(0), 0)
+        );
         let counters = queues.counters();
         prop_assert_eq!(counters.arrived, counters.departed + counters.coalesced);
         prop_assert_eq!(counters.pauses, counters.resumes);
@@ -197,7 +208,10 @@ proptest! {
     /// Flows that have something waiting send the same, within two quanta and a packet, over any
     /// time.
     #[test]
-    fn turns_are_fair(lens in prop::collection::vec(prop::collection::vec(40u32..=1_500, 150), 2..5), quantum in 1_500u32..6_000) {
+    fn turns_are_fair(
+        lens in prop::collection::vec(prop::collection::vec(40u32..=1_500, 150), 2..5),
+        quantum in 1_500u32..6_000,
+    ) {
         let mut queues = Queues::new(Config { quantum, ..Config::default() }, random());
         for (flow, lens) in lens.iter().enumerate() {
             for (number, len) in lens.iter().enumerate() {

@@ -4,7 +4,7 @@
 //! | file | for |
 //! |---|---|
 //! | `window` | transports with a window (TCP, HPCC, IRN): one important packet in flight, always |
-//! | `rate` | transports without an ACK clock: the last packet of a message, the first after going back |
+//! | `rate` | transports without an ACK clock: a message's last packet, the first of go-back-N |
 //!
 //! Follows TLT (Lim, Bai, Zhu, Jung, Han: Towards timeout-less transport in commodity datacenter
 //! networks, EuroSys 2021) and its authors' published simulators. A drop causes a timeout only

@@ -329,12 +329,18 @@ proptest! {
     /// Oracle: whatever of the unimportant packets is lost, the flow completes without a timeout.
     #[test]
     fn no_loss_of_unimportant_packets_stops_a_flow(
-        bytes in 1u64..200_000, window in 1u64..40, pattern in prop::collection::vec(any::<bool>(), 1..50), first: bool,
+        bytes in 1u64..200_000,
+        window in 1u64..40,
+        pattern in prop::collection::vec(any::<bool>(), 1..50),
+        first: bool,
         force in prop_oneof![Just(Force::Adaptive), Just(Force::Segment)],
     ) {
         let first = if first { First::First } else { First::Last };
         let mut pattern = pattern.into_iter().cycle();
-        let end = run(TltParams { first, force, ..TltParams::default() }, bytes, window * 1000, || pattern.next().unwrap());
+        let end =
+            run(TltParams { first, force, ..TltParams::default() }, bytes, window * 1000, || {
+                pattern.next().unwrap()
+            });
         prop_assert!(end.is_some());
     }
 
@@ -346,7 +352,12 @@ proptest! {
         let (trips, m) = run(TltParams::default(), bytes, window * 1000, || false).unwrap();
         let [unimportant, important, forced] = m.sent;
         prop_assert_eq!(forced.bytes, forced.packets);
-        prop_assert!(forced.packets <= trips && m.masked == 0, "{:?} in {} round trips", forced, trips);
+        prop_assert!(
+            forced.packets <= trips && m.masked == 0,
+            "{:?} in {} round trips",
+            forced,
+            trips
+        );
         prop_assert_eq!(unimportant.bytes + important.bytes, bytes);
     }
 }

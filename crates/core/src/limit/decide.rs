@@ -3,8 +3,8 @@
 //! | | behind ≤ mark | ≤ drop_large | ≤ drop | beyond |
 //! |---|---|---|---|---|
 //! | ECN-capable | pass | CE | small: CE; large: drop | drop |
-//! | TCP without ECN | pass | CWR, more likely the further behind | small: CWR; large: drop with CWR | drop with CWR |
-//! | neither | pass while not behind at all (EDT: pass) | small: pass; large: drop | the same | drop |
+//! | TCP without ECN | pass | CWR by chance | small: CWR; large: drop with CWR | drop with CWR |
+//! | neither | pass if not behind (EDT: pass) | small: pass; large: drop | the same | drop |
 //!
 //! With departure times a packet that is not behind `mark` is not too much, only early: the qdisc
 //! below holds it until then. *CWR* asks the local TCP to reduce its window (`tcp_enter_cwr`), as a

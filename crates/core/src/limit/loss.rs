@@ -256,7 +256,8 @@ mod tests {
         fn no_second_packet_is_lost_before_the_first_has_come(
             rtt in 0u32..20_000,
             ecn in 0u32..3,
-            packets in proptest::collection::vec((0u64..5_000_000, any::<bool>(), 0i64..1_000), 1..200),
+            packets in
+                proptest::collection::vec((0u64..5_000_000, any::<bool>(), 0i64..1_000), 1..200),
         ) {
             let (mut loss, mut now, mut sent, mut hole) = (Loss::default(), MS, 1u32 << 31, None);
             let of = (Ask { ecn, ..TCP }, rtt);
@@ -266,10 +267,17 @@ mod tests {
                 if again.is_none() {
                     sent = sent.wrapping_add(1_448);
                 }
-                let (end, expected) = (again.unwrap_or(sent), hole.unwrap_or(sent).wrapping_sub(1_448));
+                let (end, expected) =
+                    (again.unwrap_or(sent), hole.unwrap_or(sent).wrapping_sub(1_448));
                 let drops = ask(&mut loss, of, now, end, expected, more) & Verdict::DROP != 0;
                 prop_assert!(!drops || hole.is_none());
-                hole = if drops { Some(end) } else if again.is_some() { None } else { hole };
+                hole = if drops {
+                    Some(end)
+                } else if again.is_some() {
+                    None
+                } else {
+                    hole
+                };
             }
         }
     }

@@ -366,7 +366,9 @@ proptest! {
     /// behind.
     #[test]
     fn the_limit_holds(
-        form in forms(), mbps in 1u64..100_000, seed: u64,
+        form in forms(),
+        mbps in 1u64..100_000,
+        seed: u64,
         gaps in prop::collection::vec((0u64..200_000, 60u32..65_000, 0u32..3, 0u32..4), 50..400),
     ) {
         let s = LimitParams { form, rate: Rate(mbps * 1_000_000), ..gigabit() }.settings();
@@ -381,10 +383,17 @@ proptest! {
                 passed += bytes as u64;
             }
         }
-        let bytes = |amount: i64| if form == Form::Credit { amount as u64 } else { (amount as u64).saturating_mul(mbps) / 8_000 };
+        let bytes = |amount: i64| {
+            if form == Form::Credit {
+                amount as u64
+            } else {
+                (amount as u64).saturating_mul(mbps) / 8_000
+            }
+        };
         // A bypass may begin below its bound; one more super-segment then passes. Truncation: a
         // byte a packet.
-        let allowed = (now - start) * mbps / 8_000 + bytes(s.burst) + bytes(s.bypass) + 65_000 + 2_000;
+        let allowed =
+            (now - start) * mbps / 8_000 + bytes(s.burst) + bytes(s.bypass) + 65_000 + 2_000;
         prop_assert!(passed <= allowed, "{passed} of {allowed}");
     }
 
@@ -392,7 +401,8 @@ proptest! {
     /// saved beyond the burst.
     #[test]
     fn nothing_overflows(
-        form in forms(), bps in 8_000u64..1_000_000_000_000,
+        form in forms(),
+        bps in 8_000u64..1_000_000_000_000,
         steps in prop::collection::vec((any::<u64>(), any::<u32>(), any::<bool>()), 1..60),
     ) {
         let s = LimitParams { form, rate: Rate(bps), ..gigabit() }.settings();
@@ -406,14 +416,23 @@ proptest! {
             match form {
                 Form::Credit => {
                     prop_assert!(state.credit <= s.burst && state.credit >= -FLOOR * s.drop);
-                    prop_assert!(before.last == 0 || now > before.last || state.credit <= before.credit);
+                    prop_assert!(
+                        before.last == 0 || now > before.last || state.credit <= before.credit
+                    );
                 }
-                _ => prop_assert!(state.last >= now.saturating_sub(s.burst as u64) && state.last >= before.last.min(now)),
+                _ => prop_assert!(
+                    state.last >= now.saturating_sub(s.burst as u64)
+                        && state.last >= before.last.min(now)
+                ),
             }
             if refunded {
                 let after = state;
                 refund(&mut state, &s, &charged);
-                let taken = if form == Form::Credit { state.credit - after.credit } else { (after.last - state.last) as i64 };
+                let taken = if form == Form::Credit {
+                    state.credit - after.credit
+                } else {
+                    (after.last - state.last) as i64
+                };
                 prop_assert_eq!(taken, charged.cost);
             }
         }

@@ -108,7 +108,8 @@ mod tests {
             more in 0i64..1 << 36,
         ) {
             let settings = held(bps, [Form::Credit, Form::LockFree, Form::Edt][form]);
-            let (near, far) = (window(&settings, behind, rtt, mss), window(&settings, behind + more, rtt, mss));
+            let (near, far) =
+                (window(&settings, behind, rtt, mss), window(&settings, behind + more, rtt, mss));
             prop_assert!(far >= 3 * mss && far <= near);
         }
     }

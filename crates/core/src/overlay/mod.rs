@@ -96,7 +96,14 @@ impl Target {
             protocol: flow.protocol,
         }
     }
-    /// Whether `flow`, which goes to the peer that says so, is meant.
+    /// Whether this is a flow that goes to `application`.
+    pub(super) fn is_flow_of(&self, application: &Target) -> bool {
+        match self {
+            Target::Flow(flow) => Target::application(flow) == *application,
+            _ => false,
+        }
+    }
+    /// Whether the target includes `flow`, which goes to the peer that sent the notification.
     pub fn covers(&self, flow: &FlowKey) -> bool {
         match self {
             Target::Peer => true,

@@ -247,22 +247,20 @@ impl Side {
     }
     /// An application speaks for its flows.
     fn cover(&mut self, application: Target) {
-        let is_of = |target: &Target| matches!(target, Target::Flow(flow) if Target::application(flow) == application);
         let covered: Vec<Target> = self
             .told
             .iter()
-            .filter(|(target, told)| told.causes != 0 && is_of(target))
+            .filter(|(target, told)| told.causes != 0 && target.is_flow_of(&application))
             .map(|(t, _)| *t)
             .collect();
         covered.into_iter().for_each(|target| self.set_due(target, Time::MAX));
     }
     /// The flows that an application spoke for speak for themselves.
     fn uncover(&mut self, now: Time, application: Target) {
-        let is_of = |target: &Target| matches!(target, Target::Flow(flow) if Target::application(flow) == application);
         let covered: Vec<Target> = self
             .told
             .iter()
-            .filter(|(target, told)| told.due == Time::MAX && is_of(target))
+            .filter(|(target, told)| told.due == Time::MAX && target.is_flow_of(&application))
             .map(|(t, _)| *t)
             .collect();
         covered.into_iter().for_each(|target| self.set_due(target, now));

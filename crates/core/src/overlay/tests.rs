@@ -103,7 +103,11 @@ proptest! {
             let is_held = a.keeper.is_held(2, &flow(number));
             // An application that is paused as a whole may stay so until half as many flows are.
             prop_assert!(is_held || !paused.contains(&number), "{} goes on", number);
-            prop_assert!(!is_held || paused.contains(&number) || is_whole || paused.len() > 8, "{} stands", number);
+            prop_assert!(
+                !is_held || paused.contains(&number) || is_whole || paused.len() > 8,
+                "{} stands",
+                number
+            );
         }
         for number in paused {
             b.teller.resume(now, 1, target(number));

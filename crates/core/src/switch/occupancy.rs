@@ -62,8 +62,10 @@ crate::params! {
 }
 
 crate::registry! {
-    /// How fresh is what the switch knows, with its parameters.
-    place: "switch.occupancy", question: "how fresh is what the switch knows of its queues?", default: Exact,
+    /// How fresh the switch's view of its queues is, with its parameters.
+    place: "switch.occupancy",
+    question: "how fresh is what the switch knows of its queues?",
+    default: Exact,
     params: OccupancyParams, policy: Occupancy {
         /// Makes room for so many ports, each with a phase of its own.
         fn install(&mut self, ports: usize, random: &mut Stream) -> ();

@@ -208,12 +208,15 @@ mod tests {
             own in prop::option::of(0u16..12),
             towards in prop::collection::vec(prop::collection::vec(0u16..4, 0..4), 12),
             changes in prop::collection::vec(
-                prop::collection::btree_map(0u16..12, prop::collection::vec(0u16..4, 0..4), 0..5), 0..4),
+                prop::collection::btree_map(0u16..12, prop::collection::vec(0u16..4, 0..4), 0..5),
+                0..4,
+            ),
         ) {
             let mut routes = Routes::new(one_host_a_leaf(12), own, &towards);
             let mut expected = towards;
             for changes in std::iter::once(BTreeMap::new()).chain(changes) {
-                let changes: Vec<_> = changes.into_iter().filter(|(leaf, _)| Some(*leaf) != own).collect();
+                let changes: Vec<_> =
+                    changes.into_iter().filter(|(leaf, _)| Some(*leaf) != own).collect();
                 routes = routes.amended(&changes);
                 for (leaf, ports) in changes {
                     expected[usize::from(leaf)] = ports;

@@ -264,8 +264,15 @@ proptest! {
         threshold in 0u32..20,
         bytes in prop::option::of(100u64..20_000),
     ) {
-        let buffer = BufferParams::PerPort(PerPortParams { size: Auto::Given(bytes.map(Bytes)).into(), packets: Some(capacity).into(), per: None });
-        let marking = MarkingParams::Ecn(EcnParams { threshold_packets: Auto::Given(threshold).into(), ..Default::default() });
+        let buffer = BufferParams::PerPort(PerPortParams {
+            size: Auto::Given(bytes.map(Bytes)).into(),
+            packets: Some(capacity).into(),
+            per: None,
+        });
+        let marking = MarkingParams::Ecn(EcnParams {
+            threshold_packets: Auto::Given(threshold).into(),
+            ..Default::default()
+        });
         let run = |fast| {
             let mut s = switch(fast, &buffer, &marking, &QueueParams::default());
             let mut w = Recorder::default();
@@ -275,7 +282,8 @@ proptest! {
                 w.arrive(&mut s, now, Packet { size: *size, ..data(1) });
             }
             w.advance(&mut s, Time::from_s(1));
-            let marks: Vec<Ecn> = (0..arrivals.len() as u32).map(|id| w.packets[id].ecn()).collect();
+            let marks: Vec<Ecn> =
+                (0..arrivals.len() as u32).map(|id| w.packets[id].ecn()).collect();
             let mut sent = w.sent.clone();
             sent.sort();
             (sent, w.dropped, marks)
@@ -285,9 +293,18 @@ proptest! {
 
     /// Whatever arrives, the memory is empty when everything has left.
     #[test]
-    fn memory_is_conserved(arrivals in prop::collection::vec((0u64..2_000, 40u16..1500, 0u8..8), 1..200), size in 1_500u64..40_000) {
-        let buffer = BufferParams::Shared(SharedParams { size: Bytes(size).into(), ..Default::default() });
-        let mut s = switch(false, &buffer, &MarkingParams::default(), &QueueParams::of_kind("strict-priority").unwrap());
+    fn memory_is_conserved(
+        arrivals in prop::collection::vec((0u64..2_000, 40u16..1500, 0u8..8), 1..200),
+        size in 1_500u64..40_000,
+    ) {
+        let buffer =
+            BufferParams::Shared(SharedParams { size: Bytes(size).into(), ..Default::default() });
+        let mut s = switch(
+            false,
+            &buffer,
+            &MarkingParams::default(),
+            &QueueParams::of_kind("strict-priority").unwrap(),
+        );
         let mut w = Recorder::default();
         let mut now = Time::ZERO;
         for (gap, size, priority) in &arrivals {

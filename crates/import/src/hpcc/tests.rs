@@ -27,18 +27,52 @@ const TOPOLOGY: &str = "7 3 6\n4 5 6\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25
                         nodes, switches, links\n";
 const FLOWS: &str = "3\n0 2 3 100 200000 2\n1 2 3 100 5000 2.000001\n3 0 3 100 1 2.5\n\nsrc dst \
                      pg port size start\n";
-const CONFIG: &str = "ENABLE_QCN 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\n\nPACKET_PAYLOAD_SIZE 1000\n\nTOPOLOGY_FILE \
-     mix/topo.txt\nFLOW_FILE mix/flow.txt\nTRACE_FILE mix/trace.txt\nFCT_OUTPUT_FILE \
-     mix/fct.txt\nSIMULATOR_STOP_TIME 4.00\nALPHA_RESUME_INTERVAL 1\nRATE_DECREASE_INTERVAL \
-     4\nCLAMP_TARGET_RATE 0\nRP_TIMER 300\nEWMA_GAIN 0.00390625\nFAST_RECOVERY_TIMES 1\nRATE_AI \
-     5Mb/s\nRATE_HAI 50Mb/s\nMIN_RATE 100Mb/s\nDCTCP_RATE_AI 1000Mb/s\nERROR_RATE_PER_LINK \
-     0.0000\nL2_CHUNK_SIZE 4000\nL2_ACK_INTERVAL 1\nL2_BACK_TO_ZERO 0\nHAS_WIN 1\nGLOBAL_T \
-     1\nVAR_WIN 1\nFAST_REACT 1\nU_TARGET 0.95\nMI_THRESH 0\nINT_MULTI 1\nMULTI_RATE \
-     0\nSAMPLE_FEEDBACK 0\nPINT_LOG_BASE 1.05\nPINT_PROB 1.0\nRATE_BOUND 1\nACK_HIGH_PRIO \
-     0\nLINK_DOWN 0 0 0\nENABLE_TRACE 1\nKMAX_MAP 2 25000000000 400 100000000000 1600\nKMIN_MAP 2 \
-     25000000000 100 100000000000 400\nPMAX_MAP 2 25000000000 0.2 100000000000 0.2\nBUFFER_SIZE \
-     32\nQLEN_MON_FILE mix/qlen.txt\nQLEN_MON_START 2000000000\nQLEN_MON_END 3000000000\nCC_MODE \
-     1\n";
+const CONFIG: &str = "\
+    ENABLE_QCN 1\n\
+    USE_DYNAMIC_PFC_THRESHOLD 1\n\n\
+    PACKET_PAYLOAD_SIZE 1000\n\n\
+    TOPOLOGY_FILE mix/topo.txt\n\
+    FLOW_FILE mix/flow.txt\n\
+    TRACE_FILE mix/trace.txt\n\
+    FCT_OUTPUT_FILE mix/fct.txt\n\
+    SIMULATOR_STOP_TIME 4.00\n\
+    ALPHA_RESUME_INTERVAL 1\n\
+    RATE_DECREASE_INTERVAL 4\n\
+    CLAMP_TARGET_RATE 0\n\
+    RP_TIMER 300\n\
+    EWMA_GAIN 0.00390625\n\
+    FAST_RECOVERY_TIMES 1\n\
+    RATE_AI 5Mb/s\n\
+    RATE_HAI 50Mb/s\n\
+    MIN_RATE 100Mb/s\n\
+    DCTCP_RATE_AI 1000Mb/s\n\
+    ERROR_RATE_PER_LINK 0.0000\n\
+    L2_CHUNK_SIZE 4000\n\
+    L2_ACK_INTERVAL 1\n\
+    L2_BACK_TO_ZERO 0\n\
+    HAS_WIN 1\n\
+    GLOBAL_T 1\n\
+    VAR_WIN 1\n\
+    FAST_REACT 1\n\
+    U_TARGET 0.95\n\
+    MI_THRESH 0\n\
+    INT_MULTI 1\n\
+    MULTI_RATE 0\n\
+    SAMPLE_FEEDBACK 0\n\
+    PINT_LOG_BASE 1.05\n\
+    PINT_PROB 1.0\n\
+    RATE_BOUND 1\n\
+    ACK_HIGH_PRIO 0\n\
+    LINK_DOWN 0 0 0\n\
+    ENABLE_TRACE 1\n\
+    KMAX_MAP 2 25000000000 400 100000000000 1600\n\
+    KMIN_MAP 2 25000000000 100 100000000000 400\n\
+    PMAX_MAP 2 25000000000 0.2 100000000000 0.2\n\
+    BUFFER_SIZE 32\n\
+    QLEN_MON_FILE mix/qlen.txt\n\
+    QLEN_MON_START 2000000000\n\
+    QLEN_MON_END 3000000000\n\
+    CC_MODE 1\n";
 
 /// A folder with the three files.
 fn dir(name: &str, config: &str, topology: &str, flows: &str) -> Dir {
@@ -102,9 +136,10 @@ fn hpccs_example_becomes_a_scenario() {
     );
     assert_eq!((plan.horizon, plan.until_complete, plan.host.mtu), (Time::from_s(2), true, 1040));
     assert_eq!(fate(&all, "QLEN_MON_FILE"), &Fate::Output);
-    assert!(
-        matches!(fate(&all, "DCTCP_RATE_AI"), Fate::Unused(why) if why.contains("CC_MODE 8, and CC_MODE is 1"))
-    );
+    assert!(matches!(
+        fate(&all, "DCTCP_RATE_AI"),
+        Fate::Unused(why) if why.contains("CC_MODE 8, and CC_MODE is 1")
+    ));
     assert!(
         matches!(fate(&all, "BUFFER_SIZE"), Fate::Becomes(_))
             && matches!(fate(&all, "RATE_BOUND"), Fate::Becomes(_))
@@ -185,9 +220,10 @@ fn simais_names_are_the_same_keys() {
                     0\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 1us 0\n3 5 25Gbps 1us 0\n4 \
                     5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
     let all = imported("simai", config, topology, "1\n0 2 3 100 40000000 2\n").unwrap();
-    assert!(
-        matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Unused(why) if why.starts_with("later than any run"))
-    );
+    assert!(matches!(
+        fate(&all, "SIMULATOR_STOP_TIME"),
+        Fate::Unused(why) if why.starts_with("later than any run")
+    ));
     let plan = plan(&all, "simai-plan");
     assert_eq!((plan.topology.links.len(), plan.host.mtu, plan.horizon), (6, 9040, Time::END));
     assert!(
@@ -330,9 +366,10 @@ fn what_the_programs_skip_is_reported_and_the_import_goes_on() {
         .replace("KMIN_MAP 2 25000000000 100", "KMIN_MAP 1 25000000000 100");
     let all = imported("crowded", &config, TOPOLOGY, FLOWS).unwrap();
     assert!(matches!(fate(&all, "EWMA_GAIN"), Fate::Becomes(of) if of == "dcqcn-g = 0.00390625"));
-    assert!(
-        matches!(fate(&all, "KMIN_MAP …"), Fate::Unknown(of) if of.contains("1 pairs are announced and 2 are there"))
-    );
+    assert!(matches!(
+        fate(&all, "KMIN_MAP …"),
+        Fate::Unknown(of) if of.contains("1 pairs are announced and 2 are there")
+    ));
     plan(&all, "crowded-plan");
 }
 
@@ -447,9 +484,10 @@ fn a_stop_before_the_first_flow_is_reported() {
     let all =
         imported("early", &CONFIG.replace("STOP_TIME 4.00", "STOP_TIME 1.5"), TOPOLOGY, FLOWS)
             .unwrap();
-    assert!(
-        matches!(fate(&all, "SIMULATOR_STOP_TIME"), Fate::Missing(why) if why.starts_with("there nothing starts"))
-    );
+    assert!(matches!(
+        fate(&all, "SIMULATOR_STOP_TIME"),
+        Fate::Missing(why) if why.starts_with("there nothing starts")
+    ));
     assert!(!all.files[0].1.contains("duration"), "{}", all.files[0].1);
 }
 
@@ -683,9 +721,10 @@ fn answers_are_those_of_the_forks() {
         FLOWS,
     )
     .unwrap();
-    assert!(
-        matches!(fate(&seldom, "L2_ACK_INTERVAL"), Fate::Missing(why) if why.contains("first 4000 bytes"))
-    );
+    assert!(matches!(
+        fate(&seldom, "L2_ACK_INTERVAL"),
+        Fate::Missing(why) if why.contains("first 4000 bytes")
+    ));
     assert_eq!(plan(&seldom, "seldom-plan").rdma.ack_interval, 1);
 }
 
@@ -765,7 +804,10 @@ fn a_congestion_control_that_is_not_modelled_has_a_stand_in() {
         )
         .unwrap();
         assert!(
-            matches!(fate(&all, "CC_MODE"), Fate::Missing(why) if why.contains(name) && why.contains(stand_in)),
+            matches!(
+                fate(&all, "CC_MODE"),
+                Fate::Missing(why) if why.contains(name) && why.contains(stand_in)
+            ),
             "{mode}"
         );
         assert!(

@@ -302,7 +302,8 @@ mod tests {
             let plain = frame_of(&Build { version, tags, payload: 10, ..Build::default() });
             let at = 12 + 4 * tags;
             let tag = Tag { rank, label: None, deflected: false }.write();
-            let mut frame = [&plain[..at], if tagged { &tag[..] } else { &[] }, &plain[at..]].concat();
+            let mut frame =
+                [&plain[..at], if tagged { &tag[..] } else { &[] }, &plain[at..]].concat();
             let view = parse(&frame).unwrap();
             let network = Network::of(&frame, &view).unwrap();
             match network {
@@ -335,7 +336,10 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_packet_or_refused(bytes in proptest::collection::vec(any::<u8>(), 14..200), kind in 0..4usize) {
+        fn any_bytes_are_a_packet_or_refused(
+            bytes in proptest::collection::vec(any::<u8>(), 14..200),
+            kind in 0..4usize,
+        ) {
             let mut bytes = bytes;
             bytes[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
             let kinds = [[0x08, 0x00], [0x86, 0xdd], [0x88, 0xb5]];
@@ -345,7 +349,11 @@ mod tests {
             let view = parse(&bytes).unwrap();
             let p = classifier().read(Time::ZERO, &bytes, bytes.len(), &view).unwrap();
             let before = bytes.len();
-            write(&Packet { class: Ecn::Ce.into(), ttl: 1, flags: flags::DEFLECTED, ..p }, &mut bytes, &view);
+            write(
+                &Packet { class: Ecn::Ce.into(), ttl: 1, flags: flags::DEFLECTED, ..p },
+                &mut bytes,
+                &view,
+            );
             prop_assert_eq!(bytes.len(), before);
         }
     }

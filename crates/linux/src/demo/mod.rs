@@ -5,7 +5,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `fabric` | paths with a rate, a delay and a queue |
-//! | `world` | two switches with their edges, the fabric between them, and the loop that drives all of it |
+//! | `world` | two switches with their edges, the fabric between them, and the loop of both |
 //! | `load` | the stream that is measured |
 //! | `counters` | what the namespaces' TCP has counted, and what the process has used |
 //! | `place` | the namespaces, and what is measured between them |

@@ -372,19 +372,36 @@ proptest! {
     /// or is counted.
     #[test]
     fn forged_stamps_hurt_nobody_else(
-        forged in prop::collection::vec((any::<u16>(), any::<u16>(), any::<u32>(), any::<u8>(), 0usize..1500, any::<bool>()), 1..200),
+        forged in prop::collection::vec(
+            (any::<u16>(), any::<u16>(), any::<u32>(), any::<u8>(), 0usize..1500, any::<bool>()),
+            1..200,
+        ),
         gap in 1u64..40,
     ) {
         let mut bench = Bench::new();
         let cap = 64 << 10;
         let mut receiver = with(OffloadParams::Presto(PrestoGroParams {
-            flow_held_max: Bytes(cap), held_max: Bytes(2 * cap), min: Time::from_us(250), ..Default::default()
+            flow_held_max: Bytes(cap),
+            held_max: Bytes(2 * cap),
+            min: Time::from_us(250),
+            ..Default::default()
         }));
-        let honest = cut(&frame_of(&Build { payload: 30_000, port: 80, ..Build::default() }), 1000, Checksums::Partial);
+        let honest = cut(
+            &frame_of(&Build { payload: 30_000, port: 80, ..Build::default() }),
+            1000,
+            Checksums::Partial,
+        );
         let mut turn = forged.iter().cycle();
         for (i, packet) in honest.iter().enumerate() {
             // Flowcells of five packets, and between any two packets as much of the forger's.
-            bench.arrive(&mut receiver, i as u64 * gap, packet, (i / 5 % 4) as u16, (i / 5) as u16, true);
+            bench.arrive(
+                &mut receiver,
+                i as u64 * gap,
+                packet,
+                (i / 5 % 4) as u16,
+                (i / 5) as u16,
+                true,
+            );
             for _ in 0..forged.len().div_ceil(honest.len()) {
                 let (label, flowcell, seq, flags, payload, partial) = *turn.next().unwrap();
                 let frame = frame_of(&Build { seq, flags, payload, port: 666, ..Build::default() });
@@ -405,7 +422,10 @@ proptest! {
     /// bytes.
     #[test]
     fn the_node_cuts_as_the_frame_was_cut(
-        sent in prop::collection::vec((0usize..9_000, prop::sample::select(vec![0usize, 1, 7, 536, 1448])), 1..8),
+        sent in prop::collection::vec(
+            (0usize..9_000, prop::sample::select(vec![0usize, 1, 7, 536, 1448])),
+            1..8,
+        ),
         protocol in prop::sample::select(vec![Protocol::Tcp, Protocol::Udp]),
     ) {
         let mut bench = Bench::new();
@@ -413,13 +433,15 @@ proptest! {
         for (payload, gso_size) in sent {
             // The kernel has no super-segments without payload, and none of packets that are
             // larger.
-            let gso_size = if gso_size < payload && protocol == Protocol::Tcp { gso_size } else { 0 };
+            let gso_size =
+                if gso_size < payload && protocol == Protocol::Tcp { gso_size } else { 0 };
             let segment = frame_of(&Build { protocol, payload, ..Build::default() });
             send(&mut bench, &mut edge, &segment, gso_size, Time::ZERO, &mut wire);
             let packets = if gso_size > 0 { payload.div_ceil(gso_size) } else { 1 };
             let carried: Vec<Packet> = wire.0.drain(..).map(|(_, packet)| packet).collect();
             prop_assert_eq!(carried.len(), packets);
-            let bytes: usize = carried.iter().map(|packet| packet.payload(&bench.buffers).len()).sum();
+            let bytes: usize =
+                carried.iter().map(|packet| packet.payload(&bench.buffers).len()).sum();
             let whole = parse(&segment).unwrap();
             prop_assert_eq!(bytes, segment.len() - whole.layers().unwrap().payload);
             carried.into_iter().for_each(|mut packet| packet.end(&mut bench.buffers));
@@ -430,7 +452,10 @@ proptest! {
     /// Any bytes behind an encapsulation.
     #[test]
     fn any_frame_is_passed_or_counted(
-        frames in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..120), 0..4u8, any::<u16>(), any::<bool>()), 1..50),
+        frames in prop::collection::vec(
+            (prop::collection::vec(any::<u8>(), 0..120), 0..4u8, any::<u16>(), any::<bool>()),
+            1..50,
+        ),
     ) {
         let mut bench = Bench::new();
         let mut receiver = presto();
@@ -439,7 +464,9 @@ proptest! {
             if bytes.len() > 40 && *like > 0 {
                 bytes[..6].copy_from_slice(&[2; 6]);
                 bytes[6..12].copy_from_slice(&[4; 6]);
-                bytes[12..15].copy_from_slice(&[[8, 0, 0x45], [0x86, 0xdd, 0x60], [0x81, 0, 0]][usize::from(*like - 1)]);
+                bytes[12..15].copy_from_slice(
+                    &[[8, 0, 0x45], [0x86, 0xdd, 0x60], [0x81, 0, 0]][usize::from(*like - 1)],
+                );
                 let (length, protocol) = if *like == 1 { (16, 23) } else { (18, 20) };
                 bytes[length..length + 2].copy_from_slice(&[0, 26]);
                 bytes[protocol] = 6;

@@ -27,8 +27,10 @@ pub enum Error {
     },
     /// Somebody else has a hand in the folder where limits are kept.
     #[error(
-        "{} {reason}: nothing of it is trusted, or touched; rm -r {} removes it, with the limits that it holds, \
-         and mode 0700 of the bpf file system keeps other users from making another", path.display(), path.display()
+        "{} {reason}: nothing of it is trusted, or touched; rm -r {} removes it, with the limits \
+         that it holds, and mode 0700 of the bpf file system keeps other users from making another",
+        path.display(),
+        path.display()
     )]
     Foreign {
         /// Which folder.

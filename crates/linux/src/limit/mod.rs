@@ -7,7 +7,7 @@
 //! | `engine` | asks Docker or Podman which container a name means |
 //! | `layout` | what the maps hold, the twin of `bpf/layout.h` |
 //! | `link` | a program's attachment to a cgroup |
-//! | `folder` | the folder under bpffs where all state is pinned, its lock, and who may have a hand in it |
+//! | `folder` | the folder under bpffs where all state is pinned: its lock, owner and mode |
 //! | `store` | what is pinned there |
 //! | `plan` | which scopes a packet of which cgroup is charged to |
 //! | `apply` | makes a plan take effect, all at once |

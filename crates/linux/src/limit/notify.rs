@@ -3,7 +3,8 @@
 //! there.
 //!
 //! ```text
-//! receiving host: limit_ingress ─ ring ─► telling ── datagram ──► listening ─ map ─► limit_heed: CWR     sending host
+//! receiving host: limit_ingress ─ ring ─► telling ── datagram ─┐
+//! sending host:           limit_heed: CWR ◄─ map ─ listening ◄─┘
 //! ```
 //!
 //! Off unless a file has `[[notify]]`. It is an offer on both ends: limits at ingress drop what is

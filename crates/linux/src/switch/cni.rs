@@ -42,7 +42,9 @@ impl Problem {
     }
     /// As the runtime reads it.
     pub fn to_json(&self) -> Value {
-        json!({ "cniVersion": "1.0.0", "code": self.code, "msg": self.msg, "details": self.details })
+        json!({
+            "cniVersion": "1.0.0", "code": self.code, "msg": self.msg, "details": self.details,
+        })
     }
 }
 

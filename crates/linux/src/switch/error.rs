@@ -31,7 +31,10 @@ pub enum Error {
     )]
     Busy(u64),
     /// No switch runs.
-    #[error("no switch is running here ({}): millpond switch apply CONFIG.toml starts one", .0.display())]
+    #[error(
+        "no switch is running here ({}): millpond switch apply CONFIG.toml starts one",
+        .0.display()
+    )]
     NotRunning(PathBuf),
     /// The switch ended while it was to start.
     #[error("the switch did not start: {0}")]

@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `config.toml` | the switch that was applied last |
-//! | `taps` | the interfaces that it has made: a line each, namespace, name, address, and which they are |
+//! | `taps` | the interfaces that it made: a line each of namespace, name, address, identity |
 //! | `lock` | held by the process that moves frames, with its number in it |
 //! | `apply.lock` | held while the switch is changed, started or removed |
 //! | `control.sock` | where the process is asked |

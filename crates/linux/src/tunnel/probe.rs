@@ -168,13 +168,24 @@ mod tests {
     proptest! {
         #[test]
         fn is_read_as_it_was_written(
-            label: u16, from: Nonce, to: Nonce, times in proptest::array::uniform4(0u64..1 << 50),
-            padded in proptest::option::of(1u16..), length in LENGTH as u16..9000, with_key: bool,
+            label: u16,
+            from: Nonce,
+            to: Nonce,
+            times in proptest::array::uniform4(0u64..1 << 50),
+            padded in proptest::option::of(1u16..),
+            length in LENGTH as u16..9000,
+            with_key: bool,
         ) {
             let time = |i: usize| Time::from_ns(times[i]);
             let probe = Probe {
-                label, from, to, sent: time(0), heard: (times[1] > 0).then(|| time(1)), waited: time(2),
-                padded: padded.map(|length| Padded { sent: time(3), length }), length,
+                label,
+                from,
+                to,
+                sent: time(0),
+                heard: (times[1] > 0).then(|| time(1)),
+                waited: time(2),
+                padded: padded.map(|length| Padded { sent: time(3), length }),
+                length,
             };
             let keys = secrets("0123456789abcdef\nanother one of them");
             let keys = with_key.then_some(&keys);

@@ -381,8 +381,9 @@ mod tests {
         #[test]
         fn opened_at_most_once(order in proptest::collection::vec((0u16..3, 0usize..400), 1..600)) {
             let [mut a, mut b] = pair();
-            let sealed: Vec<Vec<Vec<u8>>> =
-                (0..3).map(|label| (0..400).map(|i: u32| seal(&mut a, label, &i.to_be_bytes())).collect()).collect();
+            let sealed: Vec<Vec<Vec<u8>>> = (0..3)
+                .map(|label| (0..400).map(|i: u32| seal(&mut a, label, &i.to_be_bytes())).collect())
+                .collect();
             let mut seen = BTreeSet::new();
             for (label, at) in order {
                 let opened = b.open(&mut sealed[usize::from(label)][at].clone());

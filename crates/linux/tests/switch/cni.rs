@@ -22,7 +22,8 @@ esac
 [ "$CNI_COMMAND" = ADD ] || exit 0
 last=${CNI_CONTAINERID#c}
 last=${last%-*}
-echo "{\"ips\": [{\"address\": \"10.98.8.$last/24\", \"gateway\": \"10.98.8.254\"}], \"routes\": [$route]}"
+ip="{\"address\": \"10.98.8.$last/24\", \"gateway\": \"10.98.8.254\"}"
+echo "{\"ips\": [$ip], \"routes\": [$route]}"
 "#;
 
 struct Runtime<'a> {
@@ -74,7 +75,8 @@ fn containers_come_and_go() {
     fs::set_permissions(folder.join("addresses"), fs::Permissions::from_mode(0o755)).unwrap();
     let runtime = Runtime { place: &place, folder: folder.to_string_lossy().into_owned() };
     let input = json!({
-        "cniVersion": "1.0.0", "name": "n", "type": "millpond", "vlan": 30, "ipam": { "type": "addresses" },
+        "cniVersion": "1.0.0", "name": "n", "type": "millpond", "vlan": 30,
+        "ipam": { "type": "addresses" },
     });
     let [a, b, c] = [0, 1, 2].map(|i| place.network(i));
     let first = runtime.call("ADD", "c1", a, &input).unwrap().unwrap();
@@ -88,7 +90,8 @@ fn containers_come_and_go() {
         (Some("eth0"), Some(17))
     );
     let older = json!({
-        "cniVersion": "0.4.0", "name": "n", "type": "millpond", "vlan": 30, "ipam": { "type": "addresses" },
+        "cniVersion": "0.4.0", "name": "n", "type": "millpond", "vlan": 30,
+        "ipam": { "type": "addresses" },
     });
     let second = runtime.call("ADD", "c2", b, &older).unwrap().unwrap();
     assert_eq!(second["ips"][0]["version"], "4");

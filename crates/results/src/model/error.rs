@@ -23,10 +23,18 @@ pub enum Error {
     #[error("{} is a file, not a folder; choose another folder for the results", .0.display())]
     IsFile(PathBuf),
     /// The target is a folder with something else in it.
-    #[error("{} exists and is no millpond result (it has {}); choose another folder, or replace it with --force", .0.display(), .1)]
+    #[error(
+        "{} exists and is no millpond result (it has {}); choose another folder, or replace it \
+         with --force",
+        .0.display(), .1
+    )]
     NotAResult(PathBuf, String),
     /// The target is the result of another command or scenario.
-    #[error("{} holds {holds}, and this is {now}; choose another folder with --out, or replace it with --force", path.display())]
+    #[error(
+        "{} holds {holds}, and this is {now}; choose another folder with --out, or replace it with \
+         --force",
+        path.display()
+    )]
     OtherResult {
         /// The folder.
         path: PathBuf,
@@ -36,10 +44,19 @@ pub enum Error {
         now: String,
     },
     /// The target is a result of the same command, with files in it that no command wrote.
-    #[error("{} holds files that are not of its result ({}); move them, choose another folder with --out, or replace it with --force", .0.display(), .1)]
+    #[error(
+        "{} holds files that are not of its result ({}); move them, choose another folder with \
+         --out, or replace it with --force",
+        .0.display(), .1
+    )]
     ForeignFiles(PathBuf, String),
     /// An interrupted command left finished runs, which this one cannot go on with.
-    #[error("{} holds {runs} finished runs of a compare that was interrupted and does not match this command (scenario, values, seeds or version); go on with that compare, choose another --out, or drop them with --force", path.display())]
+    #[error(
+        "{} holds {runs} finished runs of a compare that was interrupted and does not match this \
+         command (scenario, values, seeds or version); go on with that compare, choose another \
+         --out, or drop them with --force",
+        path.display()
+    )]
     Unfinished {
         /// The temporary folder.
         path: PathBuf,
@@ -50,7 +67,10 @@ pub enum Error {
     #[error("{} is in the way: it was not made by a run; move it elsewhere", .0.display())]
     InTheWay(PathBuf),
     /// Another run is writing to the same folder now.
-    #[error("another run{} is writing {}; wait for it, or choose another folder", holder.map(|p| format!(" (process {p})")).unwrap_or_default(), path.display())]
+    #[error(
+        "another run{} is writing {}; wait for it, or choose another folder",
+        holder.map(|p| format!(" (process {p})")).unwrap_or_default(), path.display()
+    )]
     Busy {
         /// The temporary folder that it holds.
         path: PathBuf,
@@ -85,7 +105,11 @@ pub enum Error {
     #[error("record {0} ends before it starts")]
     EndsEarly(u32),
     /// The folder holds the runs of another sweep.
-    #[error("{} holds another sweep: {change}; choose another --out, or go on with --force, which keeps the runs that both share and removes the others", path.display())]
+    #[error(
+        "{} holds another sweep: {change}; choose another --out, or go on with --force, which \
+         keeps the runs that both share and removes the others",
+        path.display()
+    )]
     OtherSweep {
         /// The folder.
         path: PathBuf,

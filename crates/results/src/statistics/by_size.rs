@@ -334,29 +334,51 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 100,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
         /// Against the definition, and whatever the order of the flows.
         #[test]
         fn bins_are_those_of_sorting_everything(
-            flows in prop::collection::vec((1u64..60, prop::option::weighted(0.8, 1.0f64..50.0)), 1..300),
+            flows in prop::collection::vec(
+                (1u64..60, prop::option::weighted(0.8, 1.0f64..50.0)),
+                1..300,
+            ),
             count in 1u32..30,
         ) {
             let bins = by_size(&flows, &SizeBins::Equal(count));
             let mut above = 0;
             for (name, bin) in &bins {
                 let own = |flow: &&(u64, Option<f64>)| flow.0 > above && flow.0 <= bin.to_bytes;
-                let mut values: Vec<f64> = flows.iter().filter(own).filter_map(|flow| flow.1).collect();
+                let mut values: Vec<f64> =
+                    flows.iter().filter(own).filter_map(|flow| flow.1).collect();
                 prop_assert_eq!((bin.above_bytes, bin.completed), (above, values.len() as u64));
-                prop_assert_eq!(bin.unfinished, flows.iter().filter(own).filter(|flow| flow.1.is_none()).count() as u64);
+                prop_assert_eq!(
+                    bin.unfinished,
+                    flows.iter().filter(own).filter(|flow| flow.1.is_none()).count() as u64
+                );
                 // No smaller edge holds the bin's share of all flows.
-                let share: f64 = name.trim_end_matches('%').split('-').next_back().unwrap().parse().unwrap();
-                let up_to = |size: u64| flows.iter().filter(|flow| flow.0 <= size).count() as f64 * 100.0 / flows.len() as f64;
-                prop_assert!(up_to(bin.to_bytes) >= share - 0.006, "{} {} {}", name, up_to(bin.to_bytes), share);
+                let share: f64 =
+                    name.trim_end_matches('%').split('-').next_back().unwrap().parse().unwrap();
+                let up_to = |size: u64| {
+                    flows.iter().filter(|flow| flow.0 <= size).count() as f64 * 100.0
+                        / flows.len() as f64
+                };
+                prop_assert!(
+                    up_to(bin.to_bytes) >= share - 0.006,
+                    "{} {} {}",
+                    name,
+                    up_to(bin.to_bytes),
+                    share
+                );
                 values.sort_by(f64::total_cmp);
                 if let Some(last) = values.len().checked_sub(1) {
                     let (rank, part) = place(9_500, last as u64);
                     let next = values[(rank as usize + 1).min(last)];
-                    let expected = values[rank as usize] + (next - values[rank as usize]) * (part as f64 / WHOLE as f64);
+                    let expected = values[rank as usize]
+                        + (next - values[rank as usize]) * (part as f64 / WHOLE as f64);
                     prop_assert_eq!(bin.p95, Some(expected));
                 }
                 above = bin.to_bytes;
@@ -367,7 +389,10 @@ mod tests {
             let without_mean = |bins: Vec<(String, SizeBin)>| -> Vec<_> {
                 bins.into_iter().map(|(name, bin)| (name, SizeBin { mean: None, ..bin })).collect()
             };
-            prop_assert_eq!(without_mean(by_size(&turned, &SizeBins::Equal(count))), without_mean(bins));
+            prop_assert_eq!(
+                without_mean(by_size(&turned, &SizeBins::Equal(count))),
+                without_mean(bins)
+            );
         }
     }
 

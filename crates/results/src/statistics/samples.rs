@@ -258,10 +258,17 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 200,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
         #[test]
         fn equals_sorting_everything(
-            values in prop::collection::vec(prop_oneof![any::<u64>(), 0..50u64, Just(7u64), (1u64 << 40)..(1 << 41)], 1..400),
+            values in prop::collection::vec(
+                prop_oneof![any::<u64>(), 0..50u64, Just(7u64), (1u64 << 40)..(1 << 41)],
+                1..400,
+            ),
             limit in 1..500usize,
         ) {
             check(&values, limit);

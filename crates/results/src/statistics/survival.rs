@@ -179,7 +179,11 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 300,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
         #[test]
         fn the_estimate_is_the_product_and_bounds_hold_whatever_becomes_of_the_open(
             ended in prop::collection::vec(1u64..60, 0..80),
@@ -189,15 +193,20 @@ mod tests {
             let ages: Vec<u64> = open.iter().map(|&(age, _)| age).collect();
             let found = of(&ended, &ages, limit);
             if !open.is_empty() {
-                let expected = QUANTILES.map(|q| by_definition(&ended, &ages, q).map(|time| time as f64));
+                let expected =
+                    QUANTILES.map(|q| by_definition(&ended, &ages, q).map(|time| time as f64));
                 prop_assert_eq!(found.kaplan_meier.each(), expected);
             }
             // One of the ways in which it may go on.
-            let all: Vec<u64> = ended.iter().copied().chain(open.iter().map(|&(age, more)| age + more)).collect();
+            let all: Vec<u64> =
+                ended.iter().copied().chain(open.iter().map(|&(age, more)| age + more)).collect();
             let truth = of(&all, &[], 1000).ended.each();
             for (at, truth) in truth.into_iter().enumerate() {
                 let (low, high) = (found.at_least.each()[at], found.at_most.each()[at]);
-                prop_assert!(low <= truth && high.is_none_or(|high| truth <= Some(high)), "{low:?} {truth:?} {high:?}");
+                prop_assert!(
+                    low <= truth && high.is_none_or(|high| truth <= Some(high)),
+                    "{low:?} {truth:?} {high:?}"
+                );
             }
         }
     }

@@ -432,7 +432,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_table_or_an_error(text in "(start_us,src,dst,bytes(,class)?\n)?[0-9.,a-z\n\\-]{0,80}") {
+        fn any_text_is_a_table_or_an_error(
+            text in "(start_us,src,dst,bytes(,class)?\n)?[0-9.,a-z\n\\-]{0,80}",
+        ) {
             let _ = FlowTable::parse(&text, 10);
         }
     }

@@ -329,7 +329,8 @@ mod tests {
     use millpond_core::{Rate, Time};
 
     const DIAMOND: &str = r#"{ "hosts": 3,
-        "switches": [ { "name": "up" }, { "name": "down", "tier": 1 }, { "name": "left" }, { "name": "right" } ],
+        "switches": [ { "name": "up" }, { "name": "down", "tier": 1 },
+                      { "name": "left" }, { "name": "right" } ],
         "links": [ { "a": "up", "b": "left", "rate": "40Gbps", "delay": "2us" },
                    { "a": "host1", "b": "left", "rate": "10Gbps", "delay": "1us" },
                    { "a": "left", "b": "down", "rate": "40Gbps", "delay": "2us" },

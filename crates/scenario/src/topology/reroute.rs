@@ -123,7 +123,10 @@ mod tests {
             .unwrap()
     }
     fn link(t: &Topology, a: &str, b: &str) -> u32 {
-        let is = |end: End, name: &str| matches!(end, End::Switch { switch, .. } if t.switches[switch as usize].name == name);
+        let is = |end: End, name: &str| match end {
+            End::Switch { switch, .. } => t.switches[switch as usize].name == name,
+            End::Host(_) => false,
+        };
         t.links.iter().position(|l| is(l.a, a) && is(l.b, b)).unwrap() as u32
     }
 
@@ -196,7 +199,11 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 60,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         /// Whatever fails: all shortest paths over the links that are left, and amended routes are
         /// these.
@@ -206,7 +213,8 @@ mod tests {
             down in prop::collection::btree_set(0u32..64, 0..8),
         ) {
             let t = if tree { fat_tree(4) } else { leaf_spine(leaves, spines) };
-            let down: BTreeSet<u32> = down.into_iter().filter(|link| (*link as usize) < t.links.len()).collect();
+            let down: BTreeSet<u32> =
+                down.into_iter().filter(|link| (*link as usize) < t.links.len()).collect();
             let detours = t.detours(&down);
             prop_assert_eq!(&detours, &by_definition(&t, &down));
             for (switch, changes) in &detours {
@@ -214,7 +222,10 @@ mod tests {
                 for leaf in (0..t.leaves() as u16).filter(|leaf| u32::from(*leaf) != *switch) {
                     let changed = changes.iter().find(|(l, _)| *l == leaf);
                     let own = t.routes[*switch as usize].towards_leaf(leaf);
-                    prop_assert_eq!(routes.towards_leaf(leaf), changed.map_or(own, |(_, ports)| ports));
+                    prop_assert_eq!(
+                        routes.towards_leaf(leaf),
+                        changed.map_or(own, |(_, ports)| ports)
+                    );
                 }
             }
         }

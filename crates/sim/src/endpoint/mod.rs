@@ -3,7 +3,7 @@
 //!
 //! | folder | what it follows |
 //! |---|---|
-//! | `tcp` | a byte stream with windows, acknowledgements and timers; its control laws are those of `core::congestion` |
+//! | `tcp` | a byte stream with windows, ACKs and timers; control laws of `core::congestion` |
 //! | `mptcp` | RFC 8684: one stream over several TCPs |
 //! | `rdma` | queue pairs: messages, a pace, go-back-N or IRN |
 //! | `homa` | Homa (SIGCOMM 2018): messages, of which receivers grant what is not sent blindly |

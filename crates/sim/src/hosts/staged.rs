@@ -160,7 +160,8 @@ impl Hosts {
         }
         if next.syn {
             it.sender.accepted();
-            it.sender.poll_send(now, room, &shared.transport); // it counts as sent, and its timer is set
+            // The SYN counts as sent, and its timer is set.
+            it.sender.poll_send(now, room, &shared.transport);
             return None;
         }
         if leave.reduce {

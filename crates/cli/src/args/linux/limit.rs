@@ -21,13 +21,13 @@ pub struct LimitArgs {
 pub enum LimitAction {
     /// Install what a file says; what it said before and no longer says is removed
     #[command(after_help = "\
-Limits of other files stay as they are. Values change in place: credit, statistics and connections are untouched, and
-nothing is detached meanwhile. Killed at any instant, it leaves the old limits or the new.")]
+Limits of other files stay as they are. Values change in place: credit, statistics and connections
+are untouched, and nothing is detached meanwhile. If the command is killed, either all old limits or
+all new ones hold.")]
     Apply(LimitFileArgs),
     /// Count what a file's limits, or one installed limit, would do, and let everything pass
-    #[command(
-        after_help = "Back in force: millpond limit apply FILE · millpond limit set NAME observe=false"
-    )]
+    #[command(after_help = "\
+Back in force: millpond limit apply FILE · millpond limit set NAME observe=false")]
     Observe(LimitObserveArgs),
     /// Show what is installed: rates, marks, drops, credit
     Show(ShowArgs),
@@ -38,11 +38,12 @@ nothing is detached meanwhile. Killed at any instant, it leaves the old limits o
     Remove(LimitRemoveArgs),
     /// Print the limits that the annotations of a Kubernetes node's pods ask for
     #[command(after_help = "\
-Reads what kubectl get pods -o json prints, from a file or standard input, and prints a file for apply:
-kubernetes.io/egress-bandwidth and kubernetes.io/ingress-bandwidth, bits a second (10M, 1G), become limits of the
-pods' cgroups. What cannot be read is noted, and the others are printed.
+Reads the output of kubectl get pods -o json, from a file or standard input, and prints a file for
+apply. The annotations kubernetes.io/egress-bandwidth and kubernetes.io/ingress-bandwidth, in bits
+a second (10M, 1G), become limits of the pods' cgroups. Unreadable ones are noted and left out.
 
-Example: kubectl get pods -A --field-selector spec.nodeName=$NODE -o json | millpond limit pods - > pods.toml
+Example: kubectl get pods -A --field-selector spec.nodeName=$NODE -o json > pods.json
+         millpond limit pods pods.json > pods.toml
          millpond limit apply pods.toml --wait")]
     Pods(LimitPodsArgs),
     /// Say what this kernel offers for limits, and what a lack costs
@@ -53,9 +54,9 @@ Example: kubectl get pods -A --field-selector spec.nodeName=$NODE -o json | mill
     #[command(after_help = "\
 Example: millpond limit serve --metrics 127.0.0.1:9184
 
-Limits hold without it. It applies them again when a cgroup comes back (a unit that restarts), runs the kick where a file
-has kick = \"20ms\", and where it has [[notify]], tells the hosts of senders that limits at ingress cannot mark, and does
-what such hosts tell it.")]
+Limits hold without it. It applies them again when a cgroup comes back (a unit that restarts), and
+runs the kick if a file has kick = \"20ms\". If a file has [[notify]], it notifies the hosts of
+senders that limits at ingress cannot mark, and heeds the notifications of other hosts.")]
     Serve(LimitServeArgs),
 }
 

@@ -21,7 +21,8 @@ pub struct SwitchArgs {
 pub enum SwitchAction {
     /// Run the switch that a file says, or make the running one what it says
     #[command(after_help = "\
-Ports that stay keep their interfaces and counters. A port that cannot be opened waits, and is tried every second; the exit code is then 1.")]
+Ports that stay keep their interfaces and counters. A port that cannot be opened is tried again
+every second; the exit code is then 1.")]
     Apply(SwitchApplyArgs),
     /// Show its ports and paths: frames, rates, drops by reason; its address table, or its flows
     Show(SwitchShowArgs),
@@ -32,7 +33,8 @@ Ports that stay keep their interfaces and counters. A port that cannot be opened
     Doctor(JsonArgs),
     /// Run it in the foreground, as a service; takes the place of the process that runs
     #[command(after_help = "\
-Examples: millpond switch serve --config switch.toml --metrics 127.0.0.1:9185 · ExecStart=/usr/local/bin/millpond switch serve")]
+Examples: millpond switch serve --config switch.toml --metrics 127.0.0.1:9185
+          ExecStart=/usr/local/bin/millpond switch serve")]
     Serve(SwitchServeArgs),
     /// Write what crosses a port, as pcapng, until Ctrl-C
     #[command(after_help = "\
@@ -41,8 +43,9 @@ Examples: millpond switch mirror web --write web.pcapng
     Mirror(SwitchMirrorArgs),
     /// Attach a container, as its runtime calls a plugin (CNI 1.0)
     #[command(after_help = "\
-Reads CNI_COMMAND (ADD, DEL, CHECK, VERSION) and the other variables of the specification, and the network's
-configuration on standard input; prints the result. A runtime calls it by a script of two lines:
+Reads CNI_COMMAND (ADD, DEL, CHECK, VERSION) and the other variables of the specification, and the
+network's configuration on standard input; prints the result. A runtime calls it by a script of two
+lines:
 #!/bin/sh
 exec /usr/local/bin/millpond switch cni")]
     Cni,
@@ -67,16 +70,18 @@ Examples: millpond switch demo presto                                  all arms,
           millpond switch demo presto --skew 0us,50us,100us,200us --arms stock-gro,presto-gro
           millpond switch demo presto --rack on,off --pacing off,2Gbps
 
-Prints medians: throughput, CPU-seconds a gigabyte, out-of-order segments that TCP saw, segment sizes, retransmissions.
-CPU is this process's, with the kernel's work for it. Needs root and `ip`. The two namespaces are removed at the end.")]
+Prints medians: throughput, CPU-seconds a gigabyte, segments that TCP received out of order, segment
+sizes, retransmissions. CPU is this process's, with the kernel's work for it. Needs root and `ip`.
+The two namespaces are removed at the end.")]
     Presto(DemoPrestoArgs),
     /// The plain switch, between taps and by packet sockets, and the kernel's bridge
     Bridge(DemoBridgeArgs),
     /// Backdraft: a fast and a slow application; switches that drop, stop, or pause the senders
     #[command(after_help = "\
-Prints medians of the arms: no neighbour, a lossy ring, a ring with backpressure, flow queues with the overlay. The fast
-application's clients are the victims. Times are from a request's first sending to its answer; one that is open at the
-end counts with its age. Needs root and `ip`. The namespaces are removed at the end.")]
+Prints medians of the arms: no neighbour, a lossy ring, a ring with backpressure, flow queues with
+the overlay. The fast application's clients are the victims. Times are from a request's first
+transmission to its answer; unfinished requests count at their age at the end. Needs root and `ip`.
+The namespaces are removed at the end.")]
     Backdraft(DemoBackdraftArgs),
 }
 
@@ -84,16 +89,32 @@ end counts with its age. Needs root and `ip`. The namespaces are removed at the 
 #[derive(Args, Debug)]
 pub struct DemoBackdraftArgs {
     /// How often each arm, in turn
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
     pub repetitions: u32,
     /// How long each is measured
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub duration: millpond_core::Time,
     /// Hosts with clients
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "2",
+        value_parser = clap::value_parser!(u8).range(1..=16)
+    )]
     pub hosts: u8,
     /// Requests that each has open at the slow application; several are run in turn
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64,256,1024", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "64,256,1024",
+        value_parser = clap::value_parser!(u32).range(1..=65536)
+    )]
     pub window: Vec<u32>,
     /// The slow application's work for a request
     #[arg(long, value_name = "TIME", default_value = "200us")]
@@ -119,7 +140,12 @@ pub struct DemoBackdraftArgs {
 #[derive(Args, Debug)]
 pub struct DemoBridgeArgs {
     /// How often each, in turn
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "5",
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
     pub repetitions: u32,
     /// How long each is measured
     #[arg(long, value_name = "TIME", default_value = "3s")]
@@ -133,10 +159,20 @@ pub struct DemoBridgeArgs {
 #[derive(Args, Debug)]
 pub struct DemoPrestoArgs {
     /// Which arms [default: all]
-    #[arg(long, value_name = "ARM,…", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(arms()))]
+    #[arg(
+        long,
+        value_name = "ARM,…",
+        value_delimiter = ',',
+        value_parser = clap::builder::PossibleValuesParser::new(arms())
+    )]
     pub arms: Vec<String>,
     /// How often each, in turn
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "5",
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
     pub repetitions: u32,
     /// How long each is measured
     #[arg(long, value_name = "TIME", default_value = "3s")]
@@ -145,13 +181,24 @@ pub struct DemoPrestoArgs {
     #[arg(long, value_name = "TIME,…", value_delimiter = ',', default_value = "50us")]
     pub skew: Vec<millpond_core::Time>,
     /// Paths
-    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "4",
+        value_parser = clap::value_parser!(u16).range(1..=64)
+    )]
     pub paths: u16,
     /// The rate of each path
     #[arg(long, value_name = "RATE", default_value = "10Gbps")]
     pub rate: millpond_core::Rate,
     /// Whether TCP may use RACK: on, off, or both in turn
-    #[arg(long, value_name = "on|off", value_delimiter = ',', default_value = "on", value_parser = ["on", "off"])]
+    #[arg(
+        long,
+        value_name = "on|off",
+        value_delimiter = ',',
+        default_value = "on",
+        value_parser = ["on", "off"]
+    )]
     pub rack: Vec<String>,
     /// No faster than this rate; off: as fast as it goes; several are run in turn
     #[arg(long, value_name = "RATE|off", value_delimiter = ',', default_value = "off")]

@@ -18,11 +18,11 @@
 //!
 //! ```text
 //! for each packet of the poll    offload.receive(now, &arrival, handle, &mut up)
-//! at the end of every poll       offload.flush(now, &mut up)          always, the poll may have been empty
-//! no later than deadline()       offload.flush(now, &mut up)          traffic or not: what is held must not wait for it
-//! now and then (a millisecond)   offload.evict(now)                   forgets idle flows, a bounded number a call
-//! a flow is known to be over     offload.forget(hash, flow)           otherwise it is idle some day
-//! before it is thrown away       offload.drain(&mut up)               gives back every handle that is held
+//! at the end of every poll       offload.flush(now, &mut up)    even if the poll was empty
+//! no later than deadline()       offload.flush(now, &mut up)    even without traffic
+//! every millisecond or so        offload.evict(now)             forgets some of the idle flows
+//! when a flow is over            offload.forget(hash, flow)     else it becomes idle some day
+//! before the offload is dropped  offload.drain(&mut up)         gives back every held handle
 //! ```
 //!
 //! `up` gets a [`Released`] for each segment: the handles in order, contiguous in sequence, and

@@ -656,9 +656,12 @@ proptest! {
     ) {
         // The expected delay never falls below 20us, and no packet is later than that.
         let rules = if is_safe { Rules::Safe } else { Rules::Literal };
-        let params = PrestoGroParams { rules, min: us(20), initial: us(20), ..PrestoGroParams::default() };
+        let params =
+            PrestoGroParams { rules, min: us(20), initial: us(20), ..PrestoGroParams::default() };
         let mut bench = Bench::new(OffloadParams::Presto(params)).opened();
-        let packets = spray(cells.iter().enumerate().map(|(i, (n, d))| (*n, if i == 0 { 0 } else { *d })).collect());
+        let packets = spray(
+            cells.iter().enumerate().map(|(i, (n, d))| (*n, if i == 0 { 0 } else { *d })).collect(),
+        );
         let mut out = Vec::new();
         for batch in packets.chunks(poll) {
             // A poll is when its last packet is there: by the time of its first, those behind it
@@ -676,10 +679,13 @@ proptest! {
 
     /// In one poll as many segments leave as there are flowcells, at most.
     #[test]
-    fn a_poll_gives_a_segment_a_flowcell(cells in prop::collection::vec((1u32..20, 0u64..200), 1..10)) {
+    fn a_poll_gives_a_segment_a_flowcell(
+        cells in prop::collection::vec((1u32..20, 0u64..200), 1..10),
+    ) {
         let count = cells.len();
         let mut bench = presto(Rules::Literal).opened();
-        let packets: Vec<_> = spray(cells).into_iter().map(|(_, number, cell)| (number, cell + 1)).collect();
+        let packets: Vec<_> =
+            spray(cells).into_iter().map(|(_, number, cell)| (number, cell + 1)).collect();
         let up = bench.poll_cells(0, &packets);
         prop_assert!(up.len() <= count);
         prop_assert!(up.windows(2).all(|w| w[0].1 + 1 == w[1].0), "{:?}", up);
@@ -695,23 +701,30 @@ proptest! {
         poll in 1usize..20,
     ) {
         let rules = if is_safe { Rules::Safe } else { Rules::Literal };
-        let params = PrestoGroParams { rules, initial: us(50), min: us(50), max: us(50), ..PrestoGroParams::default() };
+        let params = PrestoGroParams {
+            rules,
+            initial: us(50),
+            min: us(50),
+            max: us(50),
+            ..PrestoGroParams::default()
+        };
         let (longest, quiet) = (us(100), us(25));
         let mut offload: Offload<u32, usize> = Offload::new(&OffloadParams::Presto(params));
         let mut seen = vec![(Time::ZERO, 0); arrivals.len()];
         let (mut now, mut latest) = (Time::ZERO, Time::ZERO);
-        let mut check = |now: Time, released: Released<'_, u32, usize>, seen: &mut Vec<(Time, u32)>| {
-            let last = seen[released.packets[released.packets.len() - 1]].0;
-            let bound = (released.first + longest).max(last + quiet) + us(60);
-            assert!(now <= bound, "{now} is later than {bound}");
-            let mut next = released.seq;
-            for packet in released.packets {
-                seen[*packet].1 += 1;
-                next += 1;
-            }
-            assert_eq!(next, released.seq + released.bytes.max(released.packets.len() as u32));
-            latest = now;
-        };
+        let mut check =
+            |now: Time, released: Released<'_, u32, usize>, seen: &mut Vec<(Time, u32)>| {
+                let last = seen[released.packets[released.packets.len() - 1]].0;
+                let bound = (released.first + longest).max(last + quiet) + us(60);
+                assert!(now <= bound, "{now} is later than {bound}");
+                let mut next = released.seq;
+                for packet in released.packets {
+                    seen[*packet].1 += 1;
+                    next += 1;
+                }
+                assert_eq!(next, released.seq + released.bytes.max(released.packets.len() as u32));
+                latest = now;
+            };
         for (i, (gap, flow, number, cell, flags)) in arrivals.iter().enumerate() {
             let arrives = if i % poll == 0 { now + us(*gap) } else { now };
             while let Some(due) = offload.deadline().filter(|due| *due <= arrives) {
@@ -720,7 +733,14 @@ proptest! {
             now = arrives;
             seen[i].0 = now;
             let mut arrival = packet(*flow, *flow << 30, *number, *cell);
-            arrival.flags |= match flags { 0 => tcp::FIN, 1 => tcp::PSH, 2 => tcp::RST, 3 => tcp::URG, 4 => tcp::SYN, _ => 0 };
+            arrival.flags |= match flags {
+                0 => tcp::FIN,
+                1 => tcp::PSH,
+                2 => tcp::RST,
+                3 => tcp::URG,
+                4 => tcp::SYN,
+                _ => 0,
+            };
             offload.receive(now, &arrival, i, &mut |r| check(now, r, &mut seen));
             if (i + 1) % poll == 0 {
                 offload.flush(now, &mut |r| check(now, r, &mut seen));
@@ -739,20 +759,31 @@ proptest! {
     fn stock_keeps_the_order_of_arrival(
         arrivals in prop::collection::vec((0u32..40, 1u32..30, any::<bool>(), 0u8..6), 1..300),
     ) {
-        let mut offload: Offload<u32, usize> = Offload::new(&OffloadParams::Stock(StockGroParams::default()));
+        let mut offload: Offload<u32, usize> =
+            Offload::new(&OffloadParams::Stock(StockGroParams::default()));
         let mut out = vec![Vec::new(); 40];
         for (i, (flow, number, ends, flags)) in arrivals.iter().enumerate() {
             let mut arrival = packet(*flow, 0, *number, 0);
-            arrival.flags |= match flags { 0 => tcp::FIN, 1 => tcp::PSH, _ => 0 };
-            offload.receive(us(0), &arrival, i, &mut |r| out[r.flow as usize].extend_from_slice(r.packets));
+            arrival.flags |= match flags {
+                0 => tcp::FIN,
+                1 => tcp::PSH,
+                _ => 0,
+            };
+            offload.receive(us(0), &arrival, i, &mut |r| {
+                out[r.flow as usize].extend_from_slice(r.packets)
+            });
             if *ends {
                 offload.flush(us(0), &mut |r| out[r.flow as usize].extend_from_slice(r.packets));
             }
         }
         offload.flush(us(0), &mut |r| out[r.flow as usize].extend_from_slice(r.packets));
         for (flow, out) in out.iter().enumerate() {
-            let came: Vec<usize> =
-                arrivals.iter().enumerate().filter(|(_, a)| a.0 == flow as u32).map(|(i, _)| i).collect();
+            let came: Vec<usize> = arrivals
+                .iter()
+                .enumerate()
+                .filter(|(_, a)| a.0 == flow as u32)
+                .map(|(i, _)| i)
+                .collect();
             prop_assert_eq!(out, &came);
         }
     }

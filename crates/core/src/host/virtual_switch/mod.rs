@@ -2,8 +2,8 @@
 //! rings, and the applications' cores behind them.
 //!
 //! ```text
-//! link ══► receive ring ──► core of the switch ──► queue ──► ring ──► core of an application ──► up
-//!                                  └────────────► what has no payload ─────────────────────────► up
+//! link ══► receive ring ──► core of the switch ──► queue ──► ring ──► application's core ──► up
+//!                                  └────────────► packets without payload ─────────────────► up
 //! ```
 //!
 //! Follows Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch
@@ -12,11 +12,11 @@
 //! | kind | the queue | without room |
 //! |---|---|---|
 //! | `lossy` | none | the packet is dropped |
-//! | `backpressure` | one an application's core | receive rings are polled no more, from 0.9 of a queue on until 0.15 |
+//! | `backpressure` | one an application's core | no polling from 0.9 of a queue on until 0.15 |
 //! | `flow-queues` | one a flow | rings are polled no more, when memory is exhausted |
-//! | `backdraft` | one a flow | senders are told to pause (`pauses`), then as above |
+//! | `backdraft` | one a flow | senders are paused (`pauses`), then as above |
 //! | `credits` | one a flow | there is room: senders have in flight what they were granted |
-//! | `picnic` | one an application's core | the packet is dropped; before, senders are told a rate |
+//! | `picnic` | one an application's core | senders get a rate; then the packet is dropped |
 //!
 //! | file | what |
 //! |---|---|

@@ -234,17 +234,28 @@ mod tests {
     proptest! {
         #[test]
         fn refusals_are_monotone(
-            window in prop::collection::vec(0u32..1000, 1..40), k in 0.0..1.0f64,
-            (q, dq) in (0u64..1000, 0u64..200), (r, dr) in (0u32..1000, 0u32..200), original in any::<bool>(),
+            window in prop::collection::vec(0u32..1000, 1..40),
+            k in 0.0..1.0f64,
+            (q, dq) in (0u64..1000, 0u64..200),
+            (r, dr) in (0u32..1000, 0u32..200),
+            original in any::<bool>(),
         ) {
-            let it = aifo(k, &window, 1000, if original { AifoForm::Original } else { AifoForm::Canary });
+            let it = aifo(
+                k,
+                &window,
+                1000,
+                if original { AifoForm::Original } else { AifoForm::Canary },
+            );
             prop_assert!(admits(&it, q, r) || !admits(&it, (q + dq).min(1000), r + dr));
         }
 
         /// AIFO's inequality and Canary's, as published, in exact fractions.
         #[test]
         fn the_published_inequalities_agree(
-            window in prop::collection::vec(0u32..100, 20..21), k in 0u64..64, q in 0u64..=3000, rank in 0u32..120,
+            window in prop::collection::vec(0u32..100, 20..21),
+            k in 0u64..64,
+            q in 0u64..=3000,
+            rank in 0u32..120,
         ) {
             let it = aifo(k as f64 / 64.0, &window, 3000, AifoForm::Canary);
             let below = window.iter().filter(|x| **x < rank).count() as u64;

@@ -159,13 +159,15 @@ mod tests {
         /// packets are not refused.
         #[test]
         fn red_is_bounded_and_green_never_refused(
-            arrivals in prop::collection::vec((0..6usize, 1..1_501u16, 0..3usize), 1..500), threshold in 1u64..60_000,
+            arrivals in prop::collection::vec((0..6usize, 1..1_501u16, 0..3usize), 1..500),
+            threshold in 1u64..60_000,
         ) {
             let mut it = Color::new(&ColorParams { threshold: Auto::Given(Bytes(threshold)) });
             let view = QueueView::default();
             let mut waiting = VecDeque::new();
             for (importance, size, leave) in arrivals {
-                let packet = Packet { size, class: Importance::ALL[importance].into(), ..Packet::default() };
+                let packet =
+                    Packet { size, class: Importance::ALL[importance].into(), ..Packet::default() };
                 let refused = seeing(view, &packet, |at| it.test(at)).is_some();
                 prop_assert!(!refused || packet.color() == PacketColor::Red);
                 if !refused {

@@ -87,7 +87,9 @@ proptest! {
     #[test]
     fn tests_change_nothing_rank_zero_passes_and_refusals_are_monotone(
         offers in prop::collection::vec((1u64..299_000, 0u32..100_000, 0u64..100_000), 1..120),
-        (q, dq) in (1u64..299_000, 0u64..50_000), (r, dr) in (0u32..100_000, 0u32..100_000), headroom in 0.0..1.0f64,
+        (q, dq) in (1u64..299_000, 0u64..50_000),
+        (r, dr) in (0u32..100_000, 0u32..100_000),
+        headroom in 0.0..1.0f64,
     ) {
         for (kind, mut it) in all(headroom) {
             let mut now = Time::ZERO;
@@ -105,7 +107,8 @@ proptest! {
                 })?;
             }
             let refuses = |bytes: u64, rank| {
-                let view = QueueView { packets: (bytes / 1500) as u32 + 1, bytes: bytes.min(299_999) };
+                let view =
+                    QueueView { packets: (bytes / 1500) as u32 + 1, bytes: bytes.min(299_999) };
                 seeing_at(now, view, &ranked(rank), |at| it.test(at)).is_some()
             };
             // RED knows no ranks, and WRED's lots fall on important packets, too.

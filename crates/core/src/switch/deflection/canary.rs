@@ -118,7 +118,8 @@ mod tests {
                 ports.rejects[1] = true; // both reject
                 assert_eq!(of_two(&mut it, &mut ports, &random), None);
                 let mut ports = Bench::with_bytes(&[10, 900, 1000]);
-                ports.full[0] = true; // A accepts, but is full: taken with the quirk (and lost there), else B
+                // A accepts but is full. With the quirk A gets the packet and loses it, else B.
+                ports.full[0] = true;
                 assert_eq!(of_two(&mut it, &mut ports, &random), Some(if quirks { 0 } else { 1 }));
             }
         }

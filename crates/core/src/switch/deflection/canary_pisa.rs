@@ -207,7 +207,10 @@ mod tests {
         /// (1−k)·C/20 to a cell.
         #[test]
         fn integers_follow_the_inequality(
-            k in 0.0..1.0f64, ranks in prop::collection::vec(0u32..100, 20), length in 0u64..1024, rank in 0u32..110,
+            k in 0.0..1.0f64,
+            ranks in prop::collection::vec(0u32..100, 20),
+            length in 0u64..1024,
+            rank in 0u32..110,
         ) {
             let mut it = pisa(k);
             let mut ports = Bench::with_bytes(&[0]);

@@ -68,7 +68,9 @@ crate::registry! {
     "fifo" => Fifo { FifoParams, Fifo; fifo::ABOUT },
     "sp-pifo" => SpPifo { SpPifoParams, SpPifo; sp_pifo::ABOUT },
     "srpt" => Srpt { SrptParams, Srpt; srpt::ABOUT },
-    "strict-priority" => StrictPriority { StrictPriorityParams, StrictPriority; strict_priority::ABOUT },
+    "strict-priority" => StrictPriority {
+        StrictPriorityParams, StrictPriority; strict_priority::ABOUT
+    },
 }
 
 #[cfg(test)]

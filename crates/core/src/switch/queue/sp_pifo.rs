@@ -154,13 +154,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bounds_ascend_and_nothing_is_lost(ranks in prop::collection::vec(any::<u32>(), 1..200), queues in 1u32..10) {
+        fn bounds_ascend_and_nothing_is_lost(
+            ranks in prop::collection::vec(any::<u32>(), 1..200),
+            queues in 1u32..10,
+        ) {
             let mut it = SpPifo::new(&SpPifoParams { queues });
             for (id, &rank) in ranks.iter().enumerate() {
                 push(&mut it, id as u32, rank);
                 prop_assert!(bounds(&it).is_sorted());
             }
-            let mut served: Vec<u32> = std::iter::from_fn(|| it.pop(PausedSet::default())).collect();
+            let mut served: Vec<u32> =
+                std::iter::from_fn(|| it.pop(PausedSet::default())).collect();
             served.sort();
             prop_assert_eq!(served, (0..ranks.len() as u32).collect::<Vec<_>>());
         }

@@ -147,7 +147,10 @@ mod tests {
     proptest! {
         /// Each packet served has the least rank there is, and each given up the largest.
         #[test]
-        fn extremes_leave(ranks in prop::collection::vec(0u32..50, 1..60), serve in prop::collection::vec(any::<bool>(), 60)) {
+        fn extremes_leave(
+            ranks in prop::collection::vec(0u32..50, 1..60),
+            serve in prop::collection::vec(any::<bool>(), 60),
+        ) {
             let mut it = queue(SrptService::Rank, &ranks);
             let mut left: Vec<u32> = ranks.clone();
             for serve in serve {

@@ -206,7 +206,11 @@ proptest! {
     /// none goes to a host that is not its own; a packet whose hops are used up is dropped for
     /// that.
     #[test]
-    fn whatever_arrives_nothing_is_lost_or_doubled(arrivals in arrivals(), setup in setup(), stop in any::<bool>()) {
+    fn whatever_arrives_nothing_is_lost_or_doubled(
+        arrivals in arrivals(),
+        setup in setup(),
+        stop in any::<bool>(),
+    ) {
         let size = Bytes(Capacity::new(&setup.buffer, &PortSite::default()).bytes);
         let mut s = setup.leaf(false);
         let mut full = false;
@@ -226,7 +230,12 @@ proptest! {
         for &(port, id, _) in &w.sent {
             let packet = &w.packets[id];
             let deflected = packet.has(flags::DEFLECTED);
-            prop_assert!(FABRIC.contains(&port) || port == packet.dst as u16 && !deflected, "{:?} to {}", packet, port);
+            prop_assert!(
+                FABRIC.contains(&port) || port == packet.dst as u16 && !deflected,
+                "{:?} to {}",
+                packet,
+                port
+            );
             prop_assert!(!(deflected && setup.deflection == "none"));
         }
         for (id, &(.., ttl)) in arrivals.iter().enumerate() {
@@ -245,8 +254,10 @@ proptest! {
         feed(&mut setup.leaf(false), &arrivals, |before, w, s, id, now| {
             let Some(port) = place(s, w, id) else { return };
             let (packet, port) = (w.packets[id], &general(before)[port as usize]);
-            let room = port.lacks_room(&port.view(), &Claim::of(&packet, 0), &before.memory).is_none();
-            if !room || seeing_at(now, port.view(), &packet, |at| port.admission.test(at)).is_some() {
+            let room =
+                port.lacks_room(&port.view(), &Claim::of(&packet, 0), &before.memory).is_none();
+            if !room || seeing_at(now, port.view(), &packet, |at| port.admission.test(at)).is_some()
+            {
                 bad = Some(id);
             }
         });
@@ -256,7 +267,10 @@ proptest! {
     /// Vertigo moves or drops for a packet only such as are strictly less important, and serves the
     /// most important.
     #[test]
-    fn vertigo_displaces_larger_ranks_and_serves_the_smallest(arrivals in arrivals(), setup in setup()) {
+    fn vertigo_displaces_larger_ranks_and_serves_the_smallest(
+        arrivals in arrivals(),
+        setup in setup(),
+    ) {
         let setup = Setup { deflection: "vertigo", admission: AdmissionParams::default(), ..setup };
         let mut s = setup.leaf(false);
         let mut bad = Vec::new();
@@ -277,7 +291,9 @@ proptest! {
             w.advance(&mut s, at);
             for &(port, id, _) in &w.sent[sent..] {
                 let waiting = general(&s)[port as usize].queued();
-                prop_assert!(waiting.iter().all(|other| w.packets[*other].rank >= w.packets[id].rank));
+                prop_assert!(
+                    waiting.iter().all(|other| w.packets[*other].rank >= w.packets[id].rank)
+                );
             }
         }
     }
@@ -295,11 +311,15 @@ proptest! {
         let (mut s, mut w, mut now) = (setup.leaf(false), Recorder::default(), Time::ZERO);
         for &(gap, dst, rank, size, _) in &arrivals {
             now += Time::from_ns(gap);
-            let importance = if rank % 2 == 0 { Importance::Unimportant } else { Importance::Control };
+            let importance =
+                if rank % 2 == 0 { Importance::Unimportant } else { Importance::Control };
             w.arrive(&mut s, now, Packet { rank, size, class: importance.into(), ..data(dst) });
             for port in general(&s) {
                 let waiting = port.queued();
-                let red = waiting.iter().map(|id| &w.packets[*id]).filter(|packet| packet.color() == Color::Red);
+                let red = waiting
+                    .iter()
+                    .map(|id| &w.packets[*id])
+                    .filter(|packet| packet.color() == Color::Red);
                 prop_assert!(red.map(|packet| packet.size as u64).sum::<u64>() < room / 4);
             }
         }
@@ -345,7 +365,11 @@ proptest! {
     /// With empty neighbours DIBS loses nothing of a burst that fits the queues of all ports to
     /// switches.
     #[test]
-    fn dibs_absorbs_a_burst_of_all_its_queues(room in 1u32..30, share in 0.0..=1.0f64, simple in any::<bool>()) {
+    fn dibs_absorbs_a_burst_of_all_its_queues(
+        room in 1u32..30,
+        share in 0.0..=1.0f64,
+        simple in any::<bool>(),
+    ) {
         let setup = Setup {
             deflection: if simple { "simple" } else { "dibs" },
             admission: AdmissionParams::default(),

@@ -271,7 +271,11 @@ fn runs() -> impl Strategy<Value = Run> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Oracle: with headroom for 2 · delay · rate + 2 MTU a lossless priority, or for 3 · delay ·
     /// rate where a link holds two packets, PFC never drops, at any rate, delay and load.

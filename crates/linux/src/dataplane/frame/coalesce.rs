@@ -45,7 +45,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cut_and_coalesced_is_the_same(payload in 1usize..60_000, mss in 500usize..9000, v6: bool, fin: bool) {
+        fn cut_and_coalesced_is_the_same(
+            payload in 1usize..60_000,
+            mss in 500usize..9000,
+            v6: bool,
+            fin: bool,
+        ) {
             let version = if v6 { Version::V6 } else { Version::V4 };
             let flags = tcp::ACK | tcp::PSH | if fin { tcp::FIN } else { 0 };
             let frame = frame_of(&Build { version, payload, flags, ..Build::default() });

@@ -452,14 +452,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_offsets_within(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0..3u8) {
+        fn any_bytes_give_offsets_within(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            kind in 0..3u8,
+        ) {
             let mut bytes = bytes;
             if bytes.len() > 15 && kind > 0 {
                 bytes[12..14].copy_from_slice(&[[0x08, 0x00], [0x86, 0xdd]][usize::from(kind - 1)]);
                 bytes[14] = [0x45, 0x60][usize::from(kind - 1)];
             }
             if let Some(layers) = parse(&bytes).and_then(|v| v.layers().copied()) {
-                prop_assert!(layers.network < layers.transport && layers.transport < layers.payload);
+                prop_assert!(
+                    layers.network < layers.transport && layers.transport < layers.payload
+                );
                 prop_assert!(layers.payload <= layers.end && layers.end <= bytes.len());
             }
         }

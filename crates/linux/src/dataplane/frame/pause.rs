@@ -94,7 +94,10 @@ mod tests {
             prop_assert_eq!(read(&write(Mac::default(), &quanta)), Some(quanta));
         }
         #[test]
-        fn any_bytes_are_a_frame_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..70), opcode in 0..3u16) {
+        fn any_bytes_are_a_frame_or_none(
+            bytes in proptest::collection::vec(any::<u8>(), 0..70),
+            opcode in 0..3u16,
+        ) {
             let mut bytes = bytes;
             if let (Some(kind), 1..) = (bytes.get_mut(12..16), opcode) {
                 kind.copy_from_slice(&[0x88, 0x08, (opcode - 1) as u8, 1]);

@@ -277,12 +277,24 @@ pub(crate) mod tests {
     proptest! {
         #[test]
         fn whatever_is_cut_is_whole_and_right(
-            payload in 0usize..60_000, mss in 1usize..9000, v6: bool, udp: bool, options in 0usize..=10, tags in 0usize..=2,
+            payload in 0usize..60_000,
+            mss in 1usize..9000,
+            v6: bool,
+            udp: bool,
+            options in 0usize..=10,
+            tags in 0usize..=2,
         ) {
             let version = if v6 { Version::V6 } else { Version::V4 };
             let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
             let mss = mss.max(payload / 500 + 1);
-            let frame = frame_of(&Build { version, protocol, payload, tags, options: options * 4, ..Build::default() });
+            let frame = frame_of(&Build {
+                version,
+                protocol,
+                payload,
+                tags,
+                options: options * 4,
+                ..Build::default()
+            });
             let (mut bytes, mut seq) = (Vec::<u8>::new(), 1000);
             for packet in cut(&frame, mss, Checksums::Full) {
                 let view = parse(&packet).unwrap();
@@ -290,7 +302,10 @@ pub(crate) mod tests {
                 prop_assert!(checksum::is_right(&packet, layers));
                 prop_assert_eq!(layers.end, packet.len());
                 if !v6 {
-                    prop_assert_eq!(Sum::default().bytes(&packet[layers.network..layers.network + 20]).fold(), 0xffff);
+                    prop_assert_eq!(
+                        Sum::default().bytes(&packet[layers.network..layers.network + 20]).fold(),
+                        0xffff
+                    );
                 }
                 if !udp {
                     prop_assert_eq!(tcp::seq(&packet, layers), seq);
@@ -302,8 +317,12 @@ pub(crate) mod tests {
             // A partial checksum is what the rest is added to.
             for mut packet in cut(&frame, mss, Checksums::Partial) {
                 let layers = *parse(&packet).unwrap().layers().unwrap();
-                let mut offload = Offload { partial: true, checksum_start: layers.transport as u16,
-                    checksum_offset: layers.protocol.checksum_at() as u16, ..Offload::default() };
+                let mut offload = Offload {
+                    partial: true,
+                    checksum_start: layers.transport as u16,
+                    checksum_offset: layers.protocol.checksum_at() as u16,
+                    ..Offload::default()
+                };
                 offload.fill(&mut packet).unwrap();
                 prop_assert!(checksum::is_right(&packet, &layers));
             }

@@ -99,7 +99,10 @@ mod tests {
             prop_assert_eq!(Tag::read(&tag.write(), 0), Some(tag));
         }
         #[test]
-        fn any_bytes_are_a_tag_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..40), at in 0..50usize) {
+        fn any_bytes_are_a_tag_or_none(
+            bytes in proptest::collection::vec(any::<u8>(), 0..40),
+            at in 0..50usize,
+        ) {
             if let Some(tag) = Tag::read(&bytes, at) {
                 prop_assert_eq!(Tag::read(&tag.write(), 0), Some(tag));
             }

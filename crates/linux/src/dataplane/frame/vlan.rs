@@ -116,7 +116,13 @@ mod tests {
     proptest! {
         /// What a super-segment is cut into has the tag, and is else what it was cut into without.
         #[test]
-        fn a_tag_comes_and_goes(payload in 0usize..20_000, mss in 100usize..9000, v6: bool, tags in 0usize..2, vlan in 1u16..4095) {
+        fn a_tag_comes_and_goes(
+            payload in 0usize..20_000,
+            mss in 100usize..9000,
+            v6: bool,
+            tags in 0usize..2,
+            vlan in 1u16..4095,
+        ) {
             let version = if v6 { Version::V6 } else { Version::V4 };
             let frame = frame_of(&Build { version, payload, tags, ..Build::default() });
             let view = parse(&frame).unwrap();
@@ -125,10 +131,14 @@ mod tests {
             let (inside, moved) = (parse(&with).unwrap(), offload.tagged().unwrap());
             prop_assert_eq!((inside.vlan, moved.check(&inside, with.len())), (Some(vlan), Ok(())));
             prop_assert_eq!(moved, Offload::of(inside.layers().unwrap(), mss));
-            prop_assert_eq!((inside.untagged().inner, inside.untagged().ethernet), (view.inner, view.ethernet));
+            prop_assert_eq!(
+                (inside.untagged().inner, inside.untagged().ethernet),
+                (view.inner, view.ethernet)
+            );
             prop_assert_eq!(moved.untagged(), Ok(offload));
             prop_assert_eq!(untagged(&with), frame.clone());
-            let without: Vec<Vec<u8>> = cut(&with, mss, Checksums::Full).iter().map(|packet| untagged(packet)).collect();
+            let without: Vec<Vec<u8>> =
+                cut(&with, mss, Checksums::Full).iter().map(|packet| untagged(packet)).collect();
             prop_assert_eq!(without, cut(&frame, mss, Checksums::Full));
         }
     }

@@ -63,7 +63,10 @@ pub enum Error {
         device: String,
     },
     /// There is no such interface.
-    #[error("there is no interface {device}{}", namespace.as_ref().map_or(String::new(), |n| format!(" in namespace {n}")))]
+    #[error(
+        "there is no interface {device}{}",
+        namespace.as_ref().map_or(String::new(), |n| format!(" in namespace {n}"))
+    )]
     NoDevice {
         /// Which.
         device: String,

@@ -13,19 +13,31 @@
 //!
 //! | | simulator | Linux | here |
 //! |---|---|---|---|
-//! | flow's first flowcell | 0 | a drawn number, since flows are forgotten | numbers are counted from the flow's first |
-//! | flow's first path | of the seed | of a number that the process draws | the same where `first-path` is set; else places are counted from the first |
+//! | flow's first flowcell | 0 | a drawn number, as flows are forgotten | counted from the first |
+//! | flow's first path | of the seed | of a number that the process draws | counted (1) |
 //! | labels | trees' numbers | places among a peer's paths | places in the list |
-//! | what is stamped | segments, acknowledgements | every TCP frame | SYN-ACKs and answers to strays, which take the path of their hash there, are left out |
+//! | stamped packets | segments, acknowledgements | every TCP frame | those of the simulator (2) |
 //! | a stream's first byte | 0, the SYN takes none | after the SYN | SYNs are one less |
-//! | must be equal to merge | priority, importance, ECN, TTL, millisecond | TOS, TTL, acknowledgement, options | TOS, TTL; the millisecond stands in the acknowledgement: as an option it would make headers longer, and so end large segments earlier |
-//! | order of flows in a poll | of the offload's hash | keyed by the process | flows are compared each for itself; no queue has more than 8, so that no bucket of stock GRO is full |
-//! | order within a poll | of arrival | path by path | one socket brings all, in the order of arrival |
+//! | equal to merge | class, TTL, millisecond | TOS, TTL, ACK, options | TOS, TTL, ACK (3) |
+//! | order of flows in a poll | of the hash | keyed by the process | each for itself (4) |
+//! | order within a poll | of arrival | path by path | of arrival: one socket brings all |
 //! | packets a poll | `budget` | 16 a path | `budget` |
-//! | what a poll leaves | comes with the next one, at once; waits may end before it | waits end only after it | comes with the next one, and the socket has no more until then |
-//! | a flow is over | is forgotten, so that a late copy of a packet begins anew | is forgotten when idle | none is over before the end |
-//! | super-segment | up to 45 packets of 1460 | up to 63 packets a frame, the rest in another | no segment has more |
+//! | packets that a poll leaves | come with the next one, at once (5) | the same | the same (5) |
+//! | a flow is over | is forgotten (6) | is forgotten when idle | none is over before the end |
+//! | super-segment | up to 45 packets of 1460 | up to 63 packets (7) | no segment has more |
 //! | clock | picoseconds | nanoseconds | the trace's |
+//!
+//! 1. The paths are the same where `first-path` is set.
+//! 2. SYN-ACKs and answers to strays take the path of their hash in the simulator; they are left
+//!    out.
+//! 3. A class is priority, importance and ECN. The millisecond stands in the acknowledgement: as an
+//!    option it would make headers longer, and so end large segments earlier.
+//! 4. Flows are compared each for itself. No queue has more than 8, so that no bucket of stock GRO
+//!    is full.
+//! 5. In the simulator waits may end before the next poll, on Linux only after it. Here the socket
+//!    has no more packets until then.
+//! 6. So a late copy of a packet begins the flow anew.
+//! 7. The rest is in another frame: 63 packets a frame.
 
 mod replay;
 mod simulated;

@@ -282,14 +282,21 @@ mod tests {
             }
             prop_assert!(axis.place(least) <= axis.place(most));
             // Beyond the data there are no numbers, negative loads least of all.
-            prop_assert!(axis.ticks.iter().all(|(tick, _)| (least * (1.0 - 1e-9)..=most * (1.0 + 1e-9)).contains(tick)));
+            prop_assert!(
+                axis.ticks
+                    .iter()
+                    .all(|(tick, _)| (least * (1.0 - 1e-9)..=most * (1.0 + 1e-9)).contains(tick))
+            );
             let mut labels = names(&axis);
             labels.sort_unstable();
             prop_assert!(labels.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", labels);
         }
 
         #[test]
-        fn linear_axes_begin_and_end_where_they_are_told(from in 0.0..1e6f64, span in 1e-3..1e6f64) {
+        fn linear_axes_begin_and_end_where_they_are_told(
+            from in 0.0..1e6f64,
+            span in 1e-3..1e6f64,
+        ) {
             let axis = Axis::linear(from, from + span, Unit::Time, "");
             prop_assert_eq!((axis.from, axis.to, axis.place(from)), (from, from + span, 0.0));
         }

@@ -169,7 +169,9 @@ mod tests {
         #[test]
         fn even_ticks_are_inside_distinct_and_true(
             from in prop_oneof![Just(0.0), -1e6..1e6f64, 99.0..100.0f64],
-            decade in -4..8i32, part in 1.0..10.0f64, unit in 0..6usize,
+            decade in -4..8i32,
+            part in 1.0..10.0f64,
+            unit in 0..6usize,
         ) {
             let to = from + part * libm::pow(10.0, f64::from(decade));
             let (ticks, shared) = even(from, to, UNITS[unit]);
@@ -179,7 +181,10 @@ mod tests {
 
         #[test]
         fn logarithmic_ticks_are_inside_distinct_and_true(
-            decade in -3..7i32, part in 1.0..10.0f64, span in 1.01..1e6f64, unit in 0..6usize,
+            decade in -3..7i32,
+            part in 1.0..10.0f64,
+            span in 1.01..1e6f64,
+            unit in 0..6usize,
         ) {
             let from = part * libm::pow(10.0, f64::from(decade));
             let ticks = by_decades(from * (1.0 - 1e-12), from * span * (1.0 + 1e-12), UNITS[unit]);

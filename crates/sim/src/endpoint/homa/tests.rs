@@ -410,13 +410,20 @@ fn a_flow_of_more_than_a_message_is_several() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever data is lost: every byte comes, each range is sent again exactly as often as it was
     /// lost, and the message ends.
     #[test]
     fn lost_data_is_sent_again_exactly_once(
-        bytes in 1u64..60_000, seed in any::<u64>(), percent in 0u64..40, grant in 10_000u32..40_000,
+        bytes in 1u64..60_000,
+        seed in any::<u64>(),
+        percent in 0u64..40,
+        grant in 10_000u32..40_000,
     ) {
         let mut random = millpond_core::random::Stream::new(seed, "losses");
         let loses = move |_: usize, event: &Event| {
@@ -430,14 +437,19 @@ proptest! {
         prop_assert_eq!(pipe.came[&0].iter().collect::<Vec<_>>(), [(0, bytes)]);
         let lost = pipe.lost.len() as u32;
         prop_assert_eq!(pipe.sender.counters().retransmitted, lost);
-        prop_assert_eq!(pipe.pieces().len() as u64, bytes.div_ceil(u64::from(MSS)) + u64::from(lost));
+        prop_assert_eq!(
+            pipe.pieces().len() as u64,
+            bytes.div_ceil(u64::from(MSS)) + u64::from(lost)
+        );
     }
 
     /// Whatever is lost of either way, until a time after which nothing is: every message of a
     /// connection ends, and its bytes are delivered once.
     #[test]
     fn any_losses_are_repaired(
-        sizes in prop::collection::vec(1u64..40_000, 1..4), seed in any::<u64>(), percent in 0u64..60,
+        sizes in prop::collection::vec(1u64..40_000, 1..4),
+        seed in any::<u64>(),
+        percent in 0u64..60,
     ) {
         let mut random = millpond_core::random::Stream::new(seed, "losses");
         let loses = move |n: usize, _: &Event| n < 400 && random.below(100) < percent;

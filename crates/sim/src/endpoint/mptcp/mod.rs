@@ -8,7 +8,7 @@
 //!
 //! | file | what it follows |
 //! |---|---|
-//! | `sender` | the scheduler, mappings, reinjection: RFC 8684 §3.3.6, and the MPTCP kernel (v0.8x) |
+//! | `sender` | the scheduler, mappings, reinjection: RFC 8684 §3.3.6, MPTCP kernel (v0.8x) |
 //! | `receiver` | reassembly by the stream's offsets: RFC 8684 §3.3.1 |
 //!
 //! Not modelled: keys, tokens and address advertisement, subflow priorities and closing, the bytes

@@ -312,7 +312,11 @@ fn a_connection_is_shown_as_a_whole() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever the paths lose, repeat and delay, each byte arrives once and in order.
     #[test]
@@ -320,7 +324,8 @@ proptest! {
         subflows in 1u32..9,
         coupling in prop::sample::select(vec![Coupling::Lia, Coupling::Olia, Coupling::Uncoupled]),
         flags in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
-        numbers in (1u32..4, 1u32..20, prop::option::of(3u64..40), prop::option::weighted(0.8, 1u32..5)),
+        numbers in
+            (1u32..4, 1u32..20, prop::option::of(3u64..40), prop::option::weighted(0.8, 1u32..5)),
         delays in prop::collection::vec(1u64..300, 8),
         fates in prop::collection::vec(any::<u8>(), 0..400),
         writes in prop::collection::vec((1u64..60_000, 0u64..2_000), 1..6),
@@ -329,7 +334,8 @@ proptest! {
         let (sack, handshake, reinjection, limited) = flags;
         let (delayed, window, buffer, threshold) = numbers;
         let cfg = config(|own, p| {
-            (own.mptcp_subflows, own.mptcp_coupling, own.mptcp_reinjection) = (subflows, coupling, reinjection);
+            (own.mptcp_subflows, own.mptcp_coupling, own.mptcp_reinjection) =
+                (subflows, coupling, reinjection);
             (p.sack, p.handshake, p.limited_transmit) = (sack, handshake, limited);
             (p.delayed_ack, p.initial_window, p.dupack_threshold) = (delayed, window, threshold);
             p.receive_buffer = buffer.map(|b| Bytes(b * MSS / 2));

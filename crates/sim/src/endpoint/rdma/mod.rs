@@ -9,7 +9,7 @@
 //! | file | what it follows |
 //! |---|---|
 //! | `sender` | pace, windows, and what is sent again: go-back-N, or IRN (SIGCOMM 2018 §3) |
-//! | `receiver` | acknowledgements, NACKs, and the notification point of DCQCN (SIGCOMM 2015 §3.1) |
+//! | `receiver` | acknowledgements, NACKs, DCQCN's notification point (SIGCOMM 2015 §3.1) |
 //!
 //! Offsets are 64 bits and count bytes, where InfiniBand's sequence numbers count packets. Not
 //! modelled: reads and atomics, the credits of end-to-end flow control, retry limits, and the

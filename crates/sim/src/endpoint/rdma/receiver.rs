@@ -136,7 +136,8 @@ impl Receiver {
     fn notify(&mut self, now: Time, cfg: &Config) -> Option<AckOut> {
         let interval = cfg.cnp_interval?;
         if !self.marked || now < self.cnp_at {
-            return None; // a mark within the interval is told at its end, by the packet that comes then
+            // The first packet after the interval reports a mark within it.
+            return None;
         }
         self.marked = false;
         self.cnp_at = now.saturating_add(interval);

@@ -311,7 +311,8 @@ impl Sender {
         let retransmission = seq < self.top;
         self.retransmitted += u32::from(retransmission);
         if retransmission || self.repair.is_none() {
-            self.next = end; // in a recovery new packets do not move the place of what is sent again
+            // In a recovery new packets do not move the place of the next retransmission.
+            self.next = end;
         }
         self.top = self.top.max(end);
         (self.last, self.last_size) = (now, len + cfg.header);

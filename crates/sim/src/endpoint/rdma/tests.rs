@@ -455,7 +455,8 @@ proptest! {
     /// order, the timer ends every silence, and the message completes.
     #[test]
     fn every_byte_is_delivered_once_and_in_order(
-        (law, rdma) in transports(), bytes in 1u64..120_000,
+        (law, rdma) in transports(),
+        bytes in 1u64..120_000,
         data in prop::collection::vec((0..10u32, 0..4u64), 1..200),
         answers in prop::collection::vec((0..10u32, 0..4u64), 1..200),
         losses in 0..6u32,

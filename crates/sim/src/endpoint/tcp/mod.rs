@@ -8,7 +8,7 @@
 //!
 //! | file | what it follows |
 //! |---|---|
-//! | `sender` | RFC 5681, 6582, 6675, 3042, 6928, 8985 §7: windows, loss recovery, handshake, tail loss probe |
+//! | `sender` | RFC 5681, 6582, 6675, 3042, 6928, 8985 §7: windows, recovery, handshake, probes |
 //! | `scoreboard`, `ranges` | RFC 6675 §4: what the receiver holds, what is lost, what is next |
 //! | `receiver` | RFC 5681 §4.2, 2018, 3168 §6.1.3, 8257 §3.2: reassembly, ACKs, echoes |
 //! | `rto` | RFC 6298; INET's TCP |

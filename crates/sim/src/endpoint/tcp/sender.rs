@@ -380,7 +380,8 @@ impl Sender {
                     board.pipe += u64::from(len); // RFC 6675 (C.4)
                 }
                 let segment = self.send_new(now, len, cfg);
-                self.resend = self.nxt; // after a timeout, new data is due only once all holes are sent again
+                // After a timeout, new data is due only once all holes are sent again.
+                self.resend = self.nxt;
                 if probes {
                     self.probe_sent(now);
                 } else if !cfg.spaces && !cfg.pacing {

@@ -163,10 +163,21 @@ proptest! {
     /// Oracle: the sum of counters is what queues hold, whatever arrives and leaves; no limit is
     /// passed; and all is zero when all have left.
     #[test]
-    fn counters_add_up(operations in operations(), size in 40_000u64..400_000, pauses in any::<bool>(), alpha in 0.1f64..4.0) {
-        let params = PoolsParams { size: Bytes(size).into(), alpha, headroom: Some(Bytes(2_000)), ..PoolsParams::default() };
+    fn counters_add_up(
+        operations in operations(),
+        size in 40_000u64..400_000,
+        pauses in any::<bool>(),
+        alpha in 0.1f64..4.0,
+    ) {
+        let params = PoolsParams {
+            size: Bytes(size).into(),
+            alpha,
+            headroom: Some(Bytes(2_000)),
+            ..PoolsParams::default()
+        };
         let links = vec![(Rate::from_gbps(10), Time::from_us(1)); 4];
-        let mut it = Pools::new(&params, &SwitchFacts { packet_max: 1_500, links, pauses, tier: 0 });
+        let mut it =
+            Pools::new(&params, &SwitchFacts { packet_max: 1_500, links, pauses, tier: 0 });
         let mut waiting = std::collections::VecDeque::new();
         for (ingress, port, priority, bytes, leave) in operations {
             let claim = Claim { port, ingress, priority, size: bytes };
@@ -184,13 +195,20 @@ proptest! {
             prop_assert_eq!(held, it.used);
             prop_assert_eq!(held, groups().map(|group| group.bytes).sum::<u64>());
             prop_assert_eq!(held, queues().sum::<u64>());
-            prop_assert_eq!(it.egress_used, queues().map(|queued| queued.saturating_sub(it.queue_min)).sum::<u64>());
+            prop_assert_eq!(
+                it.egress_used,
+                queues().map(|queued| queued.saturating_sub(it.queue_min)).sum::<u64>()
+            );
             prop_assert!(held <= size);
-            prop_assert!(groups().all(|group| group.headroom <= 2_064 && group.headroom <= group.bytes));
+            prop_assert!(
+                groups().all(|group| group.headroom <= 2_064 && group.headroom <= group.bytes)
+            );
         }
         waiting.drain(..).for_each(|claim| it.give(&claim));
         prop_assert_eq!((it.used, it.egress_used), (0, 0));
-        prop_assert!(it.ports.iter().flat_map(|port| &port.groups).all(|group| group.headroom == 0));
+        prop_assert!(
+            it.ports.iter().flat_map(|port| &port.groups).all(|group| group.headroom == 0)
+        );
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! | | simulator | Linux | here |
 //! |---|---|---|---|
-//! | no memory for a frame | its ring keeps it and is polled no more | lost (`loss-pool`) | offered again |
+//! | no memory for a frame | its ring keeps it, unpolled | lost (`loss-pool`) | offered again |
 //! | the same of an application here | none | it keeps it, and others go on | offered again |
 //! | a receive ring that is full | drops (`receive-ring`) | none | not offered |
 //! | nothing waits | a frame passes its queue | it goes past the queues | below |
@@ -212,7 +212,11 @@ fn scenes() -> impl Strategy<Value = Scene> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn flow_queues_alike(scene in scenes()) {

@@ -276,16 +276,17 @@ proptest! {
         let mut place = Rig::new("model", 3, 64 << 10);
         // By source, flow, destination: what was sent, and what arrived.
         let mut sent = std::collections::BTreeMap::<(usize, u32, usize), (u32, u32)>::new();
-        let take = |place: &mut Rig, sent: &mut std::collections::BTreeMap<_, (u32, u32)>, to: usize| {
-            let frames = received(&mut place.ports[to - 1]);
-            for frame in &frames {
-                let (from, flow) = (usize::from(frame[11]), u32::from(frame[18]));
-                let (_, arrived) = sent.get_mut(&(from, flow, to)).expect("it was sent");
-                assert_eq!(u32::from_be_bytes(frame[14..18].try_into().unwrap()), *arrived);
-                *arrived += 1;
-            }
-            frames.len()
-        };
+        let take =
+            |place: &mut Rig, sent: &mut std::collections::BTreeMap<_, (u32, u32)>, to: usize| {
+                let frames = received(&mut place.ports[to - 1]);
+                for frame in &frames {
+                    let (from, flow) = (usize::from(frame[11]), u32::from(frame[18]));
+                    let (_, arrived) = sent.get_mut(&(from, flow, to)).expect("it was sent");
+                    assert_eq!(u32::from_be_bytes(frame[14..18].try_into().unwrap()), *arrived);
+                    *arrived += 1;
+                }
+                frames.len()
+            };
         for (what, flow, length) in steps {
             match what {
                 0..=4 => {
@@ -301,10 +302,10 @@ proptest! {
                 5 => place.round(false),
                 6 => {
                     take(&mut place, &mut sent, 1 + flow as usize % 2);
-                },
+                }
                 _ => {
                     take(&mut place, &mut sent, 3);
-                },
+                }
             }
         }
         for _ in 0..400 {

@@ -124,8 +124,17 @@ proptest! {
             for n in 0..16usize {
                 let b = &bytes[16 * n..16 * n + 16];
                 let at = u64::from(b[0]) << 8 | u64::from(b[1] & 1) << 20;
-                describe(&memory, n as u64, at, u32::from(b[3]) * 16, u16::from(b[4] & 7), u16::from(b[5] % 18));
-                memory.write(GuestAddress(0x1004 + 2 * n as u64), &u16::from(b[6] % 17).to_le_bytes()).unwrap();
+                describe(
+                    &memory,
+                    n as u64,
+                    at,
+                    u32::from(b[3]) * 16,
+                    u16::from(b[4] & 7),
+                    u16::from(b[5] % 18),
+                );
+                memory
+                    .write(GuestAddress(0x1004 + 2 * n as u64), &u16::from(b[6] % 17).to_le_bytes())
+                    .unwrap();
             }
         }
         memory.write(GuestAddress(0x1002), &base.wrapping_add(ahead).to_le_bytes()).unwrap();

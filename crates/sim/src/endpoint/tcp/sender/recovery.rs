@@ -39,7 +39,8 @@ impl Sender {
             );
             bytes = self.advance(now, ack, self.measures(ack.ack, cfg), cfg);
             if partial && !cfg.sack && std::mem::replace(&mut self.partial, true) {
-                self.deadline = deadline; // RFC 6582 §3.2 (3): only the first partial ACK restarts the timer
+                // RFC 6582 §3.2 (3): only the first partial ACK restarts the timer.
+                self.deadline = deadline;
             }
             if let Some(board) = &mut self.board {
                 board.advance(self.una);
@@ -186,7 +187,8 @@ impl Sender {
         if again {
             self.window.ssthresh = held; // this segment has been sent again by the timer already
         } else if recovering {
-            self.window.ssthresh = self.window.ssthresh.min(held); // FlightSize has grown while it repaired
+            // FlightSize has grown during the recovery.
+            self.window.ssthresh = self.window.ssthresh.min(held);
         }
         self.phase = Phase::Loss;
         self.tail = Tail::Idle;

@@ -173,7 +173,8 @@ mod tests {
             assert!(s.peek(now, 65_536, &cfg).is_some());
             s.refused(now, told, &cfg);
             waits.push(s.deadline() - now);
-            s.refused(now, told, &cfg); // tried for another reason before the timer: it stays as it is
+            // An attempt before the timer, for another reason, leaves the timer as it is.
+            s.refused(now, told, &cfg);
             assert_eq!(s.deadline() - now, *waits.last().unwrap());
             now = s.deadline();
             s.on_timer(now, &cfg);

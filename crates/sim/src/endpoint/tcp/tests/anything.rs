@@ -95,7 +95,11 @@ fn script(bytes: Vec<u8>) -> Script {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever a network does to the first packets each way, all is delivered, and the pipe's
     /// assertions hold.

@@ -11,7 +11,8 @@ fn an_echo_that_cuts_nothing_grows_the_window_only_where_it_is_told_to() {
         });
         let cfg = config_of(kind, |p| (p.mss, p.handshake) = (Some(MSS as u32), false));
         let mut s = in_flight(&cfg, 10);
-        ack(&mut s, &cfg, 1, false, &[]); // ends the first observation; the second ends beyond what is sent by now
+        // Ends the first observation; the second ends beyond the data sent so far.
+        ack(&mut s, &cfg, 1, false, &[]);
         assert_eq!(s.cwnd(), 11 * MSS);
         ack(&mut s, &cfg, 2, true, &[]);
         assert_eq!(s.cwnd(), if growth { 12 * MSS } else { 11 * MSS });

@@ -1,0 +1,44 @@
+//! The rules of the house that no tool checks: rustfmt leaves macro bodies, strings, attributes and
+//! tables as they are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Columns of a line, at most.
+const WIDTH: usize = 100;
+
+/// The Rust sources below `folder`, in order, without build folders and hidden ones.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    let mut found = Vec::new();
+    for path in entries {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !path.is_symlink() && name != "target" && !name.starts_with('.') {
+            found.append(&mut sources(&path));
+        } else if name.ends_with(".rs") && path.is_file() {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_line_is_longer_than_100_columns() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let sources = sources(&root);
+    assert!(sources.len() > 100, "{} has {} Rust sources", root.display(), sources.len());
+    let mut long = String::new();
+    for path in sources {
+        let text = fs::read_to_string(&path).unwrap();
+        let place = path.strip_prefix(&root).unwrap().display();
+        for (line, number) in text.lines().zip(1..) {
+            let columns = line.chars().count();
+            if columns > WIDTH {
+                long += &format!("{place}:{number}: {columns} columns\n");
+            }
+        }
+    }
+    assert!(long.is_empty(), "lines of more than {WIDTH} columns:\n{long}");
+}
