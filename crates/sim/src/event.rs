@@ -1,7 +1,8 @@
 //! An event: what is due ([`Due`]), as the key that orders it at equal times ([`Key`]).
 //!
-//! A key is 64 bits: the class, then the source (a link, an out-link or a host, by its number), then
-//! a sequence (a flow, a core, a target). This file alone knows how an event is laid out in it.
+//! A key is 64 bits: the class, then the source (a link, an out-link or a host, by its number),
+//! then a sequence (a flow, a core, a target). This file alone knows how an event is laid out in
+//! it.
 //!
 //! Invariant: a key gives back the event that it was made of.
 
@@ -315,7 +316,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
         #[test]
         fn a_key_gives_back_its_event(due in due()) {
             prop_assert_eq!(Key::from(due).due(), due);

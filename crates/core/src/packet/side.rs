@@ -60,6 +60,9 @@ pub struct Linked<T> {
     pub(super) next: Side,
 }
 
+/// The pool of side records of a type.
+pub type Linkeds<T> = Pool<Linked<T>>;
+
 /// What can be a side record.
 pub trait Sided: Copy + Default {
     /// Which of the pools is its.
@@ -83,12 +86,14 @@ macro_rules! sides {
 
         /// The side records of a pool's packets.
         #[derive(Clone, Debug, Default)]
-        pub struct Sides { $($pool: $crate::packet::Pool<$crate::packet::side::Linked<$Type>>),+ }
+        pub struct Sides { $($pool: $crate::packet::side::Linkeds<$Type>),+ }
 
         $(impl Sided for $Type {
             const TAG: u32 = $tag;
-            fn pool(sides: &Sides) -> &$crate::packet::Pool<$crate::packet::side::Linked<$Type>> { &sides.$pool }
-            fn pool_mut(sides: &mut Sides) -> &mut $crate::packet::Pool<$crate::packet::side::Linked<$Type>> { &mut sides.$pool }
+            fn pool(sides: &Sides) -> &$crate::packet::side::Linkeds<$Type> { &sides.$pool }
+            fn pool_mut(sides: &mut Sides) -> &mut $crate::packet::side::Linkeds<$Type> {
+                &mut sides.$pool
+            }
             #[allow(unreachable_patterns)]
             fn of(record: &Record) -> Option<&$Type> {
                 match record { Record::$Type(value) => Some(value), _ => None }

@@ -1,5 +1,5 @@
-//! PAUSE frames: the target that a frame stops, and until when (IEEE 802.1Qbb for priorities, BFC for
-//! flows).
+//! PAUSE frames: the target that a frame stops, and until when (IEEE 802.1Qbb for priorities, BFC
+//! for flows).
 
 use crate::packet::PRIORITIES;
 use crate::units::Time;

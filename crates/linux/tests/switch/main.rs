@@ -1,8 +1,8 @@
 //! The virtual switch with this machine's own kernel: network namespaces that each test makes, and
 //! real TCP between them.
 //!
-//! Skipped, with a message, without root, TAP or `ip`. The switch is a process of its own (`helpers`),
-//! so that it can be killed.
+//! Skipped, with a message, without root, TAP or `ip`. The switch is a process of its own
+//! (`helpers`), so that it can be killed.
 #![allow(missing_docs)]
 
 use millpond_core::Time;

@@ -51,8 +51,8 @@ words! {
         /// It came to its end.
         #[default]
         Complete = "complete",
-        /// It ended since no open flow could end any more; a warning names the cause. The results are
-        /// of what there was.
+        /// It ended since no open flow could end any more; a warning names the cause. The results
+        /// are of what there was.
         Stalled = "stalled",
         /// It was stopped before; the results are of what there was.
         Interrupted = "interrupted",

@@ -2,7 +2,12 @@
 
 /// Declares an enum with the word of each variant, which serde reads and writes.
 macro_rules! words {
-    ($(#[$about:meta])* pub enum $Name:ident { $($(#[$meaning:meta])* $Variant:ident = $word:literal,)+ }) => {
+    (
+        $(#[$about:meta])*
+        pub enum $Name:ident {
+            $($(#[$meaning:meta])* $Variant:ident = $word:literal,)+
+        }
+    ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub enum $Name { $($(#[$meaning])* #[serde(rename = $word)] $Variant),+ }

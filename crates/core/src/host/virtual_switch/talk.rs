@@ -1,5 +1,5 @@
-//! The packets of a host's [`Overlay`]: which kind the host has, the packets that carry its records,
-//! and which of them are lost on arrival (`control-loss`).
+//! The packets of a host's [`Overlay`]: which kind the host has, the packets that carry its
+//! records, and which of them are lost on arrival (`control-loss`).
 //!
 //! Invariant: the timer is no later than the overlay's deadline.
 

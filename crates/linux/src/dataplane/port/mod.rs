@@ -164,7 +164,8 @@ pub enum Port {
 }
 
 impl Port {
-    /// Reads a frame into `buffer`, which has [`FRAME_MAX`](super::buffers::FRAME_MAX) bytes and more.
+    /// Reads a frame into `buffer`, which has [`FRAME_MAX`](super::buffers::FRAME_MAX) bytes and
+    /// more.
     #[inline]
     pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
         match self {

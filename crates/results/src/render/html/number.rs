@@ -1,5 +1,5 @@
-//! Numbers as the page shows them: [`format`](crate::render::format)'s, with a space before the unit and
-//! typographic signs.
+//! Numbers as the page shows them: [`format`](crate::render::format)'s, with a space before the
+//! unit and typographic signs.
 //!
 //! Invariant: three significant digits; what does not exist is a dash.
 
