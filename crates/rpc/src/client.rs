@@ -10,9 +10,13 @@ use crate::report::{ClassReport, FlowReport, Report};
 use crate::samples::percentile;
 use crate::socket::{SocketError, connect_tcp, join_cgroup, tcp_info};
 use crate::units::{FlowClass, show_flow_set};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
 use std::io::{self, ErrorKind, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -113,10 +117,11 @@ pub fn run(load: &Load) -> Result<Report, ClientError> {
     let mut control = connect_tcp(&load.to, None, false)?;
     control.write_all(&Greeting::Control.encode())?;
     let mut flows = open(load)?;
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
-    let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+    let waits = epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+    let interest = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
     for (i, flow) in flows.iter().enumerate() {
-        epoll.add(&flow.stream, EpollEvent::new(interest, i as u64)).map_err(io::Error::from)?;
+        epoll::add(&waits, &flow.stream, EventData::new_u64(i as u64), interest)
+            .map_err(io::Error::from)?;
     }
     let zeros = vec![0; 1 << 20];
     for flow in &mut flows {
@@ -124,13 +129,13 @@ pub fn run(load: &Load) -> Result<Report, ClientError> {
         flow.send(&zeros)?;
     }
     let begin = Instant::now() + load.warm_up;
-    drive(&mut flows, &epoll, &zeros, begin, None, load)?;
+    drive(&mut flows, &waits, &zeros, begin, None, load)?;
     control.write_all(&[BEGIN])?;
     for flow in &mut flows {
         flow.latencies_ns.clear();
         flow.retransmitted_before = tcp_info(&flow.stream)?.total_retrans;
     }
-    drive(&mut flows, &epoll, &zeros, begin + load.duration, Some(SAMPLE_EVERY), load)?;
+    drive(&mut flows, &waits, &zeros, begin + load.duration, Some(SAMPLE_EVERY), load)?;
     control.write_all(&[END])?;
     let counted = counts(&mut control)?;
     report(load, flows, &counted)
@@ -168,13 +173,13 @@ fn open(load: &Load) -> Result<Vec<Flow>, ClientError> {
 /// Keeps every flow busy until `end`.
 fn drive(
     flows: &mut [Flow],
-    epoll: &Epoll,
+    waits: &OwnedFd,
     zeros: &[u8],
     end: Instant,
     sample_every: Option<Duration>,
     load: &Load,
 ) -> Result<(), ClientError> {
-    let mut events = [EpollEvent::empty(); 64];
+    let mut room = [const { MaybeUninit::uninit() }; 64];
     let mut next_sample = Instant::now();
     loop {
         let now = Instant::now();
@@ -198,18 +203,18 @@ fn drive(
         until = flows.iter().filter_map(|flow| flow.due).fold(until, Instant::min);
         // Rounded up: an early wake-up would spin.
         let wait = until.saturating_duration_since(now).as_micros().div_ceil(1000);
-        let timeout = EpollTimeout::try_from(wait).unwrap_or(EpollTimeout::MAX);
-        let ready = match epoll.wait(&mut events, timeout) {
-            Ok(ready) => ready,
-            Err(nix::errno::Errno::EINTR) => 0,
+        let wait = Duration::from_millis(wait.try_into().unwrap_or(u64::from(u32::MAX)));
+        let timeout = Timespec::try_from(wait).map_err(io::Error::other)?;
+        let ready = match epoll::wait(waits, &mut room, Some(&timeout)) {
+            Ok((ready, _)) => ready,
+            Err(Errno::INTR) => continue,
             Err(error) => return Err(io::Error::from(error).into()),
         };
-        for event in &events[..ready] {
-            let flow = &mut flows[event.data() as usize];
-            if event
-                .events()
-                .intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR)
-            {
+        for event in ready {
+            let flow = &mut flows[event.data.u64() as usize];
+            // Copied: the kernel's structure is packed.
+            let flags = event.flags;
+            if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
                 replies(flow, load)?;
             }
             flow.send(zeros)?;

@@ -3,7 +3,7 @@
 //! that is visible to applications shows as EPERM.
 
 use crate::samples::Arrivals;
-use nix::errno::Errno;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -44,10 +44,24 @@ pub fn send(to: SocketAddr, rate: f64, size: usize, duration: Duration) -> io::R
     }))
 }
 
+/// The errors of a send by the names of errno(3), others as text.
 fn error_name(error: &io::Error) -> String {
-    error
-        .raw_os_error()
-        .map_or_else(|| error.to_string(), |code| format!("{:?}", Errno::from_raw(code)))
+    let name = match Errno::from_io_error(error) {
+        Some(Errno::PERM) => "EPERM",
+        Some(Errno::ACCESS) => "EACCES",
+        Some(Errno::AGAIN) => "EAGAIN",
+        Some(Errno::INTR) => "EINTR",
+        Some(Errno::INVAL) => "EINVAL",
+        Some(Errno::NOBUFS) => "ENOBUFS",
+        Some(Errno::NOMEM) => "ENOMEM",
+        Some(Errno::MSGSIZE) => "EMSGSIZE",
+        Some(Errno::CONNREFUSED) => "ECONNREFUSED",
+        Some(Errno::HOSTUNREACH) => "EHOSTUNREACH",
+        Some(Errno::NETUNREACH) => "ENETUNREACH",
+        Some(Errno::NETDOWN) => "ENETDOWN",
+        _ => return error.to_string(),
+    };
+    name.to_string()
 }
 
 /// Counts datagrams until none has come for `idle` after the first, for which it waits as long as

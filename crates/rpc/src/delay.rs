@@ -81,7 +81,7 @@ fn read(from: &SyncDevice, delay: Duration, due: &Sender<Due>, spare: &Spare) ->
 /// Gives packets to an interface when they are due.
 fn write(to: &SyncDevice, due: &Receiver<Due>, used: &Spare) -> io::Result<()> {
     // Sleeps end when they should and not up to 50 us later.
-    nix::sys::prctl::set_timerslack(NonZero::<u64>::MIN.get()).map_err(io::Error::from)?;
+    rustix::thread::set_current_timer_slack(Some(NonZero::<u64>::MIN))?;
     while let Ok((at, packet)) = due.recv() {
         let now = Instant::now();
         if at > now {
@@ -101,8 +101,8 @@ fn write(to: &SyncDevice, due: &Receiver<Due>, used: &Spare) -> io::Result<()> {
 }
 
 fn transient(error: &io::Error) -> bool {
-    use nix::errno::Errno;
+    use rustix::io::Errno;
     let transient =
-        [Errno::EIO, Errno::EINTR, Errno::ENOBUFS, Errno::EAGAIN, Errno::ENOMEM, Errno::EINVAL];
-    error.raw_os_error().is_some_and(|code| transient.contains(&Errno::from_raw(code)))
+        [Errno::IO, Errno::INTR, Errno::NOBUFS, Errno::AGAIN, Errno::NOMEM, Errno::INVAL];
+    Errno::from_io_error(error).is_some_and(|errno| transient.contains(&errno))
 }

@@ -171,11 +171,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Insert { modules } => {
             for path in modules {
                 let insert = |path| -> Result<(), Box<dyn Error>> {
-                    Ok(nix::kmod::finit_module(
-                        File::open(path)?,
-                        c"",
-                        nix::kmod::ModuleInitFlags::empty(),
-                    )?)
+                    Ok(rustix::system::finit_module(File::open(path)?, c"", 0)?)
                 };
                 insert(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             }

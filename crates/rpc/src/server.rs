@@ -6,12 +6,14 @@
 use crate::protocol::{BEGIN, END, GREETING_BYTES, Greeting, REPLY};
 use crate::samples::Arrivals;
 use crate::socket::SocketError;
-use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How long it waits, with all that it serves, when there is no room for a connection.
@@ -49,26 +51,27 @@ struct Window {
 /// Serves until the process ends, or, with `once`, until a control connection has ended.
 pub fn serve(listener: &TcpListener, once: bool) -> Result<(), ServerError> {
     listener.set_nonblocking(true)?;
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
-    epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, u64::MAX)).map_err(io::Error::from)?;
+    let waits = epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+    let watch = |fd: &dyn AsFd, key: u64| {
+        epoll::add(&waits, fd.as_fd(), EventData::new_u64(key), EventFlags::IN)
+    };
+    watch(listener, u64::MAX).map_err(io::Error::from)?;
     let mut connections: BTreeMap<u64, Connection> = BTreeMap::new();
     let mut next = 0;
     let mut window = Window::default();
     let mut buffer = vec![0; 1 << 18];
-    let mut events = [EpollEvent::empty(); 64];
+    let mut room = [const { MaybeUninit::uninit() }; 64];
     loop {
-        let ready = match epoll.wait(&mut events, EpollTimeout::NONE) {
-            Ok(ready) => ready,
-            Err(Errno::EINTR) => continue,
+        let ready = match epoll::wait(&waits, &mut room, None) {
+            Ok((ready, _)) => ready,
+            Err(Errno::INTR) => continue,
             Err(error) => return Err(io::Error::from(error).into()),
         };
-        for event in &events[..ready] {
-            let key = event.data();
+        for event in ready {
+            let key = event.data.u64();
             if key == u64::MAX {
                 while let Some(stream) = accept(listener)? {
-                    epoll
-                        .add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, next))
-                        .map_err(io::Error::from)?;
+                    watch(&stream, next).map_err(io::Error::from)?;
                     let role = Role::Unknown { greeting: [0; GREETING_BYTES], got: 0 };
                     connections.insert(next, Connection { stream, role });
                     next += 1;
@@ -95,9 +98,9 @@ fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
             stream.set_nodelay(true)?;
             Ok(Some(stream))
         }
-        Err(error) => match error.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EAGAIN | Errno::ECONNABORTED | Errno::EINTR) => Ok(None),
-            Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => {
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => Ok(None),
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                 std::thread::sleep(PAUSE);
                 Ok(None)
             }

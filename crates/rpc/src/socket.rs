@@ -2,13 +2,10 @@
 //! Nagle's delay, in a cgroup, and telling what TCP knows about them. A socket keeps the cgroup
 //! that its process was in when the socket was created.
 
-use nix::errno::Errno;
-use nix::sys::socket::sockopt::{ReuseAddr, TcpCongestion, TcpNoDelay};
-use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, connect, listen, setsockopt,
-    socket,
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
 };
-use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -57,19 +54,17 @@ pub fn join_cgroup(path: &Path) -> Result<(), SocketError> {
 }
 
 fn tcp_socket(address: &SocketAddr, congestion: Option<&str>) -> Result<OwnedFd, SocketError> {
-    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    let fd =
-        socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(call("socket"))?;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(call("socket"))?;
     if let Some(name) = congestion {
-        setsockopt(&fd, TcpCongestion, &OsString::from(name)).map_err(|error| {
-            SocketError::Congestion {
-                name: name.into(),
-                error,
-                available: std::fs::read_to_string(
-                    "/proc/sys/net/ipv4/tcp_available_congestion_control",
-                )
-                .map_or_else(|_| "unknown".into(), |names| names.trim().into()),
-            }
+        sockopt::set_tcp_congestion(&fd, name).map_err(|error| SocketError::Congestion {
+            name: name.into(),
+            error,
+            available: std::fs::read_to_string(
+                "/proc/sys/net/ipv4/tcp_available_congestion_control",
+            )
+            .map_or_else(|_| "unknown".into(), |names| names.trim().into()),
         })?;
     }
     Ok(fd)
@@ -85,12 +80,12 @@ pub fn connect_tcp(
     let give_up = Instant::now() + Duration::from_secs(5);
     loop {
         let fd = tcp_socket(to, congestion)?;
-        match connect(fd.as_raw_fd(), &SockaddrStorage::from(*to)) {
+        match connect(&fd, to) {
             Ok(()) => {
-                setsockopt(&fd, TcpNoDelay, &!nagle).map_err(call("TCP_NODELAY"))?;
+                sockopt::set_tcp_nodelay(&fd, !nagle).map_err(call("TCP_NODELAY"))?;
                 return Ok(TcpStream::from(fd));
             }
-            Err(Errno::ECONNREFUSED) if Instant::now() < give_up => {
+            Err(Errno::CONNREFUSED) if Instant::now() < give_up => {
                 std::thread::sleep(Duration::from_millis(20))
             }
             Err(error) => return Err(call(format!("connect to {to}"))(error)),
@@ -102,9 +97,9 @@ pub fn connect_tcp(
 /// process is in now.
 pub fn listen_tcp(at: &SocketAddr, congestion: Option<&str>) -> Result<TcpListener, SocketError> {
     let fd = tcp_socket(at, congestion)?;
-    setsockopt(&fd, ReuseAddr, &true).map_err(call("SO_REUSEADDR"))?;
-    bind(fd.as_raw_fd(), &SockaddrStorage::from(*at)).map_err(call(format!("bind to {at}")))?;
-    listen(&fd, Backlog::new(1024).unwrap_or(Backlog::MAXCONN)).map_err(call("listen"))?;
+    sockopt::set_socket_reuseaddr(&fd, true).map_err(call("SO_REUSEADDR"))?;
+    bind(&fd, at).map_err(call(format!("bind to {at}")))?;
+    listen(&fd, 1024).map_err(call("listen"))?;
     Ok(TcpListener::from(fd))
 }
 
@@ -137,16 +132,23 @@ impl TcpInfo {
     }
 }
 
-mod option {
-    use nix::{getsockopt_impl, libc, sockopt_impl};
-    sockopt_impl!(
-        /// What TCP knows about a connection.
-        TcpInfoOption, GetOnly, libc::IPPROTO_TCP, libc::TCP_INFO, super::TcpInfo);
-}
-
 /// What TCP knows about a connection.
 pub fn tcp_info<F: AsFd>(socket: &F) -> Result<TcpInfo, SocketError> {
-    nix::sys::socket::getsockopt(socket, option::TcpInfoOption).map_err(call("TCP_INFO"))
+    let mut info = TcpInfo::default();
+    let mut length = size_of::<TcpInfo>() as libc::socklen_t;
+    let (fd, at) = (socket.as_fd().as_raw_fd(), (&raw mut info).cast());
+    // rustix has no TCP_INFO.
+    // SAFETY: the kernel writes no more bytes than `length` says, and any bytes are a TcpInfo.
+    #[allow(unsafe_code)]
+    let done =
+        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut length) };
+    match done {
+        0 => Ok(info),
+        _ => {
+            let error = std::io::Error::last_os_error();
+            Err(call("TCP_INFO")(Errno::from_io_error(&error).unwrap_or(Errno::INVAL)))
+        }
+    }
 }
 
 #[cfg(test)]

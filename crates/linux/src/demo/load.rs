@@ -3,8 +3,8 @@
 //!
 //! Invariant: what is counted was read by the receiving application.
 
-use crate::namespace;
 use millpond_core::Rate;
+use millpond_worlds::namespace;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -25,6 +25,7 @@ pub struct Load {
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
+/// Sets SO_MAX_PACING_RATE, which rustix does not have.
 fn pace(socket: &TcpStream, rate: Rate) -> io::Result<()> {
     let bytes = rate.bps() / 8;
     let size = size_of::<u64>() as libc::socklen_t;

@@ -50,7 +50,8 @@ fn connect() -> TcpStream {
     to
 }
 
-/// A socket's option, after it was set where that is asked for.
+/// A socket's option, after it was set where that is asked for. By libc: rustix has neither paces
+/// nor window clamps.
 #[allow(unsafe_code)]
 fn option(socket: BorrowedFd<'_>, level: i32, name: i32, set: Option<u32>) -> u32 {
     let (mut value, mut size) = (set.unwrap_or(0), size_of::<u32>() as libc::socklen_t);
@@ -197,7 +198,7 @@ fn congestion(file: &Path) {
     fs::write(file, format!("{names} {}", has_ecn(&to))).unwrap();
 }
 
-/// TCP_INFO's options: bit 3 says that ECN was negotiated.
+/// TCP_INFO's options, which rustix does not have: bit 3 says that ECN was negotiated.
 #[allow(unsafe_code)]
 fn has_ecn(socket: &TcpStream) -> bool {
     let (mut info, mut size) = ([0u8; 8], 8 as libc::socklen_t);

@@ -4,6 +4,8 @@
 use super::place::{Place, TWO, byte, ip, soon, transfer};
 use millpond_linux::switch::show;
 use millpond_worlds::{namespace, needs};
+use rustix::io::Errno;
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -256,7 +258,6 @@ fn peers_over_four_paths() {
 /// Taps of 1500 over paths of 1500: connections come up and carry, and who may not cut is told.
 #[test]
 fn what_is_too_long_for_paths_is_refused_with_an_answer() {
-    use std::os::fd::AsRawFd;
     let place = needs!(Place::new("mtu", &["a", "b", "c", "d"]));
     let plain = four_paths(&place);
     // Nothing is said: the switch chooses what fits.
@@ -279,37 +280,28 @@ fn what_is_too_long_for_paths_is_refused_with_an_answer() {
     transfer(b, a, "[fd98::1]:7302", 20_000_000, || {});
     // Datagrams that may not be cut: the kernel learns, and says so.
     let exactly = |mtu: usize| {
-        for (from, to, level, name, length) in [
-            ("10.98.8.1:0", "10.98.8.2:7303", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mtu - 28),
-            (
-                "[fd98::1]:0",
-                "[fd98::2]:7303",
-                libc::IPPROTO_IPV6,
-                libc::IPV6_MTU_DISCOVER,
-                mtu - 48,
-            ),
+        for (from, to, length) in [
+            ("10.98.8.1:0", "10.98.8.2:7303", mtu - 28),
+            ("[fd98::1]:0", "[fd98::2]:7303", mtu - 48),
         ] {
             let open = |network: &str, at: &str| {
                 namespace::within(Some(network), || UdpSocket::bind(at)).unwrap().unwrap()
             };
             let (here, there) = (open(a, from), open(b, to));
             there.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-            let always = libc::IP_PMTUDISC_DO;
-            // SAFETY: the kernel reads the four bytes of a number that outlives the call.
-            #[allow(unsafe_code)]
-            let set = unsafe {
-                libc::setsockopt(here.as_raw_fd(), level, name, (&raw const always).cast(), 4)
-            };
-            assert_eq!(set, 0);
+            match from.starts_with('[') {
+                true => sockopt::set_ipv6_mtu_discover(&here, Ipv6PathMtuDiscovery::DO).unwrap(),
+                false => sockopt::set_ip_mtu_discover(&here, Ipv4PathMtuDiscovery::DO).unwrap(),
+            }
             here.connect(to).unwrap();
             // The answer to an earlier datagram is an error of the next call: not that, but what is
             // known now.
             let send = |length: usize| {
                 let _ = here.take_error();
-                here.send(&vec![7; length]).map_err(|e| e.raw_os_error())
+                here.send(&vec![7; length]).map_err(|e| Errno::from_io_error(&e))
             };
             assert!(
-                soon(|| send(length + 1) == Err(Some(libc::EMSGSIZE))),
+                soon(|| send(length + 1) == Err(Some(Errno::MSGSIZE))),
                 "{to}: the sender is never told"
             );
             assert!(soon(|| send(length) == Ok(length)), "{to}: what fits is refused");

@@ -14,8 +14,9 @@ use super::{Error, Received, Refusal, gather};
 use crate::dataplane::frame::offload::{self, Offload};
 use crate::dataplane::frame::vlan;
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Not in the libc crate: include/uapi/linux/if_packet.h.
 const PACKET_VNET_HDR: libc::c_int = 15;
@@ -23,7 +24,7 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const VLAN_VALID: u32 = 1 << 4;
 const VLAN_TPID_VALID: u32 = 1 << 6;
 /// What may wait in the socket: some round trips of super-segments.
-const WAITING: libc::c_int = 8 << 20;
+const WAITING: usize = 8 << 20;
 
 /// `struct tpacket_auxdata`.
 #[repr(C)]
@@ -48,6 +49,7 @@ pub struct AfPacket {
     gate: Option<Gate>,
 }
 
+/// Sets an option of packet sockets, none of which rustix has.
 fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel reads as many bytes as the value has.
@@ -58,6 +60,7 @@ fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T)
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// An address of packet sockets, which rustix does not have.
 fn address(index: i32) -> libc::sockaddr_ll {
     // SAFETY: sockaddr_ll is plain data, for which zeros are a value.
     #[allow(unsafe_code)]
@@ -74,23 +77,16 @@ impl AfPacket {
         let device = Device::new(name)?;
         let index =
             device.index().map_err(|_| Error::NoDevice { device: name.into(), namespace: None })?;
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // No protocol yet: nothing arrives before the socket is bound to the interface.
-        // SAFETY: takes integers; gives a descriptor that nobody else has, or an error.
-        #[allow(unsafe_code)]
-        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        if fd < 0 {
-            return Err(match io::Error::last_os_error() {
-                e if e.kind() == io::ErrorKind::PermissionDenied => Error::Privilege {
-                    what: format!("a packet socket for {name}"),
-                    capability: "CAP_NET_RAW",
-                },
-                e => Error::kernel(format!("a packet socket for {name}"), e),
-            });
-        }
-        // SAFETY: the descriptor was made above, and nobody else closes it.
-        #[allow(unsafe_code)]
-        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None);
+        let socket = socket.map_err(|errno| match errno {
+            Errno::PERM | Errno::ACCESS => Error::Privilege {
+                what: format!("a packet socket for {name}"),
+                capability: "CAP_NET_RAW",
+            },
+            errno => Error::kernel(format!("a packet socket for {name}"), errno),
+        })?;
         let failed =
             |what: &'static str| move |e: io::Error| Error::kernel(format!("{what} for {name}"), e);
         for (what, option_name) in [
@@ -108,8 +104,8 @@ impl AfPacket {
             .map_err(failed("frames to other addresses"))?;
         // Beyond the host's limit where the capability allows it, else up to it: less room, no
         // failure.
-        let room = option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &WAITING);
-        let _ = room.or_else(|_| option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &WAITING));
+        let room = sockopt::set_socket_recv_buffer_size_force(&socket, WAITING);
+        let _ = room.or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, WAITING));
         let address = address(index);
         let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: the kernel reads as many bytes as the address has.
@@ -152,6 +148,7 @@ impl AfPacket {
             libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
             libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() },
         ];
+        // By libc: rustix reads no control message of packet sockets.
         // Aligned for the control message's header.
         let mut ancillary = [0u64; 16];
         // SAFETY: msghdr is plain data, for which zeros are a value.

@@ -32,7 +32,8 @@ pub(super) fn request(name: &str) -> Result<libc::ifreq, Error> {
     Ok(request)
 }
 
-/// Asks the kernel with a request that it may write to.
+/// Asks the kernel with a request that it may write to. By libc: of these requests rustix has no
+/// more than the index.
 pub(super) fn ioctl(
     fd: &impl AsRawFd,
     number: libc::c_ulong,

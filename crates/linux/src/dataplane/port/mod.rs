@@ -34,7 +34,7 @@ pub use tap::Tap;
 pub use vhost::Vhost;
 
 use crate::dataplane::frame::offload::{self, Offload};
-use crate::namespace;
+use millpond_worlds::namespace;
 use rustix::io::Errno;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
@@ -285,8 +285,8 @@ pub fn within<T: Send>(
     })?
 }
 
-/// How many messages a socket's full receive queue has cost (`SO_MEMINFO`); the kernel's count
-/// begins anew beyond 32 bits.
+/// How many messages a socket's full receive queue has cost (`SO_MEMINFO`, which rustix does not
+/// have); the kernel's count begins anew beyond 32 bits.
 fn socket_losses(socket: BorrowedFd<'_>) -> u64 {
     use std::os::fd::AsRawFd;
     // include/uapi/linux/sock_diag.h: SK_MEMINFO_DROPS is the last of SK_MEMINFO_VARS.

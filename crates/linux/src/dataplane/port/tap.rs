@@ -40,6 +40,7 @@ pub struct Tap {
     device: Device,
 }
 
+/// By libc: rustix has no requests of TAPs.
 fn control<T>(file: &OwnedFd, number: libc::Ioctl, argument: T) -> io::Result<()> {
     // SAFETY: the callers pass an integer, or a pointer to one that outlives the call, as the
     // number wants.
@@ -60,8 +61,8 @@ impl Tap {
         wanted.ifr_ifru.ifru_flags =
             (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | napi) as libc::c_short;
         ioctl(&file, libc::TUNSETIFF as libc::c_ulong, &mut wanted).map_err(|e| {
-            match e.raw_os_error() {
-                Some(libc::EBUSY) => Error::Busy { device: name.clone() },
+            match Errno::from_io_error(&e) {
+                Some(Errno::BUSY) => Error::Busy { device: name.clone() },
                 _ => Error::kernel(format!("making the TAP {name}"), e),
             }
         })?;

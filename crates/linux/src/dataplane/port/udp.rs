@@ -13,6 +13,7 @@ use super::{Error, Refusal};
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::packet::Packet;
 use rustix::io::Errno;
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -22,7 +23,7 @@ const BYTES_MAX: usize = 65_000;
 /// The most datagrams of one call (UDP_MAX_SEGMENTS of older kernels).
 const DATAGRAMS_MAX: usize = 64;
 /// What may wait in the socket, either way.
-const WAITING: libc::c_int = 8 << 20;
+const WAITING: usize = 8 << 20;
 
 /// The socket.
 #[derive(Debug)]
@@ -30,19 +31,22 @@ pub struct Udp {
     socket: UdpSocket,
 }
 
-fn option<T>(
-    socket: &UdpSocket,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    let size = size_of::<T>() as libc::socklen_t;
+/// Asks for UDP_GRO, which rustix does not have.
+fn set_gro(socket: &UdpSocket) -> io::Result<()> {
+    let (value, size) = (1i32, size_of::<i32>() as libc::socklen_t);
+    let (fd, at) = (socket.as_raw_fd(), (&raw const value).cast());
     // SAFETY: the kernel reads as many bytes as the value has.
     #[allow(unsafe_code)]
-    let done = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, (value as *const T).cast(), size)
-    };
+    let done = unsafe { libc::setsockopt(fd, libc::SOL_UDP, libc::UDP_GRO, at, size) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Asks for room, beyond the host's limit where the capability allows it, else up to it.
+fn set_room(socket: &UdpSocket) {
+    let received = sockopt::set_socket_recv_buffer_size_force(socket, WAITING);
+    let _ = received.or_else(|_| sockopt::set_socket_recv_buffer_size(socket, WAITING));
+    let sent = sockopt::set_socket_send_buffer_size_force(socket, WAITING);
+    let _ = sent.or_else(|_| sockopt::set_socket_send_buffer_size(socket, WAITING));
 }
 
 fn refusal(error: &io::Error) -> Refusal {
@@ -82,20 +86,13 @@ impl Udp {
         })?;
         socket.connect(remote).map_err(failed(format!("a path to {remote}")))?;
         socket.set_nonblocking(true).map_err(failed("a path's socket".into()))?;
-        let (level, discover) = match local.is_ipv4() {
-            true => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
-            false => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
-        };
-        option(&socket, level, discover, &libc::IP_PMTUDISC_DO)
-            .map_err(failed("no fragments".into()))?;
-        option(&socket, libc::SOL_UDP, libc::UDP_GRO, &1i32).map_err(failed("UDP_GRO".into()))?;
-        for (forced, plain) in
-            [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
-        {
-            // Beyond the host's limit where the capability allows it, else up to it.
-            let room = option(&socket, libc::SOL_SOCKET, forced, &WAITING);
-            let _ = room.or_else(|_| option(&socket, libc::SOL_SOCKET, plain, &WAITING));
+        match local.is_ipv4() {
+            true => sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO),
+            false => sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO),
         }
+        .map_err(|e| failed("no fragments".into())(e.into()))?;
+        set_gro(&socket).map_err(failed("UDP_GRO".into()))?;
+        set_room(&socket);
         Ok(Udp { socket })
     }
 
@@ -113,16 +110,11 @@ impl Udp {
     /// The longest datagram that the kernel knows a way for: its route's MTU, or what a router has
     /// said, without the outer headers.
     pub fn room(&self) -> Option<usize> {
-        let (level, name, headers) = match self.socket.local_addr().ok()?.is_ipv4() {
-            true => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
-            false => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40 + 8),
+        let (mtu, headers) = match self.socket.local_addr().ok()?.is_ipv4() {
+            true => (sockopt::ip_mtu(&self.socket), 20 + 8),
+            false => (sockopt::ipv6_mtu(&self.socket), 40 + 8),
         };
-        let (mut mtu, mut length) = (0i32, size_of::<i32>() as libc::socklen_t);
-        let fd = self.socket.as_raw_fd();
-        // SAFETY: the kernel writes no more bytes than `length` says the number has.
-        #[allow(unsafe_code)]
-        let done = unsafe { libc::getsockopt(fd, level, name, (&raw mut mtu).cast(), &mut length) };
-        usize::try_from(mtu).ok().filter(|_| done == 0)?.checked_sub(headers)
+        usize::try_from(mtu.ok()?).ok()?.checked_sub(headers)
     }
 
     /// How many datagrams found its receive queue full.
@@ -178,6 +170,7 @@ impl Udp {
         self.write(&[IoSlice::new(datagram)], None).map_err(|error| refusal(&error))
     }
 
+    /// By libc: rustix has no control message of UDP.
     fn write(&self, pieces: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
         let mut ancillary = [0u64; 8];
         // SAFETY: msghdr is plain data, for which zeros are a value.
@@ -338,7 +331,7 @@ mod tests {
     #[test]
     fn a_full_receive_queue_is_told() {
         let [from, to] = Udp::pair();
-        option(&to.socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &4096i32).unwrap();
+        sockopt::set_socket_recv_buffer_size(&to.socket, 4096).unwrap();
         assert_eq!(to.lost(), 0);
         (0..100).for_each(|_| assert_eq!(from.send_one(&[0; 1000]), Ok(())));
         let start = std::time::Instant::now();
