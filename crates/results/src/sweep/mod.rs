@@ -1,7 +1,7 @@
 //! A sweep on disk: which runs there are, which of them are finished.
 //!
 //! ```text
-//! OUT/sweep.json                       every point of the grid with its runs; at the end statistics
+//! OUT/sweep.json                       every point of the grid with its runs; at end, statistics
 //! OUT/runs/KEY=VALUE,…/seed-N/         one run, there only when it is whole
 //! OUT/.running/…                       runs that are being written
 //! OUT/sweep.parquet, OUT/manifest.json at the end
