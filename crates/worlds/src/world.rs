@@ -87,7 +87,7 @@ impl World {
     /// If the process is not root's, or files cannot be made.
     pub fn new(label: &str) -> Result<World, Error> {
         if !rustix::process::geteuid().is_root() {
-            let reason = io::Error::new(io::ErrorKind::PermissionDenied, "only root can");
+            let reason = io::Error::new(io::ErrorKind::PermissionDenied, "it needs root");
             return Err(Error::new("making network namespaces", reason));
         }
         prepare();

@@ -24,7 +24,7 @@ pub struct Namespaces {
 }
 
 fn failed(error: millpond_worlds::Error) -> port::Error {
-    port::Error::kernel(error.what, error.source)
+    port::Error::Kernel { what: error.what, reason: error.source.to_string() }
 }
 
 /// Runs `ip`.

@@ -9,8 +9,7 @@
 //! left before its end were seen.
 
 use super::fabric::{Fabric, PathSettings};
-use crate::dataplane::buffers::Buffers;
-use crate::dataplane::buffers::Frame;
+use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::{Counters, Drop};
 use crate::dataplane::frame::View;
 use crate::dataplane::port::shared::{Fate, Sender};

@@ -13,8 +13,7 @@
 
 use super::Edge;
 use super::link::{Driver, Link};
-use crate::dataplane::buffers::Buffers;
-use crate::dataplane::buffers::Frame;
+use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::flow::FlowKey;
 use crate::dataplane::frame::parse::tcp;

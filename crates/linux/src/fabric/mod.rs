@@ -23,8 +23,7 @@ mod tests;
 
 pub use lines::Line;
 
-use crate::dataplane::buffers::Buffers;
-use crate::dataplane::buffers::Frame;
+use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::frame::{Checksums, Header, Segmenter, View, parse, parse_head, pause};
 use crate::dataplane::metadata::Classifier;

@@ -5,50 +5,38 @@
 //!
 //! Invariant: a peer that does not answer costs what is sent to it and nothing else.
 
+mod paths;
+mod reading;
+
 use super::config::Config;
 use super::node::{Node, Remote};
-use super::overlay::{Admission, Homes, Talk};
-use super::path::{Path, is_failure};
+use super::overlay::{Admission, Homes};
+use super::path::Path;
 use super::peer::Peer;
 use super::ports;
-use super::reading::{FlowReading, PathReading, PeerReading};
-use crate::dataplane::buffers::Buffers;
-use crate::dataplane::buffers::Frame;
-use crate::dataplane::counters::{Counters, Drop};
+use crate::dataplane::buffers::{Buffers, Frame};
+use crate::dataplane::counters::Drop;
 use crate::dataplane::flow::named;
 use crate::dataplane::frame::{Offload, View, mss, parse};
 use crate::dataplane::packet::Packet;
 use crate::dataplane::port::shared::{Fate, Sender, Told};
 use crate::dataplane::port::{self, Refusal, udp::Udp};
-use crate::edge::{Carrier, Edge, Sent};
-use crate::encapsulation::Encapsulation;
-use crate::tunnel::probe::{self, Wrong};
-use crate::tunnel::session::Refused;
+use crate::edge::Edge;
 use millpond_core::Time;
 use millpond_core::edge::flowcell::Rule;
-use millpond_core::edge::gro::{self, OffloadParams};
+use millpond_core::edge::gro::OffloadParams;
 use millpond_core::edge::liveness::Standing;
 use millpond_core::edge::schedule::weighted;
-use millpond_core::overlay::wire;
 use millpond_worlds::namespace;
+use paths::{Paths, take};
 use std::collections::BTreeSet;
-use std::ops::Range;
 
-/// The most flows that are shown.
-const FLOWS_SHOWN: usize = 1000;
 /// Between two looks for idle flows, as the core's documentation has it.
 const EVICTION: Time = Time::from_ms(1);
 /// Reads of one path in a round.
 const BURST: usize = 16;
 /// Frames that had waited for a peer, and are sent in a round.
 const HELD_BURST: usize = 64;
-
-/// The paths and whom they lead to, as what carries packets.
-#[derive(Default)]
-struct Paths {
-    paths: Vec<Path>,
-    peers: Vec<Peer>,
-}
 
 /// The edge of a switch with peers.
 pub struct Uplink {
@@ -413,24 +401,6 @@ impl Uplink {
     pub fn drain(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
         self.edge.drain(now, buffers, |peer, frame| node.from_peer(now, peer, frame));
     }
-    /// What each path has done, and how it is; `widest` is the longest frame that a port may have.
-    pub fn reading(&self, now: Time, widest: usize) -> Vec<PathReading> {
-        let Paths { paths, peers, .. } = &self.paths;
-        let path = |path: &Path| PathReading {
-            peer: peers[path.peer].name.clone(),
-            label: path.label,
-            local: path.params.local.clone(),
-            remote: path.params.remote.clone(),
-            reason: path
-                .waiting
-                .as_ref()
-                .map(ToString::to_string)
-                .or_else(|| peers[path.peer].blocked().map(str::to_string)),
-            health: peers[path.peer].reading(now, path.label, widest),
-            counters: path.counters.reading(),
-        };
-        paths.iter().map(path).collect()
-    }
     /// Adds the ports from which a flow should pause.
     pub fn slowed(&self, into: &mut BTreeSet<u16>) {
         self.paths
@@ -439,14 +409,6 @@ impl Uplink {
             .filter_map(Peer::overlay)
             .for_each(|talk| into.extend(talk.slowed()));
     }
-    /// What each peer is told and has told, where it speaks the overlay.
-    pub fn peers(&self) -> Vec<PeerReading> {
-        let reading = |peer: &Peer| PeerReading {
-            name: peer.name.clone(),
-            overlay: peer.overlay().map(Talk::reading),
-        };
-        self.paths.peers.iter().map(reading).collect()
-    }
     /// Counts what the kernel has lost of what came over paths.
     pub fn count_losses(&mut self) {
         for path in &mut self.paths.paths {
@@ -454,151 +416,6 @@ impl Uplink {
                 path.counters.rose(Drop::SocketFull, socket.lost());
             }
         }
-    }
-    /// What paths have counted, each by what it is called.
-    pub fn path_counters(&self) -> impl Iterator<Item = (String, &Counters)> {
-        let Paths { paths, peers, .. } = &self.paths;
-        let name = |path: &Path| format!("path {} to {}", path.params.local, peers[path.peer].name);
-        paths.iter().map(move |path| (name(path), &path.counters))
-    }
-    /// The peers' names.
-    pub fn peer_names(&self) -> Vec<String> {
-        self.paths.peers.iter().map(|peer| peer.name.clone()).collect()
-    }
-    /// How many flows are known that it sends over paths, and that come over them.
-    pub fn flow_counts(&self) -> [usize; 2] {
-        [self.edge.flows(), self.edge.flows_received()]
-    }
-    /// The flows that it sends over paths, those first that have sent last; [`FLOWS_SHOWN`] at
-    /// most.
-    pub fn flows(&self, now: Time) -> Vec<FlowReading> {
-        let peers = &self.paths.peers;
-        let mut all: Vec<_> = self.edge.sent().collect();
-        all.sort_by_key(|sent| std::cmp::Reverse(sent.last));
-        let reading = |sent: Sent| {
-            let [source, destination] = sent.key.ends().map(|end| end.to_string());
-            FlowReading {
-                peer: peers
-                    .get(usize::from(sent.key.peer()))
-                    .map_or_else(String::new, |peer| peer.name.clone()),
-                vlan: sent.key.vlan(),
-                source,
-                destination,
-                label: sent.label,
-                bytes: sent.bytes,
-                silent_s: now.saturating_sub(sent.last).as_us_f64() / 1e6,
-            }
-        };
-        all.into_iter().take(FLOWS_SHOWN).map(reading).collect()
-    }
-    /// What the receive offload has counted, and why frames from peers went no further.
-    pub fn counters(&self) -> (gro::Counters, &Counters) {
-        (self.edge.offload_counters(), &self.edge.counters)
-    }
-}
-
-/// What a datagram of a peer is: a frame in it, or a probe.
-fn take(
-    now: Time,
-    peer: &mut Peer,
-    label: u16,
-    datagram: &mut [u8],
-    owns: impl Fn(u128) -> bool,
-) -> Result<Option<(Encapsulation, Range<usize>)>, Drop> {
-    if probe::is_probe(datagram) {
-        return peer.hear(now, label, datagram).map(|()| None).map_err(|wrong| match wrong {
-            Wrong::Malformed => Drop::BadEncapsulation,
-            Wrong::Stranger => Drop::Stranger,
-        });
-    }
-    if wire::is_overlay(datagram) {
-        peer.greet(now);
-        // One that does not speak it hears nothing.
-        return peer
-            .talk()
-            .map_or(Err(Drop::Stranger), |talk| talk.hear(now, datagram, owns))
-            .map(|()| None);
-    }
-    if peer.has_key() {
-        let opened =
-            peer.session().map_or(Err(Refused::Stranger), |session| session.open(datagram));
-        return opened.map(Some).map_err(|refused| match refused {
-            // What is not sealed the peer has not made.
-            Refused::Malformed | Refused::Stranger => Drop::Stranger,
-            Refused::Replayed => Drop::Replayed,
-        });
-    }
-    let (stamp, frame) = Encapsulation::read(datagram).ok_or(Drop::BadEncapsulation)?;
-    Ok(Some((stamp, datagram.len() - frame.len()..datagram.len())))
-}
-
-impl Paths {
-    /// Sends a probe, past what waits: it is to tell of the path and not of its queue.
-    fn probe(&mut self, now: Time, peer: usize, label: u16, datagram: &[u8]) {
-        let Some(path) =
-            self.paths.iter_mut().find(|path| path.peer == peer && path.label == label)
-        else {
-            return;
-        };
-        let Some(socket) = &path.socket else { return self.peers[peer].failed(now, label) };
-        match socket.send_one(datagram) {
-            Ok(()) | Err(Refusal::Full) => {}
-            Err(Refusal::TooLong) => self.peers[peer].too_long(now, label, datagram.len()),
-            Err(_) => self.peers[peer].failed(now, label),
-        }
-    }
-
-    /// Sends what the overlay says, past what waits, over the peer's working paths in turn.
-    fn say(&mut self, now: Time, peer: usize, datagram: &[u8]) {
-        let is_used = |peers: &[Peer], path: &Path| {
-            path.peer == peer && peers[peer].standing(path.label) == Standing::Used
-        };
-        let used = self.paths.iter().filter(|path| is_used(&self.peers, path)).count();
-        let turn = self.peers[peer].talk().map_or(0, |talk| talk.turn(used));
-        let path = self.paths.iter().filter(|path| is_used(&self.peers, path)).nth(turn);
-        if let Some((label, socket)) =
-            path.and_then(|path| Some((path.label, path.socket.as_ref()?)))
-            && let Err(Refusal::Unreachable) = socket.send_one(datagram)
-        {
-            self.peers[peer].failed(now, label);
-        }
-    }
-
-    fn carry_over(
-        &mut self,
-        now: Time,
-        buffers: &Buffers,
-        peer: usize,
-        stamp: &Encapsulation,
-        packets: &[Packet],
-    ) -> Result<(), Drop> {
-        let Paths { paths, peers } = self;
-        let found = paths.iter_mut().find(|path| path.peer == peer && path.label == stamp.label);
-        let (path, peer) = (found.ok_or(Drop::UnknownLabel)?, &mut peers[peer]);
-        let result = match (peer.has_key(), peer.session()) {
-            (false, _) => path.send(now, buffers, stamp, packets),
-            (true, None) => Err(Drop::NoSession),
-            (true, Some(session)) => path.send_sealed(now, buffers, stamp, packets, session),
-        };
-        if std::mem::take(&mut path.has_failed) || result.is_err_and(is_failure) {
-            peer.failed(now, path.label);
-        }
-        result
-    }
-}
-
-impl Carrier for Paths {
-    fn carry(
-        &mut self,
-        now: Time,
-        buffers: &mut Buffers,
-        peer: usize,
-        stamp: Encapsulation,
-        packets: &mut Vec<Packet>,
-    ) -> Result<(), Drop> {
-        let result = self.carry_over(now, buffers, peer, &stamp, packets);
-        packets.drain(..).for_each(|mut packet| packet.end(buffers));
-        result
     }
 }
 

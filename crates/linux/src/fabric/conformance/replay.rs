@@ -2,8 +2,7 @@
 
 use super::simulated::{Arrival, Trace, numbers};
 use super::{Counted, Left, Seen};
-use crate::dataplane::buffers::Buffers;
-use crate::dataplane::buffers::FRAME_MAX;
+use crate::dataplane::buffers::{Buffers, FRAME_MAX};
 use crate::dataplane::frame::checksum::{Sum, pseudo};
 use crate::dataplane::frame::offload::{self, Offload};
 use crate::dataplane::frame::parse::tcp;

@@ -1,8 +1,7 @@
 //! Rounds of the poll loop, with sockets of this process in the place of paths.
 
 use super::{Ready, Switch};
-use crate::dataplane::buffers::FRAME_MAX;
-use crate::dataplane::buffers::Frame;
+use crate::dataplane::buffers::{FRAME_MAX, Frame};
 use crate::dataplane::frame::segment::tests::{Build, frame_of};
 use crate::dataplane::frame::{Offload, Protocol, parse};
 use crate::dataplane::port::shared::Sender;
