@@ -107,19 +107,9 @@ fn check_switch(s: &Settings, report: &mut Report) {
         let text = format!("{what} and edge.virtual-switch \"{kind}\" cannot be together: {why}");
         report.add(s.place(path), Problem::Impossible(text));
     };
-    let offload = s.host_choices.receive_offload.kind();
-    if offload != "none" {
-        let why = "the switch has the receive ring, and merges nothing";
-        refuse("host.receive-offload", format!("host.receive-offload \"{offload}\""), why);
-    }
     if s.receive_cpu.is_some() {
         let why =
             "the receive ring is polled by the cores of the switch, which have costs of their own";
         refuse("host.receive-cpu", "host.receive-cpu".into(), why);
-    }
-    let importance = s.transport_choices.importance.kind();
-    if importance != "none" && s.edge.virtual_switch.speaking().is_some() {
-        let why = "it forces packets out of flows that may not send";
-        refuse("transport.importance", format!("transport.importance \"{importance}\""), why);
     }
 }

@@ -276,6 +276,10 @@ fn host() -> impl Strategy<Value = String> {
          }\nreceive-cpu = { ring = 20, cores = 3 }\n[edge]\nload-balancing = { kind = \"presto\", \
          threshold = 3000 }",
         "[edge]\nvirtual-switch = { kind = \"lossy\", ring = 9, cores = 2 }",
+        "receive-offload = { kind = \"presto-gro\" }\n[edge]\nload-balancing = { kind = \
+         \"presto\" }\nvirtual-switch = { kind = \"backdraft\", memory = \"20KB\" }",
+        "receive-offload = { kind = \"stock-gro\" }\n[edge]\nvirtual-switch = { kind = \
+         \"credits\", memory = \"20KB\" }",
         "[edge]\nvirtual-switch = { kind = \"backpressure\", ring = 40, queue = 20, batch = 3 }",
         "[edge]\nvirtual-switch = { kind = \"flow-queues\", memory = \"20KB\", max-queues = 2, \
          doorbells = \"counted\" }",
@@ -385,15 +389,6 @@ fn scenario() -> impl Strategy<Value = String> {
             if host.contains("virtual-switch") {
                 others += "[[application]]\nwork = \"3us\"\nmean = \"2us\"\nring = 4\ncores = \
                            2\nstall-every = \"200us\"\n";
-            }
-            if admits || host.contains("backdraft") {
-                // Nothing that forces packets out of flows that may not send.
-                for tlt in [
-                    "importance = { kind = \"tlt\" }",
-                    "importance = { kind = \"tlt\", every = 3 }",
-                ] {
-                    transport = transport.replace(tlt, "");
-                }
             }
             let traffic = format!("{others}{traffic}{}", failures.replace("UP", up_of(&topology)));
             // A run that ends with its flows also checks that nothing is forgotten.

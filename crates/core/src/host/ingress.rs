@@ -1,7 +1,8 @@
 //! Ingress: the stages between the link and an endpoint, in their order.
 //!
 //! What arrives waits in a ring for a poll, and for the core's work on it if that costs something.
-//! Receive offload merges it to segments. The ordering buffer of its connection holds what is
+//! A virtual switch has that ring in its place; what it hands up comes to the ring of the stack
+//! behind it. Receive offload merges packets to segments. The ordering buffer of its connection holds what is
 //! early. The limit decides last, on what the endpoint would be handed, as the kernel's cgroup hook
 //! does: a merged segment is charged for all of its packets, and a refusal loses them all.
 //!
@@ -102,11 +103,11 @@ impl<K: Copy + Eq> Host<K> {
     /// A packet has arrived. Follow with [`Host::hand_up`], as each entrance below.
     pub fn on_arrival<W: HostWire<Flow = K>>(&mut self, now: Time, id: PacketId, wire: &mut W) {
         let Some(arrival) = &mut self.arrival else { return };
-        if let Some(receive) = &mut arrival.receive {
-            return receive.on_arrival(now, id, wire);
-        }
         if let Some(switch) = &mut arrival.switch {
             return switch.on_arrival(now, id, wire);
+        }
+        if let Some(receive) = &mut arrival.receive {
+            return receive.on_arrival(now, id, wire);
         }
         wire.arrived(id);
         arrival.up.push_back(Received::one(id, &wire.packets()[id]));
@@ -203,7 +204,13 @@ impl<K: Copy + Eq> Host<K> {
             _ if !switch.on_overlay(now) => return false,
             _ => (),
         }
-        if !switch.has_news(now) {
+        let has_news = switch.has_news(now);
+        if let Some(receive) = &mut arrival.receive {
+            for received in arrival.up.drain(..) {
+                receive.wait(now, received.id, wire);
+            }
+        }
+        if !has_news {
             return false;
         }
         while let Some(packet) = switch.next_word(now, wire) {

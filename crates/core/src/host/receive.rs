@@ -407,8 +407,14 @@ impl<K: Copy + Eq> Receive<K> {
                 return wire.discard(id, DropReason::ReceiveRing);
             }
         }
-        let ring = &mut self.rings[ring];
         wire.arrived(id);
+        self.wait(now, id, wire);
+    }
+
+    /// A packet that has arrived waits for a poll.
+    pub(super) fn wait<W: HostWire<Flow = K>>(&mut self, now: Time, id: PacketId, wire: &mut W) {
+        let ring = self.ring_of(wire.packets()[id].flow);
+        let ring = &mut self.rings[ring];
         ring.waiting.push_back(id);
         if !std::mem::replace(&mut ring.is_called, true) {
             wire.call(now.saturating_add(ring.coalescing), Call::Poll(ring.number));

@@ -61,16 +61,39 @@ impl Hosts {
         let backlog = it.sender.written().saturating_sub(it.sender.sent());
         let wants = backlog.max(u64::from(next.len)).div_ceil(u64::from(shared.mss)).max(1);
         let wants = u32::try_from(wants).unwrap_or(u32::MAX);
+        let packets = self.ask_for(now, slot, wants, fabric);
+        let shared = &*self.shared;
+        (packets > 0).then(|| packets.saturating_mul(shared.mss).min(shared.segment_max))
+    }
+
+    /// Whether a connection may hand down a packet that TLT forces out, beyond its window.
+    pub(super) fn may_force(&mut self, now: Time, slot: u32, fabric: &mut Fabric) -> bool {
+        let it = self.senders.at(slot);
+        if !it.egress.as_ref().is_some_and(|egress| egress.is_switched()) {
+            return true;
+        }
+        if !self.may_leave(slot) {
+            return false;
+        }
+        if !self.shared.is_admitted || self.senders.at(slot).sender.sent() == 0 {
+            return true;
+        }
+        self.ask_for(now, slot, 1, fabric) > 0
+    }
+
+    /// How many packets a connection may hand down by credits or rates, of those that it would;
+    /// where that is none it is held.
+    fn ask_for(&mut self, now: Time, slot: u32, wants: u32, fabric: &mut Fabric) -> u32 {
+        let it = self.senders.at(slot);
         let Opening { class, flow, dst, .. } = it.opening;
         let (node, mut link) = at_host!(self, it.host, fabric);
         let packets = node.admit(now, class, (flow, wants), dst, &mut link);
-        if packets == 0 {
-            if let Some(egress) = &mut it.egress {
-                egress.queue.hold(now);
-            }
-            return None;
+        if packets == 0
+            && let Some(egress) = &mut it.egress
+        {
+            egress.queue.hold(now);
         }
-        Some(packets.saturating_mul(shared.mss).min(shared.segment_max))
+        packets
     }
 
     /// Whether a connection may hand down a segment; if its NIC is full, it waits for its turn.

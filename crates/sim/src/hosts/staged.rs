@@ -198,8 +198,13 @@ impl Hosts {
         Some(!leave.refused)
     }
 
-    /// The transport has sent what it may: forces a packet out if the clock would stop.
+    /// The transport has sent what it may: forces a packet out if the clock would stop. A flow that
+    /// a virtual switch holds forces none: its timer stands still too, and it is pumped when it may
+    /// go on.
     pub(super) fn keep_clock(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        if !self.may_force(now, slot, fabric) {
+            return;
+        }
         let it = self.senders.at(slot);
         let standing = Standing {
             una: it.sender.acked(),
@@ -242,6 +247,9 @@ impl Hosts {
             it.sender.reduce(now, &shared.transport);
         }
         self.note_departures(fabric);
+        if self.shared.is_metered && !leave.refused {
+            self.handed_down(now, slot, out.len, fabric);
+        }
         Some(leave)
     }
 }
