@@ -50,8 +50,8 @@ words! {
         /// It came to its end.
         #[default]
         Complete = "complete",
-        /// It ended since no open flow could end any more; a warning names the cause. The results are
-        /// of what there was.
+        /// It ended since no open flow could end any more; a warning names the cause. The results
+        /// are of what there was.
         Stalled = "stalled",
         /// It was stopped before; the results are of what there was.
         Interrupted = "interrupted",
@@ -81,7 +81,8 @@ pub struct RunInfo {
     pub packet_hops: u64,
     /// Packet-hops a second of the wall clock.
     pub packet_hops_per_s: f64,
-    /// Largest resident memory; `None` where the system does not say. See [`peak_rss_bytes`].
+    /// Largest resident memory; `None` where the system does not say. See
+    /// [`peak_rss_bytes`](crate::peak_rss_bytes).
     pub peak_rss_bytes: Option<u64>,
     /// Threads used.
     pub threads: u32,
