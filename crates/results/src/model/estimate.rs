@@ -31,8 +31,8 @@ words! {
         Within = "within",
         /// It is the same in every seed: the seeds do not vary it, so nothing tells it from noise.
         Identical = "identical",
-        /// The variant that seems to be less has flows or queries open at the end, which could undo the
-        /// difference.
+        /// The variant that seems to be less has flows or queries open at the end, which could undo
+        /// the difference.
         Open = "open",
         /// There is no interval: one seed.
         #[default]
