@@ -49,10 +49,10 @@ pub use model::reproduction::{
 pub use model::size_bin::SizeBin;
 pub use model::summary::{
     Amount, Application, Audit, DROP_REASONS, Fct, Flows, Latency, Limit, Packets, Percentiles,
-    Qct, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Totals, World,
-    peak_rss_bytes,
+    Qct, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers, World,
 };
 pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
+pub use model::totals::{Totals, peak_rss_bytes};
 pub use model::tree::Tree;
 pub use model::variant::{VariantResult, read_compare};
 pub use render::text::compare::{compare_table, sizes_table};

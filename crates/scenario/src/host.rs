@@ -8,6 +8,7 @@ use millpond_core::host::ReceiveCpuParams;
 use millpond_core::switch::buffer::{BufferParams, SwitchFacts};
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use millpond_core::{Bytes, Rate, Time};
+
 /// IPv4 and TCP headers without options: what a packet has beside its payload.
 pub const HEADER_BYTES: u32 = 40;
 

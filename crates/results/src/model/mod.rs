@@ -20,6 +20,7 @@ pub(crate) mod size_bin;
 pub(crate) mod summary;
 pub(crate) mod sweep;
 pub(crate) mod tables;
+pub(crate) mod totals;
 pub(crate) mod tree;
 pub(crate) mod variant;
 pub(crate) mod words;
@@ -54,5 +55,6 @@ pub(crate) use tables::{
     CONNECTION_COLUMNS, CONNECTIONS, FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, QUEUE_COLUMNS,
     QUEUES, RESULTS, SIZE_COLUMNS, SIZES, size_row, write_sizes,
 };
+pub(crate) use totals::Totals;
 pub(crate) use tree::Tree;
 pub(crate) use variant::{COMPARE, VariantResult, read_compare};

@@ -2,6 +2,7 @@
 
 use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Reproduction, Verdict, World};
 use crate::render::format::{NONE, count, digits, percent, time};
+
 /// The flag of a claim that holds without its mechanism.
 pub(crate) const ANYWAY: &str = "also holds with the mechanism off";
 

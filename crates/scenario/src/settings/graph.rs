@@ -1,6 +1,6 @@
 //! A network as a list of hosts, switches and links.
 //!
-//! Invariant: an error names the place in the list ("links[3].b").
+//! Invariant: an error names the place in the list (`links[3].b`).
 
 use crate::error::suggestion;
 use millpond_core::params::{Field, Form, Value, ValueError};

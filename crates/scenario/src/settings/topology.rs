@@ -1,7 +1,7 @@
 //! The kinds of topology and their keys.
 //!
 //! A link is a table of two keys in a scenario (`host-link = { rate = …, delay = … }`) and two
-//! fields here (`host_link_rate`, `host_link_delay`); [`GROUPS`] names the tables, those of
+//! fields here (`host_link_rate`, `host_link_delay`); `keys::GROUPS` names the tables, those of
 //! `[capture]` included.
 
 use crate::settings::graph::Graph;

@@ -13,7 +13,7 @@
 //! switches is a path of its own. A link may have a `name` of its own, by which failures and
 //! captures refer to it.
 //!
-//! Invariant: what is wrong is told with its place in the list ("links[3].b"), and no two hosts are
+//! Invariant: what is wrong is told with its place in the list (`links[3].b`), and no two hosts are
 //! without a path.
 
 use super::builder::{Builder, Checks};

@@ -7,28 +7,24 @@
 //! Invariant: the bytes depend on the points alone. What was not measured is not drawn: a line
 //! joins its own points, and a step ends where the next sample was taken.
 
+use super::series::{colour, dashes, shape};
 use std::fmt::Write;
 
 use super::axis::{Axis, Scale};
 use super::unit::Unit;
 
-const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 290.0;
-const LEFT: f64 = 62.0;
-const RIGHT: f64 = 20.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 48.0;
+pub(crate) const WIDTH: f64 = 480.0;
+pub(crate) const HEIGHT: f64 = 290.0;
+pub(crate) const LEFT: f64 = 62.0;
+pub(crate) const RIGHT: f64 = 20.0;
+pub(crate) const TOP: f64 = 30.0;
+pub(crate) const BOTTOM: f64 = 48.0;
 /// Of a row with its name.
-const ROW: f64 = 38.0;
+pub(crate) const ROW: f64 = 38.0;
 /// What a character takes of a label in the drawing's units: on a screen, and on a phone, where the
 /// style sheet has larger letters.
-const LETTER: f64 = 6.4;
-const LETTER_ON_PHONE: f64 = 9.4;
-/// How many colours the style sheet has; beyond them lines are dashed.
-const COLOURS: usize = 8;
-/// How many outlines marks have. It has no factor in common with [`COLOURS`], so that the first 56
-/// series differ in colour and outline.
-const SHAPES: usize = 7;
+pub(crate) const LETTER: f64 = 6.4;
+pub(crate) const LETTER_ON_PHONE: f64 = 9.4;
 /// An axis of values that span less is as good without its logarithms.
 const WIDE: f64 = 3.0;
 
@@ -397,7 +393,7 @@ impl Chart {
 
 /// Whether a tick is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+pub(crate) enum Shown {
     Everywhere,
     /// Not on a phone.
     Wide,
@@ -405,7 +401,7 @@ enum Shown {
 }
 
 /// Letters of a label; an escaped one is one.
-fn letters(markup: &str) -> f64 {
+pub(crate) fn letters(markup: &str) -> f64 {
     let mut inside = false;
     let counts = |c: char| {
         let is_one = !inside;
@@ -416,7 +412,7 @@ fn letters(markup: &str) -> f64 {
 }
 
 /// Which labels are set so that none covers another: the first and the last of them first of all.
-fn shown(places: &[(f64, &str)]) -> Vec<Shown> {
+pub(crate) fn shown(places: &[(f64, &str)]) -> Vec<Shown> {
     let apart = |letter: f64| {
         let collide = |a: usize, b: usize| {
             let room = (letters(places[a].1) + letters(places[b].1)) * letter / 2.0 + letter;
@@ -442,7 +438,7 @@ fn shown(places: &[(f64, &str)]) -> Vec<Shown> {
 }
 
 /// A number to six digits.
-fn brief(value: f64) -> String {
+pub(crate) fn brief(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".into();
     }
@@ -457,7 +453,7 @@ fn brief(value: f64) -> String {
 }
 
 /// What a series is made of, for the page's script: points, intervals, seeds.
-fn data(line: &Line) -> String {
+pub(crate) fn data(line: &Line) -> String {
     let list = |numbers: Vec<f64>| numbers.into_iter().map(brief).collect::<Vec<_>>().join(" ");
     let points = if line.points.is_empty() {
         line.marks.iter().flat_map(|&(x, y, _)| [x, y]).collect()
@@ -481,166 +477,9 @@ fn data(line: &Line) -> String {
     text
 }
 
-/// The class of a series' colour.
-pub(crate) fn colour(series: usize) -> String {
-    format!("s{}", series % COLOURS)
-}
-
-/// The class of its dashes, behind a space.
-fn dashes(series: usize) -> &'static str {
-    ["", " d1", " d2", " d3"][series / COLOURS % 4]
-}
-
-/// A mark's outline, so that colour is not all that tells series apart: circle, square, triangle,
-/// diamond, falling triangle, plus, bow tie.
-fn shape(series: usize, x: f64, y: f64) -> String {
-    match series % SHAPES {
-        0 => format!("M{:.1} {y:.1}a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0Z", x - 2.5),
-        1 => format!("M{:.1} {:.1}h4.4v4.4h-4.4Z", x - 2.2, y - 2.2),
-        2 => format!("M{x:.1} {:.1}l2.9 5h-5.8Z", y - 3.2),
-        3 => format!("M{x:.1} {:.1}l3.1 3.1l-3.1 3.1l-3.1 -3.1Z", y - 3.1),
-        4 => format!("M{x:.1} {:.1}l2.9 -5h-5.8Z", y + 3.2),
-        5 => format!(
-            "M{:.1} {:.1}h1.6v2.4h2.4v1.6h-2.4v2.4h-1.6v-2.4h-2.4v-1.6h2.4Z",
-            x - 0.8,
-            y - 3.2
-        ),
-        _ => format!("M{:.1} {:.1}v5.6l6 -5.6v5.6Z", x - 3.0, y - 2.8),
-    }
-}
-
-/// A series' line and mark, for legends and heads of tables.
-pub(crate) fn swatch(series: usize) -> String {
-    format!(
-        "<svg class=\"swatch {}\" viewBox=\"0 0 24 10\" aria-hidden=\"true\"><path \
-         class=\"line{}\" d=\"M0 5H24\"/><path class=\"mark\" d=\"{}\"/></svg>",
-        colour(series),
-        dashes(series),
-        shape(series, 12.0, 5.0)
-    )
-}
-
-/// One row of a [`forest`]: its name, and for each series its ratio, the ratio's interval, and
-/// whether it is doubtful.
-pub(crate) struct Row {
-    /// Escaped.
-    pub name: String,
-    /// Series, ratio, interval, doubtful.
-    pub dots: Vec<(usize, f64, Option<[f64; 2]>, bool)>,
-}
-
-/// What the names of a forest's rows may take of its width.
-const NAMES: [f64; 2] = [126.0, 200.0];
-
-/// A row's name as a text at a height, cut to what its column holds on a screen and on a phone. The
-/// whole name is its title.
-fn row_name(name: &str, room: f64, y: f64) -> String {
-    let on_screen = cut(name, (room / LETTER) as usize);
-    let on_phone = cut(name, (room / LETTER_ON_PHONE) as usize);
-    let text = |class: &str, text: &str| {
-        let title = if text == name { String::new() } else { format!("<title>{name}</title>") };
-        format!("<text class=\"row{class}\" x=\"0\" y=\"{y:.1}\">{text}{title}</text>")
-    };
-    match on_screen == on_phone {
-        true => text("", &on_screen),
-        false => text(" wide", &on_screen) + &text(" narrow", &on_phone),
-    }
-}
-
-/// A name's first letters, if it has more than `most`; an escaped letter is one.
-fn cut(name: &str, most: usize) -> String {
-    if letters(name) as usize <= most {
-        return name.to_string();
-    }
-    let (mut end, mut taken, mut inside) = (0, 0, false);
-    for (at, letter) in name.char_indices() {
-        taken += usize::from(!inside);
-        inside = (inside || letter == '&') && letter != ';';
-        if taken == most {
-            end = at;
-            break;
-        }
-    }
-    format!("{}…", &name[..end])
-}
-
-/// Ratios around one, a row a figure, a dot a series, with intervals: beyond `axis` they end in its
-/// edge.
-pub(crate) fn forest(rows: &[Row], axis: &Axis, label: &str) -> String {
-    let longest = rows.iter().map(|row| letters(&row.name)).fold(0.0, f64::max);
-    let (left, width, top) = ((longest * LETTER + 14.0).clamp(NAMES[0], NAMES[1]), WIDTH, 6.0);
-    let at = |ratio: f64| left + axis.place(ratio) * (width - left - RIGHT);
-    let heights: Vec<f64> =
-        rows.iter().map(|row| 12.0 + 9.0 * row.dots.len().max(1) as f64).collect();
-    let bottom = top + heights.iter().sum::<f64>();
-    let mut svg = format!(
-        "<svg class=\"forest\" viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{label}\">",
-        bottom + 42.0
-    );
-    for (value, name) in &axis.ticks {
-        let class = if *value == 1.0 { "axis" } else { "grid" };
-        let x = at(*value);
-        let _ = write!(svg, "<path class=\"{class}\" d=\"M{x:.1} {top}V{bottom}\"/>");
-        let _ = write!(
-            svg,
-            "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{name}</text>",
-            bottom + 16.0
-        );
-    }
-    let _ = write!(
-        svg,
-        "<text class=\"title\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-        width - RIGHT,
-        bottom + 35.0,
-        axis.title
-    );
-    let mut y = top;
-    for (row, height) in rows.iter().zip(&heights) {
-        let _ = write!(svg, "<path class=\"grid\" d=\"M0 {y:.1}H{}\"/>", width - RIGHT);
-        svg.push_str(&row_name(&row.name, left - 4.0, y + height / 2.0 + 4.0));
-        for (at_dot, &(series, ratio, interval, doubtful)) in row.dots.iter().enumerate() {
-            let (x, line) = (at(ratio), y + 10.5 + 9.0 * at_dot as f64);
-            let class = if doubtful { " doubtful" } else { "" };
-            let ends = interval
-                .map_or(String::new(), |[low, high]| format!(" {} {}", brief(low), brief(high)));
-            let _ = write!(
-                svg,
-                "<g data-v=\"{series}\" class=\"{}{class}\" data-figure=\"{}\" \
-                 data-ratio=\"{}{ends}\">",
-                colour(series),
-                row.name,
-                brief(ratio)
-            );
-            if let Some([low, high]) = interval {
-                let _ = write!(
-                    svg,
-                    "<path class=\"line\" d=\"M{:.1} {line:.1}H{:.1}\"/>",
-                    at(low),
-                    at(high)
-                );
-            }
-            let half = axis.to * 1.0001;
-            if ratio <= 0.0 || libm::fabs(libm::log10(ratio)) > half {
-                let (x, tip) = if ratio > 1.0 { (x - 5.0, 5.0) } else { (x + 5.0, -5.0) };
-                let _ = write!(
-                    svg,
-                    "<path class=\"line\" d=\"M{x:.1} {:.1}l{tip} 4l{} 4\"/></g>",
-                    line - 4.0,
-                    -tip
-                );
-                continue;
-            }
-            let hollow = if doubtful { "mark hollow" } else { "mark" };
-            let _ = write!(svg, "<path class=\"{hollow}\" d=\"{}\"/></g>", shape(series, x, line));
-        }
-        y += height;
-    }
-    svg.push_str("</svg>");
-    svg
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::forest::{cut, row_name};
     use super::*;
 
     #[test]

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use super::Variant;
 use super::axis::Axis;
-use super::chart::{Chart, Line, Read, Span, swatch};
+use super::chart::{Chart, Line, Read, Span};
 use super::figures::{spans, within};
 use super::page::{Figure, end, escape, figures, note, section};
+use super::series::swatch;
 use super::unit::Unit;
 use crate::model::{CONNECTION_COLUMNS, CONNECTIONS, Result, Rows};
 

@@ -7,12 +7,13 @@ use std::path::Path;
 
 use super::Variant;
 use super::axis::Axis;
-use super::chart::{Chart, Line, Read, Span, swatch};
+use super::chart::{Chart, Line, Read, Span};
 use super::flows::{Distribution, P99_NEEDS, Times};
 use super::headline::{Headline, Strip, headlines, strips};
 use super::number::{self, count, percent, ratio, time};
 use super::page::{Figure, details, empty, end, escape, figures, note, section, table};
 use super::queues::{Overview, Port, Track, busiest};
+use super::series::swatch;
 use super::unit::Unit;
 use crate::model::summary::Summary;
 use crate::model::{GoodputOverTime, LinkFailure, Ordered, Result, SizeBin};

@@ -5,9 +5,9 @@
 use indexmap::IndexMap;
 use std::fmt::Write;
 
-use super::chart::swatch;
 use super::number::{count, percent};
 use super::page::{empty, end, escape, note, section, table};
+use super::series::swatch;
 use super::{Variant, keys};
 
 /// Places that are listed.

@@ -5,19 +5,24 @@
 //! variants.
 
 mod axis;
+mod changes;
 mod chart;
 mod connections;
 mod figures;
 mod flows;
+mod forest;
 mod headline;
 mod heat;
 mod losses;
+mod measures;
 mod number;
 mod page;
 mod queues;
 pub(crate) mod reproduction;
 mod reproduction_charts;
+mod series;
 pub(crate) mod sweep;
+mod sweep_tables;
 mod ticks;
 mod unit;
 mod verdict;

@@ -6,7 +6,8 @@
 
 use std::fmt::Write;
 
-use super::chart::{Chart, swatch};
+use super::chart::Chart;
+use super::series::swatch;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

@@ -10,10 +10,10 @@ use crate::render::claims::{
 };
 use std::fmt::Write;
 
-use super::chart::swatch;
 use super::number::{count, percent, time};
 use super::page::{self, details, empty, end, escape, figures, note, section, table};
 use super::reproduction_charts::charts;
+use super::series::swatch;
 use crate::model::{Claim, Experiment, LoadPoint, Noise, Number, Reproduction, Verdict};
 use crate::render::format::digits;
 

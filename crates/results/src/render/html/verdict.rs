@@ -9,187 +9,17 @@
 //! Invariant: nothing is called a difference or best that the intervals do not bear out, and where
 //! there are none the page says so.
 
+use super::changes::{changes, changes_of_many};
+use super::measures::{COLUMNS, FIGURES, Figure, asked_for};
 use std::fmt::Write;
 
 use super::Variant;
-use super::axis::{Axis, Scale};
-use super::chart::{Row, colour, forest, swatch};
-use super::number::{change, count, gbps, percent, ratio, time};
+use super::number::{change, count, percent, ratio, time};
 use super::page::{details, end, escape, note, section, table, term};
-use super::unit::Unit;
+use super::series::{colour, swatch};
 use crate::model::{Difference, FEW, IntervalKind, Noise};
-use crate::statistics::censoring::{self, BY_FLOWS, BY_TIME, ENOUGH, Shown, shown};
-use crate::statistics::shows::{Column, Form, is_usual};
-
-/// Variants as columns, as long as they fit.
-const COLUMNS: usize = 6;
-
-/// One number that variants are compared by.
-struct Figure<'a> {
-    group: &'a str,
-    name: &'a str,
-    /// In the summary.
-    path: &'a [&'a str],
-    form: fn(Option<f64>) -> String,
-    less_is_better: Option<bool>,
-    term: &'a str,
-}
-
-macro_rules! figure {
-    ($group:literal, $name:literal, $path:expr, $form:ident, $less:expr, $term:literal) => {
-        Figure {
-            group: $group,
-            name: $name,
-            path: &$path,
-            form: $form,
-            less_is_better: $less,
-            term: $term,
-        }
-    };
-}
-
-const LESS: Option<bool> = Some(true);
-const MORE: Option<bool> = Some(false);
-
-const FIGURES: [Figure<'static>; 25] = [
-    figure!("Queries", "completed", ["qct_us", "completed_fraction"], percent, MORE, "open"),
-    figure!("Queries", "QCT mean", ["qct_us", "mean"], time, LESS, "QCT"),
-    figure!(
-        "Queries",
-        "QCT mean, open at horizon",
-        ["qct_us", "mean_restricted"],
-        time,
-        LESS,
-        "mean, open at horizon"
-    ),
-    figure!("Queries", "QCT p50", ["qct_us", "p50"], time, LESS, "QCT"),
-    figure!("Queries", "QCT p95", ["qct_us", "p95"], time, LESS, "QCT"),
-    figure!("Queries", "QCT p99", ["qct_us", "p99"], time, LESS, "QCT"),
-    figure!("Probes", "RTT p50", ["rtt_us", "p50"], time, LESS, ""),
-    figure!("Probes", "RTT p99", ["rtt_us", "p99"], time, LESS, ""),
-    figure!("Flows", "completed", ["fct_us", "all", "completed_fraction"], percent, MORE, "open"),
-    figure!("Flows", "FCT mean", ["fct_us", "all", "mean"], time, LESS, "FCT"),
-    figure!(
-        "Flows",
-        "FCT mean, open at horizon",
-        ["fct_us", "all", "mean_restricted"],
-        time,
-        LESS,
-        "mean, open at horizon"
-    ),
-    figure!("Flows", "mice p50", ["fct_us", "mice", "p50"], time, LESS, "mice"),
-    figure!("Flows", "mice p95", ["fct_us", "mice", "p95"], time, LESS, "mice"),
-    figure!("Flows", "mice p99", ["fct_us", "mice", "p99"], time, LESS, "mice"),
-    figure!("Flows", "elephants p50", ["fct_us", "elephants", "p50"], time, LESS, "elephants"),
-    figure!("Flows", "elephants p99", ["fct_us", "elephants", "p99"], time, LESS, "elephants"),
-    figure!("Flows", "slowdown p99", ["slowdown", "all", "p99"], ratio, LESS, "slowdown"),
-    figure!("Flows", "goodput", ["flows", "goodput_gbps"], gbps, MORE, "goodput"),
-    figure!("Network", "drops", ["packets", "dropped"], count, LESS, "drops"),
-    figure!("Network", "timeouts", ["timeouts"], count, LESS, "timeouts"),
-    figure!("Network", "sent again", ["packets", "retransmitted"], count, LESS, "sent again"),
-    figure!("Network", "out of order", ["packets", "out_of_order"], count, None, ""),
-    figure!("Network", "marks", ["packets", "ecn_marked"], count, None, "marks"),
-    figure!("Network", "deflected", ["packets", "deflected"], count, None, ""),
-    figure!("Network", "PAUSE frames", ["pause_frames"], count, None, ""),
-];
-
-/// The group of the numbers that were asked for.
-const SHOWN: &str = "Shown";
-
-/// The numbers that were asked for, as figures. `names` (markup) and `paths` are the columns'.
-fn asked_for<'a>(
-    columns: &'a [Column],
-    names: &'a [String],
-    paths: &'a [Vec<&'a str>],
-) -> Vec<Figure<'a>> {
-    let figure = |((column, name), path): ((&'a Column, &'a String), &'a Vec<&'a str>)| {
-        let form = match column.form {
-            Form::Time => time,
-            Form::Ratio => ratio,
-            Form::Percent => percent,
-            Form::Rate => gbps,
-            Form::Count => count,
-        };
-        Figure { group: SHOWN, name, path, form, less_is_better: column.less_is_better, term: "" }
-    };
-    columns.iter().zip(names).zip(paths).map(figure).collect()
-}
-
-impl<'a> Figure<'a> {
-    /// As it is shown of a variant; `None` if its runs do not have it.
-    fn shown(&self, variant: &Variant) -> Option<Shown<'a>> {
-        let statistics = &variant.result.statistics;
-        statistics.leaf(self.path)?;
-        Some(shown(statistics, self.path))
-    }
-
-    fn value(&self, variant: &Variant) -> Option<f64> {
-        self.shown(variant)?.estimate.mean
-    }
-
-    fn text(&self, variant: &Variant) -> String {
-        self.shown(variant).unwrap_or_default().text(self.form)
-    }
-
-    /// The difference of a variant to the first one.
-    fn difference(&self, variants: &[Variant], at: usize) -> Option<Difference> {
-        censoring::difference(&variants[0].result, &variants[at].result, self.path)
-    }
-
-    /// Whether there is anything to show of it.
-    fn is_told(&self, variants: &[Variant]) -> bool {
-        let values = || variants.iter().filter_map(|variant| self.value(variant));
-        let some = if self.less_is_better == MORE {
-            values().next().is_some()
-        } else {
-            values().any(|v| v != 0.0)
-        };
-        let share = match self.path {
-            ["qct_us", "mean_restricted"] => Variant::share_of_queries,
-            [.., "mean_restricted"] => {
-                |variant: &Variant| variant.result.statistics.share_of_flows()
-            }
-            _ => return some,
-        };
-        some && variants.iter().any(|variant| share(variant).is_some_and(|share| share < 1.0))
-    }
-
-    /// The variant that is best beyond the noise.
-    fn best(&self, variants: &[Variant]) -> Option<usize> {
-        let less = self.less_is_better?;
-        let values = variants.iter().map(|variant| self.shown(variant));
-        let there = values
-            .enumerate()
-            .filter_map(|(at, shown)| Some((at, shown.as_ref()?.estimate.mean?, shown?.at_least)));
-        let by = |a: &(usize, f64, bool), b: &(usize, f64, bool)| {
-            let order = a.1.total_cmp(&b.1);
-            if less { order } else { order.reverse() }
-        };
-        let (best, _, at_least) = there.min_by(by)?;
-        (!at_least && self.is_clear(variants, best)).then_some(best)
-    }
-
-    /// Whether the best one differs from every other by more than noise.
-    fn is_clear(&self, variants: &[Variant], best: usize) -> bool {
-        let apart = |other: usize| {
-            let (first, second) = (best.min(other), best.max(other));
-            if first == 0 {
-                return self.difference(variants, second).is_some_and(|d| d.noise == Noise::Beyond);
-            }
-            let interval = |at: usize| {
-                let estimate = self.shown(&variants[at])?.estimate;
-                let kind = estimate.interval_kind.filter(|kind| *kind != IntervalKind::Range)?;
-                Some((estimate.interval?, kind))
-            };
-            let (Some((a, of_a)), Some((b, of_b))) = (interval(best), interval(other)) else {
-                return false;
-            };
-            let varies = of_a != IntervalKind::Identical || of_b != IntervalKind::Identical;
-            varies && (a[1] < b[0] || b[1] < a[0])
-        };
-        (0..variants.len()).filter(|&other| other != best).all(apart)
-    }
-}
+use crate::statistics::censoring::{BY_FLOWS, BY_TIME, ENOUGH, shown};
+use crate::statistics::shows::{Column, is_usual};
 
 /// The section.
 pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
@@ -450,123 +280,6 @@ fn signed(form: fn(Option<f64>) -> String, value: f64) -> String {
     format!("{sign}{}", form(Some(value.abs())))
 }
 
-/// Figures whose changes are drawn where there are too many variants for one chart of all figures:
-/// of these the first that are there.
-const DRAWN: [&str; 7] =
-    ["QCT p99", "mice p99", "RTT p99", "FCT mean", "elephants p50", "slowdown p99", "timeouts"];
-const DRAWN_MOST: usize = 4;
-
-/// A dot of a chart of changes: series, ratio, interval, doubtful.
-type Dot = (usize, f64, Option<[f64; 2]>, bool);
-
-/// A variant's change against the first one as a ratio, with its interval.
-fn dot(figure: &Figure<'_>, variants: &[Variant], at: usize) -> Option<Dot> {
-    let difference = figure.difference(variants, at)?;
-    let relative = difference.relative?;
-    let base = difference.mean.map(|mean| mean / relative).filter(|base| *base > 0.0);
-    let interval =
-        base.zip(difference.interval).map(|(base, ends)| ends.map(|end| 1.0 + end / base));
-    let doubtful = matches!(difference.noise, Noise::Within | Noise::Open | Noise::Identical);
-    Some((at, 1.0 + relative, interval, doubtful))
-}
-
-/// A chart of changes in its frame.
-fn changes_figure(page: &mut String, class: &str, caption: &str, first: &str, rows: &[Row]) {
-    let _ = writeln!(
-        page,
-        "<figure class=\"{class}\"><figcaption><b>{caption}</b><span>ratio to {}, less is \
-         better</span></figcaption>{}</figure>",
-        escape(first),
-        forest(rows, &ratio_axis(rows), &format!("{caption}: ratios to the first variant"))
-    );
-}
-
-/// The changes against the first variant as ratios, a row a figure, beside the table.
-fn changes(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
-    if variants.len() > COLUMNS {
-        return;
-    }
-    let judged = figures.iter().filter(|figure| figure.less_is_better == LESS);
-    let row = |figure: &&Figure| {
-        let dots: Vec<Dot> =
-            (0..variants.len()).filter_map(|at| dot(figure, variants, at)).collect();
-        let name = figure.name.replace(", open at horizon", " at horizon");
-        (!dots.is_empty()).then_some(Row { name, dots })
-    };
-    let rows: Vec<Row> = judged.filter_map(row).collect();
-    if !rows.is_empty() {
-        changes_figure(page, "changes", "Change", &variants[0].result.variant, &rows);
-    }
-}
-
-/// The same for many variants: a chart a figure, a row a variant, below the table.
-fn changes_of_many(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
-    if variants.len() <= COLUMNS {
-        return;
-    }
-    let charted = |name: &&str| {
-        let figure = figures.iter().find(|figure| figure.name == *name)?;
-        let row = |at: usize| {
-            let name = escape(&variants[at].result.variant);
-            Some(Row { name, dots: vec![dot(figure, variants, at)?] })
-        };
-        let rows: Vec<Row> = (1..variants.len()).filter_map(row).collect();
-        (!rows.is_empty()).then_some((figure.name, rows))
-    };
-    // What is asked for comes first.
-    let asked_for = figures.iter().filter(|figure| figure.group == SHOWN).map(|figure| figure.name);
-    let names: Vec<&str> = asked_for.chain(DRAWN).collect();
-    let charts: Vec<(&str, Vec<Row>)> = names.iter().filter_map(charted).take(DRAWN_MOST).collect();
-    if charts.is_empty() {
-        return;
-    }
-    page.push_str("<div class=\"charts\">\n");
-    for (name, rows) in &charts {
-        let caption = format!("Change of {name}");
-        changes_figure(page, "change", &caption, &variants[0].result.variant, rows);
-    }
-    page.push_str("</div>\n");
-}
-
-/// Around one, the same distance to both sides, at most sixteen times.
-fn ratio_axis(rows: &[Row]) -> Axis {
-    let ends = rows.iter().flat_map(|row| {
-        row.dots.iter().flat_map(|d| [d.1, d.2.map_or(d.1, |i| i[0]), d.2.map_or(d.1, |i| i[1])])
-    });
-    let far =
-        ends.filter(|r| *r > 0.0).map(|r| libm::fabs(libm::log10(r))).fold(0.05, f64::max) * 1.06;
-    let far = far.min(libm::log10(16.0));
-    let all = [
-        (0.0625, "1/16"),
-        (0.125, "⅛"),
-        (0.25, "¼"),
-        (0.5, "½"),
-        (0.8, "0.8"),
-        (1.0, "1"),
-        (1.25, "1.25"),
-        (2.0, "2"),
-        (4.0, "4"),
-        (8.0, "8"),
-        (16.0, "16"),
-    ];
-    let fine = far < libm::log10(3.0);
-    let ticks = all.into_iter().filter(|(r, _)| libm::fabs(libm::log10(*r)) <= far + 1e-9);
-    let ticks = ticks
-        .filter(|(r, _)| fine || (*r != 0.8 && *r != 1.25))
-        .map(|(r, name)| (r, format!("{name}×")))
-        .collect();
-    Axis {
-        scale: Scale::Log,
-        unit: Unit::Ratio,
-        title: "ratio, logarithmic; ‹ and › lie beyond".into(),
-        shared: "",
-        from: -far,
-        to: far,
-        pad: 0.0,
-        ticks,
-    }
-}
-
 /// What stars, tints and signs mean, in the words of what there is.
 fn legend_of_marks(page: &mut String, variants: &[Variant]) {
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).max().unwrap_or(0);
@@ -673,6 +386,8 @@ pub(crate) fn classes(page: &mut String, variants: &[Variant]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::changes::ratio_axis;
+    use super::super::forest::Row;
     use super::*;
     use crate::model::summary::{Fct, Summary};
     use crate::model::{Flows, Ordered, Percentiles};

@@ -5,6 +5,7 @@ use crate::render::format::change;
 use crate::render::text::layout::{NAME_LEAST, WIDTH, fitted, widest, wrapped};
 use crate::statistics::censoring::difference_of;
 use crate::statistics::shows::Column;
+
 /// What `≥` says in tables.
 pub(crate) const AT_LEAST: &str =
     "at least: what was open at the end counts with its age, and takes longer";

@@ -3,6 +3,7 @@
 //! Invariant: no line is longer than 100 columns, but for a word that is.
 
 use crate::model::clean;
+
 /// Longest name in a table; a longer one loses its middle.
 pub(crate) const NAME: usize = 20;
 

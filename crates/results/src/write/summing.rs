@@ -1,0 +1,128 @@
+//! The summary of a run, from what was collected of its records.
+
+use super::{BUILT_IN, Group, RunWriter};
+use crate::model::error::Result;
+use crate::model::summary::{Application, Fct, Latency, Packets, Rtt, Spread, Summary, Timers};
+use crate::model::{Flows, Ordered, Percentiles, SCHEMA, Status, Totals};
+use crate::statistics::by_size::{BySize, SizeBins};
+use crate::statistics::censoring;
+use crate::statistics::completions::{Completions, PS_PER_US};
+use crate::statistics::numbers::statistics;
+use crate::statistics::samples::Samples;
+use crate::statistics::shows::{Column, columns};
+use crate::statistics::survival::percentiles;
+use std::path::PathBuf;
+
+impl RunWriter {
+    pub(super) fn summary(&mut self, totals: Totals) -> Result<Summary> {
+        let header = &self.header;
+        let classes =
+            || BUILT_IN.iter().map(|name| name.to_string()).chain(header.classes.iter().cloned());
+        let mut fct_us = Vec::new();
+        for (name, completions) in classes().zip(self.fct.drain(..)) {
+            fct_us.push((name, completions.end(totals.horizon)?.fct()));
+        }
+        let mut slowdown = Vec::new();
+        for (name, slowdowns) in classes().zip(self.slowdown.drain(..)) {
+            slowdown.push((name, slowdowns.end(totals.horizon)?));
+        }
+        let mut timers = Vec::new();
+        for (name, [mut srtt, mut rto]) in classes().zip(self.timers.take().into_iter().flatten()) {
+            let timer =
+                Timers { count: srtt.count(), srtt: spread(&mut srtt)?, rto: spread(&mut rto)? };
+            timers.push((name, timer));
+        }
+        let mut by_size = std::mem::replace(&mut self.by_size, BySize::new(PathBuf::new()));
+        let is_cut_by_flows = matches!(self.header.size_bins, SizeBins::Equal(_));
+        let by_fixed_size =
+            if is_cut_by_flows { by_size.by_fixed_size()? } else { Ordered::default() };
+        let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
+        let mut qct_by_class = Vec::new();
+        for (name, completions) in header.classes.iter().zip(self.qct_by_class.drain(..)) {
+            qct_by_class.push((name.clone(), completions.end(totals.horizon)?.qct()));
+        }
+        qct_by_class.retain(|(_, qct)| qct.started > 0);
+        let mut applications = Vec::new();
+        for Group { name, fct, slowdown, qct, .. } in self.applications.drain(..) {
+            let fct_us = fct.end(totals.horizon)?.fct();
+            let (slowdown, qct_us) =
+                (slowdown.end(totals.horizon)?, qct.end(totals.horizon)?.qct());
+            applications.push((name, Application { fct_us, slowdown, qct_us }));
+        }
+        let Percentiles { p50, p90, p95, p99, p999, .. } =
+            percentiles(&mut self.rtt, |between| between.interpolate(PS_PER_US))?;
+        let (completed, unfinished) =
+            fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
+        let measured_ps = totals.measured.as_ps() as f64;
+        let is_call = |name: &&(String, Fct)| totals.calls.contains(&name.0);
+        let latency: Vec<(String, Latency)> = fct_us
+            .iter()
+            .filter(is_call)
+            .map(|(name, fct)| (name.clone(), Latency::of(fct)))
+            .collect();
+        let summary = Summary {
+            schema: SCHEMA,
+            name: header.name.clone(),
+            world: header.world,
+            seed: header.seed,
+            variant: header.variant.clone(),
+            status: if totals.audit.conserved { totals.status } else { Status::Failed },
+            until_complete: totals.until_complete,
+            flows: Flows {
+                started: completed + unfinished,
+                completed,
+                not_started: totals.not_started,
+                bytes_delivered: totals.bytes_delivered,
+                // Bits a picosecond are Tb/s.
+                goodput_gbps: (measured_ps > 0.0)
+                    .then(|| totals.bytes_delivered as f64 * 8e3 / measured_ps),
+            },
+            latency_us: Ordered::from(latency),
+            fct_us: Ordered::from(fct_us),
+            slowdown: Ordered::from(slowdown),
+            slowdown_by_size: by_size.by(&self.header.size_bins)?,
+            slowdown_by_fixed_size: by_fixed_size,
+            qct_us: qct.end(totals.horizon)?.qct(),
+            qct_by_class_us: Ordered::from(qct_by_class),
+            applications: Ordered::from(applications),
+            shows: Ordered::default(),
+            rtt_us: Rtt { count: self.rtt.count(), p50, p90, p95, p99, p999 },
+            timers_us: Ordered::from(timers),
+            goodput_over_time: totals.goodput_over_time.clone(),
+            packets: Packets::of(&totals),
+            warnings: totals.warnings,
+            run: totals.run,
+            timeouts: totals.timeouts,
+            pause_frames: totals.pause_frames,
+            overlay_pauses: totals.overlay_pauses,
+            fairness_jain: totals.fairness_jain.filter(|index| index.is_finite()),
+            mechanisms: totals.mechanisms,
+            limits: totals.limits,
+            audit: totals.audit,
+        };
+        let warnings = censoring::warnings(std::slice::from_ref(&summary));
+        Ok(Summary {
+            warnings: summary.warnings.iter().cloned().chain(warnings).collect(),
+            ..summary
+        })
+    }
+}
+
+/// The summary with the numbers of these names.
+pub(super) fn show(summary: Summary, names: &[String]) -> Summary {
+    if names.is_empty() {
+        return summary;
+    }
+    let tree = statistics(&summary);
+    let columns = columns(names, &[&tree]);
+    let number = |column: Column| {
+        (column.name.clone(), tree.leaf(&column.at()).and_then(|estimate| estimate.mean))
+    };
+    Summary { shows: columns.into_iter().map(number).collect(), ..summary }
+}
+
+fn spread(samples: &mut Samples) -> Result<Spread> {
+    let Percentiles { p50, p95, p99, .. } =
+        percentiles(samples, |between| between.interpolate(PS_PER_US))?;
+    Ok(Spread { p50, p95, p99 })
+}

@@ -1,0 +1,184 @@
+//! Closed loops: shuffles, persistent connections and probes.
+
+use super::super::pattern;
+use super::super::poisson::other_host;
+use super::super::{ProbePair, SourceKind};
+use super::Builder;
+use crate::settings::traffic::{Pairs, ProbePairs, ProbeParams, RpcParams, pair};
+use millpond_core::Time;
+use millpond_core::random::Stream;
+
+/// Shuffles keep every host's order, so their memory grows with the square of the hosts.
+const SHUFFLE_HOSTS_MAX: u32 = 8_192;
+
+/// More pairs than this are taken for a slip of the pen.
+const PROBE_PAIRS_MAX: u32 = 1_000_000;
+
+impl Builder<'_> {
+    pub(super) fn shuffle(
+        &mut self,
+        name: &str,
+        mut random: Stream,
+        size: u64,
+        concurrency: u32,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        let hosts = self.topology.hosts;
+        if hosts > SHUFFLE_HOSTS_MAX {
+            self.wrong(
+                name,
+                "kind",
+                format!("a shuffle among {hosts} hosts; {SHUFFLE_HOSTS_MAX} is the most"),
+            );
+            return SourceKind::Open;
+        }
+        // A host has so many flows in all.
+        let concurrency = concurrency.min(hosts - 1);
+        let first_flow = self.next_id as u32;
+        self.next_id += hosts as u64 * (hosts as u64 - 1);
+        let order = pattern::shuffle(&mut random, hosts);
+        SourceKind::Shuffle { size, concurrency, start, stop, order, first_flow }
+    }
+
+    pub(super) fn rpc(
+        &mut self,
+        name: &str,
+        mut random: Stream,
+        p: &RpcParams,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        let hosts = self.topology.hosts;
+        self.size(name, "request", p.request);
+        self.size(name, "response", p.response);
+        for (key, n) in
+            [("clients", p.clients), ("servers", p.servers), ("connections", p.connections)]
+        {
+            if n == 0 {
+                self.wrong(name, key, "must be at least 1".into());
+            }
+        }
+        self.is_finite &= stop < Time::END;
+        let mut listed = Vec::new();
+        for text in &p.pairs {
+            match pair(text) {
+                Some((a, b)) if a < hosts && b < hosts && a != b => {
+                    listed.extend(std::iter::repeat_n(
+                        (a, b),
+                        p.connections.min(10_000_000) as usize,
+                    ));
+                }
+                _ => {
+                    let last = hosts - 1;
+                    self.wrong(
+                        name,
+                        "pairs",
+                        format!(
+                            "{text:?} is no pair of hosts such as \"0-1\"; they are 0 to {last}"
+                        ),
+                    );
+                }
+            }
+        }
+        if !p.pairs.is_empty() {
+            return self.persistent(p, start, stop, listed);
+        }
+        let (clients, servers) = (p.clients as u64, p.servers as u64);
+        let connections = clients * p.connections as u64;
+        if clients + servers > hosts as u64 {
+            self.wrong(
+                name,
+                "clients",
+                format!("{clients} clients and {servers} servers are more than {hosts} hosts"),
+            );
+        }
+        if connections > 10_000_000 {
+            self.wrong(
+                name,
+                "connections",
+                format!("makes {connections} connections; 10000000 is the most"),
+            );
+        }
+        if clients + servers > hosts as u64 || connections > 10_000_000 || servers == 0 {
+            return SourceKind::Open;
+        }
+        let mut drawn: Vec<u32> = (0..hosts).collect();
+        random.shuffle(&mut drawn);
+        let (asking, answering) = drawn.split_at(p.clients as usize);
+        let pairs = (0..connections).map(|i| {
+            (asking[(i / p.connections as u64) as usize], answering[(i % servers) as usize])
+        });
+        let connections: Vec<(u32, u32)> = pairs.collect();
+        self.persistent(p, start, stop, connections)
+    }
+
+    fn persistent(
+        &mut self,
+        p: &RpcParams,
+        start: Time,
+        stop: Time,
+        connections: Vec<(u32, u32)>,
+    ) -> SourceKind {
+        let first_flow = self.next_id as u32;
+        self.next_id += 2 * connections.len() as u64;
+        let (request, response) = (p.request.get(), p.response.get());
+        SourceKind::Rpc { connections, request, response, start, stop, first_flow }
+    }
+
+    pub(super) fn probe(
+        &mut self,
+        name: &str,
+        mut random: Stream,
+        p: &ProbeParams,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        let hosts = self.topology.hosts;
+        self.size(name, "size", p.size);
+        if p.period == Time::ZERO {
+            self.wrong(name, "period", "must be more than zero".into());
+            return SourceKind::Open;
+        }
+        if p.pairs == ProbePairs::InterLeaf && !self.can_cross(name, Pairs::InterLeaf) {
+            return SourceKind::Open;
+        }
+        let attachment = &self.topology.attachment;
+        let drawn: Vec<(u32, u32)> = match &p.pairs {
+            ProbePairs::Random => (0..).zip(pattern::random(&mut random, hosts, None)).collect(),
+            ProbePairs::InterLeaf => {
+                (0..).zip(pattern::random(&mut random, hosts, Some(attachment))).collect()
+            }
+            ProbePairs::Count(n) => {
+                let n = (*n).min(PROBE_PAIRS_MAX + 1);
+                let mut pair = |_| {
+                    let src = random.below(hosts as u64) as u32;
+                    (src, other_host(&mut random, hosts, src, None))
+                };
+                (0..n).map(&mut pair).collect()
+            }
+            ProbePairs::Listed(list) => list.clone(),
+        };
+        if drawn.is_empty() || drawn.len() > PROBE_PAIRS_MAX as usize {
+            self.wrong(
+                name,
+                "pairs",
+                format!("{} pairs; 1 to {PROBE_PAIRS_MAX} can probe", drawn.len()),
+            );
+            return SourceKind::Open;
+        }
+        for (a, b) in drawn.iter().filter(|(a, b)| a.max(b) >= &hosts || a == b) {
+            self.wrong(
+                name,
+                "pairs",
+                format!("{a}-{b} is no pair of hosts; they are 0 to {}", hosts - 1),
+            );
+        }
+        let mut phase = || Time::from_ps(random.below(p.period.as_ps()));
+        let pairs: Vec<ProbePair> =
+            drawn.into_iter().map(|(src, dst)| ProbePair { src, dst, phase: phase() }).collect();
+        let first_flow = self.next_id as u32;
+        self.next_id += 2 * pairs.len() as u64;
+        SourceKind::Probe { pairs, size: p.size.get(), period: p.period, start, stop, first_flow }
+    }
+}

@@ -1,0 +1,208 @@
+//! Open loops: Poisson arrivals and incasts.
+
+use super::super::arrivals::Generator;
+use super::super::incast::{Incast, IncastShape, Spacing};
+use super::super::poisson::Poisson;
+use super::super::{SourceKind, Thinking};
+use super::Builder;
+use crate::cdf::{Cdf, SizeSpec, Sizes};
+use crate::settings::traffic::{IncastParams, LoadBase, Pairs, PoissonParams, Receiver};
+use millpond_core::random::Stream;
+use millpond_core::{Bytes, Time};
+use std::sync::Arc;
+
+/// More flows than this at one instant are taken for a slip of the pen: each needs its memory at
+/// both ends.
+const AT_ONCE_MAX: u64 = 16_000_000;
+
+impl Builder<'_> {
+    pub(super) fn poisson(
+        &mut self,
+        class: u16,
+        name: &str,
+        random: Stream,
+        p: &PoissonParams,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        let crosses = self.can_cross(name, p.pairs);
+        self.asks(
+            class,
+            name,
+            p.request,
+            Thinking { mean: p.think_time, deviation: p.think_deviation },
+        );
+        let sizes = match &p.sizes {
+            SizeSpec::Fixed(bytes) => {
+                self.size(name, "sizes", *bytes);
+                Sizes::Fixed(bytes.get())
+            }
+            SizeSpec::Points(cdf) | SizeSpec::File { points: Some(cdf), .. } => {
+                Sizes::Cdf(cdf.clone())
+            }
+            SizeSpec::Builtin(builtin) => match Cdf::builtin(builtin) {
+                Some(cdf) => Sizes::Cdf(Arc::new(cdf)),
+                None => return SourceKind::Open,
+            },
+            // The file could not be read, which is already reported.
+            SizeSpec::File { .. } => return SourceKind::Open,
+        };
+        let (base, capacity) = match p.load_base.settled(self.topology.fabric_capacity()) {
+            LoadBase::HostLinks => ("the host links", self.topology.host_capacity()),
+            _ => ("the leaves' uplinks", self.topology.fabric_capacity()),
+        };
+        if capacity == 0 {
+            self.wrong(
+                name,
+                "load-base",
+                "\"fabric\" needs leaves with uplinks; use \"host-links\"".into(),
+            );
+        }
+        if !(p.load > 0.0 && p.load <= 1_000.0) {
+            self.wrong(
+                name,
+                "load",
+                format!("{} is no load; above 0 and up to 1000 is, 1 being all of {base}", p.load),
+            );
+            return SourceKind::Open;
+        }
+        if p.load > 1.0 {
+            let text =
+                format!("traffic {name:?} offers a load of {}: more than {base} can carry", p.load);
+            self.report.warnings.push(text);
+        }
+        let rate = p.load * capacity as f64 / (8.0 * sizes.mean().max(1.0));
+        let ids = if p.request.is_some() { 2 } else { 1 };
+        let expected = rate * stop.saturating_sub(start).as_s_f64();
+        if p.count.is_none() && stop == Time::END {
+            self.is_finite = false;
+        } else if p.count.is_none() && expected * ids as f64 > 4e9 {
+            self.wrong(
+                name,
+                "load",
+                format!("makes about {expected:.1e} flows, more than 32 bits can number"),
+            );
+        }
+        self.open(p.count.filter(|_| stop == Time::END).map(|count| count.saturating_mul(ids)));
+        if stop < Time::END {
+            // Less than one may still be one.
+            self.drawn_ids +=
+                expected.max(1.0).min(p.count.unwrap_or(u64::MAX) as f64) * ids as f64;
+        }
+        if crosses && capacity > 0 {
+            let inter_leaf =
+                (p.pairs == Pairs::InterLeaf).then(|| self.topology.attachment.clone());
+            let (gap, left, hosts) = (1.0 / rate, p.count.unwrap_or(u64::MAX), self.topology.hosts);
+            let request = p.request.map_or(0, Bytes::get);
+            let g = Poisson {
+                random,
+                at: start,
+                stop,
+                gap,
+                left,
+                sizes,
+                request,
+                hosts,
+                inter_leaf,
+                class,
+            };
+            self.generators.push(Generator::Poisson(g));
+        }
+        SourceKind::Open
+    }
+
+    pub(super) fn incast(
+        &mut self,
+        class: u16,
+        name: &str,
+        random: Stream,
+        p: &IncastParams,
+        start: Time,
+        stop: Time,
+    ) -> SourceKind {
+        let hosts = self.topology.hosts;
+        self.size(name, "response", p.response);
+        self.asks(
+            class,
+            name,
+            p.request,
+            Thinking { mean: p.think_time, deviation: p.think_deviation },
+        );
+        if p.degree == 0 || p.degree >= hosts {
+            self.wrong(
+                name,
+                "degree",
+                format!("{} of {hosts} hosts; 1 to {} can answer", p.degree, hosts - 1),
+            );
+        }
+        let flows = u64::from(p.degree) * u64::from(p.flows_per_server);
+        let at_once = p.rate.is_none() && p.period.is_none();
+        let queries_at_once = if at_once { p.count.unwrap_or(1) } else { 1 };
+        if flows.saturating_mul(queries_at_once) > AT_ONCE_MAX {
+            let key = if flows > AT_ONCE_MAX { "flows-per-server" } else { "count" };
+            let text = format!(
+                "makes {} flows at once; {AT_ONCE_MAX} is the most",
+                u128::from(flows) * u128::from(queries_at_once)
+            );
+            self.wrong(name, key, text);
+            return SourceKind::Open;
+        }
+        if let Receiver::Host(host) = p.receiver
+            && host >= hosts
+        {
+            self.wrong(name, "receiver", format!("{host} is no host; there are {hosts}, from 0"));
+        }
+        let spacing = match (p.rate, p.period) {
+            (Some(_), Some(_)) => {
+                self.wrong(name, "period", "is given together with rate; give one of them".into());
+                return SourceKind::Open;
+            }
+            (Some(rate), None) if !(rate > 0.0 && rate <= 1e9) => {
+                self.wrong(
+                    name,
+                    "rate",
+                    format!("{rate} is no rate; above 0 and up to 1e9 queries per second is"),
+                );
+                return SourceKind::Open;
+            }
+            (None, Some(Time::ZERO)) => {
+                self.wrong(name, "period", "must be more than zero".into());
+                return SourceKind::Open;
+            }
+            (Some(rate), None) => Spacing::Random(1.0 / rate),
+            (None, Some(period)) => Spacing::Fixed(period),
+            (None, None) => Spacing::Fixed(Time::ZERO),
+        };
+        let count = if at_once { p.count.or(Some(1)) } else { p.count };
+        let ids = if p.request.is_some() { 2 } else { 1 } * flows;
+        self.is_finite &= count.is_some() || stop < Time::END;
+        let exact = count.filter(|_| at_once || stop == Time::END);
+        self.open(exact.map(|c| c.saturating_mul(ids)));
+        if exact.is_none() && stop < Time::END {
+            let gap = match spacing {
+                Spacing::Random(seconds) => seconds,
+                Spacing::Fixed(period) => period.as_s_f64(),
+            };
+            // A fraction of a query is none or one, with all of its flows.
+            let queries = (stop.saturating_sub(start).as_s_f64() / gap).max(1.0);
+            self.drawn_ids += queries.min(count.unwrap_or(u64::MAX) as f64) * ids as f64;
+        }
+        if p.degree < hosts {
+            let shape = IncastShape {
+                class,
+                start,
+                stop,
+                count: count.unwrap_or(u64::MAX),
+                hosts,
+                receiver: p.receiver,
+                request: p.request.map_or(0, Bytes::get),
+                response: p.response.get(),
+                degree: p.degree,
+                flows_per_server: p.flows_per_server,
+                spacing,
+            };
+            self.generators.push(Generator::Incast(Incast::new(random, &shape)));
+        }
+        SourceKind::Open
+    }
+}
