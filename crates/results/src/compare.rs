@@ -192,8 +192,12 @@ pub struct VariantResult {
     pub shows: Ordered<ShownNumber>,
 }
 
-/// Compares variants, each with the summaries of its seeds. The first one is what the others are
-/// compared to.
+/// Compares variants, each with the summaries of its seeds. The first variant is the baseline of
+/// the others.
+///
+/// # Errors
+/// [`Error::NothingToCompare`] if there is no variant, a variant has no runs, or a name is there
+/// twice.
 pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>> {
     let Some((_, first)) = variants.first() else {
         return Err(Error::NothingToCompare("no variants".into()));
@@ -330,6 +334,10 @@ pub fn run_folder(root: &Path, variant: &str, seed: u64, several_seeds: bool) ->
 ///
 /// `several_seeds` is that of the [`run_folder`]s; each variant is given with the seeds that it
 /// has.
+///
+/// # Errors
+/// [`Error::Io`] or [`Error::Malformed`] if a run's files cannot be read or the results cannot be
+/// written, and the errors of [`compare`].
 pub fn finish_compare(
     folder: &Folder,
     variants: &[(String, Vec<u64>)],
@@ -367,6 +375,9 @@ pub fn finish_compare(
 }
 
 /// Reads `DIR/compare.json`.
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be read, [`Error::Malformed`] if it is damaged.
 pub fn read_compare(dir: &Path) -> Result<Vec<VariantResult>> {
     check_files(dir, &|name| name == COMPARE)?;
     let path = dir.join(COMPARE);

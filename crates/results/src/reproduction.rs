@@ -513,12 +513,19 @@ impl Reproduction {
     }
 
     /// Reads `DIR/reproduce.json`.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read,
+    /// [`Error::Malformed`](crate::Error::Malformed) if its checksum is wrong.
     pub fn read(dir: &Path) -> Result<Reproduction> {
         read_sealed(&dir.join(REPRODUCTION))
     }
 
-    /// Writes it into `dir`, which holds the sweeps of its experiments, with `claims.json`, the
-    /// page and the manifest.
+    /// Writes the reproduction into `dir`, which holds the sweeps of its experiments:
+    /// `claims.json`, `reproduce.json`, the page and, last, the manifest.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a file cannot be written.
     pub fn write(&self, dir: &Path, manifest: Manifest) -> Result<()> {
         replace_json(&dir.join(CLAIMS), &self.claims)?;
         replace_json(&dir.join(REPRODUCTION), self)?;
@@ -539,9 +546,13 @@ fn replace_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     fs::rename(&next, path).at("replace", path)
 }
 
-/// The times of a run's flows from the first byte sent to the last byte acknowledged, in
-/// microseconds: of each class by its name, and of `all`. Of completed flows whose last
-/// acknowledgement came; `None` if the run did not keep its flows.
+/// Returns the times of a run's flows from the first byte sent to the last byte acknowledged, in
+/// microseconds, sorted: of each class by its name, and of `all`. Flows without that
+/// acknowledgement are left out. Returns `None` if the run did not keep its flows.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if the table cannot be read,
+/// [`Error::Malformed`](crate::Error::Malformed) if it is damaged.
 pub fn acknowledged_times(run: &Path) -> Result<Option<Ordered<Vec<f64>>>> {
     let path = run.join(FLOWS);
     if !path.is_file() {
@@ -567,8 +578,12 @@ pub fn acknowledged_times(run: &Path) -> Result<Option<Ordered<Vec<f64>>>> {
     Ok(Some(Ordered::from(times)))
 }
 
-/// The completion times of a run's completed queries, in microseconds and in the order in which
-/// they ended; `None` if the run did not keep its queries.
+/// Returns the completion times of a run's completed queries, in microseconds, in the order of
+/// their ends. Returns `None` if the run did not keep its queries.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if the table cannot be read,
+/// [`Error::Malformed`](crate::Error::Malformed) if it is damaged.
 pub fn query_times(run: &Path) -> Result<Option<Vec<f64>>> {
     let path = run.join(QUERIES);
     if !path.is_file() {

@@ -74,11 +74,18 @@ pub fn around(frame: &[u8]) -> Option<[&[u8]; 2]> {
 }
 
 impl Offload {
-    /// For its frame with one tag more.
+    /// Returns the header for the frame with one more tag.
+    ///
+    /// # Errors
+    /// [`Unfit`] if the checksum starts within the Ethernet addresses, or would start beyond 65,535
+    /// bytes.
     pub fn tagged(self) -> Result<Offload, Unfit> {
         self.moved(AT, |at| at.checked_add(LENGTH as u16))
     }
-    /// For its frame without the first tag.
+    /// Returns the header for the frame without its first tag.
+    ///
+    /// # Errors
+    /// [`Unfit`] if the checksum starts within the Ethernet addresses or the tag.
     pub fn untagged(self) -> Result<Offload, Unfit> {
         self.moved(AT + LENGTH, |at| at.checked_sub(LENGTH as u16))
     }
