@@ -22,6 +22,10 @@ impl Chosen {
     /// Claims by name or by group (`S1` is S1a, S1b, …; `T1a` is T1a1, T1a2), with the experiments
     /// that they need; experiments with the claims that they decide; all claims of emulated Linux,
     /// for which nothing is run here. All without `--only`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if a word of `only` names no experiment, claim or group of claims of the
+    /// paper; it suggests the nearest name.
     pub fn of(paper: &'static Paper, only: &[String]) -> Result<Chosen, Error> {
         let mut chosen = Chosen { experiments: Vec::new(), claims: Vec::new() };
         for word in only.iter().map(|word| word.trim()) {

@@ -74,7 +74,11 @@ impl Design {
     }
 }
 
-/// Plans every point once, so that a wrong value is told before anything runs.
+/// Plans every point of the grid once, so that a wrong value is an error before anything runs.
+///
+/// # Errors
+/// [`Error::Usage`] if the grid has more than a million runs, or none of its points can be run.
+/// [`Error::Scenario`] if the scenario rejects a value and `request.skip_invalid` is off.
 pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Error> {
     let grid = axes(request)?;
     let (mut recipes, mut points, mut hops, mut warnings) =
@@ -141,7 +145,10 @@ fn axes(request: &Request) -> Result<Vec<Axis>, Error> {
     Ok(axes)
 }
 
-/// Whether so many points in so many seeds are runs that anybody waits for.
+/// Checks that so many points in so many seeds are at most a million runs.
+///
+/// # Errors
+/// [`Error::Usage`] if there are more.
 pub fn check_runs(points: usize, seeds: Option<(u64, u64)>) -> Result<(), Error> {
     let seeds = seeds.map_or(1, |(first, last)| u128::from(last - first) + 1);
     if points as u128 * seeds <= RUNS_MAX {

@@ -112,7 +112,10 @@ pub struct Prepared {
 }
 
 impl Experiment {
-    /// What is run with this effort, or why nothing is.
+    /// Returns the runs of this effort.
+    ///
+    /// # Errors
+    /// The paper's reason to leave the experiment out of a quick reproduction.
     pub fn runs(&self, effort: Effort) -> Result<Runs, &'static str> {
         match effort {
             Effort::Full => Ok(self.full),
@@ -125,8 +128,11 @@ impl Experiment {
         self.schemes.iter().find(|(other, _)| *other == variant).map_or(variant, |(_, label)| label)
     }
 
-    /// Whether so many seeds decide its claims, or why not: it takes as many as this effort has of
-    /// its own.
+    /// Checks that so many seeds decide the experiment's claims: at least as many as this effort
+    /// has of its own.
+    ///
+    /// # Errors
+    /// The number of seeds there are, and the number needed.
     pub fn enough(&self, seeds: usize, effort: Effort) -> Result<(), String> {
         let needed = self
             .runs(effort)
@@ -136,7 +142,11 @@ impl Experiment {
         if seeds < needed { Err(why()) } else { Ok(()) }
     }
 
-    /// Plans every run; `seeds` replaces the table's.
+    /// Plans every run. `seeds` replaces the paper's.
+    ///
+    /// # Errors
+    /// [`Error::Scenario`] if the scenario's text or one of its points is wrong, and the errors of
+    /// [`design`](crate::design()).
     pub fn prepare(
         &'static self,
         runs: Runs,
@@ -163,7 +173,11 @@ impl Experiment {
 }
 
 impl Prepared {
-    /// The complete runs in a sweep's folder that are of these points, whatever their seeds.
+    /// Returns the complete runs of these points in a sweep's folder, whatever their seeds. A
+    /// folder without a readable sweep of this version has none.
+    ///
+    /// # Errors
+    /// [`Error::Results`] if the flows or queries of a complete run cannot be read.
     pub fn found(&self, folder: &Path) -> Result<Found, Error> {
         let old = Sweep::read(folder).ok().filter(|old| old.version == self.design.sweep.version);
         let mut arms = Vec::new();

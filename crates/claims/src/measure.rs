@@ -300,7 +300,11 @@ impl Measure {
         }
     }
 
-    /// Finds it.
+    /// Returns the measured number in [`Measure::unit`], and its derivation in words.
+    ///
+    /// # Errors
+    /// The reason why the runs give no number: a run or a load is missing, a statistic has no
+    /// value, or the number that others are compared to is zero.
     pub fn of(&self, experiment: &Experiment, found: &Found) -> Measured {
         match *self {
             Measure::Change { load, statistic, of, than, .. } => {

@@ -32,8 +32,12 @@ pub trait Runner {
     /// A line for who waits.
     fn tell(&self, line: &str);
 
-    /// Runs what the folder has no finished run of. Gives the failures: number of the run, and why;
-    /// [`Error::Stopped`] where the user has enough.
+    /// Runs the runs of `design` that are not finished in `folder`. Returns the failed runs: number
+    /// and reason.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] if the user interrupts, and any error that keeps all runs from being
+    /// made.
     fn run(
         &self,
         prepared: &Prepared,
@@ -81,8 +85,14 @@ impl Reproducing {
         self.chosen.experiments.contains(&experiment.name)
     }
 
-    /// Runs what is chosen and not finished; then decides all claims by all that is there, of an
-    /// interrupted reproduction, too.
+    /// Runs the chosen experiments as far as they are not finished. Then decides all claims by all
+    /// finished runs, even if the user interrupts.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the folder holds another paper or effort, [`Error::Runs`] if it cannot
+    /// be made, [`Error::Results`] if it holds something else or a file cannot be read or written,
+    /// and the errors of [`Reproducing::prepare`]. [`Error::Stopped`] if the user interrupts, after
+    /// the results so far are written.
     pub fn run(&self, runner: &dyn Runner) -> Result<Ended, Error> {
         self.take_folder()?;
         let emulated = Emulated::open(&self.vm, &self.out)?;
@@ -180,7 +190,10 @@ impl Reproducing {
         self.chosen.claims.iter().any(|chosen| chosen == claim)
     }
 
-    /// All experiments, planned; those that this effort leaves out with the reason.
+    /// Plans all experiments. An experiment that this effort leaves out has the reason instead.
+    ///
+    /// # Errors
+    /// The first error of [`Experiment::prepare`].
     pub fn prepare(&self, estimate: bool) -> Result<Vec<Planned>, Error> {
         let plan = |experiment: &'static Experiment| {
             let prepared = match experiment.runs(self.effort) {

@@ -146,7 +146,10 @@ pub trait Field: Sized {
     const RATED: bool = false;
     /// The value as a scenario would write it.
     fn to_value(&self) -> Value;
-    /// From a scenario's value.
+    /// Returns the value of this type that a scenario's value stands for.
+    ///
+    /// # Errors
+    /// A value of another form, out of range, or not one of the words of a choice.
     fn from_value(value: &Value) -> Result<Self, ValueError>;
 }
 
@@ -158,6 +161,10 @@ pub trait Params {
     /// The present value of key `index`.
     fn get(&self, index: usize) -> Value;
     /// Sets key `index`.
+    ///
+    /// # Errors
+    /// The value is of another form than the key, or out of the key's range; the key keeps its
+    /// value.
     fn set(&mut self, index: usize, value: &Value) -> Result<(), ValueError>;
 }
 

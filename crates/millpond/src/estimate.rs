@@ -50,8 +50,11 @@ pub struct Estimate {
     pub basis: String,
 }
 
-/// Estimates a design of which runs may be finished in `out`; its points must know their
-/// packet-hops.
+/// Estimates the time that the runs of a design take, except those that are finished in `out`. The
+/// design's points must have their packet-hops.
+///
+/// # Errors
+/// [`Error::Stopped`] if [`Control::is_stopped`] ends it, and the first error of a trial.
 pub fn estimate(
     scenario: &Scenario,
     design: &Design,

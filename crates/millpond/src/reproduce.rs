@@ -93,7 +93,10 @@ pub fn reproduce(
     Ok(Reproduced { claims, failed, stalled, runs })
 }
 
-/// Runs a paper of the crate `claims`.
+/// Runs a paper of the crate `millpond_claims`, and decides its claims.
+///
+/// # Errors
+/// As [`Reproducing::run`].
 pub fn reproduce_paper(job: &Reproducing, options: &Options<'_>) -> Result<Ended, Error> {
     Ok(job.run(&Command { options })?)
 }

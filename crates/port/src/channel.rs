@@ -61,13 +61,19 @@ impl Sleeper {
     }
 }
 
-/// A pipe's ends, none of which blocks.
+/// Returns both ends of a pipe; neither blocks.
+///
+/// # Errors
+/// The kernel's reason: no file descriptor is left for the process or the system.
 pub fn pipe() -> Result<(Sleeper, Waker), Errno> {
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     Ok((Sleeper(read), Waker(write)))
 }
 
-/// Says hello, with file descriptors if it is a welcome.
+/// Sends a hello; a welcome carries the file descriptors of `parts`.
+///
+/// # Errors
+/// The kernel's reason: the socket is full or its other end is closed.
 pub fn send(
     socket: impl AsFd,
     hello: &Hello,
@@ -88,7 +94,11 @@ pub fn send(
 /// What the switch says, and what it hands over with that.
 pub type Said = (Hello, Option<Parts<OwnedFd>>);
 
-/// Hears the switch; `None`: it has gone without a word.
+/// Receives the switch's hello with its file descriptors. Returns `None` if the switch closed the
+/// socket without one.
+///
+/// # Errors
+/// The socket has no message or fails, or the message is no hello of this version.
 pub fn receive(socket: impl AsFd) -> Result<Option<Said>, String> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut room);

@@ -90,7 +90,12 @@ pub struct Host {
 }
 
 impl Host {
-    /// New memory, and what an application is to be given of it.
+    /// Makes new memory. Returns the switch's side of it, and the parts that an application
+    /// attaches with.
+    ///
+    /// # Errors
+    /// [`Errno::INVAL`] if `sizes` is out of bounds. Otherwise the kernel's reason to refuse the
+    /// memory, its mapping or a pipe.
     pub fn new(sizes: Sizes) -> Result<(Host, Parts<OwnedFd>), Errno> {
         sizes.check().map_err(|_| Errno::INVAL)?;
         let layout = Layout::of(sizes);
@@ -147,6 +152,10 @@ impl Host {
     }
 
     /// Copies the next frame that may be taken into `into`, which has room for a buffer.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if a ring of the application claims more words than it has places. Detach the
+    /// application then.
     pub fn next(&mut self, into: &mut [u8]) -> Result<Next, Corrupt> {
         for _ in 0..STRAYS {
             match self.turn {
@@ -214,8 +223,11 @@ impl Host {
         }
     }
 
-    /// What the application has read is free again. At most each buffer once. [`Host::next`] does
-    /// so when it is rung for; this is for who takes no frames for now.
+    /// Frees the buffers that the application has read, each at most once. [`Host::next`] does so
+    /// when the application rings for it. A caller that takes no frames for now uses this.
+    ///
+    /// # Errors
+    /// As [`Host::next`].
     pub fn take_back(&mut self) -> Result<(), Corrupt> {
         for _ in 0..self.sizes.buffers {
             let Some(word) = self.returned.peek()? else { break };

@@ -59,7 +59,10 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Why they cannot be, if they cannot.
+    /// Checks that memory of these sizes can be laid out.
+    ///
+    /// # Errors
+    /// The first size that is out of bounds, with the bounds.
     pub fn check(&self) -> Result<(), String> {
         let Sizes { flows, places, buffers, buffer_bytes } = *self;
         let power = |what, n: u32| match n.is_power_of_two() && n <= PLACES_MAX {
@@ -269,7 +272,11 @@ impl Hello {
         }
         bytes
     }
-    /// From bytes; an error says what is wrong with them.
+    /// Reads a hello from its bytes.
+    ///
+    /// # Errors
+    /// The bytes are no hello, or have another version of the layout, sizes out of bounds, or an
+    /// unknown answer.
     pub fn read(bytes: &[u8]) -> Result<Hello, String> {
         let word = |at: usize| {
             bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))

@@ -32,7 +32,10 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// Makes a file of so many zeros, which cannot change its size.
+/// Makes a file of `length` zero bytes in memory, and seals it: its size cannot change.
+///
+/// # Errors
+/// The kernel's reason: no memory or no file descriptor is left.
 pub fn sealed(length: usize) -> Result<OwnedFd, Errno> {
     let file =
         rustix::fs::memfd_create("millpond-port", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -42,7 +45,11 @@ pub fn sealed(length: usize) -> Result<OwnedFd, Errno> {
 }
 
 impl Memory {
-    /// Maps a file that has all seals and at least this length.
+    /// Maps the first `length` bytes of a file.
+    ///
+    /// # Errors
+    /// [`Errno::INVAL`] if the file lacks a seal or is shorter than `length`, or if `length` is 0.
+    /// Otherwise the kernel's reason to refuse the mapping.
     pub fn map(file: impl AsFd, length: usize) -> Result<Arc<Memory>, Errno> {
         let is_sealed = rustix::fs::fcntl_get_seals(&file)?.contains(SEALS);
         if !is_sealed || length == 0 || rustix::fs::fstat(&file)?.st_size < length as i64 {

@@ -56,6 +56,11 @@ fn system(what: &'static str) -> impl Fn(Errno) -> Error {
 
 impl Port {
     /// Attaches to the port whose socket is at `path`.
+    ///
+    /// # Errors
+    /// The socket cannot be reached, the switch does not answer in time, it has another application
+    /// at the port, denies this user or has another version, or the kernel refuses a timer, an
+    /// epoll or the mapping.
     pub fn attach(path: impl AsRef<Path>) -> Result<Port, Error> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(system("a timer"))?;
@@ -87,6 +92,11 @@ impl Port {
     }
 
     /// Sends a frame in a flow of [`Port::flows`]. Frames of a flow arrive in order.
+    ///
+    /// # Errors
+    /// [`Unsent::WouldBlock`] if the flow's ring or its share of the buffers is full, or no switch
+    /// is there. [`Unsent::TooLong`] if the frame is longer than a buffer, [`Unsent::NoSuchFlow`]
+    /// if the port has fewer flows.
     #[inline]
     pub fn try_send(&mut self, flow: u32, frame: &[u8]) -> Result<(), Unsent> {
         let sent = match &mut self.state {
@@ -98,8 +108,11 @@ impl Port {
         }
         sent
     }
-    /// Sends frames of one flow, as many as go; how many. They are shown to the switch together,
-    /// which costs less than one by one. An error: the first one could not be sent.
+    /// Sends frames of one flow, as many as the flow takes now. Returns their number. The switch
+    /// sees them together, which costs less than one by one.
+    ///
+    /// # Errors
+    /// The reason why the first frame was not sent, as of [`Port::try_send`].
     pub fn try_send_all(&mut self, flow: u32, frames: &[&[u8]]) -> Result<usize, Unsent> {
         let sent = match &mut self.state {
             State::Attached(attached) => attached.send_all(flow, frames),

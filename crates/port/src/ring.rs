@@ -104,8 +104,11 @@ impl<M: AsRef<[AtomicU64]>> Consumer<M> {
         let mask = mask(words.as_ref(), places);
         Consumer { words, mask, head: 0, tail: 0 }
     }
-    /// The first word, if there is one. It stays until [`Consumer::advance`], and may be another
-    /// one when it is looked at again: what is decided is decided from one look.
+    /// Returns the first word, if there is one. It stays until [`Consumer::advance`]. The producer
+    /// may change it meanwhile, so decide by one look.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if the producer claims more words than the ring has places.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<u64>, Corrupt> {
         if self.head == self.tail {

@@ -19,6 +19,10 @@ use crate::folder::Folder;
 ///
 /// `several_seeds` is that of the [`run_folder`]s; each variant is given with the seeds that it
 /// has.
+///
+/// # Errors
+/// [`Error::Io`] or [`Error::Malformed`] if a run's files cannot be read or the results cannot be
+/// written, and the errors of [`compare`].
 pub fn finish_compare(
     folder: &Folder,
     variants: &[(String, Vec<u64>)],

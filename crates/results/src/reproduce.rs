@@ -9,8 +9,11 @@ use std::path::Path;
 const CLAIMS: &str = "claims.json";
 
 impl Reproduction {
-    /// Writes it into `dir`, which holds the sweeps of its experiments, with `claims.json`, the
-    /// page and the manifest.
+    /// Writes the reproduction into `dir`, which holds the sweeps of its experiments:
+    /// `claims.json`, `reproduce.json`, the page and, last, the manifest.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a file cannot be written.
     pub fn write(&self, dir: &Path, manifest: Manifest) -> Result<()> {
         replace_file(dir, CLAIMS, sealed_text(&self.claims).as_bytes())?;
         replace_file(dir, REPRODUCTION, sealed_text(self).as_bytes())?;

@@ -73,7 +73,12 @@ pub struct Builtin {
 }
 
 impl Cdf {
-    /// From points with probabilities up to 1 or up to 100 (the last one tells which).
+    /// Makes a distribution of points (bytes, cumulative probability). Probabilities end at 1 or at
+    /// 100; the last one decides.
+    ///
+    /// # Errors
+    /// There is no point, the last probability is neither 1 nor 100, or the size or probability of
+    /// a point is out of range or below that of the point before.
     pub fn new(points: Vec<(f64, f64)>, shape: Shape) -> Result<Cdf, CdfError> {
         let lines: Vec<usize> = (1..=points.len()).collect();
         Cdf::checked(points, &lines, shape)

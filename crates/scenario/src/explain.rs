@@ -25,11 +25,14 @@ const PROPERTIES: &[PathProperty] = &[
     PathProperty::AcyclicWaits,
 ];
 
-/// What `name` means: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes it:
-/// "traffic.background.load"), a kind ("dctcp", or of one place only: "switch.admission.red"), a
-/// place or table ("switch.marking", "host"), a distribution ("web-search"), a path property
-/// ("fifo-per-flow"), or a name of the field ("wcmp"). Several things of one name are all told. An
-/// unknown name gives the nearest ones.
+/// Returns the meaning of `name`: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes
+/// it: "traffic.background.load"), a kind ("dctcp", or of one place only: "switch.admission.red"),
+/// a place or table ("switch.marking", "host"), a distribution ("web-search"), a path property
+/// ("fifo-per-flow"), or a name of the field ("wcmp"). If several things have the name, the text
+/// explains all of them.
+///
+/// # Errors
+/// The nearest names, if nothing has this name.
 pub fn explain(name: &str) -> Result<String, String> {
     let name = name.trim().trim_matches(['[', ']']).trim();
     let places = places();

@@ -46,9 +46,13 @@ struct Variant {
 }
 
 impl Scenario {
-    /// Reads a text. `name` is what messages call it ("microburst.toml"); without its extension it
-    /// is the scenario's name where the text gives none. Files that it names are looked for in the
-    /// current directory.
+    /// Reads a scenario's text. `name` stands for the text in messages ("microburst.toml"); without
+    /// its extension it is the scenario's name where the text gives none. Files that the text names
+    /// are looked for in the current directory.
+    ///
+    /// # Errors
+    /// All errors of syntax, keys and values, of the scenario and of each variant; or a text that
+    /// is too long.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Errors> {
         let mut sources = Sources::default();
         let mut report = Report::default();
@@ -79,7 +83,10 @@ impl Scenario {
         if report.is_clean() { Ok(scenario) } else { Err(report.into_errors(&scenario.sources)) }
     }
 
-    /// Reads a file. Files that it names are relative to its folder.
+    /// Reads a scenario's file. Files that it names are relative to its folder.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its text has the errors of [`Scenario::parse`].
     pub fn load(path: &Path) -> Result<Scenario, Errors> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| {
@@ -118,9 +125,13 @@ impl Scenario {
         self.root.text("name").unwrap_or(&self.stem)
     }
 
-    /// The plan of a variant (or of the scenario without any), changed by overrides `(key, value)`,
-    /// in their order. Values are read as TOML; what is no TOML value is a text. A seed given here
-    /// wins over all others.
+    /// Returns the plan of a variant (or of the scenario without any), changed by overrides `(key,
+    /// value)`, in their order. Values are read as TOML; a value that is no TOML is a text. A seed
+    /// given here wins over all others.
+    ///
+    /// # Errors
+    /// There is no such variant; an override has an unknown key or a wrong value; or the parts do
+    /// not fit each other, with the place of each error.
     pub fn plan(
         &self,
         variant: Option<&str>,

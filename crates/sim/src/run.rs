@@ -69,36 +69,65 @@ pub struct Standing {
 pub trait Observer: Send {
     /// The first error that receiving a record may end in.
     type Error: Send;
-    /// A flow is over (or, at the end, is not). In the order of (time over, flow).
+    /// Takes the record of a flow that ended, or that is unfinished at the end. Records come in the
+    /// order of (end, flow).
+    ///
+    /// # Errors
+    /// An error, here and below, ends the run with it.
     fn flow(&mut self, record: &FlowRecord) -> Result<(), Self::Error>;
-    /// A query is over (or, at the end, is not).
+    /// Takes the record of a query that ended, or that is unfinished at the end.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
     fn query(&mut self, record: &QueryRecord) -> Result<(), Self::Error>;
-    /// A probe was answered. In the order of (time of the answer, flow).
+    /// Takes the round-trip time of a probe. Times come in the order of (time of the answer, flow).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
     fn rtt(&mut self, _rtt: Time) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// A port's queue was sampled. In the order of (time, node, port).
+    /// Takes a sample of a port's queue. Samples come in the order of (time, node, port).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
     fn queue(&mut self, _record: &QueueRecord) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// A connection was sampled. In the order of (time, flow).
+    /// Takes a sample of a connection. Samples come in the order of (time, flow).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
     fn connection(&mut self, _record: &ConnectionRecord) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// A packet was captured. In the order of (time, capture), and of two at once the outgoing one
-    /// first.
+    /// Takes a captured packet. Packets come in the order of (time, capture); of two at once the
+    /// outgoing one comes first.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
     fn packet(&mut self, _record: &PacketRecord) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// A PAUSE frame was captured. In the order of packets, and after packets of the same time.
+    /// Takes a captured PAUSE frame. Frames come in the order of packets, and after packets of the
+    /// same time.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
     fn pause(&mut self, _record: &PauseRecord) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// A receive queue was polled. In the order of (time, host).
+    /// Takes the record of a receive queue's poll. Polls come in the order of (time, host).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
     fn poll(&mut self, _record: &PollRecord) -> Result<(), Self::Error> {
         Ok(())
     }
-    /// Called several times a second; `false` ends the run there.
+    /// Is called several times a second of wall-clock time. Returns whether the run goes on.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
     fn edge(&mut self, standing: &Standing) -> Result<bool, Self::Error>;
 }
 
@@ -176,6 +205,9 @@ impl NotStarted {
 }
 
 /// Runs a plan with this many threads (at least one).
+///
+/// # Errors
+/// The first error of `observer`.
 pub fn run<O: Observer>(
     plan: &Plan,
     threads: usize,

@@ -19,13 +19,20 @@ pub fn path(name: &str) -> PathBuf {
     }
 }
 
-/// Enters the namespace for good; the calling thread's, and that of the processes that it starts.
+/// Moves the calling thread, and the processes that it starts, into the network namespace for good.
+///
+/// # Errors
+/// The kernel's reason: there is no such namespace, or the process lacks CAP_SYS_ADMIN.
 pub fn enter(name: &str) -> io::Result<()> {
     let file = File::open(path(name))?;
     Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
 }
 
-/// Does `work` in the namespace; in the caller's own if there is no name.
+/// Runs `work` in the network namespace, or in the caller's own if there is no name. Returns the
+/// result of `work`.
+///
+/// # Errors
+/// As [`enter`]; `work` does not run then.
 pub fn within<T: Send>(name: Option<&str>, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let Some(name) = name else { return Ok(work()) };
     std::thread::scope(|scope| {

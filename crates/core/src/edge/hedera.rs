@@ -9,8 +9,8 @@
 //! | function | step |
 //! |---|---|
 //! | [`Scheduler::round`] | finds large flows: over a share of their NIC since the last round |
-//! | [`estimate`] | their demands: senders share evenly, receivers cap, until nothing changes |
-//! | [`Scheduler::place`] | takes the first path whose links have that much left |
+//! | [`estimate`] | estimates demands: senders share evenly, receivers cap, until nothing changes |
+//! | `Scheduler::place` | takes the first path whose links have that much left |
 //!
 //! A large flow stays large, and a flow that has a path keeps the path.
 //!

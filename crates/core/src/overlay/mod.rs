@@ -264,8 +264,12 @@ impl Overlay {
     pub fn rekey(&mut self, peer: PeerId, key: Key) {
         self.peers.rekey(peer, key);
     }
-    /// A datagram has come. `owns`: whether a peer receives what is sent to an address. `changed`
-    /// is called for each target that may no longer or may again send.
+    /// Takes a datagram that arrived. `owns` returns whether a peer receives data for an address.
+    /// `changed` is called for each target that must pause or may resume.
+    ///
+    /// # Errors
+    /// The reason to drop the datagram: malformed, an unknown sender, a wrong tag, or a replay. The
+    /// overlay counts each.
     pub fn receive(
         &mut self,
         now: Time,

@@ -296,7 +296,10 @@ impl FastPort {
         self.rules.capacity.lacks_room(view, size)
     }
 
-    /// Takes the packet and returns when its last bit leaves, or refuses it.
+    /// Takes the packet and returns the time at which its last bit leaves.
+    ///
+    /// # Errors
+    /// The reason to drop the packet: admission rejects it, or the queue has no room.
     #[inline(always)]
     pub fn offer(
         &mut self,
@@ -471,8 +474,12 @@ impl GeneralPort {
         self.capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, claim))
     }
 
-    /// Takes the packet into the queue, or refuses it; on the same terms as [`FastPort::offer`].
-    /// Follow with [`GeneralPort::serve`].
+    /// Takes the packet into the queue, on the same terms as [`FastPort::offer`]. Follow with
+    /// [`GeneralPort::serve`].
+    ///
+    /// # Errors
+    /// The reason to drop the packet: admission rejects it, or the queue or the switch's memory has
+    /// no room.
     #[inline]
     pub fn offer(
         &mut self,

@@ -13,7 +13,12 @@ use std::path::Path;
 use crate::source::Source;
 use crate::{Fate, Imported, Result, Told};
 
-/// Reads a matrix, and a topology if there is one.
+/// Reads a connection matrix, and a topology if there is one. Without a topology, htsim's default
+/// fat tree carries the matrix.
+///
+/// # Errors
+/// [`Unread`](crate::Error::Unread) if a file cannot be read, [`Wrong`](crate::Error::Wrong) with
+/// file and line if it has a syntax error or contradicts itself.
 pub fn import(matrix: &Path, topology: Option<&Path>) -> Result<Imported> {
     let name =
         matrix.file_stem().map_or("htsim".into(), |stem| stem.to_string_lossy().into_owned());

@@ -97,8 +97,11 @@ impl<T> Egress<T> {
         self.port.view()
     }
 
-    /// Queues a packet with what is made by `item`, or says why not. Follow with [`Egress::next`]:
-    /// it may be of a priority that is not paused.
+    /// Queues a packet with the value of `item`. Follow with [`Egress::next`]: the packet may have
+    /// a priority that is not paused.
+    ///
+    /// # Errors
+    /// The reason to drop the packet: admission rejects it, or the queue or its memory has no room.
     pub fn offer(
         &mut self,
         now: Time,

@@ -120,8 +120,11 @@ impl Classifier {
         Classifier { hosts: hosts.into_iter().collect(), keys: Keys::default(), framing }
     }
 
-    /// The packet of a frame of `length` bytes, of which `header` has the first: all headers that
-    /// `view` names.
+    /// Returns the packet of a frame of `length` bytes. `header` has the frame's first bytes: all
+    /// headers that `view` names.
+    ///
+    /// # Errors
+    /// [`Drop::Nowhere`] if no host has the destination address.
     pub fn read(
         &self,
         now: Time,

@@ -65,8 +65,11 @@ impl Mirror {
     }
 }
 
-/// Writes what is shown of the port `name` until the port goes, or `is_there` says that nobody
-/// reads.
+/// Writes the frames that cross the port `name` as pcapng. Returns when the port goes, or when
+/// `is_there` reports that nobody reads.
+///
+/// # Errors
+/// The reason why `out` cannot be written.
 pub fn write(
     name: &str,
     shown: &Receiver<Shown>,

@@ -22,6 +22,9 @@ pub struct Outgoing<'a> {
 }
 
 /// Cuts the frame into packets and completes their checksums.
+///
+/// # Errors
+/// [`Unfit`] if the frame has no layers to cut at, or its offload names bytes that it lacks.
 pub fn whole(
     frame: &Outgoing<'_>,
     flat: &mut Vec<u8>,

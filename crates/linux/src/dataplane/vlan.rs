@@ -101,7 +101,12 @@ impl Vlans {
         if *self == Vlans::All { 0 } else { LENGTH }
     }
 
-    /// Makes a frame that has come what it is in the switch; its view then.
+    /// Adds the port's tag to a frame that arrived, as the switch needs it. Returns the frame's
+    /// view then.
+    ///
+    /// # Errors
+    /// [`Drop::ForeignVlan`] if the port does not carry the frame's VLAN, or the frame must not be
+    /// tagged.
     #[inline]
     pub fn admit(
         &self,

@@ -419,7 +419,12 @@ fn ask(mut client: Client, phase: &AtomicU8, found: &AtomicU8) -> Measured {
     }
 }
 
-/// Runs all arms in turn. `stop` ends it early, with the runs so far.
+/// Runs all arms in turn, and calls `say` with each run. If `stop` returns true, the report has the
+/// runs so far.
+///
+/// # Errors
+/// A namespace, an interface or a switch cannot be made, or a client or server in a namespace
+/// fails.
 pub fn demo(
     plan: &Plan,
     stop: &dyn Fn() -> bool,

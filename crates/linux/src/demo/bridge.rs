@@ -68,7 +68,12 @@ pub struct Report {
     pub runs: Vec<Run>,
 }
 
-/// Runs both in turn. `stop` ends it early, with the runs so far.
+/// Runs all arms in turn, for `duration` each, and calls `say` with each run. If `stop` returns
+/// true, the report has the runs so far.
+///
+/// # Errors
+/// A namespace, an interface, a bridge or a switch cannot be made, or a stream between namespaces
+/// fails.
 pub fn demo(
     repetitions: usize,
     duration: Duration,

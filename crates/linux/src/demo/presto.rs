@@ -202,7 +202,11 @@ fn tap(namespaces: &Namespaces, end: usize, napi: bool) -> Result<Tap, port::Err
     Ok(tap)
 }
 
-/// Runs the plan. `say` is told of each run; `stop` ends it early, with the runs so far.
+/// Runs the plan, and calls `say` with each run. If `stop` returns true, the report has the runs so
+/// far.
+///
+/// # Errors
+/// A namespace, an interface or a switch cannot be made, or a stream between namespaces fails.
 pub fn demo(
     plan: &Plan,
     stop: &dyn Fn() -> bool,

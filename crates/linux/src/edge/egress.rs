@@ -41,7 +41,10 @@ pub(super) const FLOWS_MAX: usize = 1 << 16;
 
 /// What carries packets to a peer.
 pub trait Carrier {
-    /// Takes packets of one stamp, all of them; those that it cannot carry it ends, and tells why.
+    /// Takes all packets of one stamp, and ends those that it cannot carry.
+    ///
+    /// # Errors
+    /// The reason why a packet was dropped.
     fn carry(
         &mut self,
         now: Time,
@@ -98,8 +101,13 @@ impl Stream for Unknown {
 }
 
 impl Edge {
-    /// Takes a frame for one peer. What it keeps of the frame's buffer it refers to. A checksum
-    /// that it makes whole there is whole for the next peer, too, and the frame says so.
+    /// Takes a frame for one peer. Packets that wait keep a reference to the frame's buffer. A
+    /// partial checksum that this completes is complete for the next peer, too, and the frame says
+    /// so.
+    ///
+    /// # Errors
+    /// [`Drop::Nowhere`] if the peer has no path, the reason why the frame cannot be cut into
+    /// packets, or the reason why the carrier dropped a packet.
     pub fn send(
         &mut self,
         now: Time,

@@ -98,8 +98,13 @@ impl FabricSwitch {
         burst
     }
 
-    /// A frame has arrived. What is kept of its buffer is retained; what becomes of its packets is
-    /// counted.
+    /// Takes a frame that arrived at `port`. Packets that wait keep a reference to its buffer, and
+    /// the switch counts the fate of each packet.
+    ///
+    /// # Errors
+    /// The reason to drop the frame or one of its packets: no Ethernet header, an unknown control
+    /// frame, a virtio header that does not fit, a source that is a group address, or an unknown
+    /// destination.
     pub fn arrive(
         &mut self,
         now: Time,

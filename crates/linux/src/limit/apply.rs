@@ -54,7 +54,12 @@ pub struct Done {
 }
 
 impl Session {
-    /// Takes the lock and reads what is installed. Mounts a bpf file system if there is none.
+    /// Takes the lock and reads the installed limits. Mounts a bpf file system if there is none.
+    ///
+    /// # Errors
+    /// [`Error::NoCgroups`] if no cgroup v2 is mounted, [`Error::Privilege`] or [`Error::Kernel`]
+    /// if the bpf file system cannot be mounted, [`Error::Busy`] if another process holds the lock,
+    /// [`Error::Foreign`] if another user owns the folder or may write it.
     pub fn open(bpffs: &Path) -> Result<Session, Error> {
         let hierarchy = Hierarchy::find()?;
         let mut notes = Vec::new();
@@ -68,7 +73,10 @@ impl Session {
         Session::of(bpffs, hierarchy, notes, lock)
     }
 
-    /// As `open`, for a change of what is installed: where nothing is, nothing is mounted either.
+    /// Opens the installed limits for a change. Mounts nothing if there are none.
+    ///
+    /// # Errors
+    /// [`Error::Nothing`] if no limits are installed, and the errors of [`Session::open`].
     pub fn existing(bpffs: &Path) -> Result<Session, Error> {
         let seen = Session::look(bpffs)?;
         if seen.store.is_none() && !seen.is_former {
@@ -77,7 +85,12 @@ impl Session {
         Session::open(bpffs)
     }
 
-    /// Reads what is installed, to say what would change: mounts nothing and locks nothing.
+    /// Reads the installed limits, to report what a plan would change: mounts nothing and locks
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`Error::NoCgroups`] if no cgroup v2 is mounted, [`Error::Foreign`] if another user owns the
+    /// folder or may write it, [`Error::Kernel`] if a map cannot be read.
     pub fn look(bpffs: &Path) -> Result<Session, Error> {
         Session::of(bpffs, Hierarchy::find()?, Vec::new(), None)
     }
@@ -108,7 +121,12 @@ impl Session {
         })
     }
 
-    /// Reads a file against what is installed from others. With `observe`, its limits only count.
+    /// Reads a file; its scopes may name limits that are installed from other files. With
+    /// `observe`, its limits only count.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be read, [`Error::Config`] if it has errors,
+    /// [`Error::Cgroup`] if a process that it names has no cgroup.
     pub fn read(&self, file: &Path, observe: bool) -> Result<Source, Error> {
         let text = fs::read_to_string(file).map_err(|e| Error::file(file, e))?;
         let name = self.name_of(file).map_err(|e| Error::file(file, e))?;
@@ -169,7 +187,11 @@ impl Session {
         sources
     }
 
-    /// Changes keys of an installed limit.
+    /// Returns the sources with changed keys of an installed limit.
+    ///
+    /// # Errors
+    /// [`Error::Nothing`] or [`Error::Request`] if no such limit is installed, [`Error::Config`] if
+    /// a key is unknown or fixed, or a value is wrong.
     pub fn set(&self, name: &str, pairs: &[(String, String)]) -> Result<Vec<Source>, Error> {
         let mut sources = self.sources.clone();
         let limit =
@@ -178,7 +200,10 @@ impl Session {
         Ok(sources)
     }
 
-    /// Without one limit.
+    /// Returns the sources without one limit.
+    ///
+    /// # Errors
+    /// [`Error::Nothing`] or [`Error::Request`] if no such limit is installed.
     pub fn without(&self, name: &str) -> Result<Vec<Source>, Error> {
         if !self.limits().any(|(_, l)| l.name() == name) {
             return Err(self.unknown(name));
@@ -200,7 +225,10 @@ impl Session {
         }
     }
 
-    /// What `sources` would make.
+    /// Returns the plan that would put `sources` in force.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if a map cannot be read, and the errors of [`plan`](plan::plan).
     pub fn plan(&self, sources: &[Source]) -> Result<Plan, Error> {
         let installed: Installed = match &self.store {
             Some(store) => {
@@ -213,7 +241,10 @@ impl Session {
         plan::plan(sources, &installed, &|target| self.hierarchy.resolve(target))
     }
 
-    /// What keeps a plan from being installed: missing cgroups, unless `patient`, and programs that
+    /// Checks that a plan can be installed.
+    ///
+    /// # Errors
+    /// [`Error::Cgroup`] if a cgroup is missing and `patient` is off, or a cgroup has programs that
     /// allow no others beside them.
     pub fn check(&self, plan: &Plan, patient: bool) -> Result<(), Error> {
         if let (false, Some((limit, reason))) = (patient, plan.waiting.first()) {
@@ -229,8 +260,11 @@ impl Session {
         Ok(())
     }
 
-    /// Makes `sources` what is in force. Missing cgroups are an error unless `patient`: then their
-    /// limits wait.
+    /// Puts `sources` in force. If `patient`, limits whose cgroups are missing wait for them.
+    ///
+    /// # Errors
+    /// As [`Session::plan`] and [`Session::check`]; [`Error::Privilege`] or [`Error::Kernel`] if
+    /// the kernel refuses a program, a map or an attachment. The old limits stay in force then.
     pub fn install(&mut self, sources: Vec<Source>, patient: bool) -> Result<Done, Error> {
         if sources.is_empty() {
             let notes = self.remove_all()?;
@@ -304,7 +338,11 @@ impl Session {
         Ok(notes.into_iter().collect())
     }
 
-    /// Lifts every limit and removes every trace; what could not be had beside that.
+    /// Removes every limit and every trace. Returns notes on what could not be undone besides.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed, [`Error::Busy`] if
+    /// another process holds the lock.
     pub fn remove_all(&mut self) -> Result<Vec<String>, Error> {
         (self.store, self.is_former) = (None, false);
         self.sources.clear();
@@ -319,8 +357,12 @@ fn is_same_file(one: &str, other: &str) -> bool {
             .is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
-/// Lifts every limit and removes every trace, of whatever version; `None`: there was none. What
-/// could not be had beside that is said.
+/// Removes every limit and every trace, of whatever version. Returns notes on what could not be
+/// undone besides, or `None` if nothing was installed.
+///
+/// # Errors
+/// [`Error::Busy`] if another process holds the lock, [`Error::Foreign`] if another user owns the
+/// folder or may write it, [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed.
 pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()
 }

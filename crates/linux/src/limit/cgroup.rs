@@ -38,8 +38,8 @@ pub struct Hierarchy {
     pub root: PathBuf,
 }
 
-/// Where a file system of type `kind` is mounted: the first of them.
-pub fn mounted(kind: &str) -> io::Result<Option<PathBuf>> {
+/// The first mount of a file system of type `kind`.
+pub(super) fn mounted(kind: &str) -> io::Result<Option<PathBuf>> {
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(kind));
     // Spaces and the like are octal there.
@@ -49,7 +49,11 @@ pub fn mounted(kind: &str) -> io::Result<Option<PathBuf>> {
 }
 
 impl Hierarchy {
-    /// From the mounts of this process.
+    /// Finds the cgroup hierarchy in the mounts of this process.
+    ///
+    /// # Errors
+    /// [`Error::NoCgroups`] if no cgroup v2 is mounted, [`Error::Kernel`] if /proc/self/mounts
+    /// cannot be read.
     pub fn find() -> Result<Hierarchy, Error> {
         let unread = |e: io::Error| Error::Kernel {
             what: "reading /proc/self/mounts".into(),
@@ -58,7 +62,10 @@ impl Hierarchy {
         Ok(Hierarchy { root: mounted("cgroup2").map_err(unread)?.ok_or(Error::NoCgroups)? })
     }
 
-    /// The cgroup of a folder.
+    /// Returns the cgroup of a folder, given absolutely or relative to the root of the hierarchy.
+    ///
+    /// # Errors
+    /// The folder is missing, is a file, or is outside the hierarchy.
     pub fn at(&self, path: &Path) -> Result<Cgroup, String> {
         let path = if path.starts_with(&self.root) {
             path.to_path_buf()
@@ -78,7 +85,11 @@ impl Hierarchy {
         Ok(Cgroup { path: real, id: meta.ino(), level })
     }
 
-    /// The cgroup that a user means.
+    /// Returns the cgroup that a target names.
+    ///
+    /// # Errors
+    /// The reason why it is not found: no such folder, unit, container or process, or a name that
+    /// several have.
     pub fn resolve(&self, target: &Target) -> Result<Cgroup, String> {
         match target {
             Target::Path(path) => self.given(path),

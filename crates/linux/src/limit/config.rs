@@ -230,6 +230,10 @@ impl Limit {
         LimitParams { mark_only: self.queue.mark_only || never, ..queue }
     }
     /// Changes keys by name, as `millpond limit set` asks.
+    ///
+    /// # Errors
+    /// An unknown key, a wrong value, or a key that only the file can change; the limit keeps its
+    /// values.
     pub fn set(&mut self, pairs: &[(String, String)]) -> Result<(), Errors> {
         let mut changed = self.clone();
         Document::assignments("set", "limit", pairs).read(|r| {
@@ -378,6 +382,10 @@ impl Config {
 
     /// Reads a file's text. `others` are the names of limits that are installed from other files,
     /// which scopes may name.
+    ///
+    /// # Errors
+    /// All errors of syntax, keys and values; a name or a cgroup that two limits have; a scope that
+    /// is no limit; a second `[[notify]]`.
     pub fn parse(name: &str, text: &str, others: &[&str]) -> Result<Config, Errors> {
         Document::parse(name, text).read(|r| {
             let mut config = Config::default();

@@ -108,7 +108,11 @@ fn name_of(text: &str) -> CString {
 }
 
 impl Folder {
-    /// The folder below `bpffs`; `None`: there is none.
+    /// Opens the folder below `bpffs`. Returns `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if it is on another file system, or another user owns it or may write it.
+    /// [`Error::File`] or [`Error::Privilege`] if it cannot be opened.
     pub fn find(bpffs: &Path) -> Result<Option<Folder>, Error> {
         if !is_bpffs(bpffs) {
             return Ok(None);
@@ -163,7 +167,11 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 pub struct Locked(Folder);
 
 impl Locked {
-    /// Waits for the lock; makes the folder if it is not there.
+    /// Makes the folder if it is missing, and waits for its lock.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another process holds the lock for too long, and the errors of
+    /// [`Folder::find`].
     pub fn make(bpffs: &Path) -> Result<Locked, Error> {
         let start = Instant::now();
         loop {
@@ -175,7 +183,10 @@ impl Locked {
         }
     }
 
-    /// Waits for the lock; `None`: there is no folder.
+    /// Waits for the lock of the folder. Returns `None` if there is no folder.
+    ///
+    /// # Errors
+    /// As [`Locked::make`].
     pub fn find(bpffs: &Path) -> Result<Option<Locked>, Error> {
         let start = Instant::now();
         while let Some(folder) = Folder::find(bpffs)? {
@@ -205,13 +216,19 @@ impl Locked {
         &self.0.path
     }
 
-    /// Makes its parts, where they are not there.
+    /// Makes the parts that are missing.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::Privilege`] if a folder cannot be made.
     pub fn make_parts(&self) -> Result<(), Error> {
         PARTS.iter().try_for_each(|part| make_folder(&self.path().join(part)))
     }
 
-    /// Puts the parts of another layout aside. They stay in force: what a pin is called is nothing
-    /// to the kernel. Killed in between, the next one does the rest.
+    /// Moves the parts of another layout aside. They stay in force, as the kernel ignores names of
+    /// pins. If the process is killed meanwhile, the next call moves the rest.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::Privilege`] if a part cannot be moved.
     pub fn set_aside(&self) -> Result<(), Error> {
         let former = self.path().join(FORMER);
         make_folder(&former)?;
@@ -224,7 +241,11 @@ impl Locked {
         Ok(())
     }
 
-    /// Removes all that is in a part, and the part.
+    /// Removes a part with all that is in it.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed, [`Error::Foreign`] if
+    /// another user owns the part or may write it.
     pub fn clear_part(&self, part: &str) -> Result<(), Error> {
         let (path, name) = (self.path().join(part), name_of(part));
         let Some(fd) = step(&self.0.own, &name, &path)? else { return Ok(()) };
@@ -232,7 +253,10 @@ impl Locked {
         rustix::fs::unlinkat(&self.0.own, &name, AtFlags::REMOVEDIR).map_err(|e| failed(&path, e))
     }
 
-    /// Removes all that is in it, links first, whatever version made it.
+    /// Removes all that is in the folder, links first, whatever version made it.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed.
     pub fn clear(&self) -> Result<(), Error> {
         clear(&self.0.own, &self.0.path)
     }

@@ -28,7 +28,11 @@ fn pinned(bpffs: &Path) -> Result<u32, Error> {
 }
 
 impl Kick {
-    /// Loads it over the installed limits.
+    /// Loads the kick over the installed limits.
+    ///
+    /// # Errors
+    /// [`Error::Privilege`] without CAP_BPF, [`Error::Kernel`] if the kernel is older than Linux
+    /// 5.18, has no BTF, or refuses the program.
     pub fn load(bpffs: &Path) -> Result<Kick, Error> {
         let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: \
                     Linux 5.18)";

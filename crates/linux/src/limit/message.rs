@@ -52,8 +52,10 @@ pub enum Refused {
 }
 
 impl Secret {
-    /// From what a file holds; a last newline is no part of it. What everybody may read is no
-    /// secret.
+    /// Reads a secret's file, without its last newline.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be read, is readable by everybody, or is too short.
     pub fn read(path: &Path) -> Result<Secret, Error> {
         let mode = std::fs::metadata(path).map_err(|e| Error::file(path, e))?.permissions().mode();
         if mode & 0o007 != 0 {
@@ -101,7 +103,11 @@ pub fn encode(flow: Flow, at: SystemTime, secret: &Secret) -> [u8; BYTES] {
     bytes
 }
 
-/// The flow of a datagram that arrived at `now`.
+/// Returns the flow that a datagram names, which arrived at `now`.
+///
+/// # Errors
+/// [`Refused::Form`] if the datagram has another length or version, [`Refused::Forged`] if its tag
+/// is of another secret, [`Refused::Stale`] if its time is too far from `now`.
 pub fn decode(datagram: &[u8], now: SystemTime, secret: &Secret) -> Result<Flow, Refused> {
     let bytes: &[u8; BYTES] = datagram.try_into().map_err(|_| Refused::Form)?;
     if bytes[..8] != MAGIC {

@@ -56,7 +56,12 @@ impl Plan {
     }
 }
 
-/// Makes the plan. `resolve` finds cgroups.
+/// Makes the plan of `sources`. `resolve` finds cgroups; limits whose cgroups are missing wait in
+/// the plan.
+///
+/// # Errors
+/// [`Error::Request`] if two limits have one name or cgroup, a scope is no limit, scopes form a
+/// circle, two `[[notify]]` differ, or there are more scopes than a packet or the maps can have.
 pub fn plan(
     sources: &[Source],
     installed: &Installed,

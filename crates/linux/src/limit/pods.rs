@@ -48,7 +48,11 @@ struct Status {
     phase: String,
 }
 
-/// The limits of a list of pods, and what a user should know of those that have none.
+/// Returns the limits of a list of pods, and notes on pods that have none.
+///
+/// # Errors
+/// [`Error::Request`] with line and column if `text` is no list as `kubectl get pods -o json`
+/// prints it.
 pub fn config(name: &str, text: &str) -> Result<(Config, Vec<String>), Error> {
     let list: List = serde_json::from_str(text).map_err(|e| {
         Error::Request(format!(

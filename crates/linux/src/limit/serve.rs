@@ -23,7 +23,11 @@ use std::time::{Duration, Instant};
 /// How often what is installed is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Serves until it is killed. `say` is told what happens.
+/// Serves until it is killed. Calls `say` with each event.
+///
+/// # Errors
+/// [`Error::NoCgroups`] if no cgroup v2 is mounted, [`Error::Kernel`] if it cannot listen on the
+/// address.
 pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
     // Before anybody can ask: who asks often enough leaves no file for it.
     let mut watch = Watch::new(Hierarchy::find()?.root);

@@ -134,7 +134,12 @@ fn of_floor(floor: &FloorParams, hierarchy: &Hierarchy) -> Option<(Limit, String
     Some((Limit { target, queue }, floor_label(found.id)))
 }
 
-/// Reads everything. Rates are over the time since `before`.
+/// Reads all installed limits with their statistics. Rates, in bits a second, are over the time
+/// since `before`.
+///
+/// # Errors
+/// [`Error::Nothing`] if no limits are installed, [`Error::NoCgroups`] if no cgroup v2 is mounted,
+/// [`Error::Layout`] if another version installed them, [`Error::Kernel`] if a map cannot be read.
 pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
     let store = Store::open(bpffs)?.ok_or(Error::Nothing)?;
     let hierarchy = Hierarchy::find()?;

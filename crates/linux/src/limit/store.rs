@@ -60,7 +60,11 @@ pub struct Store {
     texts: MapHandle,
 }
 
-/// Mounts a bpf file system at `path` if there is none; whether it did.
+/// Mounts a bpf file system at `path` if there is none. Returns whether it did.
+///
+/// # Errors
+/// [`Error::Privilege`] without CAP_SYS_ADMIN, [`Error::Kernel`] if the kernel refuses for another
+/// reason.
 pub fn mount_bpffs(path: &Path) -> Result<bool, Error> {
     if is_bpffs(path) {
         return Ok(false);
@@ -122,8 +126,12 @@ fn failed(what: &str, error: libbpf_rs::Error) -> Error {
 }
 
 impl Store {
-    /// What is installed; `None`: nothing, or what an interrupted first apply has left. What is of
-    /// another layout is an error.
+    /// Opens the maps of the installed limits. Returns `None` if there are none, or only the
+    /// remains of an interrupted first apply.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] if another version made them, [`Error::Foreign`] if another user owns the
+    /// folder or may write it, [`Error::Kernel`] if a map cannot be opened.
     pub fn open(bpffs: &Path) -> Result<Option<Store>, Error> {
         if Folder::find(bpffs)?.is_none() {
             return Ok(None);
@@ -167,7 +175,10 @@ impl Store {
         &self.folder
     }
 
-    /// The first value.
+    /// Returns the head: the layout, the bank in force, and its flags.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the map cannot be read.
     pub fn head(&self) -> Result<Head, Error> {
         let bytes = self.head.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?;
         Ok(Head::from_bytes(&bytes.unwrap_or_default()))
@@ -178,7 +189,10 @@ impl Store {
         self.head.update(&[0; 4], &head.to_bytes(), MapFlags::ANY).map_err(|e| failed("head", e))
     }
 
-    /// Whose scopes are whose, in a bank.
+    /// Returns the scopes of a bank with their labels, in the order of their numbers.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the map cannot be read.
     pub fn labels(&self, bank: u32) -> Result<Vec<(u16, Label)>, Error> {
         let mut labels = Vec::new();
         for key in self.labels.keys() {
@@ -212,7 +226,11 @@ impl Store {
         Ok(())
     }
 
-    /// What was applied, in a bank.
+    /// Returns the sources that a bank was made of.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the map cannot be read, [`Error::Request`] if its texts cannot be
+    /// parsed.
     pub fn sources(&self, bank: u32) -> Result<Vec<Source>, Error> {
         sources_of(&self.texts, bank)
     }
@@ -275,7 +293,10 @@ impl Store {
         self.counts.update_percpu(&key, &empty, MapFlags::ANY).map_err(|e| failed("counts", e))
     }
 
-    /// A scope's queue.
+    /// Returns the state of a scope's queue.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the map cannot be read.
     pub fn queue(&self, id: u16) -> Result<millpond_core::limit::State, Error> {
         let bytes = self
             .queues
@@ -284,7 +305,10 @@ impl Store {
         Ok(layout::queue_state(&bytes.unwrap_or_default()))
     }
 
-    /// A scope's statistics.
+    /// Returns a scope's statistics, summed over all cores.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the map cannot be read.
     pub fn statistics(&self, id: u16) -> Result<Statistics, Error> {
         let mut sum = Statistics::default();
         let all = self
@@ -295,7 +319,10 @@ impl Store {
         Ok(sum)
     }
 
-    /// What a cgroup's programs find; `None` if none was ever attached.
+    /// Returns the entry that a cgroup's programs read, or `None` if none was ever attached.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the map cannot be read.
     pub fn attachment(&self, cgroup: u64) -> Result<Option<Attachment>, Error> {
         match self.attachments.lookup(&cgroup.to_ne_bytes(), MapFlags::ANY) {
             Ok(bytes) => Ok(bytes.map(|bytes| Attachment::from_bytes(&bytes))),

@@ -23,13 +23,19 @@ const PATIENCE_A_PORT: Duration = Duration::from_millis(50);
 /// The variable that tells a process who has started it, with the lock of changes.
 const STARTER: &str = "MILLPOND_SWITCH_STARTER";
 
-/// Reads a file.
+/// Reads the configuration in a file.
+///
+/// # Errors
+/// [`Error::File`] if the file cannot be read, [`Error::Config`] if it has errors.
 pub fn read(file: &Path) -> Result<Config, Error> {
     let text = fs::read_to_string(file).map_err(|e| Error::file(file, e))?;
     Ok(Config::parse(&file.to_string_lossy(), &text)?)
 }
 
-/// The switch that was applied last.
+/// Returns the configuration that was applied last, or `None` if there is none.
+///
+/// # Errors
+/// As [`read`].
 pub fn installed(state: &State) -> Result<Option<Config>, Error> {
     let path = state.file("config.toml");
     if !path.exists() {
@@ -40,6 +46,12 @@ pub fn installed(state: &State) -> Result<Option<Config>, Error> {
 
 /// Changes the running switch, or starts one. `program` starts `millpond switch serve` for the
 /// state folder.
+///
+/// # Errors
+/// [`Error::Busy`] if another process changes the switch, [`Error::Port`] if an interface of the
+/// earlier switch cannot be removed, [`Error::Start`] if the switch does not start,
+/// [`Error::Refused`] if it refuses the configuration, [`Error::File`] if the state cannot be
+/// written. A port that cannot be opened is no error: the switch tries again.
 pub fn apply(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let _lock = state.lock_changes()?;
     change(state, config, program)
@@ -125,7 +137,11 @@ pub(super) fn is_started() -> bool {
     std::env::var(STARTER).is_ok_and(|starter| starter == parent)
 }
 
-/// Ends the running switch, if there is one, and waits until it has; its interfaces stay.
+/// Ends the running switch, and waits for its end; its interfaces stay. Returns whether one ran.
+///
+/// # Errors
+/// [`Error::Kernel`] if it does not answer and cannot be killed, [`Error::Start`] if it does not
+/// end in time, [`Error::File`] if the state cannot be read.
 pub fn stop(state: &State) -> Result<bool, Error> {
     let Some(pid) = state.process() else { return Ok(false) };
     let asked = control::ask::<()>(state, "stop", "");
@@ -148,8 +164,12 @@ pub fn stop(state: &State) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Ends the switch and removes every interface that was made for it, and its state; whether there
-/// was anything.
+/// Ends the switch, and removes every interface that was made for it, and its state. Returns
+/// whether there was anything.
+///
+/// # Errors
+/// [`Error::Busy`] if another process changes the switch, [`Error::Port`] if an interface cannot be
+/// removed, [`Error::File`] if the state cannot be, and the errors of [`stop`].
 pub fn remove_all(state: &State) -> Result<bool, Error> {
     if !state.folder().exists() {
         return Ok(false);
@@ -166,7 +186,10 @@ pub fn remove_all(state: &State) -> Result<bool, Error> {
     Ok(there)
 }
 
-/// Puts one more port into the switch, which may be the first.
+/// Adds one more port to the switch, which may be the first.
+///
+/// # Errors
+/// [`Error::Config`] if the port does not fit the switch, and the errors of [`apply`].
 pub fn add(state: &State, port: PortParams, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let _lock = state.lock_changes()?;
     let mut config = installed(state)?.unwrap_or_default();
@@ -176,7 +199,11 @@ pub fn add(state: &State, port: PortParams, program: &dyn Fn() -> Command) -> Re
     change(state, &config, program)
 }
 
-/// Takes one port out of the switch.
+/// Removes one port from the switch.
+///
+/// # Errors
+/// [`Error::NotRunning`] if there is no switch, [`Error::Refused`] if it has no such port, and the
+/// errors of [`apply`].
 pub fn remove(state: &State, name: &str, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let absent = || Error::NotRunning(state.folder().to_path_buf());
     if !state.folder().exists() {

@@ -106,7 +106,12 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
 }
 
 impl Call<'_> {
-    /// Does what is asked; what is to be printed.
+    /// Runs the command that CNI_COMMAND names. Returns the result to print, if the command has
+    /// one.
+    ///
+    /// # Errors
+    /// A problem with its CNI code: 1 an unknown version, 4 a missing or wrong variable, 6 a
+    /// configuration that is no JSON, and those of the command.
     pub fn run(&self) -> Result<Option<Value>, Problem> {
         let command = self.needed("CNI_COMMAND")?;
         if command == "VERSION" {

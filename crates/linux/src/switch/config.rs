@@ -485,7 +485,11 @@ impl Config {
         peers
     }
 
-    /// Reads a file's text.
+    /// Reads the text of a file. `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// All errors of syntax, keys and values; a name, an interface, a socket or an address that two
+    /// ports have; paths that do not fit their peers.
     pub fn parse(name: &str, text: &str) -> Result<Config, Errors> {
         Document::parse(name, text).read(|r| {
             let mut config = Config::default();

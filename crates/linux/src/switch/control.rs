@@ -74,7 +74,11 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Both ends: what asks, and what the loop takes.
+    /// Returns both ends: the one that asks, and the requests that the poll loop takes, with the
+    /// event that wakes it.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the kernel has no event left.
     pub fn new() -> Result<(Asking, Receiver<Request>, Arc<OwnedFd>), Error> {
         let (requests, taken) = channel();
         let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
@@ -94,34 +98,55 @@ impl Asking {
         let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
         answered.recv_timeout(patience).map_err(|_| gone())
     }
-    /// What it has done.
+    /// Returns the counters of ports and paths.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the switch has ended or does not answer in time.
     pub fn show(&self) -> Result<Reading, Error> {
         self.ask(PATIENCE, Request::Show)
     }
-    /// Who is behind which port or peer.
+    /// Returns the port or peer behind which each address is.
+    ///
+    /// # Errors
+    /// As [`Asking::show`].
     pub fn addresses(&self) -> Result<Vec<AddressReading>, Error> {
         self.ask(PATIENCE, Request::Addresses)
     }
-    /// Which flows go to peers.
+    /// Returns the flows that go to peers.
+    ///
+    /// # Errors
+    /// As [`Asking::show`].
     pub fn flows(&self) -> Result<Vec<FlowReading>, Error> {
         self.ask(PATIENCE, Request::Flows)
     }
-    /// What crosses a port from now on.
+    /// Returns the frames that cross a port from now on.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such port, and the errors of [`Asking::show`].
     pub fn mirror(&self, port: &str) -> Result<Receiver<Shown>, Error> {
         let shown = self.ask(PATIENCE, |answer| Request::Mirror(port.into(), answer))?;
         shown.ok_or_else(|| Error::Refused(format!("there is no port \"{port}\"")))
     }
-    /// Becomes another switch.
+    /// Changes the running switch to `config`.
+    ///
+    /// # Errors
+    /// As [`Asking::show`].
     pub fn apply(&self, config: Config) -> Result<Done, Error> {
         self.ask(PATIENCE_FOR_CHANGES, |answer| Request::Apply(Box::new(config), answer))
     }
-    /// Ends, and leaves its interfaces.
+    /// Ends the switch, and leaves its interfaces.
+    ///
+    /// # Errors
+    /// As [`Asking::show`].
     pub fn stop(&self) -> Result<(), Error> {
         self.ask(PATIENCE, Request::Stop)
     }
 }
 
 /// Makes the socket, and answers on a thread of its own.
+///
+/// # Errors
+/// [`Error::File`] if the socket cannot be made.
 pub fn listen(state: &State, asking: Asking) -> Result<(), Error> {
     let path = state.file("control.sock");
     // Of a process that was killed: whoever gets here holds the lock.
@@ -179,7 +204,12 @@ fn written<T: Serialize>(answer: Result<T, Error>) -> String {
     serde_json::to_string(&answer).unwrap_or_else(|e| format!("{{\"error\":\"{e}\"}}"))
 }
 
-/// Asks the process of this state folder; `None`: there is none, or it ended before it answered.
+/// Asks the process of this state folder. Returns `None` if there is none, or if it ended before it
+/// answered.
+///
+/// # Errors
+/// [`Error::Refused`] with its reason if it refuses, [`Error::File`] if it does not answer in time
+/// or its answer is of another version.
 pub fn ask<T: DeserializeOwned>(state: &State, verb: &str, body: &str) -> Result<Option<T>, Error> {
     let path = state.file("control.sock");
     let Ok(mut stream) = UnixStream::connect(&path) else { return Ok(None) };
@@ -213,8 +243,12 @@ pub fn ask<T: DeserializeOwned>(state: &State, verb: &str, body: &str) -> Result
     }
 }
 
-/// Has the process of this state folder show what crosses a port, as pcapng, until `out` takes no
-/// more or the process ends.
+/// Writes what crosses a port of the switch of this state folder, as pcapng, until `out` takes no
+/// more or the switch ends.
+///
+/// # Errors
+/// [`Error::NotRunning`] if no switch runs, [`Error::Refused`] if it has no such port,
+/// [`Error::File`] if it does not answer, [`Error::Kernel`] if `out` cannot be written.
 pub fn mirror(state: &State, port: &str, out: &mut dyn Write) -> Result<(), Error> {
     let path = state.file("control.sock");
     let failed = |e: std::io::Error| Error::file(&path, e);

@@ -341,6 +341,10 @@ impl Node {
 
     /// Delivers a frame that came from a peer, to no other peer: its sender has reached them
     /// itself.
+    ///
+    /// # Errors
+    /// The reason to drop the frame: its source or destination is none that the peer may use, it is
+    /// for another peer, or no port takes it.
     pub fn from_peer(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>) -> Result<(), Drop> {
         let view = &frame.view;
         if view.source.is_group() {
@@ -384,8 +388,11 @@ impl Node {
 
 /// What takes frames for peers.
 pub trait Remote {
-    /// Takes a frame for one peer, or for all. What is kept of the buffer is retained. Only a frame
-    /// of an application for one peer can be held.
+    /// Takes a frame for one peer, or for all. Packets that wait keep a reference to the buffer.
+    /// Only a frame of an application for one peer can be held.
+    ///
+    /// # Errors
+    /// The reason to drop the frame.
     fn transmit(
         &mut self,
         now: Time,

@@ -114,7 +114,11 @@ impl Talk {
         self.overlay.rekey(SWITCH, key);
     }
 
-    /// A datagram has come. `owns`: whether the peer receives what is for an address.
+    /// Takes a datagram of the overlay that arrived. `owns` returns whether the peer receives data
+    /// for an address.
+    ///
+    /// # Errors
+    /// The reason to drop the datagram: malformed, not made with the peer's key, or a replay.
     pub fn hear(
         &mut self,
         now: Time,
@@ -182,7 +186,10 @@ impl Talk {
         self.held.expire(now);
     }
 
-    /// A frame is to go to the peer.
+    /// Decides whether a frame for the peer leaves, waits, or stays with its sender.
+    ///
+    /// # Errors
+    /// [`Drop::LossHeld`] if the peer has paused the flow and there is no memory for the frame.
     #[inline]
     pub fn admit(
         &mut self,

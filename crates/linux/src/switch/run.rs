@@ -254,7 +254,10 @@ impl Switch {
         };
     }
 
-    /// Moves frames until it is told to stop.
+    /// Moves frames until a request stops it.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if waiting for frames fails.
     pub fn run(&mut self) -> Result<(), Error> {
         // Else the kernel may let a sleep of microseconds last 50 more.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

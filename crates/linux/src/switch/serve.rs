@@ -21,8 +21,13 @@ use crate::metrics;
 use log::LevelFilter;
 use std::net::SocketAddr;
 
-/// Serves until it is told to stop, or killed. `config`: in the place of what was applied last.
-/// What happens is said on standard error, down to `level`.
+/// Serves until a request stops it, or until it is killed. `config` replaces the configuration that
+/// was applied last. Logs events to standard error, down to `level`.
+///
+/// # Errors
+/// [`Error::Busy`] if another process changes the switch, [`Error::File`] if the state cannot be
+/// read or written, [`Error::Config`] if the last configuration has errors, [`Error::Kernel`] if it
+/// cannot listen on the address, and the errors of stopping the process that runs.
 pub fn serve(
     state: &State,
     config: Option<Config>,

@@ -12,18 +12,27 @@ use std::fmt::Write;
 
 mod metrics;
 
-/// Asks the running switch.
+/// Asks the running switch for the counters of its ports and paths.
+///
+/// # Errors
+/// [`Error::NotRunning`] if no switch runs, and the errors of [`control::ask`].
 pub fn read(state: &State) -> Result<Reading, Error> {
     control::ask(state, "show", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
 }
 
-/// Asks it who is behind which port or peer.
+/// Asks the running switch for the port or peer behind which each address is.
+///
+/// # Errors
+/// As [`read`].
 pub fn read_addresses(state: &State) -> Result<Vec<AddressReading>, Error> {
     control::ask(state, "addresses", "")?
         .ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
 }
 
-/// Asks it which flows go to peers.
+/// Asks the running switch for the flows that go to peers.
+///
+/// # Errors
+/// As [`read`].
 pub fn read_flows(state: &State) -> Result<Vec<FlowReading>, Error> {
     control::ask(state, "flows", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
 }

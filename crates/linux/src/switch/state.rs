@@ -95,11 +95,17 @@ impl State {
         // Whoever may enter can change the switch.
         fs::DirBuilder::new().recursive(is_recursive).mode(0o700).create(&self.folder)
     }
-    /// Makes the folder.
+    /// Makes the folder, if it is missing.
+    ///
+    /// # Errors
+    /// [`Error::File`] if it cannot be made.
     pub fn create(&self) -> Result<(), Error> {
         self.make(true).map_err(|e| Error::file(&self.folder, e))
     }
-    /// Makes the folder, which must not be there: not as somebody's link either.
+    /// Makes the folder, which must be missing: a link of that name is an error, too.
+    ///
+    /// # Errors
+    /// [`Error::File`] if it is there or cannot be made.
     pub fn create_new(&self) -> Result<(), Error> {
         self.make(false).map_err(|e| Error::file(&self.folder, e))
     }
@@ -126,7 +132,11 @@ impl State {
         Ok(is_there.then_some(file))
     }
 
-    /// Waits until nobody else changes the switch.
+    /// Waits until no other process changes the switch. The lock holds until the file is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another process changes it for too long, [`Error::File`] if the lock
+    /// cannot be opened.
     pub fn lock_changes(&self) -> Result<File, Error> {
         let start = Instant::now();
         loop {
@@ -138,8 +148,11 @@ impl State {
         }
     }
 
-    /// Becomes the process that moves frames; `None`: another is. The kernel frees the lock when
-    /// the process ends, however.
+    /// Makes this process the one that moves frames. Returns `None` if another process is. The
+    /// kernel frees the lock when the process ends in any way.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the lock cannot be opened or written.
     pub fn lock_frames(&self) -> Result<Option<File>, Error> {
         let Some(mut file) = self.lock("lock")? else { return Ok(None) };
         let number = format!("{}\n", std::process::id());
@@ -161,6 +174,9 @@ impl State {
     }
 
     /// Writes a file whole, or not at all.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file or its folder cannot be written.
     pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         self.create()?;
         let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
@@ -169,8 +185,11 @@ impl State {
             .map_err(|e| Error::file(&path, e))
     }
 
-    /// The interfaces that were made and are not known to be gone. What was noted of one last
-    /// counts.
+    /// Returns the interfaces that were made and whose end is not recorded. The last record of an
+    /// interface counts.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be read.
     pub fn records(&self) -> Result<Vec<Record>, Error> {
         let path = self.file("taps");
         let text = match fs::read_to_string(&path) {
@@ -201,18 +220,29 @@ impl State {
     fn write_records(&self, records: &[Record]) -> Result<(), Error> {
         self.write("taps", &records.iter().map(Record::to_line).collect::<String>())
     }
-    /// What is on record of one.
+    /// Returns the record of one interface.
+    ///
+    /// # Errors
+    /// As [`State::records`].
     pub fn record(&self, made: &Made) -> Result<Option<Record>, Error> {
         Ok(self.records()?.into_iter().find(|record| record.made == *made))
     }
-    /// Notes that one is about to be made in this namespace. Its address stays on record.
+    /// Records that an interface is about to be made in this namespace. Its address stays on
+    /// record.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be read or written.
     pub fn note(&self, made: &Made, home: Option<Identity>) -> Result<(), Error> {
         let before = self.record(made)?;
         let address = before.as_ref().and_then(|record| record.address);
         let now = Record { made: made.clone(), address, home, index: None };
         if before.as_ref() == Some(&now) { Ok(()) } else { self.add_record(&now) }
     }
-    /// Notes which one it is that was made, and its address; of others nothing is kept.
+    /// Records the index and the address of an interface that was made. Ignores interfaces that are
+    /// not on record.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be read or written.
     pub fn note_made(
         &self,
         made: &Made,
@@ -229,13 +259,20 @@ impl State {
         };
         if before == now { Ok(()) } else { self.add_record(&now) }
     }
-    /// Notes that these are gone.
+    /// Removes the records of interfaces that are gone.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be read or written.
     pub fn strike(&self, gone: &[Made]) -> Result<(), Error> {
         let mut records = self.records()?;
         records.retain(|record| !gone.contains(&record.made));
         self.write_records(&records)
     }
-    /// Removes the folder with what it holds; not a file that is not the switch's.
+    /// Removes the folder with the switch's files; other files stay.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the folder cannot be removed, such as for a file that is not the
+    /// switch's.
     pub fn erase(&self) -> Result<(), Error> {
         for name in [
             "config.toml",

@@ -142,6 +142,9 @@ impl Table {
     }
 
     /// Notes that an address was seen at `place`, if it may be there.
+    ///
+    /// # Errors
+    /// [`Foreign`] if the address belongs to another place.
     #[inline]
     pub fn learn(&mut self, now: Time, address: Address, place: Place) -> Result<(), Foreign> {
         if let Some(home) = self.named(address.mac) {

@@ -108,7 +108,11 @@ impl Probe {
         bytes
     }
 
-    /// From a datagram. With secrets only what was tagged with one of them.
+    /// Reads a probe. With `secrets`, its tag must be of one of them.
+    ///
+    /// # Errors
+    /// [`Wrong::Malformed`] if the datagram is no probe of this version, [`Wrong::Stranger`] if its
+    /// tag is of no secret, or has one where none is expected.
     pub fn read(datagram: &[u8], secrets: Option<&Secrets>) -> Result<Probe, Wrong> {
         let head: &[u8; LENGTH] = datagram.first_chunk().ok_or(Wrong::Malformed)?;
         let u16_at = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);

@@ -81,7 +81,10 @@ impl Secret {
 pub struct Secrets(Vec<Secret>);
 
 impl Secrets {
-    /// From a file's text.
+    /// Reads the text of a key file: a secret a line.
+    ///
+    /// # Errors
+    /// The line of a secret that is too short or has the number of another; no secret, or too many.
     pub fn parse(text: &str) -> Result<Secrets, String> {
         let mut secrets: Vec<Secret> = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -106,7 +109,11 @@ impl Secrets {
         }
     }
 
-    /// From a file that nobody but its owner may read or write.
+    /// Reads a key file that nobody but its owner may read or write.
+    ///
+    /// # Errors
+    /// The file cannot be read, is too long, or is open to others, and the errors of
+    /// [`Secrets::parse`].
     pub fn read(path: &Path) -> Result<Secrets, String> {
         let failed = |e: std::io::Error| format!("{}: {e}", path.display());
         let file = std::fs::File::open(path).map_err(failed)?;

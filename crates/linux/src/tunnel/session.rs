@@ -124,7 +124,10 @@ fn nonce(label: u16, number: u64) -> aead::Nonce {
     aead::Nonce::assume_unique_for_key(bytes)
 }
 
-/// Sixteen random bytes.
+/// Returns sixteen random bytes.
+///
+/// # Errors
+/// The kernel gives no random bytes.
 pub fn draw() -> std::io::Result<Nonce> {
     let mut bytes = [0; 16];
     SystemRandom::new()
@@ -243,7 +246,12 @@ impl Session {
         sealed.is_ok()
     }
 
-    /// Opens a datagram in place: its stamp, and where in it the frame is.
+    /// Opens a datagram in place. Returns its stamp, and the range of the frame in it.
+    ///
+    /// # Errors
+    /// [`Refused::Malformed`] if it is no sealed frame of this version, [`Refused::Stranger`] if
+    /// the peer did not make it for this process, [`Refused::Replayed`] if it came before or too
+    /// late.
     pub fn open(&mut self, datagram: &mut [u8]) -> Result<(Encapsulation, Range<usize>), Refused> {
         let Some((head, sealed)) = datagram.split_first_chunk_mut::<HEAD>() else {
             return Err(Refused::Malformed);

@@ -21,7 +21,11 @@ use crate::model::{
 pub const TABLES: [&str; 7] =
     ["flows", "queries", "sizes", "queues", "connections", "compare", "sweep"];
 
-/// The table that a folder is most likely asked for: by what it holds.
+/// Returns the table that fits the folder's kind: `flows` of a run, `compare` of a compare, `sweep`
+/// of a sweep.
+///
+/// # Errors
+/// [`Error::Io`] or [`Error::Malformed`] if the folder has no readable manifest.
 pub fn default_table(dir: &Path) -> Result<&'static str> {
     Ok(match Manifest::read(dir)?.kind {
         Kind::Run => "flows",
@@ -34,6 +38,10 @@ pub fn default_table(dir: &Path) -> Result<&'static str> {
 /// Writes a table of `dir` as CSV. Returns the number of rows.
 ///
 /// `target` is what errors of `out` name: the file, or "stdout".
+///
+/// # Errors
+/// [`Error::NoTable`] if the folder has no such table, [`Error::Malformed`] if the table is
+/// damaged, [`Error::Io`] if it cannot be read or `out` cannot be written.
 pub fn write_csv(dir: &Path, table: &str, out: &mut dyn Write, target: &Path) -> Result<u64> {
     if table == "compare" {
         if !dir.join(COMPARE).is_file() {

@@ -19,7 +19,12 @@ use crate::model::{At, Error, FLOWS, Kind, Manifest, Result, Rows, check_files};
 const SOURCE_PORT: u64 = 10_000;
 const DESTINATION_PORT: u64 = 100;
 
-/// Writes the completed flows of a run's folder. Returns how many there are.
+/// Writes the completed flows of a run's folder as `fct.txt`. Returns their number. `target` is the
+/// name of `out` in errors.
+///
+/// # Errors
+/// [`Error::NoTable`] if the folder is not that of a run with flows, [`Error::Malformed`] if the
+/// table is damaged, [`Error::Io`] if it cannot be read or `out` cannot be written.
 pub fn write_fct(dir: &Path, out: &mut dyn Write, target: &Path) -> Result<u64> {
     let path = dir.join(FLOWS);
     if Manifest::read(dir)?.kind != Kind::Run || !path.is_file() {

@@ -87,13 +87,24 @@ enum Leaves {
 impl Folder {
     /// Prepares to write `out`: checks that `owner` may replace it, makes its parent folders and
     /// `OUT.partial`.
+    ///
+    /// # Errors
+    /// [`Error::BadName`], [`Error::IsFile`], [`Error::NotAResult`], [`Error::OtherResult`] and
+    /// [`Error::ForeignFiles`] if `out` must not be replaced; `force` lifts all but the first two.
+    /// [`Error::Busy`] if another process writes it, [`Error::Unfinished`] if an interrupted
+    /// command left finished runs and `force` is off, [`Error::InTheWay`] if something else has the
+    /// temporary name. [`Error::Io`] if the file system refuses.
     pub fn create(out: &Path, owner: &Owner, force: bool) -> Result<Folder> {
         Folder::open(out, owner, force, Leaves::Nothing, &|_, _| false)
     }
 
-    /// The same for a command of many runs: keeps the finished runs in `OUT.partial` that are
-    /// `mine`, told by their folders (relative to it) and manifests. Finished runs that are not are
-    /// an error, unless by force.
+    /// Does the same for a command of many runs. It keeps the finished runs in `OUT.partial` for
+    /// which `mine` returns true, given the folder of a run (relative to `OUT.partial`) and its
+    /// manifest.
+    ///
+    /// # Errors
+    /// As [`Folder::create`]; [`Error::Unfinished`] only if a finished run is not `mine` and
+    /// `force` is off.
     pub fn resume(
         out: &Path,
         owner: &Owner,
@@ -205,7 +216,10 @@ impl Folder {
     }
 
     /// Makes a folder within, one level a part, each named by [`folder_name`]: `["ecmp",
-    /// "seed-1"]`.
+    /// "seed-1"]`. Returns its path.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be made.
     pub fn subfolder(&self, parts: &[&str]) -> Result<PathBuf> {
         let path =
             parts.iter().fold(self.partial.clone(), |path, part| path.join(folder_name(part)));
@@ -213,7 +227,10 @@ impl Folder {
         Ok(path)
     }
 
-    /// Replaces `OUT.partial/progress.json`; a reader sees the old or the new one, never a part.
+    /// Replaces `OUT.partial/progress.json` at once, so that a reader never sees a part of it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be written or replaced.
     pub fn progress(&self, progress: &Progress) -> Result<()> {
         let (next, path) = (self.partial.join(PROGRESS_NEXT), self.partial.join(PROGRESS));
         let mut text =
@@ -223,9 +240,12 @@ impl Folder {
         fs::rename(&next, &path).at("replace", &path)
     }
 
-    /// Gives the folder its name, in place of an older result. Returns the name.
+    /// Gives the folder its name, in place of an older result. Returns its path.
     ///
-    /// Fails without touching the target if there is no manifest, which is written last.
+    /// # Errors
+    /// [`Error::Malformed`] if the manifest, which is written last, is missing or damaged; the
+    /// target is untouched then. [`Error::Io`] if the file system refuses to rename, and the errors
+    /// of [`Folder::create`] if the target has changed meanwhile.
     pub fn commit(self) -> Result<PathBuf> {
         if !is_result(&self.partial) {
             let reason = "is missing or not whole, so the results are not either".to_string();

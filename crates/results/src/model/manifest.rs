@@ -158,6 +158,9 @@ impl Manifest {
 
     /// Lists the folder's files with their checksums, sets the time, and writes
     /// `DIR/manifest.json`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a file of the folder cannot be read or the manifest cannot be written.
     pub fn write(mut self, dir: &Path) -> Result<()> {
         self.finished_at = now();
         self.files.clear();

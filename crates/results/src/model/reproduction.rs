@@ -247,6 +247,10 @@ impl Reproduction {
     }
 
     /// Reads `DIR/reproduce.json`.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read,
+    /// [`Error::Malformed`](crate::Error::Malformed) if its checksum is wrong.
     pub fn read(dir: &Path) -> Result<Reproduction> {
         read_sealed(&dir.join(REPRODUCTION))
     }

@@ -506,6 +506,10 @@ pub struct Summary {
 
 impl Summary {
     /// Reads `DIR/summary.json`.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read,
+    /// [`Error::Malformed`](crate::Error::Malformed) if it is no summary.
     pub fn read(dir: &Path) -> Result<Summary> {
         let path = dir.join("summary.json");
         serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)

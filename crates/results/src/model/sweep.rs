@@ -156,6 +156,9 @@ impl Sweep {
     }
 
     /// Reads `DIR/sweep.json`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be read, [`Error::Malformed`] if its checksum is wrong.
     pub fn read(dir: &Path) -> Result<Sweep> {
         read_sealed(&dir.join(SWEEP))
     }

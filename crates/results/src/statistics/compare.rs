@@ -14,8 +14,12 @@ use crate::model::{Error, Ordered, Result, Status};
 use crate::statistics::resampling::Resampler;
 use crate::statistics::{censoring, shows};
 
-/// Compares variants, each with the summaries of its seeds. The first one is what the others are
-/// compared to.
+/// Compares variants, each with the summaries of its seeds. The first variant is the baseline of
+/// the others.
+///
+/// # Errors
+/// [`Error::NothingToCompare`] if there is no variant, a variant has no runs, or a name is there
+/// twice.
 pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>> {
     let Some((_, first)) = variants.first() else {
         return Err(Error::NothingToCompare("no variants".into()));

@@ -126,9 +126,13 @@ fn distribution(sorted: &[f64]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The times of a run's flows from the first byte sent to the last byte acknowledged, in
-/// microseconds: of each class by its name, and of `all`. Of completed flows whose last
-/// acknowledgement came; `None` if the run did not keep its flows.
+/// Returns the times of a run's flows from the first byte sent to the last byte acknowledged, in
+/// microseconds, sorted: of each class by its name, and of `all`. Flows without that
+/// acknowledgement are left out. Returns `None` if the run did not keep its flows.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if the table cannot be read,
+/// [`Error::Malformed`](crate::Error::Malformed) if it is damaged.
 pub fn acknowledged_times(run: &Path) -> Result<Option<Ordered<Vec<f64>>>> {
     let path = run.join(FLOWS);
     if !path.is_file() {
@@ -154,8 +158,12 @@ pub fn acknowledged_times(run: &Path) -> Result<Option<Ordered<Vec<f64>>>> {
     Ok(Some(Ordered::from(times)))
 }
 
-/// The completion times of a run's completed queries, in microseconds and in the order in which
-/// they ended; `None` if the run did not keep its queries.
+/// Returns the completion times of a run's completed queries, in microseconds, in the order of
+/// their ends. Returns `None` if the run did not keep its queries.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if the table cannot be read,
+/// [`Error::Malformed`](crate::Error::Malformed) if it is damaged.
 pub fn query_times(run: &Path) -> Result<Option<Vec<f64>>> {
     let path = run.join(QUERIES);
     if !path.is_file() {

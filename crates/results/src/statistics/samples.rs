@@ -82,7 +82,10 @@ impl Samples {
         }
     }
 
-    /// Adds a value. Fails only if it must be spilled and cannot be.
+    /// Adds a value. A full buffer spills to a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the spill file cannot be written.
     pub fn push(&mut self, value: u64) -> Result<()> {
         if self.values.len() == self.limit {
             self.spill()?;
@@ -94,7 +97,10 @@ impl Samples {
         Ok(())
     }
 
-    /// Adds a non-negative float as its bits. Anything else is left out.
+    /// Adds a non-negative finite float as its bits. Ignores any other value.
+    ///
+    /// # Errors
+    /// As [`Samples::push`].
     pub fn push_float(&mut self, value: f64) -> Result<()> {
         // A negative zero would sort last.
         if value >= 0.0 && value.is_finite() { self.push((value + 0.0).to_bits()) } else { Ok(()) }
@@ -115,8 +121,11 @@ impl Samples {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The values at `quantiles`: rank `q × (n − 1)`, between two values where it is not whole.
-    /// `None` of nothing.
+    /// Returns the values at `quantiles`: rank `q × (n − 1)`, between two values where it is not
+    /// whole. Returns `None` if there are no values.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the spill file cannot be read.
     pub fn quantiles(&mut self, quantiles: &[Quantile]) -> Result<Option<Vec<Between>>> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(None) };
         let places: Vec<(u64, u64)> = quantiles.iter().map(|&q| place(q, last)).collect();

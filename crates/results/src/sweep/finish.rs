@@ -26,6 +26,10 @@ use parquet::data_type::ByteArray;
 /// `flows.parquet` and `queries.parquet` where all complete runs have kept theirs, `sweep.json`,
 /// `report.html` and, last, `manifest.json`. `failures` are runs without a summary: their numbers
 /// and why.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) or [`Error::Malformed`](crate::Error::Malformed) if a run's
+/// files cannot be read or the results cannot be written.
 pub fn finish_sweep(
     folder: &SweepFolder,
     sweep: &Sweep,

@@ -40,9 +40,15 @@ pub struct SweepFolder {
 }
 
 impl SweepFolder {
-    /// Opens `out` for a plan: makes it, or goes on where a sweep of the same plan ended. The runs
-    /// of another plan, or another result, are an error; with `force` they make way, except for
-    /// runs that both plans share.
+    /// Opens `out` for a plan: makes the folder, or continues a sweep of the same plan. With
+    /// `force`, runs of another plan and other results make way, except for runs that both plans
+    /// share.
+    ///
+    /// # Errors
+    /// [`Error::OtherSweep`] if the folder holds runs of another plan, and [`Error::IsFile`],
+    /// [`Error::NotAResult`], [`Error::OtherResult`] or [`Error::ForeignFiles`] if it holds
+    /// something else, unless `force` is on. [`Error::Busy`] if another process writes it,
+    /// [`Error::Io`] if the file system refuses.
     pub fn open(out: &Path, sweep: &Sweep, force: bool) -> Result<SweepFolder> {
         let out = &plain(out);
         let old = Sweep::read(out).ok();
@@ -97,7 +103,10 @@ impl SweepFolder {
         &self.out
     }
 
-    /// Where a run is written before it has its place: an empty folder.
+    /// Makes the empty folder that a run is written to before it is whole. Returns its path.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if an older one cannot be removed or the folder cannot be made.
     pub fn begin(&self, run: &SweepRun) -> Result<PathBuf> {
         let dir = self.out.join(RUNNING).join(run.run.to_string());
         remove(&dir)?;
@@ -105,7 +114,10 @@ impl SweepFolder {
         Ok(dir)
     }
 
-    /// Puts a run that is whole into its place.
+    /// Moves a run that is whole to its place.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if an older one cannot be removed or the folder cannot be renamed.
     pub fn end(&self, run: &SweepRun, dir: &Path) -> Result<()> {
         let place = self.out.join(&run.folder);
         if let Some(parent) = place.parent() {
@@ -115,7 +127,10 @@ impl SweepFolder {
         fs::rename(dir, &place).at("rename", dir)
     }
 
-    /// Forgets a run that did not come to its end.
+    /// Removes the folder of a run that did not end.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be removed.
     pub fn discard(&self, dir: &Path) -> Result<()> {
         remove(dir)
     }

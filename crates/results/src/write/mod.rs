@@ -118,11 +118,18 @@ pub struct RunWriter {
 impl RunWriter {
     /// Opens the files of a run in `dir`, which is a [`Folder`](crate::Folder) or a folder within
     /// one, made if need be.
+    ///
+    /// # Errors
+    /// [`Error::ClassName`] if two classes have one name or a name is reserved, [`Error::Io`] if a
+    /// file cannot be made.
     pub fn new(dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
         RunWriter::keeping(Keep::All, dir, header)
     }
 
-    /// The same for a run of which this is kept.
+    /// Does the same for a run of which only `keep` is kept.
+    ///
+    /// # Errors
+    /// As [`RunWriter::new`].
     pub fn keeping(keep: Keep, dir: impl AsRef<Path>, header: Header) -> Result<RunWriter> {
         let dir = dir.as_ref().to_path_buf();
         check_classes(&header.classes)?;
@@ -191,7 +198,10 @@ impl RunWriter {
         Ok(writer)
     }
 
-    /// Writes this, too. Call before the first record.
+    /// Records `what` as well. Call before the first record.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a file cannot be made.
     pub fn capture(&mut self, what: &Captures) -> Result<()> {
         if what.timers {
             let samples =
@@ -223,27 +233,44 @@ impl RunWriter {
     }
 
     /// Adds a sample of a queue. Rows keep the order of the calls.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be written.
     pub fn queue(&mut self, record: &QueueRecord) -> Result<()> {
         self.recording.queue(record)
     }
 
     /// Adds a sample of a connection. Rows keep the order of the calls.
+    ///
+    /// # Errors
+    /// [`Error::UnknownClass`] if the header has no such class, [`Error::Io`] if the file cannot be
+    /// written.
     pub fn connection(&mut self, record: &ConnectionRecord) -> Result<()> {
         self.class(record.flow, record.class)?;
         self.recording.connection(record)
     }
 
     /// Adds a captured packet.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the capture cannot be written.
     pub fn packet(&mut self, record: &PacketRecord) -> Result<()> {
         self.recording.packet(record)
     }
 
     /// Adds a captured PAUSE frame.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the capture cannot be written.
     pub fn pause(&mut self, record: &PauseRecord) -> Result<()> {
         self.recording.pause(record)
     }
 
     /// Adds a flow that ended, or that is unfinished at the end. Rows keep the order of the calls.
+    ///
+    /// # Errors
+    /// [`Error::UnknownClass`] if the header has no such class, [`Error::EndsEarly`] if the flow
+    /// ends before it starts, [`Error::Io`] if a file cannot be written.
     pub fn flow(&mut self, flow: &FlowRecord) -> Result<()> {
         let own = self.class(flow.flow, flow.class)?;
         if flow.finish.is_some_and(|finish| finish < flow.start) {
@@ -298,6 +325,10 @@ impl RunWriter {
     }
 
     /// Adds a query that ended, or that is unfinished at the end.
+    ///
+    /// # Errors
+    /// [`Error::UnknownClass`] if the header has no such class, [`Error::EndsEarly`] if the query
+    /// ends before it starts, [`Error::Io`] if a file cannot be written.
     pub fn query(&mut self, query: &QueryRecord) -> Result<()> {
         self.class(query.query, query.class)?;
         if query.finish.is_some_and(|finish| finish < query.start) {
@@ -326,15 +357,21 @@ impl RunWriter {
     }
 
     /// Adds a round-trip time that a probe measured.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the spill file cannot be written.
     pub fn rtt(&mut self, rtt: Time) -> Result<()> {
         self.rtt.push(rtt.as_ps())
     }
 
     /// Ends the run: closes the tables, writes `summary.json`, `report.html` and, last,
-    /// `manifest.json`.
+    /// `manifest.json`. Returns the summary.
     ///
-    /// Of the manifest only what the header and totals cannot tell is taken: version, scenario,
-    /// overrides, machine, start.
+    /// Of `manifest` it takes what header and totals lack: version, scenario, overrides, machine,
+    /// start.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a file cannot be written or a spill file cannot be read.
     pub fn finish(mut self, totals: Totals, manifest: Manifest) -> Result<Summary> {
         for table in [self.flows.take(), self.queries.take()].into_iter().flatten() {
             table.close()?;

@@ -56,7 +56,11 @@ impl Document {
         Document::parse(name, &text)
     }
 
-    /// Reads it by `read`; all that is wrong comes back together.
+    /// Reads the document by `read`.
+    ///
+    /// # Errors
+    /// All errors together: those of the syntax, those that `read` reports, and the keys that it
+    /// did not ask for.
     pub fn read<T>(
         &mut self,
         read: impl FnOnce(&mut DocumentReader<'_>) -> T,

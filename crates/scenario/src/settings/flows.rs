@@ -131,6 +131,10 @@ impl FlowTable {
     }
 
     /// Reads a CSV text for a network of this many hosts.
+    ///
+    /// # Errors
+    /// The first line that has a wrong number of columns, a number out of range, an unknown host,
+    /// or a flow from a host to itself; or a header without `start_us,src,dst,bytes`.
     pub fn parse(text: &str, hosts: u32) -> Result<FlowTable, FlowsError> {
         let mut lines =
             text.lines().enumerate().map(|(i, l)| (i + 1, l.trim_start_matches('\u{feff}').trim()));

@@ -63,7 +63,11 @@ impl Field for Graph {
 }
 
 impl EdgeList {
-    /// Reads a JSON text.
+    /// Reads the JSON text of an edge list.
+    ///
+    /// # Errors
+    /// The first error of the JSON's syntax, or the first node or link that has a missing, unknown
+    /// or wrong member.
     pub fn parse(text: &str) -> Result<EdgeList, String> {
         let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
         EdgeList::from_json(&value)

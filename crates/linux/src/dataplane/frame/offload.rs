@@ -55,7 +55,10 @@ pub struct Offload {
 pub struct Unfit;
 
 impl Offload {
-    /// From the bytes before a frame; kinds that nobody asked for are unfit.
+    /// Reads the virtio header before a frame.
+    ///
+    /// # Errors
+    /// [`Unfit`] if the kind of segmentation is none that millpond offers.
     #[inline]
     pub fn read(bytes: &[u8; LENGTH]) -> Result<Offload, Unfit> {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
@@ -122,10 +125,12 @@ impl Offload {
         }
     }
 
-    /// Whether it fits the frame: a super-segment is TCP or UDP of the version that it says, with
-    /// its partial checksum where the transport's is. In one packet a partial checksum may be
-    /// anywhere within: of a transport in a tunnel, or of one that is not known here. `frame` is
-    /// how many bytes the frame has.
+    /// Checks that the header fits a frame of `frame` bytes: a super-segment is TCP or UDP of the
+    /// version that it names, with its partial checksum where the transport's is. In a single
+    /// packet a partial checksum may be anywhere: of a transport in a tunnel, or of an unknown one.
+    ///
+    /// # Errors
+    /// [`Unfit`] if it does not.
     pub fn check(&self, view: &View, frame: usize) -> Result<(), Unfit> {
         if self.partial
             && usize::from(self.checksum_start) + usize::from(self.checksum_offset) + 2 > frame
@@ -171,8 +176,11 @@ impl Offload {
             && usize::from(self.checksum_offset) == layers.protocol.checksum_at()
     }
 
-    /// Makes a partial checksum whole, of one packet, wherever it is. The rest of the frame is what
-    /// it covers.
+    /// Completes a single packet's partial checksum, wherever it is. The checksum covers the rest
+    /// of the frame.
+    ///
+    /// # Errors
+    /// [`Unfit`] if the checksum is beyond the frame's end, or the frame is a super-segment.
     pub fn fill(&mut self, frame: &mut [u8]) -> Result<(), Unfit> {
         let (start, at) = (usize::from(self.checksum_start), usize::from(self.checksum_offset));
         if self.partial {
@@ -192,11 +200,18 @@ impl Offload {
 }
 
 impl Offload {
-    /// For its frame with one tag more.
+    /// Returns the header for the frame with one more tag.
+    ///
+    /// # Errors
+    /// [`Unfit`] if the checksum starts within the Ethernet addresses, or would start beyond 65,535
+    /// bytes.
     pub fn tagged(self) -> Result<Offload, Unfit> {
         self.moved(vlan::AT, |at| at.checked_add(vlan::LENGTH as u16))
     }
-    /// For its frame without the first tag.
+    /// Returns the header for the frame without its first tag.
+    ///
+    /// # Errors
+    /// [`Unfit`] if the checksum starts within the Ethernet addresses or the tag.
     pub fn untagged(self) -> Result<Offload, Unfit> {
         self.moved(vlan::AT + vlan::LENGTH, |at| at.checked_sub(vlan::LENGTH as u16))
     }

@@ -73,6 +73,10 @@ fn address(index: i32) -> libc::sockaddr_ll {
 
 impl AfPacket {
     /// Attaches to an interface of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] if there is no such interface, [`Error::Privilege`] without CAP_NET_RAW,
+    /// [`Error::Kernel`] if the kernel refuses the socket or an option.
     pub fn open(name: &str) -> Result<AfPacket, Error> {
         let device = Device::new(name)?;
         let index =
@@ -116,7 +120,11 @@ impl AfPacket {
         }
         Ok(AfPacket { socket, device, index, gate: None })
     }
-    /// With a gate, by which its senders can be made to wait.
+    /// Adds a gate, by which the port can make its senders wait.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the interface has no NAPI (a veth with `gro on` has one), or the kernel
+    /// refuses to defer it. [`Error::Privilege`] without CAP_NET_ADMIN.
     pub fn gated(self) -> Result<AfPacket, Error> {
         let gate = Gate::of(self.device.name(), self.index)?;
         Ok(AfPacket { gate: Some(gate), ..self })

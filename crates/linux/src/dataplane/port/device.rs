@@ -46,7 +46,12 @@ pub(super) fn ioctl(
 }
 
 impl Device {
-    /// Of the calling thread's namespace. The interface need not be there yet.
+    /// Returns a handle for an interface of the calling thread's namespace, which may be missing
+    /// yet.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the name is none that an interface can have, or no socket can be
+    /// opened.
     pub fn new(name: &str) -> Result<Device, Error> {
         request(name)?;
         let socket =
@@ -54,7 +59,10 @@ impl Device {
                 .map_err(|e| Error::kernel("a socket to ask about interfaces", e))?;
         Ok(Device { name: name.into(), socket })
     }
-    /// The one of this number; `None`: there is none.
+    /// Returns the interface with this index, or `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Device::new`].
     pub fn of_index(index: i32) -> Result<Option<Device>, Error> {
         let mut device = Device::new("lo")?;
         let mut request = request("lo")?;
@@ -75,28 +83,40 @@ impl Device {
         ioctl(&self.socket, number, &mut request)?;
         Ok(request)
     }
-    /// The most bytes that IP may have in a frame.
+    /// Returns the MTU: the most bytes of IP in a frame.
+    ///
+    /// # Errors
+    /// The kernel's reason, such as a missing interface.
     pub fn mtu(&self) -> io::Result<usize> {
         let request = self.ask(libc::SIOCGIFMTU)?;
         // SAFETY: the kernel has written this field of the union.
         #[allow(unsafe_code)]
         Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
     }
-    /// Its number.
+    /// Returns the interface's index.
+    ///
+    /// # Errors
+    /// The kernel's reason, such as a missing interface.
     pub fn index(&self) -> io::Result<i32> {
         let request = self.ask(libc::SIOCGIFINDEX)?;
         // SAFETY: the kernel has written this field of the union.
         #[allow(unsafe_code)]
         Ok(unsafe { request.ifr_ifru.ifru_ifindex })
     }
-    /// Whether it is up.
+    /// Returns whether the interface is up.
+    ///
+    /// # Errors
+    /// The kernel's reason, such as a missing interface.
     pub fn is_up(&self) -> io::Result<bool> {
         let request = self.ask(libc::SIOCGIFFLAGS)?;
         // SAFETY: the kernel has written this field of the union.
         #[allow(unsafe_code)]
         Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }) & libc::IFF_UP != 0)
     }
-    /// Its address.
+    /// Returns the interface's hardware address.
+    ///
+    /// # Errors
+    /// The kernel's reason, such as a missing interface.
     pub fn mac(&self) -> io::Result<Mac> {
         let request = self.ask(libc::SIOCGIFHWADDR)?;
         // SAFETY: the kernel has written this field of the union.
@@ -104,7 +124,10 @@ impl Device {
         let address = unsafe { request.ifr_ifru.ifru_hwaddr };
         Ok(Mac(std::array::from_fn(|i| address.sa_data[i] as u8)))
     }
-    /// Changes its address.
+    /// Changes the interface's hardware address.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] with the kernel's reason.
     pub fn set_mac(&self, mac: Mac) -> Result<(), Error> {
         let mut request = request(&self.name)?;
         // SAFETY: sockaddr is plain data, for which zeros are a value.
@@ -116,7 +139,10 @@ impl Device {
         let done = ioctl(&self.socket, libc::SIOCSIFHWADDR, &mut request);
         done.map_err(|e| Error::kernel(format!("giving {} the address {mac}", self.name), e))
     }
-    /// Takes it up.
+    /// Sets the interface up.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] with the kernel's reason.
     pub fn up(&self) -> Result<(), Error> {
         let what = || format!("taking {} up", self.name);
         let mut request = self.ask(libc::SIOCGIFFLAGS).map_err(|e| Error::kernel(what(), e))?;
@@ -127,7 +153,10 @@ impl Device {
         }
         ioctl(&self.socket, libc::SIOCSIFFLAGS, &mut request).map_err(|e| Error::kernel(what(), e))
     }
-    /// Changes the most bytes that IP may have in a frame.
+    /// Changes the MTU: the most bytes of IP in a frame.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] with the kernel's reason.
     pub fn set_mtu(&self, mtu: usize) -> Result<(), Error> {
         let what = || format!("setting the MTU of {} to {mtu}", self.name);
         let mut request = request(&self.name)?;

@@ -176,8 +176,11 @@ impl Port {
             Port::Vhost(port) => port.receive(buffer),
         }
     }
-    /// Writes a frame that is made of pieces, [`PIECES_MAX`] at most. To an application frames go
-    /// by [`Shared::send`], which must know whose they are.
+    /// Writes a frame that is made of at most [`PIECES_MAX`] pieces. Frames to an application go by
+    /// [`Shared::send`], which needs their sender.
+    ///
+    /// # Errors
+    /// The device's reason to refuse the frame; [`Refusal::Invalid`] for a port to an application.
     #[inline]
     pub fn send(&mut self, offload: &Offload, pieces: &[IoSlice<'_>]) -> Result<(), Refusal> {
         match self {
@@ -273,7 +276,11 @@ impl Port {
     }
 }
 
-/// Runs `work` in a network namespace, or here.
+/// Runs `work` in the network namespace, or in the caller's own if there is no name. Returns the
+/// result of `work`.
+///
+/// # Errors
+/// As [`enter`]; `work` does not run then.
 pub fn within<T: Send>(
     namespace: Option<&str>,
     work: impl FnOnce() -> Result<T, Error> + Send,

@@ -22,7 +22,11 @@ pub struct Pcap {
 }
 
 impl Pcap {
-    /// Opens what is to be read and makes what is to be written; either may be missing.
+    /// Opens the capture to read and makes the capture to write; either may be missing.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if a file cannot be opened or made, or the one to read is no capture of
+    /// Ethernet frames.
     pub fn open(read: Option<&Path>, write: Option<&Path>) -> Result<Pcap, Error> {
         let failed = |path: &Path, e: &dyn std::fmt::Display| Error::Kernel {
             what: path.display().to_string(),

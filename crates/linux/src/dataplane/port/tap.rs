@@ -50,7 +50,11 @@ fn control<T>(file: &OwnedFd, number: libc::Ioctl, argument: T) -> io::Result<()
 }
 
 impl Tap {
-    /// Opens it in the calling thread's namespace; makes it if it is not there.
+    /// Opens the TAP interface in the calling thread's namespace, and makes it if it is missing.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another process has it open, [`Error::Privilege`] without CAP_NET_ADMIN,
+    /// [`Error::Kernel`] if /dev/net/tun is missing or the kernel refuses an option.
     pub fn open(settings: &TapSettings) -> Result<Tap, Error> {
         let name = &settings.device;
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -86,7 +90,10 @@ impl Tap {
         Ok(Tap { file, device: Device::new("none")? })
     }
 
-    /// Lets the interface end with the last process that has it open.
+    /// Makes the interface end with the last process that has it open.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] with the kernel's reason.
     pub fn forget(&self) -> Result<(), Error> {
         let what = format!("removing the TAP {}", self.device.name());
         control(&self.file, libc::TUNSETPERSIST, 0 as libc::c_ulong)

@@ -77,7 +77,11 @@ fn run(mut lengths: impl Iterator<Item = usize>) -> (usize, usize) {
 }
 
 impl Udp {
-    /// Between these addresses, of the calling thread's namespace.
+    /// Opens a path's socket between these addresses, in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another process has the local address, [`Error::Kernel`] if there is no
+    /// route or the kernel refuses an option.
     pub fn open(local: SocketAddr, remote: SocketAddr) -> Result<Udp, Error> {
         let failed = |what: String| move |e: io::Error| Error::kernel(what, e);
         let socket = UdpSocket::bind(local).map_err(|e| match e.kind() {
@@ -166,6 +170,9 @@ impl Udp {
     }
 
     /// Sends one datagram.
+    ///
+    /// # Errors
+    /// The socket's reason: full, longer than the path's MTU, or nobody at the other end.
     pub fn send_one(&self, datagram: &[u8]) -> Result<(), Refusal> {
         self.write(&[IoSlice::new(datagram)], None).map_err(|error| refusal(&error))
     }
@@ -199,8 +206,11 @@ impl Udp {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Reads what has come: how many bytes, and how many of them each datagram has but the last.
-    /// `Ok(None)`: nothing.
+    /// Reads what has arrived. Returns its length in bytes and the length of each datagram in it
+    /// but the last, or `None` if nothing has arrived.
+    ///
+    /// # Errors
+    /// [`Refusal::TooLong`] if it is longer than `buffer`, otherwise the socket's reason.
     pub fn receive(&self, buffer: &mut [u8]) -> Result<Option<(usize, usize)>, Refusal> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut ancillary = [0u64; 8];

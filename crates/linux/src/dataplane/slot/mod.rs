@@ -81,7 +81,11 @@ impl Slot {
         ETHERNET + self.vlans.tag()
     }
 
-    /// Takes charge of a frame, or says why not. Only an application's frame can be held.
+    /// Takes charge of a frame. Returns whether it left, waits, or stays with its sender; only an
+    /// application's frame can be held.
+    ///
+    /// # Errors
+    /// The reason to drop the frame.
     #[inline]
     pub fn deliver(
         &mut self,
@@ -186,7 +190,10 @@ impl Slot {
     pub fn due(&self) -> Option<Time> {
         self.queue.due()
     }
-    /// Its neighbour stops what is for it, or lets it go on.
+    /// Pauses or resumes the queue, as a PAUSE frame of the neighbour asks.
+    ///
+    /// # Errors
+    /// [`Drop::BadControl`] if the frame is no PAUSE frame.
     #[cold]
     pub fn obey(&mut self, now: Time, frame: &[u8], flat: &mut Vec<u8>) -> Result<(), Drop> {
         self.queue.pause(now, &pause::read(frame).ok_or(Drop::BadControl)?);
@@ -207,6 +214,10 @@ impl Slot {
     }
 
     /// Writes a frame to the device.
+    ///
+    /// # Errors
+    /// [`Drop::PortGone`] if the device is gone, [`Drop::Oversized`] if the frame exceeds its MTU,
+    /// otherwise the device's reason.
     pub fn write(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
         self.fits(frame)?;
         let port = self.port.as_mut().ok_or(Drop::PortGone)?;

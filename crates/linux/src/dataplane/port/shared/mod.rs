@@ -147,7 +147,11 @@ fn watch(events: &OwnedFd, fd: impl AsFd, what: u64) -> Result<(), Errno> {
 }
 
 impl Shared {
-    /// Waits for an application at its socket.
+    /// Listens for an application at the socket of `settings`.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the sizes are out of bounds, or the socket or its epoll cannot be made;
+    /// [`Error::Busy`] if another process listens there.
     pub fn open(settings: SharedSettings) -> Result<Shared, Error> {
         let reason = |reason| Error::Kernel { what: "shared memory".into(), reason };
         settings.sizes.check().map_err(reason)?;
@@ -304,7 +308,10 @@ impl Shared {
         }
     }
 
-    /// Takes charge of a frame that is whole; the error is a reason to drop it.
+    /// Takes charge of a whole frame. Returns whether it left, waits, or stays with its sender.
+    ///
+    /// # Errors
+    /// The reason to drop the frame.
     pub fn send(
         &mut self,
         now: Time,

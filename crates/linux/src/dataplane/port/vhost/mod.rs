@@ -137,7 +137,11 @@ impl Drop for Guest {
 }
 
 impl Vhost {
-    /// Waits for a guest at its socket.
+    /// Listens for a guest at the socket of `settings`.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the socket or its epoll cannot be made, [`Error::Busy`] if another
+    /// process listens there.
     pub fn open(settings: VhostSettings) -> Result<Vhost, Error> {
         let listener = socket::listen(&settings.socket, SocketType::STREAM, settings.uid)?;
         let epoll = || {
