@@ -2,9 +2,10 @@
 //!
 //! What arrives waits in a ring for a poll, and for the core's work on it if that costs something.
 //! A virtual switch has that ring in its place; what it hands up comes to the ring of the stack
-//! behind it. Receive offload merges packets to segments. The ordering buffer of its connection holds what is
-//! early. The limit decides last, on what the endpoint would be handed, as the kernel's cgroup hook
-//! does: a merged segment is charged for all of its packets, and a refusal loses them all.
+//! behind it. Receive offload merges packets to segments. The ordering buffer of its connection
+//! holds what is early. The limit decides last, on what the endpoint would be handed, as the
+//! kernel's cgroup hook does: a merged segment is charged for all of its packets, and a refusal
+//! loses them all.
 //!
 //! The endpoint is handed one segment at a time ([`Host::hand_up`]). It answers by the entrances of
 //! `egress` before it asks for the next, so the ordering buffer and the limit see where it stands.

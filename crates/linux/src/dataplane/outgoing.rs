@@ -24,7 +24,7 @@ pub struct Outgoing<'a> {
 /// Cuts the frame into packets and completes their checksums.
 ///
 /// # Errors
-/// [`Unfit`] if the frame has no layers to cut at, or its offload names bytes that it lacks.
+/// [`Drop::BadOffload`] if the offload names bytes that the frame lacks, and the errors of `send`.
 pub fn whole(
     frame: &Outgoing<'_>,
     flat: &mut Vec<u8>,

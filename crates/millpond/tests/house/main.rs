@@ -1,5 +1,7 @@
-//! The rules of the house that no tool checks: rustfmt leaves macro bodies, strings, attributes and
-//! tables as they are.
+//! The rules of the house that no tool checks: the width of lines (rustfmt leaves macro bodies,
+//! strings, attributes and tables as they are), and that imports have no circles.
+
+mod circles;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,4 +43,16 @@ fn no_line_is_longer_than_100_columns() {
         }
     }
     assert!(long.is_empty(), "lines of more than {WIDTH} columns:\n{long}");
+}
+
+#[test]
+fn imports_have_no_circles() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let mut crates: Vec<PathBuf> =
+        fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
+    crates.retain(|source| source.is_dir());
+    crates.sort();
+    assert!(crates.len() > 10, "{} has {} crates", root.display(), crates.len());
+    let circles: Vec<String> = crates.iter().flat_map(|source| circles::circles(source)).collect();
+    assert!(circles.is_empty(), "imports in a circle:\n{}", circles.join("\n"));
 }
