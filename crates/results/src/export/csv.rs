@@ -61,16 +61,24 @@ pub fn write_csv(dir: &Path, table: &str, out: &mut dyn Write, target: &Path) ->
     let schema = reader.metadata().file_metadata().schema_descr();
     let mut out = csv::Writer::from_writer(out);
     let head = schema.columns().iter().map(|column| column.name());
-    out.write_record(head).map_err(io::Error::from).at("write", target)?;
+    out.write_record(head).map_err(io_error).at("write", target)?;
     let mut rows = 0;
     let mut all = guarded(&path, || reader.get_row_iter(None).at("read", &path))?;
     while let Some(row) = guarded(&path, || all.next().transpose().at("read", &path))? {
         let fields = row.get_column_iter().map(|(_, field)| text_of(field));
-        out.write_record(fields).map_err(io::Error::from).at("write", target)?;
+        out.write_record(fields).map_err(io_error).at("write", target)?;
         rows += 1;
     }
     out.flush().at("write", target)?;
     Ok(rows)
+}
+
+/// The error of the file system, with its kind: callers ignore a closed pipe.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }
 
 /// Why there is no such table, and what there is.
@@ -110,7 +118,7 @@ fn compare_csv(results: &[VariantResult], out: &mut dyn Write) -> io::Result<u64
     let head = "variant,statistic,mean,low,high,interval_kind,n,\
                 difference,relative,difference_low,difference_high,difference_interval_kind,\
                 pairs,noise";
-    out.write_record(head.split(','))?;
+    out.write_record(head.split(',')).map_err(io_error)?;
     let mut rows = 0;
     for result in results {
         rows += branch_csv(result, &result.statistics, &mut Vec::new(), &mut out)?;
@@ -153,6 +161,6 @@ fn branch_csv<'a>(
         }
         None => row.resize(14, String::new()),
     }
-    out.write_record(row)?;
+    out.write_record(row).map_err(io_error)?;
     Ok(1)
 }
