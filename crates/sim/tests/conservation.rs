@@ -400,8 +400,8 @@ fn scenario() -> impl Strategy<Value = String> {
             let until = if until { "until = \"flows-complete\"" } else { "" };
             format!(
                 "name = \"any\"\nseed = {seed}\nduration = \"3ms\"\nwarm-up = \
-                 \"300us\"\n{until}\n[topology]\n{topology}\n[host]\n{host}\n[switch]\n{switch}\\
-                 n[transport]\n{transport}\n{traffic}"
+                 \"300us\"\n{until}\n[topology]\n{topology}\n[host]\n{host}\n[switch]\n{switch}\n\
+                 [transport]\n{transport}\n{traffic}"
             )
         },
     )
