@@ -138,42 +138,39 @@ pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     let holding: Vec<&Claim> = of(Verdict::Holds).collect();
     table(&mut page, paper, "Claims that hold", &holding);
     let open: Vec<&Claim> = of(Verdict::NotEvaluated).collect();
-    if !open.is_empty() {
-        page +=
-            "\n## Claims that are not evaluated\n\n| claim | statement | reason |\n|---|---|---|\n";
-        for claim in open {
-            let _ = writeln!(
-                page,
-                "| {} | {} | {} |",
-                short(paper, claim),
-                cell(&claim.statement),
-                cell(&claim.note)
-            );
-        }
-    }
+    not_evaluated(&mut page, paper, &open);
     page
 }
 
-fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
-    if claims.is_empty() {
-        return;
+/// The claims that no run decided, by reason in the order of the first claim of each.
+fn not_evaluated(page: &mut String, paper: &Paper, claims: &[&Claim]) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for claim in claims {
+        let name = short(paper, claim);
+        match reasons.iter_mut().find(|(note, _)| *note == claim.note) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&claim.note, vec![name])),
+        }
     }
+    if !reasons.is_empty() {
+        *page += "\n## Claims that are not evaluated\n\n| claims | reason |\n|---|---|\n";
+    }
+    for (note, names) in reasons {
+        let _ = writeln!(page, "| {} | {} |", names.join(", "), cell(note));
+    }
+}
+
+/// A table of claims. Those that fail have the accepted interval and the spread over seeds, too.
+fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
+    let Some(first) = claims.first() else { return };
+    let fails = first.status == Verdict::Fails;
+    let (accept, line) = if fails { (" accepted |", "---|") } else { ("", "") };
     let _ = write!(
         page,
-        "\n## {title}\n\n| claim | statement | published | accepted | measured | \
-         |\n|---|---|---|---|---|---|\n"
+        "\n## {title}\n\n| claim | statement | published |{accept} measured | |\n\
+         |---|---|---|{line}---|---|\n"
     );
     for claim in claims {
-        let mut remarks: Vec<&str> = Vec::new();
-        if claim.kind != ClaimKind::Published {
-            remarks.push(claim.kind.name());
-        }
-        if claim.noise == Noise::Within {
-            remarks.push("within the noise");
-        }
-        if claim.holds_anyway() {
-            remarks.push("holds without the mechanism, too");
-        }
         let own = unit(&claim.unit);
         let published = claim.paper.map_or("–".to_string(), |value| {
             format!("{}{own}{}", plain(value), absolute(claim, |a| a.paper))
@@ -181,21 +178,36 @@ fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
         let measured = claim.measured.map_or("–".to_string(), |value| {
             let spread = claim
                 .interval
-                .filter(|[low, high]| low != high)
+                .filter(|[low, high]| fails && low != high)
                 .map_or(String::new(), |[low, high]| {
                     format!(" ({} to {})", plain(low), plain(high))
                 });
             format!("{}{own}{spread}{}", plain(value), absolute(claim, |a| Some(a.measured)))
         });
+        let accept = if fails { format!(" {} |", accepted(claim)) } else { String::new() };
         let _ = writeln!(
             page,
-            "| {} | {} | {published} | {} | {measured} | {} |",
+            "| {} | {} | {published} |{accept} {measured} | {} |",
             short(paper, claim),
             cell(&claim.statement),
-            accepted(claim),
-            remarks.join(", ")
+            remarks(claim)
         );
     }
+}
+
+/// The claim's kind, unless it is published, and what its verdict is worth.
+fn remarks(claim: &Claim) -> String {
+    let mut remarks: Vec<&str> = Vec::new();
+    if claim.kind != ClaimKind::Published {
+        remarks.push(claim.kind.name());
+    }
+    if claim.noise == Noise::Within {
+        remarks.push("within the noise");
+    }
+    if claim.holds_anyway() {
+        remarks.push("holds without the mechanism, too");
+    }
+    remarks.join(", ")
 }
 
 /// The claim's name without the paper's.
@@ -266,6 +278,9 @@ mod tests {
             let folder =
                 Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
             let recorded = Recorded::read(&folder).unwrap_or_else(|e| panic!("{e}"));
+            if std::env::var_os("MILLPOND_BLESS").is_some() {
+                std::fs::write(folder.join(PAGE), page(paper, &recorded)).unwrap();
+            }
             let text = std::fs::read_to_string(folder.join(PAGE)).unwrap_or_default();
             assert!(
                 text == page(paper, &recorded),
