@@ -4,7 +4,7 @@
 
 use crate::experiment::Run;
 use crate::file::list;
-use millpond_results::{Packets, Summary};
+use millpond_results::{Fct, Latency, Packets, SizeBin, Slowdown, Summary};
 use serde::{Deserialize, Serialize};
 
 /// A number of a run.
@@ -149,6 +149,53 @@ impl Of {
         let next = values[(low + 1).min(last)];
         Some(values[low] + (next - values[low]) * (rank - low as f64))
     }
+
+    /// Of the completion times of calls, in microseconds.
+    fn latency(self, calls: &Latency) -> Option<f64> {
+        match self {
+            Of::Count => Some(calls.count as f64),
+            Of::Mean => calls.mean,
+            Of::P50 => calls.p50,
+            Of::P95 => calls.p95,
+            Of::P99 => calls.p99,
+            Of::P999 => calls.p999,
+        }
+    }
+
+    /// Of the completion times of flows, in microseconds.
+    fn completion_time(self, flows: &Fct) -> Option<f64> {
+        match self {
+            Of::Count => Some(flows.count as f64),
+            Of::Mean => flows.mean,
+            Of::P50 => flows.p50,
+            Of::P95 => flows.p95,
+            Of::P99 => flows.p99,
+            Of::P999 => flows.p999,
+        }
+    }
+
+    /// Of the slowdowns of flows, which have no count and no mean.
+    fn slowdown(self, slowdown: &Slowdown) -> Option<f64> {
+        match self {
+            Of::Count | Of::Mean => None,
+            Of::P50 => slowdown.p50,
+            Of::P95 => slowdown.p95,
+            Of::P99 => slowdown.p99,
+            Of::P999 => slowdown.p999,
+        }
+    }
+
+    /// Of the slowdowns of flows of similar size, which have no 99.9th percentile.
+    fn slowdown_of_sizes(self, bin: &SizeBin) -> Option<f64> {
+        match self {
+            Of::Count => Some(bin.completed as f64),
+            Of::Mean => bin.mean,
+            Of::P50 => bin.p50,
+            Of::P95 => bin.p95,
+            Of::P99 => bin.p99,
+            Of::P999 => None,
+        }
+    }
 }
 
 impl Statistic {
@@ -212,48 +259,11 @@ impl Statistic {
                 of.of(over_time.gbps.get(class)?, over_time.period_us)
             }
             Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
-            Statistic::Calls(class, of) => {
-                let calls = summary.latency_us.get(class)?;
-                match of {
-                    Of::Count => Some(calls.count as f64),
-                    Of::Mean => calls.mean,
-                    Of::P50 => calls.p50,
-                    Of::P95 => calls.p95,
-                    Of::P99 => calls.p99,
-                    Of::P999 => calls.p999,
-                }
-            }
-            Statistic::Flows(class, of) => {
-                let flows = summary.fct_us.get(class)?;
-                match of {
-                    Of::Count => Some(flows.count as f64),
-                    Of::Mean => flows.mean,
-                    Of::P50 => flows.p50,
-                    Of::P95 => flows.p95,
-                    Of::P99 => flows.p99,
-                    Of::P999 => flows.p999,
-                }
-            }
-            Statistic::Slowdown(class, of) => {
-                let slowdown = summary.slowdown.get(class)?;
-                match of {
-                    Of::Count | Of::Mean => None,
-                    Of::P50 => slowdown.p50,
-                    Of::P95 => slowdown.p95,
-                    Of::P99 => slowdown.p99,
-                    Of::P999 => slowdown.p999,
-                }
-            }
+            Statistic::Calls(class, of) => of.latency(summary.latency_us.get(class)?),
+            Statistic::Flows(class, of) => of.completion_time(summary.fct_us.get(class)?),
+            Statistic::Slowdown(class, of) => of.slowdown(summary.slowdown.get(class)?),
             Statistic::SlowdownOfSizes(sizes, of) => {
-                let bin = summary.slowdown_by_size.get(sizes)?;
-                match of {
-                    Of::Count => Some(bin.completed as f64),
-                    Of::Mean => bin.mean,
-                    Of::P50 => bin.p50,
-                    Of::P95 => bin.p95,
-                    Of::P99 => bin.p99,
-                    Of::P999 => None,
-                }
+                of.slowdown_of_sizes(summary.slowdown_by_size.get(sizes)?)
             }
             Statistic::Timeouts => Some(summary.timeouts as f64),
             Statistic::TimeoutsPerThousand(class) => {

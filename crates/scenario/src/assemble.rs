@@ -20,7 +20,7 @@ use crate::switch;
 use crate::topology::file::Graph;
 use crate::topology::{FileParams, Topology, TopologyParams};
 use crate::traffic::flows::{FlowRows, check_row};
-use crate::traffic::{self, TrafficParams};
+use crate::traffic::{self, TrafficParams, TrafficPlan};
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use millpond_core::{Bytes, Time};
@@ -36,6 +36,12 @@ const SEGMENT_MAX: u64 = 1 << 30;
 /// The longest name of a folder, in bytes, which may get a variant's and a seed's beside it.
 const NAME_MAX: usize = 100;
 
+/// The warning of a link that fails for good in a run without a duration.
+const LASTING_FAILURE: &str = "\
+    a link fails for good and the run has no duration: a flow that can use no other link never \
+    ends, and the run ends as stalled when no other flow is open; give the failure an until, or \
+    the run a duration";
+
 /// Builds the plan; `None` if something is wrong, which is then in the report.
 pub(crate) fn assemble(
     mut s: Settings,
@@ -50,21 +56,7 @@ pub(crate) fn assemble(
     families::check(&s, report);
     switch::check(&s, report);
     load_topology(&mut s, files, report)?;
-    let topology = match Topology::build(&s.topology) {
-        Ok(topology) => topology,
-        Err(faults) => {
-            for (key, message) in faults {
-                let path = format!("topology.{key}");
-                report.value(s.place(&path), &path, message);
-            }
-            return None;
-        }
-    };
-    if topology.hosts < 2 {
-        let problem = Problem::Impossible("a network of one host has nobody to talk to".into());
-        report.add(s.place("topology"), problem);
-        return None;
-    }
+    let topology = topology(&s, report)?;
     switch::check_pools(&s, &topology, &host, report);
     ports::check(&s, &topology, &host, report);
     let round_trip = round_trip(&s, &topology, &host);
@@ -72,15 +64,7 @@ pub(crate) fn assemble(
     load_files(&mut s, files, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::END);
     let traffic = traffic::build(&s, &topology, horizon, report);
-    if s.run.duration.is_none() && s.run.until.is_some() && !traffic.is_finite {
-        let problem =
-            Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
-        report.help(
-            s.place("until"),
-            problem,
-            "give the traffic a stop or a count, or the run a duration",
-        );
-    }
+    check_end(&s, &traffic, report);
     let applications = application::applications(&s, &topology, &traffic.classes, report);
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
@@ -91,27 +75,14 @@ pub(crate) fn assemble(
         report,
     );
     if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
-        let text = "a link fails for good and the run has no duration: a flow that can use no \
-                    other link never ends, and the run ends as stalled when no other flow is \
-                    open; give the failure an until, or the run a duration";
-        report.warnings.push(text.into());
+        report.warnings.push(LASTING_FAILURE.into());
     }
     let capture = capture::capture(&s, &topology, &traffic, report);
-    if traffic.sources.is_empty() {
-        report.warnings.push("there is no traffic: nothing will happen".into());
-    }
-    let shape = composition::Shape::of(&topology);
-    report.warnings.extend(composition::check(&composition::chosen(&s), shape));
-    report.warnings.extend(composition::check_hosts(&s));
+    warn(&s, &topology, &traffic, report);
     if !report.is_clean() {
         return None;
     }
     settle(&mut s, &topology);
-    let names_file = |kind: &TrafficParams| match kind {
-        TrafficParams::Flows(p) => p.file.is_some(),
-        TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
-        _ => false,
-    };
     let base = s.traffic.iter().any(|t| names_file(&t.kind)).then(|| files.absolute_base());
     let resolved = resolved::write(&s);
     Some(Plan {
@@ -148,6 +119,58 @@ pub(crate) fn assemble(
         resolved,
         base,
     })
+}
+
+/// Warns of a run without traffic, and of mechanisms that do not suit each other or the network.
+fn warn(s: &Settings, topology: &Topology, traffic: &TrafficPlan, report: &mut Report) {
+    if traffic.sources.is_empty() {
+        report.warnings.push("there is no traffic: nothing will happen".into());
+    }
+    let shape = composition::Shape::of(topology);
+    report.warnings.extend(composition::check(&composition::chosen(s), shape));
+    report.warnings.extend(composition::check_hosts(s));
+}
+
+/// Whether a traffic needs a file beside the scenario.
+fn names_file(kind: &TrafficParams) -> bool {
+    match kind {
+        TrafficParams::Flows(p) => p.file.is_some(),
+        TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
+        _ => false,
+    }
+}
+
+/// Builds the network; `None` if it has faults or but one host, which is then in the report.
+fn topology(s: &Settings, report: &mut Report) -> Option<Topology> {
+    let topology = match Topology::build(&s.topology) {
+        Ok(topology) => topology,
+        Err(faults) => {
+            for (key, message) in faults {
+                let path = format!("topology.{key}");
+                report.value(s.place(&path), &path, message);
+            }
+            return None;
+        }
+    };
+    if topology.hosts < 2 {
+        let problem = Problem::Impossible("a network of one host has nobody to talk to".into());
+        report.add(s.place("topology"), problem);
+        return None;
+    }
+    Some(topology)
+}
+
+/// A run until its flows are complete needs traffic that ends.
+fn check_end(s: &Settings, traffic: &TrafficPlan, report: &mut Report) {
+    if s.run.duration.is_none() && s.run.until.is_some() && !traffic.is_finite {
+        let problem =
+            Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
+        report.help(
+            s.place("until"),
+            problem,
+            "give the traffic a stop or a count, or the run a duration",
+        );
+    }
 }
 
 /// Whether a name can name a folder of results.

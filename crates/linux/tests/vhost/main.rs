@@ -339,6 +339,57 @@ fn guests_come_and_go() {
     assert_eq!(fs::metadata(place.socket("b")).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+/// Datagrams, both ways: the kernel leaves the checksum to the guest.
+fn datagrams_cross(a: &mut Guest, network: &str) {
+    let socket =
+        namespace::within(Some(network), || std::net::UdpSocket::bind("10.0.0.9:4000").unwrap())
+            .unwrap();
+    socket.set_read_timeout(Some(LONG)).unwrap();
+    socket.send_to(b"to the guest", "10.0.0.1:5000").unwrap();
+    let is_datagram = |frame: &[u8]| frame.len() > 42 && frame[12..14] == [8, 0] && frame[23] == 17;
+    let (header, got) = loop {
+        let (header, got) = a.receive(LONG).expect("a datagram");
+        if is_datagram(&got) {
+            break (header, got);
+        }
+    };
+    assert_eq!((header[0], &got[42..]), (1, &b"to the guest"[..]));
+    let mut answer = got.clone();
+    answer.copy_within(6..12, 0);
+    answer[6..12].copy_from_slice(&mac(1));
+    for (to, from) in [(26..30, 30), (30..34, 26), (34..36, 36), (36..38, 34)] {
+        answer[to].copy_from_slice(&got[from..from + if from < 34 { 4 } else { 2 }]);
+    }
+    assert!(a.send(header[..10].try_into().unwrap(), &answer));
+    let mut room = [0; 100];
+    let (length, from) = socket.recv_from(&mut room).unwrap();
+    assert_eq!(
+        (&room[..length], from.to_string()),
+        (&b"to the guest"[..], "10.0.0.1:5000".to_string())
+    );
+}
+
+/// A kernel's SYN has a whole checksum for a guest that completes none.
+fn a_syn_arrives_whole(a: &mut Guest, network: &str) {
+    let connecting = std::thread::spawn({
+        let network = network.to_owned();
+        move || {
+            let address = "10.0.0.1:80".parse().unwrap();
+            drop(namespace::within(Some(&network), || {
+                std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2))
+            }));
+        }
+    });
+    let syn = loop {
+        let (header, got) = a.receive(LONG).expect("a SYN");
+        if got.len() > 54 && got[12..14] == [8, 0] && got[23] == 6 {
+            break (header, got);
+        }
+    };
+    assert!(syn.0[..10] == PLAIN && is_summed(&syn.1));
+    connecting.join().unwrap();
+}
+
 #[test]
 fn a_kernel_and_a_guest_reach_each_other() {
     let network = format!("mpv{}", std::process::id());
@@ -371,33 +422,7 @@ fn a_kernel_and_a_guest_reach_each_other() {
     ]);
     let mut a = place.attach("a", Options { parts: 2, ..Options::default() });
     assert!(a.send(&PLAIN, &frame(BROADCAST, 1, 0)));
-    // Datagrams, both ways: the kernel leaves the checksum to the guest.
-    let socket =
-        namespace::within(Some(network), || std::net::UdpSocket::bind("10.0.0.9:4000").unwrap())
-            .unwrap();
-    socket.set_read_timeout(Some(LONG)).unwrap();
-    socket.send_to(b"to the guest", "10.0.0.1:5000").unwrap();
-    let is_datagram = |frame: &[u8]| frame.len() > 42 && frame[12..14] == [8, 0] && frame[23] == 17;
-    let (header, got) = loop {
-        let (header, got) = a.receive(LONG).expect("a datagram");
-        if is_datagram(&got) {
-            break (header, got);
-        }
-    };
-    assert_eq!((header[0], &got[42..]), (1, &b"to the guest"[..]));
-    let mut answer = got.clone();
-    answer.copy_within(6..12, 0);
-    answer[6..12].copy_from_slice(&mac(1));
-    for (to, from) in [(26..30, 30), (30..34, 26), (34..36, 36), (36..38, 34)] {
-        answer[to].copy_from_slice(&got[from..from + if from < 34 { 4 } else { 2 }]);
-    }
-    assert!(a.send(header[..10].try_into().unwrap(), &answer));
-    let mut room = [0; 100];
-    let (length, from) = socket.recv_from(&mut room).unwrap();
-    assert_eq!(
-        (&room[..length], from.to_string()),
-        (&b"to the guest"[..], "10.0.0.1:5000".to_string())
-    );
+    datagrams_cross(&mut a, network);
     // A kernel's TCP: its SYN comes to the guest with a checksum to be done, and one that takes no
     // such thing gets it whole.
     drop(a);
@@ -405,23 +430,7 @@ fn a_kernel_and_a_guest_reach_each_other() {
     let mut a = place
         .attach("a", Options { features: PROTOCOL | VERSION_1 | MERGEABLE, ..Options::default() });
     assert!(a.send(&PLAIN, &frame(BROADCAST, 1, 0)));
-    let connecting = std::thread::spawn({
-        let network = network.to_owned();
-        move || {
-            let address = "10.0.0.1:80".parse().unwrap();
-            drop(namespace::within(Some(&network), || {
-                std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2))
-            }));
-        }
-    });
-    let syn = loop {
-        let (header, got) = a.receive(LONG).expect("a SYN");
-        if got.len() > 54 && got[12..14] == [8, 0] && got[23] == 6 {
-            break (header, got);
-        }
-    };
-    assert!(syn.0[..10] == PLAIN && is_summed(&syn.1));
-    connecting.join().unwrap();
+    a_syn_arrives_whole(&mut a, network);
     // A super-segment of the guest's reaches the kernel, which takes it for one of no connection.
     drop(a);
     assert!(place.has_none("a"));
