@@ -403,85 +403,83 @@ measure = { kind = "change", experiment = "two", load = 100, of = "fast", than =
         assert_eq!(paper.claims[0].accept, [None, Some(0.0)]);
     }
 
+    /// A right text, a wrong one in its place, and how the error begins.
+    const MISTAKES: &[(&str, &str, &str)] = &[
+        (
+            "title = \"two flows\"",
+            "titel = \"two flows\"",
+            "mine/paper.toml:6: two: is `titel` meant to be `title`? unknown field `titel`",
+        ),
+        (
+            "two.toml",
+            "three.toml",
+            "mine/paper.toml:6: two: scenario \"three.toml\" in mine: is not there",
+        ),
+        (
+            "set = [\"duration=1ms\"]",
+            "set = [\"duration\"]",
+            "mine/paper.toml:6: two: `set` has KEY=VALUE pairs",
+        ),
+        (
+            "than = \"plain\"",
+            "than = \"plian\"",
+            "mine/paper.toml:15: A1: there is no scheme plian; is it plain?",
+        ),
+        (
+            "experiment = \"two\",",
+            "experiment = \"tow\",",
+            "mine/paper.toml:15: A1: there is no experiment tow",
+        ),
+        ("load = 100,", "load = 50,", "mine/paper.toml:15: A1: experiment two has no load 50"),
+        ("at-most = 0\n", "", "mine/paper.toml:15: A1 cannot fail"),
+        (
+            "kind = \"published\"",
+            "kind = \"fitted\"",
+            "mine/paper.toml:15: A1: a fitted claim needs the number `paper`",
+        ),
+        (
+            "kind = \"change\"",
+            "kind = \"chance\"",
+            "mine/paper.toml:15: A1: is `chance` meant to be `change`?",
+        ),
+        ("than = \"plain\"", "than = \"fast\"", "mine/paper.toml:15: A1 compares fast with itself"),
+        (
+            "[\"fast\", \"Fast\"]",
+            "[\"plain\", \"Fast\"]",
+            "mine/paper.toml:6: two has the scheme plain twice",
+        ),
+        ("year = 2026", "year = ", "mine/paper.toml:4:"),
+        (
+            "name = \"mine\"",
+            "name = \"../mine\"",
+            "mine/paper.toml:2: a name has letters, digits and hyphens",
+        ),
+        (
+            "seeds = [1, 1]",
+            "seeds = [2, 1]",
+            "mine/paper.toml:6: two: `seeds` are the first and the last (got 2, 1)",
+        ),
+        (
+            "seeds = [1, 1]",
+            "sets = [1, 1]",
+            "mine/paper.toml:6: two: quick: is `sets` meant to be `set`?",
+        ),
+        (
+            "loads = [[100, \"\"]]",
+            "loads = []",
+            "mine/paper.toml:6: two: without `load-key` there is one load",
+        ),
+        ("at-most = 0", "at-most = 0\nat-least = 5", "mine/paper.toml:15: A1 cannot hold"),
+        (
+            "[[experiment]]",
+            "[baselines]\noff = [[\"fast\", \"plane\"]]\n[[experiment]]",
+            "mine/paper.toml:6: baselines: there is no scheme plane; is it plain?",
+        ),
+    ];
+
     #[test]
     fn errors_name_the_line_of_the_claim_or_experiment() {
-        let cases = [
-            (
-                "title = \"two flows\"",
-                "titel = \"two flows\"",
-                "mine/paper.toml:6: two: is `titel` meant to be `title`? unknown field `titel`",
-            ),
-            (
-                "two.toml",
-                "three.toml",
-                "mine/paper.toml:6: two: scenario \"three.toml\" in mine: is not there",
-            ),
-            (
-                "set = [\"duration=1ms\"]",
-                "set = [\"duration\"]",
-                "mine/paper.toml:6: two: `set` has KEY=VALUE pairs",
-            ),
-            (
-                "than = \"plain\"",
-                "than = \"plian\"",
-                "mine/paper.toml:15: A1: there is no scheme plian; is it plain?",
-            ),
-            (
-                "experiment = \"two\",",
-                "experiment = \"tow\",",
-                "mine/paper.toml:15: A1: there is no experiment tow",
-            ),
-            ("load = 100,", "load = 50,", "mine/paper.toml:15: A1: experiment two has no load 50"),
-            ("at-most = 0\n", "", "mine/paper.toml:15: A1 cannot fail"),
-            (
-                "kind = \"published\"",
-                "kind = \"fitted\"",
-                "mine/paper.toml:15: A1: a fitted claim needs the number `paper`",
-            ),
-            (
-                "kind = \"change\"",
-                "kind = \"chance\"",
-                "mine/paper.toml:15: A1: is `chance` meant to be `change`?",
-            ),
-            (
-                "than = \"plain\"",
-                "than = \"fast\"",
-                "mine/paper.toml:15: A1 compares fast with itself",
-            ),
-            (
-                "[\"fast\", \"Fast\"]",
-                "[\"plain\", \"Fast\"]",
-                "mine/paper.toml:6: two has the scheme plain twice",
-            ),
-            ("year = 2026", "year = ", "mine/paper.toml:4:"),
-            (
-                "name = \"mine\"",
-                "name = \"../mine\"",
-                "mine/paper.toml:2: a name has letters, digits and hyphens",
-            ),
-            (
-                "seeds = [1, 1]",
-                "seeds = [2, 1]",
-                "mine/paper.toml:6: two: `seeds` are the first and the last (got 2, 1)",
-            ),
-            (
-                "seeds = [1, 1]",
-                "sets = [1, 1]",
-                "mine/paper.toml:6: two: quick: is `sets` meant to be `set`?",
-            ),
-            (
-                "loads = [[100, \"\"]]",
-                "loads = []",
-                "mine/paper.toml:6: two: without `load-key` there is one load",
-            ),
-            ("at-most = 0", "at-most = 0\nat-least = 5", "mine/paper.toml:15: A1 cannot hold"),
-            (
-                "[[experiment]]",
-                "[baselines]\noff = [[\"fast\", \"plane\"]]\n[[experiment]]",
-                "mine/paper.toml:6: baselines: there is no scheme plane; is it plain?",
-            ),
-        ];
-        for (right, wrong, expected) in cases {
+        for (right, wrong, expected) in MISTAKES {
             let error = read_text(&PAPER_TEXT.replacen(right, wrong, 1)).map(|_| ()).unwrap_err();
             assert!(error.starts_with(expected), "{error}\nexpected: {expected}");
         }

@@ -11,77 +11,78 @@ use std::path::Path;
 #[test]
 fn the_tables_of_papers_fit_their_scenarios() {
     for paper in papers() {
-        for experiment in paper.experiments {
-            for effort in [Effort::Full, Effort::Quick] {
-                if let Ok(runs) = experiment.runs(effort) {
-                    let prepared = experiment
-                        .prepare(runs, None, false)
-                        .unwrap_or_else(|e| panic!("{}: {e:?}", experiment.name));
-                    let points = experiment.schemes.len() * runs.loads.len();
-                    assert_eq!(prepared.design.sweep.points.len(), points, "{}", experiment.name);
-                }
+        experiments_fit(paper);
+        cases_fit(paper);
+        claims_fit(paper);
+    }
+}
+
+/// Plans have all points, published curves name schemes, and the scenario is the one on disk.
+fn experiments_fit(paper: &Paper) {
+    for experiment in paper.experiments {
+        for effort in [Effort::Full, Effort::Quick] {
+            if let Ok(runs) = experiment.runs(effort) {
+                let prepared = experiment
+                    .prepare(runs, None, false)
+                    .unwrap_or_else(|e| panic!("{}: {e:?}", experiment.name));
+                let points = experiment.schemes.len() * runs.loads.len();
+                assert_eq!(prepared.design.sweep.points.len(), points, "{}", experiment.name);
             }
-            let has = |variant: &str| experiment.schemes.iter().any(|(name, _)| *name == variant);
-            for curve in experiment.published {
-                assert!(has(curve.variant), "{}: {}", experiment.name, curve.variant);
-                assert_eq!(
-                    (curve.loads.len(), curve.loads.len()),
-                    (curve.mean_s.len(), curve.p99_s.len())
-                );
-            }
-            let file =
-                Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
-            assert_eq!(fs::read_to_string(file).unwrap(), experiment.text);
         }
-        for case in paper.emulated {
-            let experiment = paper
-                .experiments
-                .iter()
-                .find(|e| e.name == case.experiment)
-                .unwrap_or_else(|| panic!("{}", case.name));
-            assert!(
-                experiment.schemes.iter().any(|(name, _)| *name == case.variant),
-                "{}",
-                case.name
+        let has = |variant: &str| experiment.schemes.iter().any(|(name, _)| *name == variant);
+        for curve in experiment.published {
+            assert!(has(curve.variant), "{}: {}", experiment.name, curve.variant);
+            assert_eq!(
+                (curve.loads.len(), curve.loads.len()),
+                (curve.mean_s.len(), curve.p99_s.len())
             );
-            assert!(
-                experiment.full.loads.iter().any(|(load, _)| *load == case.load),
-                "{}",
-                case.name
-            );
-            let is_used =
-                |claim: &Claim| needed(paper, claim).iter().any(|other| std::ptr::eq(*other, case));
-            assert!(paper.claims.iter().any(is_used), "no claim needs {}", case.name);
         }
-        let mut ids: Vec<&str> = paper.claims.iter().map(|claim| claim.id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), paper.claims.len(), "two claims of {} have one name", paper.name);
-        for claim in paper.claims {
-            let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment());
-            let experiment =
-                experiment.unwrap_or_else(|| panic!("{} is of no experiment", claim.id));
-            let (schemes, load) = claim.measure.needs();
-            for scheme in schemes {
-                assert!(
-                    experiment.schemes.iter().any(|(name, _)| *name == scheme),
-                    "{}: {scheme}",
-                    claim.id
-                );
-            }
-            if let Some(load) = load {
-                assert!(
-                    experiment.full.loads.iter().any(|(of, _)| *of == load),
-                    "{}: {load} %",
-                    claim.id
-                );
-            }
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
+        assert_eq!(fs::read_to_string(file).unwrap(), experiment.text);
+    }
+}
+
+/// Cases of emulated Linux name schemes and loads of their experiments, and a claim needs each.
+fn cases_fit(paper: &'static Paper) {
+    for case in paper.emulated {
+        let experiment = paper
+            .experiments
+            .iter()
+            .find(|e| e.name == case.experiment)
+            .unwrap_or_else(|| panic!("{}", case.name));
+        assert!(experiment.schemes.iter().any(|(name, _)| *name == case.variant), "{}", case.name);
+        assert!(experiment.full.loads.iter().any(|(load, _)| *load == case.load), "{}", case.name);
+        let is_used =
+            |claim: &Claim| needed(paper, claim).iter().any(|other| std::ptr::eq(*other, case));
+        assert!(paper.claims.iter().any(is_used), "no claim needs {}", case.name);
+    }
+}
+
+/// Claims have names of their own, name schemes and loads of their experiments, and can fail.
+fn claims_fit(paper: &Paper) {
+    let mut ids: Vec<&str> = paper.claims.iter().map(|claim| claim.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), paper.claims.len(), "two claims of {} have one name", paper.name);
+    for claim in paper.claims {
+        let experiment = paper.experiments.iter().find(|e| e.name == claim.experiment());
+        let experiment = experiment.unwrap_or_else(|| panic!("{} is of no experiment", claim.id));
+        let (schemes, load) = claim.measure.needs();
+        for scheme in schemes {
             assert!(
-                claim.accept[0].is_some() || claim.accept[1].is_some(),
-                "{} cannot fail",
+                experiment.schemes.iter().any(|(name, _)| *name == scheme),
+                "{}: {scheme}",
                 claim.id
             );
         }
+        if let Some(load) = load {
+            assert!(
+                experiment.full.loads.iter().any(|(of, _)| *of == load),
+                "{}: {load} %",
+                claim.id
+            );
+        }
+        assert!(claim.accept[0].is_some() || claim.accept[1].is_some(), "{} cannot fail", claim.id);
     }
 }
 

@@ -66,7 +66,22 @@ fn table(title: &str, s: &Value) -> String {
         four(&qct["p50"]),
         four(&qct["p99"]),
     );
-    let packets = &s["packets"];
+    packet_lines(&mut out, &s["packets"]);
+    let _ = writeln!(out, "timeouts     {}", count(&s["timeouts"]));
+    for (name, counters) in s["mechanisms"].as_object().into_iter().flatten() {
+        let counters = counters.as_object().expect("counters are by name");
+        let line: Vec<String> =
+            counters.iter().map(|(key, n)| format!("{key} {}", count(n))).collect();
+        let _ = writeln!(out, "{name:12} {}", line.join(", "));
+    }
+    if s["pause_frames"].as_u64() != Some(0) {
+        let _ = writeln!(out, "pause_frames {}", count(&s["pause_frames"]));
+    }
+    s["limits"].as_array().into_iter().flatten().for_each(|limit| limit_line(&mut out, limit));
+    out
+}
+
+fn packet_lines(out: &mut String, packets: &Value) {
     let keys = ["sent", "delivered", "dropped", "ecn_marked", "retransmitted", "out_of_order"];
     let line: Vec<String> =
         keys.iter().map(|key| format!("{key} {}", count(&packets[*key]))).collect();
@@ -82,33 +97,23 @@ fn table(title: &str, s: &Value) -> String {
         "drops        {}",
         if line.is_empty() { "none".to_string() } else { line.join(", ") }
     );
-    let _ = writeln!(out, "timeouts     {}", count(&s["timeouts"]));
-    for (name, counters) in s["mechanisms"].as_object().into_iter().flatten() {
-        let counters = counters.as_object().expect("counters are by name");
-        let line: Vec<String> =
-            counters.iter().map(|(key, n)| format!("{key} {}", count(n))).collect();
-        let _ = writeln!(out, "{name:12} {}", line.join(", "));
-    }
-    if s["pause_frames"].as_u64() != Some(0) {
-        let _ = writeln!(out, "pause_frames {}", count(&s["pause_frames"]));
-    }
-    for limit in s["limits"].as_array().into_iter().flatten() {
-        let keys = ["packets", "marked", "reduced", "local_drops", "dropped", "bypassed"];
-        let line: Vec<String> =
-            keys.iter().map(|key| format!("{key} {}", count(&limit[*key]))).collect();
-        let name =
-            format!("{} {} {}", limit["name"], limit["kind"], limit["direction"]).replace('"', "");
-        let _ = writeln!(
-            out,
-            "limit        {name}: {} Gb/s, credit {} B, rtt {} us, wait {} us; {}",
-            four(&limit["rate_gbps"]),
-            four(&limit["credit_mean_bytes"]),
-            four(&limit["rtt_mean_us"]),
-            four(&limit["wait_mean_us"]),
-            line.join(", ")
-        );
-    }
-    out
+}
+
+fn limit_line(out: &mut String, limit: &Value) {
+    let keys = ["packets", "marked", "reduced", "local_drops", "dropped", "bypassed"];
+    let line: Vec<String> =
+        keys.iter().map(|key| format!("{key} {}", count(&limit[*key]))).collect();
+    let name =
+        format!("{} {} {}", limit["name"], limit["kind"], limit["direction"]).replace('"', "");
+    let _ = writeln!(
+        out,
+        "limit        {name}: {} Gb/s, credit {} B, rtt {} us, wait {} us; {}",
+        four(&limit["rate_gbps"]),
+        four(&limit["credit_mean_bytes"]),
+        four(&limit["rtt_mean_us"]),
+        four(&limit["wait_mean_us"]),
+        line.join(", ")
+    );
 }
 
 /// All variants of a scenario.

@@ -125,22 +125,27 @@ fn scenarios_of_three_forks_run_with_the_values_asked_for() {
         ),
     ];
     for (name, config, flows, values) in cases {
-        let dir = Dir::new(name);
-        fs::create_dir_all(dir.at("mix")).unwrap();
-        dir.write("mix/topo.txt", TOPOLOGY);
-        dir.write("mix/flow.txt", flows);
-        dir.write("mix/sizes.txt", "0 0\n10000 0.5\n20000 1\n");
-        dir.write("config.txt", config);
-        dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--strict"]).ends(0);
-        dir.run(&["run", "x/config.toml", "--out", "r", "-q"]).ends(0);
-        let manifest = common::json(&fs::read(dir.at("r/manifest.json")).unwrap());
-        let resolved = manifest["scenario"].as_str().expect("the scenario as resolved");
-        for value in values {
-            assert!(resolved.contains(value), "{name}: {value} in\n{resolved}");
-        }
-        let flows = &common::summary(&dir.at("r"))["flows"];
-        assert_eq!(flows["completed"], flows["started"], "{name}: {flows}");
+        runs_with(name, config, flows, values);
     }
+}
+
+/// Imports a configuration strictly, runs it, and looks for `values` in the resolved scenario.
+fn runs_with(name: &str, config: &str, flows: &str, values: &[&str]) {
+    let dir = Dir::new(name);
+    fs::create_dir_all(dir.at("mix")).unwrap();
+    dir.write("mix/topo.txt", TOPOLOGY);
+    dir.write("mix/flow.txt", flows);
+    dir.write("mix/sizes.txt", "0 0\n10000 0.5\n20000 1\n");
+    dir.write("config.txt", config);
+    dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--strict"]).ends(0);
+    dir.run(&["run", "x/config.toml", "--out", "r", "-q"]).ends(0);
+    let manifest = common::json(&fs::read(dir.at("r/manifest.json")).unwrap());
+    let resolved = manifest["scenario"].as_str().expect("the scenario as resolved");
+    for value in values {
+        assert!(resolved.contains(value), "{name}: {value} in\n{resolved}");
+    }
+    let flows = &common::summary(&dir.at("r"))["flows"];
+    assert_eq!(flows["completed"], flows["started"], "{name}: {flows}");
 }
 
 #[test]

@@ -249,6 +249,59 @@ fn kept_flows_give_their_times_to_the_last_acknowledgement() {
     assert_eq!(acknowledged_times(&out).unwrap(), None);
 }
 
+/// The statistics of a class are those of its sorted values.
+fn is_of_sorted(of_class: &[&FlowRecord], fct: &Fct, slowdown: &Slowdown) {
+    let mut times: Vec<f64> = of_class.iter().filter_map(|f| Some(f.fct()?.as_us_f64())).collect();
+    times.sort_by(f64::total_cmp);
+    assert_eq!(
+        (fct.count, fct.unfinished),
+        (times.len() as u64, (of_class.len() - times.len()) as u64)
+    );
+    let sum: f64 = times.iter().sum();
+    let open: f64 = of_class
+        .iter()
+        .filter(|f| f.finish.is_none())
+        .map(|f| 10_000.0 - f.start.as_us_f64())
+        .sum();
+    close(fct.mean, Some(sum / times.len() as f64));
+    close(fct.mean_restricted, Some((sum + open) / of_class.len() as f64));
+    close(fct.max, times.last().copied());
+    for (got, p) in
+        [(fct.p50, 0.5), (fct.p90, 0.9), (fct.p95, 0.95), (fct.p99, 0.99), (fct.p999, 0.999)]
+    {
+        close(got, quantile(&times, p));
+    }
+    close(fct.completed_fraction, Some(times.len() as f64 / of_class.len() as f64));
+    let age = |f: &&&FlowRecord| 10_000.0 - f.start.as_us_f64();
+    let ages: Vec<f64> = of_class.iter().filter(|f| f.finish.is_none()).map(|f| age(&f)).collect();
+    assert!(!ages.is_empty());
+    let with = |open: &dyn Fn(f64) -> f64| {
+        let mut all: Vec<f64> =
+            times.iter().copied().chain(ages.iter().map(|&age| open(age))).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    let (low, high) = (with(&|age| age), with(&|_| f64::INFINITY));
+    for (got, p) in [(fct.at_least.p50, 0.5), (fct.at_least.p95, 0.95), (fct.at_least.max, 1.0)] {
+        close(got, quantile(&low, p));
+    }
+    for (got, p) in [(fct.at_most.p50, 0.5), (fct.at_most.p95, 0.95), (fct.at_most.max, 1.0)] {
+        close(got, quantile(&high, p).filter(|bound| bound.is_finite()));
+    }
+    assert!(
+        slowdown.at_least.p50 >= Some(1.0) && slowdown.at_most.max.is_none(),
+        "open ones bound slowdowns"
+    );
+    assert!(fct.kaplan_meier.p50 >= fct.p50 && fct.kaplan_meier.p50 <= fct.at_most.p50);
+    let mut slowdowns: Vec<f64> = of_class.iter().filter_map(|f| f.slowdown()).collect();
+    slowdowns.sort_by(f64::total_cmp);
+    for (got, p) in
+        [(slowdown.p50, 0.5), (slowdown.p95, 0.95), (slowdown.p99, 0.99), (slowdown.p999, 0.999)]
+    {
+        close(got, quantile(&slowdowns, p));
+    }
+}
+
 #[test]
 fn the_summary_is_that_of_sorting_everything() {
     let dir = Dir::new("statistics");
@@ -267,64 +320,11 @@ fn the_summary_is_that_of_sorting_everything() {
                 _ => usize::from(f.class) == at - 3,
             })
             .collect();
-        let mut times: Vec<f64> =
-            of_class.iter().filter_map(|f| Some(f.fct()?.as_us_f64())).collect();
-        times.sort_by(f64::total_cmp);
-        let fct = summary.fct_us.get(class).unwrap();
-        assert_eq!(
-            (fct.count, fct.unfinished),
-            (times.len() as u64, (of_class.len() - times.len()) as u64)
+        is_of_sorted(
+            &of_class,
+            summary.fct_us.get(class).unwrap(),
+            summary.slowdown.get(class).unwrap(),
         );
-        let sum: f64 = times.iter().sum();
-        let open: f64 = of_class
-            .iter()
-            .filter(|f| f.finish.is_none())
-            .map(|f| 10_000.0 - f.start.as_us_f64())
-            .sum();
-        close(fct.mean, Some(sum / times.len() as f64));
-        close(fct.mean_restricted, Some((sum + open) / of_class.len() as f64));
-        close(fct.max, times.last().copied());
-        for (got, p) in
-            [(fct.p50, 0.5), (fct.p90, 0.9), (fct.p95, 0.95), (fct.p99, 0.99), (fct.p999, 0.999)]
-        {
-            close(got, quantile(&times, p));
-        }
-        close(fct.completed_fraction, Some(times.len() as f64 / of_class.len() as f64));
-        let age = |f: &&&FlowRecord| 10_000.0 - f.start.as_us_f64();
-        let ages: Vec<f64> =
-            of_class.iter().filter(|f| f.finish.is_none()).map(|f| age(&f)).collect();
-        assert!(!ages.is_empty());
-        let with = |open: &dyn Fn(f64) -> f64| {
-            let mut all: Vec<f64> =
-                times.iter().copied().chain(ages.iter().map(|&age| open(age))).collect();
-            all.sort_by(f64::total_cmp);
-            all
-        };
-        let (low, high) = (with(&|age| age), with(&|_| f64::INFINITY));
-        for (got, p) in [(fct.at_least.p50, 0.5), (fct.at_least.p95, 0.95), (fct.at_least.max, 1.0)]
-        {
-            close(got, quantile(&low, p));
-        }
-        for (got, p) in [(fct.at_most.p50, 0.5), (fct.at_most.p95, 0.95), (fct.at_most.max, 1.0)] {
-            close(got, quantile(&high, p).filter(|bound| bound.is_finite()));
-        }
-        let slowdown = summary.slowdown.get(class).unwrap();
-        assert!(
-            slowdown.at_least.p50 >= Some(1.0) && slowdown.at_most.max.is_none(),
-            "open ones bound slowdowns"
-        );
-        assert!(fct.kaplan_meier.p50 >= fct.p50 && fct.kaplan_meier.p50 <= fct.at_most.p50);
-        let mut slowdowns: Vec<f64> = of_class.iter().filter_map(|f| f.slowdown()).collect();
-        slowdowns.sort_by(f64::total_cmp);
-        let slowdown = summary.slowdown.get(class).unwrap();
-        for (got, p) in [
-            (slowdown.p50, 0.5),
-            (slowdown.p95, 0.95),
-            (slowdown.p99, 0.99),
-            (slowdown.p999, 0.999),
-        ] {
-            close(got, quantile(&slowdowns, p));
-        }
     }
     assert_eq!(summary.flows.started, 4_900);
     assert_eq!(summary.flows.goodput_gbps, Some(5.0));
@@ -341,6 +341,11 @@ fn the_summary_is_that_of_sorting_everything() {
         summary.warnings
     );
     assert_eq!(summary.warnings.len(), 3);
+    shows_itself(&out, &summary);
+}
+
+/// The page needs nothing from elsewhere and can be made again; the table fits a terminal.
+fn shows_itself(out: &Path, summary: &Summary) {
     let report = fs::read_to_string(out.join("report.html")).unwrap();
     assert_eq!(report.matches("<script").count(), 1, "the page's own");
     assert!(!report.contains("://") && !report.contains('\u{1b}') && !report.contains("<i>"));
@@ -349,11 +354,11 @@ fn the_summary_is_that_of_sorting_everything() {
             && report.contains("prefers-color-scheme")
             && report.contains("<svg")
     );
-    let table = run_table(&summary);
+    let table = run_table(summary);
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     assert!(!table.contains('\u{1b}'));
     fs::remove_file(out.join("report.html")).unwrap();
-    write_report(&out).unwrap();
+    write_report(out).unwrap();
     assert_eq!(fs::read_to_string(out.join("report.html")).unwrap(), report);
 }
 

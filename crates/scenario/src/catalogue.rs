@@ -132,6 +132,12 @@ pub fn places() -> Vec<PlaceInfo> {
     places
 }
 
+fn application_keys() -> Vec<KeyInfo> {
+    let mut all = keys("application", &ApplicationCommon::default());
+    all.extend(keys("application", &ApplicationCosts::default()));
+    all
+}
+
 /// All tables with fixed keys.
 pub fn tables() -> Vec<TableInfo> {
     let mut transport = keys("transport", &TransportParams::default());
@@ -186,11 +192,7 @@ pub fn tables() -> Vec<TableInfo> {
             about: "An application at the receiving hosts, behind their virtual switch \
                     (edge.virtual-switch): which traffic goes to its cores, and how slow they \
                     are; as many tables as there are applications.",
-            keys: {
-                let mut all = keys("application", &ApplicationCommon::default());
-                all.extend(keys("application", &ApplicationCosts::default()));
-                all
-            },
+            keys: application_keys(),
         },
         TableInfo {
             path: "limit",

@@ -311,12 +311,13 @@ mod tests {
     use crate::error::Report;
     use crate::tree::{Datum, Node, Table, parse};
 
+    fn has(name: &str, what: &[&str]) {
+        let text = explain(name).unwrap();
+        what.iter().for_each(|w| assert!(text.contains(w), "{name}: {w} not in\n{text}"));
+    }
+
     #[test]
     fn keys_kinds_places_and_distributions() {
-        let has = |name: &str, what: &[&str]| {
-            let text = explain(name).unwrap();
-            what.iter().for_each(|w| assert!(text.contains(w), "{name}: {w} not in\n{text}"));
-        };
         has("transport.min-rto", &["\"10ms\"", "RFC 6298", "a time such as"]);
         has("min-rto", &["transport.min-rto"]);
         has("dctcp", &["RFC 8257", "needs:", "fifo-per-flow", "dctcp-g = 0.0625"]);
@@ -363,6 +364,10 @@ mod tests {
         has("topology.host-link", &["topology.host-link.rate: ", "topology.host-link.delay: "]);
         has("switch", &["switch.path", "switch.buffer"]);
         has("edge", &["edge.load-balancing"]);
+    }
+
+    #[test]
+    fn names_of_the_field_and_slips() {
         has(
             "flowlet",
             &["flowlet (switch.path): ", "edge.load-balancing = { kind = \"flowlet\" }: "],

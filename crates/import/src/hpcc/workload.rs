@@ -70,14 +70,7 @@ pub(super) fn read(
             LINK * load * foreground / (8.0 * each as f64 * bytes * wire) / OVERSUBSCRIPTION;
         let period = Time::from_ps((1e12 / incasts).round() as u64);
         let queries = (count as f64 / per_second * incasts).floor() as u64;
-        text += &format!(
-            "\n[[traffic]]\nname = \"foreground\"\nkind = \"incast\"\ndegree = \
-             {}\nflows-per-server = {each}\nresponse = \"{}B\"\nrequest = \"none\"\nperiod = \
-             \"{period}\"\nstart = \"{period}\"\ncount = {}\n",
-            topology.network.hosts.len() - 1,
-            bytes.round(),
-            queries.max(1)
-        );
+        text += &incast(topology.network.hosts.len() - 1, each, bytes, period, queries.max(1));
         keys.iter().for_each(|key| config.becomes(key, "the traffic \"foreground\""));
         imported.facts.push(format!(
             "an incast every {period}, {} of them: as many as fit the mean time of {count} \
@@ -95,6 +88,17 @@ pub(super) fn read(
         rate.bps()
     ));
     Ok((text, sizes.text().replace('\r', "")))
+}
+
+/// The table of the foreground: `queries` incasts, one a `period`, of `each` responses of `bytes`
+/// bytes from each of `degree` hosts.
+fn incast(degree: usize, each: u64, bytes: f64, period: Time, queries: u64) -> String {
+    format!(
+        "\n[[traffic]]\nname = \"foreground\"\nkind = \"incast\"\ndegree = \
+         {degree}\nflows-per-server = {each}\nresponse = \"{}B\"\nrequest = \"none\"\nperiod = \
+         \"{period}\"\nstart = \"{period}\"\ncount = {queries}\n",
+        bytes.round()
+    )
 }
 
 fn is_host_link(topology: &Topology, link: &crate::network::Link) -> bool {

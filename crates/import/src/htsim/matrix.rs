@@ -438,8 +438,9 @@ fn strange(c: &Connection, key: &str) -> String {
     near.map(|word| format!("; is {word:?} meant as {key:?}?")).unwrap_or_default()
 }
 
-/// The flows as CSV: what activates a trigger is what its flows come after.
-fn list(source: &Source, reading: &Reading) -> Result<String> {
+/// By place of each connection: the places of those that it waits for. Flows that a trigger starts
+/// wait for the flows that activate it.
+fn predecessors(source: &Source, reading: &Reading) -> Result<Vec<Vec<usize>>> {
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); reading.connections.len()];
     for (id, trigger) in &reading.triggers {
         let of = |is: &dyn Fn(&Connection) -> bool| -> Vec<usize> {
@@ -488,6 +489,12 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
             }
         }
     }
+    Ok(after)
+}
+
+/// The flows as CSV.
+fn list(source: &Source, reading: &Reading) -> Result<String> {
+    let after = predecessors(source, reading)?;
     // A file without triggers is a plain list.
     let with_ids = !reading.triggers.is_empty();
     let mut csv = String::from(if with_ids {

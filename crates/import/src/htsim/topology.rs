@@ -258,6 +258,11 @@ struct Tree {
     cores: u64,
 }
 
+/// An error of `line` with `text`, unless it fits.
+fn fits(source: &Source, line: usize, is: bool, text: String) -> Result<()> {
+    if is { Ok(()) } else { Err(source.wrong(line, text)) }
+}
+
 impl Tree {
     fn new(
         source: &Source,
@@ -270,33 +275,14 @@ impl Tree {
         };
         let ((nodes_line, hosts), (tiers_line, count), (pod_line, pod)) =
             (said(0, "Nodes")?, said(1, "Tiers")?, said(2, "Podsize")?);
-        let fits = |line: usize, is: bool, text: String| {
-            if is { Ok(()) } else { Err(source.wrong(line, text)) }
-        };
+        let fits = |line: usize, is: bool, text: String| fits(source, line, is, text);
         fits(
             nodes_line,
             hosts == u64::from(nodes),
             format!("{hosts} nodes, and the connection matrix has {nodes}"),
         )?;
         fits(tiers_line, (2..=3).contains(&count), format!("{count} tiers; 2 and 3 are known"))?;
-        let mut tiers = Vec::new();
-        for (at, tier) in all.iter().enumerate().take(count as usize) {
-            fits(source.end(), tier.line > 0, format!("there is no tier {at}"))?;
-            let mut numbers = [0; 9];
-            for (key, number) in numbers.iter_mut().enumerate() {
-                let given = tier.set.iter().find(|set| set.key == key).map(|set| set.value);
-                let is_top = at + 1 == count as usize;
-                let default = DEFAULTS[key].or((key == UP && is_top).then_some(0));
-                *number = given.or(default).ok_or_else(|| {
-                    source.wrong(tier.line, format!("tier {at} needs {}", KEYS[key]))
-                })?;
-                let may_be_zero =
-                    key == SWITCH || key == LATENCY || QUEUES.contains(&key) || key == UP && is_top;
-                let least = u64::from(!may_be_zero);
-                fits(tier.line, *number >= least, format!("tier {at}: {} is {number}", KEYS[key]))?;
-            }
-            tiers.push(numbers);
-        }
+        let tiers = Tree::numbers(source, &all, count as usize)?;
         let divides = |line: usize, a: u64, b: u64, what: &str| {
             fits(line, a.is_multiple_of(b), format!("{what}: {a} is no multiple of {b}"))
         };
@@ -345,6 +331,34 @@ impl Tree {
             )?;
         }
         Ok(Tree { tiers, pods, leaves, aggregations, cores })
+    }
+
+    /// The numbers of the first `count` tiers, by tier and key.
+    fn numbers(source: &Source, all: &[Tier], count: usize) -> Result<Vec<[u64; 9]>> {
+        let mut tiers = Vec::new();
+        for (at, tier) in all.iter().enumerate().take(count) {
+            fits(source, source.end(), tier.line > 0, format!("there is no tier {at}"))?;
+            let mut numbers = [0; 9];
+            for (key, number) in numbers.iter_mut().enumerate() {
+                let given = tier.set.iter().find(|set| set.key == key).map(|set| set.value);
+                let is_top = at + 1 == count;
+                let default = DEFAULTS[key].or((key == UP && is_top).then_some(0));
+                *number = given.or(default).ok_or_else(|| {
+                    source.wrong(tier.line, format!("tier {at} needs {}", KEYS[key]))
+                })?;
+                let may_be_zero =
+                    key == SWITCH || key == LATENCY || QUEUES.contains(&key) || key == UP && is_top;
+                let least = u64::from(!may_be_zero);
+                fits(
+                    source,
+                    tier.line,
+                    *number >= least,
+                    format!("tier {at}: {} is {number}", KEYS[key]),
+                )?;
+            }
+            tiers.push(numbers);
+        }
+        Ok(tiers)
     }
 
     fn network(&self) -> Network {

@@ -254,6 +254,27 @@ impl Plan {
         Ok(texts)
     }
 
+    /// The clients of all hosts: of each host one of the fast application, then one of the slow
+    /// application with `window` open requests.
+    fn clients(
+        &self,
+        window: usize,
+        attach: &dyn Fn(String) -> Result<Port, port::Error>,
+    ) -> Result<Vec<Client>, port::Error> {
+        let mut clients = Vec::new();
+        for host in 1..=self.hosts {
+            let own = FIRST + 2 * host as Station;
+            let port = attach(format!("asks-fast{host}"))?;
+            clients.push(Client::new(port, [own, FAST], 4, self.gap, REQUEST).with_rto(self.rto));
+            let port = attach(format!("asks-slow{host}"))?;
+            clients.push(
+                Client::new(port, [own + 1, SLOW], window, Duration::ZERO, REQUEST)
+                    .with_rto(self.rto),
+            );
+        }
+        Ok(clients)
+    }
+
     fn run(&self, arm: Arm, window: usize, repetition: usize) -> Result<Run, port::Error> {
         let namespaces = Namespaces::new(self.hosts + 1)?;
         let folder = namespaces.world.folder();
@@ -273,18 +294,7 @@ impl Plan {
             Server::new(attach("slow".into())?, SLOW, self.work),
             Server::new(attach("fast".into())?, FAST, Duration::ZERO),
         ];
-        let mut clients = Vec::new();
-        for host in 1..=self.hosts {
-            let own = FIRST + 2 * host as Station;
-            let port = attach(format!("asks-fast{host}"))?;
-            clients.push(Client::new(port, [own, FAST], 4, self.gap, REQUEST).with_rto(self.rto));
-            let port = attach(format!("asks-slow{host}"))?;
-            let window = if arm == Arm::Alone { 0 } else { window };
-            clients.push(
-                Client::new(port, [own + 1, SLOW], window, Duration::ZERO, REQUEST)
-                    .with_rto(self.rto),
-            );
-        }
+        let mut clients = self.clients(if arm == Arm::Alone { 0 } else { window }, &attach)?;
 
         let (phase, found) = (AtomicU8::new(SEEKS), AtomicU8::new(0));
         std::thread::scope(|scope| {

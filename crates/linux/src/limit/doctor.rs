@@ -110,18 +110,20 @@ fn segments() -> Finding {
     of("large segments", !small, State::Lacking, found, cost)
 }
 
-/// Looks at everything.
+/// What the kernel offers for limits, and what connections need of it.
 pub fn examine(bpffs: &Path) -> Vec<Finding> {
+    let mut findings = kernel(bpffs);
+    findings.extend(connections());
+    findings
+}
+
+/// Whether the kernel attaches and runs the programs.
+fn kernel(bpffs: &Path) -> Vec<Finding> {
     let cgroups = Hierarchy::find();
     let place = cgroups.as_ref().map_or("not mounted".into(), |h| h.root.display().to_string());
     let loads = object::open(object::LIMIT, "loading")
         .and_then(|open| open.load().map_err(|e| Error::kernel("loading", PROGRAMS, &e)));
     let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
-    let controls = congestion::available();
-    let default = read("/proc/sys/net/ipv4/tcp_congestion_control");
-    let has = |name: &str| controls.iter().any(|c| c == name);
-    let ecn = read("/proc/sys/net/ipv4/tcp_ecn");
-    let qdisc = read("/proc/sys/net/core/default_qdisc");
     let jit = read("/proc/sys/net/core/bpf_jit_enable");
     let classes = mounted("cgroup").is_ok_and(|root| root.is_some())
         && fs::read_to_string("/proc/cgroups").unwrap_or_default().lines().any(|l| {
@@ -172,6 +174,17 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
             if btf { "/sys/kernel/btf/vmlinux" } else { "none" },
             "limits work without; the kick and mp_dctcp do not (CONFIG_DEBUG_INFO_BTF)",
         ),
+    ]
+}
+
+/// Whether connections follow limits closely.
+fn connections() -> Vec<Finding> {
+    let controls = congestion::available();
+    let default = read("/proc/sys/net/ipv4/tcp_congestion_control");
+    let has = |name: &str| controls.iter().any(|c| c == name);
+    let ecn = read("/proc/sys/net/ipv4/tcp_ecn");
+    let qdisc = read("/proc/sys/net/core/default_qdisc");
+    vec![
         of(
             "ECN",
             ecn == "1",

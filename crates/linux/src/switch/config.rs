@@ -260,7 +260,85 @@ impl PortParams {
     }
 }
 
+/// The ports, which share no name, interface, socket or address.
+fn read_ports(r: &mut DocumentReader<'_>, config: &mut Config) {
+    for mut item in r.tables("port") {
+        let mut port = PortParams::default();
+        r.params(&mut item, &mut port);
+        r.finish(&item);
+        read_port(r, &item, &port);
+        if config.ports.iter().any(|p| p.name == port.name) {
+            r.wrong(&item, "name", format!("there is another port \"{}\" above", port.name), None);
+        }
+        let same = |p: &&PortParams| {
+            port.has_device()
+                && p.has_device()
+                && p.device() == port.device()
+                && p.namespace == port.namespace
+        };
+        if let Some(other) = config.ports.iter().find(same) {
+            let key = if item.has("device") { "device" } else { "name" };
+            r.wrong(
+                &item,
+                key,
+                format!("port \"{}\" above has this interface already", other.name),
+                None,
+            );
+        }
+        if let Some(other) =
+            config.ports.iter().find(|p| p.socket.is_some() && p.socket == port.socket)
+        {
+            r.wrong(
+                &item,
+                "socket",
+                format!("port \"{}\" above has this one already", other.name),
+                None,
+            );
+        }
+        let macs = port.macs();
+        if let Some(other) =
+            config.ports.iter().find(|p| p.macs().iter().any(|mac| macs.contains(mac)))
+        {
+            let message = format!("port \"{}\" above has one of these already", other.name);
+            r.wrong(&item, "hardware-addresses", message, None);
+        }
+        if config.ports.len() == PORTS_MAX {
+            r.wrong(&item, "name", format!("a switch has {PORTS_MAX} ports at most"), None);
+        }
+        config.ports.push(port);
+    }
+}
+
+/// The paths, which share no local address and port.
+fn read_paths(r: &mut DocumentReader<'_>, config: &mut Config) {
+    for mut item in r.tables("path") {
+        let mut path = PathParams::default();
+        r.params(&mut item, &mut path);
+        r.finish(&item);
+        read_path(r, &item, &path);
+        let same = |p: &PathParams| (&p.local, &p.namespace) == (&path.local, &path.namespace);
+        if item.has("local") && config.paths.iter().any(same) {
+            r.wrong(&item, "local", "a path above has this address and port already", None);
+        }
+        if config.paths.len() == PATHS_MAX {
+            r.wrong(&item, "local", format!("a switch has {PATHS_MAX} paths at most"), None);
+        }
+        config.paths.push(path);
+    }
+}
+
 fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
+    read_name(r, item, port);
+    read_kind(r, item, port);
+    if port.vlan.is_some() && port.trunk.is_some() {
+        let help =
+            "a port is of one VLAN, without tags, or of some, with tags: take one of the two away";
+        r.wrong(item, "trunk", "`vlan` is there as well", Some(help.into()));
+    }
+    read_addresses(r, item, port);
+}
+
+fn read_name<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
     match item.has("name") {
         false => r.missing(item, "name"),
         true if port.name.is_empty() || port.name.len() > NAME_MAX => {
@@ -279,6 +357,10 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         }
         true => {}
     }
+}
+
+/// The keys that only ports of some kinds have.
+fn read_kind<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
     let only = |keys: &[&'static str], kind: &str, r: &mut DocumentReader<'a>| {
         for key in keys.iter().filter(|key| item.has(key)) {
             r.wrong(item, key, format!("is for {kind} ports only"), None);
@@ -323,11 +405,9 @@ fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         PortKind::VhostUser => read_socket(r, item, port),
         PortKind::AfPacket | PortKind::Pcap => only(&["mtu"], "tap, shared and vhost-user", r),
     }
-    if port.vlan.is_some() && port.trunk.is_some() {
-        let help =
-            "a port is of one VLAN, without tags, or of some, with tags: take one of the two away";
-        r.wrong(item, "trunk", "`vlan` is there as well", Some(help.into()));
-    }
+}
+
+fn read_addresses<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
     for text in &port.hardware_addresses {
         match text.parse::<Mac>() {
             Ok(mac) if !mac.is_group() => {}
@@ -495,76 +575,8 @@ impl Config {
             let mut config = Config::default();
             r.top(&mut config.switch);
             config.edge = Edge::read(r);
-            for mut item in r.tables("port") {
-                let mut port = PortParams::default();
-                r.params(&mut item, &mut port);
-                r.finish(&item);
-                read_port(r, &item, &port);
-                if config.ports.iter().any(|p| p.name == port.name) {
-                    r.wrong(
-                        &item,
-                        "name",
-                        format!("there is another port \"{}\" above", port.name),
-                        None,
-                    );
-                }
-                let same = |p: &&PortParams| {
-                    port.has_device()
-                        && p.has_device()
-                        && p.device() == port.device()
-                        && p.namespace == port.namespace
-                };
-                if let Some(other) = config.ports.iter().find(same) {
-                    let key = if item.has("device") { "device" } else { "name" };
-                    r.wrong(
-                        &item,
-                        key,
-                        format!("port \"{}\" above has this interface already", other.name),
-                        None,
-                    );
-                }
-                if let Some(other) =
-                    config.ports.iter().find(|p| p.socket.is_some() && p.socket == port.socket)
-                {
-                    r.wrong(
-                        &item,
-                        "socket",
-                        format!("port \"{}\" above has this one already", other.name),
-                        None,
-                    );
-                }
-                let macs = port.macs();
-                if let Some(other) =
-                    config.ports.iter().find(|p| p.macs().iter().any(|mac| macs.contains(mac)))
-                {
-                    let message = format!("port \"{}\" above has one of these already", other.name);
-                    r.wrong(&item, "hardware-addresses", message, None);
-                }
-                if config.ports.len() == PORTS_MAX {
-                    r.wrong(&item, "name", format!("a switch has {PORTS_MAX} ports at most"), None);
-                }
-                config.ports.push(port);
-            }
-            for mut item in r.tables("path") {
-                let mut path = PathParams::default();
-                r.params(&mut item, &mut path);
-                r.finish(&item);
-                read_path(r, &item, &path);
-                let same =
-                    |p: &PathParams| (&p.local, &p.namespace) == (&path.local, &path.namespace);
-                if item.has("local") && config.paths.iter().any(same) {
-                    r.wrong(&item, "local", "a path above has this address and port already", None);
-                }
-                if config.paths.len() == PATHS_MAX {
-                    r.wrong(
-                        &item,
-                        "local",
-                        format!("a switch has {PATHS_MAX} paths at most"),
-                        None,
-                    );
-                }
-                config.paths.push(path);
-            }
+            read_ports(r, &mut config);
+            read_paths(r, &mut config);
             for mut item in r.tables("peer") {
                 let mut peer = PeerParams::default();
                 r.params(&mut item, &mut peer);
@@ -678,12 +690,17 @@ hold-memory = "1MiB"
         assert_eq!(Config::parse("c.toml", "").unwrap(), Config::default());
     }
 
+    fn has(text: &str, what: &str) {
+        let said = Config::parse("a.toml", text).unwrap_err().to_string();
+        assert!(said.contains(what), "{what:?} not in {said}");
+    }
+
+    fn shared(rest: &str) -> String {
+        format!("[[port]]\nname = \"a\"\nkind = \"shared\"\n{rest}")
+    }
+
     #[test]
-    fn errors_have_places_and_repairs() {
-        let has = |text: &str, what: &str| {
-            let said = Config::parse("a.toml", text).unwrap_err().to_string();
-            assert!(said.contains(what), "{what:?} not in {said}");
-        };
+    fn errors_of_ports_have_places_and_repairs() {
         has(
             "[[port]]\nnam = \"a\"\n",
             "a.toml:2:1: unknown key `nam` in [port] (did you mean `name`?)",
@@ -712,7 +729,10 @@ hold-memory = "1MiB"
             "a.toml:4:7: `mtu`: is for tap, shared and vhost-user ports only",
         );
         has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
-        let shared = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"shared\"\n{rest}");
+    }
+
+    #[test]
+    fn errors_of_ports_of_applications_have_places_and_repairs() {
         has(&shared(""), "[[port]] needs `socket`");
         has(
             &shared("socket = \"a.sock\"\n"),
@@ -745,6 +765,10 @@ hold-memory = "1MiB"
             "[[port]]\nname = \"a\"\nsocket = \"/a\"\n",
             "a.toml:3:10: `socket`: is for shared and vhost-user ports only",
         );
+    }
+
+    #[test]
+    fn errors_of_ports_of_guests_have_places_and_repairs() {
         let guest = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"vhost-user\"\n{rest}");
         has(&guest(""), "[[port]] needs `socket`");
         has(
@@ -763,9 +787,17 @@ hold-memory = "1MiB"
             &guest("socket = \"/a\"\naddresses = []\n"),
             "a.toml:5:13: `addresses`: is for tap ports only",
         );
+    }
+
+    #[test]
+    fn two_ports_with_one_socket_are_an_error() {
         let twice =
             shared("socket = \"/a\"\n") + &shared("socket = \"/a\"\n").replace("\"a\"", "\"b\"");
         has(&twice, "a.toml:8:10: `socket`: port \"a\" above has this one already");
+    }
+
+    #[test]
+    fn errors_of_addresses_and_vlans_have_places_and_repairs() {
         let macs =
             |text: &str| format!("[[port]]\nname = \"a\"\nhardware-addresses = [\"{text}\"]\n");
         has(&macs("2:0"), "a.toml:3:22: `hardware-addresses`: \"2:0\" is no hardware address");
@@ -796,6 +828,10 @@ hold-memory = "1MiB"
             "unknown key `vlans` in [port] (did you mean `vlan`?)",
         );
         has("[[port]\n", "a.toml:1:");
+    }
+
+    #[test]
+    fn errors_of_paths_and_peers_have_places_and_repairs() {
         let path = "[[path]]\npeer = \"p\"\nlocal = \"10.0.0.1:1\"\n";
         has(path, "[[path]] needs `remote`");
         has(

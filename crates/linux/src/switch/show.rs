@@ -239,42 +239,8 @@ impl Reading {
             "out packets",
             "dropped"
         );
-        for path in &self.paths {
-            let (c, health) = (&path.counters, &path.health);
-            let dropped = c.dropped.values().sum::<u64>();
-            let delay = health.delay_us.map_or("-".to_string(), |us| format!("{us:.0}"));
-            let same = |p: &&PathReading| (&p.peer, p.label) == (&path.peer, path.label);
-            let old = before.filter(|b| b.pid == self.pid).and_then(|b| b.paths.iter().find(same));
-            let answers = old.and_then(|old| health.answered_since(&old.health));
-            let answers = answers.map_or("-".to_string(), |part| format!("{:.0}", 100.0 * part));
-            let _ = writeln!(
-                out,
-                "{:<10} {:>5} {:<21} {:<8} {:>9} {:>9} {:>6} {:>11} {:>11} {:>8}",
-                path.peer,
-                path.label,
-                path.local,
-                health.state,
-                delay,
-                answers,
-                health.size,
-                c.received,
-                c.sent,
-                dropped
-            );
-            if let Some(reason) = &path.reason {
-                let _ = writeln!(out, "  waits: {reason}");
-            }
-            if health.is_narrow {
-                let _ = writeln!(
-                    out,
-                    "  carries frames of {} bytes at most, and a port has longer ones",
-                    health.size
-                );
-            }
-            for (reason, count) in &c.dropped {
-                let _ = writeln!(out, "  dropped, {reason}: {count}");
-            }
-        }
+        let old = before.filter(|b| b.pid == self.pid);
+        self.paths.iter().for_each(|path| path_lines(path, old, out));
         let mut open: Vec<&str> =
             self.paths.iter().filter(|p| !p.health.is_sealed).map(|p| &p.peer[..]).collect();
         open.dedup();
@@ -300,6 +266,44 @@ impl Reading {
     }
 }
 
+/// A path's line, and what is to know of it. `before` is an earlier reading of the same process.
+fn path_lines(path: &PathReading, before: Option<&Reading>, out: &mut String) {
+    let (c, health) = (&path.counters, &path.health);
+    let dropped = c.dropped.values().sum::<u64>();
+    let delay = health.delay_us.map_or("-".to_string(), |us| format!("{us:.0}"));
+    let same = |p: &&PathReading| (&p.peer, p.label) == (&path.peer, path.label);
+    let old = before.and_then(|b| b.paths.iter().find(same));
+    let answers = old.and_then(|old| health.answered_since(&old.health));
+    let answers = answers.map_or("-".to_string(), |part| format!("{:.0}", 100.0 * part));
+    let _ = writeln!(
+        out,
+        "{:<10} {:>5} {:<21} {:<8} {:>9} {:>9} {:>6} {:>11} {:>11} {:>8}",
+        path.peer,
+        path.label,
+        path.local,
+        health.state,
+        delay,
+        answers,
+        health.size,
+        c.received,
+        c.sent,
+        dropped
+    );
+    if let Some(reason) = &path.reason {
+        let _ = writeln!(out, "  waits: {reason}");
+    }
+    if health.is_narrow {
+        let _ = writeln!(
+            out,
+            "  carries frames of {} bytes at most, and a port has longer ones",
+            health.size
+        );
+    }
+    for (reason, count) in &c.dropped {
+        let _ = writeln!(out, "  dropped, {reason}: {count}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::peer::Health;
@@ -307,8 +311,8 @@ mod tests {
     use super::*;
     use crate::dataplane::counters;
 
-    #[test]
-    fn is_read_as_written_and_shown() {
+    /// A reading with a port, a path and a peer that have something to report.
+    fn reading() -> Reading {
         let counters = counters::Reading {
             received: 3,
             dropped: [("runt".to_string(), 2)].into_iter().collect(),
@@ -350,7 +354,7 @@ mod tests {
             counters: counters::Reading::default(),
         };
         let (paths, edge) = (vec![path], EdgeReading::default());
-        let reading = Reading {
+        Reading {
             schema,
             pid: 7,
             uptime_s: 2.0,
@@ -371,7 +375,12 @@ mod tests {
             buffers: 0,
             bursts: 9,
             sleeps: 8,
-        };
+        }
+    }
+
+    #[test]
+    fn is_read_as_written_and_shown() {
+        let reading = reading();
         let back: Reading =
             serde_json::from_str(&serde_json::to_string(&reading).unwrap()).unwrap();
         assert_eq!(back.ports[0].counters, reading.ports[0].counters);

@@ -160,6 +160,20 @@ fn both_cross(place: &Place, port: u16) {
     transfer(b, a, &format!("10.98.8.1:{port}"), 10_000_000, || {});
 }
 
+fn flows_have_their_vlan(place: &Place) {
+    let address = "10.98.8.2:7600".parse().unwrap();
+    let listener =
+        namespace::within(Some(place.network(5)), || TcpListener::bind(address)).unwrap().unwrap();
+    let mut stream = connect(place.network(4), address);
+    stream.write_all(b"!").unwrap();
+    let flows = show::read_flows(&place.state("left")).unwrap();
+    assert!(
+        flows.iter().any(|flow| flow.vlan == Some(20) && flow.destination == "10.98.8.2:7600"),
+        "{flows:?}"
+    );
+    drop((stream, listener));
+}
+
 #[test]
 fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     let place = needs!(Place::new("trunk", &["a", "b", "c", "d", "e", "f"]));
@@ -183,6 +197,9 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     let used = || states(&place, "left") == ["used"; 4] && states(&place, "right") == ["used"; 4];
     assert!(soon(used), "{:?}", states(&place, "left"));
     let reading = |name: &str| show::read(&place.state(name)).unwrap();
+    let port = |switch: &str, name: &str| {
+        reading(switch).ports.into_iter().find(|port| port.name == name).unwrap()
+    };
     let mtus = |name: &str| reading(name).ports.iter().map(|port| port.mtu).collect::<Vec<_>>();
     assert!(soon(|| mtus("left") == [1446; 2]), "room for a tag: {:?}", mtus("left"));
     both_cross(&place, 7601);
@@ -198,18 +215,7 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
             lost(name)
         );
     }
-    // A flow has its VLAN.
-    let address = "10.98.8.2:7600".parse().unwrap();
-    let listener =
-        namespace::within(Some(place.network(5)), || TcpListener::bind(address)).unwrap().unwrap();
-    let mut stream = connect(place.network(4), address);
-    stream.write_all(b"!").unwrap();
-    let flows = show::read_flows(&place.state("left")).unwrap();
-    assert!(
-        flows.iter().any(|flow| flow.vlan == Some(20) && flow.destination == "10.98.8.2:7600"),
-        "{flows:?}"
-    );
-    drop((stream, listener));
+    flows_have_their_vlan(&place);
     // The same over a wire between two trunks, and its super-segments.
     let [c, d] = [place.network(2), place.network(3)];
     assert!(ip(&[
@@ -229,28 +235,14 @@ fn vlans_with_the_same_addresses_cross_a_trunk_and_paths() {
     place.apply("left", &format!("{}{}", without(&left), wire("mpwl", 2, trunk)));
     place.apply("right", &format!("{}{}", without(&right), wire("mpwr", 3, trunk)));
     both_cross(&place, 7602);
-    let large =
-        reading("left").ports.iter().find(|port| port.name == "wire").unwrap().counters.sent_large;
+    let large = port("left", "wire").counters.sent_large;
     assert!(large > 100, "super-segments cross with their tags: {large}");
     // A trunk that has lost a VLAN carries the other alone.
     place.apply("right", &format!("{}{}", without(&right), wire("mpwr", 3, "trunk = [10]\n")));
     transfer(place.network(0), place.network(1), "10.98.8.2:7603", 10_000_000, || {});
-    let before = reading("right").ports.iter().find(|port| port.name == "f").unwrap().counters.sent;
+    let before = port("right", "f").counters.sent;
     look_for(place.network(4), 77);
-    let refused = || {
-        let now = reading("right");
-        now.ports
-            .iter()
-            .find(|port| port.name == "wire")
-            .unwrap()
-            .counters
-            .dropped
-            .get("foreign-vlan")
-            .copied()
-    };
+    let refused = || port("right", "wire").counters.dropped.get("foreign-vlan").copied();
     assert!(soon(|| refused().is_some_and(|count| count > 0)), "{:?}", refused());
-    assert_eq!(
-        reading("right").ports.iter().find(|port| port.name == "f").unwrap().counters.sent,
-        before
-    );
+    assert_eq!(port("right", "f").counters.sent, before);
 }

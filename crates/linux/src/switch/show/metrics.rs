@@ -28,9 +28,28 @@ impl Reading {
                 let _ = writeln!(out, "millpond_switch_{name}{labels} {value}");
             }
         };
-        let of = |f: &dyn Fn(&PortReading) -> f64| -> Vec<(String, f64)> {
-            self.ports.iter().map(|p| (format!("{{port=\"{}\"}}", p.name), f(p))).collect()
-        };
+        self.switch_metrics(&mut metric);
+        self.port_metrics(&mut metric);
+        self.application_metrics(&mut metric);
+        self.guest_metrics(&mut metric);
+        self.path_metrics(&mut metric);
+        self.overlay_metrics(&mut metric);
+        self.edge_metrics(&mut metric);
+        let dropped = self.ports.iter().flat_map(|p| {
+            p.counters
+                .dropped
+                .iter()
+                .map(move |(r, n)| (format!("{{port=\"{}\",reason=\"{r}\"}}", p.name), *n as f64))
+        });
+        metric("dropped_frames_total", "Frames that were dropped.", "counter", dropped.collect());
+        out
+    }
+}
+
+type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
+
+impl Reading {
+    fn switch_metrics(&self, metric: &mut Metric<'_>) {
         metric(
             "up_seconds",
             "Since the switch started.",
@@ -63,6 +82,12 @@ impl Reading {
             "counter",
             vec![(String::new(), self.bursts as f64)],
         );
+    }
+
+    fn port_metrics(&self, metric: &mut Metric<'_>) {
+        let of = |f: &dyn Fn(&PortReading) -> f64| -> Vec<(String, f64)> {
+            self.ports.iter().map(|p| (format!("{{port=\"{}\"}}", p.name), f(p))).collect()
+        };
         let open = |p: &PortReading| f64::from(u8::from(p.state == PortState::Open));
         metric("port_open", "Whether the port's interface is there.", "gauge", of(&open));
         metric(
@@ -89,6 +114,9 @@ impl Reading {
             "counter",
             of(&|p| p.counters.sent_bytes as f64),
         );
+    }
+
+    fn application_metrics(&self, metric: &mut Metric<'_>) {
         let shared = |f: fn(&shared::Reading) -> f64| -> Vec<(String, f64)> {
             let with = self.ports.iter().filter_map(|p| Some((p, p.shared.as_ref()?)));
             with.map(|(p, shared)| (format!("{{port=\"{}\"}}", p.name), f(shared))).collect()
@@ -120,6 +148,9 @@ impl Reading {
                 shared(|s| s.pauses as f64),
             );
         }
+    }
+
+    fn guest_metrics(&self, metric: &mut Metric<'_>) {
         let guests = |f: fn(&vhost::Reading) -> f64| -> Vec<(String, f64)> {
             let with = self.ports.iter().filter_map(|p| Some((p, p.guest.as_ref()?)));
             with.map(|(p, guest)| (format!("{{port=\"{}\"}}", p.name), f(guest))).collect()
@@ -142,12 +173,9 @@ impl Reading {
                 guests(|g| g.broken as f64),
             );
         }
-        let dropped = self.ports.iter().flat_map(|p| {
-            p.counters
-                .dropped
-                .iter()
-                .map(move |(r, n)| (format!("{{port=\"{}\",reason=\"{r}\"}}", p.name), *n as f64))
-        });
+    }
+
+    fn path_metrics(&self, metric: &mut Metric<'_>) {
         let path = |f: fn(&PathReading) -> u64| -> Vec<(String, f64)> {
             let labels = |p: &PathReading| format!("{{peer=\"{}\",label=\"{}\"}}", p.peer, p.label);
             self.paths.iter().map(|p| (labels(p), f(p) as f64)).collect()
@@ -199,36 +227,8 @@ impl Reading {
             "counter",
             path(|p| p.health.probes_heard),
         );
-        self.overlay_metrics(&mut metric);
-        let alone = |n: u64| vec![(String::new(), n as f64)];
-        metric(
-            "edge_segments_total",
-            "Segments that packets from peers became.",
-            "counter",
-            alone(self.edge.segments),
-        );
-        metric(
-            "edge_held_total",
-            "Segments that were held back.",
-            "counter",
-            alone(self.edge.held),
-        );
-        metric(
-            "edge_timed_out_total",
-            "Segments that were held back in vain.",
-            "counter",
-            alone(self.edge.timed_out),
-        );
-        let forced = alone(self.edge.forced);
-        metric("edge_forced_total", "Segments that went before their turn.", "counter", forced);
-        metric("dropped_frames_total", "Frames that were dropped.", "counter", dropped.collect());
-        out
     }
-}
 
-type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
-
-impl Reading {
     fn overlay_metrics(&self, metric: &mut Metric<'_>) {
         let peers: Vec<(&str, &overlay::Reading)> = self
             .peers
@@ -292,5 +292,29 @@ impl Reading {
             "counter",
             lost,
         );
+    }
+
+    fn edge_metrics(&self, metric: &mut Metric<'_>) {
+        let alone = |n: u64| vec![(String::new(), n as f64)];
+        metric(
+            "edge_segments_total",
+            "Segments that packets from peers became.",
+            "counter",
+            alone(self.edge.segments),
+        );
+        metric(
+            "edge_held_total",
+            "Segments that were held back.",
+            "counter",
+            alone(self.edge.held),
+        );
+        metric(
+            "edge_timed_out_total",
+            "Segments that were held back in vain.",
+            "counter",
+            alone(self.edge.timed_out),
+        );
+        let forced = alone(self.edge.forced);
+        metric("edge_forced_total", "Segments that went before their turn.", "counter", forced);
     }
 }
