@@ -1,12 +1,13 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-switch lint fuzz setup setup-sim setup-test setup-bench setup-limit setup-fuzz
+.PHONY: help demo book dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-switch lint fuzz setup setup-sim setup-test setup-book setup-bench setup-limit setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 help:
 	@echo "make demo       build, compare five systems with the plain network (scenarios/five.toml), report"
 	@echo "make dist       build the program as it is shipped: stripped, target/dist/millpond"
+	@echo "make book       the book as HTML, out/book (docs/ with mdBook)"
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
@@ -28,6 +29,9 @@ setup-sim:
 setup-test:
 	@scripts/setup.sh --test
 
+setup-book:
+	@scripts/setup.sh --book
+
 setup-bench:
 	@scripts/setup.sh --bench
 
@@ -46,6 +50,9 @@ demo: setup-sim
 	cargo build --release --locked -p millpond-cli --no-default-features
 	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --force
 	@echo "report: out/demo/report.html"
+
+book: setup-book
+	target/tools/bin/mdbook build
 
 # Debug information, and what it finds its places by, make most of a release build's size.
 dist: setup

@@ -3,6 +3,7 @@
 #   scripts/setup.sh            Rust (the version in rust-toolchain.toml), a C compiler, and clang and libelf for eBPF
 #   scripts/setup.sh --sim      Rust and a C compiler, which links: all that a build without the Linux part needs
 #   scripts/setup.sh --test     and what some tests look at results with: Chromium and tshark; without, they are skipped
+#   scripts/setup.sh --book     Rust, a C compiler, and mdBook (into target/tools)
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
 #   scripts/setup.sh --fuzz     and what fuzzing needs: a C++ compiler, Rust's nightly, cargo-fuzz
@@ -114,6 +115,7 @@ need_rust() {
 }
 
 bench=false
+book=false
 fuzz=false
 gate=false
 limit=false
@@ -122,12 +124,13 @@ test=false
 for option in "$@"; do
     case $option in
     --bench) bench=true ;;
+    --book) book=true linux=false ;;
     --fuzz) fuzz=true ;;
     --gate) gate=true ;;
     --limit) limit=true ;;
     --sim) linux=false ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --sim, --test, --gate, --bench, --fuzz or --limit" ;;
+    *) fail "unknown option $option: --sim, --test, --book, --gate, --bench, --fuzz or --limit" ;;
     esac
 done
 
@@ -143,6 +146,11 @@ need_rust
 if $test; then
     have chromium || install_packages "Chromium" chromium || say "without Chromium: the test that opens a report is skipped"
     have tshark || install_packages "tshark" tshark || say "without tshark: the test that reads captures is skipped"
+fi
+if $book && ! [[ -x target/tools/bin/mdbook ]]; then
+    say "installing mdBook"
+    logged cargo install mdbook --version 0.4.52 --locked --no-default-features --root target/tools ||
+        fail "cargo could not install mdBook; see $log"
 fi
 if $gate; then
     have valgrind || install_packages "valgrind" valgrind || exit 1

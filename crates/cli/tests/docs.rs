@@ -232,3 +232,60 @@ fn every_command_of_the_tutorial_works() {
     }
     assert!(commands >= 5, "the tutorial's commands were not found");
 }
+
+/// The table of parameters that the reference has for a kind, if it has keys.
+fn parameters(reference: &str, place: &str, kind: &str) -> Option<String> {
+    let place = [format!("## `{place}`: kinds\n"), format!("## `[{place}]`: kinds\n")]
+        .iter()
+        .find_map(|heading| Some(reference.split_once(heading)?.1.to_string()))?;
+    let place = place.split("\n## ").next()?;
+    let kind = place.split_once(&format!("### `{kind}`\n"))?.1.split("\n### ").next()?;
+    let rows: Vec<&str> = kind.lines().filter(|line| line.starts_with('|')).collect();
+    (!rows.is_empty()).then(|| rows.join("\n"))
+}
+
+/// The place and the kind that a mechanism's page is of, by its first line of code.
+fn place_of<'a>(page: &'a str, name: &'a str) -> (&'a str, &'a str) {
+    let code = page.split('`').nth(1).unwrap_or_default();
+    let kind = code.split('"').nth(1).unwrap_or(name);
+    match code.split_once(" = ").map(|(key, _)| key) {
+        Some(key) => (key.strip_suffix(".kind").unwrap_or(key), kind),
+        None => ("limit", kind),
+    }
+}
+
+/// Tables of parameters are those of the reference, which the code's declarations give.
+/// `MILLPOND_BLESS=1` writes them.
+#[test]
+fn tables_of_parameters_are_what_the_code_declares() {
+    let reference = page("reference.md");
+    let mut tables = 0;
+    for entry in fs::read_dir(repository().join("docs/mechanisms")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let (place, kind) = place_of(&text, &name);
+        let Some(table) = parameters(&reference, place, kind) else { continue };
+        let (before, section) = text.split_once("## Parameters\n").unwrap();
+        let (section, after) = section.split_once("\n## ").unwrap_or((section, ""));
+        let is_row = |line: &&str| line.starts_with('|');
+        let written: Vec<&str> = section.lines().filter(is_row).collect();
+        tables += 1;
+        if written.join("\n") == table {
+            continue;
+        }
+        assert!(
+            std::env::var_os("MILLPOND_BLESS").is_some(),
+            "{}: its parameters are not what `millpond reference` prints of {place} {kind}",
+            path.display()
+        );
+        let head: Vec<&str> = section.lines().take_while(|line| !is_row(line)).collect();
+        let rest = section.lines().skip(head.len()).filter(|line| !is_row(line));
+        let rest = rest.collect::<Vec<_>>().join("\n");
+        let section = [head.join("\n").trim(), &table, rest.trim()].join("\n\n");
+        let section = format!("\n{}\n", section.trim());
+        let after = if after.is_empty() { String::new() } else { format!("\n## {after}") };
+        fs::write(&path, format!("{before}## Parameters\n{section}{after}")).unwrap();
+    }
+    assert!(tables > 50, "{tables} pages have a table of parameters");
+}

@@ -78,9 +78,9 @@ millpond_core::params! {
         /// for TIMELY in HPCC's released simulator, a timestamp (IntHeader).
         #[within(0..=256)]
         pub data_header: u32 = 0,
-        /// An acknowledgement is asked for by every so-manieth packet, by the last of a message, by
-        /// what is sent again, and by the last that the window lets out. Source: 1, HPCC's released
-        /// simulator.
+        /// A sender asks for an acknowledgement by each packet of this number, by the last of a
+        /// message, by retransmissions, and by the last packet that the window lets out. Source: 1,
+        /// HPCC's released simulator.
         #[within(1..)]
         pub ack_interval: u32 = 1,
         /// Priority of acknowledgements, 0 (lowest) to 7. Off means that of their data. Source:

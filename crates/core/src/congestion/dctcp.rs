@@ -69,9 +69,12 @@ crate::params! {
         /// Alpha of a new connection. Source: RFC 8257 §3.3.
         #[within(0..=1)]
         pub dctcp_alpha_initial: f64 = 1.0,
-        /// How the receiver echoes marks. Source: RFC 8257 §3.2.
+        /// How the receiver echoes marks: "precise", RFC 8257 §3.2; "latch", on every ACK until the
+        /// sender's CWR, RFC 3168 §6.1.3. Source: RFC 8257 §3.2.
         pub dctcp_echo: DctcpEcho = DctcpEcho::Precise,
-        /// When in a window the sender reacts. Source: RFC 8257 §3.3.
+        /// When in a window the sender reacts: "window-end", at the end of a window with marks,
+        /// after alpha's update; "first-mark", at the first mark of a window, with the alpha known
+        /// by then. Source: RFC 8257 §3.3; Linux and ns-3 cut at the first mark.
         pub dctcp_reduce: DctcpReduce = DctcpReduce::WindowEnd,
         /// When alpha is updated: at the end of every window, or only by an `echo` past it, so that
         /// it never decays without marks. Source: RFC 8257 §3.3; `echo` is INET's TCP as the Canary

@@ -44,7 +44,8 @@ crate::params! {
         /// How long a flow stays after a timeout; up to as much again is drawn to it. Source: 60s,
         /// Linux's tcp_plb_suspend_rto_sec.
         pub suspend: Time = Time::from_s(60),
-        /// Whether a flow moves at each timeout. Source: on, Linux's net.core.txrehash.
+        /// Whether a flow draws a label at each timeout. Source: on, Linux's net.core.txrehash; at
+        /// every timeout since commit 3acf3ec3f4b0 (2016).
         pub redraw_on_timeout: bool = true,
     }
 }

@@ -79,7 +79,7 @@ crate::params! {
         /// loses something, up to a timeout.
         pub lost_rounds: LostRounds = LostRounds::All,
         /// Of a queue pair without a clock of acknowledgements, whose last packet of a message and
-        /// first after going back are important: so is every so-manieth packet since the last
+        /// first after going back are important: so is the packet of this number after the last
         /// important one; off: none. Source: 96, the authors' RDMA simulator.
         #[within(1..)]
         pub every: Option<u32> = Some(96),

@@ -1,7 +1,8 @@
 //! Circles of imports among the modules of a crate.
 //!
 //! At each level of folders the siblings, files and subfolders, must import from one another
-//! without a circle. A parent module and its children may import from each other. Test modules do not count.
+//! without a circle. A parent module and its children may import from each other. Test modules do
+//! not count.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};

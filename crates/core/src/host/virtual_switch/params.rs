@@ -223,7 +223,9 @@ with_queues! {
 speaking! {
     /// A queue a flow, and senders that have in flight what they were granted.
     CreditsParams {
-        /// How a core learns which queues have something, as of flow-queues. Source: Backdraft.
+        /// How a core learns which queues have something: true, a queue that becomes busy rings
+        /// once; "counted", a message a batch, as in Backdraft's release; false, the core looks at
+        /// all queues. Source: Backdraft.
         pub doorbells: Doorbells = Doorbells::Armed,
         /// Work of a core for a doorbell. Source: ours.
         #[within(0..=1_000_000_000)]

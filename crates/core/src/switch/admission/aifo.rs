@@ -55,8 +55,10 @@ crate::params! {
         /// One of so many arrivals is remembered. Source: 15, both artifacts; Canary's own is 20.
         #[within(1..)]
         pub sample_period: u32 = 15,
-        /// Which published form. Source: "canary" is that of Canary's artifact, "original" that of
-        /// AIFO's simulator.
+        /// Which published form: "canary" divides by the nominal window and admits equality;
+        /// "original" divides by what the window holds, refuses equality, admits all within the
+        /// headroom, and measures packets where the buffer is bounded in packets. Source: Canary's
+        /// artifact; AIFO's simulator.
         pub form: AifoForm = AifoForm::Canary,
     }
 }

@@ -42,7 +42,8 @@ crate::params! {
         /// 2023 artifact.
         #[within(0..=1)]
         pub burst_headroom: f64 = 0.9,
-        /// Which mean. Source: "queue" is the artifact's simulator, "ewma" its program for a chip.
+        /// Which mean: "queue", of the packets that wait now; "ewma", of those offered, each with
+        /// weight 1/50. Source: "queue" is the artifact's simulator, "ewma" its program for a chip.
         pub mean: DistributionMean = DistributionMean::Queue,
     }
 }

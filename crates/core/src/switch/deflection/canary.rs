@@ -38,8 +38,9 @@ crate::params! {
         pub choices: u32 = 2,
         /// Whether deflected packets get CE. Source: an option of the authors' simulator, off.
         pub mark: bool = false,
-        /// Whether to behave as the authors' published simulator where that differs from the rule
-        /// (see the module).
+        /// Whether to behave as the published simulator where that differs: a window counts every
+        /// test made, a full port counts nothing, and a full candidate can be chosen. Source: the
+        /// CoNEXT 2023 artifact.
         pub artifact_quirks: bool = false,
     }
 }

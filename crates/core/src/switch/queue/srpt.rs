@@ -35,8 +35,9 @@ crate::choice! {
 crate::params! {
     /// SRPT.
     pub struct SrptParams {
-        /// Who is served next. Source: "rank" is a PIFO; "arrival" is Vertigo's ablation without
-        /// scheduling.
+        /// Who is served next: "rank", the smallest rank first, as a PIFO; "arrival", first come,
+        /// first served, and ranks only decide who is given up. Source: "arrival" is Vertigo's
+        /// ablation without scheduling.
         pub service: SrptService = SrptService::Rank,
     }
 }
