@@ -149,12 +149,6 @@ fn credits_and_rates_are_of_segments_of_tcp() {
             let text = format!("{edge}{traffic}\n[transport]\nkind = \"{transport}\"");
             fails(&text, 3, 1, "segments of one TCP");
         }
-        fails(
-            &format!("{edge}[transport]\nimportance = {{ kind = \"tlt\" }}"),
-            5,
-            1,
-            "cannot be together",
-        );
     }
     fails("[edge]\nvirtual-switch = { kind = \"credits\", queue = 9 }", 3, 38, "queue");
     fails("[edge]\nvirtual-switch = { kind = \"credits\", overcommit = 0 }", 3, 51, "1 to 1000");

@@ -17,6 +17,7 @@ mod answering;
 mod counting;
 mod ending;
 mod holding;
+mod making;
 mod messages;
 mod opening;
 mod pulling;
@@ -37,6 +38,7 @@ use crate::mail::{Note, Opening, Role};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
+use making::Way;
 use messages::{MessageCounts, Messages};
 use millpond_core::host::{
     self, Call, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters, Round,

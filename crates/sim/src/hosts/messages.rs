@@ -98,7 +98,7 @@ impl Hosts {
             it.first_sent.get_or_insert(now);
             let number = piece.number;
             let body = Body::HomaData { offset: piece.offset, length: piece.length, slot, number };
-            let mut first = plain(now, it, body, 0);
+            let mut first = Way::of_sender(it).packet(body, now, 0, control());
             first.class = first.class.with_priority(piece.priority);
             first.flags = if piece.is_again { flags::RETRANSMISSION } else { 0 };
             let segment = Segment { first, len: piece.len };
@@ -136,9 +136,9 @@ impl Hosts {
 
     /// A sending end says something that is no data.
     fn say(&mut self, now: Time, slot: u32, body: Body, fabric: &mut Fabric) {
-        let size = self.shared.header as u16;
+        let size = self.shared.header;
         let it = self.senders.at(slot);
-        let (host, packet) = (it.host, plain(now, it, body, size));
+        let (host, packet) = (it.host, Way::of_sender(it).packet(body, now, size, control()));
         let (node, mut link) = at_host!(self, host, fabric);
         node.answer(now, packet, None, || None, &mut link);
         self.note_departures(fabric);
@@ -147,19 +147,7 @@ impl Hosts {
     /// A receiving end says something.
     fn reply(&mut self, now: Time, slot: u32, body: Body, fabric: &mut Fabric) {
         let it = self.receivers.at(slot);
-        let packet = Packet {
-            body,
-            stamp: now,
-            flow: it.opening.flow,
-            src: it.opening.dst,
-            dst: it.opening.src,
-            entropy: it.hash,
-            peer: it.opening.sender_slot,
-            size: self.shared.header as u16,
-            class: TrafficClass::default().with_priority(CONTROL_PRIORITY),
-            ttl: TTL,
-            ..Packet::default()
-        };
+        let packet = Way::of_receiver(it).packet(body, now, self.shared.header, control());
         let (node, mut link) = at_host!(self, it.host, fabric);
         node.answer(now, packet, None, || None, &mut link);
         self.note_departures(fabric);
@@ -337,19 +325,7 @@ impl Hosts {
     }
 }
 
-/// A packet of a sending end, with the priority of what has no payload.
-fn plain(now: Time, it: &Sending, body: Body, size: u16) -> Packet {
-    Packet {
-        body,
-        stamp: now,
-        flow: it.opening.flow,
-        src: it.opening.src,
-        dst: it.opening.dst,
-        entropy: it.hash,
-        peer: it.peer,
-        size,
-        class: TrafficClass::default().with_priority(CONTROL_PRIORITY),
-        ttl: TTL,
-        ..Packet::default()
-    }
+/// The class of what has no payload.
+fn control() -> TrafficClass {
+    TrafficClass::default().with_priority(CONTROL_PRIORITY)
 }

@@ -89,20 +89,10 @@ impl Hosts {
             _ => fabric.packets.side::<Telemetry>(data).copied(),
         };
         let priority = it.receiver.priority(answer.kind, &shared.transport).unwrap_or(it.priority);
-        let packet = Packet {
-            body,
-            stamp: answer.stamp,
-            flow: it.opening.flow,
-            src: it.opening.dst,
-            dst: it.opening.src,
-            entropy: it.hash,
-            peer: it.opening.sender_slot,
-            size: (shared.header + beyond + written.map_or(0, |_| telemetry::BYTES)) as u16,
-            flags: if answer.ece { flags::ECE } else { 0 },
-            class: TrafficClass::new(priority, importance, Ecn::NotEct),
-            ttl: TTL,
-            ..Packet::default()
-        };
+        let size = shared.header + beyond + written.map_or(0, |_| telemetry::BYTES);
+        let class = TrafficClass::new(priority, importance, Ecn::NotEct);
+        let mut packet = Way::of_receiver(it).packet(body, answer.stamp, size, class);
+        packet.flags = if answer.ece { flags::ECE } else { 0 };
         let (node, mut link) = at_host!(self, it.host, fabric);
         link.sack = (answer.sack.count > 0).then_some(&answer.sack);
         link.telemetry = written.as_ref();

@@ -83,20 +83,9 @@ impl Hosts {
             it.handshake.answered(now);
         }
         let mapping = fabric.packets.side::<Mapping>(packet).copied();
-        let hash = five_tuple_hash(packet.dst, packet.src, packet.flow);
-        let answer = Packet {
-            body: Body::SynAck { slot },
-            stamp: packet.stamp,
-            flow: packet.flow,
-            src: packet.dst,
-            dst: packet.src,
-            entropy: of_subflow(hash, mapping),
-            peer: packet.slot(),
-            size: packet.size,
-            class: TrafficClass::default().with_priority(packet.priority()),
-            ttl: TTL,
-            ..Packet::default()
-        };
+        let class = TrafficClass::default().with_priority(packet.priority());
+        let (way, size) = (Way::back(packet).by(mapping), u32::from(packet.size));
+        let answer = way.packet(Body::SynAck { slot }, packet.stamp, size, class);
         self.put(now, host, answer, mapping, fabric);
     }
 
@@ -148,19 +137,9 @@ impl Hosts {
     pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let is_message = packet.kind() == Kind::HomaData;
         let priority = if is_message { CONTROL_PRIORITY } else { packet.priority() };
-        let answer = Packet {
-            body: late(packet),
-            stamp: packet.stamp,
-            flow: packet.flow,
-            src: packet.dst,
-            dst: packet.src,
-            entropy: five_tuple_hash(packet.dst, packet.src, packet.flow),
-            peer: packet.slot(),
-            size: self.shared.header as u16,
-            class: TrafficClass::default().with_priority(priority),
-            ttl: TTL,
-            ..Packet::default()
-        };
+        let class = TrafficClass::default().with_priority(priority);
+        let size = self.shared.header;
+        let answer = Way::back(packet).packet(late(packet), packet.stamp, size, class);
         self.put(now, host, answer, None, fabric);
     }
 
@@ -197,24 +176,11 @@ impl Hosts {
     ) {
         let it = self.receivers.at(slot);
         let mapping = subflow.map(|subflow| Mapping { subflow, data: it.delivered });
-        let packet = Packet {
-            body: Body::Ack { ack: ack.ack, slot, hops: it.hops },
-            stamp: ack.stamp,
-            flow: it.opening.flow,
-            src: it.opening.dst,
-            dst: it.opening.src,
-            entropy: of_subflow(it.hash, mapping),
-            side: Side::NONE,
-            peer: it.opening.sender_slot,
-            rank: 0,
-            size: (self.shared.header + ack.sack.option_len()) as u16,
-            payload: 0,
-            flags: if ack.ece { flags::ECE } else { 0 },
-            ingress: 0,
-            class: TrafficClass::new(it.priority, importance, Ecn::NotEct),
-            ttl: TTL,
-            path: 0,
-        };
+        let body = Body::Ack { ack: ack.ack, slot, hops: it.hops };
+        let size = self.shared.header + ack.sack.option_len();
+        let class = TrafficClass::new(it.priority, importance, Ecn::NotEct);
+        let mut packet = Way::of_receiver(it).by(mapping).packet(body, ack.stamp, size, class);
+        packet.flags = if ack.ece { flags::ECE } else { 0 };
         let (node, mut link) = at_host!(self, it.host, fabric);
         link.sack = (ack.sack.count > 0).then_some(&ack.sack);
         link.mapping = mapping.map(|mapping| (mapping, 0));

@@ -103,26 +103,12 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
         None if segment.syn => (Body::Syn { slot, flowcell: 0 }, false),
         None => (Body::Data { seq: segment.seq, slot, flowcell: 0 }, false),
     };
-    Packet {
-        body,
-        stamp: now,
-        flow: it.opening.flow,
-        src: it.opening.src,
-        dst: it.opening.dst,
-        entropy: of_subflow(it.hash, segment.mapping),
-        side: Side::NONE,
-        peer: it.peer,
-        rank: 0,
-        size: 0,
-        payload: 0,
-        flags: (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
-            | (if segment.cwr { flags::CWR } else { 0 })
-            | (if asks { flags::ASKS } else { 0 }),
-        ingress: 0,
-        class: TrafficClass::new(it.priority, Importance::Control, segment.ecn),
-        ttl: TTL,
-        path: 0,
-    }
+    let class = TrafficClass::new(it.priority, Importance::Control, segment.ecn);
+    let mut packet = Way::of_sender(it).by(segment.mapping).packet(body, now, 0, class);
+    packet.flags = (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
+        | (if segment.cwr { flags::CWR } else { 0 })
+        | (if asks { flags::ASKS } else { 0 });
+    packet
 }
 
 /// Asks for a call when the flow's first segment has left its NIC, if the flow has anything to
