@@ -115,14 +115,57 @@ pub fn examine_config(config: &Config) -> Vec<Finding> {
         true => "every tenant's port names its own".into(),
         false => format!("none at {}", list(&open)),
     };
-    vec![finding(
+    let addresses = finding(
         "hardware addresses",
         open.is_empty(),
         State::Lacking,
         found,
         "a tenant can take over the address of a neighbour that is silent for a second: give the \
          port `hardware-addresses`, in the file or by the network's CNI plugin",
-    )]
+    );
+    [addresses].into_iter().chain(redirects(config)).collect()
+}
+
+/// Interfaces of the calling thread's namespace that take a redirect for the routes of paths.
+fn redirected() -> Vec<String> {
+    let accepts = |family: &str, name: &str| {
+        read(&format!("/proc/sys/net/{family}/conf/{name}/accept_redirects")) == "1"
+    };
+    let names = |family: &str| fs::read_dir(format!("/proc/sys/net/{family}/conf"));
+    let of_family = |family: &'static str| {
+        let found = names(family).into_iter().flatten().flatten();
+        let found = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        // One that is made takes what `default` has; IPv4's `all` stands for every one.
+        found.filter(move |name| name != "lo" && accepts(family, name))
+    };
+    let mut found: Vec<String> = ["ipv4", "ipv6"].into_iter().flat_map(of_family).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Whether somebody in the underlay can lead paths elsewhere, where there are paths.
+fn redirects(config: &Config) -> Option<Finding> {
+    let mut places: Vec<_> = config.paths.iter().map(|path| path.namespace.as_deref()).collect();
+    places.sort();
+    places.dedup();
+    let found: Vec<String> = places
+        .iter()
+        .flat_map(|place| namespace::within(*place, redirected).unwrap_or_default())
+        .collect();
+    let names: Vec<&str> = found.iter().map(String::as_str).collect();
+    let is_fine = names.is_empty();
+    let told = if is_fine { "none taken".into() } else { format!("taken at {}", list(&names)) };
+    (!places.is_empty()).then(|| {
+        finding(
+            "redirects",
+            is_fine,
+            State::Lacking,
+            told,
+            "whoever can forge a router's redirect (ICMP) can lead a path away: set \
+             net.ipv4.conf.*.accept_redirects and net.ipv6.conf.*.accept_redirects to 0",
+        )
+    })
 }
 
 #[cfg(test)]

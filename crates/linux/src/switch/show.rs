@@ -271,6 +271,9 @@ impl Reading {
                     health.size
                 );
             }
+            if path.reports_ignored > 0 {
+                let _ = writeln!(out, "  ICMP reports, ignored: {}", path.reports_ignored);
+            }
             for (reason, count) in &c.dropped {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
             }
@@ -347,6 +350,7 @@ mod tests {
                 is_sealed: true,
                 ..Health::default()
             },
+            reports_ignored: 5,
             counters: counters::Reading::default(),
         };
         let (paths, edge) = (vec![path], EdgeReading::default());

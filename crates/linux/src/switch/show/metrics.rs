@@ -199,6 +199,12 @@ impl Reading {
             "counter",
             path(|p| p.health.probes_heard),
         );
+        metric(
+            "path_reports_ignored_total",
+            "Reports of routers and hosts (ICMP), which change nothing.",
+            "counter",
+            path(|p| p.reports_ignored),
+        );
         self.overlay_metrics(&mut metric);
         let alone = |n: u64| vec![(String::new(), n as f64)];
         metric(
