@@ -1,12 +1,12 @@
-//! A daemon's numbers for Prometheus: one page, `/metrics`, made anew for each request.
+//! A daemon's metrics for Prometheus: one page, `/metrics`, from a thread of its own.
 //!
-//! Whoever can connect may be slow, silent or many. A connection gets one answer, and has
-//! [`PATIENCE`] for all of it; [`CLIENTS`] are served at a time, and others wait in the kernel's
-//! queue until one of them ends.
+//! A client may be slow, silent or one of many. Each has [`PATIENCE`] for one request and its
+//! answer, and [`REQUEST`] for the request alone. [`CLIENTS`] are served at a time. A further one
+//! takes the place of the oldest client that has not sent its request, or of the oldest.
 //!
-//! Invariant: no client keeps others from an answer for longer than that; a page that cannot be
-//! made is an answer of 500 and no more; whatever runs out, the daemon goes on and answers again
-//! when there is some.
+//! Invariants: the server accepts each connection at once, so a client that sends its request waits
+//! for two pages at most, whatever other clients do. A page that cannot be made is an answer of
+//! 500. Where descriptors run out, the server answers again when there are some.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -15,30 +15,50 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::Mutex;
+use tokio::task::{AbortHandle, spawn_blocking, yield_now};
 use tokio::time::{sleep, timeout};
 
 /// Connections at a time.
-const CLIENTS: usize = 32;
+const CLIENTS: usize = 64;
 /// How long one may take, and how long its request.
 const PATIENCE: Duration = Duration::from_secs(10);
-const REQUEST: Duration = Duration::from_secs(3);
+const REQUEST: Duration = Duration::from_secs(2);
 /// The longest request; one for a page is a few hundred bytes.
 const REQUEST_BYTES: usize = 16 << 10;
 /// When to try again after no connection could be taken.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes a page, or says why there is none; one at a time.
-type Page = Arc<Mutex<dyn Fn() -> Result<String, String> + Send>>;
+/// A page, or why there is none.
+type Made = Result<Bytes, String>;
 
-/// Answers at `address` from a thread of its own, as long as the process lives. `page` gives the
+/// Makes pages, one at a time.
+struct Pages {
+    make: Arc<dyn Fn() -> Result<String, String> + Send + Sync>,
+    /// When the last page was begun, and what came of it.
+    last: Option<(Instant, Made)>,
+}
+
+/// A connection that is being served.
+struct Client {
+    /// Whether its request has come.
+    has_asked: Arc<AtomicBool>,
+    task: AbortHandle,
+}
+
+/// Answers at `address` from a thread of its own, as long as the process lives. `page` returns the
 /// text, or why there is none.
+///
+/// # Errors
+/// The kernel's reason if it cannot listen there.
 pub fn serve(
     address: SocketAddr,
     page: impl Fn() -> Result<String, String> + Send + 'static,
@@ -49,36 +69,60 @@ pub fn serve(
         .enable_all()
         .max_blocking_threads(1)
         .build()?;
-    std::thread::spawn(move || runtime.block_on(answer(listener, Arc::new(Mutex::new(page)))));
+    let page = std::sync::Mutex::new(page);
+    let make = move || page.lock().unwrap_or_else(|poisoned| poisoned.into_inner())();
+    let pages = Arc::new(Mutex::new(Pages { make: Arc::new(make), last: None }));
+    std::thread::Builder::new()
+        .name("metrics".into())
+        .spawn(move || runtime.block_on(answer(listener, pages)))?;
     Ok(())
 }
 
-async fn answer(listener: std::net::TcpListener, page: Page) {
-    let (Ok(listener), room) = (TcpListener::from_std(listener), Arc::new(Semaphore::new(CLIENTS)))
-    else {
-        return;
-    };
-    while let Ok(place) = room.clone().acquire_owned().await {
+async fn answer(listener: std::net::TcpListener, pages: Arc<Mutex<Pages>>) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let mut clients = VecDeque::new();
+    loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let page = page.clone();
-                tokio::spawn(async move {
+                make_room(&mut clients);
+                let (pages, has_asked) = (pages.clone(), Arc::new(AtomicBool::new(false)));
+                let asked = has_asked.clone();
+                let task = tokio::spawn(async move {
                     // A client that has gone away is no concern, nor is one that is too slow.
-                    let _ = timeout(PATIENCE, converse(stream, page)).await;
-                    drop(place);
+                    let _ = timeout(PATIENCE, converse(stream, pages, asked)).await;
                 });
+                clients.push_back(Client { has_asked, task: task.abort_handle() });
+                // Its request may be there already: others that come do not take its place then.
+                yield_now().await;
             }
-            // No descriptors are left, for one: whoever asks waits, and so does this.
+            // No descriptors are left, for one.
             Err(_) => sleep(PAUSE).await,
         }
     }
 }
 
+/// Ends the oldest client that has not sent its request, or the oldest, if there are too many.
+fn make_room(clients: &mut VecDeque<Client>) {
+    clients.retain(|client| !client.task.is_finished());
+    if clients.len() < CLIENTS {
+        return;
+    }
+    let silent = clients.iter().position(|client| !client.has_asked.load(Ordering::Relaxed));
+    if let Some(client) = clients.remove(silent.unwrap_or(0)) {
+        client.task.abort();
+    }
+}
+
 /// One request, and its answer.
-async fn converse(stream: TcpStream, page: Page) -> Result<(), hyper::Error> {
+async fn converse(
+    stream: TcpStream,
+    pages: Arc<Mutex<Pages>>,
+    has_asked: Arc<AtomicBool>,
+) -> Result<(), hyper::Error> {
     let service = service_fn(move |request: Request<Incoming>| {
-        let page = page.clone();
-        async move { Ok::<_, Infallible>(respond(request.uri().path(), page).await) }
+        has_asked.store(true, Ordering::Relaxed);
+        let pages = pages.clone();
+        async move { Ok::<_, Infallible>(respond(request.uri().path(), pages).await) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -88,24 +132,37 @@ async fn converse(stream: TcpStream, page: Page) -> Result<(), hyper::Error> {
     http.serve_connection(TokioIo::new(stream), service).await
 }
 
-async fn respond(path: &str, page: Page) -> Response<Full<Bytes>> {
+async fn respond(path: &str, pages: Arc<Mutex<Pages>>) -> Response<Full<Bytes>> {
+    let failed = |why: String| (Bytes::from(why + "\n"), StatusCode::INTERNAL_SERVER_ERROR);
     let (text, status) = match path {
-        "/metrics" => match tokio::task::spawn_blocking(move || make(&page)).await {
+        // In a task of its own: a page that is begun ends, though its client is gone.
+        "/metrics" => match tokio::spawn(page(pages, Instant::now())).await {
             Ok(Ok(text)) => (text, StatusCode::OK),
-            Ok(Err(why)) => (format!("{why}\n"), StatusCode::INTERNAL_SERVER_ERROR),
-            Err(panic) => (format!("{panic}\n"), StatusCode::INTERNAL_SERVER_ERROR),
+            Ok(Err(why)) => failed(why),
+            Err(panic) => failed(panic.to_string()),
         },
-        _ => ("see /metrics\n".to_string(), StatusCode::NOT_FOUND),
+        _ => (Bytes::from("see /metrics\n"), StatusCode::NOT_FOUND),
     };
-    let mut response = Response::new(Full::new(Bytes::from(text)));
+    let mut response = Response::new(Full::new(text));
     *response.status_mut() = status;
     let kind = hyper::header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }
 
-fn make(page: &Page) -> Result<String, String> {
-    page.lock().unwrap_or_else(|poisoned| poisoned.into_inner())()
+/// Returns a page that was begun after `asked`. Clients that wait for one share it.
+async fn page(pages: Arc<Mutex<Pages>>, asked: Instant) -> Made {
+    let mut pages = pages.lock().await;
+    if let Some((begun, made)) = &pages.last
+        && *begun >= asked
+    {
+        return made.clone();
+    }
+    let (begun, make) = (Instant::now(), pages.make.clone());
+    let made = spawn_blocking(move || make()).await;
+    let made = made.unwrap_or_else(|panic| Err(panic.to_string())).map(Bytes::from);
+    pages.last = Some((begun, made.clone()));
+    made
 }
 
 #[cfg(test)]
@@ -168,15 +225,44 @@ mod tests {
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
 
-    /// More than are served at a time, and none of them says anything.
+    /// More than are served at a time: half send nothing, and half send a part of a request.
     #[test]
-    fn silent_clients_hold_up_others_for_a_while_only() {
+    fn half_open_clients_do_not_delay_others() {
         let address = start();
-        let silent: Vec<TcpStream> =
-            (0..2 * CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let open = |i: usize| {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.write_all(&b"GET /metrics HT"[..i % 2 * 15]).unwrap();
+            client
+        };
+        let half_open: Vec<TcpStream> = (0..400).map(open).collect();
+        for _ in 0..10 {
+            let start = Instant::now();
+            assert!(get(address, "/metrics").starts_with("HTTP/1.1 200"));
+            assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        }
+        drop(half_open);
+    }
+
+    /// Clients that send requests and do not read their answers, again and again.
+    #[test]
+    fn clients_that_read_nothing_share_pages_and_lose_their_places() {
+        static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let address = serve_anywhere(|| {
+            MADE.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(50));
+            Ok("page\n".repeat(8 << 17))
+        });
+        let ask = |_| {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+            client
+        };
+        let deaf: Vec<TcpStream> = (0..300).map(ask).collect();
         let start = Instant::now();
         assert!(get(address, "/metrics").starts_with("HTTP/1.1 200"));
-        assert!(start.elapsed() < 3 * REQUEST + PATIENCE, "{:?}", start.elapsed());
-        drop(silent);
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        let made = MADE.load(Ordering::Relaxed);
+        assert!(made < 50, "{made} pages for 301 requests");
+        drop(deaf);
     }
 }

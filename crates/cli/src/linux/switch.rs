@@ -61,7 +61,10 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
             }
         },
         SwitchAction::Doctor(how) => {
-            let findings = doctor::examine();
+            let mut findings = doctor::examine();
+            if let Some(config) = apply::installed(&state)? {
+                findings.extend(doctor::examine_config(&config));
+            }
             match how.json {
                 true => say(&serde_json::to_string(&findings)?),
                 false => say(&finding::table(&findings)),

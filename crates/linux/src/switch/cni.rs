@@ -14,7 +14,9 @@ use super::config::PortParams;
 use super::error::Error;
 use super::show;
 use super::state::State;
+use crate::dataplane::frame::Mac;
 use crate::dataplane::port::Device;
+use crate::tunnel::session;
 use millpond_worlds::namespace;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -103,6 +105,19 @@ pub struct Call<'a> {
 
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key)?.as_str()
+}
+
+/// The hardware address of a container's interface, and the only one behind its port: it cannot
+/// take a neighbour's, nor a neighbour its. A network with `addressesMax` has several behind a
+/// port, and names none.
+fn hardware_addresses(network: &Network) -> Result<Vec<String>, Problem> {
+    if network.addresses_max.is_some_and(|most| most > 1) {
+        return Ok(Vec::new());
+    }
+    let drawn = session::draw().map_err(|e| Problem::new(100, "no random hardware address", e))?;
+    let [_, a, b, c, d, e, ..] = drawn;
+    // Locally administered, of one station.
+    Ok(vec![Mac([2, a, b, c, d, e]).to_string()])
 }
 
 impl Call<'_> {
@@ -204,6 +219,7 @@ impl Call<'_> {
             mtu: network.mtu,
             vlan: network.vlan,
             addresses_max: network.addresses_max.unwrap_or(PortParams::default().addresses_max),
+            hardware_addresses: hardware_addresses(network)?,
             ..PortParams::default()
         };
         let added = match apply::add(self.state, port, self.program) {

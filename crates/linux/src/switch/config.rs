@@ -191,6 +191,10 @@ params! {
         /// applications wait with these.
         #[within(65536..=1073741824)]
         pub hold_memory: Bytes = Bytes(8 << 20),
+        /// How many hardware addresses may be behind it, each in each of its VLANs; frames from
+        /// further ones pass, and what is for them is flooded.
+        #[within(1..=16384)]
+        pub addresses_max: u32 = table::ADDRESSES_OF_A_PEER,
     }
 }
 
@@ -672,6 +676,7 @@ dead-after = "100ms"
 overlay = false
 pause-ttl = "20ms"
 hold-memory = "1MiB"
+addresses-max = 99
 "#;
 
     #[test]

@@ -1,7 +1,9 @@
-//! What the kernel offers for a switch, and what a lack costs.
+//! What the kernel offers for a switch, and what a lack costs; what an installed switch leaves open
+//! to its tenants.
 //!
 //! Invariant: it leaves nothing behind; what can be tried is tried, not guessed from a version.
 
+use super::config::{Config, PortKind, PortParams};
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::{AfPacket, Tap};
 use crate::limit::doctor::{Finding, State};
@@ -82,4 +84,108 @@ pub fn examine() -> Vec<Finding> {
              reordering and batches amiss; use cubic",
         ),
     ]
+}
+
+/// Names a switch's ports or peers in a finding; so many.
+const NAMED: usize = 5;
+
+fn list(names: &[&str]) -> String {
+    let first = names[..names.len().min(NAMED)].join(", ");
+    match names.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        Some(more) => format!("{first} and {more} more"),
+        None => first,
+    }
+}
+
+/// Whether one tenant is behind a port, of whom the file can name the address: a cable to other
+/// hosts has many.
+fn has_one_tenant(port: &PortParams) -> bool {
+    match port.kind {
+        PortKind::Tap | PortKind::Shared | PortKind::VhostUser => true,
+        PortKind::AfPacket => port.gate,
+        PortKind::Pcap => false,
+    }
+}
+
+/// Looks at the configuration of an installed switch.
+pub fn examine_config(config: &Config) -> Vec<Finding> {
+    let open = |port: &&PortParams| has_one_tenant(port) && port.hardware_addresses.is_empty();
+    let open: Vec<&str> = config.ports.iter().filter(open).map(|port| &port.name[..]).collect();
+    let found = match open.is_empty() {
+        true => "every tenant's port names its own".into(),
+        false => format!("none at {}", list(&open)),
+    };
+    let addresses = finding(
+        "hardware addresses",
+        open.is_empty(),
+        State::Lacking,
+        found,
+        "a tenant can take over the address of a neighbour that is silent for a second: give the \
+         port `hardware-addresses`, in the file or by the network's CNI plugin",
+    );
+    [addresses].into_iter().chain(redirects(config)).collect()
+}
+
+/// Interfaces of the calling thread's namespace that take a redirect for the routes of paths.
+fn redirected() -> Vec<String> {
+    let accepts = |family: &str, name: &str| {
+        read(&format!("/proc/sys/net/{family}/conf/{name}/accept_redirects")) == "1"
+    };
+    let names = |family: &str| fs::read_dir(format!("/proc/sys/net/{family}/conf"));
+    let of_family = |family: &'static str| {
+        let found = names(family).into_iter().flatten().flatten();
+        let found = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        // One that is made takes what `default` has; IPv4's `all` stands for every one.
+        found.filter(move |name| name != "lo" && accepts(family, name))
+    };
+    let mut found: Vec<String> = ["ipv4", "ipv6"].into_iter().flat_map(of_family).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Whether somebody in the underlay can lead paths elsewhere, where there are paths.
+fn redirects(config: &Config) -> Option<Finding> {
+    let mut places: Vec<_> = config.paths.iter().map(|path| path.namespace.as_deref()).collect();
+    places.sort();
+    places.dedup();
+    let found: Vec<String> = places
+        .iter()
+        .flat_map(|place| namespace::within(*place, redirected).unwrap_or_default())
+        .collect();
+    let names: Vec<&str> = found.iter().map(String::as_str).collect();
+    let is_fine = names.is_empty();
+    let told = if is_fine { "none taken".into() } else { format!("taken at {}", list(&names)) };
+    (!places.is_empty()).then(|| {
+        finding(
+            "redirects",
+            is_fine,
+            State::Lacking,
+            told,
+            "whoever can forge a router's redirect (ICMP) can lead a path away: set \
+             net.ipv4.conf.*.accept_redirects and net.ipv6.conf.*.accept_redirects to 0",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_without_hardware_addresses_are_a_finding() {
+        let named = "[[port]]\nname = \"a\"\nhardware-addresses = [\"02:00:00:00:00:01\"]\n\
+                     [[port]]\nname = \"wire\"\nkind = \"af-packet\"\n";
+        let examine = |text: &str| {
+            let found = examine_config(&Config::parse("a.toml", text).unwrap());
+            found.into_iter().find(|it| it.what == "hardware addresses").unwrap()
+        };
+        assert_eq!(examine(named).state, State::Ok);
+        let ports = |count: usize| {
+            (0..count).map(|i| format!("[[port]]\nname = \"t{i}\"\n")).collect::<String>()
+        };
+        let found = examine(&format!("{named}{}", ports(2)));
+        assert_eq!((found.state, &found.found[..]), (State::Lacking, "none at t0, t1"));
+        assert!(examine(&ports(9)).found.ends_with("t4 and 4 more"));
+    }
 }

@@ -12,6 +12,7 @@ use super::overlay::Talk;
 use crate::encapsulation;
 use crate::tunnel::probe::{self, Padded, Probe, Wrong};
 use crate::tunnel::secret::{Nonce, Secrets};
+use crate::tunnel::sent::Sent;
 use crate::tunnel::session::{self, Session};
 use millpond_core::Time;
 use millpond_core::edge::liveness::{Liveness, Standing, Terms};
@@ -26,6 +27,8 @@ struct Way {
     padded: Option<Padded>,
     /// When the padded probe was sent that the peer has heard last.
     answered: Time,
+    /// The probes that the peer may answer.
+    asked: Sent,
     size: PathSize,
     /// The longest datagram that the kernel has a way for, where it says so.
     room: Option<usize>,
@@ -77,6 +80,7 @@ impl Peer {
             heard: None,
             padded: None,
             answered: Time::ZERO,
+            asked: Sent::default(),
             size: PathSize::new(probe::LENGTH as u32, 0),
             room: None,
             sent: 0,
@@ -199,11 +203,15 @@ impl Peer {
         }
         // What it says of a former process's probes is of another clock.
         if probe.to == self.mine {
-            if let Some(padded) = probe.padded.filter(|padded| padded.sent > way.answered) {
+            // An answer to a probe that was never sent would outlast all true ones.
+            let was_sent = |padded: &Padded| way.asked.length(padded.sent) == Some(padded.length);
+            if let Some(padded) =
+                probe.padded.filter(|padded| padded.sent > way.answered && was_sent(padded))
+            {
                 way.answered = padded.sent;
                 way.size.heard(padded.length.into());
             }
-            if let Some(sent) = probe.heard {
+            if let Some(sent) = probe.heard.filter(|sent| way.asked.length(*sent).is_some()) {
                 self.liveness.heard(now, label.into(), sent, probe.waited);
             }
         }
@@ -278,6 +286,8 @@ impl Peer {
     fn probe(&mut self, now: Time, label: u16, length: usize) -> Sending {
         let way = &mut self.ways[usize::from(label)];
         way.sent += u64::from(length == probe::LENGTH);
+        let bytes = length.min(u16::MAX.into()) as u16;
+        way.asked.note(now, bytes);
         let probe = Probe {
             label,
             from: self.mine,
@@ -286,7 +296,7 @@ impl Peer {
             heard: way.heard.map(|(sent, _)| sent),
             waited: way.heard.map_or(Time::ZERO, |(_, at)| now.saturating_sub(at)),
             padded: way.padded,
-            length: length.min(u16::MAX.into()) as u16,
+            length: bytes,
         };
         let secrets = self.session.as_ref().map(Session::secrets);
         Sending { label, datagram: probe.write(secrets) }
@@ -432,6 +442,34 @@ mod tests {
         assert_eq!(ends[0].standing(0), Standing::Used, "there is no other");
         assert_eq!(ends[0].frame_max(), Some(health.size as usize));
         assert!(!ends[0].reading(now, 0, 1200).is_narrow, "no port has longer ones");
+    }
+
+    #[test]
+    fn an_answer_to_no_probe_hides_neither_a_small_path_nor_loss() {
+        let file = key_file("0123456789abcdef");
+        let secrets = Secrets::read(Path::new(&file)).unwrap();
+        let mut ends = [peer(Some(&file), 1), peer(Some(&file), 1)];
+        let mut now = Time::from_ms(5);
+        run(&mut ends, &mut now, 100, |_, _| true, 9000);
+        let before = ends[0].reading(now, 0, 1514);
+        let far = Time::from_ns((1 << 54) - 1);
+        for i in 1..=1000 {
+            let lie = Probe {
+                from: ends[1].mine,
+                to: ends[0].mine,
+                sent: now + Time::from_ns(i),
+                heard: Some(Time::from_us(90_000 + i)),
+                padded: Some(Padded { sent: far, length: 1546 }),
+                ..Probe::default()
+            };
+            ends[0].hear(now, 0, &lie.write(Some(&secrets))).unwrap();
+        }
+        let after = ends[0].reading(now, 0, 1514);
+        assert!(after.probes_heard <= before.probes_heard + 2, "{before:?} {after:?}");
+        run(&mut ends, &mut now, 5_000, |_, _| true, 1300);
+        let health = ends[0].reading(now, 0, 1514);
+        assert!(health.is_narrow && (1252..=1268).contains(&health.size), "{health:?}");
+        std::fs::remove_file(file).unwrap();
     }
 
     #[test]

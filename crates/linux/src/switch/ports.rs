@@ -79,11 +79,12 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
             let look = || Ok((Device::new(params.device())?.index().ok(), namespace::own()));
             let (there, home) = port::within(namespace, look).map_err(named(params))?;
             let had = settle_record(state, &ours, there, home)?;
+            let wanted = first_address(&params.macs(), had).filter(|_| there.is_none());
             let opened = port::within(namespace, || {
                 let settings =
                     TapSettings { device: params.device().into(), persistent: true, napi: false };
                 let tap = Tap::open(&settings)?;
-                had.map_or(Ok(()), |mac| tap.device().set_mac(mac))?;
+                wanted.map_or(Ok(()), |mac| tap.device().set_mac(mac))?;
                 let (mac, index) = (tap.device().mac().ok(), tap.device().index());
                 let failed = |e| {
                     port::Error::kernel(format!("asking which interface {} is", params.device()), e)
@@ -102,6 +103,11 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
             Ok(Opened { fits, ..opened })
         }
     }
+}
+
+/// The address of an interface that is made: the one that it had, unless its port names others.
+fn first_address(named: &[Mac], had: Option<Mac>) -> Option<Mac> {
+    had.filter(|mac| named.is_empty() || named.contains(mac)).or(named.first().copied())
 }
 
 /// Makes the record of an interface fit what is there, before one is opened or made: its number,
@@ -232,5 +238,20 @@ pub fn close(state: &State, params: &PortParams, port: Option<Port>) -> Result<(
     match state.record(&made(params))?.filter(|_| params.kind == PortKind::Tap) {
         Some(record) => remove(state, &record),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_keeps_its_address_where_its_port_allows_it() {
+        let [a, b] = [1, 2].map(|last| Mac([2, 0, 0, 0, 0, last]));
+        assert_eq!(first_address(&[], None), None);
+        assert_eq!(first_address(&[], Some(a)), Some(a));
+        assert_eq!(first_address(&[a, b], Some(b)), Some(b));
+        assert_eq!(first_address(&[a], Some(b)), Some(a));
+        assert_eq!(first_address(&[b], None), Some(b));
     }
 }

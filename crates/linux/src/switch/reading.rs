@@ -71,6 +71,9 @@ pub struct PathReading {
     /// Whether it works, and how well.
     #[serde(default)]
     pub health: Health,
+    /// Reports of routers and hosts (ICMP) that its socket was handed, and that changed nothing.
+    #[serde(default)]
+    pub reports_ignored: u64,
     /// What it has done; a frame is a packet here.
     #[serde(flatten)]
     pub counters: counters::Reading,

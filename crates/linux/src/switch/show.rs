@@ -299,6 +299,9 @@ fn path_lines(path: &PathReading, before: Option<&Reading>, out: &mut String) {
             health.size
         );
     }
+    if path.reports_ignored > 0 {
+        let _ = writeln!(out, "  ICMP reports, ignored: {}", path.reports_ignored);
+    }
     for (reason, count) in &c.dropped {
         let _ = writeln!(out, "  dropped, {reason}: {count}");
     }
@@ -351,6 +354,7 @@ mod tests {
                 is_sealed: true,
                 ..Health::default()
             },
+            reports_ignored: 5,
             counters: counters::Reading::default(),
         };
         let (paths, edge) = (vec![path], EdgeReading::default());

@@ -1,14 +1,18 @@
 //! Which address is behind which port: learned from the frames' sources, as a bridge does (IEEE
 //! 802.1Q §8.7). An address in one VLAN has nothing to do with the same one in another.
 //!
-//! Ports are tenants, who may forge any source. An address that was heard of within [`HOLD`] stays
-//! where it is, so nobody takes over the connections of one that is alive; one that moves has been
-//! silent for longer than that before. A port has a bounded number of addresses, and may have named
-//! ones alone, which then are nowhere else, in no VLAN.
+//! Ports are tenants, who may forge any source, and a peer's key is in many hands. An address that
+//! was heard of within [`HOLD`] stays where it is, so nobody takes over the connections of one that
+//! is alive; one that moves has been silent for longer than that before. An address of a port moves
+//! to no peer by traffic: the port closes, or the address ages, first. A port may have named
+//! addresses alone, which then are nowhere else, in no VLAN.
 //!
-//! Invariant: never more than [`ADDRESSES_MAX`] entries, nor more of a port than its bound, so a
-//! flood of forged sources costs neither memory nor time, and takes no other port's room: what is
-//! not learned is flooded.
+//! A place is a port or a peer. Each has a reserve, an equal part of half of the table, and may
+//! take of the rest up to its own bound.
+//!
+//! Invariant: never more than [`ADDRESSES_MAX`] entries, nor more of a place than its bound, and a
+//! place always finds room for its reserve. So a flood of forged sources costs neither memory nor
+//! time, and takes no other place's reserve: an address that is not learned is flooded.
 
 use crate::dataplane::frame::{Mac, View};
 use millpond_core::Time;
@@ -19,6 +23,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub const ADDRESSES_MAX: usize = 16_384;
 /// The most of one port, unless its configuration says otherwise.
 pub const ADDRESSES_OF_A_PORT: u32 = 1024;
+/// The same of one peer.
+pub const ADDRESSES_OF_A_PEER: u32 = 4096;
 /// How long an address must have been silent before it is believed to have moved: longer than
 /// anybody who is alive leaves a neighbour's question unanswered, shorter than a migration.
 pub const HOLD: Time = Time::from_ms(1000);
@@ -97,7 +103,7 @@ struct Entry {
 
 type Numbers<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
 
-/// What a port may have.
+/// What a place may have.
 #[derive(Clone, Copy, Debug)]
 struct Rights {
     /// The most addresses.
@@ -119,16 +125,42 @@ pub struct Table {
     entries: Numbers<Entry>,
     /// Those that are named: at which port.
     named: Numbers<usize>,
-    /// By port.
-    rights: Vec<Rights>,
+    ports: Vec<Rights>,
+    peers: Vec<Rights>,
+    /// Entries that each place finds room for.
+    reserve: u32,
+    /// Entries beyond the reserves of all places, and how many of these are taken.
+    pool: u32,
+    taken: u32,
 }
 
 impl Table {
     /// The next port has `most` addresses at most, or if some are named these and no others.
     pub fn add_port(&mut self, most: u32, named: &[Mac]) {
-        let port = self.rights.len();
+        let port = self.ports.len();
         self.named.extend(named.iter().map(|mac| (mac.number(), port)));
-        self.rights.push(Rights { most, has: 0, named: !named.is_empty() });
+        self.ports.push(Rights { most, has: 0, named: !named.is_empty() });
+        self.share_out();
+    }
+    /// The next peer has `most` addresses at most.
+    pub fn add_peer(&mut self, most: u32) {
+        self.peers.push(Rights { most, has: 0, named: false });
+        self.share_out();
+    }
+    /// Takes the entries of `old` that may be here, each at the place that `stays` returns.
+    pub fn take_over(&mut self, old: &Table, stays: impl Fn(Place) -> Option<Place>) {
+        for (number, entry) in &old.entries {
+            if let Some(place) = stays(entry.place) {
+                let _ = self.learn(entry.seen, Address::of_number(*number), place);
+            }
+        }
+    }
+    /// Divides the room among the places; before anything is learned.
+    fn share_out(&mut self) {
+        let places = || self.ports.iter().chain(&self.peers);
+        let reserve = (ADDRESSES_MAX / 2 / places().count()) as u32;
+        let reserved: u32 = places().map(|rights| rights.most.min(reserve)).sum();
+        (self.reserve, self.pool) = (reserve, ADDRESSES_MAX as u32 - reserved);
     }
 
     /// The port that this one is named for, if it is.
@@ -163,35 +195,50 @@ impl Table {
     #[cold]
     fn settle(&mut self, now: Time, address: Address, place: Place) -> Result<(), Foreign> {
         let before = self.entries.get(&address.number()).map(|entry| (entry.place, entry.seen));
-        if before.is_some_and(|(_, seen)| now.saturating_sub(seen) < HOLD)
-            || self.rights(place).is_some_and(|r| r.named)
-        {
+        let stays = |(home, seen): (Place, Time)| {
+            let leaves_a_port = matches!((home, place), (Place::Port(_), Place::Peer(_)));
+            leaves_a_port || now.saturating_sub(seen) < HOLD
+        };
+        if before.is_some_and(stays) || self.rights(place).is_some_and(|r| r.named) {
             return Err(Foreign);
         }
-        let is_full = before.is_none() && self.entries.len() >= ADDRESSES_MAX;
-        if is_full || self.rights(place).is_some_and(|rights| rights.has >= rights.most) {
+        if !self.has_room(place) {
             return Ok(());
         }
         if let Some((from, _)) = before {
             self.left(from);
         }
-        if let Some(rights) = self.rights(place) {
-            rights.has += 1;
-        }
+        self.came(place);
         self.entries.insert(address.number(), Entry { place, seen: now });
         Ok(())
     }
 
     fn rights(&mut self, place: Place) -> Option<&mut Rights> {
         match place {
-            Place::Port(port) => self.rights.get_mut(port),
-            Place::Peer(_) => None,
+            Place::Port(port) => self.ports.get_mut(port),
+            Place::Peer(peer) => self.peers.get_mut(peer),
         }
     }
-
+    /// Whether a place may have one more address.
+    fn has_room(&mut self, place: Place) -> bool {
+        let (reserve, in_pool) = (self.reserve, self.taken < self.pool);
+        let is_full = self.entries.len() >= ADDRESSES_MAX;
+        self.rights(place).map_or(!is_full, |rights| {
+            rights.has < rights.most && (rights.has < reserve || in_pool)
+        })
+    }
+    fn came(&mut self, place: Place) {
+        let reserve = self.reserve;
+        if let Some(rights) = self.rights(place) {
+            rights.has += 1;
+            self.taken += u32::from(rights.has > reserve);
+        }
+    }
     fn left(&mut self, place: Place) {
+        let reserve = self.reserve;
         if let Some(rights) = self.rights(place) {
             rights.has -= 1;
+            self.taken -= u32::from(rights.has >= reserve);
         }
     }
 
@@ -218,6 +265,9 @@ impl Table {
     }
     /// Forgets who was behind a place that is gone.
     pub fn forget(&mut self, place: Place) {
+        if self.rights(place).is_some_and(|rights| rights.has == 0) {
+            return;
+        }
         self.remove(|entry| entry.place == place);
     }
     /// Every address: where it is, and when it was heard of last, unless the configuration names
@@ -251,8 +301,8 @@ mod tests {
         let mac = Address::from(Mac([2, 0, 0, 0, 0, 1]));
         table.learn(Time::ZERO, mac, Place::Port(1)).unwrap();
         assert_eq!(table.find(mac), Some(Place::Port(1)));
-        table.learn(HOLD, mac, Place::Peer(0)).unwrap();
-        assert_eq!(table.find(mac), Some(Place::Peer(0)));
+        table.learn(HOLD, mac, Place::Port(2)).unwrap();
+        assert_eq!(table.find(mac), Some(Place::Port(2)));
         table.age(AGE);
         assert_eq!(table.len(), 1);
         table.age(AGE + HOLD);
@@ -270,6 +320,80 @@ mod tests {
             }
             assert_eq!(table.find(mac), Some(Place::Port(0)));
         }
+    }
+
+    #[test]
+    fn an_address_leaves_a_port_for_a_peer_when_the_port_is_gone() {
+        let mut table = Table::default();
+        let mac = Address::from(Mac([2, 0, 0, 0, 0, 1]));
+        table.learn(Time::ZERO, mac, Place::Port(1)).unwrap();
+        for seconds in 1..300 {
+            let now = Time::from_s(seconds);
+            assert_eq!(table.learn(now, mac, Place::Peer(0)), Err(Foreign), "{seconds} s");
+        }
+        assert_eq!(table.find(mac), Some(Place::Port(1)));
+        table.forget(Place::Port(1));
+        table.learn(Time::from_s(299), mac, Place::Peer(0)).unwrap();
+        // From one peer to another, and back to a port, it moves when it has been silent.
+        table.learn(Time::from_s(300), mac, Place::Peer(1)).unwrap();
+        table.learn(Time::from_s(301), mac, Place::Port(1)).unwrap();
+        assert_eq!(table.find(mac), Some(Place::Port(1)));
+    }
+
+    #[test]
+    fn addresses_of_places_that_stay_are_taken_over() {
+        let mac = |last: u8| Address::from(Mac([2, 0, 0, 0, 0, last]));
+        let mut old = Table::default();
+        (0..3).for_each(|_| old.add_port(9, &[]));
+        old.add_peer(9);
+        let places = [Place::Port(0), Place::Port(1), Place::Port(2), Place::Peer(0)];
+        for (last, place) in places.into_iter().enumerate() {
+            old.learn(Time::from_s(5), mac(last as u8), place).unwrap();
+        }
+        // The first port goes; the address of the third is another port's by name.
+        let mut table = Table::default();
+        (0..2).for_each(|_| table.add_port(9, &[]));
+        table.add_port(9, &[mac(2).mac]);
+        table.add_peer(9);
+        table.take_over(&old, |place| match place {
+            Place::Port(port) => port.checked_sub(1).map(Place::Port),
+            peer => Some(peer),
+        });
+        let found = [0, 1, 2, 3].map(|last| table.find(mac(last)));
+        let named = Some(Place::Port(2));
+        assert_eq!(found, [None, Some(Place::Port(0)), named, Some(Place::Peer(0))]);
+        assert_eq!((table.ports[0].has, table.ports[1].has, table.peers[0].has), (1, 0, 1));
+    }
+
+    #[test]
+    fn peers_that_flood_leave_others_their_reserve() {
+        let mut table = Table::default();
+        (0..2).for_each(|_| table.add_port(ADDRESSES_OF_A_PORT, &[]));
+        (0..6).for_each(|_| table.add_peer(ADDRESSES_OF_A_PEER));
+        let mac = |place: u32, i: u32| {
+            let [_, a, b, c] = i.to_be_bytes();
+            Address::from(Mac([2, place as u8, 0, a, b, c]))
+        };
+        // One peer has its bound; five have the table, but for reserves.
+        for peer in 0..5 {
+            for i in 0..20_000 {
+                table.learn(Time::ZERO, mac(peer, i), Place::Peer(peer as usize)).unwrap();
+            }
+            assert!(table.peers[peer as usize].has <= ADDRESSES_OF_A_PEER);
+        }
+        assert_eq!(table.peers[0].has, ADDRESSES_OF_A_PEER);
+        for (place, number) in [(Place::Peer(5), 10), (Place::Port(0), 11), (Place::Port(1), 12)] {
+            for i in 0..1024 {
+                table.learn(Time::ZERO, mac(number, i), place).unwrap();
+            }
+            assert_eq!(table.find(mac(number, 1023)), Some(place));
+        }
+        assert_eq!((table.len(), table.taken), (ADDRESSES_MAX, table.pool));
+        table.forget(Place::Peer(0));
+        table.forget(Place::Peer(5));
+        assert_eq!(table.taken, table.pool - (ADDRESSES_OF_A_PEER - table.reserve));
+        (0..5).for_each(|peer| table.forget(Place::Peer(peer)));
+        assert_eq!((table.taken, table.len()), (0, 2048));
     }
 
     #[test]
@@ -344,7 +468,7 @@ mod tests {
         assert_eq!(table.len(), 2, "what is forgotten makes room");
         // One that moves does so at the cost of where it goes.
         table.learn(HOLD, mac(50_000), Place::Port(0)).unwrap();
-        assert_eq!((table.rights[0].has, table.rights[1].has), (2, 0));
+        assert_eq!((table.ports[0].has, table.ports[1].has), (2, 0));
     }
 
     #[test]

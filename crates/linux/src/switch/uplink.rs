@@ -20,7 +20,7 @@ use crate::dataplane::flow::named;
 use crate::dataplane::frame::{Offload, View, mss, parse};
 use crate::dataplane::packet::Packet;
 use crate::dataplane::port::shared::{Fate, Sender, Told};
-use crate::dataplane::port::{self, Refusal, udp::Udp};
+use crate::dataplane::port::{self, udp::Udp};
 use crate::edge::Edge;
 use millpond_core::Time;
 use millpond_core::edge::flowcell::Rule;
@@ -175,13 +175,8 @@ impl Uplink {
             match read {
                 Ok(Some(_)) => {}
                 Ok(None) => return false,
-                // Of what was sent before; there may be frames behind it.
-                Err(refusal) => {
-                    if refusal == Refusal::Unreachable {
-                        peer.failed(now, path.label);
-                    }
-                    path.counters.drop(refusal.reason());
-                }
+                // There may be frames behind it.
+                Err(refusal) => path.counters.drop(refusal.reason()),
             }
         }
         true

@@ -22,6 +22,7 @@
 
 pub mod probe;
 pub mod secret;
+pub mod sent;
 pub mod session;
 
 pub use probe::Probe;

@@ -2,7 +2,7 @@
 
 use super::place::{Place, program, transfer};
 use millpond_linux::switch::cni::{Call, Problem};
-use millpond_linux::switch::show;
+use millpond_linux::switch::{apply, show};
 use millpond_worlds::needs;
 use serde_json::{Value, json};
 use std::fs;
@@ -89,6 +89,9 @@ fn containers_come_and_go() {
         (interface["name"].as_str(), interface["mac"].as_str().map(str::len)),
         (Some("eth0"), Some(17))
     );
+    // The port takes frames of that address alone.
+    let config = apply::installed(&place.state("s")).unwrap().unwrap();
+    assert_eq!(config.ports[0].hardware_addresses, [interface["mac"].as_str().unwrap()]);
     let older = json!({
         "cniVersion": "0.4.0", "name": "n", "type": "millpond", "vlan": 30,
         "ipam": { "type": "addresses" },

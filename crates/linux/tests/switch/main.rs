@@ -24,6 +24,7 @@ mod backpressure;
 mod cni;
 mod demo;
 mod figures;
+mod forged;
 mod operating;
 mod peers;
 mod place;

@@ -81,6 +81,9 @@ impl Place {
     pub fn network(&self, index: usize) -> &str {
         self.networks[index].name()
     }
+    pub fn set(&self, index: usize, key: &str, value: &str) {
+        self.networks[index].set(key, value).unwrap();
+    }
     pub fn state(&self, name: &str) -> State {
         State::at(&self.folder.join(name))
     }

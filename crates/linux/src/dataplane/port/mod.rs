@@ -20,6 +20,7 @@ mod device;
 mod gate;
 mod netdev;
 pub mod pcap;
+mod route;
 pub mod shared;
 pub mod socket;
 pub mod tap;

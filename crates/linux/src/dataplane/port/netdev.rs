@@ -54,13 +54,13 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
     padded
 }
 
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = value.len() as u16 + 4;
     [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &padded(value)].concat()
 }
 
 /// The value of an attribute, if it is there.
-fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
+pub(super) fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     while let [l0, l1, k0, k1, ..] = *attributes {
         let length = usize::from(u16::from_ne_bytes([l0, l1]));
         let value = attributes.get(4..length)?;

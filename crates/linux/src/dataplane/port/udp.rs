@@ -7,13 +7,20 @@
 //! The socket is connected, so datagrams from elsewhere do not come in. Whoever can forge the
 //! peer's address can forge frames, unless the two switches share a key (`crate::tunnel`).
 //!
-//! Invariant: read and write never block; no datagram is fragmented.
+//! Anybody can forge what routers report (ICMP). The socket takes no size from such a report, and a
+//! call that failed for one is made again. A refusal is the host's own: its routing table has no
+//! way, or the datagram is longer than the MTU of the interface.
+//!
+//! Invariant: read and write never block; no datagram is fragmented; no report is a refusal.
 
+use super::device::{ioctl, request};
+use super::route::Route;
 use super::{Error, Refusal};
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::packet::Packet;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -24,11 +31,17 @@ const BYTES_MAX: usize = 65_000;
 const DATAGRAMS_MAX: usize = 64;
 /// What may wait in the socket, either way.
 const WAITING: usize = 8 << 20;
+/// How often a call is made again that fails for a report.
+const TRIES: u64 = 4;
 
 /// The socket.
 #[derive(Debug)]
 pub struct Udp {
     socket: UdpSocket,
+    /// `None`: the kernel does not tell of routes.
+    route: Option<Route>,
+    /// Reports that were ignored.
+    reports: Cell<u64>,
 }
 
 /// Asks for UDP_GRO, which rustix does not have.
@@ -49,17 +62,22 @@ fn set_room(socket: &UdpSocket) {
     let _ = sent.or_else(|_| sockopt::set_socket_send_buffer_size(socket, WAITING));
 }
 
-fn refusal(error: &io::Error) -> Refusal {
-    match Errno::from_io_error(error) {
-        // Nobody listens there, or there is no way there; UDP's offload says INVAL where a packet
-        // is longer than the MTU.
-        Some(Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN) => {
-            Refusal::Unreachable
-        }
-        Some(Errno::INVAL | Errno::MSGSIZE) => Refusal::TooLong,
-        Some(errno) => Refusal::of(errno),
-        None => Refusal::Invalid,
-    }
+/// Whether an error may be a report that somebody has sent (`icmp_err_convert` in the kernel's
+/// net/ipv4/icmp.c, `icmpv6_err_convert` in net/ipv6/icmp.c).
+fn may_be_report(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::CONNREFUSED
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::NOPROTOOPT
+            | Errno::OPNOTSUPP
+            | Errno::PROTO
+            | Errno::ACCESS
+            | Errno::MSGSIZE
+    )
 }
 
 /// How many datagrams one call takes, of these lengths, and how long each of them is: they are of
@@ -90,20 +108,22 @@ impl Udp {
         })?;
         socket.connect(remote).map_err(failed(format!("a path to {remote}")))?;
         socket.set_nonblocking(true).map_err(failed("a path's socket".into()))?;
+        // The MTU is the interface's, whatever routers report.
         match local.is_ipv4() {
-            true => sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO),
-            false => sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO),
+            true => sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE),
+            false => sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE),
         }
         .map_err(|e| failed("no fragments".into())(e.into()))?;
         set_gro(&socket).map_err(failed("UDP_GRO".into()))?;
         set_room(&socket);
-        Ok(Udp { socket })
+        let local = socket.local_addr().map_err(failed("a path's own address".into()))?;
+        Ok(Udp { socket, route: Route::open(local, remote).ok(), reports: Cell::new(0) })
     }
 
     /// Over any socket that keeps messages apart.
     #[cfg(test)]
     pub(crate) fn over(socket: std::os::fd::OwnedFd) -> Udp {
-        Udp { socket: socket.into() }
+        Udp { socket: socket.into(), route: None, reports: Cell::new(0) }
     }
 
     /// What to wait for.
@@ -111,14 +131,39 @@ impl Udp {
         self.socket.as_fd()
     }
 
-    /// The longest datagram that the kernel knows a way for: its route's MTU, or what a router has
-    /// said, without the outer headers.
+    /// The longest datagram that the interface takes by which it leaves: its MTU without the outer
+    /// headers. `None`: the kernel does not tell.
     pub fn room(&self) -> Option<usize> {
-        let (mtu, headers) = match self.socket.local_addr().ok()?.is_ipv4() {
-            true => (sockopt::ip_mtu(&self.socket), 20 + 8),
-            false => (sockopt::ipv6_mtu(&self.socket), 40 + 8),
-        };
-        usize::try_from(mtu.ok()?).ok()?.checked_sub(headers)
+        let headers = if self.socket.local_addr().ok()?.is_ipv4() { 20 + 8 } else { 40 + 8 };
+        let mut asked = request("lo").ok()?;
+        asked.ifr_ifru.ifru_ifindex = self.route.as_ref()?.interface().ok()?;
+        ioctl(&self.socket, libc::SIOCGIFNAME, &mut asked).ok()?;
+        ioctl(&self.socket, libc::SIOCGIFMTU, &mut asked).ok()?;
+        // SAFETY: the kernel has written this field of the union.
+        #[allow(unsafe_code)]
+        let mtu = unsafe { asked.ifr_ifru.ifru_mtu };
+        usize::try_from(mtu).ok()?.checked_sub(headers)
+    }
+    /// How many reports of routers and hosts were ignored.
+    pub fn reports(&self) -> u64 {
+        self.reports.get()
+    }
+    /// Why the kernel does not send a datagram of this length. A report that came between two tries
+    /// is no reason: the datagram is sent later.
+    #[cold]
+    fn refusal(&self, error: &io::Error, length: usize) -> Refusal {
+        let is_too_long = || self.room().is_none_or(|room| length > room);
+        let has_route = || self.route.as_ref().is_some_and(|route| route.interface().is_ok());
+        match Errno::from_io_error(error) {
+            // UDP's offload says INVAL where a packet is longer than the MTU.
+            Some(Errno::INVAL | Errno::MSGSIZE) if is_too_long() => Refusal::TooLong,
+            Some(Errno::INVAL) => Refusal::Invalid,
+            Some(Errno::NETDOWN) => Refusal::Unreachable,
+            Some(errno) if may_be_report(errno) && has_route() => Refusal::Full,
+            Some(errno) if may_be_report(errno) => Refusal::Unreachable,
+            Some(errno) => Refusal::of(errno),
+            None => Refusal::Invalid,
+        }
     }
 
     /// How many datagrams found its receive queue full.
@@ -145,7 +190,7 @@ impl Udp {
             }
             match self.write(&pieces[..3 * count], (count > 1).then_some(size as u16)) {
                 Ok(()) => sent += count,
-                Err(error) => return (sent, Some(refusal(&error))),
+                Err(error) => return (sent, Some(self.refusal(&error, size))),
             }
         }
         (sent, None)
@@ -163,7 +208,7 @@ impl Udp {
                 .write(&[IoSlice::new(&bytes[start..end])], (count > 1).then_some(size as u16))
             {
                 Ok(()) => (sent, start) = (sent + count, end),
-                Err(error) => return (sent, Some(refusal(&error))),
+                Err(error) => return (sent, Some(self.refusal(&error, size))),
             }
         }
         (sent, None)
@@ -172,13 +217,31 @@ impl Udp {
     /// Sends one datagram.
     ///
     /// # Errors
-    /// The socket's reason: full, longer than the path's MTU, or nobody at the other end.
+    /// The socket's reason: full, longer than the interface's MTU, or no route to the other end.
     pub fn send_one(&self, datagram: &[u8]) -> Result<(), Refusal> {
-        self.write(&[IoSlice::new(datagram)], None).map_err(|error| refusal(&error))
+        let written = self.write(&[IoSlice::new(datagram)], None);
+        written.map_err(|error| self.refusal(&error, datagram.len()))
+    }
+
+    /// The kernel hands over a report as the error of the next call, which has sent nothing then.
+    fn write(&self, pieces: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
+        for tried in 0.. {
+            match self.write_once(pieces, segment) {
+                Err(error)
+                    if tried < TRIES && Errno::from_io_error(&error).is_some_and(may_be_report) => {
+                }
+                Ok(()) if tried > 0 => {
+                    self.reports.set(self.reports.get() + tried);
+                    return Ok(());
+                }
+                written => return written,
+            }
+        }
+        Ok(())
     }
 
     /// By libc: rustix has no control message of UDP.
-    fn write(&self, pieces: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
+    fn write_once(&self, pieces: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
         let mut ancillary = [0u64; 8];
         // SAFETY: msghdr is plain data, for which zeros are a value.
         #[allow(unsafe_code)]
@@ -212,6 +275,20 @@ impl Udp {
     /// # Errors
     /// [`Refusal::TooLong`] if it is longer than `buffer`, otherwise the socket's reason.
     pub fn receive(&self, buffer: &mut [u8]) -> Result<Option<(usize, usize)>, Refusal> {
+        for _ in 0..TRIES {
+            match self.receive_once(buffer) {
+                Err(error) if may_be_report(error) => self.reports.set(self.reports.get() + 1),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+                Err(errno) => return Err(Refusal::of(errno)),
+                Ok((read, _)) if read > buffer.len() => return Err(Refusal::TooLong),
+                Ok(read) => return Ok(Some(read)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// By libc: rustix has no control message of UDP.
+    fn receive_once(&self, buffer: &mut [u8]) -> Result<(usize, usize), Errno> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut ancillary = [0u64; 8];
         // SAFETY: msghdr is plain data, for which zeros are a value.
@@ -226,17 +303,11 @@ impl Udp {
         let read = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_TRUNC) };
         if read < 0 {
             let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
-                _ => Err(refusal(&error)),
-            };
+            return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
         }
         let read = read as usize;
-        if read > buffer.len() {
-            return Err(Refusal::TooLong);
-        }
         let segment = segment(&message).filter(|s| *s > 0).unwrap_or(read);
-        Ok(Some((read, segment.max(1))))
+        Ok((read, segment.max(1)))
     }
 }
 
@@ -280,6 +351,21 @@ mod tests {
             };
             (0..10).find_map(draw).expect("two free numbers")
         }
+    }
+
+    #[test]
+    fn a_report_of_a_closed_port_is_no_refusal() {
+        let [from, to] = Udp::pair();
+        drop(to);
+        for _ in 0..10 {
+            assert_eq!(from.send_one(b"for nobody"), Ok(()));
+        }
+        assert_eq!(from.receive(&mut [0; 100]), Ok(None));
+        assert!(from.reports() >= 10, "{}", from.reports());
+        // The size is the interface's.
+        let room = from.room().unwrap();
+        assert_eq!(from.send_one(&vec![0; room + 1]), Err(Refusal::TooLong));
+        assert_eq!(from.send_one(&[0; 1000]), Ok(()));
     }
 
     #[test]

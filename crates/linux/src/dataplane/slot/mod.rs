@@ -186,6 +186,16 @@ impl Slot {
         (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::PortGone));
     }
 
+    /// Whether frames can come from it: a port of an application or a guest has one, and others
+    /// are open.
+    pub fn has_end(&self) -> bool {
+        match &self.port {
+            Some(Port::Shared(shared)) => shared.reading().pid.is_some(),
+            Some(Port::Vhost(guest)) => guest.reading().is_up,
+            port => port.is_some(),
+        }
+    }
+
     /// When [`Slot::drain`] is due; `None`: nothing waits.
     pub fn due(&self) -> Option<Time> {
         self.queue.due()

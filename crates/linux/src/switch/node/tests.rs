@@ -214,6 +214,8 @@ fn a_tag_comes_and_goes_with_a_super_segment() {
         (node.table.find(source), node.table.find(source.mac.into())),
         (Some(Place::Port(0)), None)
     );
+    // It is behind a peer once the port has lost it.
+    node.table.forget(Place::Port(0));
     // From a peer, in pieces; and for an address that is in another VLAN.
     let inside = |vlan: u16| in_vlan(&frame, vlan);
     let from_peer = |node: &mut Node, frame: &[u8]| {

@@ -227,6 +227,12 @@ impl Reading {
             "counter",
             path(|p| p.health.probes_heard),
         );
+        metric(
+            "path_reports_ignored_total",
+            "Reports of routers and hosts (ICMP), which change nothing.",
+            "counter",
+            path(|p| p.reports_ignored),
+        );
     }
 
     fn overlay_metrics(&self, metric: &mut Metric<'_>) {

@@ -3,6 +3,7 @@
 use super::Uplink;
 use super::paths::Paths;
 use crate::dataplane::counters::Counters;
+use crate::dataplane::port::udp::Udp;
 use crate::edge::Sent;
 use crate::switch::overlay::Talk;
 use crate::switch::path::Path;
@@ -29,6 +30,7 @@ impl Uplink {
                 .map(ToString::to_string)
                 .or_else(|| peers[path.peer].blocked().map(str::to_string)),
             health: peers[path.peer].reading(now, path.label, widest),
+            reports_ignored: path.socket.as_ref().map_or(0, Udp::reports),
             counters: path.counters.reading(),
         };
         paths.iter().map(path).collect()
