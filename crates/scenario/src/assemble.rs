@@ -25,6 +25,10 @@ use std::sync::Arc;
 /// The longest name of a folder, in bytes, which may get a variant's and a seed's beside it.
 const NAME_MAX: usize = 100;
 
+const NEVER_ENDS: &str = "a link fails for good and the run has no duration: a flow that can use no \
+                    other link never ends, and the run ends as stalled when no other flow is \
+                    open; give the failure an until, or the run a duration";
+
 /// Builds the plan; `None` if something is wrong, which is then in the report.
 pub(crate) fn assemble(
     mut s: Settings,
@@ -39,21 +43,7 @@ pub(crate) fn assemble(
     families::check(&s, report);
     switch::check(&s, report);
     load_topology(&mut s, files, report)?;
-    let topology = match Topology::build(&s.topology) {
-        Ok(topology) => topology,
-        Err(faults) => {
-            for (key, message) in faults {
-                let path = format!("topology.{key}");
-                report.value(s.place(&path), &path, message);
-            }
-            return None;
-        }
-    };
-    if topology.hosts < 2 {
-        let problem = Problem::Impossible("a network of one host has nobody to talk to".into());
-        report.add(s.place("topology"), problem);
-        return None;
-    }
+    let topology = network(&s, report)?;
     switch::check_pools(&s, &topology, &host, report);
     ports::check(&s, &topology, &host, report);
     let round_trip = round_trip(&s, &topology, &host);
@@ -61,15 +51,7 @@ pub(crate) fn assemble(
     load_files(&mut s, files, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::END);
     let traffic = traffic::build(&s, &topology, horizon, report);
-    if s.run.duration.is_none() && s.run.until.is_some() && !traffic.is_finite {
-        let problem =
-            Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
-        report.help(
-            s.place("until"),
-            problem,
-            "give the traffic a stop or a count, or the run a duration",
-        );
-    }
+    check_end(&s, &traffic, report);
     let applications = application::applications(&s, &topology, &traffic.classes, report);
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
@@ -80,27 +62,14 @@ pub(crate) fn assemble(
         report,
     );
     if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
-        let text = "a link fails for good and the run has no duration: a flow that can use no \
-                    other link never ends, and the run ends as stalled when no other flow is \
-                    open; give the failure an until, or the run a duration";
-        report.warnings.push(text.into());
+        report.warnings.push(NEVER_ENDS.into());
     }
     let capture = capture::capture(&s, &topology, &traffic, report);
-    if traffic.sources.is_empty() {
-        report.warnings.push("there is no traffic: nothing will happen".into());
-    }
-    let shape = composition::Shape::of(&topology);
-    report.warnings.extend(composition::check(&composition::chosen(&s), shape));
-    report.warnings.extend(composition::check_hosts(&s));
+    warn(&s, &topology, &traffic, report);
     if !report.is_clean() {
         return None;
     }
     settle(&mut s, &topology);
-    let names_file = |kind: &TrafficParams| match kind {
-        TrafficParams::Flows(p) => p.file.is_some(),
-        TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
-        _ => false,
-    };
     let base = s.traffic.iter().any(|t| names_file(&t.kind)).then(|| files.absolute_base());
     let resolved = resolved::write(&s);
     Some(Plan {
@@ -137,6 +106,58 @@ pub(crate) fn assemble(
         resolved,
         base,
     })
+}
+
+/// The network; `None` if something is wrong with it, which is then in the report.
+fn network(s: &Settings, report: &mut Report) -> Option<Topology> {
+    let topology = match Topology::build(&s.topology) {
+        Ok(topology) => topology,
+        Err(faults) => {
+            for (key, message) in faults {
+                let path = format!("topology.{key}");
+                report.value(s.place(&path), &path, message);
+            }
+            return None;
+        }
+    };
+    if topology.hosts < 2 {
+        let problem = Problem::Impossible("a network of one host has nobody to talk to".into());
+        report.add(s.place("topology"), problem);
+        return None;
+    }
+    Some(topology)
+}
+
+/// A run that ends with its flows needs traffic that ends.
+fn check_end(s: &Settings, traffic: &traffic::TrafficPlan, report: &mut Report) {
+    if s.run.duration.is_none() && s.run.until.is_some() && !traffic.is_finite {
+        let problem =
+            Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
+        report.help(
+            s.place("until"),
+            problem,
+            "give the traffic a stop or a count, or the run a duration",
+        );
+    }
+}
+
+/// Warns of a run without traffic, and of what mechanisms do to one another.
+fn warn(s: &Settings, topology: &Topology, traffic: &traffic::TrafficPlan, report: &mut Report) {
+    if traffic.sources.is_empty() {
+        report.warnings.push("there is no traffic: nothing will happen".into());
+    }
+    let shape = composition::Shape::of(topology);
+    report.warnings.extend(composition::check(&composition::chosen(s), shape));
+    report.warnings.extend(composition::check_hosts(s));
+}
+
+/// Whether a source of traffic names a file.
+fn names_file(kind: &TrafficParams) -> bool {
+    match kind {
+        TrafficParams::Flows(p) => p.file.is_some(),
+        TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
+        _ => false,
+    }
 }
 
 /// Whether a name can name a folder of results.

@@ -113,7 +113,8 @@ fn place(layout: &Layout, end: End) -> (u16, u32) {
     }
 }
 
-fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
+/// A partition's fabric with the links that end there.
+fn fabric(shared: &Shared, p: u16) -> Fabric {
     let (plan, layout) = (&shared.plan, &shared.layout);
     let topology = &plan.topology;
     let mut fabric = Fabric {
@@ -148,34 +149,64 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         fabric.events.places.inbound.push(cell);
         fabric.inbound.push(Inbound::new(receiver, cell, lot(plan, id)));
     }
+    fabric
+}
+
+/// Adds the directed link that leaves a node of `cell`. Returns the same without its tap if it is
+/// watched.
+fn outlink(
+    plan: &Plan,
+    cables: &Cables,
+    id: u32,
+    cell: u32,
+    fabric: &mut Fabric,
+) -> Option<OutLink> {
+    let link = &plan.topology.links[id as usize / 2];
+    let at_host = plan.topology.is_host_link(id as usize / 2);
+    let (partition, inbound) = cables.inbound[id as usize];
+    let mut target = if partition == fabric.partition {
+        Target::Local(inbound)
+    } else {
+        Target::Remote(partition, inbound)
+    };
+    if let Some(jitter) = jitter(plan, id) {
+        let Target::Local(inbound) = target else {
+            unreachable!("a host and its switch are in one partition")
+        };
+        fabric.jittered.push((inbound, jitter));
+        target = Target::Jittered(fabric.jittered.len() as u32 - 1);
+    }
+    let delay = if at_host { link.delay + plan.host.stack_delay } else { link.delay };
+    let mut plain = None;
+    if let Some(watched) = watched(plan, id) {
+        fabric.watched.push(watched);
+        plain = Some(OutLink { delay, target });
+        target = Target::Watched(fabric.watched.len() as u32 - 1);
+    }
+    fabric.outlinks.push(OutLink { delay, target });
+    fabric.events.places.outlinks.push(cell);
+    notices(plan, id, fabric);
+    plain
+}
+
+/// The changes of routes that each cell with a changed switch has to make.
+fn reroutes(shared: &Shared, switches: &[SwitchNode], fabric: &mut Fabric) {
+    for (number, epoch) in shared.epochs.iter().enumerate() {
+        let changed =
+            switches.iter().filter(|node: &&SwitchNode| epoch.changed.contains_key(&node.index));
+        let cells: BTreeSet<u32> = changed.map(|node| node.cell).collect();
+        for cell in cells {
+            fabric.events.push_to(cell, epoch.from, Due::Routes(number as u32).into());
+        }
+    }
+}
+
+fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
+    let (plan, layout) = (&shared.plan, &shared.layout);
+    let topology = &plan.topology;
+    let mut fabric = fabric(shared, p);
 
     let mut plain = Vec::new();
-    let mut outlink = |id: u32, cell: u32, fabric: &mut Fabric| {
-        let link = &topology.links[id as usize / 2];
-        let at_host = topology.is_host_link(id as usize / 2);
-        let (partition, inbound) = cables.inbound[id as usize];
-        let mut target = if partition == p {
-            Target::Local(inbound)
-        } else {
-            Target::Remote(partition, inbound)
-        };
-        if let Some(jitter) = jitter(plan, id) {
-            let Target::Local(inbound) = target else {
-                unreachable!("a host and its switch are in one partition")
-            };
-            fabric.jittered.push((inbound, jitter));
-            target = Target::Jittered(fabric.jittered.len() as u32 - 1);
-        }
-        let delay = if at_host { link.delay + plan.host.stack_delay } else { link.delay };
-        if let Some(watched) = watched(plan, id) {
-            fabric.watched.push(watched);
-            plain.push(OutLink { delay, target });
-            target = Target::Watched(fabric.watched.len() as u32 - 1);
-        }
-        fabric.outlinks.push(OutLink { delay, target });
-        fabric.events.places.outlinks.push(cell);
-        notices(plan, id, fabric);
-    };
     let mut owners = Vec::new();
     let mut switches = Vec::new();
     for (index, _) in layout.switches.iter().enumerate().filter(|(_, place)| place.0 == p) {
@@ -185,7 +216,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             (0..ports.len()).map(|port| Receiver::Switch(switches.len() as u32, port as u16)),
         );
         let cell = layout.cells[index];
-        ports.iter().for_each(|id| outlink(*id, cell, &mut fabric));
+        ports.iter().for_each(|id| plain.extend(outlink(plan, cables, *id, cell, &mut fabric)));
         switches.push(SwitchNode {
             switch: switch(plan, index, ports),
             first,
@@ -206,21 +237,14 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
             turns: Default::default(),
         });
         let cell = layout.cell(topology, End::Host(index as u32));
-        outlink(id, cell, &mut fabric);
+        plain.extend(outlink(plan, cables, id, cell, &mut fabric));
         fabric.events.places.hosts.push(cell);
     }
     for (watched, link) in fabric.watched.iter_mut().zip(plain) {
         watched.plain = fabric.outlinks.len() as u32;
         fabric.outlinks.push(link);
     }
-    for (number, epoch) in shared.epochs.iter().enumerate() {
-        let changed =
-            switches.iter().filter(|node: &&SwitchNode| epoch.changed.contains_key(&node.index));
-        let cells: BTreeSet<u32> = changed.map(|node| node.cell).collect();
-        for cell in cells {
-            fabric.events.push_to(cell, epoch.from, Due::Routes(number as u32).into());
-        }
-    }
+    reroutes(shared, &switches, &mut fabric);
     let loops = loops(plan, &hosts);
     Partition::new(fabric, switches, Hosts::new(shared.clone(), hosts), owners, loops)
 }

@@ -2,7 +2,7 @@
 
 use crate::args::linux::{
     DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs,
-    SwitchDemo,
+    SwitchDemo, SwitchMirrorArgs,
 };
 use crate::failure::Failure;
 use crate::say;
@@ -60,56 +60,13 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
                 });
             }
         },
-        SwitchAction::Doctor(how) => {
-            let mut findings = doctor::examine();
-            if let Some(config) = apply::installed(&state)? {
-                findings.extend(doctor::examine_config(&config));
-            }
-            match how.json {
-                true => say(&serde_json::to_string(&findings)?),
-                false => say(&finding::table(&findings)),
-            }
-            if !finding::is_able(&findings) {
-                return Err(Failure::Usage("a switch cannot work on this host".into()));
-            }
-        }
+        SwitchAction::Doctor(how) => examine(&state, how.json)?,
         SwitchAction::Serve(how) => {
             let config = how.config.as_deref().map(apply::read).transpose()?;
             serve::serve(&state, config, how.metrics, how.log)?;
         }
-        SwitchAction::Mirror(what) => match &what.write {
-            Some(path) => {
-                let failed = |e| millpond_linux::switch::Error::file(path, e);
-                control::mirror(
-                    &state,
-                    &what.name,
-                    &mut std::fs::File::create(path).map_err(failed)?,
-                )?;
-            }
-            None if std::io::stdout().is_terminal() => {
-                return Err(Failure::Usage(
-                    "a capture is no text: give it a file (--write FILE), or a reader".into(),
-                ));
-            }
-            None => control::mirror(&state, &what.name, &mut std::io::stdout().lock())?,
-        },
-        SwitchAction::Cni => {
-            let mut input = String::new();
-            std::io::stdin()
-                .read_to_string(&mut input)
-                .map_err(|e| Failure::Usage(format!("standard input: {e}")))?;
-            let variable = |name: &str| std::env::var(name).ok();
-            let call =
-                cni::Call { variable: &variable, input: &input, state: &state, program: &program };
-            match call.run() {
-                Ok(result) => result.iter().for_each(|result| say(&result.to_string())),
-                Err(problem) => {
-                    // A runtime reads it there.
-                    say(&problem.to_json().to_string());
-                    return Err(Failure::Runs(format!("{}: {}", problem.msg, problem.details)));
-                }
-            }
-        }
+        SwitchAction::Mirror(what) => mirror(&state, what)?,
+        SwitchAction::Cni => answer_runtime(&state, &program)?,
         SwitchAction::Demo(demo) => {
             watch::catch_interrupts();
             match &demo.which {
@@ -120,6 +77,58 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
             if watch::interrupted() {
                 return Err(Failure::Stopped("the runs so far are above".into()));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Prints what the kernel offers for a switch; an error if a switch cannot work.
+fn examine(state: &State, json: bool) -> Result<(), Failure> {
+    let mut findings = doctor::examine();
+    if let Some(config) = apply::installed(state)? {
+        findings.extend(doctor::examine_config(&config));
+    }
+    match json {
+        true => say(&serde_json::to_string(&findings)?),
+        false => say(&finding::table(&findings)),
+    }
+    if !finding::is_able(&findings) {
+        return Err(Failure::Usage("a switch cannot work on this host".into()));
+    }
+    Ok(())
+}
+
+/// Writes the frames of a port to a file or to standard output.
+fn mirror(state: &State, what: &SwitchMirrorArgs) -> Result<(), Failure> {
+    match &what.write {
+        Some(path) => {
+            let failed = |e| millpond_linux::switch::Error::file(path, e);
+            control::mirror(state, &what.name, &mut std::fs::File::create(path).map_err(failed)?)?;
+        }
+        None if std::io::stdout().is_terminal() => {
+            return Err(Failure::Usage(
+                "a capture is no text: give it a file (--write FILE), or a reader".into(),
+            ));
+        }
+        None => control::mirror(state, &what.name, &mut std::io::stdout().lock())?,
+    }
+    Ok(())
+}
+
+/// Does what a container runtime asks by CNI, and prints the result for it.
+fn answer_runtime(state: &State, program: &dyn Fn() -> Command) -> Result<(), Failure> {
+    let mut input = String::new();
+    std::io::stdin()
+        .read_to_string(&mut input)
+        .map_err(|e| Failure::Usage(format!("standard input: {e}")))?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let call = cni::Call { variable: &variable, input: &input, state, program };
+    match call.run() {
+        Ok(result) => result.iter().for_each(|result| say(&result.to_string())),
+        Err(problem) => {
+            // A runtime reads it there.
+            say(&problem.to_json().to_string());
+            return Err(Failure::Runs(format!("{}: {}", problem.msg, problem.details)));
         }
     }
     Ok(())

@@ -142,6 +142,46 @@ fn settled(network: &str, name: &str) -> u64 {
     seen
 }
 
+/// Serves the limits of a host, in its network namespace, until the test ends.
+fn serve_in(network: &str, bpffs: &Path) {
+    assert!(ip(&["-n", network, "link", "set", "lo", "up"]));
+    let (network, bpffs) = (network.to_string(), bpffs.to_path_buf());
+    std::thread::spawn(move || {
+        enter(&network);
+        serve::serve(&bpffs, Some("127.0.0.1:9184".parse().unwrap()), &|text| {
+            eprintln!("serve: {text}")
+        })
+    });
+}
+
+/// Puts `text`, or nothing, in the place of all limits of a host.
+fn replace(place: &Place, bpffs: &Path, text: &str) {
+    let _ = apply::remove_all(bpffs);
+    if !text.is_empty() {
+        let file = place.file("a.toml", text);
+        let mut session = Session::open(bpffs).unwrap();
+        let sources = session.with(session.read(&file, false).unwrap());
+        session.install(sources, false).unwrap();
+    }
+}
+
+/// Prints what two turns dropped, and the notifications that each host counted.
+fn print_turns(place: &Place, without: &show::QueueReading, with: &show::QueueReading) {
+    for (name, q) in [("without", without), ("with", with)] {
+        let mbps = (q.bytes - q.dropped_bytes) as f64 * 8e-6 / q.seconds;
+        eprintln!(
+            "{name}: {mbps:.0} Mbps, {} of {} packets dropped, {} notifications",
+            q.dropped, q.packets, q.notifications
+        );
+    }
+    let names = ["sent", "unsent", "received", "refused", "heeded"];
+    let counted = [0, 1].map(|host| names.map(|name| metric(&place.networks[host], name)));
+    eprintln!(
+        "{names:?}: of the sender's host {:?}, of the receiver's {:?}",
+        counted[0], counted[1]
+    );
+}
+
 /// A sender without ECN behind a limit at ingress on another host: with the side channel it slows
 /// down before it is dropped.
 #[test]
@@ -154,32 +194,16 @@ fn a_sender_on_another_host_is_told() {
         fs::create_dir(folder).unwrap();
     }
     for (network, bpffs) in place.networks.iter().zip([&other, &place.bpffs]) {
-        assert!(ip(&["-n", network, "link", "set", "lo", "up"]));
-        let (network, bpffs) = (network.clone(), bpffs.clone());
-        std::thread::spawn(move || {
-            enter(&network);
-            serve::serve(&bpffs, Some("127.0.0.1:9184".parse().unwrap()), &|text| {
-                eprintln!("serve: {text}")
-            })
-        });
+        serve_in(network, bpffs);
     }
     let limit = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP/receiver\"\ndirection = \
                  \"ingress\"\nrate = \"1Gbps\"\n";
     let channel =
         |of: &str| format!("[[notify]]\nsecret = \"{}\"\npeers = [\"{of}\"]\n", secret.display());
     let run = |channel: [String; 2], ms: &str| {
-        let apply = |bpffs: &Path, text: String| {
-            let _ = apply::remove_all(bpffs);
-            if !text.is_empty() {
-                let file = place.file("a.toml", &text);
-                let mut session = Session::open(bpffs).unwrap();
-                let sources = session.with(session.read(&file, false).unwrap());
-                session.install(sources, false).unwrap();
-            }
-        };
         let [here, there] = channel;
-        apply(&other, here);
-        apply(&place.bpffs, format!("{limit}{there}"));
+        replace(&place, &other, &here);
+        replace(&place, &place.bpffs, &format!("{limit}{there}"));
         // Serve follows within a second.
         std::thread::sleep(Duration::from_millis(1500));
         let mut sink =
@@ -214,19 +238,7 @@ fn a_sender_on_another_host_is_told() {
         }
         eprintln!("{heeded} of {sent} heeded, {} packets dropped: once more", with.dropped);
     };
-    for (name, q) in [("without", &without), ("with", &with)] {
-        let mbps = (q.bytes - q.dropped_bytes) as f64 * 8e-6 / q.seconds;
-        eprintln!(
-            "{name}: {mbps:.0} Mbps, {} of {} packets dropped, {} notifications",
-            q.dropped, q.packets, q.notifications
-        );
-    }
-    let names = ["sent", "unsent", "received", "refused", "heeded"];
-    let counted = [0, 1].map(|host| names.map(|name| count(host, name)));
-    eprintln!(
-        "{names:?}: of the sender's host {:?}, of the receiver's {:?}",
-        counted[0], counted[1]
-    );
+    print_turns(&place, &without, &with);
     let [sent, received, heeded] = [count(1, "sent"), count(0, "received"), count(0, "heeded")];
     assert!(with.notifications > 0 && sent > 0 && sent <= told, "{sent} of {told}");
     assert!(

@@ -62,7 +62,7 @@ fn quoted(from: IpAddr, to: IpAddr) -> Vec<u8> {
             [&head[..], &from.octets(), &to.octets()].concat()
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
-            let mut head = vec![0x60, 0, 0, 0, 0, 0, 17, 64];
+            let mut head = [0x60, 0, 0, 0, 0, 0, 17, 64];
             head[4..6].copy_from_slice(&length.to_be_bytes());
             [&head[..], &from.octets(), &to.octets()].concat()
         }
@@ -235,7 +235,7 @@ fn a_forged_neighbour_costs_its_path_alone() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(states(&place, "left")[1..], ["used"; 3]);
-    transfer(place.network(0), place.network(1), "10.98.8.2:7421", 20_000_000, || forge());
+    transfer(place.network(0), place.network(1), "10.98.8.2:7421", 20_000_000, forge);
     assert_eq!(states(&place, "left")[1..], ["used"; 3]);
     fs::remove_file(key).unwrap();
 }

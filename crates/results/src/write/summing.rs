@@ -2,7 +2,9 @@
 
 use super::{BUILT_IN, Group, RunWriter};
 use crate::model::error::Result;
-use crate::model::summary::{Application, Fct, Latency, Packets, Rtt, Spread, Summary, Timers};
+use crate::model::summary::{
+    Application, Fct, Latency, Packets, Rtt, Slowdown, Spread, Summary, Timers,
+};
 use crate::model::{Flows, Ordered, Percentiles, SCHEMA, Status, Totals};
 use crate::statistics::by_size::{BySize, SizeBins};
 use crate::statistics::censoring;
@@ -11,44 +13,62 @@ use crate::statistics::numbers::statistics;
 use crate::statistics::samples::Samples;
 use crate::statistics::shows::{Column, columns};
 use crate::statistics::survival::percentiles;
+use millpond_core::Time;
 use std::path::PathBuf;
 
+/// Statistics of flows, by class.
+#[derive(Default)]
+struct OfFlows {
+    fct_us: Vec<(String, Fct)>,
+    slowdown: Vec<(String, Slowdown)>,
+    timers: Vec<(String, Timers)>,
+}
+
 impl RunWriter {
-    pub(super) fn summary(&mut self, totals: Totals) -> Result<Summary> {
+    /// The statistics of flows, by class; takes the samples.
+    fn of_flows(&mut self, horizon: Time) -> Result<OfFlows> {
         let header = &self.header;
         let classes =
             || BUILT_IN.iter().map(|name| name.to_string()).chain(header.classes.iter().cloned());
-        let mut fct_us = Vec::new();
+        let mut flows = OfFlows::default();
         for (name, completions) in classes().zip(self.fct.drain(..)) {
-            fct_us.push((name, completions.end(totals.horizon)?.fct()));
+            flows.fct_us.push((name, completions.end(horizon)?.fct()));
         }
-        let mut slowdown = Vec::new();
         for (name, slowdowns) in classes().zip(self.slowdown.drain(..)) {
-            slowdown.push((name, slowdowns.end(totals.horizon)?));
+            flows.slowdown.push((name, slowdowns.end(horizon)?));
         }
-        let mut timers = Vec::new();
         for (name, [mut srtt, mut rto]) in classes().zip(self.timers.take().into_iter().flatten()) {
             let timer =
                 Timers { count: srtt.count(), srtt: spread(&mut srtt)?, rto: spread(&mut rto)? };
-            timers.push((name, timer));
+            flows.timers.push((name, timer));
         }
+        Ok(flows)
+    }
+
+    /// The statistics of applications, by name; takes the samples.
+    fn of_applications(&mut self, horizon: Time) -> Result<Vec<(String, Application)>> {
+        let mut applications = Vec::new();
+        for Group { name, fct, slowdown, qct, .. } in self.applications.drain(..) {
+            let fct_us = fct.end(horizon)?.fct();
+            let (slowdown, qct_us) = (slowdown.end(horizon)?, qct.end(horizon)?.qct());
+            applications.push((name, Application { fct_us, slowdown, qct_us }));
+        }
+        Ok(applications)
+    }
+
+    pub(super) fn summary(&mut self, totals: Totals) -> Result<Summary> {
+        let OfFlows { fct_us, slowdown, timers } = self.of_flows(totals.horizon)?;
         let mut by_size = std::mem::replace(&mut self.by_size, BySize::new(PathBuf::new()));
         let is_cut_by_flows = matches!(self.header.size_bins, SizeBins::Equal(_));
         let by_fixed_size =
             if is_cut_by_flows { by_size.by_fixed_size()? } else { Ordered::default() };
         let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
         let mut qct_by_class = Vec::new();
-        for (name, completions) in header.classes.iter().zip(self.qct_by_class.drain(..)) {
+        for (name, completions) in self.header.classes.iter().zip(self.qct_by_class.drain(..)) {
             qct_by_class.push((name.clone(), completions.end(totals.horizon)?.qct()));
         }
         qct_by_class.retain(|(_, qct)| qct.started > 0);
-        let mut applications = Vec::new();
-        for Group { name, fct, slowdown, qct, .. } in self.applications.drain(..) {
-            let fct_us = fct.end(totals.horizon)?.fct();
-            let (slowdown, qct_us) =
-                (slowdown.end(totals.horizon)?, qct.end(totals.horizon)?.qct());
-            applications.push((name, Application { fct_us, slowdown, qct_us }));
-        }
+        let applications = self.of_applications(totals.horizon)?;
         let Percentiles { p50, p90, p95, p99, p999, .. } =
             percentiles(&mut self.rtt, |between| between.interpolate(PS_PER_US))?;
         let (completed, unfinished) =
@@ -60,6 +80,7 @@ impl RunWriter {
             .filter(is_call)
             .map(|(name, fct)| (name.clone(), Latency::of(fct)))
             .collect();
+        let header = &self.header;
         let summary = Summary {
             schema: SCHEMA,
             name: header.name.clone(),

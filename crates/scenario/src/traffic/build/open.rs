@@ -16,6 +16,23 @@ use std::sync::Arc;
 const AT_ONCE_MAX: u64 = 16_000_000;
 
 impl Builder<'_> {
+    /// The sizes of flows; `None` if there are none, which is already reported.
+    fn sizes(&mut self, name: &str, sizes: &SizeSpec) -> Option<Sizes> {
+        match sizes {
+            SizeSpec::Fixed(bytes) => {
+                self.size(name, "sizes", *bytes);
+                Some(Sizes::Fixed(bytes.get()))
+            }
+            SizeSpec::Points(cdf) | SizeSpec::File { points: Some(cdf), .. } => {
+                Some(Sizes::Cdf(cdf.clone()))
+            }
+            SizeSpec::Builtin(builtin) => {
+                Cdf::builtin(builtin).map(|cdf| Sizes::Cdf(Arc::new(cdf)))
+            }
+            SizeSpec::File { .. } => None,
+        }
+    }
+
     pub(super) fn poisson(
         &mut self,
         class: u16,
@@ -32,21 +49,7 @@ impl Builder<'_> {
             p.request,
             Thinking { mean: p.think_time, deviation: p.think_deviation },
         );
-        let sizes = match &p.sizes {
-            SizeSpec::Fixed(bytes) => {
-                self.size(name, "sizes", *bytes);
-                Sizes::Fixed(bytes.get())
-            }
-            SizeSpec::Points(cdf) | SizeSpec::File { points: Some(cdf), .. } => {
-                Sizes::Cdf(cdf.clone())
-            }
-            SizeSpec::Builtin(builtin) => match Cdf::builtin(builtin) {
-                Some(cdf) => Sizes::Cdf(Arc::new(cdf)),
-                None => return SourceKind::Open,
-            },
-            // The file could not be read, which is already reported.
-            SizeSpec::File { .. } => return SourceKind::Open,
-        };
+        let Some(sizes) = self.sizes(name, &p.sizes) else { return SourceKind::Open };
         let (base, capacity) = match p.load_base.settled(self.topology.fabric_capacity()) {
             LoadBase::HostLinks => ("the host links", self.topology.host_capacity()),
             _ => ("the leaves' uplinks", self.topology.fabric_capacity()),
@@ -111,6 +114,31 @@ impl Builder<'_> {
         SourceKind::Open
     }
 
+    /// The time between queries; `None` if it is wrong, which is then in the report.
+    fn spacing(&mut self, name: &str, p: &IncastParams) -> Option<Spacing> {
+        Some(match (p.rate, p.period) {
+            (Some(_), Some(_)) => {
+                self.wrong(name, "period", "is given together with rate; give one of them".into());
+                return None;
+            }
+            (Some(rate), None) if !(rate > 0.0 && rate <= 1e9) => {
+                self.wrong(
+                    name,
+                    "rate",
+                    format!("{rate} is no rate; above 0 and up to 1e9 queries per second is"),
+                );
+                return None;
+            }
+            (None, Some(Time::ZERO)) => {
+                self.wrong(name, "period", "must be more than zero".into());
+                return None;
+            }
+            (Some(rate), None) => Spacing::Random(1.0 / rate),
+            (None, Some(period)) => Spacing::Fixed(period),
+            (None, None) => Spacing::Fixed(Time::ZERO),
+        })
+    }
+
     pub(super) fn incast(
         &mut self,
         class: u16,
@@ -152,27 +180,7 @@ impl Builder<'_> {
         {
             self.wrong(name, "receiver", format!("{host} is no host; there are {hosts}, from 0"));
         }
-        let spacing = match (p.rate, p.period) {
-            (Some(_), Some(_)) => {
-                self.wrong(name, "period", "is given together with rate; give one of them".into());
-                return SourceKind::Open;
-            }
-            (Some(rate), None) if !(rate > 0.0 && rate <= 1e9) => {
-                self.wrong(
-                    name,
-                    "rate",
-                    format!("{rate} is no rate; above 0 and up to 1e9 queries per second is"),
-                );
-                return SourceKind::Open;
-            }
-            (None, Some(Time::ZERO)) => {
-                self.wrong(name, "period", "must be more than zero".into());
-                return SourceKind::Open;
-            }
-            (Some(rate), None) => Spacing::Random(1.0 / rate),
-            (None, Some(period)) => Spacing::Fixed(period),
-            (None, None) => Spacing::Fixed(Time::ZERO),
-        };
+        let Some(spacing) = self.spacing(name, p) else { return SourceKind::Open };
         let count = if at_once { p.count.or(Some(1)) } else { p.count };
         let ids = if p.request.is_some() { 2 } else { 1 } * flows;
         self.is_finite &= count.is_some() || stop < Time::END;
