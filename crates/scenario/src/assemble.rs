@@ -25,9 +25,9 @@ use std::sync::Arc;
 /// The longest name of a folder, in bytes, which may get a variant's and a seed's beside it.
 const NAME_MAX: usize = 100;
 
-const NEVER_ENDS: &str = "a link fails for good and the run has no duration: a flow that can use no \
-                    other link never ends, and the run ends as stalled when no other flow is \
-                    open; give the failure an until, or the run a duration";
+const NEVER_ENDS: &str = "a link fails for good and the run has no duration: a flow that can \
+                          use no other link never ends, and the run ends as stalled when no \
+                          other flow is open; give the failure an until, or the run a duration";
 
 /// Builds the plan; `None` if something is wrong, which is then in the report.
 pub(crate) fn assemble(

@@ -51,8 +51,9 @@ impl Handshake {
 impl Hosts {
     /// A server has a request that asks for this many bytes.
     pub(super) fn think(&mut self, now: Time, slot: u32, response: u64, fabric: &mut Fabric) {
-        let it = self.receivers.at(slot);
-        let (request, host, rtt) = (it.opening, it.host, it.handshake.sample());
+        let receiving = self.receivers.at(slot);
+        let (request, host, rtt) =
+            (receiving.opening, receiving.host, receiving.handshake.sample());
         let response = Opening {
             flow: request.flow + 1,
             src: request.dst,
@@ -84,11 +85,11 @@ impl Hosts {
 
     fn answer(&mut self, now: Time, answer: &Answer, fabric: &mut Fabric) {
         let slot = self.open(now, answer.response, false, fabric);
-        let it = self.senders.at(slot);
+        let sending = self.senders.at(slot);
         if let Some(rtt) = answer.rtt {
-            it.sender.on_rtt(rtt, &self.shared.transport);
+            sending.sender.on_rtt(rtt, &self.shared.transport);
         }
-        it.sender.write(now, answer.response.bytes);
+        sending.sender.write(now, answer.response.bytes);
         self.pump(now, slot, fabric);
     }
 

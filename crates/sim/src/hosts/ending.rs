@@ -7,9 +7,9 @@ use super::*;
 impl Hosts {
     /// The receiver has all bytes of a flow or of a message.
     pub(super) fn complete(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        let it = self.receivers.at(slot);
-        let opening = it.opening;
-        let (out_of_order, path_changes) = (it.out_of_order, it.path_changes);
+        let receiving = self.receivers.at(slot);
+        let opening = receiving.opening;
+        let (out_of_order, path_changes) = (receiving.out_of_order, receiving.path_changes);
         if opening.role.is_persistent() {
             return self.complete_message(now, slot, fabric);
         }

@@ -53,12 +53,12 @@ impl Hosts {
     #[inline(never)]
     fn admitted(&mut self, now: Time, slot: u32, fabric: &mut Fabric) -> Option<u32> {
         let shared = &*self.shared;
-        let it = self.senders.at(slot);
-        let next = it.sender.peek(now, shared.segment_max, &shared.transport)?;
+        let sending = self.senders.at(slot);
+        let next = sending.sender.peek(now, shared.segment_max, &shared.transport)?;
         if next.syn {
             return Some(shared.segment_max);
         }
-        let backlog = it.sender.written().saturating_sub(it.sender.sent());
+        let backlog = sending.sender.written().saturating_sub(sending.sender.sent());
         let wants = backlog.max(u64::from(next.len)).div_ceil(u64::from(shared.mss)).max(1);
         let wants = u32::try_from(wants).unwrap_or(u32::MAX);
         let packets = self.ask_for(now, slot, wants, fabric);
@@ -68,8 +68,8 @@ impl Hosts {
 
     /// Whether a connection may hand down a packet that TLT forces out, beyond its window.
     pub(super) fn may_force(&mut self, now: Time, slot: u32, fabric: &mut Fabric) -> bool {
-        let it = self.senders.at(slot);
-        if !it.egress.as_ref().is_some_and(|egress| egress.is_switched()) {
+        let sending = self.senders.at(slot);
+        if !sending.egress.as_ref().is_some_and(|egress| egress.is_switched()) {
             return true;
         }
         if !self.may_leave(slot) {
@@ -84,12 +84,12 @@ impl Hosts {
     /// How many packets a connection may hand down by credits or rates, of those that it would;
     /// where that is none it is held.
     fn ask_for(&mut self, now: Time, slot: u32, wants: u32, fabric: &mut Fabric) -> u32 {
-        let it = self.senders.at(slot);
-        let Opening { class, flow, dst, .. } = it.opening;
-        let (node, mut link) = at_host!(self, it.host, fabric);
+        let sending = self.senders.at(slot);
+        let Opening { class, flow, dst, .. } = sending.opening;
+        let (node, mut link) = at_host!(self, sending.host, fabric);
         let packets = node.admit(now, class, (flow, wants), dst, &mut link);
         if packets == 0
-            && let Some(egress) = &mut it.egress
+            && let Some(egress) = &mut sending.egress
         {
             egress.queue.hold(now);
         }
@@ -98,17 +98,17 @@ impl Hosts {
 
     /// Whether a connection may hand down a segment; if its NIC is full, it waits for its turn.
     fn may_leave(&mut self, slot: u32) -> bool {
-        let it = self.senders.at(slot);
-        let Some(egress) = &mut it.egress else { return true };
+        let sending = self.senders.at(slot);
+        let Some(egress) = &mut sending.egress else { return true };
         if egress.queue.is_held() {
             return false;
         }
-        let host = &mut self.hosts[it.host as usize];
+        let host = &mut self.hosts[sending.host as usize];
         if host.node.waiting() < self.shared.switch_limit {
             return true;
         }
         if !std::mem::replace(&mut egress.queue.is_queued, true) {
-            host.turns.push_back((slot, it.opening.flow));
+            host.turns.push_back((slot, sending.opening.flow));
         }
         false
     }
@@ -118,9 +118,9 @@ impl Hosts {
     #[cold]
     pub(super) fn handed_down(&mut self, now: Time, slot: u32, len: u32, fabric: &mut Fabric) {
         let packets = len.div_ceil(self.shared.mss);
-        let it = self.senders.at(slot);
-        let Opening { class, flow, dst, .. } = it.opening;
-        let host = it.host;
+        let sending = self.senders.at(slot);
+        let Opening { class, flow, dst, .. } = sending.opening;
+        let host = sending.host;
         let (node, mut link) = at_host!(self, host, fabric);
         node.handed_down(now, class, (flow, packets), dst, &mut link);
         // Who asks before each segment is held by the answer. Others would be pumped from in here.
@@ -134,8 +134,8 @@ impl Hosts {
     pub(super) fn take_turns(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
         while self.hosts[host as usize].node.waiting() < self.shared.switch_limit {
             let Some((slot, flow)) = self.hosts[host as usize].turns.pop_front() else { return };
-            let Some(it) = self.senders.get(slot, flow) else { continue };
-            if let Some(egress) = &mut it.egress {
+            let Some(sending) = self.senders.get(slot, flow) else { continue };
+            if let Some(egress) = &mut sending.egress {
                 egress.queue.is_queued = false;
             }
             self.pump(now, slot, fabric);
@@ -166,10 +166,10 @@ impl Hosts {
     /// Holds a connection, or lets it go on, as its host was told.
     #[inline(never)]
     pub(super) fn settle_held(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        let it = self.senders.at(slot);
-        let Opening { class, flow, dst, .. } = it.opening;
-        let is_held = self.hosts[it.host as usize].node.is_held(class, flow, dst);
-        let Some(egress) = &mut it.egress else { return };
+        let sending = self.senders.at(slot);
+        let Opening { class, flow, dst, .. } = sending.opening;
+        let is_held = self.hosts[sending.host as usize].node.is_held(class, flow, dst);
+        let Some(egress) = &mut sending.egress else { return };
         match (egress.queue.held_since(), is_held) {
             (None, true) => {
                 egress.queue.hold(now);
@@ -182,7 +182,7 @@ impl Hosts {
                 let held = now.saturating_sub(since);
                 self.counters.held += held;
                 if self.shared.freezes {
-                    it.sender.thaw(now, held);
+                    sending.sender.thaw(now, held);
                 }
                 self.pump(now, slot, fabric);
             }

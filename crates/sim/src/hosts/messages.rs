@@ -60,13 +60,13 @@ pub(super) fn of_hosts(shared: &Shared, count: usize) -> Vec<Messages> {
 impl Hosts {
     /// As `pump`, of a connection that sends messages.
     pub(super) fn pump_message(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        let it = self.senders.at(slot);
-        let (host, flow) = (it.host, it.opening.flow);
-        let Some(message) = it.sender.message() else { return };
+        let sending = self.senders.at(slot);
+        let (host, flow) = (sending.host, sending.opening.flow);
+        let Some(message) = sending.sender.message() else { return };
         message.begin(now, &self.shared.transport.homa);
         let (number, urgency) = (message.number(), message.urgency());
-        let urgency =
-            urgency.filter(|_| it.egress.as_ref().is_none_or(|egress| !egress.queue.is_held()));
+        let urgency = urgency
+            .filter(|_| sending.egress.as_ref().is_none_or(|egress| !egress.queue.is_held()));
         if message.takes_ping() {
             self.message_counts.pings += 1;
             self.say(now, slot, Body::Ping { slot, number }, fabric);
@@ -77,8 +77,8 @@ impl Hosts {
 
     /// A message may not send: others of its host go before it.
     pub(super) fn put_off(&mut self, slot: u32) {
-        let it = self.senders.at(slot);
-        self.messages[it.host as usize].outbox.put(it.opening.flow, slot, None);
+        let sending = self.senders.at(slot);
+        self.messages[sending.host as usize].outbox.put(sending.opening.flow, slot, None);
     }
 
     /// Hands down the packets of a host's messages that its NIC has room for.
@@ -90,15 +90,15 @@ impl Hosts {
             if egress.queue.room(now, cut.mss).is_none() {
                 return self.wake_messages(host, fabric);
             }
-            let it = self.senders.at(slot);
-            let Some(message) = it.sender.message() else { return };
+            let sending = self.senders.at(slot);
+            let Some(message) = sending.sender.message() else { return };
             let piece = message.next(now, &self.shared.transport.homa);
             outbox.put(flow, slot, message.urgency());
             let Some(piece) = piece else { continue };
-            it.first_sent.get_or_insert(now);
+            sending.first_sent.get_or_insert(now);
             let number = piece.number;
             let body = Body::HomaData { offset: piece.offset, length: piece.length, slot, number };
-            let mut first = Way::of_sender(it).packet(body, now, 0, control());
+            let mut first = Way::of_sender(sending).packet(body, now, 0, control());
             first.class = first.class.with_priority(piece.priority);
             first.flags = if piece.is_again { flags::RETRANSMISSION } else { 0 };
             let segment = Segment { first, len: piece.len };
@@ -137,8 +137,9 @@ impl Hosts {
     /// A sending end says something that is no data.
     fn say(&mut self, now: Time, slot: u32, body: Body, fabric: &mut Fabric) {
         let size = self.shared.header;
-        let it = self.senders.at(slot);
-        let (host, packet) = (it.host, Way::of_sender(it).packet(body, now, size, control()));
+        let sending = self.senders.at(slot);
+        let (host, packet) =
+            (sending.host, Way::of_sender(sending).packet(body, now, size, control()));
         let (node, mut link) = at_host!(self, host, fabric);
         node.answer(now, packet, None, || None, &mut link);
         self.note_departures(fabric);
@@ -146,9 +147,9 @@ impl Hosts {
 
     /// A receiving end says something.
     fn reply(&mut self, now: Time, slot: u32, body: Body, fabric: &mut Fabric) {
-        let it = self.receivers.at(slot);
-        let packet = Way::of_receiver(it).packet(body, now, self.shared.header, control());
-        let (node, mut link) = at_host!(self, it.host, fabric);
+        let receiving = self.receivers.at(slot);
+        let packet = Way::of_receiver(receiving).packet(body, now, self.shared.header, control());
+        let (node, mut link) = at_host!(self, receiving.host, fabric);
         node.answer(now, packet, None, || None, &mut link);
         self.note_departures(fabric);
     }
@@ -231,9 +232,9 @@ impl Hosts {
     /// The timer of a message that comes in has fired: asks for what is missing, or gives it up.
     pub(super) fn after_message_timer(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let cfg = &self.shared.transport.homa;
-        let it = self.receivers.at(slot);
-        let (host, flow, src) = (it.host, it.opening.flow, it.opening.src);
-        let Some(message) = it.receiver.message() else { return };
+        let receiving = self.receivers.at(slot);
+        let (host, flow, src) = (receiving.host, receiving.opening.flow, receiving.opening.src);
+        let Some(message) = receiving.receiver.message() else { return };
         let number = message.number();
         if message.takes_asks() {
             for Asked { from, len, priority } in message.missing(cfg) {
@@ -272,10 +273,10 @@ impl Hosts {
     /// if it still were.
     fn on_ping(&mut self, now: Time, host: u32, packet: &Packet, number: u16, fabric: &mut Fabric) {
         let slot = wire::slot_of(&self.receivers, packet);
-        let Some(it) = self.receivers.get(slot, packet.flow) else {
+        let Some(receiving) = self.receivers.get(slot, packet.flow) else {
             return self.on_stray(now, host, packet, fabric);
         };
-        let Some(message) = it.receiver.message() else { return };
+        let Some(message) = receiving.receiver.message() else { return };
         let body = match message.stands(number) {
             Stands::Done => Body::Done { slot, number },
             Stands::Unknown => Body::Unknown { slot, number },
@@ -287,11 +288,11 @@ impl Hosts {
 
     /// A grant, a RESEND, or an answer to a PING or to the whole message.
     fn on_word_of_receiver(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
-        let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
-        it.peer = packet.slot();
-        let (slot, host, cfg) = (packet.peer, it.host, &self.shared.transport.homa);
-        let is_frozen = it.is_frozen(&self.shared);
-        let Some(message) = it.sender.message() else { return };
+        let Some(sending) = self.senders.get(packet.peer, packet.flow) else { return };
+        sending.peer = packet.slot();
+        let (slot, host, cfg) = (packet.peer, sending.host, &self.shared.transport.homa);
+        let is_frozen = sending.is_frozen(&self.shared);
+        let Some(message) = sending.sender.message() else { return };
         let mut busy = None;
         match packet.body {
             Body::Grant { upto, number, priority, .. } => {
@@ -312,8 +313,8 @@ impl Hosts {
             self.message_counts.busies += 1;
             self.say(now, slot, body, fabric);
         }
-        let it = self.senders.at(slot);
-        if it.sender.is_done() {
+        let sending = self.senders.at(slot);
+        if sending.sender.is_done() {
             self.messages[host as usize].outbox.put(packet.flow, slot, None);
         }
         self.go_on(now, packet, fabric);

@@ -171,16 +171,16 @@ impl Hosts {
         if let Some(answers) = self.receivers.slot_of(flow + 1) {
             self.receivers.at(answers).asked = now;
         }
-        let it = self.senders.at(slot);
-        let bytes = it.opening.bytes;
-        it.sender.write(now, bytes);
+        let sending = self.senders.at(slot);
+        let bytes = sending.opening.bytes;
+        sending.sender.write(now, bytes);
         self.pump(now, slot, fabric);
     }
 
     /// A probe is answered: measures it, and asks again when the period is over.
     pub(super) fn probed(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        let it = self.receivers.at(slot);
-        let (flow, asked) = (it.opening.flow, it.asked);
+        let receiving = self.receivers.at(slot);
+        let (flow, asked) = (receiving.opening.flow, receiving.asked);
         if asked >= self.shared.plan.warm_up {
             self.rtts.push((now, flow, now.saturating_sub(asked)));
         }

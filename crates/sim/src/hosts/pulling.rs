@@ -24,11 +24,12 @@ impl Hosts {
 
     /// Whether a queue pair may send now, for its host's round.
     fn look_at_pair(&mut self, now: Time, slot: u32) {
-        let it = self.senders.at(slot);
-        let Some(egress) = &it.egress else { return };
+        let sending = self.senders.at(slot);
+        let Some(egress) = &sending.egress else { return };
         let Some(place) = egress.place() else { return };
-        let may_send = it.sender.is_ready(now, &self.shared.transport) && !egress.queue.is_held();
-        self.hosts[it.host as usize].round.put(it.priority, (place, slot), may_send);
+        let may_send =
+            sending.sender.is_ready(now, &self.shared.transport) && !egress.queue.is_held();
+        self.hosts[sending.host as usize].round.put(sending.priority, (place, slot), may_send);
     }
 
     /// A NIC may be free: it asks the queue pairs of its host.
@@ -74,11 +75,11 @@ impl Hosts {
 
     /// The NIC takes a packet of a queue pair.
     fn serve_pair(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        let it = self.senders.at(slot);
-        let Some(egress) = &mut it.egress else { return };
+        let sending = self.senders.at(slot);
+        let Some(egress) = &mut sending.egress else { return };
         let Some(place) = egress.place() else { return };
         let stages = Stages::of(egress);
-        let (host, priority) = (it.host, it.priority);
+        let (host, priority) = (sending.host, sending.priority);
         self.hosts[host as usize].round.serve(priority, place);
         let has_sent = self.send_next(now, slot, stages, fabric);
         self.look_at_pair(now, slot);

@@ -12,25 +12,25 @@ impl Hosts {
     /// An acknowledgement, a NACK or a CNP has arrived.
     #[inline(never)]
     pub(super) fn on_answer_of_pair(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
-        let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
-        it.peer = packet.slot();
+        let Some(sending) = self.senders.get(packet.peer, packet.flow) else { return };
+        sending.peer = packet.slot();
         let (ack, hops) = match packet.body {
             Body::RdmaAck { ack, hops, .. } | Body::Nack { ack, hops, .. } => (ack, hops),
-            _ => (it.sender.acked(), 0),
+            _ => (sending.sender.acked(), 0),
         };
         let (sack, telemetry) =
             (fabric.packets.side::<Sack>(packet), fabric.packets.side::<Telemetry>(packet));
         let ece = packet.has(flags::ECE);
         let ack = AckIn { ack, ece, sack, stamp: packet.stamp, hops, mapping: None };
-        if stages_let_see(now, it, packet, &ack) {
-            let rewinds = it.sender.rewinds();
-            it.sender.on_answer(
+        if stages_let_see(now, sending, packet, &ack) {
+            let rewinds = sending.sender.rewinds();
+            sending.sender.on_answer(
                 now,
                 &Told { kind: packet.kind(), ack, telemetry },
                 &self.shared.transport,
             );
-            if it.sender.rewinds() > rewinds
-                && let Some(marker) = it.egress.as_mut().and_then(|egress| egress.marker())
+            if sending.sender.rewinds() > rewinds
+                && let Some(marker) = sending.egress.as_mut().and_then(|egress| egress.marker())
             {
                 marker.on_rewind();
             }
@@ -77,8 +77,8 @@ impl Hosts {
         fabric: &mut Fabric,
     ) {
         let shared = &*self.shared;
-        let it = self.receivers.at(slot);
-        let (ack, hops) = (answer.ack, it.hops);
+        let receiving = self.receivers.at(slot);
+        let (ack, hops) = (answer.ack, receiving.hops);
         let (body, beyond) = match answer.kind {
             Kind::Cnp => (Body::Cnp { slot }, rdma::CNP_BYTES),
             Kind::Nack => (Body::Nack { ack, slot, hops }, rdma::ACK_BYTES),
@@ -88,15 +88,24 @@ impl Hosts {
             Kind::Cnp => None,
             _ => fabric.packets.side::<Telemetry>(data).copied(),
         };
-        let priority = it.receiver.priority(answer.kind, &shared.transport).unwrap_or(it.priority);
+        let priority = receiving
+            .receiver
+            .priority(answer.kind, &shared.transport)
+            .unwrap_or(receiving.priority);
         let size = shared.header + beyond + written.map_or(0, |_| telemetry::BYTES);
         let class = TrafficClass::new(priority, importance, Ecn::NotEct);
-        let mut packet = Way::of_receiver(it).packet(body, answer.stamp, size, class);
+        let mut packet = Way::of_receiver(receiving).packet(body, answer.stamp, size, class);
         packet.flags = if answer.ece { flags::ECE } else { 0 };
-        let (node, mut link) = at_host!(self, it.host, fabric);
+        let (node, mut link) = at_host!(self, receiving.host, fabric);
         link.sack = (answer.sack.count > 0).then_some(&answer.sack);
         link.telemetry = written.as_ref();
-        node.answer(now, packet, it.ingress.as_deref_mut(), || Some(it.opening.class), &mut link);
+        node.answer(
+            now,
+            packet,
+            receiving.ingress.as_deref_mut(),
+            || Some(receiving.opening.class),
+            &mut link,
+        );
         self.note_departures(fabric);
     }
 }

@@ -36,15 +36,15 @@ impl Hosts {
 
     #[inline]
     pub(super) fn on_ack(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
-        let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
+        let Some(sending) = self.senders.get(packet.peer, packet.flow) else { return };
         let Body::Ack { ack, slot, hops } = packet.body else { return };
-        it.peer = slot;
+        sending.peer = slot;
         let sack = fabric.packets.side(packet);
         let mapping = fabric.packets.side(packet).copied();
         let ack =
             AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops, mapping };
-        if stages_let_see(now, it, packet, &ack) {
-            it.sender.on_ack(now, &ack, &self.shared.transport);
+        if stages_let_see(now, sending, packet, &ack) {
+            sending.sender.on_ack(now, &ack, &self.shared.transport);
         }
         self.go_on(now, packet, fabric);
     }
@@ -52,8 +52,8 @@ impl Hosts {
     /// The sender of an answered packet goes on, or its connection ends.
     #[inline(always)] // in the per-packet path
     pub(super) fn go_on(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
-        let it = self.senders.at(packet.peer);
-        if it.sender.is_done() && !it.opening.role.is_persistent() {
+        let sending = self.senders.at(packet.peer);
+        if sending.sender.is_done() && !sending.opening.role.is_persistent() {
             self.end(now, packet.peer, fabric);
         } else {
             self.pump(now, packet.peer, fabric);
@@ -63,10 +63,10 @@ impl Hosts {
     /// A SYN-ACK (RFC 9293 §3.5): as a SYN, it takes no sequence space here.
     #[cold]
     pub(super) fn on_syn_ack(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
-        let Some(it) = self.senders.get(packet.peer, packet.flow) else { return };
-        it.peer = packet.slot();
+        let Some(sending) = self.senders.get(packet.peer, packet.flow) else { return };
+        sending.peer = packet.slot();
         let mapping = fabric.packets.side(packet).copied();
-        it.sender.on_syn_ack(now, packet.stamp, mapping, &self.shared.transport);
+        sending.sender.on_syn_ack(now, packet.stamp, mapping, &self.shared.transport);
         if self.shared.has_overlay {
             self.settle_held(now, packet.peer, fabric);
         }
@@ -77,10 +77,10 @@ impl Hosts {
     #[cold]
     pub(super) fn on_syn(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let slot = self.receivers.slot_of(packet.flow).unwrap_or(NONE);
-        if let Some(it) = self.receivers.get(slot, packet.flow)
-            && !it.any
+        if let Some(receiving) = self.receivers.get(slot, packet.flow)
+            && !receiving.any
         {
-            it.handshake.answered(now);
+            receiving.handshake.answered(now);
         }
         let mapping = fabric.packets.side::<Mapping>(packet).copied();
         let class = TrafficClass::default().with_priority(packet.priority());
@@ -93,10 +93,10 @@ impl Hosts {
     pub(super) fn on_data(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let slot = wire::slot_of(&self.receivers, packet);
         let (shared, seq) = (&*self.shared, packet.seq());
-        let Some(it) = self.receivers.get(slot, packet.flow) else {
+        let Some(receiving) = self.receivers.get(slot, packet.flow) else {
             return self.on_stray(now, host, packet, fabric);
         };
-        note_way(now, it, packet);
+        note_way(now, receiving, packet);
         let data = DataIn {
             seq,
             len: packet.payload as u32,
@@ -107,15 +107,15 @@ impl Hosts {
             mapping: fabric.packets.side(packet).copied(),
         };
         let subflow = data.mapping.map(|mapping| mapping.subflow);
-        let arrived = it.receiver.on_data(now, data, &shared.transport);
-        it.out_of_order += arrived.out_of_order as u32;
-        let news = arrived.in_order_upto - it.delivered;
+        let arrived = receiving.receiver.on_data(now, data, &shared.transport);
+        receiving.out_of_order += arrived.out_of_order as u32;
+        let news = arrived.in_order_upto - receiving.delivered;
         if now >= shared.plan.warm_up {
-            it.measured += news;
+            receiving.measured += news;
         }
-        it.delivered = arrived.in_order_upto;
-        arm(it, fabric);
-        let complete = news > 0 && it.delivered >= it.ends;
+        receiving.delivered = arrived.in_order_upto;
+        arm(receiving, fabric);
+        let complete = news > 0 && receiving.delivered >= receiving.ends;
         let importance = packet.class.importance();
         if packet.kind() == Kind::RdmaData {
             self.answer_pair(now, slot, packet, arrived.acks, fabric);
@@ -146,16 +146,18 @@ impl Hosts {
     /// A receiver's delayed acknowledgement is due.
     pub fn on_receiver_timer(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
         let Some(slot) = self.receivers.slot_of(flow) else { return };
-        let it = self.receivers.at(slot);
-        if it.timer_at != now {
+        let receiving = self.receivers.at(slot);
+        if receiving.timer_at != now {
             return;
         }
-        it.timer_at = Time::MAX;
-        let ack = it.receiver.on_timer(now, &self.shared.transport);
-        let deadline = it.receiver.deadline();
+        receiving.timer_at = Time::MAX;
+        let ack = receiving.receiver.on_timer(now, &self.shared.transport);
+        let deadline = receiving.receiver.deadline();
         if deadline != Time::MAX {
-            it.timer_at = deadline;
-            fabric.events.push(deadline, Due::Host(it.host, HostEvent::ReceiverTimer(flow)).into());
+            receiving.timer_at = deadline;
+            fabric
+                .events
+                .push(deadline, Due::Host(receiving.host, HostEvent::ReceiverTimer(flow)).into());
         }
         if let Some((ack, subflow)) = ack {
             self.acknowledge(now, slot, &ack, subflow, Importance::Control, fabric);
@@ -174,17 +176,24 @@ impl Hosts {
         importance: Importance,
         fabric: &mut Fabric,
     ) {
-        let it = self.receivers.at(slot);
-        let mapping = subflow.map(|subflow| Mapping { subflow, data: it.delivered });
-        let body = Body::Ack { ack: ack.ack, slot, hops: it.hops };
+        let receiving = self.receivers.at(slot);
+        let mapping = subflow.map(|subflow| Mapping { subflow, data: receiving.delivered });
+        let body = Body::Ack { ack: ack.ack, slot, hops: receiving.hops };
         let size = self.shared.header + ack.sack.option_len();
-        let class = TrafficClass::new(it.priority, importance, Ecn::NotEct);
-        let mut packet = Way::of_receiver(it).by(mapping).packet(body, ack.stamp, size, class);
+        let class = TrafficClass::new(receiving.priority, importance, Ecn::NotEct);
+        let mut packet =
+            Way::of_receiver(receiving).by(mapping).packet(body, ack.stamp, size, class);
         packet.flags = if ack.ece { flags::ECE } else { 0 };
-        let (node, mut link) = at_host!(self, it.host, fabric);
+        let (node, mut link) = at_host!(self, receiving.host, fabric);
         link.sack = (ack.sack.count > 0).then_some(&ack.sack);
         link.mapping = mapping.map(|mapping| (mapping, 0));
-        node.answer(now, packet, it.ingress.as_deref_mut(), || Some(it.opening.class), &mut link);
+        node.answer(
+            now,
+            packet,
+            receiving.ingress.as_deref_mut(),
+            || Some(receiving.opening.class),
+            &mut link,
+        );
         self.note_departures(fabric);
     }
 
@@ -227,9 +236,9 @@ impl Hosts {
         if let (Some(before), Some(_)) = (&first, &second) {
             self.acknowledge(now, slot, before, None, Importance::Control, fabric);
         }
-        let it = self.receivers.at(slot);
+        let receiving = self.receivers.at(slot);
         if let Some(ack) =
-            second.or(first).or_else(|| it.receiver.acknowledge(&self.shared.transport))
+            second.or(first).or_else(|| receiving.receiver.acknowledge(&self.shared.transport))
         {
             self.acknowledge(now, slot, &ack, None, echo, fabric);
         }

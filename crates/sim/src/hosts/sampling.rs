@@ -28,8 +28,8 @@ impl Hosts {
 
     /// A connection as it is at `at`, if it is open here.
     pub fn connection(&self, at: Time, flow: FlowId) -> Option<ConnectionRecord> {
-        let it = self.senders.look(self.senders.slot_of(flow)?);
-        let (sender, opening) = (&it.sender, &it.opening);
+        let sending = self.senders.look(self.senders.slot_of(flow)?);
+        let (sender, opening) = (&sending.sender, &sending.opening);
         let (standing, sent) = (sender.standing(&self.shared.transport), sender.counters());
         Some(ConnectionRecord {
             at,

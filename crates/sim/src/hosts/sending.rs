@@ -12,8 +12,8 @@ impl Hosts {
     pub(super) fn pump(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         loop {
             let shared = &*self.shared;
-            let it = self.senders.at(slot);
-            let room = match &mut it.egress {
+            let sending = self.senders.at(slot);
+            let room = match &mut sending.egress {
                 None => shared.segment_max,
                 Some(egress) if egress.is_staged() => {
                     self.pump_staged(now, slot, fabric);
@@ -25,20 +25,20 @@ impl Hosts {
                 Some(egress) => match egress.queue.room(now, shared.segment_max) {
                     Some(room) => room,
                     None => {
-                        wake_when_room(it, shared, fabric);
+                        wake_when_room(sending, shared, fabric);
                         break;
                     }
                 },
             };
-            let Some(out) = it.sender.poll_send(now, room, &shared.transport) else { break };
-            let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
-            let (node, mut link) = at_host!(self, it.host, fabric);
+            let Some(out) = sending.sender.poll_send(now, room, &shared.transport) else { break };
+            let segment = Segment { first: first_packet(now, slot, sending, &out), len: out.len };
+            let (node, mut link) = at_host!(self, sending.host, fabric);
             link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
             let mut cut = shared.cut();
             if out.rdma.is_some() {
                 (link.telemetry, cut) = (out.telemetry(), shared.cut_of(&out));
             }
-            node.send(now, it.egress.as_deref_mut(), segment, cut, &mut link);
+            node.send(now, sending.egress.as_deref_mut(), segment, cut, &mut link);
             self.note_departures(fabric);
         }
         self.keep_timer(slot, fabric);
@@ -47,12 +47,13 @@ impl Hosts {
     /// Keeps a sender's timer event no later than its deadline.
     #[inline(always)]
     pub(super) fn keep_timer(&mut self, slot: u32, fabric: &mut Fabric) {
-        let it = self.senders.at(slot);
-        let deadline = it.sender.deadline();
-        if deadline < it.timer_at {
-            let key = Key::from(Due::Host(it.host, HostEvent::SenderTimer(it.opening.flow)));
-            fabric.events.cancel(it.timer_at, key);
-            it.timer_at = deadline;
+        let sending = self.senders.at(slot);
+        let deadline = sending.sender.deadline();
+        if deadline < sending.timer_at {
+            let key =
+                Key::from(Due::Host(sending.host, HostEvent::SenderTimer(sending.opening.flow)));
+            fabric.events.cancel(sending.timer_at, key);
+            sending.timer_at = deadline;
             fabric.events.push(deadline, key);
         }
     }
@@ -71,18 +72,18 @@ impl Hosts {
     /// A sender's timer event is due; the deadline may have moved since.
     pub fn on_sender_timer(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
         let Some(slot) = self.senders.slot_of(flow) else { return };
-        let it = self.senders.at(slot);
-        if it.timer_at != now {
+        let sending = self.senders.at(slot);
+        if sending.timer_at != now {
             return;
         }
-        it.timer_at = Time::MAX;
-        if self.shared.has_overlay && it.is_frozen(&self.shared) {
+        sending.timer_at = Time::MAX;
+        if self.shared.has_overlay && sending.is_frozen(&self.shared) {
             return; // it goes on when the flow does
         }
-        let timeouts = it.sender.counters().timeouts;
-        it.sender.on_timer(now, &self.shared.transport);
-        if it.sender.counters().timeouts > timeouts
-            && let Some(egress) = &mut it.egress
+        let timeouts = sending.sender.counters().timeouts;
+        sending.sender.on_timer(now, &self.shared.transport);
+        if sending.sender.counters().timeouts > timeouts
+            && let Some(egress) = &mut sending.egress
         {
             egress.timed_out(now);
         }

@@ -90,13 +90,13 @@ impl Hosts {
         fabric: &mut Fabric,
     ) -> bool {
         let Some(most) = self.most(now, slot, stages.is_switched, fabric) else { return false };
-        let it = self.senders.at(slot);
-        let Some(egress) = &mut it.egress else { return false };
+        let sending = self.senders.at(slot);
+        let Some(egress) = &mut sending.egress else { return false };
         let Some(room) = egress.queue.room(now, most) else {
-            wake_when_room(it, &self.shared, fabric);
+            wake_when_room(sending, &self.shared, fabric);
             return false;
         };
-        let room = if it.sender.is_probing() { self.shared.mss } else { room };
+        let room = if sending.sender.is_probing() { self.shared.mss } else { room };
         if stages.is_marked
             && let Some(left) = self.send_instead(now, slot, room, fabric)
         {
@@ -108,15 +108,17 @@ impl Hosts {
         } else {
             None
         };
-        let (it, shared) = (self.senders.at(slot), &*self.shared);
-        let Some(mut out) = it.sender.poll_send(now, room, &shared.transport) else { return false };
+        let (sending, shared) = (self.senders.at(slot), &*self.shared);
+        let Some(mut out) = sending.sender.poll_send(now, room, &shared.transport) else {
+            return false;
+        };
         if leave.is_some_and(|leave| leave.mark) && out.ecn == Ecn::Ect {
             out.ecn = Ecn::Ce;
         }
-        let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
-        let (node, mut link) = at_host!(self, it.host, fabric);
-        let Some(egress) = &mut it.egress else { return false };
-        let stream = Written(&it.sender, &shared.transport);
+        let segment = Segment { first: first_packet(now, slot, sending, &out), len: out.len };
+        let (node, mut link) = at_host!(self, sending.host, fabric);
+        let Some(egress) = &mut sending.egress else { return false };
+        let stream = Written(&sending.sender, &shared.transport);
         link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
         link.telemetry = out.telemetry();
         node.send_staged(
@@ -129,7 +131,7 @@ impl Hosts {
             &mut link,
         );
         if leave.is_some_and(|leave| leave.reduce) {
-            it.sender.reduce(now, &shared.transport);
+            sending.sender.reduce(now, &shared.transport);
         }
         self.note_departures(fabric);
         if self.shared.is_metered {
@@ -142,32 +144,32 @@ impl Hosts {
     /// there is none, or it may not leave, and the transport knows.
     fn ask(&mut self, now: Time, slot: u32, room: u32) -> Option<Leave> {
         let shared = &*self.shared;
-        let it = self.senders.at(slot);
-        let next = it.sender.peek(now, room, &shared.transport)?;
+        let sending = self.senders.at(slot);
+        let next = sending.sender.peek(now, room, &shared.transport)?;
         let seen = Seen {
-            class: Some(it.opening.class),
+            class: Some(sending.opening.class),
             payload: next.len,
             packets: next.len.div_ceil(shared.mss).max(1),
             options: 0,
-            in_flight: if next.syn { 0 } else { it.sender.packets_out(&shared.transport) },
-            srtt: it.sender.srtt(),
+            in_flight: if next.syn { 0 } else { sending.sender.packets_out(&shared.transport) },
+            srtt: sending.sender.srtt(),
             ecn: next.ecn as u32,
         };
-        let leave = self.hosts[it.host as usize].node.ask(now, &seen);
+        let leave = self.hosts[sending.host as usize].node.ask(now, &seen);
         if !leave.refused {
-            it.sender.accepted();
+            sending.sender.accepted();
             return Some(leave);
         }
         if next.syn {
-            it.sender.accepted();
+            sending.sender.accepted();
             // The SYN counts as sent, and its timer is set.
-            it.sender.poll_send(now, room, &shared.transport);
+            sending.sender.poll_send(now, room, &shared.transport);
             return None;
         }
         if leave.reduce {
-            it.sender.reduce(now, &shared.transport);
+            sending.sender.reduce(now, &shared.transport);
         }
-        it.sender.refused(now, leave.reduce, &shared.transport);
+        sending.sender.refused(now, leave.reduce, &shared.transport);
         None
     }
 
@@ -181,19 +183,19 @@ impl Hosts {
         room: u32,
         fabric: &mut Fabric,
     ) -> Option<bool> {
-        let it = self.senders.at(slot);
+        let sending = self.senders.at(slot);
         let transport = &self.shared.transport;
-        if !it.sender.is_recovering() {
+        if !sending.sender.is_recovering() {
             return None;
         }
-        let next = it.sender.peek(now, room, transport)?;
-        let forced = it.egress.as_mut()?.marker()?.instead(next.seq, self.shared.mss)?;
+        let next = sending.sender.peek(now, room, transport)?;
+        let forced = sending.egress.as_mut()?.marker()?.instead(next.seq, self.shared.mss)?;
         let leave = self.force_out(now, slot, forced, fabric)?;
-        let (it, transport) = (self.senders.at(slot), &self.shared.transport);
+        let (sending, transport) = (self.senders.at(slot), &self.shared.transport);
         if leave.refused {
-            it.sender.refused(now, leave.reduce, transport);
+            sending.sender.refused(now, leave.reduce, transport);
         } else {
-            it.sender.displaced(forced.len);
+            sending.sender.displaced(forced.len);
         }
         Some(!leave.refused)
     }
@@ -205,14 +207,16 @@ impl Hosts {
         if !self.may_force(now, slot, fabric) {
             return;
         }
-        let it = self.senders.at(slot);
+        let sending = self.senders.at(slot);
         let standing = Standing {
-            una: it.sender.acked(),
-            nxt: it.sender.sent(),
-            more: it.sender.would_send(&self.shared.transport) || it.sender.is_held(),
-            recovering: it.sender.is_recovering(),
+            una: sending.sender.acked(),
+            nxt: sending.sender.sent(),
+            more: sending.sender.would_send(&self.shared.transport) || sending.sender.is_held(),
+            recovering: sending.sender.is_recovering(),
         };
-        let Some(marker) = it.egress.as_mut().and_then(|egress| egress.marker()) else { return };
+        let Some(marker) = sending.egress.as_mut().and_then(|egress| egress.marker()) else {
+            return;
+        };
         if let Some(forced) = marker.after_ack(standing, self.shared.mss) {
             self.force_out(now, slot, forced, fabric);
         }
@@ -229,22 +233,22 @@ impl Hosts {
         fabric: &mut Fabric,
     ) -> Option<Leave> {
         let shared = &*self.shared;
-        let it = self.senders.at(slot);
-        let out = it.sender.forced(forced.seq, forced.len, &shared.transport)?;
-        let segment = Segment { first: first_packet(now, slot, it, &out), len: out.len };
-        let class = Some(it.opening.class);
-        let (node, mut link) = at_host!(self, it.host, fabric);
-        let egress = it.egress.as_mut()?;
-        let stream = Written(&it.sender, &shared.transport);
+        let sending = self.senders.at(slot);
+        let out = sending.sender.forced(forced.seq, forced.len, &shared.transport)?;
+        let segment = Segment { first: first_packet(now, slot, sending, &out), len: out.len };
+        let class = Some(sending.opening.class);
+        let (node, mut link) = at_host!(self, sending.host, fabric);
+        let egress = sending.egress.as_mut()?;
+        let stream = Written(&sending.sender, &shared.transport);
         link.telemetry = out.telemetry();
         let (importance, cut) = (forced.importance, shared.cut_of(&out));
         let leave = node.force(now, egress, &stream, segment, importance, || class, cut, &mut link);
         match egress.marker() {
             Some(marker) if leave.refused => marker.on_refusal(&forced),
-            _ => it.sender.forced_out(),
+            _ => sending.sender.forced_out(),
         }
         if leave.reduce {
-            it.sender.reduce(now, &shared.transport);
+            sending.sender.reduce(now, &shared.transport);
         }
         self.note_departures(fabric);
         if self.shared.is_metered && !leave.refused {

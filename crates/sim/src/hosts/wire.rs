@@ -188,8 +188,8 @@ impl Flows for Ends<'_> {
     #[inline]
     fn expecting(&mut self, packet: &Packet) -> Option<Expecting<'_>> {
         let slot = slot_of(self.receivers, packet);
-        let it = self.receivers.get(slot, packet.flow)?;
-        Some(Expecting { next: it.delivered, ingress: &mut it.ingress })
+        let receiving = self.receivers.get(slot, packet.flow)?;
+        Some(Expecting { next: receiving.delivered, ingress: &mut receiving.ingress })
     }
     fn ends_message(&mut self, packet: &Packet) -> bool {
         let slot = slot_of(self.receivers, packet);
