@@ -8,6 +8,7 @@
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
+mod class;
 pub mod conga;
 pub mod homa;
 pub mod mptcp;
@@ -18,6 +19,7 @@ mod side;
 pub mod tcp;
 pub mod telemetry;
 
+pub use class::{Color, Ecn, Importance, TrafficClass};
 pub use conga::CongaHeader;
 pub use mptcp::Mapping;
 pub use overlay::Words;
@@ -57,185 +59,6 @@ pub const NONE: u32 = u32::MAX;
 /// Switches that a packet may meet: the last of them drops it. Source: the value of the Vertigo and
 /// Canary artifacts' hosts.
 pub const TTL: u8 = 250;
-
-/// The two ECN bits of the IP header (RFC 3168 §5). ECT(1) is not used: RFC 9331 owns it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Ecn {
-    /// The transport does not react to marks; a congested queue can only drop it.
-    #[default]
-    NotEct = 0,
-    /// The transport reacts to marks.
-    Ect = 2,
-    /// Congestion experienced.
-    Ce = 3,
-}
-
-/// What a color-aware switch may do with the packet (srTCM's colors; TLT's unimportant packets are
-/// red).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Color {
-    /// Dropped only when nothing else can be.
-    #[default]
-    Green = 0,
-    /// Dropped beyond the color threshold.
-    Red = 1,
-}
-
-/// What a packet is to TLT, and so its color. A host that does not run TLT sends
-/// [`Importance::Control`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Importance {
-    /// Pure ACKs and handshakes; and everything of a transport that does not know of importance.
-    #[default]
-    Control = 0,
-    /// Ordinary data: may be dropped early.
-    Unimportant,
-    /// The one protected data packet of a flow.
-    Important,
-    /// The acknowledgement that it caused.
-    Echo,
-    /// Data that was sent only to keep an important packet in flight.
-    Forced,
-    /// The acknowledgement that it caused.
-    ForcedEcho,
-}
-
-impl Importance {
-    /// All of them.
-    pub const ALL: [Importance; 6] = [
-        Importance::Control,
-        Importance::Unimportant,
-        Importance::Important,
-        Importance::Echo,
-        Importance::Forced,
-        Importance::ForcedEcho,
-    ];
-    /// The name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Importance::Control => "control",
-            Importance::Unimportant => "unimportant",
-            Importance::Important => "important",
-            Importance::Echo => "echo",
-            Importance::Forced => "forced",
-            Importance::ForcedEcho => "forced-echo",
-        }
-    }
-    /// What the acknowledgement is that a packet of this importance causes. It must leave at once
-    /// where it is not [`Importance::Control`]. The packet counts before its place in the stream
-    /// does: duplicates, late and early ones are answered alike; handshake packets are not.
-    #[inline]
-    pub const fn echo(self) -> Importance {
-        match self {
-            Importance::Important => Importance::Echo,
-            Importance::Forced => Importance::ForcedEcho,
-            _ => Importance::Control,
-        }
-    }
-    /// What a color-aware switch sees.
-    #[inline]
-    pub const fn color(self) -> Color {
-        match self {
-            Importance::Unimportant => Color::Red,
-            _ => Color::Green,
-        }
-    }
-}
-
-/// The byte of the IP header that says how a packet is to be treated (RFC 2474, RFC 3168): priority
-/// and importance where the code point is, and the ECN field.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct TrafficClass(u8);
-
-impl TrafficClass {
-    const ECN: u8 = 0b11;
-    const IMPORTANCE_SHIFT: u32 = 2;
-    const PRIORITY_SHIFT: u32 = 5;
-
-    /// Of its parts; `priority` is 0 (lowest) to 7.
-    #[inline]
-    pub const fn new(priority: u8, importance: Importance, ecn: Ecn) -> TrafficClass {
-        TrafficClass(
-            (priority & 7) << Self::PRIORITY_SHIFT
-                | (importance as u8) << Self::IMPORTANCE_SHIFT
-                | ecn as u8,
-        )
-    }
-    /// 0 (lowest) to 7.
-    #[inline]
-    pub const fn priority(self) -> u8 {
-        self.0 >> Self::PRIORITY_SHIFT
-    }
-    /// What the packet is to TLT.
-    #[inline]
-    pub const fn importance(self) -> Importance {
-        match (self.0 >> Self::IMPORTANCE_SHIFT) & 7 {
-            1 => Importance::Unimportant,
-            2 => Importance::Important,
-            3 => Importance::Echo,
-            4 => Importance::Forced,
-            5 => Importance::ForcedEcho,
-            _ => Importance::Control,
-        }
-    }
-    /// What a color-aware switch sees.
-    #[inline]
-    pub const fn color(self) -> Color {
-        self.importance().color()
-    }
-    /// The ECN field.
-    #[inline]
-    pub const fn ecn(self) -> Ecn {
-        match self.0 & Self::ECN {
-            0 => Ecn::NotEct,
-            3 => Ecn::Ce,
-            _ => Ecn::Ect,
-        }
-    }
-    /// The same with another ECN field.
-    #[inline]
-    #[must_use]
-    pub const fn with_ecn(self, ecn: Ecn) -> TrafficClass {
-        TrafficClass(self.0 & !Self::ECN | ecn as u8)
-    }
-    /// The same with another importance.
-    #[inline]
-    #[must_use]
-    pub const fn with_importance(self, importance: Importance) -> TrafficClass {
-        TrafficClass::new(self.priority(), importance, self.ecn())
-    }
-    /// The same with another priority.
-    #[inline]
-    #[must_use]
-    pub const fn with_priority(self, priority: u8) -> TrafficClass {
-        TrafficClass::new(priority, self.importance(), self.ecn())
-    }
-    /// The byte.
-    #[inline]
-    pub const fn bits(self) -> u8 {
-        self.0
-    }
-}
-
-impl std::fmt::Debug for TrafficClass {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?} {:?}", self.priority(), self.importance(), self.ecn())
-    }
-}
-
-impl From<Ecn> for TrafficClass {
-    fn from(ecn: Ecn) -> TrafficClass {
-        TrafficClass::new(0, Importance::Control, ecn)
-    }
-}
-impl From<Importance> for TrafficClass {
-    fn from(importance: Importance) -> TrafficClass {
-        TrafficClass::new(0, importance, Ecn::NotEct)
-    }
-}
 
 /// The bits of [`Packet::flags`].
 pub mod flags {

@@ -22,9 +22,13 @@ pub mod pause;
 mod pause_frame;
 pub mod port;
 pub mod queue;
+mod reading;
 pub mod route;
 pub mod site;
 mod standing;
+mod view;
+
+use view::View;
 
 use crate::context::Context;
 use crate::counters::DropReason;
@@ -199,76 +203,6 @@ pub struct Switch {
     sent: Vec<(Rate, u64)>,
     /// Packets deflected here.
     pub deflected: u64,
-}
-
-/// The ports of a switch as a policy sees them.
-struct View<'a> {
-    now: Time,
-    /// The packet that is decided of: where room depends on whence a packet comes, it is this
-    /// one's.
-    packet: &'a Packet,
-    random: &'a Random,
-    ports: &'a mut Ports,
-    memory: &'a Memory,
-    occupancy: &'a mut Occupancy,
-}
-
-impl View<'_> {
-    /// The queue of `port` as the switch knows it.
-    #[inline]
-    fn known(&mut self, port: u16) -> QueueView {
-        self.occupancy.refresh(self.now, port, self.ports);
-        let live = self.ports.view(self.now, port);
-        self.occupancy.known(port, live)
-    }
-    /// Why `port` has no room for a packet of this size, or what `beyond` has against it in the
-    /// port's admission.
-    #[inline]
-    fn refusal(
-        &self,
-        port: u16,
-        known: &QueueView,
-        size: u64,
-        beyond: impl FnOnce(&Admission) -> Option<DropReason>,
-    ) -> Option<DropReason> {
-        match &*self.ports {
-            Ports::Fast(ports) => {
-                let it = &ports[port as usize];
-                it.lacks_room(known, size).or_else(|| beyond(&it.admission))
-            }
-            Ports::General(ports) => {
-                let it = &ports[port as usize];
-                let claim = Claim { size, ..Claim::of(self.packet, port) };
-                it.lacks_room(known, &claim, self.memory).or_else(|| beyond(&it.admission))
-            }
-        }
-    }
-}
-
-impl PortView for View<'_> {
-    fn bytes(&mut self, port: u16) -> u64 {
-        self.known(port).bytes
-    }
-    fn has_room(&mut self, port: u16, size: u64) -> bool {
-        let known = self.known(port);
-        self.refusal(port, &known, size, |_| None).is_none()
-    }
-    fn rejects(&mut self, port: u16, packet: &Packet) -> bool {
-        let context =
-            Context { now: self.now, packet, view: self.known(port), random: self.random };
-        self.ports.admission(port).test(&context).is_some()
-    }
-    fn takes(&mut self, port: u16, packet: &Packet) -> Option<u64> {
-        let known = self.known(port);
-        let context = Context { now: self.now, packet, view: known, random: self.random };
-        let refusal = self.refusal(port, &known, packet.size as u64, |it| it.test(&context));
-        if refusal.is_none() { Some(known.bytes) } else { None }
-    }
-    fn note(&mut self, port: u16, packet: &Packet) {
-        let context =
-            Context { now: self.now, packet, view: self.known(port), random: self.random };
-        self.ports.admission(port).commit(&context, false);
-    }
 }
 
 impl Ports {
@@ -495,50 +429,6 @@ impl Switch {
         let others =
             self.fabric_ports.iter().cycle().skip(from + 1).take(self.fabric_ports.len() - 1);
         others.copied().find(|port| !self.dead.contains(port) && *port != packet.ingress)
-    }
-
-    /// What waits at each port just before `at`, which is after all that the switch was told: with
-    /// fast ports, too, a packet that would start at this very instant still waits.
-    pub fn occupancy(&mut self, at: Time, mut each: impl FnMut(u16, QueueView)) {
-        let before = Time::from_ps(at.as_ps().saturating_sub(1));
-        let count = self.ports.count() as u16;
-        (0..count).for_each(|port| self.occupancy.refresh(before, port, &mut self.ports));
-        match &mut self.ports {
-            Ports::Fast(ports) => {
-                ports
-                    .iter_mut()
-                    .enumerate()
-                    .for_each(|(port, it)| each(port as u16, it.settled_view(before)));
-            }
-            Ports::General(ports) => {
-                ports.iter().enumerate().for_each(|(port, it)| each(port as u16, it.view()));
-            }
-        }
-    }
-
-    /// Packets marked at any port.
-    pub fn marked(&self) -> u64 {
-        match &self.ports {
-            Ports::Fast(ports) => ports.iter().map(|p| p.marked).sum(),
-            Ports::General(ports) => ports.iter().map(|p| p.marked).sum(),
-        }
-    }
-
-    /// The most bytes that ever waited, by port.
-    pub fn bytes_max(&self) -> Vec<u64> {
-        match &self.ports {
-            Ports::Fast(ports) => ports.iter().map(|p| p.bytes_max).collect(),
-            Ports::General(ports) => ports.iter().map(|p| p.bytes_max).collect(),
-        }
-    }
-
-    /// All packets that wait here, for the audit. Fast ports hold none: their packets are on the
-    /// links already.
-    pub fn queued(&self) -> Vec<PacketId> {
-        match &self.ports {
-            Ports::Fast(_) => Vec::new(),
-            Ports::General(ports) => ports.iter().flat_map(GeneralPort::queued).collect(),
-        }
     }
 
     /// Bytes that wait in the shared memory (0 with fast ports, which need none).

@@ -23,12 +23,14 @@
 //! Invariant: while something that was sent is unanswered the sender's deadline is set, so a
 //! connection always goes on by itself, whatever the network loses, reorders or repeats.
 
+mod exchange;
 pub(crate) mod homa;
 mod mptcp;
 mod rdma;
 mod stages;
 mod tcp;
 
+pub use exchange::{AckIn, AckOut, Arrived, Counters, DataIn, Outgoing, Standing};
 use millpond_core::congestion::{Family, Quantity, TransportKind};
 use millpond_core::importance::{ImportanceParams, Marker};
 use millpond_core::packet::{Kind, Telemetry};
@@ -204,126 +206,6 @@ pub fn quantities(plan: &Plan) -> Vec<Quantity> {
         }
     }
     all
-}
-
-/// A segment that a sender hands down; the host stamps it with the time. Up to 64 KB, for the NIC
-/// to cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing {
-    /// Offset of its first byte.
-    pub seq: u64,
-    /// Payload bytes; 0 for a SYN.
-    pub len: u32,
-    /// Opens the connection.
-    pub syn: bool,
-    /// Was sent before (a SYN, too).
-    pub retransmission: bool,
-    /// The window has been reduced; of a segment that is cut, the first packet says so (RFC 3168
-    /// §6.1.2).
-    pub cwr: bool,
-    /// ECN field.
-    pub ecn: Ecn,
-    /// Of a subflow's segment: which, and where its first byte belongs in the stream.
-    pub mapping: Option<Mapping>,
-    /// Of a queue pair's packet: what it asks for.
-    pub rdma: Option<Request>,
-}
-
-impl Outgoing {
-    /// The record that its packets carry for switches to write on, if they ask for that.
-    #[inline]
-    pub fn telemetry(&self) -> Option<&'static Telemetry> {
-        const EMPTY: &Telemetry = &Telemetry::EMPTY;
-        self.rdma.filter(|asks| asks.telemetry).map(|_| EMPTY)
-    }
-}
-
-/// An acknowledgement as it reaches the sender.
-#[derive(Clone, Copy, Debug)]
-pub struct AckIn<'a> {
-    /// The next byte that the receiver expects.
-    pub ack: u64,
-    /// ECN echo.
-    pub ece: bool,
-    /// What it holds beyond; `None` where it holds nothing.
-    pub sack: Option<&'a Sack>,
-    /// When the data that caused it was handed down.
-    pub stamp: Time,
-    /// Switches that the data has crossed.
-    pub hops: u8,
-    /// Of a subflow's: which, and what of the stream has arrived.
-    pub mapping: Option<Mapping>,
-}
-
-/// An acknowledgement as it leaves the receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckOut {
-    /// What packet it is: an acknowledgement, or an answer of a queue pair's.
-    pub kind: Kind,
-    /// The next byte expected.
-    pub ack: u64,
-    /// ECN echo.
-    pub ece: bool,
-    /// What is held beyond; a count of 0 means nothing.
-    pub sack: Sack,
-    /// Hand-down time of the data that it answers (RFC 7323 §4.3: the earliest that it newly
-    /// acknowledges).
-    pub stamp: Time,
-}
-
-/// A data packet as it reaches the receiver.
-#[derive(Clone, Copy, Debug)]
-pub struct DataIn {
-    /// Offset of its first byte.
-    pub seq: u64,
-    /// Payload bytes.
-    pub len: u32,
-    /// Whether it was marked.
-    pub ce: bool,
-    /// Whether the sender has reduced its window.
-    pub cwr: bool,
-    /// When it was handed down.
-    pub stamp: Time,
-    /// Whether it asks for an acknowledgement, where that is to be asked for.
-    pub asks: bool,
-    /// Of a subflow's: which, and where its first byte belongs in the stream.
-    pub mapping: Option<Mapping>,
-}
-
-/// What the arrival of a data packet has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived {
-    /// Bytes delivered in order to the application by now.
-    pub in_order_upto: u64,
-    /// Whether the packet came before bytes that precede it.
-    pub out_of_order: bool,
-    /// ACKs to send now, in this order: first one for what came before a change of CE, if there is
-    /// any (RFC 8257 §3.2).
-    pub acks: [Option<AckOut>; 2],
-}
-
-/// What a sender has counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counters {
-    /// Segments sent again, SYNs included.
-    pub retransmitted: u32,
-    /// Expiries of the retransmission timer, those of SYNs included.
-    pub timeouts: u32,
-}
-
-/// What a sender looks like from outside.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
-    /// Where its loss recovery stands, in Linux's words.
-    pub state: &'static str,
-    /// The congestion window in bytes.
-    pub cwnd: u64,
-    /// The slow-start threshold in bytes; `u64::MAX` at first.
-    pub ssthresh: u64,
-    /// Bytes believed to be in the network.
-    pub in_flight: u64,
-    /// What its control law steers by beside the window: names and values.
-    pub law: Vec<(&'static str, f64)>,
 }
 
 impl Sender {

@@ -15,6 +15,7 @@
 mod forced;
 mod pace;
 mod plan;
+mod reading;
 mod recovery;
 mod refusal;
 mod subflow;
@@ -229,65 +230,6 @@ impl Sender {
         };
         (self.deadline, self.rto_at) = (later(self.deadline), later(self.rto_at));
     }
-    /// Bytes acknowledged.
-    #[inline]
-    pub fn acked(&self) -> u64 {
-        self.una
-    }
-    /// Bytes written.
-    #[inline]
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-    /// Whether something was written and all of it is acknowledged.
-    #[inline]
-    pub fn is_done(&self) -> bool {
-        self.una == self.written && self.written > 0
-    }
-    /// The congestion window in bytes. During RFC 6582's recovery it is inflated.
-    #[inline]
-    pub fn cwnd(&self) -> u64 {
-        self.window.cwnd
-    }
-    /// The slow-start threshold in bytes; `u64::MAX` at first.
-    #[inline]
-    pub fn ssthresh(&self) -> u64 {
-        self.window.ssthresh
-    }
-    /// The smoothed round-trip time, zero before the first sample.
-    pub fn srtt(&self) -> Time {
-        self.rto.srtt()
-    }
-    /// The retransmission timeout now.
-    pub fn rto(&self) -> Time {
-        self.rto.current()
-    }
-    /// What it has counted.
-    #[inline]
-    pub fn counters(&self) -> Counters {
-        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
-    }
-    /// What it looks like from outside.
-    pub fn standing(&self, cfg: &Config) -> Standing {
-        let told = self.control.told(&cfg.of(self.which).terms);
-        Standing {
-            state: match self.phase {
-                Phase::Open | Phase::Paced => "open",
-                Phase::Disorder => "disorder",
-                Phase::Recovery => "recovery",
-                Phase::Loss => "loss",
-                Phase::Closed | Phase::SynSent => "syn-sent",
-            },
-            cwnd: self.cwnd(),
-            ssthresh: self.ssthresh(),
-            in_flight: self.in_flight(),
-            law: told
-                .into_iter()
-                .filter_map(|(quantity, value)| Some((quantity.name, value?)))
-                .collect(),
-        }
-    }
-
     /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout,
     /// what was sent since.
     pub fn in_flight(&self) -> u64 {

@@ -1,0 +1,166 @@
+//! What a control law is told, and what it answers; what it demands of the network.
+
+use super::*;
+
+/// The two numbers that a law with a window steers, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The congestion window.
+    pub cwnd: u64,
+    /// The slow-start threshold; `u64::MAX` at first.
+    pub ssthresh: u64,
+}
+
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    /// Now.
+    pub now: Time,
+    /// Newly acknowledged bytes.
+    pub bytes: u64,
+    /// Whether it echoes a mark.
+    pub ece: bool,
+    /// The first byte that is not acknowledged.
+    pub una: u64,
+    /// The first byte never sent.
+    pub nxt: u64,
+    /// Since the data that it answers was handed down.
+    pub delay: Time,
+    /// Switches that this data has crossed.
+    pub hops: u8,
+}
+
+/// New data was acknowledged while nothing is being repaired and the window is what limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    /// Now.
+    pub now: Time,
+    /// Newly acknowledged bytes.
+    pub bytes: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Time,
+    /// What slow start may add for this acknowledgement (RFC 3465's L), in bytes.
+    pub limit: u64,
+}
+
+/// Why the window is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Duplicate acknowledgements, or SACKs.
+    Loss,
+    /// The retransmission timer.
+    Timeout,
+    /// An ECN echo.
+    Mark,
+}
+
+/// A congestion event.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// Now.
+    pub now: Time,
+    /// What has told of it.
+    pub cause: Cause,
+    /// FlightSize, without what limited transmit has added (RFC 5681 §3.2).
+    pub flight: u64,
+}
+
+/// How a receiver echoes congestion marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Echo {
+    /// Not at all: the connection declares no ECN.
+    #[default]
+    Off,
+    /// RFC 8257 §3.2: the acknowledgement of marked bytes, and no other.
+    Precise,
+    /// RFC 3168 §6.1.3: every acknowledgement until the sender's CWR.
+    Latch,
+    /// By notifications of congestion (CNP), which the receiver sends.
+    Notify,
+}
+
+/// The family of endpoints that runs a law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// One TCP a connection.
+    #[default]
+    Tcp,
+    /// Several TCPs a connection, which share its stream.
+    Mptcp {
+        /// So many.
+        subflows: u8,
+        /// Whether what one had in flight at a timeout is sent by others, too.
+        reinjection: bool,
+    },
+    /// A queue pair of RDMA.
+    Rdma,
+    /// Messages that their receivers grant.
+    Homa,
+}
+
+impl Family {
+    /// Whether its connections are TCPs, which open by handshakes and read the common keys of
+    /// `[transport]`.
+    pub fn is_tcp(self) -> bool {
+        matches!(self, Family::Tcp | Family::Mptcp { .. })
+    }
+}
+
+/// What a queue pair's law is told when its connection begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The rate of its host's link.
+    pub line: Rate,
+    /// The longest round trip of the empty network.
+    pub base_rtt: Time,
+    /// Bytes that it may have in flight at line rate.
+    pub window: u64,
+}
+
+/// What a linked law sees of one of its connection's subflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The congestion window, in bytes.
+    pub cwnd: u64,
+    /// Smoothed round-trip time, zero before the first sample.
+    pub rtt: Time,
+    /// [`Control::quality`].
+    pub quality: u64,
+}
+
+/// What a law asks of the connection's two ends. By default: a TCP without ECN and without a pace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demands {
+    /// What runs it.
+    pub family: Family,
+    /// How marks are echoed; `Off`: the connection declares no ECN.
+    pub echo: Echo,
+    /// Whether retransmissions are marked, too, which RFC 3168 §6.1.5 forbids.
+    pub marks_retransmissions: bool,
+    /// Whether an acknowledgement with an echo may grow the window.
+    pub grows_on_echo: bool,
+    /// Whether an echo may cut a window that a loss or a timeout has cut.
+    pub cuts_after_loss: bool,
+    /// Whether [`Control::window`] or [`Control::next_departure`] says anything.
+    pub paces: bool,
+    /// Whether TCP's packets leave one at a time, each at its own [`Control::next_departure`].
+    pub spaces: bool,
+    /// Whether its data collects telemetry ([`Control::on_telemetry`]).
+    pub telemetry: bool,
+    /// Whether a queue pair has a window in proportion to its rate, unless the scenario says
+    /// otherwise.
+    pub window: bool,
+}
+
+/// A quantity that a control law steers by, beside its window: a column of `connections.parquet`.
+/// The end of its name is its unit (`_us`, `_bytes`, `_gbps`); without one it is a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    /// The column.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// What a law steers by beside the window, and its value; `None` before there is one.
+pub type Told = (Quantity, Option<f64>);

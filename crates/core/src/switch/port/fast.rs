@@ -1,0 +1,183 @@
+//! The fast port: packets of one FIFO leave at times that are known when they join it.
+
+use super::*;
+
+/// A port that is one number: when its link will be free. What a packet changes is one cache line;
+/// what few packets do is behind it.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct FastPort {
+    busy_until: Time,
+    /// When the first packet that waits starts. They follow each other without a gap, so one time
+    /// tells all of theirs.
+    first_starts: Time,
+    /// Bytes and packets that have not yet started.
+    bytes: u64,
+    packets: u32,
+    /// Of the first of these: its place in `sizes`.
+    head: u32,
+    /// Their sizes, in a ring whose length is a power of two. Only for occupancy: the packets
+    /// themselves are on their way already.
+    sizes: Box<[u16]>,
+    rules: Arc<Rules>,
+    /// The most bytes that ever waited.
+    pub bytes_max: u64,
+    marking: Marking,
+    pub(in crate::switch) admission: Admission,
+    /// Packets marked here.
+    pub marked: u64,
+}
+
+impl FastPort {
+    /// A port with an idle link.
+    pub fn new(config: PortConfig) -> FastPort {
+        FastPort {
+            busy_until: Time::ZERO,
+            first_starts: Time::ZERO,
+            bytes: 0,
+            packets: 0,
+            head: 0,
+            sizes: Box::default(),
+            bytes_max: 0,
+            rules: Arc::new(Rules {
+                rate: LinkRate::new(config.rate),
+                capacity: config.capacity,
+                marks_from: config.marking.asked_from(),
+                asks: !matches!(config.admission, Admission::DropTail(_)),
+            }),
+            marking: config.marking,
+            admission: config.admission,
+            marked: 0,
+        }
+    }
+
+    /// A switch's ports.
+    pub fn all(configs: &[PortConfig]) -> Vec<FastPort> {
+        let mut ports: Vec<FastPort> = Vec::with_capacity(configs.len());
+        let mut known: Vec<Arc<Rules>> = Vec::new();
+        for config in configs {
+            let mut port = FastPort::new(config.clone());
+            match known.iter().find(|rules| **rules == port.rules) {
+                Some(rules) => port.rules = rules.clone(),
+                None => known.push(port.rules.clone()),
+            }
+            ports.push(port);
+        }
+        ports
+    }
+
+    /// The size of the `nth` packet that waits.
+    #[inline]
+    fn size(&self, nth: u32) -> u64 {
+        u64::from(self.sizes[(self.head + nth) as usize & (self.sizes.len() - 1)])
+    }
+
+    /// One more waits.
+    #[inline]
+    fn wait(&mut self, size: u64) {
+        if self.packets as usize == self.sizes.len() {
+            self.grow();
+        }
+        let place = (self.head + self.packets) as usize & (self.sizes.len() - 1);
+        self.sizes[place] = size as u16;
+        self.packets += 1;
+        self.bytes += size;
+        self.bytes_max = self.bytes_max.max(self.bytes);
+    }
+
+    /// Makes room for twice as many.
+    #[cold]
+    fn grow(&mut self) {
+        let mut sizes = vec![0; (self.sizes.len() * 2).max(8)].into_boxed_slice();
+        (0..self.packets)
+            .zip(sizes.iter_mut())
+            .for_each(|(nth, size)| *size = self.size(nth) as u16);
+        (self.sizes, self.head) = (sizes, 0);
+    }
+
+    /// Forgets the packets that have started by `now`.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        if self.busy_until <= now {
+            (self.bytes, self.packets) = (0, 0);
+            return;
+        }
+        while self.packets > 0 && self.first_starts <= now {
+            let size = self.size(0);
+            self.first_starts += self.rules.rate.time(size);
+            self.bytes -= size;
+            self.packets -= 1;
+            self.head = (self.head + 1) & (self.sizes.len() as u32 - 1);
+        }
+    }
+
+    /// When the link is free: nothing waits then.
+    #[inline]
+    pub fn busy_until(&self) -> Time {
+        self.busy_until
+    }
+
+    /// What waits at `now`, which no later call may precede.
+    #[inline]
+    pub fn settled_view(&mut self, now: Time) -> QueueView {
+        self.settle(now);
+        QueueView { packets: self.packets, bytes: self.bytes }
+    }
+
+    /// What waits at `now`.
+    pub fn view_at(&self, now: Time) -> QueueView {
+        let mut view = QueueView { packets: self.packets, bytes: self.bytes };
+        let mut starts = self.first_starts;
+        for size in (0..self.packets).map(|nth| self.size(nth)) {
+            if starts > now {
+                break;
+            }
+            starts += self.rules.rate.time(size);
+            view.packets -= 1;
+            view.bytes -= size;
+        }
+        view
+    }
+
+    /// Why a queue of `view` has no room for `size` more bytes, if it has none.
+    #[inline]
+    pub fn lacks_room(&self, view: &QueueView, size: u64) -> Option<DropReason> {
+        self.rules.capacity.lacks_room(view, size)
+    }
+
+    /// Takes the packet and returns the time at which its last bit leaves.
+    ///
+    /// # Errors
+    /// The reason to drop the packet: admission rejects it, or the queue has no room.
+    #[inline(always)]
+    pub fn offer(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        terms: &Terms<'_>,
+    ) -> Result<Time, DropReason> {
+        self.settle(now);
+        let size = packet.size as u64;
+        let view = QueueView { packets: self.packets, bytes: self.bytes };
+        let live = Context { now, packet, view, random: terms.random };
+        let lacks_room = |view: &QueueView| self.rules.capacity.lacks_room(view, size);
+        let admission = if self.rules.asks { Some(&mut self.admission) } else { None };
+        admit(admission, &live, terms, lacks_room)?;
+        let from = self.rules.marks_from;
+        let is_long = view.packets >= from.packets || view.bytes >= from.bytes;
+        if is_long && self.marking.at_enqueue(&live) && set_ce(packet) {
+            self.marked += 1;
+        }
+        let starts = if self.busy_until > now {
+            if self.packets == 0 {
+                self.first_starts = self.busy_until;
+            }
+            self.wait(size);
+            self.busy_until
+        } else {
+            now
+        };
+        self.busy_until = starts + self.rules.rate.time(size);
+        Ok(self.busy_until)
+    }
+}
