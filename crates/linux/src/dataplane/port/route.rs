@@ -108,8 +108,14 @@ mod tests {
         let lo = super::super::Device::new("lo").unwrap().index().unwrap();
         let route = Route::open(at("127.0.0.1:1"), at("127.0.0.1:2")).unwrap();
         assert_eq!((route.interface(), route.interface()), (Ok(lo), Ok(lo)));
-        let nowhere = Route::open(at("127.0.0.1:1"), at("255.255.255.255:2")).unwrap();
-        assert!(nowhere.interface() != Ok(lo));
+    }
+
+    #[test]
+    fn an_error_of_the_kernel_is_one() {
+        let code = (-libc::ENETUNREACH).to_ne_bytes();
+        let kind = ERROR.to_ne_bytes();
+        let answer = [&36u32.to_ne_bytes()[..], &kind, &[0; 10], &code, &[0; 16]].concat();
+        assert_eq!(interface(&answer), Err(Errno::NETUNREACH));
     }
 
     proptest::proptest! {
