@@ -91,8 +91,7 @@ impl Emulated {
         Emulated::of(&all, &kept)
     }
 
-    /// What a case was measured to be is kept; cases that were skipped or failed are as if they
-    /// were not there.
+    /// Keeps the measured cases, and leaves out those that were skipped or failed.
     fn of(file: &File, path: &Path) -> Result<Emulated, Error> {
         let wrong = |e: serde_json::Error| {
             Error::Usage(format!("{}: no result of {RIG}: {e}", path.display()))

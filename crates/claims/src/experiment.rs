@@ -1,5 +1,5 @@
-//! What a paper is made of: experiments, each a scenario under several schemes, loads and seeds;
-//! and what they found.
+//! Experiments of a paper, each a scenario under several schemes, loads and seeds, and their
+//! results.
 //!
 //! Invariant: an experiment is a sweep like any other. Its folder can be read, exported and gone on
 //! with as one.

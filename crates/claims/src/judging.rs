@@ -91,7 +91,7 @@ impl Claim {
         }
     }
 
-    /// Which rows of its experiment it is about.
+    /// The rows of the claim's experiment that decide it.
     fn rows(&self, experiment: &Experiment) -> Judged {
         let (variants, load) = self.measure.needs();
         let schemes =
@@ -99,7 +99,7 @@ impl Claim {
         Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
     }
 
-    /// Decides it by what emulated Linux did. What the note says is the simulator's.
+    /// Decides the claim by the measurements of emulated Linux. The claim's note is the simulator's.
     pub fn judge_emulated(
         &self,
         paper: &Paper,

@@ -17,9 +17,9 @@ pub struct Paper {
     pub experiments: &'static [Experiment],
     /// What is claimed.
     pub claims: &'static [Claim],
-    /// What claims are judged on beside their own schemes: the schemes with the mechanism off.
+    /// The schemes with the mechanism off, on which claims are judged as well.
     pub baselines: Baselines,
-    /// What of it `make bench-limit-vm` measures as well.
+    /// The cases that `make bench-limit-vm` measures as well.
     pub emulated: &'static [Case],
 }
 

@@ -1,4 +1,4 @@
-//! What a control law is told, and what it answers; what it demands of the network.
+//! The vocabulary of control laws: acknowledgements, cuts, windows, and demands on the network.
 
 use super::*;
 

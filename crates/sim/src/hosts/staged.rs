@@ -239,6 +239,7 @@ impl Hosts {
         let class = Some(sending.opening.class);
         let (node, mut link) = at_host!(self, sending.host, fabric);
         let egress = sending.egress.as_mut()?;
+        debug_assert!(!egress.queue.is_held(), "a held flow forces nothing out");
         let stream = Written(&sending.sender, &shared.transport);
         link.telemetry = out.telemetry();
         let (importance, cut) = (forced.importance, shared.cut_of(&out));
