@@ -99,7 +99,7 @@ impl Claim {
         Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
     }
 
-    /// Decides the claim by the measurements of emulated Linux. The claim's note is the simulator's.
+    /// Decides the claim by the measurements of emulated Linux; its note is the simulator's.
     pub fn judge_emulated(
         &self,
         paper: &Paper,
