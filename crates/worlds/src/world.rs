@@ -62,8 +62,9 @@ fn end(inner: &Mutex<Inner>) {
 }
 
 /// Sweeps, and ends worlds when the process is interrupted or terminated. A program that handles
-/// that itself keeps its handler, and ends its worlds by dropping them. So does one that was started
-/// with SIGINT ignored, as a job in the background: if a signal ends it, the next world sweeps.
+/// that itself keeps its handler, and ends its worlds by dropping them. So does one that was
+/// started with SIGINT ignored, as a job in the background: if a signal ends it, the next world
+/// sweeps.
 fn prepare() {
     FIRST.call_once(|| {
         let _ = journal::sweep();
