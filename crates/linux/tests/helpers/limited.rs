@@ -153,6 +153,11 @@ fn windows(file: &Path) {
             let _ = from.read(&mut piece);
             *least = clamp(from, None).min(*least);
         }
+        // The kernel sets the window itself, too, when segments come in another size. A window that
+        // a limit has held once is not asked for again: the limit gives it back, or the test fails.
+        if least[1] >= OWN_WINDOW {
+            clamp(&streams[1], Some(OWN_WINDOW));
+        }
         let [a, b] = [0, 1].map(|i| format!("{} {}", least[i], clamp(&streams[i], None)));
         let next = file.with_extension("next");
         fs::write(&next, format!("{a} {b}")).unwrap();
