@@ -1,0 +1,1 @@
+//! The lab: a scenario's hosts as network namespaces with kernel TCP.
