@@ -1,8 +1,9 @@
-//! The switch node's exit: what it asks of links and clock.
+//! The links between switch nodes and out of them, and the calls that nodes ask for.
 //!
-//! A frame that the node transmits waits here for the departure of its last bit, and pause frames
-//! between them. A port's departures are in order, since its link carries one frame at a time. A
-//! device that is full keeps its line's frames waiting, and nobody else's.
+//! A frame for a port waits here for the departure of its last bit, and pause frames between them.
+//! A port's departures are in order, since its link carries one frame at a time. A device that is
+//! full keeps its line's frames waiting, and nobody else's. A frame for another node arrives there
+//! after the link's delay, without being written anywhere.
 //!
 //! Invariant: a packet's number is in use from its arrival until it is written or dropped, and its
 //! bytes are beside it.
@@ -35,18 +36,26 @@ pub struct Held {
     pub offload: Offload,
 }
 
-/// A call that the node has asked for, in the order of one instant.
+/// What is due at an instant, in the order of that instant. The numbers are lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
-    /// The link of a port is free.
-    Ready(u16),
-    /// A look at what is paused: port and target.
-    PauseCheck(u16, PauseTarget),
+    /// The link of a line is free.
+    Ready(u32),
+    /// A packet has arrived in full at a line.
+    Arrive(u32, PacketId),
+    /// A packet has arrived in full at the host behind a line.
+    Leave(u32, PacketId),
+    /// A pause frame has arrived at a line: whom it stops, and for how long.
+    Pause(u32, PauseTarget, Time),
+    /// A look at what is paused.
+    PauseCheck(u32, PauseTarget),
 }
 
 impl Call {
     /// No call comes later in its instant.
-    pub const LAST: Call = Call::PauseCheck(u16::MAX, PauseTarget::Priority(u8::MAX));
+    pub const LAST: Call = Call::PauseCheck(u32::MAX, PauseTarget::Priority(u8::MAX));
+    /// Every free link comes earlier in its instant, and nothing else does.
+    pub const READY: Call = Call::Ready(u32::MAX);
 }
 
 /// What leaves a port.
@@ -56,10 +65,35 @@ enum Departure {
     Pause(PauseFrame),
 }
 
-/// A port and the link that it stands for.
+/// Where a line's link leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// Out of the fabric, by the line's port.
+    Port,
+    /// To another line of the fabric, after a delay.
+    Line(u32, Time),
+    /// To a host that the fabric's driver has, after a delay.
+    Host(u32, Time),
+}
+
+/// A packet that has reached its host.
+pub struct Left {
+    /// When its last bit arrived.
+    pub at: Time,
+    /// Where.
+    pub host: u32,
+    /// What the switches made of it.
+    pub packet: Packet,
+    /// Its frame.
+    pub held: Held,
+}
+
+/// One end of a link: a port of a switch.
 pub struct Line {
-    /// The port.
+    /// What the line has done, and its port if the link leads out of the fabric.
     pub slot: Slot,
+    /// Where the link leads.
+    pub far: Far,
     /// The link's rate.
     pub rate: LinkRate,
     /// Whom pause frames come from.
@@ -76,7 +110,12 @@ impl Line {
     /// A port as the end of a link of this rate.
     pub fn new(slot: Slot, rate: Rate, address: Mac) -> Line {
         let (rate, departures) = (LinkRate::new(rate), VecDeque::new());
-        Line { slot, rate, address, departures, is_held_up: false, pauses: 0 }
+        let far = Far::Port;
+        Line { slot, far, rate, address, departures, is_held_up: false, pauses: 0 }
+    }
+    /// The end of a link that stays in the fabric or leads to a host of its driver.
+    pub fn inside(name: impl Into<String>, rate: Rate, far: Far) -> Line {
+        Line { far, ..Line::new(Slot::new(name, None, usize::MAX), rate, Mac::default()) }
     }
     /// Whether its device took no more: to be asked again when that is ready to be written.
     pub fn is_held_up(&self) -> bool {
@@ -91,6 +130,10 @@ pub struct Lines {
     /// By packet.
     held: Vec<Option<Held>>,
     calls: BinaryHeap<Reverse<(Time, Call)>>,
+    /// Packets that have reached their hosts, in the order of time.
+    pub left: VecDeque<Left>,
+    /// Packets put on links.
+    pub hops: u64,
     /// A frame in one piece, for ports that take none in several.
     flat: Vec<u8>,
 }
@@ -102,6 +145,8 @@ impl Lines {
             packets: Packets::default(),
             held: Vec::new(),
             calls: BinaryHeap::new(),
+            left: VecDeque::new(),
+            hops: 0,
             flat: Vec::new(),
         }
     }
@@ -118,6 +163,24 @@ impl Lines {
         }
         self.held[at] = Some(held);
         id
+    }
+
+    /// Asks for a call.
+    pub fn call(&mut self, at: Time, call: Call) {
+        self.calls.push(Reverse((at, call)));
+    }
+
+    /// Hands a packet over to the driver of the host behind a line.
+    pub fn leave(&mut self, at: Time, line: u32, id: PacketId) {
+        let Far::Host(host, _) = self.all[line as usize].far else { return };
+        let packet = self.packets[id];
+        self.packets.remove(id);
+        if let Some(held) = self.held[id as usize].take() {
+            let slot = &mut self.all[line as usize].slot;
+            slot.counters.sent += 1;
+            slot.counters.sent_bytes += held.bytes.length() as u64;
+            self.left.push_back(Left { at, host, packet, held });
+        }
     }
 
     fn free(&mut self, id: PacketId, buffers: &mut Buffers) {
@@ -207,10 +270,18 @@ impl Line {
     }
 }
 
-/// The node's exit, with the buffers that frames are in.
+/// A node's exit, with the buffers that frames are in.
 pub struct Exit<'a> {
     pub lines: &'a mut Lines,
     pub buffers: &'a mut Buffers,
+    /// The line of the node's first port.
+    pub first: u32,
+}
+
+impl Exit<'_> {
+    fn line(&self, port: u16) -> u32 {
+        self.first + u32::from(port)
+    }
 }
 
 impl Wire for Exit<'_> {
@@ -218,24 +289,45 @@ impl Wire for Exit<'_> {
         &mut self.lines.packets
     }
     fn transmit(&mut self, port: u16, id: PacketId, departs: Time) {
+        let line = self.line(port);
         let Lines { all, packets, held, .. } = &mut *self.lines;
         if let Some(held) = &mut held[id as usize] {
             metadata::write(&packets[id], held.bytes.header.bytes_mut(), &held.view);
         }
-        all[usize::from(port)].departures.push_back((departs, Departure::Packet(id)));
+        let far = all[line as usize].far;
+        self.lines.hops += 1;
+        match far {
+            Far::Port => {
+                let departures = &mut self.lines.all[line as usize].departures;
+                departures.push_back((departs, Departure::Packet(id)));
+            }
+            Far::Line(to, delay) => self.lines.call(departs + delay, Call::Arrive(to, id)),
+            Far::Host(_, delay) => self.lines.call(departs + delay, Call::Leave(line, id)),
+        }
     }
     fn call_ready(&mut self, port: u16, at: Time) {
-        self.lines.calls.push(Reverse((at, Call::Ready(port))));
+        self.lines.call(at, Call::Ready(self.line(port)));
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
-        let ingress = usize::from(self.lines.packets[id].ingress);
-        self.lines.all[ingress].slot.counters.discard(reason);
+        let ingress = self.line(self.lines.packets[id].ingress);
+        self.lines.all[ingress as usize].slot.counters.discard(reason);
         self.lines.free(id, self.buffers);
     }
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
-        self.lines.all[usize::from(port)].departures.push_back((departs, Departure::Pause(frame)));
+        let line = self.line(port) as usize;
+        let line = &mut self.lines.all[line];
+        match line.far {
+            Far::Port => line.departures.push_back((departs, Departure::Pause(frame))),
+            Far::Line(to, delay) => {
+                line.pauses += 1;
+                let call = Call::Pause(to, frame.target, frame.duration);
+                self.lines.call(departs + delay, call);
+            }
+            // Hosts of the driver do not pause.
+            Far::Host(..) => line.pauses += 1,
+        }
     }
     fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time) {
-        self.lines.calls.push(Reverse((at, Call::PauseCheck(port, target))));
+        self.lines.call(at, Call::PauseCheck(self.line(port), target));
     }
 }

@@ -1,13 +1,14 @@
-//! A switch of a fabric: the core's switch node between real ports.
+//! A fabric: the core's switch nodes, the links between them, and ports of this machine.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `lines` | the node's exit: frames that wait for their time, calls that are due |
+//! | `lines` | the nodes' exit: links, frames that wait for their time, calls that are due |
 //!
-//! The node decides in a time of its own, which never runs ahead of the clock: a call that it asked
-//! for is made with the time that it named, however late the poll loop is, and a frame is handed to
-//! its port when the clock has reached the departure of its last bit. So a port is a link of its
-//! rate whatever takes the frames, and verdicts do not depend on how often the loop comes around.
+//! Nodes decide in a time of their own, which never runs ahead of the clock: a call that a node
+//! asked for is made with the time that it named, however late the poll loop is, and a frame is
+//! handed to its port when the clock has reached the departure of its last bit. So a port is a link
+//! of its rate whatever takes the frames, and verdicts do not depend on how often the loop comes
+//! around.
 //!
 //! Of one instant, links that are free come before arrivals, and looks at what is paused after
 //! them, as in the simulator.
@@ -21,7 +22,7 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-pub use lines::Line;
+pub use lines::{Far, Held, Left, Line};
 
 use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
@@ -29,32 +30,62 @@ use crate::dataplane::frame::{Checksums, Header, Segmenter, View, parse, parse_h
 use crate::dataplane::metadata::Classifier;
 use crate::dataplane::packet::Packet as Bytes;
 use crate::dataplane::port::Received;
-use lines::{Call, Exit, Held, Lines};
-use millpond_core::Time;
+use lines::{Call, Exit, Lines};
 use millpond_core::switch::Switch;
 use millpond_core::switch::pause::{PauseFrame, PauseTarget};
+use millpond_core::{Packet, Time};
 
-/// A switch and its ports.
-pub struct FabricSwitch {
-    /// What decides.
-    node: Switch,
+/// Switches and their links.
+pub struct Fabric {
+    nodes: Vec<Node>,
+    /// By line: its node, and its port there.
+    ends: Vec<(u32, u16)>,
     classifier: Classifier,
     lines: Lines,
     /// The packets of one frame.
     parts: Vec<Held>,
 }
 
-impl FabricSwitch {
-    /// Of a node and a line for each of its ports.
-    pub fn new(node: Switch, classifier: Classifier, lines: Vec<Line>) -> FabricSwitch {
-        FabricSwitch { node, classifier, lines: Lines::new(lines), parts: Vec::new() }
+/// What decides, and where its lines begin.
+struct Node {
+    switch: Switch,
+    first: u32,
+}
+
+impl Fabric {
+    /// One switch, with a line for each of its ports.
+    pub fn new(node: Switch, classifier: Classifier, lines: Vec<Line>) -> Fabric {
+        Fabric::of([(node, lines)], classifier)
     }
 
-    /// The node, for what it has counted.
-    pub fn node(&self) -> &Switch {
-        &self.node
+    /// Several switches, each with a line for each of its ports. Lines are numbered in this order.
+    pub fn of(
+        switches: impl IntoIterator<Item = (Switch, Vec<Line>)>,
+        classifier: Classifier,
+    ) -> Fabric {
+        let (mut nodes, mut ends, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        for (switch, lines) in switches {
+            let (node, first) = (nodes.len() as u32, all.len() as u32);
+            ends.extend((0..lines.len()).map(|port| (node, port as u16)));
+            all.extend(lines);
+            nodes.push(Node { switch, first });
+        }
+        Fabric { nodes, ends, classifier, lines: Lines::new(all), parts: Vec::new() }
     }
-    /// The ports.
+
+    /// The first node, for what it has counted.
+    pub fn node(&self) -> &Switch {
+        &self.nodes[0].switch
+    }
+    /// All nodes.
+    pub fn switches(&self) -> impl Iterator<Item = &Switch> {
+        self.nodes.iter().map(|node| &node.switch)
+    }
+    /// One node, to change its routes or links.
+    pub fn switch_mut(&mut self, node: usize) -> &mut Switch {
+        &mut self.nodes[node].switch
+    }
+    /// All lines.
     pub fn lines(&self) -> &[Line] {
         &self.lines.all
     }
@@ -62,33 +93,55 @@ impl FabricSwitch {
     pub fn held(&self) -> usize {
         self.lines.held()
     }
+    /// Packets put on links by nodes.
+    pub fn hops(&self) -> u64 {
+        self.lines.hops
+    }
+    /// What makes packets of frames.
+    pub fn classifier(&self) -> &Classifier {
+        &self.classifier
+    }
+
+    /// A packet that a host has sent arrives at a line at a time, which is not before the last call
+    /// of [`Fabric::advance`].
+    pub fn enter(&mut self, at: Time, line: u32, packet: Packet, held: Held) {
+        let slot = &mut self.lines.all[line as usize].slot;
+        slot.counters.received += 1;
+        slot.counters.received_bytes += held.bytes.length() as u64;
+        let id = self.lines.take(packet, held);
+        self.lines.call(at, Call::Arrive(line, id));
+    }
+
+    /// The next packet that has reached its host, in the order of time.
+    pub fn leave(&mut self) -> Option<Left> {
+        self.lines.left.pop_front()
+    }
 
     /// Reads what a port has for now, `burst` frames at most; how many there were.
-    pub fn receive(&mut self, now: Time, port: u16, burst: usize, buffers: &mut Buffers) -> usize {
+    pub fn receive(&mut self, now: Time, line: u32, burst: usize, buffers: &mut Buffers) -> usize {
         for count in 0..burst {
-            let line = &mut self.lines.all[usize::from(port)];
+            let slot = &mut self.lines.all[line as usize].slot;
             let Some(buffer) = buffers.take() else {
-                line.slot.counters.drop(Drop::NoBuffer);
+                slot.counters.drop(Drop::NoBuffer);
                 return count;
             };
-            let received = line
-                .slot
+            let received = slot
                 .port
                 .as_mut()
                 .map_or(Received::Nothing, |p| p.receive(buffers.bytes_mut(buffer)));
             let more = !matches!(received, Received::Nothing | Received::Gone);
             match received {
                 Received::Frame { start, length, offload } => {
-                    line.slot.counters.received += 1;
-                    line.slot.counters.received_bytes += length as u64;
+                    slot.counters.received += 1;
+                    slot.counters.received_bytes += length as u64;
                     let frame = Frame { buffer, start, length, offload };
-                    if let Err(reason) = self.arrive(now, port, &frame, buffers) {
-                        self.lines.all[usize::from(port)].slot.counters.drop(reason);
+                    if let Err(reason) = self.arrive(now, line, &frame, buffers) {
+                        self.lines.all[line as usize].slot.counters.drop(reason);
                     }
                 }
-                Received::Refused(refusal) => line.slot.counters.drop(refusal.reason()),
+                Received::Refused(refusal) => slot.counters.drop(refusal.reason()),
                 Received::Nothing => {}
-                Received::Gone => line.slot.port = None,
+                Received::Gone => slot.port = None,
             }
             buffers.release(buffer);
             if !more {
@@ -98,7 +151,7 @@ impl FabricSwitch {
         burst
     }
 
-    /// Takes a frame that arrived at `port`. Packets that wait keep a reference to its buffer, and
+    /// Takes a frame that arrived at a line. Packets that wait keep a reference to its buffer, and
     /// the switch counts the fate of each packet.
     ///
     /// # Errors
@@ -108,15 +161,15 @@ impl FabricSwitch {
     pub fn arrive(
         &mut self,
         now: Time,
-        port: u16,
+        line: u32,
         frame: &Frame,
         buffers: &mut Buffers,
     ) -> Result<(), Drop> {
-        self.call_until((now, Call::Ready(u16::MAX)), buffers);
+        self.call_until((now, Call::READY), buffers);
         let bytes = frame.bytes(buffers);
         if pause::is_control(bytes) {
             let quanta = pause::read(bytes).ok_or(Drop::BadControl)?;
-            self.pause(now, port, &quanta, buffers);
+            self.pause(now, line, &quanta, buffers);
             return Ok(());
         }
         let view = parse(bytes).ok_or(Drop::Runt)?;
@@ -125,13 +178,15 @@ impl FabricSwitch {
             return Err(Drop::SourceGroup);
         }
         self.cut(frame, &view, buffers);
-        let FabricSwitch { node, classifier, lines, parts } = self;
+        let Fabric { nodes, ends, classifier, lines, parts } = self;
+        let (node, port) = ends[line as usize];
+        let Node { switch, first } = &mut nodes[node as usize];
         let mut result = Ok(());
         for mut held in parts.drain(..) {
             match classifier.read(now, held.bytes.header.bytes(), held.bytes.length(), &held.view) {
                 Ok(packet) => {
                     let id = lines.take(packet, held);
-                    node.on_arrival(now, port, id, &mut Exit { lines, buffers });
+                    switch.on_arrival(now, port, id, &mut Exit { lines, buffers, first: *first });
                 }
                 Err(reason) => {
                     held.bytes.end(buffers);
@@ -177,14 +232,14 @@ impl FabricSwitch {
         );
     }
 
-    /// The neighbour at a port stops priorities, or lets them go on.
-    fn pause(&mut self, now: Time, port: u16, quanta: &pause::Quanta, buffers: &mut Buffers) {
-        let rate = self.lines.all[usize::from(port)].rate;
+    /// The neighbour at a line stops priorities, or lets them go on.
+    fn pause(&mut self, now: Time, line: u32, quanta: &pause::Quanta, buffers: &mut Buffers) {
+        let rate = self.lines.all[line as usize].rate;
         for (priority, quanta) in quanta.iter().enumerate() {
             if let Some(quanta) = quanta {
                 let duration = rate.time(u64::from(*quanta) * pause::QUANTUM_BYTES);
-                let frame = PauseFrame { target: PauseTarget::Priority(priority as u8), duration };
-                self.node.on_pause(now, port, frame, &mut Exit { lines: &mut self.lines, buffers });
+                let target = PauseTarget::Priority(priority as u8);
+                self.make((now, Call::Pause(line, target, duration)), buffers);
             }
         }
     }
@@ -196,19 +251,37 @@ impl FabricSwitch {
         self.lines.release(now, buffers);
     }
 
-    /// When [`FabricSwitch::advance`] is due without a frame. A port that its device holds up is
+    /// When [`Fabric::advance`] is due without a frame. A port that its device holds up is
     /// not asked for.
     pub fn deadline(&self) -> Option<Time> {
         self.lines.deadline()
     }
 
     fn call_until(&mut self, until: (Time, Call), buffers: &mut Buffers) {
-        while let Some((at, call)) = self.lines.due(until) {
-            let exit = &mut Exit { lines: &mut self.lines, buffers };
-            match call {
-                Call::Ready(port) => self.node.on_ready(at, port, exit),
-                Call::PauseCheck(port, target) => self.node.on_pause_check(at, port, target, exit),
+        while let Some(due) = self.lines.due(until) {
+            self.make(due, buffers);
+        }
+    }
+
+    fn make(&mut self, (at, call): (Time, Call), buffers: &mut Buffers) {
+        let line = match call {
+            Call::Leave(line, id) => return self.lines.leave(at, line, id),
+            Call::Ready(line)
+            | Call::Arrive(line, _)
+            | Call::Pause(line, ..)
+            | Call::PauseCheck(line, _) => line,
+        };
+        let (node, port) = self.ends[line as usize];
+        let Node { switch, first } = &mut self.nodes[node as usize];
+        let exit = &mut Exit { lines: &mut self.lines, buffers, first: *first };
+        match call {
+            Call::Ready(_) => switch.on_ready(at, port, exit),
+            Call::Arrive(_, id) => switch.on_arrival(at, port, id, exit),
+            Call::Pause(_, target, duration) => {
+                switch.on_pause(at, port, PauseFrame { target, duration }, exit)
             }
+            Call::PauseCheck(_, target) => switch.on_pause_check(at, port, target, exit),
+            Call::Leave(..) => {}
         }
     }
 }

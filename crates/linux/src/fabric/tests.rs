@@ -28,7 +28,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Two hosts, 1 and 2, at ports 0 and 1 of a gigabit each, where so many packets may wait.
-fn switch(ports: [Port; 2], packets: u32) -> FabricSwitch {
+fn switch(ports: [Port; 2], packets: u32) -> Fabric {
     let buffer =
         PerPortParams { size: Auto::Given(None).into(), packets: Some(packets).into(), per: None };
     let buffer = BufferParams::PerPort(buffer);
@@ -58,7 +58,7 @@ fn switch(ports: [Port; 2], packets: u32) -> FabricSwitch {
         Line::new(Slot::new("", Some(port), 1500), Rate::from_gbps(1), Mac([2, 0, 0, 0, 0, 9]))
     };
     let hosts = [(Mac([2, 0, 0, 0, 0, 1]), 0), (Mac([2, 0, 0, 0, 0, 2]), 1)];
-    FabricSwitch::new(node, Classifier::new(hosts, metadata::FRAMING), ports.map(line).into())
+    Fabric::new(node, Classifier::new(hosts, metadata::FRAMING), ports.map(line).into())
 }
 
 fn sink() -> Port {
@@ -75,7 +75,7 @@ fn open_port() -> (Port, OwnedFd) {
 }
 
 fn arrive(
-    switch: &mut FabricSwitch,
+    switch: &mut Fabric,
     at: Time,
     frame: &[u8],
     offload: Offload,

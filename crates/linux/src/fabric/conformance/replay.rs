@@ -7,10 +7,11 @@ use crate::dataplane::frame::checksum::{Sum, pseudo};
 use crate::dataplane::frame::offload::{self, Offload};
 use crate::dataplane::frame::parse::tcp;
 use crate::dataplane::frame::{Mac, Tag, parse, pause};
+use crate::dataplane::metadata::Classifier;
 use crate::dataplane::port::Port;
 use crate::dataplane::port::tap::Tap;
 use crate::dataplane::slot::Slot;
-use crate::fabric::{Classifier, FabricSwitch, Line};
+use crate::fabric::{Fabric, Line};
 use crate::recorded::tcp_flags;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;
@@ -99,7 +100,7 @@ fn pair() -> (OwnedFd, OwnedFd) {
 
 /// A switch and the other ends of its ports.
 struct Rig {
-    switch: FabricSwitch,
+    switch: Fabric,
     buffers: Buffers,
     ends: Vec<OwnedFd>,
     /// By port: what has been read there.
@@ -120,7 +121,7 @@ impl Rig {
         };
         let lines: Vec<Line> = trace.rates(switch).into_iter().map(line).collect();
         let (read, left, room) = (vec![0; lines.len()], Vec::new(), vec![0; FRAME_MAX]);
-        let switch = FabricSwitch::new(trace.node(switch), Classifier::new(hosts, 0), lines);
+        let switch = Fabric::new(trace.node(switch), Classifier::new(hosts, 0), lines);
         Rig { switch, buffers: Buffers::new(4096), ends, read, left, room }
     }
 
@@ -155,7 +156,7 @@ impl Rig {
         };
         send(&self.ends[usize::from(port)], &bytes, SendFlags::empty())
             .expect("room in the socket");
-        assert_eq!(self.switch.receive(at, port, 1, &mut self.buffers), 1);
+        assert_eq!(self.switch.receive(at, port.into(), 1, &mut self.buffers), 1);
     }
 
     fn count(&self, counted: &mut Counted) {
