@@ -1,1 +1,42 @@
-//! The lab: a scenario's hosts as network namespaces with kernel TCP.
+//! The lab: a scenario's hosts as network namespaces with kernel TCP, its network as the core's
+//! switch nodes in one user-space process.
+//!
+//! ```text
+//!  socket ─ kernel TCP ─ TAP ──► host: cut, mark, label ─ NIC ──► Fabric: switches, links
+//!  socket ─ kernel TCP ─ TAP ◄── host: receive offload ◄───────────┘
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `support` | the keys of a plan that this world lacks |
+//! | `kernel` | what a plan's transport becomes in the kernel, and where the kernel deviates |
+//! | `address` | addresses of hosts; answers to ARP |
+//! | `place` | namespaces, TAPs, routes |
+//! | `network` | a plan's switches and links as a `Fabric` |
+//! | `host` | a host's port: its NIC, its edge |
+//! | `driver` | the thread that moves packets by the clock |
+//! | `lateness` | how late packets leave against their schedule |
+//! | `lab` | all of it for one plan |
+//!
+//! A packet's way is timed by the fabric's own clock: a link is busy as long as its rate says, and
+//! a packet that leaves late in wall-clock time is scheduled as if it had not. The lab measures
+//! that lateness; `Report::invalid` names what would change a result.
+//!
+//! Invariant: every packet that a host's kernel sends is delivered, dropped for a counted reason,
+//! or held by the fabric when the lab ends.
+
+pub mod address;
+mod driver;
+mod error;
+mod host;
+pub mod kernel;
+mod lab;
+mod lateness;
+mod network;
+mod place;
+pub mod support;
+
+pub use driver::Counted;
+pub use error::Error;
+pub use lab::Lab;
+pub use lateness::{Lateness, Quantiles};

@@ -109,7 +109,7 @@ impl Refused {
 
 impl Refusal {
     /// As a reason to drop.
-    pub(crate) fn reason(self) -> Drop {
+    pub fn reason(self) -> Drop {
         match self {
             Refusal::Full => Drop::PortFull,
             Refusal::Down => Drop::PortDown,

@@ -177,7 +177,7 @@ impl Fabric {
         if view.source.is_group() {
             return Err(Drop::SourceGroup);
         }
-        self.cut(frame, &view, buffers);
+        cut(frame, &view, buffers, &mut self.parts);
         let Fabric { nodes, ends, classifier, lines, parts } = self;
         let (node, port) = ends[line as usize];
         let Node { switch, first } = &mut nodes[node as usize];
@@ -195,41 +195,6 @@ impl Fabric {
             }
         }
         result
-    }
-
-    /// Cuts a super-segment into packets, as a NIC would on the way to a wire: the switch decides
-    /// of packets.
-    fn cut(&mut self, frame: &Frame, view: &View, buffers: &mut Buffers) {
-        let range = frame.start..frame.start + frame.length;
-        let bytes = &buffers.bytes(frame.buffer)[range.clone()];
-        match view.layers().filter(|_| frame.offload.gso_size > 0) {
-            Some(layers) => {
-                let mut segmenter = Segmenter::new(
-                    bytes,
-                    *layers,
-                    frame.offload.gso_size.into(),
-                    Checksums::Partial,
-                );
-                let mut header = Header::default();
-                while let Some(payload) = segmenter.next(&mut header) {
-                    let offload = segmenter.offload(payload.len());
-                    let length = header.bytes().len() + payload.len();
-                    let view = parse_head(header.bytes(), length).unwrap_or(*view);
-                    let payload = payload.start + range.start..payload.end + range.start;
-                    let bytes = Bytes::new(header, frame.buffer, payload);
-                    self.parts.push(Held { bytes, view, offload });
-                }
-            }
-            None => {
-                let headers = view.layers().map_or(range.len(), |layers| layers.payload);
-                let bytes = Bytes::of_frame(buffers, frame.buffer, range, headers);
-                self.parts.push(Held { bytes, view: *view, offload: frame.offload });
-            }
-        }
-        buffers.retain(
-            frame.buffer,
-            self.parts.iter().filter(|part| part.bytes.has_payload()).count() as u32,
-        );
     }
 
     /// The neighbour at a line stops priorities, or lets them go on.
@@ -284,4 +249,33 @@ impl Fabric {
             Call::Leave(..) => {}
         }
     }
+}
+
+/// Cuts a super-segment into packets, as a NIC would on the way to a wire: switches decide of
+/// packets. Packets with payload refer to the frame's buffer. `parts` is empty before.
+pub fn cut(frame: &Frame, view: &View, buffers: &mut Buffers, parts: &mut Vec<Held>) {
+    let range = frame.start..frame.start + frame.length;
+    let bytes = &buffers.bytes(frame.buffer)[range.clone()];
+    match view.layers().filter(|_| frame.offload.gso_size > 0) {
+        Some(layers) => {
+            let mss = frame.offload.gso_size.into();
+            let mut segmenter = Segmenter::new(bytes, *layers, mss, Checksums::Partial);
+            let mut header = Header::default();
+            while let Some(payload) = segmenter.next(&mut header) {
+                let offload = segmenter.offload(payload.len());
+                let length = header.bytes().len() + payload.len();
+                let view = parse_head(header.bytes(), length).unwrap_or(*view);
+                let payload = payload.start + range.start..payload.end + range.start;
+                let bytes = Bytes::new(header, frame.buffer, payload);
+                parts.push(Held { bytes, view, offload });
+            }
+        }
+        None => {
+            let headers = view.layers().map_or(range.len(), |layers| layers.payload);
+            let bytes = Bytes::of_frame(buffers, frame.buffer, range, headers);
+            parts.push(Held { bytes, view: *view, offload: frame.offload });
+        }
+    }
+    let payloads = parts.iter().filter(|part| part.bytes.has_payload()).count();
+    buffers.retain(frame.buffer, payloads as u32);
 }

@@ -1,0 +1,238 @@
+//! The thread that moves packets: it reads hosts' TAPs, advances the fabric to the clock, and hands
+//! over what has arrived.
+//!
+//! A round advances the fabric, delivers, asks which TAPs have frames, and reads a burst from each.
+//! With nothing to do it sleeps until a frame comes or the next departure is near, and spins for
+//! the rest, since a wake-up is later than a link of 100 Mb/s is long.
+//!
+//! Invariant: a packet is delivered no earlier than its schedule says; how much later is counted.
+
+use crate::Error;
+use crate::host::Host;
+use crate::lateness::{Lateness, Quantiles};
+use millpond_core::Time;
+use millpond_core::counters::DropReason;
+use millpond_linux::dataplane::buffers::Buffers;
+use millpond_linux::dataplane::counters::Drop;
+use millpond_linux::fabric::{Fabric, Far};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// Frames that a host may hand over in a round.
+const BURST: usize = 16;
+/// The least time that is worth a sleep.
+const NAP: Time = Time::from_us(80);
+/// How much earlier than due a sleep ends.
+const EARLY: Time = Time::from_us(60);
+/// The longest sleep: so long may a request to stop wait.
+const PATIENCE: Time = Time::from_ms(20);
+/// Frame buffers: 64 KB each, so 1 GB at most.
+const BUFFERS: usize = 16_384;
+
+/// What the network has counted.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// Packets that hosts have put on their links.
+    pub entered: u64,
+    /// Packets that have reached their hosts.
+    pub delivered: u64,
+    /// Packets that switches dropped, by reason.
+    pub dropped: Vec<(DropReason, u64)>,
+    /// Packets still in the fabric.
+    pub held: u64,
+    /// The bytes of each of these four.
+    pub bytes: [u64; 4],
+    /// Frames that the kernel did not take, or that are no packets of this network.
+    pub refused: u64,
+    /// Packets put on links by switches and hosts.
+    pub hops: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Packets deflected.
+    pub deflected: u64,
+    /// Delivery against schedule.
+    pub late: Quantiles,
+    /// From one look at the hosts' ports to the next, while there was traffic.
+    pub round: Quantiles,
+}
+
+/// What the thread shares with the outside.
+#[derive(Default)]
+pub struct Shared {
+    /// Ask it to end.
+    pub stop: AtomicBool,
+    /// Packet-hops so far.
+    pub hops: AtomicU64,
+    /// Ask it to forget what it has counted of lateness.
+    pub restart: AtomicBool,
+}
+
+/// The thread's own.
+struct Driver {
+    fabric: Fabric,
+    hosts: Vec<Host>,
+    buffers: Buffers,
+    shared: Arc<Shared>,
+    epoll: OwnedFd,
+    began: Instant,
+    late: Lateness,
+    round: Lateness,
+    delivered: [u64; 2],
+    /// Hosts that got something in this round.
+    touched: Vec<u32>,
+}
+
+/// Starts the thread.
+pub fn start(
+    fabric: Fabric,
+    hosts: Vec<Host>,
+    shared: Arc<Shared>,
+) -> Result<JoinHandle<Counted>, Error> {
+    let failed = |e: rustix::io::Errno| Error::system("watching the hosts' ports", e);
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+    for (host, it) in hosts.iter().enumerate() {
+        if let Some(fd) = it.slot.port.as_ref().and_then(|port| port.fd()) {
+            let data = epoll::EventData::new_u64(host as u64);
+            epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(failed)?;
+        }
+    }
+    let driver = Driver {
+        fabric,
+        hosts,
+        buffers: Buffers::new(BUFFERS),
+        shared,
+        epoll,
+        began: Instant::now(),
+        late: Lateness::default(),
+        round: Lateness::default(),
+        delivered: [0; 2],
+        touched: Vec::new(),
+    };
+    let thread = std::thread::Builder::new().name("lab-fabric".into());
+    thread.spawn(move || driver.run()).map_err(|e| Error::system("starting a thread", e))
+}
+
+impl Driver {
+    fn now(&self) -> Time {
+        Time::from_ns(self.began.elapsed().as_nanos() as u64)
+    }
+
+    fn run(mut self) -> Counted {
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut events = Vec::with_capacity(64);
+        let (mut last, mut aged, mut busy) = (Time::ZERO, Time::ZERO, false);
+        while !self.shared.stop.load(Relaxed) {
+            if self.shared.restart.swap(false, Relaxed) {
+                (self.late, self.round) = (Lateness::default(), Lateness::default());
+            }
+            let now = self.now();
+            if busy {
+                self.round.add(now.saturating_sub(last));
+            }
+            last = now;
+            let delivered = self.deliver(now);
+            let read = self.read(&mut events);
+            busy = delivered + read > 0;
+            if now.saturating_sub(aged) >= Time::from_ms(1) {
+                aged = now;
+                self.hosts.iter_mut().for_each(|host| host.age(now));
+                self.shared.hops.store(self.hops(), Relaxed);
+            }
+            if !busy {
+                self.sleep();
+            }
+        }
+        self.counted()
+    }
+
+    /// Makes what is due, and hands it over; how many packets.
+    fn deliver(&mut self, now: Time) -> usize {
+        self.fabric.advance(now, &mut self.buffers);
+        let mut count = 0;
+        while let Some(left) = self.fabric.leave() {
+            let (at, host, bytes) = (left.at, left.host, left.held.bytes.length());
+            let now = self.now();
+            self.late.add(now.saturating_sub(at));
+            self.delivered[0] += 1;
+            self.delivered[1] += bytes as u64;
+            count += 1;
+            self.hosts[host as usize].arrive(now, left, &mut self.buffers);
+            if self.touched.last() != Some(&host) {
+                self.touched.push(host);
+            }
+        }
+        let now = self.now();
+        for host in self.touched.drain(..) {
+            self.hosts[host as usize].flush(now, &mut self.buffers);
+        }
+        let due: Vec<u32> = (0..self.hosts.len() as u32)
+            .filter(|host| self.hosts[*host as usize].deadline().is_some_and(|at| at <= now))
+            .collect();
+        due.into_iter().for_each(|host| self.hosts[host as usize].flush(now, &mut self.buffers));
+        count
+    }
+
+    /// Reads a burst of each host that has something; how many frames.
+    fn read(&mut self, events: &mut Vec<epoll::Event>) -> usize {
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        events.clear();
+        if epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&none)).is_err() {
+            return 0;
+        }
+        let mut count = 0;
+        for event in events.iter() {
+            let (host, now) = (event.data.u64() as usize, self.now());
+            count += self.hosts[host].read(now, BURST, &mut self.fabric, &mut self.buffers);
+        }
+        count
+    }
+
+    /// Sleeps until a frame comes or something is nearly due.
+    fn sleep(&self) {
+        let hosts = self.hosts.iter().filter_map(Host::deadline);
+        let due = self.fabric.deadline().into_iter().chain(hosts).min();
+        let left = due.map_or(PATIENCE, |due| due.saturating_sub(self.now())).min(PATIENCE);
+        if left < NAP {
+            return std::hint::spin_loop();
+        }
+        let ns = left.saturating_sub(EARLY).as_ps() / 1000;
+        let time = Timespec { tv_sec: 0, tv_nsec: ns as _ };
+        let mut fds = [PollFd::from_borrowed_fd(self.epoll.as_fd(), PollFlags::IN)];
+        let _ = poll(&mut fds, Some(&time));
+    }
+
+    fn hops(&self) -> u64 {
+        self.fabric.hops() + self.hosts.iter().map(|host| host.entered).sum::<u64>()
+    }
+
+    fn counted(&self) -> Counted {
+        let lines = self.fabric.lines();
+        let sum = |reason: DropReason| {
+            lines.iter().map(|line| line.slot.counters.discarded(reason)).sum::<u64>()
+        };
+        let refused = |slot: &millpond_linux::dataplane::slot::Slot| {
+            Drop::ALL.iter().map(|reason| slot.counters.dropped(*reason)).sum::<u64>()
+        };
+        let entered: u64 = self.hosts.iter().map(|host| host.entered).sum();
+        let of_hosts = lines.iter().filter(|line| matches!(line.far, Far::Host(..)));
+        let bytes: u64 = of_hosts.map(|line| line.slot.counters.received_bytes).sum();
+        Counted {
+            entered,
+            delivered: self.delivered[0],
+            dropped: DropReason::ALL.iter().map(|reason| (*reason, sum(*reason))).collect(),
+            held: self.fabric.held() as u64,
+            bytes: [bytes, self.delivered[1], 0, 0],
+            refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
+            hops: self.hops(),
+            marked: self.fabric.switches().map(|node| node.marked()).sum(),
+            deflected: self.fabric.switches().map(|node| node.deflected).sum(),
+            late: self.late.quantiles(),
+            round: self.round.quantiles(),
+        }
+    }
+}

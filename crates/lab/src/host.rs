@@ -1,0 +1,289 @@
+//! A host's port: the NIC of its link, and the edge above it.
+//!
+//! The NIC is a queue without a limit that serves first come, first served at the link's rate, as
+//! the simulator's default is. The edge labels what leaves and merges what arrives, by
+//! `millpond switch`'s own code ([`Edge`]), where the plan asks for it.
+//!
+//! Invariant: a packet enters the fabric at the time at which its last bit reaches the switch.
+
+use crate::address;
+use crate::network::Uplink;
+use millpond_core::edge::flowcell::{Opening, Rule};
+use millpond_core::edge::schedule::Order;
+use millpond_core::random::mix64;
+use millpond_core::registry::Choice;
+use millpond_core::{Packet, Time};
+use millpond_linux::dataplane::buffers::{Buffers, Frame};
+use millpond_linux::dataplane::counters::Drop;
+use millpond_linux::dataplane::frame::{Layers, Offload, parse, parse_head};
+use millpond_linux::dataplane::outgoing::Outgoing;
+use millpond_linux::dataplane::packet::Packet as Bytes;
+use millpond_linux::dataplane::port::Received;
+use millpond_linux::dataplane::port::shared::Sender;
+use millpond_linux::dataplane::slot::Slot;
+use millpond_linux::edge::{Carrier, Edge};
+use millpond_linux::encapsulation::Encapsulation;
+use millpond_linux::fabric::{Fabric, Held, Left, cut};
+use millpond_scenario::plan::Plan;
+use millpond_sim::labels::LabelPlan;
+use std::io::IoSlice;
+
+/// A rule for edges that only receive.
+const UNUSED: Rule =
+    Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: true };
+
+/// The NIC: what is on its way to the switch.
+struct Nic {
+    uplink: Uplink,
+    /// Until when the link is taken.
+    busy_until: Time,
+    /// Whether switches follow labels; otherwise they hash.
+    is_followed: bool,
+}
+
+/// A host as the fabric has it.
+pub struct Host {
+    hosts: u32,
+    /// Its TAP.
+    pub slot: Slot,
+    nic: Nic,
+    edge: Option<Edge>,
+    /// Whether the edge labels what leaves.
+    labels: bool,
+    /// Whether the edge merges what arrives.
+    merges: bool,
+    flat: Vec<u8>,
+    parts: Vec<Held>,
+    /// Packets that the NIC has taken.
+    pub entered: u64,
+}
+
+impl Nic {
+    /// Puts a packet on the link.
+    fn send(&mut self, now: Time, packet: Packet, held: Held, fabric: &mut Fabric) {
+        let departs = self.busy_until.max(now) + self.uplink.rate.time(packet.size.into());
+        self.busy_until = departs;
+        fabric.enter(departs + self.uplink.delay, self.uplink.line, packet, held);
+    }
+}
+
+/// The NIC as what carries an edge's packets.
+struct Carry<'a> {
+    nic: &'a mut Nic,
+    fabric: &'a mut Fabric,
+    entered: &'a mut u64,
+}
+
+/// What is still to be done to a packet whose transport checksum may be partial.
+fn offload(partial: bool, layers: Option<&Layers>) -> Offload {
+    match layers.filter(|_| partial) {
+        Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
+        None => Offload::default(),
+    }
+}
+
+impl Carrier for Carry<'_> {
+    fn carry(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        _: usize,
+        stamp: Encapsulation,
+        packets: &mut Vec<Bytes>,
+    ) -> Result<(), Drop> {
+        let mut result = Ok(());
+        for mut bytes in packets.drain(..) {
+            let (header, length) = (bytes.header.bytes(), bytes.length());
+            let read = parse_head(header, length).ok_or(Drop::Runt).and_then(|view| {
+                self.fabric.classifier().read(now, header, length, &view).map(|p| (p, view))
+            });
+            match read {
+                Ok((mut packet, view)) => {
+                    packet.entropy = match self.nic.is_followed {
+                        true => stamp.label.into(),
+                        false => {
+                            mix64(u64::from(packet.flow) << 32 | u64::from(stamp.flowcell)) as u32
+                        }
+                    };
+                    packet.set_flowcell(stamp.flowcell);
+                    let offload = offload(stamp.partial, view.layers());
+                    *self.entered += 1;
+                    self.nic.send(now, packet, Held { bytes, view, offload }, self.fabric);
+                }
+                Err(reason) => {
+                    bytes.end(buffers);
+                    result = Err(reason);
+                }
+            }
+        }
+        result
+    }
+}
+
+/// The edge of a host, if the plan gives it any work.
+fn edge(plan: &Plan, labels: Option<&LabelPlan>, host: u32) -> Option<Edge> {
+    let offload = &plan.host.choices.receive_offload;
+    if labels.is_none() && offload.kind() == "none" {
+        return None;
+    }
+    let list = |peer| labels.map_or(vec![0], |it| it.between(Time::ZERO, host, peer).to_vec());
+    let lists = (0..plan.topology.hosts).map(list).collect();
+    Some(Edge::new(labels.map_or(UNUSED, |labels| labels.rule), lists, offload))
+}
+
+impl Host {
+    /// A plan's host behind its TAP.
+    pub fn new(
+        plan: &Plan,
+        labels: Option<&LabelPlan>,
+        host: u32,
+        uplink: Uplink,
+        slot: Slot,
+    ) -> Host {
+        let is_followed = labels.is_some_and(|labels| labels.is_followed);
+        Host {
+            hosts: plan.topology.hosts,
+            slot,
+            nic: Nic { uplink, busy_until: Time::ZERO, is_followed },
+            edge: edge(plan, labels, host),
+            labels: labels.is_some(),
+            merges: plan.host.choices.receive_offload.kind() != "none",
+            flat: Vec::new(),
+            parts: Vec::new(),
+            entered: 0,
+        }
+    }
+
+    /// Reads what its kernel has sent, `burst` frames at most; how many there were.
+    pub fn read(
+        &mut self,
+        now: Time,
+        burst: usize,
+        fabric: &mut Fabric,
+        buffers: &mut Buffers,
+    ) -> usize {
+        for count in 0..burst {
+            let Some(buffer) = buffers.take() else { return count };
+            let received = self
+                .slot
+                .port
+                .as_mut()
+                .map_or(Received::Nothing, |port| port.receive(buffers.bytes_mut(buffer)));
+            let more = !matches!(received, Received::Nothing | Received::Gone);
+            match received {
+                Received::Frame { start, length, offload } => {
+                    self.slot.counters.received += 1;
+                    self.slot.counters.received_bytes += length as u64;
+                    let frame = Frame { buffer, start, length, offload };
+                    if let Err(reason) = self.send(now, frame, fabric, buffers) {
+                        self.slot.counters.drop(reason);
+                    }
+                }
+                Received::Refused(refusal) => self.slot.counters.drop(refusal.reason()),
+                Received::Nothing => {}
+                Received::Gone => self.slot.port = None,
+            }
+            buffers.release(buffer);
+            if !more {
+                return count;
+            }
+        }
+        burst
+    }
+
+    fn send(
+        &mut self,
+        now: Time,
+        mut frame: Frame,
+        fabric: &mut Fabric,
+        buffers: &mut Buffers,
+    ) -> Result<(), Drop> {
+        let bytes = frame.bytes(buffers);
+        if let Some(reply) = address::answer(bytes, self.hosts) {
+            let view = parse(&reply).ok_or(Drop::Runt)?;
+            return self.up(now, &view_of(&view, &[IoSlice::new(&reply)], reply.len()));
+        }
+        let view = parse(bytes).ok_or(Drop::Runt)?;
+        frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
+        if let Some(edge) = self.edge.as_mut().filter(|_| self.labels) {
+            let Some(peer) = address::of_mac(view.destination, self.hosts) else {
+                return Err(Drop::Nowhere);
+            };
+            let carry = &mut Carry { nic: &mut self.nic, fabric, entered: &mut self.entered };
+            return edge.send(now, buffers, &mut frame, &view, peer as usize, carry);
+        }
+        cut(&frame, &view, buffers, &mut self.parts);
+        let mut result = Ok(());
+        for mut held in self.parts.drain(..) {
+            let (header, length) = (held.bytes.header.bytes(), held.bytes.length());
+            match fabric.classifier().read(now, header, length, &held.view) {
+                Ok(packet) => {
+                    self.entered += 1;
+                    self.nic.send(now, packet, held, fabric);
+                }
+                Err(reason) => {
+                    held.bytes.end(buffers);
+                    result = Err(reason);
+                }
+            }
+        }
+        result
+    }
+
+    /// Takes a packet that has reached the host. [`Host::flush`] follows when the round ends.
+    pub fn arrive(&mut self, now: Time, left: Left, buffers: &mut Buffers) {
+        let Left { at, packet, mut held, .. } = left;
+        if let Some(edge) = self.edge.as_mut().filter(|_| self.merges) {
+            let partial = held.offload.partial;
+            let stamp = Encapsulation {
+                label: packet.entropy as u16,
+                flowcell: packet.flowcell(),
+                partial,
+            };
+            return edge.arrive(at, packet.src as usize, stamp, held.bytes, buffers);
+        }
+        let pieces =
+            [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
+        let frame =
+            Outgoing { offload: held.offload, ..view_of(&held.view, &pieces, held.bytes.length()) };
+        if let Err(reason) = self.up(now, &frame) {
+            self.slot.counters.drop(reason);
+        }
+        held.bytes.end(buffers);
+    }
+
+    /// Hands a frame to the kernel, which takes it at once or has it wait.
+    fn up(&mut self, now: Time, frame: &Outgoing<'_>) -> Result<(), Drop> {
+        self.slot.deliver(now, frame, &mut self.flat).map(|_| ())
+    }
+
+    /// A round has ended, up to `now`.
+    pub fn flush(&mut self, now: Time, buffers: &mut Buffers) {
+        self.slot.drain(now, &mut self.flat);
+        let Host { edge: Some(edge), slot, flat, merges: true, .. } = self else { return };
+        edge.flush(now, now, buffers, |_, frame| slot.deliver(now, frame, flat).map(|_| ()));
+    }
+
+    /// When [`Host::flush`] is due by itself.
+    pub fn deadline(&self) -> Option<Time> {
+        let edge = self.edge.as_ref().and_then(Edge::deadline);
+        edge.into_iter().chain(self.slot.due()).min()
+    }
+
+    /// Forgets flows that are idle: to be called each millisecond.
+    pub fn age(&mut self, now: Time) {
+        if let Some(edge) = &mut self.edge {
+            edge.evict(now);
+        }
+    }
+}
+
+/// A frame that is whole.
+fn view_of<'a>(
+    view: &millpond_linux::dataplane::frame::View,
+    pieces: &'a [IoSlice<'a>],
+    length: usize,
+) -> Outgoing<'a> {
+    let (offload, sender) = (Offload::default(), Sender::Elsewhere);
+    Outgoing { view: *view, offload, pieces, length, sender }
+}

@@ -1,0 +1,130 @@
+//! What a plan's transport becomes in the kernel, and where the kernel deviates from it.
+//!
+//! | key | in the kernel |
+//! |---|---|
+//! | `transport.kind` | `TCP_CONGESTION` of each socket |
+//! | `transport.initial-window` | `initcwnd` of the route |
+//! | `transport.min-rto` | `rto_min` of the route, in whole jiffies |
+//! | `transport.mss`, `host.mtu` | the interface's MTU, `advmss` of the route |
+//! | `transport.delayed-ack` | `quickack` of the route, if every packet is acknowledged |
+//! | `transport.sack`, `tlp`, `restart-after-idle`, ECN | sysctls of the namespace |
+//!
+//! Other timers are the kernel's constants ([`notes`]).
+//!
+//! Invariant: a key with a counterpart in the kernel is applied; a deviation is in the notes.
+
+use millpond_core::Time;
+use millpond_core::congestion::Echo;
+use millpond_core::registry::Choice;
+use millpond_scenario::HEADER_BYTES;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::transport::TransportKind;
+
+/// The kernel's retransmission timeout before it has measured a round trip (RFC 6298 (2.1)).
+pub const INITIAL_RTO: Time = Time::from_s(1);
+/// The longest that the kernel delays an acknowledgement (`TCP_DELACK_MIN`).
+pub const DELAYED_ACK: Time = Time::from_ms(40);
+
+/// The kernel's name of a transport. Kernels without DCTCP have the project's, by struct_ops.
+pub fn congestion(kind: &TransportKind, has_dctcp: bool) -> &'static str {
+    match kind.kind() {
+        "newreno" => "reno",
+        "dctcp" if has_dctcp => "dctcp",
+        "dctcp" => "mp_dctcp",
+        _ => "cubic",
+    }
+}
+
+/// Whether some transport of the plan reacts to marks.
+pub fn uses_ecn(plan: &Plan) -> bool {
+    plan.transports().any(|kind| !matches!(kind.demands().echo, Echo::Off))
+}
+
+/// Keys below `/proc/sys/net/ipv4` of a host's namespace, and their values.
+pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
+    let transport = &plan.transport;
+    let flag = |is_on: bool| u8::from(is_on).to_string();
+    vec![
+        // What one run has learned of the path must not help or hurt the next.
+        ("tcp_no_metrics_save", "1".into()),
+        ("tcp_ecn", flag(uses_ecn(plan))),
+        ("tcp_sack", flag(transport.sack)),
+        ("tcp_early_retrans", if transport.tlp { "3" } else { "0" }.into()),
+        ("tcp_slow_start_after_idle", flag(transport.restart_after_idle)),
+        // Thousands of flows from one address, each with a port of its own.
+        ("ip_local_port_range", "1024 65535".into()),
+        ("tcp_tw_reuse", "1".into()),
+        ("tcp_max_tw_buckets", "1024".into()),
+        ("tcp_max_syn_backlog", "65536".into()),
+        ("tcp_syncookies", "0".into()),
+    ]
+}
+
+/// `rto_min` of a route in milliseconds: whole jiffies, one at least.
+fn rto_min(plan: &Plan) -> u64 {
+    let ms = plan.transport.min_rto.as_ps().div_ceil(1_000_000_000);
+    ms.max(jiffy().as_ps() / 1_000_000_000)
+}
+
+/// The attributes of a host's route to all others.
+pub fn route(plan: &Plan) -> String {
+    let transport = &plan.transport;
+    let mut attributes =
+        format!("initcwnd {} rto_min {}ms", transport.initial_window, rto_min(plan));
+    if transport.delayed_ack == 1 {
+        attributes += " quickack 1";
+    }
+    if let Some(mss) = transport.mss {
+        attributes += &format!(" advmss {mss}");
+    }
+    attributes
+}
+
+/// The resolution of the kernel's timers: 4 ms at 250 Hz, which is the slowest that is in use
+/// beside 10 ms at 100 Hz.
+pub fn jiffy() -> Time {
+    Time::from_ms(4)
+}
+
+/// What the kernel does otherwise than the plan says, a sentence each.
+pub fn notes(plan: &Plan) -> Vec<String> {
+    let transport = &plan.transport;
+    let mut notes = Vec::new();
+    let min = Time::from_ms(rto_min(plan));
+    if min != transport.min_rto {
+        notes.push(format!(
+            "lab: transport.min-rto is {min} instead of {}: kernel timers count jiffies",
+            transport.min_rto
+        ));
+    }
+    if transport.initial_rto != INITIAL_RTO {
+        notes.push(format!(
+            "lab: transport.initial-rto is {INITIAL_RTO} instead of {}: a constant of the kernel",
+            transport.initial_rto
+        ));
+    }
+    if transport.delayed_ack != 1 && transport.delayed_ack_timeout != DELAYED_ACK {
+        notes.push(format!(
+            "lab: transport.delayed-ack-timeout is {DELAYED_ACK} instead of {}: a constant of the \
+             kernel",
+            transport.delayed_ack_timeout
+        ));
+    }
+    if transport.fixed_rto.is_some() {
+        notes.push("lab: transport.fixed-rto has no counterpart in the kernel".into());
+    }
+    if !transport.handshake {
+        notes.push("lab: connections open by a handshake, whatever transport.handshake is".into());
+    }
+    if plan.host.stack_delay > Time::ZERO {
+        notes.push("lab: host.stack-delay is what the kernel's stack takes".into());
+    }
+    notes
+}
+
+/// The largest packet that a host's interface takes: the MTU, or what the largest payload needs.
+pub fn mtu(plan: &Plan) -> u32 {
+    let by_mss = plan.transport.mss.map_or(u32::MAX, |mss| mss.saturating_add(HEADER_BYTES));
+    // A segment of the kernel has 12 bytes of timestamps where the plan has payload.
+    plan.host.mtu.min(by_mss)
+}

@@ -1,0 +1,77 @@
+//! A plan's lab while it is up.
+//!
+//! Invariant: dropping a lab ends its thread, its namespaces and the processes in them.
+
+use crate::driver::{self, Counted, Shared};
+use crate::host::Host;
+use crate::place::{self, Places};
+use crate::{Error, address, network, support};
+use millpond_scenario::plan::Plan;
+use millpond_sim::labels::LabelPlan;
+use millpond_worlds::{Namespace, World};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+
+/// A network of namespaces that is up.
+pub struct Lab {
+    shared: Arc<Shared>,
+    /// `None` after its end.
+    thread: Option<JoinHandle<Counted>>,
+    places: Places,
+}
+
+impl Lab {
+    /// Makes the hosts and the network of a plan, and lets packets move.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the plan names something that this world lacks; otherwise if
+    /// namespaces or ports cannot be made, as without root.
+    pub fn up(plan: &Plan) -> Result<Lab, Error> {
+        support::check(plan)?;
+        let (places, slots) = place::make(plan)?;
+        let labels = LabelPlan::new(plan);
+        let hosts = slots.into_iter().zip(network::uplinks(plan)).zip(0..);
+        let hosts = hosts
+            .map(|((slot, uplink), host)| Host::new(plan, labels.as_ref(), host, uplink, slot))
+            .collect();
+        let shared = Arc::new(Shared::default());
+        let thread = driver::start(network::fabric(plan), hosts, shared.clone())?;
+        Ok(Lab { shared, thread: Some(thread), places })
+    }
+
+    /// What it is made of.
+    pub fn world(&self) -> &World {
+        &self.places.world
+    }
+    /// By host: its namespace.
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.places.namespaces
+    }
+    /// The address of a host.
+    pub fn address(&self, host: u32) -> Ipv4Addr {
+        address::ip(host)
+    }
+    /// Packet-hops so far.
+    pub fn hops(&self) -> u64 {
+        self.shared.hops.load(Relaxed)
+    }
+    /// Forgets lateness so far: what follows is measured.
+    pub fn measure(&self) {
+        self.shared.restart.store(true, Relaxed);
+    }
+
+    /// Stops the network, and returns what it has counted. Namespaces end when the lab is dropped.
+    pub fn stop(&mut self) -> Counted {
+        self.shared.stop.store(true, Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,87 @@
+//! A plan's switches and links as a [`Fabric`]: the nodes are the simulator's own, made from the
+//! same choices.
+//!
+//! Lines are numbered switch by switch and port by port. A link to a host leads to the driver,
+//! which owns the host's port.
+//!
+//! Invariant: every switch port has one line, and a link's two lines name each other.
+
+use crate::address::mac;
+use millpond_core::Time;
+use millpond_core::switch::Switch;
+use millpond_core::switch::port::LinkRate;
+use millpond_linux::dataplane::metadata::Classifier;
+use millpond_linux::fabric::{Fabric, Far, Line};
+use millpond_scenario::plan::Plan;
+use millpond_scenario::topology::{End, Topology};
+
+/// A host's end of its link.
+#[derive(Clone, Debug)]
+pub struct Uplink {
+    /// The line of the switch port at the other end.
+    pub line: u32,
+    /// The link's rate.
+    pub rate: LinkRate,
+    /// The link's propagation delay.
+    pub delay: Time,
+}
+
+/// By switch: the number of its first line.
+fn first_lines(topology: &Topology) -> Vec<u32> {
+    let ports = topology.switches.iter().map(|site| u32::from(site.ports));
+    let first = |next: &mut u32, ports: u32| {
+        *next += ports;
+        Some(*next - ports)
+    };
+    ports.scan(0, first).collect()
+}
+
+/// The lines of a switch's ports.
+fn lines(topology: &Topology, switch: u32, first: &[u32]) -> Vec<Line> {
+    let site = &topology.switches[switch as usize];
+    let line = |port: u16| {
+        let link = &topology.links[topology.link_at(switch, port) as usize];
+        let own = End::Switch { switch, port };
+        let far = match if link.a == own { link.b } else { link.a } {
+            End::Host(host) => Far::Host(host, link.delay),
+            End::Switch { switch, port } => {
+                Far::Line(first[switch as usize] + u32::from(port), link.delay)
+            }
+        };
+        Line::inside(format!("{}:{port}", site.name), link.rate, far)
+    };
+    (0..site.ports).map(line).collect()
+}
+
+/// The switches of a plan before their first packet, by number.
+fn nodes(plan: &Plan) -> Vec<Switch> {
+    let (_, partitions) = millpond_sim::build::build(plan, 1);
+    let mut nodes: Vec<_> = partitions.into_iter().flat_map(|part| part.switches).collect();
+    nodes.sort_by_key(|node| node.index);
+    nodes.into_iter().map(|node| node.switch).collect()
+}
+
+/// The fabric of a plan.
+pub fn fabric(plan: &Plan) -> Fabric {
+    let topology = &plan.topology;
+    let hosts = (0..topology.hosts).map(|host| (mac(host), host));
+    let classifier = Classifier::new(hosts, plan.host.frame_overhead as u16);
+    let first = first_lines(topology);
+    let switches = nodes(plan).into_iter().zip(0..);
+    Fabric::of(switches.map(|(node, switch)| (node, lines(topology, switch, &first))), classifier)
+}
+
+/// By host: its end of its link.
+pub fn uplinks(plan: &Plan) -> Vec<Uplink> {
+    let topology = &plan.topology;
+    let first = first_lines(topology);
+    let uplink = |host: u32| {
+        let link = &topology.links[host as usize];
+        let line = match link.b {
+            End::Switch { switch, port } => first[switch as usize] + u32::from(port),
+            End::Host(_) => unreachable!("host {host} hangs on a switch"),
+        };
+        Uplink { line, rate: LinkRate::new(link.rate), delay: link.delay }
+    };
+    (0..topology.hosts).map(uplink).collect()
+}

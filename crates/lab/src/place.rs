@@ -1,0 +1,67 @@
+//! The places of a lab: a namespace a host, with a TAP that the lab's process holds.
+//!
+//! Invariant: all of it belongs to one [`World`], so it is gone when that ends, however it ends.
+
+use crate::address::{PREFIX, ip, mac};
+use crate::{Error, kernel};
+use millpond_linux::dataplane::port::tap::{Tap, TapSettings};
+use millpond_linux::dataplane::port::{Port, within};
+use millpond_linux::dataplane::slot::Slot;
+use millpond_scenario::plan::Plan;
+use millpond_worlds::{Namespace, World};
+
+/// The name of a host's interface.
+const DEVICE: &str = "eth0";
+/// Packets that wait in the kernel while the lab's thread is busy; beyond, the kernel drops.
+const QUEUE: u32 = 20_000;
+
+/// A plan's namespaces, by host, and the ports to them.
+pub struct Places {
+    /// Owns all of it.
+    pub world: World,
+    /// By host.
+    pub namespaces: Vec<Namespace>,
+}
+
+/// Makes the namespaces of a plan, and a port to each.
+pub fn make(plan: &Plan) -> Result<(Places, Vec<Slot>), Error> {
+    let world = World::new("lab")?;
+    let labels: Vec<String> = (0..plan.topology.hosts).map(|host| format!("host{host}")).collect();
+    let namespaces = world.namespaces(&labels)?;
+    let mut slots = Vec::new();
+    for (host, namespace) in (0..).zip(&namespaces) {
+        slots.push(host_place(plan, host, namespace)?);
+    }
+    Ok((Places { world, namespaces }, slots))
+}
+
+fn host_place(plan: &Plan, host: u32, namespace: &Namespace) -> Result<Slot, Error> {
+    let settings = TapSettings { device: DEVICE.into(), ..TapSettings::default() };
+    let tap = within(Some(namespace.name()), || Tap::open(&settings))?;
+    let mtu = kernel::mtu(plan);
+    let (own, route) = (ip(host), kernel::route(plan));
+    let subnet = ip(0).octets();
+    namespace.ip(&format!(
+        "link set {DEVICE} address {} mtu {mtu} txqueuelen {QUEUE}\n\
+         addr add {own}/{PREFIX} dev {DEVICE} noprefixroute\n\
+         link set {DEVICE} up\n\
+         route add {}.{}.0.0/{PREFIX} dev {DEVICE} scope link src {own} {route}\n",
+        mac(host),
+        subnet[0],
+        subnet[1],
+    ))?;
+    let settings = kernel::settings(plan);
+    let set = || -> std::io::Result<()> {
+        // No router and no neighbour speaks IPv6 here.
+        let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+        settings.iter().try_for_each(|(key, value)| {
+            std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value).or_else(|e| {
+                // A kernel without this key has no other behaviour to switch off.
+                if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) }
+            })
+        })
+    };
+    let what = || format!("setting TCP's keys in {}", namespace.name());
+    namespace.run(set).and_then(|done| done).map_err(|e| Error::system(what(), e))?;
+    Ok(Slot::new(format!("host{host}"), Some(Port::Tap(tap)), mtu as usize))
+}
