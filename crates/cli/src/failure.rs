@@ -33,6 +33,9 @@ pub enum Failure {
     /// Open flows that could not end any more. The results are written, with that status.
     #[error("{0}")]
     Stalled(String),
+    /// The machine was too slow for a lab. The results are written, with that status.
+    #[error("{0}")]
+    Invalid(String),
     /// Ctrl-C, with what remains to be said.
     #[error("interrupted; {0}")]
     Stopped(String),
@@ -68,13 +71,21 @@ impl From<millpond_claims::Error> for Failure {
 }
 
 impl Failure {
-    /// 1 failed, 2 bad usage or scenario, 3 stalled, 130 interrupted.
+    /// Of a lab's run that gave these warnings.
+    pub fn invalid(warnings: &[String]) -> Failure {
+        let why = warnings.iter().find(|warning| warning.starts_with("invalid"));
+        let what = "the results are written, and are not those of the scenario";
+        Failure::Invalid(format!("{}; {what}", why.map_or("invalid", String::as_str)))
+    }
+
+    /// 1 failed, 2 bad usage or scenario, 3 stalled, 4 invalid, 130 interrupted.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) | Failure::Import(_) => 2,
             Failure::Results(_) | Failure::Stdout(_) => 1,
             Failure::Audit(_) | Failure::Runs(_) => 1,
             Failure::Stalled(_) => 3,
+            Failure::Invalid(_) => 4,
             Failure::Interrupted | Failure::Stopped(_) => 130,
         })
     }

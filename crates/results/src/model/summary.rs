@@ -37,6 +37,8 @@ pub enum World {
     /// The simulator.
     #[default]
     Sim,
+    /// The lab: a scenario's hosts as network namespaces with kernel TCP.
+    Lab,
     /// Linux.
     Linux,
     /// Linux in virtual machines.
@@ -53,6 +55,9 @@ words! {
         /// It ended since no open flow could end any more; a warning names the cause. The results
         /// are of what there was.
         Stalled = "stalled",
+        /// It came to its end, but the machine was too slow for the network that it had to be; a
+        /// warning names what was late. The results are not those of the scenario.
+        Invalid = "invalid",
         /// It was stopped before; the results are of what there was.
         Interrupted = "interrupted",
         /// The audit failed, or something else that makes the results unusable.

@@ -163,8 +163,9 @@ pub(crate) fn worst(of: impl Iterator<Item = Status>) -> Status {
     of.max_by_key(|status| match status {
         Status::Complete => 0,
         Status::Stalled => 1,
-        Status::Interrupted => 2,
-        Status::Failed => 3,
+        Status::Invalid => 2,
+        Status::Interrupted => 3,
+        Status::Failed => 4,
     })
     .unwrap_or_default()
 }

@@ -159,6 +159,7 @@ fn seeds_text(seeds: &[u64]) -> String {
 fn world_text(world: World) -> &'static str {
     match world {
         World::Sim => "simulated",
+        World::Lab => "the lab: kernel TCP",
         World::Linux => "Linux",
         World::LinuxVm => "Linux in virtual machines",
     }
