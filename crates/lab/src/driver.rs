@@ -45,7 +45,7 @@ pub struct Counted {
     pub dropped: Vec<(DropReason, u64)>,
     /// Packets still in the fabric.
     pub held: u64,
-    /// The bytes of each of these four.
+    /// The bytes of each of these four, of frames.
     pub bytes: [u64; 4],
     /// Frames that the kernel did not take, or that are no packets of this network.
     pub refused: u64,

@@ -30,11 +30,13 @@ struct Arm {
     /// How many of the overrides, the last, are varied.
     varied: usize,
     seeds: Vec<u64>,
+    /// Of the options' world and those beside it: which.
+    world: usize,
 }
 
 impl Arm {
     fn new(name: String, variant: Option<String>, overrides: Vec<(String, String)>) -> Arm {
-        Arm { name, variant, overrides, varied: 0, seeds: Vec::new() }
+        Arm { name, variant, overrides, varied: 0, seeds: Vec::new(), world: 0 }
     }
 
     fn plan(&self, scenario: &Scenario, seed: Option<u64>) -> Result<Detail, Errors> {
@@ -86,8 +88,25 @@ impl Comparison {
         vary: &[(&str, &str)],
         seeds: Option<RangeInclusive<u64>>,
     ) -> Result<Comparison, Error> {
+        Comparison::across(scenario, vary, seeds, &[])
+    }
+
+    /// The same in several worlds: each variant once in each. The names are those of
+    /// [`Options::world`] and [`Options::beside`], in order.
+    ///
+    /// # Errors
+    /// As [`Comparison::new`].
+    pub fn across(
+        scenario: &Scenario,
+        vary: &[(&str, &str)],
+        seeds: Option<RangeInclusive<u64>>,
+        worlds: &[&str],
+    ) -> Result<Comparison, Error> {
         let seeds = seeds.map(RangeInclusive::into_inner);
-        let mut arms = arms(scenario, vary, seeds.is_some())?;
+        let mut arms = arms(scenario, vary, seeds.is_some() || worlds.len() > 1)?;
+        if worlds.len() > 1 {
+            arms = arms.iter().flat_map(|arm| in_worlds(arm, worlds)).collect();
+        }
         check_runs(arms.len(), seeds)?;
         let (mut name, mut shows, mut warnings) = (String::new(), Vec::new(), Vec::new());
         for arm in &mut arms {
@@ -143,11 +162,16 @@ impl Comparison {
     }
 
     /// Whether a finished run is what this program would make again.
-    fn made(&self, (arm, seed): (&Arm, u64), manifest: &Manifest) -> bool {
+    fn made(
+        &self,
+        (arm, seed): (&Arm, u64),
+        manifest: &Manifest,
+        options: &Options<'_>,
+    ) -> bool {
         let same_program = manifest.version == VERSION && manifest.revision == REVISION;
         same_program
-            && arm.plan(&self.scenario, Some(seed)).is_ok_and(|plan| {
-                without_shows(&plan.resolved) == without_shows(&manifest.scenario)
+            && self.prepared(arm, seed, options).is_ok_and(|plan| {
+                without_shows(plan.resolved()) == without_shows(&manifest.scenario)
             })
     }
 
@@ -163,15 +187,19 @@ impl Comparison {
     /// Runs what is not finished, several at a time, each on one thread (a single one gets all).
     fn run_all(&self, folder: &Folder, options: &Options<'_>) -> Ended {
         let all = self.runs();
-        let left: Vec<(&Arm, u64)> =
+        let mut left: Vec<(&Arm, u64)> =
             self.jobs().filter(|(arm, seed)| !is_finished(self, folder, arm, *seed)).collect();
+        if options.is_exclusive() {
+            // Variants take turns, so that a machine that becomes slower favours none of them.
+            left.sort_by_key(|(_, seed)| *seed);
+        }
         let before = all - left.len();
         let control = options.control;
         if before > 0 {
             control.note(&format!("{before} of {all} runs are finished already"));
         }
         let cores = options.threads.unwrap_or_else(all_cores);
-        let workers = cores.min(left.len()).max(1);
+        let workers = options.at_once(left.len());
         let state = Runs { label: "compare", all, ended: before, ..Runs::default() };
         control.runs(&state);
         let next = AtomicUsize::new(0);
@@ -225,14 +253,21 @@ impl Comparison {
         threads: usize,
         options: &Options<'_>,
     ) -> Result<Summary, Error> {
-        let plan = arm.plan(&self.scenario, Some(seed))?;
+        let plan = self.prepared(arm, seed, options)?;
         let dir = self.place(folder.path(), arm, seed);
         let threads = match options.threads {
-            None if threads > 1 => threads.min(threads::choose(&plan).threads),
+            None if threads > 1 => threads.min(threads::choose(plan.detail()).threads),
             _ => threads,
         };
-        let plan = Plan::new(plan, &arm.overrides).on(Some(threads));
+        let options = &Options { world: options.world_of(arm.world), ..*options };
+        let plan = plan.on(Some(threads));
         write(&plan, |header| RunWriter::new(&dir, header), None, None, options)
+    }
+
+    /// The plan of a run, as its world runs it.
+    fn prepared(&self, arm: &Arm, seed: u64, options: &Options<'_>) -> Result<Plan, Error> {
+        let plan = Plan::new(arm.plan(&self.scenario, Some(seed))?, &arm.overrides);
+        options.world_of(arm.world).prepare(&plan)
     }
 
     /// Writes what is made of these runs.
@@ -339,7 +374,7 @@ pub fn compare(
         .map(|(arm, seed)| (comparison.place(Path::new(""), arm, seed), (arm, seed)));
     let jobs: BTreeMap<PathBuf, (&Arm, u64)> = jobs.collect();
     let is_ours = |place: &Path, manifest: &Manifest| {
-        jobs.get(place).is_some_and(|job| comparison.made(*job, manifest))
+        jobs.get(place).is_some_and(|job| comparison.made(*job, manifest, options))
     };
     let folder = Folder::resume(folder.as_ref(), &owner, options.force, &is_ours)?;
     for what in folder.damaged() {
@@ -363,6 +398,16 @@ pub fn compare(
     let results =
         comparison.finish(&folder, &comparison.seeds(|_, _| true), Status::Complete, Vec::new())?;
     Ok(Compared { results, folder: folder.commit()?, failed: runs.failed })
+}
+
+/// An arm in each of these worlds.
+fn in_worlds(arm: &Arm, worlds: &[&str]) -> Vec<Arm> {
+    let name = |world: &str| match (&arm.variant, arm.varied) {
+        (None, 0) => world.to_string(),
+        _ => format!("{} {world}", arm.name),
+    };
+    let of = |(at, world): (usize, &&str)| Arm { name: name(world), world: at, ..arm.clone() };
+    worlds.iter().enumerate().map(of).collect()
 }
 
 /// The scenario's variants (or the scenario as it is), each with every combination of the varied

@@ -1,5 +1,6 @@
 //! Progress, notes and warnings of runs for a caller, who may stop them.
 
+use crate::threads::all_cores;
 use crate::{Progress, Sim, World};
 
 /// Receives progress, notes and warnings of runs, and stops them. `()` ignores all and stops
@@ -87,6 +88,10 @@ pub struct Runs<'a> {
 pub struct Options<'a> {
     /// Where.
     pub world: &'a dyn World,
+    /// Further worlds, for a comparison across worlds ([`Comparison::across`]).
+    ///
+    /// [`Comparison::across`]: crate::Comparison::across
+    pub beside: &'a [&'a dyn World],
     /// Threads of a run, or runs at a time. Without it as many as there are cores, and one for a
     /// run whose windows hold too little to share. No result depends on it.
     pub threads: Option<usize>,
@@ -97,9 +102,28 @@ pub struct Options<'a> {
     pub control: &'a dyn Control,
 }
 
+impl Options<'_> {
+    /// The world of this number: [`Options::world`], and then those beside it.
+    pub(crate) fn world_of(&self, number: usize) -> &dyn World {
+        let beside = number.checked_sub(1).and_then(|at| self.beside.get(at));
+        beside.copied().unwrap_or(self.world)
+    }
+
+    /// Whether a run of some world needs the machine for itself.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.world.is_exclusive() || self.beside.iter().any(|world| world.is_exclusive())
+    }
+
+    /// How many of so many runs are made at a time, at least one.
+    pub(crate) fn at_once(&self, runs: usize) -> usize {
+        let most = if self.is_exclusive() { 1 } else { usize::MAX };
+        self.threads.unwrap_or_else(all_cores).min(runs).min(most).max(1)
+    }
+}
+
 impl Default for Options<'_> {
     /// In virtual time, watched by nobody.
     fn default() -> Self {
-        Options { world: &Sim, threads: None, force: false, control: &() }
+        Options { world: &Sim, beside: &[], threads: None, force: false, control: &() }
     }
 }

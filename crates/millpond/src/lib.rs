@@ -31,6 +31,8 @@ mod compare;
 mod control;
 mod error;
 mod estimate;
+#[cfg(all(feature = "lab", target_os = "linux"))]
+mod lab;
 mod plan;
 mod reproduce;
 mod revision;
@@ -50,6 +52,8 @@ pub use compare::{Compared, Comparison, compare};
 pub use control::{Control, Options, Runs};
 pub use error::Error;
 pub use estimate::Estimate;
+#[cfg(all(feature = "lab", target_os = "linux"))]
+pub use lab::Lab;
 pub use plan::Plan;
 pub use reproduce::{Reproduced, Reproduction, reproduce};
 pub use run::{Written, run, run_into};

@@ -5,7 +5,6 @@
 //! other.
 
 use crate::run::write;
-use crate::threads::all_cores;
 use crate::{Options, Plan, Runs, Status};
 use millpond_claims::{Design, Error, Recipe};
 use millpond_results::{Keep, Point, RunWriter, SweepFolder, SweepRun};
@@ -40,7 +39,7 @@ pub(crate) fn run_all(
     control.runs(&state);
     let (next, ended) = (AtomicUsize::new(0), Mutex::default());
     let sweeper = Sweeper { keep, scenario, design, folder, options, state, next, ended };
-    let workers = options.threads.unwrap_or_else(all_cores).min(jobs.len());
+    let workers = options.at_once(jobs.len());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| sweeper.work(&jobs));
@@ -125,6 +124,7 @@ impl Sweeper<'_> {
         let plan = plan.map_err(|errors| errors.to_string())?;
         let dir = self.folder.begin(run).map_err(|e| e.to_string())?;
         let plan = Plan::new(plan, &recipe.overrides).on(Some(1));
+        let plan = self.options.world.prepare(&plan).map_err(|e| e.to_string())?;
         let open = |header| RunWriter::keeping(self.keep, &dir, header);
         let done = write(&plan, open, None, None, self.options);
         match done.map(|summary| summary.status) {

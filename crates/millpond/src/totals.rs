@@ -15,7 +15,7 @@ use millpond_scenario::topology::{End, LinkSite};
 use millpond_scenario::traffic::SourceKind;
 use millpond_sim::Outcome;
 use millpond_sim::audit::{DROPPED, Tally};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What is known of a run before it starts.
@@ -105,7 +105,6 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
     );
     conserved.conserved &= audit.is_conserved();
     let measured = outcome.simulated.saturating_sub(plan.warm_up);
-    let goodput: Vec<f64> = outcome.pairs.values().map(|bytes| *bytes as f64).collect();
     let wall_s = wall.as_secs_f64();
     Totals {
         status: match (outcome.interrupted, outcome.is_stalled()) {
@@ -148,7 +147,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
         pause_frames: outcome.pause_frames,
         overlay_pauses: outcome.counters.get(plan.edge.virtual_switch.kind(), "pauses"),
         mechanisms: outcome.counters.numbers(),
-        fairness_jain: if measured > Time::ZERO { jain(&goodput) } else { None },
+        fairness_jain: fairness(&outcome.pairs, measured),
         calls: calls(plan),
         limits: limits(plan, outcome, measured),
         not_started: (outcome.not_started.waiting.len() + outcome.not_started.late.len()) as u64,
@@ -208,8 +207,14 @@ fn not_started(plan: &Plan, outcome: &Outcome) -> Option<String> {
     })
 }
 
+/// Jain's index over the goodput of pairs of hosts.
+pub(crate) fn fairness(pairs: &BTreeMap<(u32, u32), u64>, measured: Time) -> Option<f64> {
+    let goodput: Vec<f64> = pairs.values().map(|bytes| *bytes as f64).collect();
+    if measured > Time::ZERO { jain(&goodput) } else { None }
+}
+
 /// The classes of calls on persistent connections.
-fn calls(plan: &Plan) -> Vec<String> {
+pub(crate) fn calls(plan: &Plan) -> Vec<String> {
     let sources =
         plan.traffic.sources.iter().filter(|source| matches!(source.kind, SourceKind::Rpc { .. }));
     sources.map(|source| plan.traffic.classes[source.class as usize].clone()).collect()

@@ -44,6 +44,20 @@ pub trait World: Sync {
     /// The first error of `observer`; or the key of the plan that this world does not support.
     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error>;
 
+    /// The plan as this world runs it, which results record: the plan itself, or a slower network
+    /// of the same ratios. [`run`](crate::run) and its kin ask before anything is written.
+    ///
+    /// # Errors
+    /// As [`World::run`], if the plan needs what this world lacks.
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        Ok(plan.clone())
+    }
+
+    /// Whether a run needs the machine for itself, so that two at a time would change results.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
     /// How this world will run a plan, for the user; `None` if there is nothing to report.
     fn note(&self, _plan: &Plan) -> Option<String> {
         None

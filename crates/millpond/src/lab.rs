@@ -1,0 +1,297 @@
+//! The world of network namespaces with kernel TCP.
+
+use crate::totals::{calls, fairness};
+use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Standing, Status, Time, Totals};
+use crate::{World, WorldKind};
+use millpond_lab::load::{Counts, Place, Settings, Sink};
+use millpond_lab::{Counted, Lab as Up, kernel, support};
+use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
+use millpond_scenario::Scenario as Text;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The lab: hosts are network namespaces with kernel TCP, and the network is the simulator's
+/// switches in this process, by the clock. Needs root, on Linux.
+///
+/// ```no_run
+/// use millpond::{Lab, Options, Scenario, run};
+///
+/// let scenario = Scenario::open("incast.toml")?;
+/// // A network of 10 Gb/s becomes one of 100 Mb/s, and times are a hundred times as long.
+/// let lab = Lab { scale: Some(100) };
+/// let summary = run(&scenario.plan(None)?, &Options { world: &lab, ..Options::default() })?;
+/// println!("p99 {:?} us", summary.fct_us.get("all").and_then(|fct| fct.p99));
+/// # Ok::<(), millpond::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lab {
+    /// By how much the network is slowed: rates are divided by it, times multiplied. Without it
+    /// the lab chooses a factor that this machine can follow.
+    pub scale: Option<u32>,
+}
+
+/// Packets that hosts send and receive in a second, which a machine of two cores can follow. Half
+/// of what `cargo bench -p millpond-lab` measures.
+const PACKETS_A_SECOND: u64 = 60_000;
+/// Factors to choose from.
+const SCALES: [u32; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+/// Between two looks at whether the run is to end.
+const LOOK: Duration = Duration::from_millis(50);
+/// From the lab's start to the plan's.
+const LEAD: Duration = Duration::from_millis(100);
+/// The port at which hosts listen.
+const PORT: u16 = 7100;
+/// Lateness of this part of the empty network's round trip changes results.
+const TOLERATED: f64 = 0.1;
+
+/// The factor that a plan needs on this machine: all its hosts may send at once.
+fn choose(plan: &Plan) -> u32 {
+    let topology = &plan.detail().topology;
+    let hosts = topology.links.iter().take(topology.hosts as usize);
+    let bits: u64 = hosts.map(|link| link.rate.bps()).sum();
+    let packets = bits / (8 * plan.detail().host.packet_max().max(1));
+    let needed = packets.div_ceil(PACKETS_A_SECOND);
+    let last = SCALES[SCALES.len() - 1];
+    SCALES.into_iter().find(|scale| u64::from(*scale) >= needed).unwrap_or(last)
+}
+
+fn failed(error: millpond_lab::Error) -> Error {
+    match error {
+        millpond_lab::Error::Unsupported { .. } => Error::Usage(format!("lab: {error}")),
+        other => Error::Runs(format!("lab: {other}")),
+    }
+}
+
+impl Lab {
+    /// The factor by which this lab slows a plan.
+    fn factor(&self, plan: &Plan) -> u32 {
+        self.scale.unwrap_or_else(|| choose(plan)).max(1)
+    }
+}
+
+impl World for Lab {
+    fn kind(&self) -> WorldKind {
+        WorldKind::Lab
+    }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        support::check(plan.detail()).map_err(failed)?;
+        let factor = self.factor(plan);
+        let detail = plan.detail();
+        let text = millpond_scenario::slowed(detail, factor).map_err(Error::Usage)?;
+        let text = Text::parse(&detail.name, &text)?;
+        let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
+        let mut slow = text.plan(None, &[], Some(detail.seed))?;
+        slow.name.clone_from(&detail.name);
+        slow.variant.clone_from(&detail.variant);
+        if factor > 1 {
+            slow.warnings.push(format!(
+                "lab: scale {factor}: rates are divided and times multiplied by it; delayed \
+                 acknowledgements and the first RTO of the kernel are not"
+            ));
+        }
+        slow.warnings.extend(kernel::notes(&slow));
+        Ok(Plan::new(slow, plan.overrides()))
+    }
+
+    fn note(&self, plan: &Plan) -> Option<String> {
+        let detail = plan.detail();
+        let link = detail.topology.links.iter().map(|link| link.rate).max()?;
+        let hosts = detail.topology.hosts;
+        let seconds = match detail.horizon {
+            Time::END | Time::MAX => String::new(),
+            horizon => format!(", {:.1} s", horizon.as_s_f64()),
+        };
+        Some(format!("lab: {hosts} hosts, links of up to {link}{seconds}"))
+    }
+
+    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+        let detail = plan.detail();
+        let mut lab = Up::up(detail).map_err(failed)?;
+        let congestion = lab.congestion(&detail.transport_kind).map_err(failed)?;
+        let place = |(host, namespace): (u32, &millpond_lab::Namespace)| Place {
+            namespace: namespace.name().to_string(),
+            address: lab.address(host),
+        };
+        let places: Vec<Place> = (0..).zip(lab.namespaces()).map(place).collect();
+        let (began, stop) = (Instant::now() + LEAD, AtomicBool::new(false));
+        let settings = Settings { plan: detail, places: &places, congestion, began, port: PORT };
+        lab.measure();
+        let watched = Watched::new(observer);
+        let is_over = AtomicBool::new(false);
+        let counts = std::thread::scope(|scope| {
+            scope.spawn(|| watched.look(&lab, began, &stop, &is_over));
+            let counts = millpond_lab::load::run(&settings, &stop, &mut &watched);
+            is_over.store(true, Relaxed);
+            counts
+        });
+        let wall = began.elapsed();
+        watched.end()?;
+        let counts = counts.map_err(|error| Error::Runs(format!("lab: {error}")))?;
+        let counted = lab.stop();
+        Ok(totals(plan, &counts, &counted, wall))
+    }
+}
+
+/// The observer, as the load's thread and the one that looks at the clock have it.
+struct Watched<'a> {
+    state: Mutex<(&'a mut dyn Observer, Option<Error>)>,
+    completed: AtomicU64,
+}
+
+impl<'a> Watched<'a> {
+    fn new(observer: &'a mut dyn Observer) -> Watched<'a> {
+        Watched { state: Mutex::new((observer, None)), completed: AtomicU64::new(0) }
+    }
+
+    /// Passes something on; whether the run goes on.
+    fn pass(&self, work: impl FnOnce(&mut dyn Observer) -> Result<bool, Error>) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match work(state.0) {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                state.1.get_or_insert(error);
+                false
+            }
+        }
+    }
+
+    /// Tells the observer how far the run is, until the run is over.
+    fn look(&self, lab: &Up, began: Instant, stop: &AtomicBool, is_over: &AtomicBool) {
+        while !is_over.load(Relaxed) {
+            let standing = Standing {
+                simulated: Time::from_ns(began.elapsed().as_nanos() as u64),
+                hops: lab.hops(),
+                started: 0,
+                completed: self.completed.load(Relaxed),
+            };
+            if !self.pass(|observer| observer.edge(&standing)) {
+                stop.store(true, Relaxed);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn end(self) -> Result<(), Error> {
+        let (_, error) = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        error.map_or(Ok(()), Err)
+    }
+}
+
+impl Sink for &Watched<'_> {
+    fn flow(&mut self, record: FlowRecord) -> bool {
+        self.completed.fetch_add(1, Relaxed);
+        self.pass(|observer| observer.flow(&record).map(|()| true))
+    }
+    fn query(&mut self, record: QueryRecord) -> bool {
+        self.pass(|observer| observer.query(&record).map(|()| true))
+    }
+    fn rtt(&mut self, rtt: Time) -> bool {
+        self.pass(|observer| observer.rtt(rtt).map(|()| true))
+    }
+}
+
+/// What was too slow to be the plan's network, a sentence each.
+fn invalid(plan: &Plan, counts: &Counts, counted: &Counted) -> Vec<String> {
+    let tolerated = plan.detail().round_trip.as_us_f64() * TOLERATED;
+    let mut found = Vec::new();
+    let late = |what: &str, p99: Time| {
+        (p99.as_us_f64() > tolerated).then(|| {
+            format!(
+                "invalid: {what} late by {p99} at p99, and {tolerated:.0} us (a tenth of the \
+                 empty network's round trip) change results: use a larger --scale"
+            )
+        })
+    };
+    found.extend(late("packets left", counted.late.p99));
+    found.extend(late("flows started", counts.lateness.quantile(0.99)));
+    if counted.refused > 0 {
+        let count = counted.refused;
+        found.push(format!("invalid: kernels did not take {count} frames: use a larger --scale"));
+    }
+    found
+}
+
+/// Warnings of failed connections.
+fn errors(counts: &Counts) -> impl Iterator<Item = String> + '_ {
+    counts.errors.iter().map(|(kind, failure)| {
+        format!("lab: {} connections failed: {kind} (first: {})", failure.count, failure.first)
+    })
+}
+
+fn totals(plan: &Plan, counts: &Counts, counted: &Counted, wall: Duration) -> Totals {
+    let detail = plan.detail();
+    let measured = counts.ended.saturating_sub(detail.warm_up);
+    let dropped: u64 = counted.dropped.iter().map(|(_, count)| count).sum();
+    let amount = |packets: u64, bytes: u64| Amount { packets, bytes };
+    let [entered, delivered, lost, held] = counted.bytes;
+    let invalid = invalid(plan, counts, counted);
+    let wall_s = wall.as_secs_f64();
+    Totals {
+        status: match (counts.interrupted, invalid.is_empty()) {
+            (true, _) => Status::Interrupted,
+            (false, false) => Status::Invalid,
+            (false, true) => Status::Complete,
+        },
+        until_complete: detail.until_complete,
+        horizon: counts.ended,
+        measured,
+        bytes_delivered: counts.bytes_measured,
+        run: RunInfo {
+            wall_s,
+            simulated_s: counts.ended.as_s_f64(),
+            events: 0,
+            packet_hops: counted.hops,
+            packet_hops_per_s: if wall_s > 0.0 { counted.hops as f64 / wall_s } else { 0.0 },
+            peak_rss_bytes: peak_rss_bytes(),
+            threads: 2,
+        },
+        not_started: (counts.waiting.len() + counts.late.len()) as u64,
+        sent: counted.entered,
+        delivered: counted.delivered,
+        dropped_by: counted.dropped.iter().map(|(reason, n)| (reason.name(), *n)).collect(),
+        ecn_marked: counted.marked,
+        deflected: counted.deflected,
+        retransmitted: counts.retransmitted,
+        out_of_order: counts.out_of_order,
+        timeouts: counts.timeouts,
+        fairness_jain: fairness(&counts.pairs, measured),
+        mechanisms: mechanisms(counts, counted),
+        calls: calls(detail),
+        warnings: invalid
+            .into_iter()
+            .chain(detail.warnings.iter().cloned())
+            .chain(errors(counts))
+            .collect(),
+        audit: Audit::of(
+            amount(counted.entered, entered),
+            amount(counted.delivered, delivered),
+            amount(dropped, lost),
+            amount(counted.held, held),
+        ),
+        ..Totals::default()
+    }
+}
+
+/// The lab's own measurements, beside the mechanisms' counters.
+fn mechanisms(counts: &Counts, counted: &Counted) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let ns = |time: Time| time.as_ps() / 1000;
+    let own = [
+        ("late-p50-ns", ns(counted.late.p50)),
+        ("late-p99-ns", ns(counted.late.p99)),
+        ("late-max-ns", ns(counted.late.max)),
+        ("round-p99-ns", ns(counted.round.p99)),
+        ("start-late-p99-ns", ns(counts.lateness.quantile(0.99))),
+        ("failed-connections", counts.errors.values().map(|failure| failure.count).sum()),
+        ("refused-frames", counted.refused),
+    ];
+    let own = own.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    BTreeMap::from([("lab".to_string(), own)])
+}
