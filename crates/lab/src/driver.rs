@@ -219,6 +219,7 @@ impl Driver {
             Drop::ALL.iter().map(|reason| slot.counters.dropped(*reason)).sum::<u64>()
         };
         let entered: u64 = self.hosts.iter().map(|host| host.entered).sum();
+        let (held_bytes, dropped_bytes) = self.fabric.bytes();
         let of_hosts = lines.iter().filter(|line| matches!(line.far, Far::Host(..)));
         let bytes: u64 = of_hosts.map(|line| line.slot.counters.received_bytes).sum();
         Counted {
@@ -226,7 +227,7 @@ impl Driver {
             delivered: self.delivered[0],
             dropped: DropReason::ALL.iter().map(|reason| (*reason, sum(*reason))).collect(),
             held: self.fabric.held() as u64,
-            bytes: [bytes, self.delivered[1], 0, 0],
+            bytes: [bytes, self.delivered[1], dropped_bytes, held_bytes],
             refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
             hops: self.hops(),
             marked: self.fabric.switches().map(|node| node.marked()).sum(),

@@ -5,8 +5,10 @@
 use crate::driver::{self, Counted, Shared};
 use crate::host::Host;
 use crate::place::{self, Places};
-use crate::{Error, address, network, support};
+use crate::{Error, address, kernel, network, support};
+use millpond_linux::limit::congestion;
 use millpond_scenario::plan::Plan;
+use millpond_scenario::transport::TransportKind;
 use millpond_sim::labels::LabelPlan;
 use millpond_worlds::{Namespace, World};
 use std::net::Ipv4Addr;
@@ -52,6 +54,17 @@ impl Lab {
     /// The address of a host.
     pub fn address(&self, host: u32) -> Ipv4Addr {
         address::ip(host)
+    }
+    /// The kernel's name of a transport, which is registered if it is the project's own.
+    ///
+    /// # Errors
+    /// If the kernel refuses to register it.
+    pub fn congestion(&self, kind: &TransportKind) -> Result<&'static str, Error> {
+        let has_dctcp = congestion::available().iter().any(|name| name == "dctcp");
+        match kernel::congestion(kind, has_dctcp) {
+            "mp_dctcp" => Ok(congestion::register_dctcp(&self.places.world.bpffs("bpf")?)?),
+            name => Ok(name),
+        }
     }
     /// Packet-hops so far.
     pub fn hops(&self) -> u64 {

@@ -16,11 +16,12 @@
 //! | `host` | a host's port: its NIC, its edge |
 //! | `driver` | the thread that moves packets by the clock |
 //! | `lateness` | how late packets leave against their schedule |
+//! | `load` | the plan's traffic, from sockets in the namespaces |
 //! | `lab` | all of it for one plan |
 //!
 //! A packet's way is timed by the fabric's own clock: a link is busy as long as its rate says, and
 //! a packet that leaves late in wall-clock time is scheduled as if it had not. The lab measures
-//! that lateness; `Report::invalid` names what would change a result.
+//! that lateness; whoever runs it decides what would change a result.
 //!
 //! Invariant: every packet that a host's kernel sends is delivered, dropped for a counted reason,
 //! or held by the fabric when the lab ends.
@@ -32,6 +33,7 @@ mod host;
 pub mod kernel;
 mod lab;
 mod lateness;
+pub mod load;
 mod network;
 mod place;
 pub mod support;
@@ -40,3 +42,4 @@ pub use driver::Counted;
 pub use error::Error;
 pub use lab::Lab;
 pub use lateness::{Lateness, Quantiles};
+pub use millpond_worlds::Namespace;

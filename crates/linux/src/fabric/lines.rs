@@ -134,6 +134,8 @@ pub struct Lines {
     pub left: VecDeque<Left>,
     /// Packets put on links.
     pub hops: u64,
+    /// Bytes of the frames of packets that were dropped.
+    pub dropped_bytes: u64,
     /// A frame in one piece, for ports that take none in several.
     flat: Vec<u8>,
 }
@@ -147,11 +149,17 @@ impl Lines {
             calls: BinaryHeap::new(),
             left: VecDeque::new(),
             hops: 0,
+            dropped_bytes: 0,
             flat: Vec::new(),
         }
     }
     pub fn held(&self) -> usize {
         self.packets.live()
+    }
+
+    /// Bytes of the frames that are held here.
+    pub fn held_bytes(&self) -> u64 {
+        self.held.iter().flatten().map(|held| held.bytes.length() as u64).sum()
     }
 
     /// Gives a packet its number, and keeps its bytes beside it.
@@ -311,6 +319,8 @@ impl Wire for Exit<'_> {
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         let ingress = self.line(self.lines.packets[id].ingress);
         self.lines.all[ingress as usize].slot.counters.discard(reason);
+        let held = self.lines.held[id as usize].as_ref();
+        self.lines.dropped_bytes += held.map_or(0, |held| held.bytes.length() as u64);
         self.lines.free(id, self.buffers);
     }
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {

@@ -93,6 +93,10 @@ impl Fabric {
     pub fn held(&self) -> usize {
         self.lines.held()
     }
+    /// Bytes of the frames that are held here, and of those whose packets were dropped.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.lines.held_bytes(), self.lines.dropped_bytes)
+    }
     /// Packets put on links by nodes.
     pub fn hops(&self) -> u64 {
         self.lines.hops

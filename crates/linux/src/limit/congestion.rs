@@ -23,6 +23,18 @@ pub fn available() -> Vec<String> {
     text.split_whitespace().map(String::from).collect()
 }
 
+/// Registers millpond's own DCTCP with the kernel as `mp_dctcp`, for as long as its pin in this
+/// folder of a bpf file system is there. Returns its name.
+///
+/// # Errors
+/// If the kernel has no struct_ops links or no BTF, or the process lacks CAP_BPF or CAP_NET_ADMIN.
+pub fn register_dctcp(folder: &Path) -> Result<&'static str, Error> {
+    if !available().iter().any(|name| name == DCTCP) {
+        register(folder, true)?;
+    }
+    Ok(DCTCP)
+}
+
 /// Registers it, or takes it back. Whether it is there in the end.
 pub(super) fn register(folder: &Path, wanted: bool) -> Result<(), Error> {
     let pin = folder.join(DCTCP);

@@ -1,0 +1,294 @@
+//! The loop of the load generator.
+//!
+//! | file | content |
+//! |---|---|
+//! | `opening` | arrivals, closed loops and probes open connections |
+//! | `serving` | events: accepting, sending, receiving, acknowledgements |
+//! | `answering` | what a complete message leads to |
+//! | `ending` | completions, failures and their records; the end of the run |
+//! | `waiting` | flows that start when others are delivered |
+//!
+//! Invariant: nothing starts before its time, and nothing at or after the horizon.
+
+mod answering;
+mod ending;
+mod opening;
+mod serving;
+mod waiting;
+
+use super::clock::Clock;
+use super::connection::{Connections, Key, Peer, Token};
+use super::counts::Counts;
+use super::namespaces::Namespaces;
+use super::records::Recorder;
+use super::{Error, Settings, Sink, socket};
+use millpond_core::{FlowId, Time};
+use millpond_results::FlowRecord;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::traffic::{Arrivals, Event, NodeId, Query, SourceKind};
+use rustix::event::epoll;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::set_current_timer_slack;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::iter::Peekable;
+use std::net::SocketAddrV4;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A wait ends so long before what is due, and the thread polls for the rest.
+const SPIN: Duration = Duration::from_micros(50);
+/// The longest wait, after which `stop` is looked at.
+const WAIT_MAX: Duration = Duration::from_millis(10);
+/// How often missing time stamps of acknowledgements are looked for.
+const SWEEP: Time = Time::from_ms(50);
+/// So much may start before events are served again.
+const STARTS_A_ROUND: usize = 16;
+const EVENTS_MAX: usize = 512;
+/// The most that one read takes away.
+const READ_MAX: usize = 1 << 20;
+/// The most that one write hands over.
+const WRITE_MAX: usize = 1 << 18;
+
+/// What is due at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// A source's closed loops begin.
+    Loop(u16),
+    /// A flow that has waited starts.
+    Waited(FlowId),
+    /// A server has thought.
+    Answer(Key),
+    /// A probe asks.
+    Ask(Key),
+}
+
+/// A query under way, and its complete flows.
+struct Pending {
+    query: Query,
+    completed: u32,
+}
+
+/// Who makes the traffic.
+pub(super) struct Engine<'a> {
+    settings: &'a Settings<'a>,
+    plan: &'a Plan,
+    sink: &'a mut dyn Sink,
+    clock: Clock,
+    recorder: Recorder<'a>,
+    namespaces: Namespaces,
+    epoll: OwnedFd,
+    /// By host.
+    listeners: Vec<OwnedFd>,
+    /// By host: whether its namespace's congestion control is the wanted one.
+    is_default: Vec<bool>,
+    connections: Connections,
+    /// Connections that have not been accepted, and the ports of all.
+    peers: HashMap<Peer, Key>,
+    ports: HashMap<(u32, u16), Key>,
+    arrivals: Peekable<Arrivals>,
+    /// By time and then in the order in which they were set.
+    timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
+    timers_set: u64,
+    queries: BTreeMap<u32, Pending>,
+    /// By source and host: flows of a shuffle that have started.
+    shuffled: BTreeMap<(u16, u32), u32>,
+    /// By flow or barrier: deliveries that it waits for, and its earliest time so far.
+    left: BTreeMap<NodeId, (u64, Time)>,
+    waited_started: Vec<FlowId>,
+    counts: Counts,
+    /// Flows and calls under way.
+    active: u64,
+    /// Loops and waited flows among the timers.
+    to_start: u64,
+    /// Records of what errors have ended.
+    failed: Vec<FlowRecord>,
+    /// The sink goes on.
+    goes_on: bool,
+    swept: Time,
+    zeros: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Engine<'a> {
+    /// Opens the namespaces and listens at every host.
+    pub fn new(settings: &'a Settings<'a>, sink: &'a mut dyn Sink) -> Result<Engine<'a>, Error> {
+        let (plan, places) = (settings.plan, settings.places);
+        let hosts = plan.topology.hosts as usize;
+        if hosts != places.len() {
+            return Err(Error::Places { hosts, places: places.len() });
+        }
+        raise_limits();
+        let names = places.iter().map(|place| place.namespace.as_str());
+        let namespaces =
+            Namespaces::open(names).map_err(|(name, source)| Error::Namespace { name, source })?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| Error::Events(error.into()))?;
+        let mut engine = Engine {
+            settings,
+            plan,
+            sink,
+            clock: Clock::new(settings.began),
+            recorder: Recorder::new(plan),
+            namespaces,
+            epoll,
+            listeners: Vec::new(),
+            is_default: Vec::new(),
+            connections: Connections::default(),
+            peers: HashMap::new(),
+            ports: HashMap::new(),
+            arrivals: plan.traffic.arrivals().peekable(),
+            timers: BinaryHeap::new(),
+            timers_set: 0,
+            queries: BTreeMap::new(),
+            shuffled: BTreeMap::new(),
+            left: BTreeMap::new(),
+            waited_started: Vec::new(),
+            counts: Counts::default(),
+            active: 0,
+            to_start: 0,
+            failed: Vec::new(),
+            goes_on: true,
+            swept: Time::ZERO,
+            zeros: vec![0; WRITE_MAX],
+            buffer: vec![0; READ_MAX],
+        };
+        (0..hosts as u32).try_for_each(|host| engine.listen(host))?;
+        Ok(engine)
+    }
+
+    fn listen(&mut self, host: u32) -> Result<(), Error> {
+        let Settings { places, congestion, port, .. } = *self.settings;
+        let place = &places[host as usize];
+        let entered = self.namespaces.enter(host);
+        entered.map_err(|source| Error::Namespace { name: place.namespace.clone(), source })?;
+        let fails = |source| Error::Listen {
+            host,
+            address: place.address,
+            port,
+            congestion: congestion.to_string(),
+            source,
+        };
+        let default = socket::tcp(None).and_then(|socket| socket::congestion(&socket));
+        self.is_default.push(default.is_ok_and(|default| default == congestion));
+        let at = SocketAddrV4::new(place.address, port);
+        let listener = socket::listener(at, congestion).map_err(fails)?;
+        let token = epoll::EventData::new_u64(Token::Listener(host).encode());
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, &listener, token, flags).map_err(|e| Error::Events(e.into()))?;
+        self.listeners.push(listener);
+        Ok(())
+    }
+
+    /// Makes the traffic, and returns the counts.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<Counts, Error> {
+        self.begin_loops();
+        let nothing =
+            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let mut events = [nothing; EVENTS_MAX];
+        while self.goes_on && self.clock.until(self.plan.horizon) > Duration::ZERO {
+            if stop.load(Ordering::Relaxed) {
+                self.goes_on = false;
+                break;
+            }
+            let next = self.start_due();
+            if self.plan.until_complete && self.is_complete() {
+                break;
+            }
+            let next = next.unwrap_or(Time::MAX).min(self.plan.horizon);
+            let wait = self.clock.until(next).saturating_sub(SPIN).min(WAIT_MAX);
+            let count = socket::wait(&self.epoll, &mut events, wait).map_err(Error::Events)?;
+            for event in events.iter().take(count) {
+                self.serve(Token::decode(event.data.u64()), event.flags);
+            }
+            self.sweep();
+        }
+        Ok(self.conclude())
+    }
+
+    /// Sets the timers of closed loops, and opens the connections of probes.
+    fn begin_loops(&mut self) {
+        for (index, source) in self.plan.traffic.sources.iter().enumerate() {
+            match &source.kind {
+                SourceKind::Open => {}
+                SourceKind::Shuffle { start, .. } | SourceKind::Rpc { start, .. } => {
+                    self.to_start += 1;
+                    self.set_timer(*start, Timer::Loop(index as u16));
+                }
+                SourceKind::Probe { .. } => self.open_probes(index),
+            }
+        }
+    }
+
+    fn set_timer(&mut self, at: Time, timer: Timer) {
+        self.timers.push(Reverse((at, self.timers_set, timer)));
+        self.timers_set += 1;
+    }
+
+    /// Starts what is due, up to a bound; returns when the next thing is.
+    fn start_due(&mut self) -> Option<Time> {
+        for _ in 0..STARTS_A_ROUND {
+            let next = self.next_start()?;
+            if next >= self.plan.horizon || self.clock.until(next) > Duration::ZERO {
+                return Some(next);
+            }
+            if self.timers.peek().is_some_and(|Reverse((at, ..))| *at == next) {
+                if let Some(Reverse((at, _, timer))) = self.timers.pop() {
+                    self.on_timer(at, timer);
+                }
+            } else {
+                match self.arrivals.next() {
+                    Some(Event::Query(query)) => {
+                        self.queries.insert(query.query, Pending { query, completed: 0 });
+                    }
+                    Some(Event::Flow(arrival)) => self.start(&arrival),
+                    None => {}
+                }
+            }
+        }
+        self.next_start()
+    }
+
+    fn next_start(&mut self) -> Option<Time> {
+        let arrival = self.arrivals.peek().map(|event| match event {
+            Event::Flow(flow) => flow.at,
+            Event::Query(query) => query.at,
+        });
+        let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
+        arrival.into_iter().chain(timer).min()
+    }
+
+    fn on_timer(&mut self, at: Time, timer: Timer) {
+        match timer {
+            Timer::Loop(source) => {
+                self.to_start -= 1;
+                self.start_loop(at, source);
+            }
+            Timer::Waited(flow) => {
+                self.to_start -= 1;
+                self.start_waited(at, flow);
+            }
+            Timer::Answer(key) => self.answer(key),
+            Timer::Ask(key) => self.ask(key),
+        }
+    }
+
+    /// Whether every flow of the plan is over.
+    fn is_complete(&mut self) -> bool {
+        self.active == 0 && self.to_start == 0 && self.arrivals.peek().is_none()
+    }
+}
+
+/// Lets the process have as many files as it may, and its waits be exact. Without the right to do
+/// so the run goes on as it can.
+fn raise_limits() {
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let wanted = Some(1 << 20);
+    let raised = Rlimit { current: wanted, maximum: maximum.max(wanted) };
+    if setrlimit(Resource::Nofile, raised).is_err() {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    }
+}

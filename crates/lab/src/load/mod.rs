@@ -1,0 +1,126 @@
+//! The load generator: makes a plan's traffic with kernel TCP in network namespaces.
+//!
+//! One thread opens, serves and closes the connections of all hosts, with one `epoll`. Flows have
+//! the ids, sizes and start times that the simulator gives them, since both draw from the plan.
+//! A connection carries the scenario's bytes and nothing else: the client registers its port before
+//! it connects, and the server looks the port up.
+//!
+//! | module | content |
+//! |---|---|
+//! | `engine` | the loop, and what connections do |
+//! | `connection` | connections and their two ends |
+//! | `records` | what is reported of a flow |
+//! | `counts` | sums over the run, lateness, errors |
+//! | `socket`, `info`, `namespaces`, `clock` | the kernel |
+//!
+//! **Not supported:** priorities of traffics, buffer sizes of the transport, goodput over time.
+//!
+//! Invariant: each flow that starts makes exactly one record, and the thread ends in the namespace
+//! in which it began.
+
+mod clock;
+mod connection;
+mod counts;
+mod engine;
+mod info;
+mod namespaces;
+mod records;
+mod socket;
+
+pub use counts::{Counts, Failure, Lateness};
+
+use millpond_core::Time;
+use millpond_results::{FlowRecord, QueryRecord};
+use millpond_scenario::plan::Plan;
+use std::net::Ipv4Addr;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// Where a host is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its network namespace: a name of `ip netns`, or a path.
+    pub namespace: String,
+    /// Its address there.
+    pub address: Ipv4Addr,
+}
+
+/// A run of the load generator.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// Whose traffic. The caller refuses transports other than `congestion`.
+    pub plan: &'a Plan,
+    /// By host.
+    pub places: &'a [Place],
+    /// The kernel's name of every socket's congestion control, such as `cubic`.
+    pub congestion: &'a str,
+    /// The beginning of time, which may be to come: connections of probes open before it.
+    pub began: Instant,
+    /// The port at which all hosts listen.
+    pub port: u16,
+}
+
+/// Takes records, each when its flow ends, and at the end those of unfinished flows. Each method
+/// returns whether the run goes on.
+pub trait Sink {
+    /// Takes the record of a flow or call.
+    fn flow(&mut self, record: FlowRecord) -> bool;
+    /// Takes the record of a query.
+    fn query(&mut self, record: QueryRecord) -> bool;
+    /// Takes a probe's round-trip time, from the write of the question to the read of the answer.
+    fn rtt(&mut self, rtt: Time) -> bool;
+}
+
+/// Why a run could not begin, or could not go on. Errors of single connections are in
+/// [`Counts::errors`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A plan's host has no place, or a place no host.
+    #[error("the plan has {hosts} hosts and the lab {places} places: give one place for each host")]
+    Places {
+        /// Hosts of the plan.
+        hosts: usize,
+        /// Places given.
+        places: usize,
+    },
+    /// A namespace cannot be opened or entered.
+    #[error("network namespace {name:?}: {source}; make it, and run as root")]
+    Namespace {
+        /// Its name.
+        name: String,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// A host cannot listen.
+    #[error("host {host} cannot listen on {address}:{port} with {congestion:?}: {source}")]
+    Listen {
+        /// Which.
+        host: u32,
+        /// Its address.
+        address: Ipv4Addr,
+        /// The port.
+        port: u16,
+        /// The congestion control.
+        congestion: String,
+        /// The kernel's reason; "not found": it has no such congestion control.
+        source: std::io::Error,
+    },
+    /// The kernel refuses to report events.
+    #[error("epoll: {0}")]
+    Events(std::io::Error),
+}
+
+/// Makes the plan's traffic until it is over (if the plan runs until flows are complete), its
+/// horizon is reached, `stop` is set or the sink has enough. Returns what has been counted.
+///
+/// The calling thread moves between the namespaces, and is back where it was at the end.
+///
+/// # Errors
+/// If places and hosts do not match, or a host cannot be entered or listen.
+pub fn run(
+    settings: &Settings<'_>,
+    stop: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> Result<Counts, Error> {
+    engine::Engine::new(settings, sink)?.run(stop)
+}

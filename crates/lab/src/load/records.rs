@@ -1,0 +1,130 @@
+//! Records of flows, calls and queries, as the simulator writes them.
+//!
+//! Invariant: every field means what it means in the simulator, but that retransmissions and
+//! timeouts include those of the SYN, and nobody counts changes of the path.
+
+use super::connection::{Connection, Opening, Role, Side};
+use super::info::TcpInfo;
+use millpond_core::{FlowId, Time};
+use millpond_results::{FlowRecord, QueryRecord};
+use millpond_scenario::IdealTimes;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::traffic::Query;
+
+/// What records are made with.
+pub(super) struct Recorder<'a> {
+    pub plan: &'a Plan,
+    ideal: IdealTimes,
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(plan: &'a Plan) -> Recorder<'a> {
+        Recorder { plan, ideal: IdealTimes::default() }
+    }
+
+    /// How long a server thinks before the answer that has this id.
+    pub fn thinks(&self, class: u16, answer: FlowId) -> Time {
+        self.plan.traffic.thinking[usize::from(class)].draw(self.plan.seed, answer)
+    }
+
+    /// A flow that has not begun, or of which nothing more is known.
+    pub fn opening(&self, o: &Opening) -> FlowRecord {
+        let (flow, src, dst, bytes) = match o.role {
+            Role::Exchange { response } | Role::Rpc { response, .. } => {
+                (o.flow + 1, o.dst, o.src, response)
+            }
+            _ => (o.flow, o.src, o.dst, o.bytes),
+        };
+        let is_call = matches!(o.role, Role::Rpc { .. });
+        FlowRecord {
+            flow,
+            class: o.class,
+            src,
+            dst,
+            bytes,
+            start: o.start,
+            out_of_order: (!is_call).then_some(0),
+            is_call,
+            query: o.query,
+            counted: o.start >= self.plan.warm_up,
+            ..FlowRecord::default()
+        }
+    }
+
+    /// A flow as it stands. A response that has not begun has its request's sender.
+    pub fn flow(&self, c: &Connection) -> FlowRecord {
+        let sender = match c.opening.role {
+            Role::Exchange { .. } if c.answers => Side::Server,
+            _ => Side::Client,
+        };
+        let is_of_sender = c.sender() == Some(sender);
+        let (sending, receiving) = (c.end(sender), c.end(sender.other()));
+        let sent = sending.map(|end| TcpInfo::of(&end.socket)).unwrap_or_default();
+        let received = receiving.filter(|_| is_of_sender).map(|end| TcpInfo::of(&end.socket));
+        FlowRecord {
+            finish: c.delivered,
+            sender_first: sending.and_then(|end| end.first_sent),
+            sender_last: sending.and_then(|end| end.acked),
+            ideal: if c.delivered.is_some() { self.ideal(&c.opening) } else { Time::ZERO },
+            retransmitted: sent.retransmitted,
+            timeouts: sent.timeouts,
+            out_of_order: Some(received.unwrap_or_default().out_of_order),
+            srtt: sent.srtt,
+            rto: sent.rto,
+            ..self.opening(&c.opening)
+        }
+    }
+
+    /// What is under way on a connection, at the end of the run or of the connection.
+    pub fn unfinished(&self, c: &Connection) -> FlowRecord {
+        match c.opening.role {
+            Role::Rpc { .. } => self.call(c, None),
+            _ => self.flow(c),
+        }
+    }
+
+    /// The present call of a persistent connection.
+    pub fn call(&self, c: &Connection, finish: Option<Time>) -> FlowRecord {
+        let record = self.opening(&Opening { start: c.asked, ..c.opening });
+        let Opening { src, dst, bytes, class, start, .. } = c.opening;
+        let ideal = finish.map(|_| {
+            // The first call waits for the connection.
+            let opens = c.asked == start && self.plan.opens_by_handshake(class);
+            let handshake =
+                if opens { self.ideal.handshake(self.plan, src, dst) } else { Time::ZERO };
+            let call = self.ideal.call(self.plan, (src, dst), (bytes, record.bytes));
+            handshake.saturating_add(call)
+        });
+        FlowRecord { finish, ideal: ideal.unwrap_or_default(), ..record }
+    }
+
+    /// The same flow alone in the empty network.
+    fn ideal(&self, o: &Opening) -> Time {
+        let plan = self.plan;
+        let whole = match o.role {
+            Role::Exchange { response } => {
+                let thinks = self.thinks(o.class, o.flow + 1);
+                self.ideal.exchange(plan, (o.src, o.dst), (o.bytes, response), thinks)
+            }
+            _ => self.ideal.flow(plan, o.src, o.dst, o.bytes),
+        };
+        match plan.opens_by_handshake(o.class) {
+            true => whole,
+            false => whole.saturating_sub(self.ideal.handshake(plan, o.src, o.dst)),
+        }
+    }
+
+    /// A query of which so many flows are complete.
+    pub fn query(&self, q: &Query, completed: u32, finish: Option<Time>) -> QueryRecord {
+        QueryRecord {
+            query: q.query,
+            class: q.class,
+            client: q.client,
+            degree: q.degree,
+            start: q.at,
+            finish,
+            completed,
+            counted: q.at >= self.plan.warm_up,
+        }
+    }
+}
