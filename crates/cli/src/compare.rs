@@ -1,27 +1,49 @@
 //! `millpond compare`: the variants of a scenario (and of `--vary`) beside each other.
 
-use crate::args::CompareArgs;
+use crate::args::{CompareArgs, WorldName};
 use crate::failure::Failure;
+use crate::linux;
 use crate::run::{default_out, load};
 use crate::say;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
-use millpond::{Comparison, Options, Status, VariantResult};
+use millpond::{Comparison, Options, Status, VariantResult, World};
 use millpond_results::{compare_table, sizes_table};
+
+fn world_name(world: WorldName) -> &'static str {
+    match world {
+        WorldName::Sim => "sim",
+        WorldName::Lab => "lab",
+    }
+}
+
+/// What tells a compare's results from others of the same scenario.
+fn suffix(worlds: &[WorldName]) -> &'static str {
+    match worlds {
+        [WorldName::Lab] => "lab",
+        [_] => "compare",
+        _ => "worlds",
+    }
+}
 
 /// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
     let vary: Vec<(&str, &str)> =
         args.vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
-    let comparison = Comparison::new(&scenario, &vary, args.seeds.inclusive())?;
+    let worlds = linux::worlds(&args.worlds, args.scale.factor)?;
+    let names: Vec<&str> = args.worlds.iter().map(|world| world_name(*world)).collect();
+    let comparison = Comparison::across(&scenario, &vary, args.seeds.inclusive(), &names)?;
     if !args.output.quiet {
         comparison.warnings().iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     }
-    let out = default_out(&args.output.out, comparison.name(), Some("compare"));
+    let out = default_out(&args.output.out, comparison.name(), Some(suffix(&args.worlds)));
     let terminal = Terminal::new(args.output.quiet, "");
     catch_interrupts();
+    let beside: Vec<&dyn World> = worlds[1..].iter().map(|world| &**world).collect();
     let options = Options {
+        world: &*worlds[0],
+        beside: &beside,
         threads: args.threads.given,
         force: args.output.force,
         control: &terminal,

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Export(args) => export::export(args),
         Command::Import(args) => import::import(args),
+        Command::Lab(args) => linux::lab(args),
         Command::Limit(args) => linux::limit(args),
         Command::Switch(args) => linux::switch(args),
         Command::Check(args) => inform::check(args),

@@ -1,7 +1,8 @@
 //! `millpond run`: one scenario, one folder.
 
-use crate::args::{Overrides, RunArgs};
+use crate::args::{Overrides, RunArgs, WorldName};
 use crate::failure::Failure;
+use crate::linux;
 use crate::say;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
@@ -30,6 +31,13 @@ pub fn default_out(out: &Option<PathBuf>, name: &str, suffix: Option<&str>) -> P
     out.clone().unwrap_or_else(|| Path::new("out").join(folder_name(&name)))
 }
 
+/// What tells a run's results from others of the same scenario: its variant and its world.
+fn world_suffix(world: WorldName, variant: Option<&str>) -> Option<String> {
+    let world = (world == WorldName::Lab).then_some("lab");
+    let parts: Vec<&str> = variant.into_iter().chain(world).collect();
+    (!parts.is_empty()).then(|| parts.join("-"))
+}
+
 /// Runs it.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
@@ -43,10 +51,13 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             tell(format_args!("warning: {warning}"));
         }
     }
-    let out = default_out(&args.output.out, plan.name(), plan.variant());
+    let worlds = linux::worlds(&[args.world], args.scale.factor)?;
+    let suffix = world_suffix(args.world, plan.variant());
+    let out = default_out(&args.output.out, plan.name(), suffix.as_deref());
     let terminal = Terminal::new(quiet, plan.name());
     catch_interrupts();
     let options = Options {
+        world: &*worlds[0],
         threads: args.threads.given,
         force: args.output.force,
         control: &terminal,

@@ -9,9 +9,10 @@
 //! | `transport.delayed-ack` | `quickack` of the route, if every packet is acknowledged |
 //! | `transport.sack`, `tlp`, `restart-after-idle`, ECN | sysctls of the namespace |
 //!
-//! Other timers are the kernel's constants ([`notes`]).
+//! Other timers are the kernel's ([`constants`]).
 //!
-//! Invariant: a key with a counterpart in the kernel is applied; a deviation is in the notes.
+//! Invariant: a key with a counterpart in the kernel is applied; where the kernel deviates, the plan
+//! is given the kernel's value ([`constants`]).
 
 use millpond_core::Time;
 use millpond_core::congestion::Echo;
@@ -86,40 +87,35 @@ pub fn jiffy() -> Time {
     Time::from_ms(4)
 }
 
-/// What the kernel does otherwise than the plan says, a sentence each.
-pub fn notes(plan: &Plan) -> Vec<String> {
+/// The values of the plan's keys that the kernel has instead of the plan's own: what a simulation
+/// of the same hosts takes.
+pub fn constants(plan: &Plan) -> Vec<(String, String)> {
     let transport = &plan.transport;
-    let mut notes = Vec::new();
+    let mut constants = Vec::new();
+    let mut set = |key: &str, is: bool, value: String| {
+        if !is {
+            constants.push((key.to_string(), value));
+        }
+    };
     let min = Time::from_ms(rto_min(plan));
-    if min != transport.min_rto {
-        notes.push(format!(
-            "lab: transport.min-rto is {min} instead of {}: kernel timers count jiffies",
-            transport.min_rto
-        ));
-    }
-    if transport.initial_rto != INITIAL_RTO {
-        notes.push(format!(
-            "lab: transport.initial-rto is {INITIAL_RTO} instead of {}: a constant of the kernel",
-            transport.initial_rto
-        ));
-    }
-    if transport.delayed_ack != 1 && transport.delayed_ack_timeout != DELAYED_ACK {
-        notes.push(format!(
-            "lab: transport.delayed-ack-timeout is {DELAYED_ACK} instead of {}: a constant of the \
-             kernel",
-            transport.delayed_ack_timeout
-        ));
-    }
-    if transport.fixed_rto.is_some() {
-        notes.push("lab: transport.fixed-rto has no counterpart in the kernel".into());
-    }
-    if !transport.handshake {
-        notes.push("lab: connections open by a handshake, whatever transport.handshake is".into());
-    }
-    if plan.host.stack_delay > Time::ZERO {
-        notes.push("lab: host.stack-delay is what the kernel's stack takes".into());
-    }
-    notes
+    set("transport.min-rto", transport.min_rto == min, min.to_string());
+    let initial = transport.initial_rto == INITIAL_RTO;
+    set("transport.initial-rto", initial, INITIAL_RTO.to_string());
+    let is_immediate = transport.delayed_ack == 1;
+    let is_delayed = is_immediate || transport.delayed_ack_timeout == DELAYED_ACK;
+    set("transport.delayed-ack-timeout", is_delayed, DELAYED_ACK.to_string());
+    set("transport.delayed-ack", transport.delayed_ack <= 2, "2".into());
+    set("transport.fixed-rto", transport.fixed_rto.is_none(), "off".into());
+    set("transport.handshake", transport.handshake, "true".into());
+    set("host.stack-delay", plan.host.stack_delay == Time::ZERO, "0us".into());
+    constants
+}
+
+/// A sentence that names these constants; `None`: there are none.
+pub fn note(constants: &[(String, String)]) -> Option<String> {
+    let list: Vec<String> =
+        constants.iter().map(|(key, value)| format!("{key} is {value}")).collect();
+    (!list.is_empty()).then(|| format!("lab: as the kernel has it, {}", list.join(", ")))
 }
 
 /// The largest packet that a host's interface takes: the MTU, or what the largest payload needs.

@@ -1,7 +1,7 @@
 //! The world of network namespaces with kernel TCP.
 
 use crate::totals::{calls, fairness};
-use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Standing, Status, Time, Totals};
+use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Sim, Standing, Status, Time, Totals};
 use crate::{World, WorldKind};
 use millpond_lab::load::{Counts, Place, Settings, Sink};
 use millpond_lab::{Counted, Lab as Up, kernel, support};
@@ -88,7 +88,8 @@ impl World for Lab {
         let text = millpond_scenario::slowed(detail, factor).map_err(Error::Usage)?;
         let text = Text::parse(&detail.name, &text)?;
         let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
-        let mut slow = text.plan(None, &[], Some(detail.seed))?;
+        let constants = kernel::constants(&text.plan(None, &[], Some(detail.seed))?);
+        let mut slow = text.plan(None, &constants, Some(detail.seed))?;
         slow.name.clone_from(&detail.name);
         slow.variant.clone_from(&detail.variant);
         if factor > 1 {
@@ -97,7 +98,7 @@ impl World for Lab {
                  acknowledgements and the first RTO of the kernel are not"
             ));
         }
-        slow.warnings.extend(kernel::notes(&slow));
+        slow.warnings.extend(kernel::note(&constants));
         Ok(Plan::new(slow, plan.overrides()))
     }
 
@@ -137,6 +138,37 @@ impl World for Lab {
         let counts = counts.map_err(|error| Error::Runs(format!("lab: {error}")))?;
         let counted = lab.stop();
         Ok(totals(plan, &counts, &counted, wall))
+    }
+}
+
+/// The simulator, of a plan as a lab runs it: slowed by the same factor, with the kernel's timers.
+/// So two results differ by their worlds alone.
+///
+/// ```no_run
+/// use millpond::{Comparison, Lab, Options, Scenario, Twin, compare};
+///
+/// let scenario = Scenario::open("incast.toml")?;
+/// let lab = Lab::default();
+/// let both = Comparison::across(&scenario, &[], Some(1..=5), &["sim", "lab"])?;
+/// let options = Options { world: &Twin(lab), beside: &[&lab], ..Options::default() };
+/// compare(&both, "out/incast-worlds", &options)?;
+/// # Ok::<(), millpond::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Twin(pub Lab);
+
+impl World for Twin {
+    fn kind(&self) -> WorldKind {
+        WorldKind::Sim
+    }
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        self.0.prepare(plan)
+    }
+    fn note(&self, plan: &Plan) -> Option<String> {
+        Sim.note(plan)
+    }
+    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+        Sim.run(plan, observer)
     }
 }
 

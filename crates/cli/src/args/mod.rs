@@ -6,7 +6,7 @@ pub mod linux;
 #[path = "without_linux.rs"]
 mod linux;
 
-pub use linux::{LimitArgs, SwitchArgs};
+pub use linux::{LabArgs, LimitArgs, SwitchArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ops::RangeInclusive;
@@ -26,7 +26,7 @@ Try:
   millpond explain transport.min-rto                      what a key means, and where it comes from
 
 Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 3 stalled (no open flow can
-end), 130 interrupted."
+end), 4 invalid (the machine was too slow for a lab), 130 interrupted."
 )]
 pub struct Cli {
     /// What to do.
@@ -133,6 +133,18 @@ Interfaces stay when the switch ends or is killed, and connections over them go 
 Needs root, or CAP_NET_ADMIN, CAP_NET_RAW for af-packet, and CAP_SYS_ADMIN for ports in other
 namespaces. docs/switch-reference.md has every key.")]
     Switch(SwitchArgs),
+    /// Run a scenario under real kernel TCP: hosts are network namespaces (Linux)
+    #[command(after_help = "\
+Examples: millpond lab scenarios/incast.toml                 one run, or all variants
+          millpond lab scenarios/incast.toml --scale 100     10 Gb/s becomes 100 Mb/s
+          millpond compare scenarios/incast.toml --worlds sim,lab --seeds 5
+
+The network is the simulator's switches in one process; links are paced by its clock. The lab slows
+the network so that this machine can follow: rates are divided by --scale, and all times multiplied.
+A run whose packets left too late is \"invalid\" (exit code 4).
+Needs root. Namespaces end with the command, also by Ctrl-C; after kill -9 the next lab removes
+them.")]
+    Lab(LabArgs),
     /// Check a scenario without running it: what it says, what each port gets, what it warns of
     #[command(after_help = "\
 Examples: millpond check scenarios/incast.toml
@@ -170,7 +182,7 @@ Example: millpond completions bash > ~/.local/share/bash-completion/completions/
 }
 
 /// What is changed in a scenario.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Overrides {
     /// Override a key: transport.kind=cubic, 'topology.fabric-link={ rate = "100Gbps", delay =
     /// "1us" }'
@@ -179,7 +191,7 @@ pub struct Overrides {
 }
 
 /// Which numbers.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Shows {
     /// Numbers to show, instead of those of the scenario's `shows`:
     /// queries.qct.p99,rpc.latency.p99,timeouts (CLASS.METRIC.STAT, or one of the network)
@@ -189,7 +201,7 @@ pub struct Shows {
 }
 
 /// Which seeds.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Seeds {
     /// How many seeds (5 means 1 to 5), or from which to which (3..7, both included) [default: the
     /// scenario's or the experiment's]
@@ -238,10 +250,33 @@ pub struct RunArgs {
     /// The seed of every random stream [default: the scenario's]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
+    /// Where to run it
+    #[arg(long, value_enum, default_value = "sim")]
+    pub world: WorldName,
+    #[command(flatten)]
+    pub scale: Scale,
     #[command(flatten)]
     pub threads: Threads,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// A world.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorldName {
+    /// The simulator: virtual time
+    #[default]
+    Sim,
+    /// Network namespaces with kernel TCP (Linux, root)
+    Lab,
+}
+
+/// How much a lab slows the network.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Scale {
+    /// In the lab: divide rates and multiply times by this [default: as this machine needs]
+    #[arg(long = "scale", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub factor: Option<u32>,
 }
 
 /// What `compare` takes.
@@ -261,6 +296,12 @@ pub struct CompareArgs {
     /// Print slowdown by flow size, too
     #[arg(long)]
     pub by_size: bool,
+    /// Run each variant in these worlds. Beside the lab, the simulator runs the lab's slowed network
+    /// with the kernel's timers
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "sim", value_name = "NAME,…")]
+    pub worlds: Vec<WorldName>,
+    #[command(flatten)]
+    pub scale: Scale,
     #[command(flatten)]
     pub seeds: Seeds,
     #[command(flatten)]
@@ -475,7 +516,7 @@ pub struct ManArgs {
 }
 
 /// Where results go and what is printed.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct OutputArgs {
     /// The results folder [default: out/<name>; of a variant out/<name>-<variant>, of a compare
     /// out/<name>-compare]

@@ -1,4 +1,4 @@
-//! Arguments of `limit` and `switch` where a build has no Linux part: none is read.
+//! Arguments of `lab`, `limit` and `switch` where a build has no Linux part: none is read.
 
 use clap::Args;
 use std::ffi::OsString;
@@ -12,5 +12,7 @@ pub struct Unread {
 
 /// What `limit` takes.
 pub type LimitArgs = Unread;
+/// What `lab` takes.
+pub type LabArgs = Unread;
 /// What `switch` takes.
 pub type SwitchArgs = Unread;

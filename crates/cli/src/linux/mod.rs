@@ -1,9 +1,11 @@
-//! The commands that need Linux: `limit` and `switch`. `without_linux.rs` stands in for this folder
+//! The commands that need Linux: `lab`, `limit` and `switch`. `without_linux.rs` stands in for this folder
 //! where the feature `linux` is off, or the target is another system.
 
+mod lab;
 mod limit;
 mod switch;
 
+pub use lab::{lab, worlds};
 pub use limit::limit;
 pub use switch::switch;
 

@@ -1,8 +1,10 @@
 //! Arguments of the commands that need Linux.
 
+mod lab;
 mod limit;
 mod switch;
 
+pub use lab::*;
 pub use limit::*;
 pub use switch::*;
 

@@ -1,0 +1,60 @@
+//! `millpond lab`: a run or a compare under real kernel TCP.
+
+use crate::args::{CompareArgs, LabArgs, RunArgs, Threads, WorldName};
+use crate::failure::Failure;
+use crate::run::load;
+use crate::{compare, run};
+use millpond::{Lab, Sim, Twin, World};
+
+/// The worlds of these names. Beside a lab the simulator runs the lab's network.
+pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn World>>, Failure> {
+    let lab = Lab { scale };
+    let has_lab = names.contains(&WorldName::Lab);
+    let world = |name: &WorldName| -> Box<dyn World> {
+        match name {
+            WorldName::Lab => Box::new(lab),
+            WorldName::Sim if has_lab => Box::new(Twin(lab)),
+            WorldName::Sim => Box::new(Sim),
+        }
+    };
+    Ok(names.iter().map(world).collect())
+}
+
+/// Runs a scenario in the lab: one variant or seed as `run` does, several as `compare` does.
+pub fn lab(args: &LabArgs) -> Result<(), Failure> {
+    let scenario = load(&args.scenario, &args.overrides)?;
+    let is_one = args.variant.is_some() || scenario.variants().is_empty();
+    let (scenario, overrides, shows, scale) =
+        (args.scenario.clone(), args.overrides.clone(), args.shows.clone(), args.scale);
+    let (output, seeds, threads) = (args.output.clone(), args.seeds.clone(), Threads::default());
+    if is_one && seeds.range.is_none() {
+        let (variant, seed, world) = (args.variant.clone(), None, WorldName::Lab);
+        return run::run(&RunArgs {
+            scenario,
+            overrides,
+            shows,
+            variant,
+            seed,
+            world,
+            scale,
+            threads,
+            output,
+        });
+    }
+    if args.variant.is_some() {
+        let text = "--seeds compares all variants: leave out --variant, or --seeds";
+        return Err(Failure::Usage(text.into()));
+    }
+    compare::compare(&CompareArgs {
+        scenario,
+        overrides,
+        vary: Vec::new(),
+        shows,
+        by_size: false,
+        worlds: vec![WorldName::Lab],
+        scale,
+        seeds,
+        threads,
+        output,
+    })
+}
