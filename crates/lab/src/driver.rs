@@ -10,6 +10,7 @@
 use crate::Error;
 use crate::host::Host;
 use crate::lateness::{Lateness, Quantiles};
+use crate::urgent::{Role, prepare};
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_linux::dataplane::buffers::Buffers;
@@ -23,8 +24,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Frames that a host may hand over in a round.
-const BURST: usize = 16;
+/// Frames that a host may hand over before others, and departures, have their turn.
+const BURST: usize = 8;
 /// The least time that is worth a sleep.
 const NAP: Time = Time::from_us(80);
 /// How much earlier than due a sleep ends.
@@ -123,6 +124,7 @@ impl Driver {
     }
 
     fn run(mut self) -> Counted {
+        prepare(Role::Fabric);
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut events = Vec::with_capacity(64);
         let (mut last, mut aged, mut busy) = (Time::ZERO, Time::ZERO, false);
@@ -188,6 +190,8 @@ impl Driver {
         for event in events.iter() {
             let (host, now) = (event.data.u64() as usize, self.now());
             count += self.hosts[host].read(now, BURST, &mut self.fabric, &mut self.buffers);
+            // A burst takes tens of microseconds, which departures need not wait for.
+            self.deliver(self.now());
         }
         count
     }

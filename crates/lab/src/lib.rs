@@ -17,6 +17,7 @@
 //! | `driver` | the thread that moves packets by the clock |
 //! | `lateness` | how late packets leave against their schedule |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
+//! | `urgent` | the threads' scheduling class |
 //! | `lab` | all of it for one plan |
 //!
 //! A packet's way is timed by the fabric's own clock: a link is busy as long as its rate says, and
@@ -37,9 +38,11 @@ pub mod load;
 mod network;
 mod place;
 pub mod support;
+mod urgent;
 
 pub use driver::Counted;
 pub use error::Error;
 pub use lab::Lab;
 pub use lateness::{Lateness, Quantiles};
 pub use millpond_worlds::Namespace;
+pub use urgent::{Role, prepare};

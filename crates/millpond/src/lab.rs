@@ -4,7 +4,7 @@ use crate::totals::{calls, fairness};
 use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Sim, Standing, Status, Time, Totals};
 use crate::{World, WorldKind};
 use millpond_lab::load::{Counts, Place, Settings, Sink};
-use millpond_lab::{Counted, Lab as Up, kernel, support};
+use millpond_lab::{Counted, Lab as Up, Role, kernel, prepare, support};
 use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
 use millpond_scenario::Scenario as Text;
 use std::collections::BTreeMap;
@@ -128,10 +128,14 @@ impl World for Lab {
         let watched = Watched::new(observer);
         let is_over = AtomicBool::new(false);
         let counts = std::thread::scope(|scope| {
-            scope.spawn(|| watched.look(&lab, began, &stop, &is_over));
-            let counts = millpond_lab::load::run(&settings, &stop, &mut &watched);
-            is_over.store(true, Relaxed);
-            counts
+            let load = scope.spawn(|| {
+                prepare(Role::Load);
+                let counts = millpond_lab::load::run(&settings, &stop, &mut &watched);
+                is_over.store(true, Relaxed);
+                counts
+            });
+            watched.look(&lab, began, &stop, &is_over);
+            load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         let wall = began.elapsed();
         watched.end()?;
