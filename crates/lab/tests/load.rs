@@ -325,7 +325,7 @@ fn dependent_flows_start_after_what_they_wait_for() {
         [[traffic]]
         name = "ring"
         kind = "flows"
-        flows = [
+        rows = [
             { start = "1ms", src = 0, dst = 1, bytes = 300000, id = "a" },
             { start = 0, src = 1, dst = 2, bytes = 200000, id = "b", after = ["a"] },
             { start = "2ms", src = 2, dst = 0, bytes = 9000, id = "c", after = ["a", "b"] },
@@ -342,10 +342,14 @@ fn dependent_flows_start_after_what_they_wait_for() {
     assert!(run.1.waiting.is_empty() && run.1.late.is_empty());
     let graph = plan.traffic.dependencies.as_deref().unwrap();
     let flow = |n: u32| run.0.flows.iter().find(|f| f.flow == graph.first_flow + n).unwrap();
+    let node = |id: &str| (0..6).find(|n| graph.id(*n) == Some(id)).unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(node);
     let end = |n: u32| (flow(n).finish.unwrap(), flow(n).dst);
-    assert_eq!(flow(1).start, graph.earliest(end(0).0, end(0).1, 1));
-    assert_eq!(flow(2).start, graph.earliest(end(1).0, end(1).1, 2));
-    assert!((3..6).all(|n| flow(n).start > end(2).0));
+    assert_eq!(flow(a).start, Time::from_ms(1));
+    assert_eq!(flow(b).start, graph.earliest(end(a).0, end(a).1, b));
+    let waits = [a, b].map(|n| graph.earliest(end(n).0, end(n).1, c));
+    assert_eq!(Some(flow(c).start), waits.into_iter().max());
+    assert!((3..6).all(|n| flow(n).start >= end(c).0));
 }
 
 #[test]
@@ -355,7 +359,7 @@ fn flows_of_a_host_without_a_link_stay_unfinished() {
     let traffic = r#"
         [[traffic]]
         kind = "flows"
-        flows = [
+        rows = [
             { start = 0, src = 0, dst = 1, bytes = 5000, id = "fine" },
             { start = 0, src = 0, dst = 2, bytes = 5000, id = "to" },
             { start = 0, src = 2, dst = 1, bytes = 5000, id = "from" },
@@ -378,18 +382,21 @@ fn flows_of_a_host_without_a_link_stay_unfinished() {
     assert_eq!((counts.started, counts.completed, counts.failed), (5, 2, 1));
     assert_eq!(records.flows.len(), 5, "each flow that started has a record");
     let graph = plan.traffic.dependencies.as_deref().unwrap();
-    let finished = |n: u32| {
-        let record = records.flows.iter().find(|f| f.flow == graph.first_flow + n);
+    let flow =
+        |id: &str| graph.first_flow + (0..4).find(|node| graph.id(*node) == Some(id)).unwrap();
+    let finished = |id: &str| {
+        let record = records.flows.iter().find(|record| record.flow == flow(id));
         record.map(|record| record.finish.is_some())
     };
-    assert_eq!([0, 1, 2, 3].map(finished), [Some(true), Some(false), Some(false), None]);
-    assert_eq!(counts.waiting, vec![graph.first_flow + 3]);
+    let expected = [Some(true), Some(false), Some(false), None];
+    assert_eq!(["fine", "to", "from", "never"].map(finished), expected);
+    assert_eq!(counts.waiting, vec![flow("never")]);
     let errors: Vec<_> = counts.errors.values().collect();
     assert!(errors.len() == 1 && errors[0].count == 1, "{errors:?}");
     assert!(errors[0].first.contains("from host 2 to host 1"), "{errors:?}");
     let [query] = records.queries[..] else { panic!("{:?}", records.queries) };
     assert_eq!((query.completed, query.finish), (1, None));
-    assert_eq!(counts.pairs.get(&(0, 2)), None, "nothing left the socket of a SYN");
+    assert_eq!(counts.pairs.get(&(0, 2)), Some(&0), "it had something to send");
     assert_eq!(lab.sockets_left(), Vec::<String>::new());
 }
 
@@ -432,7 +439,7 @@ fn connections_a_second() {
     let rows: Vec<String> = (0..40_000)
         .map(|i| format!("{{ start = 0, src = {}, dst = {}, bytes = 1000 }}", i % 4, (i + 1) % 4))
         .collect();
-    let traffic = format!("[[traffic]]\nkind = \"flows\"\nflows = [{}]", rows.join(", "));
+    let traffic = format!("[[traffic]]\nkind = \"flows\"\nrows = [{}]", rows.join(", "));
     let plan = plan(UNTIL, 4, &traffic);
     let begun = Instant::now();
     let usage = || std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
