@@ -258,7 +258,7 @@ const FIRST_PORT: u16 = 1024;
 pub(super) fn ports(flow: FlowId, except: u16) -> impl Iterator<Item = u16> {
     let count = u32::from(u16::MAX - FIRST_PORT) + 1;
     (0..count)
-        .map(move |i| FIRST_PORT + (flow.wrapping_add(i) % count) as u16)
+        .map(move |i| FIRST_PORT + ((flow % count + i) % count) as u16)
         .filter(move |port| *port != except)
 }
 

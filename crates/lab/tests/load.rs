@@ -1,0 +1,451 @@
+//! The load generator's traffic on this kernel, against the simulator's of the same plan.
+#![cfg(target_os = "linux")]
+#![allow(missing_docs)]
+
+use millpond_core::Time;
+use millpond_lab::load::{self, Counts, Error, Place, Settings, Sink};
+use millpond_results::{FlowRecord, QueryRecord};
+use millpond_scenario::Scenario;
+use millpond_scenario::plan::Plan;
+use millpond_sim::{Observer, Standing};
+use millpond_worlds::{Namespace, World, namespace, needs};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// One at a time: they measure.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Hosts in namespaces of their own, joined by a bridge.
+struct Lab {
+    places: Vec<Place>,
+    hosts: Vec<Namespace>,
+    _world: World,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Lab {
+    fn new(label: &str, hosts: usize) -> Result<Lab, millpond_worlds::Error> {
+        let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+        let world = World::new(label)?;
+        let bridge = world.namespace("bridge")?;
+        let labels: Vec<String> = (0..hosts).map(|host| format!("h{host}")).collect();
+        let namespaces = world.namespaces(&labels)?;
+        let ends: Vec<String> = (0..hosts).map(|host| format!("to{host}")).collect();
+        let pairs: Vec<_> = namespaces
+            .iter()
+            .zip(&ends)
+            .map(|(host, end)| [(host, "eth0"), (&bridge, end.as_str())])
+            .collect();
+        world.veths(&pairs)?;
+        let up = |end: &String| format!("link set {end} master br0\nlink set {end} up\n");
+        let ports: String = ends.iter().map(up).collect();
+        bridge.ip(&format!("link add br0 type bridge\nlink set br0 up\n{ports}"))?;
+        let address = |host: usize| Ipv4Addr::new(10, 0, 0, host as u8 + 1);
+        for (host, namespace) in namespaces.iter().enumerate() {
+            let address = address(host);
+            namespace.ip(&format!("addr add {address}/24 dev eth0\nlink set eth0 up"))?;
+        }
+        let place = |(host, namespace): (usize, &Namespace)| Place {
+            namespace: namespace.name().to_string(),
+            address: address(host),
+        };
+        let places = namespaces.iter().enumerate().map(place).collect();
+        Ok(Lab { places, hosts: namespaces, _world: world, _turn: turn })
+    }
+
+    fn run(&self, plan: &Plan) -> (Records, Counts) {
+        let mut records = Records::default();
+        let counts = self.run_into(plan, &AtomicBool::new(false), &mut records).unwrap();
+        (records, counts)
+    }
+
+    fn run_into(
+        &self,
+        plan: &Plan,
+        stop: &AtomicBool,
+        sink: &mut dyn Sink,
+    ) -> Result<Counts, Error> {
+        let began = Instant::now() + Duration::from_millis(20);
+        let places = &self.places;
+        let settings = Settings { plan, places, congestion: "cubic", began, port: 9000 };
+        let before = namespace::own();
+        let counts = load::run(&settings, stop, sink);
+        assert_eq!(namespace::own(), before, "the thread is back where it was");
+        counts
+    }
+
+    /// Lines of `ss` with what is left of connections, in any state.
+    fn sockets_left(&self) -> Vec<String> {
+        let ss = |host: &Namespace| {
+            let mut command = std::process::Command::new("ss");
+            let output = host.run(|| command.args(["-Htan"]).output()).unwrap().unwrap();
+            String::from_utf8_lossy(&output.stdout).lines().map(String::from).collect::<Vec<_>>()
+        };
+        self.hosts.iter().flat_map(ss).collect()
+    }
+}
+
+/// What a run gave.
+#[derive(Debug, Default)]
+struct Records {
+    flows: Vec<FlowRecord>,
+    queries: Vec<QueryRecord>,
+    rtts: Vec<Time>,
+    /// End the run at this many flows.
+    enough: Option<usize>,
+}
+
+impl Sink for Records {
+    fn flow(&mut self, record: FlowRecord) -> bool {
+        self.flows.push(record);
+        self.enough.is_none_or(|enough| self.flows.len() < enough)
+    }
+    fn query(&mut self, record: QueryRecord) -> bool {
+        self.queries.push(record);
+        true
+    }
+    fn rtt(&mut self, rtt: Time) -> bool {
+        self.rtts.push(rtt);
+        true
+    }
+}
+
+impl Observer for Records {
+    type Error = Infallible;
+    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
+        self.flows.push(*record);
+        Ok(())
+    }
+    fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
+        self.queries.push(*record);
+        Ok(())
+    }
+    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
+        Ok(true)
+    }
+}
+
+fn plan(duration: &str, hosts: usize, traffic: &str) -> Plan {
+    let text = format!(
+        "{duration}\n[topology]\nkind = \"single-switch\"\nhosts = {hosts}\n[transport]\nkind = \
+         \"newreno\"\n{traffic}"
+    );
+    let scenario = Scenario::parse("load", &text).unwrap_or_else(|e| panic!("{e}"));
+    scenario.plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"))
+}
+
+const UNTIL: &str = "duration = \"20s\"\nuntil = \"flows-complete\"";
+
+fn simulated(plan: &Plan) -> Records {
+    let mut records = Records::default();
+    millpond_sim::run(plan, 1, &mut records).unwrap();
+    records
+}
+
+/// What two worlds must agree on; `times`: of starts, too.
+fn identities(
+    records: &Records,
+    times: bool,
+) -> BTreeSet<(u32, u16, u32, u32, u64, Option<Time>, Time, Option<u32>, bool)> {
+    let of = |r: &FlowRecord| {
+        let start = times.then_some(r.start);
+        (r.flow, r.class, r.src, r.dst, r.bytes, start, r.ideal, r.query, r.counted)
+    };
+    let set: BTreeSet<_> = records.flows.iter().map(of).collect();
+    assert_eq!(set.len(), records.flows.len(), "no flow has two records");
+    set
+}
+
+/// Flows and queries as in the simulator, all finished, in an order of times that can be.
+fn assert_like_the_simulator(plan: &Plan, (records, counts): &(Records, Counts), times: bool) {
+    assert!(counts.errors.is_empty(), "{:?}", counts.errors);
+    let expected = simulated(plan);
+    assert!(!expected.flows.is_empty());
+    assert_eq!(identities(records, times), identities(&expected, times));
+    for record in &records.flows {
+        let (finish, first) = (record.finish.unwrap(), record.sender_first.unwrap());
+        assert!(record.start <= first && first < finish, "{record:?}");
+        assert!(record.sender_last.is_some_and(|last| last > first), "{record:?}");
+        assert!(record.srtt > Time::ZERO && record.rto > record.srtt, "{record:?}");
+        assert!(finish - record.start >= record.srtt.min(Time::from_us(10)), "{record:?}");
+    }
+    let of = |r: &QueryRecord| (r.query, r.class, r.client, r.degree, r.start, r.completed);
+    let queries = |records: &Records| records.queries.iter().map(of).collect::<BTreeSet<_>>();
+    assert_eq!(queries(records), queries(&expected));
+    assert!(records.queries.iter().all(|query| query.finish.is_some()));
+    assert_eq!(counts.started, records.flows.len() as u64);
+    assert_eq!(counts.completed, counts.started);
+    assert_eq!(counts.unstamped, 0, "every last acknowledgement has its time stamp");
+    assert_eq!(counts.pairs.values().sum::<u64>(), counts.bytes_measured);
+}
+
+fn bytes(records: &Records) -> u64 {
+    records.flows.iter().map(|flow| flow.bytes).sum()
+}
+
+const POISSON: &str = r#"
+    [[traffic]]
+    kind = "poisson"
+    sizes = "web-search"
+    load = 0.01
+    count = 200
+"#;
+
+#[test]
+fn poisson_flows_are_the_simulators() {
+    let lab = needs!(Lab::new("poisson", 3));
+    let plan = plan(UNTIL, 3, POISSON);
+    let run = lab.run(&plan);
+    assert_like_the_simulator(&plan, &run, true);
+    assert_eq!(run.1.bytes_measured, bytes(&run.0));
+    assert_eq!(run.1.lateness.count(), 200);
+    assert!(run.0.flows.iter().any(|flow| flow.out_of_order == Some(0)));
+    assert_eq!(lab.sockets_left(), Vec::<String>::new(), "no TIME_WAIT, no listener");
+}
+
+#[test]
+fn queries_complete_with_and_without_requests() {
+    let lab = needs!(Lab::new("incast", 4));
+    for (request, asked) in [("\"100B\"", 100), ("\"none\"", 0)] {
+        let traffic = format!(
+            "[[traffic]]\nkind = \"incast\"\ndegree = 3\nresponse = \"20KB\"\nperiod = \
+             \"2ms\"\ncount = 20\nrequest = {request}"
+        );
+        let plan = plan(UNTIL, 4, &traffic);
+        let run = lab.run(&plan);
+        assert_like_the_simulator(&plan, &run, true);
+        assert_eq!(run.0.queries.len(), 20);
+        assert_eq!(run.1.bytes_measured, bytes(&run.0) + asked * 60);
+        let last = |query: &QueryRecord| {
+            let flows = run.0.flows.iter().filter(|flow| flow.query == Some(query.query));
+            flows.filter_map(|flow| flow.finish).max()
+        };
+        assert!(run.0.queries.iter().all(|query| query.finish == last(query)));
+    }
+}
+
+#[test]
+fn a_server_thinks_before_it_answers() {
+    let lab = needs!(Lab::new("think", 2));
+    let traffic = r#"
+        [[traffic]]
+        kind = "incast"
+        degree = 1
+        response = "1KB"
+        request = "100B"
+        period = "5ms"
+        count = 10
+        think-time = "3ms"
+        think-deviation = "1ms"
+    "#;
+    let plan = plan(UNTIL, 2, traffic);
+    let run = lab.run(&plan);
+    assert_like_the_simulator(&plan, &run, true);
+    for flow in &run.0.flows {
+        let thinks = plan.traffic.thinking[0].draw(plan.seed, flow.flow);
+        assert!(flow.fct().unwrap() > thinks && flow.sender_first.unwrap() > flow.start + thinks);
+    }
+}
+
+#[test]
+fn a_shuffle_keeps_its_concurrency() {
+    let lab = needs!(Lab::new("shuffle", 4));
+    let traffic = "[[traffic]]\nkind = \"shuffle\"\nsize = \"200KB\"\nconcurrency = 2";
+    let plan = plan(UNTIL, 4, traffic);
+    let run = lab.run(&plan);
+    assert_like_the_simulator(&plan, &run, false);
+    for host in 0..4 {
+        let own: Vec<_> = run.0.flows.iter().filter(|flow| flow.src == host).collect();
+        let at_once = |at: Time| {
+            let is_open = |f: &&&FlowRecord| f.start <= at && at < f.sender_last.unwrap();
+            own.iter().filter(is_open).count()
+        };
+        assert_eq!(own.iter().map(|flow| at_once(flow.start)).max(), Some(2));
+    }
+}
+
+#[test]
+fn calls_follow_each_other_on_their_connections() {
+    let lab = needs!(Lab::new("rpc", 3));
+    let traffic = r#"
+        [[traffic]]
+        kind = "rpc"
+        clients = 1
+        servers = 2
+        connections = 2
+        request = "200B"
+        response = "16KB"
+    "#;
+    let plan = plan("duration = \"300ms\"\nwarm-up = \"100ms\"", 3, traffic);
+    let (mut records, counts) = lab.run(&plan);
+    assert!(counts.errors.is_empty(), "{:?}", counts.errors);
+    assert_eq!(counts.started, records.flows.len() as u64);
+    assert!(counts.completed > 100 && counts.started - counts.completed <= 2, "{counts:?}");
+    let expected = simulated(&plan);
+    let kinds = |records: &Records| -> BTreeSet<_> {
+        let calls = records.flows.iter().filter(|call| call.finish.is_some());
+        calls.map(|r| (r.flow, r.class, r.src, r.dst, r.bytes, r.ideal, r.is_call)).collect()
+    };
+    assert_eq!(kinds(&records), kinds(&expected));
+    records.flows.sort_by_key(|call| (call.flow, call.start));
+    for pair in records.flows.windows(2).filter(|pair| pair[0].flow == pair[1].flow) {
+        assert_eq!(pair[0].finish, Some(pair[1].start), "the next call follows at once");
+    }
+    let counted = records.flows.iter().filter(|call| call.counted).count() as u64;
+    assert!(counts.bytes_measured.abs_diff(counted * 16_200) <= 4 * 16_200);
+    assert_eq!(counts.pairs.len(), 4);
+}
+
+#[test]
+fn probes_measure_round_trips_at_their_period() {
+    let lab = needs!(Lab::new("probe", 2));
+    let traffic = "[[traffic]]\nkind = \"probe\"\npairs = \"random\"\nsize = 64\nperiod = \"5ms\"";
+    let plan = plan("duration = \"200ms\"\nwarm-up = \"100ms\"", 2, traffic);
+    let (records, counts) = lab.run(&plan);
+    assert!(counts.errors.is_empty() && records.flows.is_empty(), "{counts:?}");
+    let pairs = plan.traffic.sources.iter().map(|source| match &source.kind {
+        millpond_scenario::traffic::SourceKind::Probe { pairs, .. } => pairs.len(),
+        _ => 0,
+    });
+    let pairs: usize = pairs.sum();
+    assert!(records.rtts.len().abs_diff(20 * pairs) <= 2 * pairs, "{}", records.rtts.len());
+    let small = records.rtts.iter().filter(|rtt| **rtt < Time::from_ms(3)).count();
+    assert!(small * 2 > records.rtts.len() && records.rtts.iter().all(|rtt| *rtt > Time::ZERO));
+    assert_eq!((counts.bytes_measured, counts.pairs.len()), (0, 0), "probes do not count");
+}
+
+#[test]
+fn dependent_flows_start_after_what_they_wait_for() {
+    let lab = needs!(Lab::new("after", 3));
+    let traffic = r#"
+        [[traffic]]
+        name = "ring"
+        kind = "flows"
+        rows = [
+            { start = "1ms", src = 0, dst = 1, bytes = 300000, id = "a" },
+            { start = 0, src = 1, dst = 2, bytes = 200000, id = "b", after = ["a"] },
+            { start = "2ms", src = 2, dst = 0, bytes = 9000, id = "c", after = ["a", "b"] },
+        ]
+        [[traffic]]
+        name = "then"
+        kind = "permutation"
+        size = "5KB"
+        after = ["ring"]
+    "#;
+    let plan = plan(UNTIL, 3, traffic);
+    let run = lab.run(&plan);
+    assert_like_the_simulator(&plan, &run, false);
+    assert!(run.1.waiting.is_empty() && run.1.late.is_empty());
+    let graph = plan.traffic.dependencies.as_deref().unwrap();
+    let flow = |n: u32| run.0.flows.iter().find(|f| f.flow == graph.first_flow + n).unwrap();
+    let node = |id: &str| (0..6).find(|n| graph.id(*n) == Some(id)).unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(node);
+    let end = |n: u32| (flow(n).finish.unwrap(), flow(n).dst);
+    assert_eq!(flow(a).start, Time::from_ms(1));
+    assert_eq!(flow(b).start, graph.earliest(end(a).0, end(a).1, b));
+    let waits = [a, b].map(|n| graph.earliest(end(n).0, end(n).1, c));
+    assert_eq!(Some(flow(c).start), waits.into_iter().max());
+    assert!((3..6).all(|n| flow(n).start >= end(c).0));
+}
+
+#[test]
+fn flows_of_a_host_without_a_link_stay_unfinished() {
+    let lab = needs!(Lab::new("down", 3));
+    lab.hosts[2].ip("link set eth0 down").unwrap();
+    let traffic = r#"
+        [[traffic]]
+        kind = "flows"
+        rows = [
+            { start = 0, src = 0, dst = 1, bytes = 5000, id = "fine" },
+            { start = 0, src = 0, dst = 2, bytes = 5000, id = "to" },
+            { start = 0, src = 2, dst = 1, bytes = 5000, id = "from" },
+            { start = 0, src = 1, dst = 0, bytes = 5000, id = "never", after = ["to"] },
+        ]
+        [[traffic]]
+        kind = "incast"
+        degree = 2
+        response = "2KB"
+        request = "100B"
+        receiver = 0
+        period = "100ms"
+        count = 1
+    "#;
+    let plan = plan("duration = \"300ms\"\nuntil = \"flows-complete\"", 3, traffic);
+    let begun = Instant::now();
+    let (records, counts) = lab.run(&plan);
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert_eq!((counts.ended, counts.interrupted), (Time::from_ms(300), false));
+    assert_eq!((counts.started, counts.completed, counts.failed), (5, 2, 1));
+    assert_eq!(records.flows.len(), 5, "each flow that started has a record");
+    let graph = plan.traffic.dependencies.as_deref().unwrap();
+    let flow =
+        |id: &str| graph.first_flow + (0..4).find(|node| graph.id(*node) == Some(id)).unwrap();
+    let finished = |id: &str| {
+        let record = records.flows.iter().find(|record| record.flow == flow(id));
+        record.map(|record| record.finish.is_some())
+    };
+    let expected = [Some(true), Some(false), Some(false), None];
+    assert_eq!(["fine", "to", "from", "never"].map(finished), expected);
+    assert_eq!(counts.waiting, vec![flow("never")]);
+    let errors: Vec<_> = counts.errors.values().collect();
+    assert!(errors.len() == 1 && errors[0].count == 1, "{errors:?}");
+    assert!(errors[0].first.contains("from host 2 to host 1"), "{errors:?}");
+    let [query] = records.queries[..] else { panic!("{:?}", records.queries) };
+    assert_eq!((query.completed, query.finish), (1, None));
+    assert_eq!(counts.pairs.get(&(0, 2)), Some(&0), "it had something to send");
+    assert_eq!(lab.sockets_left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_ends_when_its_sink_or_its_caller_has_enough() {
+    let lab = needs!(Lab::new("enough", 2));
+    let plan = plan("duration = \"60s\"", 2, POISSON);
+    let mut records = Records { enough: Some(5), ..Records::default() };
+    let counts = lab.run_into(&plan, &AtomicBool::new(false), &mut records).unwrap();
+    assert!(counts.interrupted && counts.completed == 5, "{counts:?}");
+    assert_eq!(counts.started, records.flows.len() as u64);
+    let counts = lab.run_into(&plan, &AtomicBool::new(true), &mut records).unwrap();
+    assert!(counts.interrupted && counts.started == 0);
+}
+
+#[test]
+fn a_lab_that_cannot_be_is_an_error() {
+    let lab = needs!(Lab::new("error", 2));
+    let plan = plan(UNTIL, 2, POISSON);
+    let mut records = Records::default();
+    let stop = AtomicBool::new(false);
+    let mut error = |places: &[Place], congestion: &str| {
+        let began = Instant::now();
+        let settings = Settings { plan: &plan, places, congestion, began, port: 9000 };
+        load::run(&settings, &stop, &mut records).unwrap_err().to_string()
+    };
+    let places = &lab.places;
+    assert!(error(&places[..1], "cubic").contains("2 hosts and the lab 1 places"));
+    let text = error(places, "no-such-law");
+    assert!(text.contains("host 0 cannot listen on 10.0.0.1:9000"), "{text}");
+    let nowhere = Place { namespace: "no-such-namespace".into(), ..places[1].clone() };
+    assert!(error(&[places[0].clone(), nowhere], "cubic").contains("no-such-namespace"));
+}
+
+/// Connections a second, as many as one thread and the kernel can make: run it by itself.
+#[test]
+#[ignore = "a measurement"]
+fn connections_a_second() {
+    let lab = needs!(Lab::new("rate", 4));
+    let rows: Vec<String> = (0..40_000)
+        .map(|i| format!("{{ start = 0, src = {}, dst = {}, bytes = 1000 }}", i % 4, (i + 1) % 4))
+        .collect();
+    let traffic = format!("[[traffic]]\nkind = \"flows\"\nrows = [{}]", rows.join(", "));
+    let plan = plan(UNTIL, 4, &traffic);
+    let begun = Instant::now();
+    let usage = || std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let before = usage();
+    let (records, counts) = lab.run(&plan);
+    println!("{:?}, {} flows, {}", begun.elapsed(), records.flows.len(), counts.ended);
+    println!("cpu ns: {before} {}", usage());
+    println!("errors {:?}, retransmitted {}", counts.errors, counts.retransmitted);
+}
