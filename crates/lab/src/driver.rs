@@ -48,7 +48,7 @@ pub struct Counted {
     pub held: u64,
     /// The bytes of each of these four, of frames.
     pub bytes: [u64; 4],
-    /// Frames that the kernel did not take, or that are no packets of this network.
+    /// Frames that a host's kernel did not take, or whose headers are wrong.
     pub refused: u64,
     /// Packets put on links by switches and hosts.
     pub hops: u64,
@@ -220,7 +220,9 @@ impl Driver {
             lines.iter().map(|line| line.slot.counters.discarded(reason)).sum::<u64>()
         };
         let refused = |slot: &millpond_linux::dataplane::slot::Slot| {
-            Drop::ALL.iter().map(|reason| slot.counters.dropped(*reason)).sum::<u64>()
+            // Frames for groups, such as a program's announcements, have no way here.
+            let refused = Drop::ALL.iter().filter(|reason| **reason != Drop::Nowhere);
+            refused.map(|reason| slot.counters.dropped(*reason)).sum::<u64>()
         };
         let entered: u64 = self.hosts.iter().map(|host| host.entered).sum();
         let (held_bytes, dropped_bytes) = self.fabric.bytes();

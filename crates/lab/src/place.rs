@@ -36,6 +36,19 @@ pub fn make(plan: &Plan) -> Result<(Places, Vec<Slot>), Error> {
 }
 
 fn host_place(plan: &Plan, host: u32, namespace: &Namespace) -> Result<Slot, Error> {
+    let keys = kernel::settings(plan);
+    let set = || -> std::io::Result<()> {
+        // No router and no neighbour speaks IPv6 here.
+        let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+        keys.iter().try_for_each(|(key, value)| {
+            std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value).or_else(|e| {
+                // A kernel without this key has no other behaviour to switch off.
+                if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) }
+            })
+        })
+    };
+    let what = || format!("setting TCP's keys in {}", namespace.name());
+    namespace.run(set).and_then(|done| done).map_err(|e| Error::system(what(), e))?;
     let settings = TapSettings { device: DEVICE.into(), ..TapSettings::default() };
     let tap = within(Some(namespace.name()), || Tap::open(&settings))?;
     let mtu = kernel::mtu(plan);
@@ -50,18 +63,5 @@ fn host_place(plan: &Plan, host: u32, namespace: &Namespace) -> Result<Slot, Err
         subnet[0],
         subnet[1],
     ))?;
-    let settings = kernel::settings(plan);
-    let set = || -> std::io::Result<()> {
-        // No router and no neighbour speaks IPv6 here.
-        let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
-        settings.iter().try_for_each(|(key, value)| {
-            std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value).or_else(|e| {
-                // A kernel without this key has no other behaviour to switch off.
-                if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) }
-            })
-        })
-    };
-    let what = || format!("setting TCP's keys in {}", namespace.name());
-    namespace.run(set).and_then(|done| done).map_err(|e| Error::system(what(), e))?;
     Ok(Slot::new(format!("host{host}"), Some(Port::Tap(tap)), mtu as usize))
 }
