@@ -9,9 +9,12 @@ use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Standing};
 use millpond_worlds::{Namespace, World, namespace, needs};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::fs::File;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -23,6 +26,7 @@ static TURN: Mutex<()> = Mutex::new(());
 struct Lab {
     places: Vec<Place>,
     hosts: Vec<Namespace>,
+    congestion: &'static str,
     _world: World,
     _turn: MutexGuard<'static, ()>,
 }
@@ -54,7 +58,7 @@ impl Lab {
             address: address(host),
         };
         let places = namespaces.iter().enumerate().map(place).collect();
-        Ok(Lab { places, hosts: namespaces, _world: world, _turn: turn })
+        Ok(Lab { places, hosts: namespaces, congestion: "cubic", _world: world, _turn: turn })
     }
 
     fn run(&self, plan: &Plan) -> (Records, Counts) {
@@ -71,7 +75,7 @@ impl Lab {
     ) -> Result<Counts, Error> {
         let began = Instant::now() + Duration::from_millis(20);
         let places = &self.places;
-        let settings = Settings { plan, places, congestion: "cubic", began, port: 9000 };
+        let settings = Settings { plan, places, congestion: self.congestion, began, port: 9000 };
         let before = namespace::own();
         let counts = load::run(&settings, stop, sink);
         assert_eq!(namespace::own(), before, "the thread is back where it was");
@@ -80,9 +84,14 @@ impl Lab {
 
     /// Lines of `ss` with what is left of connections, in any state.
     fn sockets_left(&self) -> Vec<String> {
+        self.ss("-Htan")
+    }
+
+    /// What `ss` prints at all hosts.
+    fn ss(&self, options: &str) -> Vec<String> {
         let ss = |host: &Namespace| {
             let mut command = std::process::Command::new("ss");
-            let output = host.run(|| command.args(["-Htan"]).output()).unwrap().unwrap();
+            let output = host.run(|| command.arg(options).output()).unwrap().unwrap();
             String::from_utf8_lossy(&output.stdout).lines().map(String::from).collect::<Vec<_>>()
         };
         self.hosts.iter().flat_map(ss).collect()
@@ -400,6 +409,67 @@ fn flows_of_a_host_without_a_link_stay_unfinished() {
     assert_eq!(lab.sockets_left(), Vec::<String>::new());
 }
 
+/// The kernel finds out after the connection has begun.
+#[test]
+fn connections_that_cannot_open_are_errors_and_a_run_does_not_wait_for_them() {
+    let lab = needs!(Lab::new("unreachable", 3));
+    lab.hosts[2].ip("link set eth0 down").unwrap();
+    lab.hosts[0].set("ipv4/neigh/eth0/retrans_time_ms", "20").unwrap();
+    let traffic = r#"
+        [[traffic]]
+        kind = "flows"
+        rows = [
+            { start = 0, src = 0, dst = 1, bytes = 5000 },
+            { start = 0, src = 0, dst = 2, bytes = 5000 },
+        ]
+        [[traffic]]
+        kind = "rpc"
+        request = "1KB"
+        response = "1KB"
+        clients = 1
+        servers = 2
+        connections = 2
+        stop = "50ms"
+    "#;
+    let plan = plan(UNTIL, 3, traffic);
+    let begun = Instant::now();
+    let (records, counts) = lab.run(&plan);
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let of_two = |r: &&FlowRecord| r.src == 2 || r.dst == 2;
+    let unfinished = records.flows.iter().filter(|record| record.finish.is_none());
+    assert_eq!(unfinished.clone().filter(of_two).count() as u64, counts.failed);
+    assert_eq!(unfinished.count() as u64, counts.failed);
+    assert_eq!(counts.started, counts.completed + counts.failed);
+    assert_eq!(records.flows.len() as u64, counts.started);
+    assert_eq!(counts.errors.values().map(|error| error.count).sum::<u64>(), counts.failed);
+    let kinds: Vec<_> = counts.errors.keys().map(String::as_str).collect();
+    assert!(kinds.contains(&"host unreachable"), "{:?}", counts.errors);
+}
+
+#[test]
+fn both_ends_have_the_congestion_control() {
+    let lab = needs!(Lab::new("law", 2));
+    let lab = Lab { congestion: "reno", ..lab };
+    let traffic = "[[traffic]]\nkind = \"permutation\"\nsize = \"100GB\"";
+    let plan = plan("duration = \"400ms\"", 2, traffic);
+    let lines = std::thread::scope(|scope| {
+        let sampled = scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            lab.ss("-Htin").join("\n")
+        });
+        let (records, counts) = lab.run(&plan);
+        assert_eq!((records.flows.len(), counts.completed), (2, 0));
+        assert!(counts.bytes_measured > 1_000_000, "{counts:?}");
+        assert_eq!(counts.pairs.len(), 2);
+        sampled.join().unwrap()
+    });
+    assert_eq!(
+        (lines.matches(" reno ").count(), lines.matches("cubic").count()),
+        (4, 0),
+        "{lines}"
+    );
+}
+
 #[test]
 fn a_run_ends_when_its_sink_or_its_caller_has_enough() {
     let lab = needs!(Lab::new("enough", 2));
@@ -429,6 +499,36 @@ fn a_lab_that_cannot_be_is_an_error() {
     assert!(text.contains("host 0 cannot listen on 10.0.0.1:9000"), "{text}");
     let nowhere = Place { namespace: "no-such-namespace".into(), ..places[1].clone() };
     assert!(error(&[places[0].clone(), nowhere], "cubic").contains("no-such-namespace"));
+}
+
+/// How late flows start that come at random, and what a change of the namespace costs.
+#[test]
+#[ignore = "a measurement"]
+fn lateness_of_starts() {
+    let lab = needs!(Lab::new("late", 4));
+    let traffic = r#"
+        [[traffic]]
+        kind = "poisson"
+        sizes = "web-search"
+        load = 0.02
+        count = 4000
+    "#;
+    let plan = plan(UNTIL, 4, traffic);
+    let (_, counts) = lab.run(&plan);
+    let late = &counts.lateness;
+    println!("p50 {} p99 {} max {}", late.quantile(0.5), late.quantile(0.99), late.max());
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let open = |place: &Place| File::open(namespace::path(&place.namespace)).unwrap();
+            let files: Vec<File> = lab.places.iter().map(open).collect();
+            for i in 0..20_000 {
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(files[i % 4].as_fd(), kind).unwrap();
+            }
+        });
+    });
+    println!("setns: {:?} each", begun.elapsed() / 20_000);
 }
 
 /// Connections a second, as many as one thread and the kernel can make: run it by itself.

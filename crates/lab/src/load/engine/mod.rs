@@ -28,12 +28,10 @@ use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{Arrivals, Event, NodeId, Query, SourceKind};
 use rustix::event::epoll;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::set_current_timer_slack;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::iter::Peekable;
 use std::net::SocketAddrV4;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -42,7 +40,7 @@ use std::time::Duration;
 const SPIN: Duration = Duration::from_micros(50);
 /// The longest wait, after which `stop` is looked at.
 const WAIT_MAX: Duration = Duration::from_millis(10);
-/// How often missing time stamps of acknowledgements are looked for.
+/// How often missing time stamps of acknowledgements are looked for, and accepting is tried again.
 const SWEEP: Time = Time::from_ms(50);
 /// So much may start before events are served again.
 const STARTS_A_ROUND: usize = 16;
@@ -108,6 +106,8 @@ pub(super) struct Engine<'a> {
     /// The sink goes on.
     goes_on: bool,
     swept: Time,
+    /// Hosts that could not accept, and try again.
+    blocked: Vec<u32>,
     zeros: Vec<u8>,
     buffer: Vec<u8>,
 }
@@ -152,6 +152,7 @@ impl<'a> Engine<'a> {
             failed: Vec::new(),
             goes_on: true,
             swept: Time::ZERO,
+            blocked: Vec::new(),
             zeros: vec![0; WRITE_MAX],
             buffer: vec![0; READ_MAX],
         };
@@ -202,6 +203,8 @@ impl<'a> Engine<'a> {
             let count = socket::wait(&self.epoll, &mut events, wait).map_err(Error::Events)?;
             for event in events.iter().take(count) {
                 self.serve(Token::decode(event.data.u64()), event.flags);
+                // A burst of events delays no start.
+                self.start_due();
             }
             self.sweep();
         }
@@ -281,10 +284,9 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Lets the process have as many files as it may, and its waits be exact. Without the right to do
-/// so the run goes on as it can.
+/// Lets the process have as many files as it may. Without the right to more the run goes on with
+/// what it has, and counts connections that lack one as errors.
 fn raise_limits() {
-    let _ = set_current_timer_slack(NonZeroU64::new(1));
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let wanted = Some(1 << 20);
     let raised = Rlimit { current: wanted, maximum: maximum.max(wanted) };

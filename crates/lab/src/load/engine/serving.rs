@@ -19,7 +19,7 @@ impl Engine<'_> {
             return;
         }
         if flags.intersects(EventFlags::ERR | EventFlags::HUP)
-            && let Err(error) = self.take_error(key, side)
+            && let Err(error) = self.take_error(key, side, flags)
         {
             return self.fail(key, &error);
         }
@@ -39,11 +39,17 @@ impl Engine<'_> {
     }
 
     /// Reads the time stamp of an acknowledgement, or the connection's error.
-    fn take_error(&mut self, key: Key, side: Side) -> io::Result<()> {
+    fn take_error(&mut self, key: Key, side: Side, flags: EventFlags) -> io::Result<()> {
         let clock = self.clock;
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
         let is_stamped = connection.sender() == Some(side);
         let Some(end) = connection.end_mut(side) else { return Ok(()) };
+        // First, since taking an ICMP error off the queue clears the socket's.
+        if flags.contains(EventFlags::HUP)
+            && let Some(error) = socket::error(&end.socket)
+        {
+            return Err(error);
+        }
         if let Some(stamp) = socket::last_stamp(&end.socket).filter(|_| is_stamped) {
             let is_last = end.to_send == 0 && socket::unacknowledged(&end.socket) == 0;
             end.acked = is_last.then(|| clock.at(stamp)).or(end.acked);
@@ -58,6 +64,7 @@ impl Engine<'_> {
             match socket::accept(&self.listeners[host as usize]) {
                 Ok(None) => return,
                 Err(error) => {
+                    self.blocked.push(host);
                     return self.counts.fail(&error, || format!("accepting at host {host}"));
                 }
                 Ok(Some((socket, peer))) => {
@@ -168,13 +175,17 @@ impl Engine<'_> {
         }
     }
 
-    /// Now and then looks for flows whose acknowledgement has no time stamp.
+    /// Now and then looks for flows whose acknowledgement has no time stamp, and accepts what could
+    /// not be accepted.
     pub(super) fn sweep(&mut self) {
         let now = self.clock.now();
         if now.saturating_sub(self.swept) < SWEEP {
             return;
         }
         self.swept = now;
+        for host in std::mem::take(&mut self.blocked) {
+            self.accept_all(host);
+        }
         let is_unstamped = |c: &Connection| {
             let end = c.sender().and_then(|side| c.end(side));
             c.delivered.is_some_and(|at| now.saturating_sub(at) >= SWEEP)
