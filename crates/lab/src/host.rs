@@ -8,13 +8,18 @@
 
 use crate::address;
 use crate::network::Uplink;
+use crate::order::Orders;
+use crate::rank::Ranks;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::schedule::Order;
+use millpond_core::packet::Kind;
 use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
 use millpond_core::{Packet, Time};
 use millpond_linux::dataplane::buffers::{Buffers, Frame};
 use millpond_linux::dataplane::counters::Drop;
+use millpond_linux::dataplane::flow::FlowKey;
+use millpond_linux::dataplane::frame::parse::tcp;
 use millpond_linux::dataplane::frame::{Layers, Offload, parse, parse_head};
 use millpond_linux::dataplane::outgoing::Outgoing;
 use millpond_linux::dataplane::packet::Packet as Bytes;
@@ -39,6 +44,8 @@ struct Nic {
     busy_until: Time,
     /// Whether switches follow labels; otherwise they hash.
     is_followed: bool,
+    /// The ranks of packets, if they have any.
+    ranks: Option<Ranks>,
 }
 
 /// A host as the fabric has it.
@@ -48,6 +55,10 @@ pub struct Host {
     pub slot: Slot,
     nic: Nic,
     edge: Option<Edge>,
+    /// Restores order, if the plan asks for it.
+    orders: Option<Orders>,
+    /// Packets in order, on their way up.
+    due: Vec<Left>,
     /// Whether the edge labels what leaves.
     labels: bool,
     /// Whether the edge merges what arrives.
@@ -60,11 +71,20 @@ pub struct Host {
 
 impl Nic {
     /// Puts a packet on the link.
-    fn send(&mut self, now: Time, packet: Packet, held: Held, fabric: &mut Fabric) {
+    fn send(&mut self, now: Time, mut packet: Packet, held: Held, fabric: &mut Fabric) {
+        if let (Some(ranks), Some(key)) = (&mut self.ranks, key(&held)) {
+            ranks.rank(now, &mut packet, key);
+        }
         let departs = self.busy_until.max(now) + self.uplink.rate.time(packet.size.into());
         self.busy_until = departs;
         fabric.enter(departs + self.uplink.delay, self.uplink.line, packet, held);
     }
+}
+
+/// The connection that a packet is of, if it is of TCP.
+fn key(held: &Held) -> Option<FlowKey> {
+    let layers = held.view.tcp()?;
+    Some(FlowKey::of(held.bytes.header.bytes(), layers, held.view.vlan, 0))
 }
 
 /// The NIC as what carries an edge's packets.
@@ -144,10 +164,17 @@ impl Host {
         Host {
             hosts: plan.topology.hosts,
             slot,
-            nic: Nic { uplink, busy_until: Time::ZERO, is_followed },
+            nic: Nic {
+                uplink,
+                busy_until: Time::ZERO,
+                is_followed,
+                ranks: Ranks::new(&plan.transport_choices.rank),
+            },
+            orders: Orders::new(plan.transport_choices.ordering.timeout()),
             edge: edge(plan, labels, host),
             labels: labels.is_some(),
             merges: plan.host.choices.receive_offload.kind() != "none",
+            due: Vec::new(),
             flat: Vec::new(),
             parts: Vec::new(),
             entered: 0,
@@ -232,6 +259,25 @@ impl Host {
 
     /// Takes a packet that has reached the host. [`Host::flush`] follows when the round ends.
     pub fn arrive(&mut self, now: Time, left: Left, buffers: &mut Buffers) {
+        let Some((orders, key)) = self.orders.as_mut().zip(key(&left.held)) else {
+            return self.hand_up(now, left, buffers);
+        };
+        if left.packet.kind() == Kind::Syn || left.packet.kind() == Kind::SynAck {
+            let layers = left.held.view.tcp();
+            let seq = layers.map_or(0, |layers| tcp::seq(left.held.bytes.header.bytes(), layers));
+            orders.open(now, left.packet.flow, key, seq);
+        }
+        orders.arrive(now, left, key, |left| self.due.push(left));
+        self.hand_up_due(now, buffers);
+    }
+
+    fn hand_up_due(&mut self, now: Time, buffers: &mut Buffers) {
+        let mut due = std::mem::take(&mut self.due);
+        due.drain(..).for_each(|left| self.hand_up(now, left, buffers));
+        self.due = due;
+    }
+
+    fn hand_up(&mut self, now: Time, left: Left, buffers: &mut Buffers) {
         let Left { at, packet, mut held, .. } = left;
         if let Some(edge) = self.edge.as_mut().filter(|_| self.merges) {
             let partial = held.offload.partial;
@@ -260,6 +306,10 @@ impl Host {
     /// A round has ended, up to `now`.
     pub fn flush(&mut self, now: Time, buffers: &mut Buffers) {
         self.slot.drain(now, &mut self.flat);
+        if let Some(orders) = &mut self.orders {
+            orders.expire(now, |left| self.due.push(left));
+            self.hand_up_due(now, buffers);
+        }
         let Host { edge: Some(edge), slot, flat, merges: true, .. } = self else { return };
         edge.flush(now, now, buffers, |_, frame| slot.deliver(now, frame, flat).map(|_| ()));
     }
@@ -267,13 +317,20 @@ impl Host {
     /// When [`Host::flush`] is due by itself.
     pub fn deadline(&self) -> Option<Time> {
         let edge = self.edge.as_ref().and_then(Edge::deadline);
-        edge.into_iter().chain(self.slot.due()).min()
+        let order = self.orders.as_ref().and_then(Orders::deadline);
+        edge.into_iter().chain(self.slot.due()).chain(order).min()
     }
 
     /// Forgets flows that are idle: to be called each millisecond.
     pub fn age(&mut self, now: Time) {
         if let Some(edge) = &mut self.edge {
             edge.evict(now);
+        }
+        if let Some(ranks) = &mut self.nic.ranks {
+            ranks.evict(now);
+        }
+        if let Some(orders) = &mut self.orders {
+            orders.evict(now);
         }
     }
 }

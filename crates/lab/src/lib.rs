@@ -14,6 +14,7 @@
 //! | `place` | namespaces, TAPs, routes |
 //! | `network` | a plan's switches and links as a `Fabric` |
 //! | `host` | a host's port: its NIC, its edge |
+//! | `rank`, `order`, `stream` | ranks of what leaves, order of what arrives, by stream offsets |
 //! | `driver` | the thread that moves packets by the clock |
 //! | `lateness` | how late packets leave against their schedule |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
@@ -36,7 +37,10 @@ mod lab;
 mod lateness;
 pub mod load;
 mod network;
+mod order;
 mod place;
+mod rank;
+mod stream;
 pub mod support;
 mod urgent;
 

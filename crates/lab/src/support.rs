@@ -37,12 +37,19 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     for (key, kind, instead) in [
         ("edge.virtual-switch", plan.edge.virtual_switch.kind(), "run `millpond switch`"),
         ("transport.importance", plan.transport_choices.importance.kind(), "set \"none\""),
-        ("transport.rank", plan.transport_choices.rank.kind(), "set \"none\""),
-        ("transport.ordering", plan.transport_choices.ordering.kind(), "set \"none\""),
     ] {
         if kind != "none" {
             return unsupported(key, format!("this world does not have \"{kind}\" yet: {instead}"));
         }
+    }
+    if plan.transport_choices.rank.kind() == "remaining-bytes" {
+        let reason = "only the application knows the size of its message: use \"attained-service\"";
+        return unsupported("transport.rank", reason.to_string());
+    }
+    let restores = plan.transport_choices.ordering.kind() != "none";
+    if restores && plan.host.choices.receive_offload.kind() != "none" {
+        let reason = "the lab restores order below receive offload: set that to \"none\"";
+        return unsupported("transport.ordering", reason.to_string());
     }
     if Pause::new(&plan.switch.pause).is_active() {
         let reason = "the lab's hosts do not pause: use lossy switches".to_string();
