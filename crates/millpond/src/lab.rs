@@ -241,8 +241,9 @@ fn invalid(plan: &Plan, counts: &Counts, counted: &Counted) -> Vec<String> {
     let late = |what: &str, p99: Time| {
         (p99.as_us_f64() > tolerated).then(|| {
             format!(
-                "invalid: {what} late by {p99} at p99, and {tolerated:.0} us (a tenth of the \
-                 empty network's round trip) change results: use a larger --scale"
+                "invalid: {what} {:.0} us late at p99; more than {tolerated:.0} us, a tenth of \
+                 the empty network's round trip, change results: use a larger --scale",
+                p99.as_us_f64()
             )
         })
     };

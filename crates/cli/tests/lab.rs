@@ -1,0 +1,170 @@
+//! `millpond lab` as a user meets it: a run under kernel TCP, the simulator beside it, and nothing
+//! left behind.
+
+#![cfg(all(feature = "linux", target_os = "linux"))]
+
+use millpond_worlds::{World, needs};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder with a scenario, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, scenario: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("millpond-lab-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("s.toml"), scenario).unwrap();
+        Scratch(path)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        command.current_dir(&self.0).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn summary(&self, folder: &str) -> serde_json::Value {
+        let text = fs::read_to_string(self.0.join(folder).join("summary.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Three servers answer one client, five times.
+const INCAST: &str = r#"
+duration = "10ms"
+topology = { kind = "single-switch", hosts = 4 }
+transport = { kind = "cubic" }
+[[traffic]]
+kind = "incast"
+degree = 3
+response = "20KB"
+period = "1ms"
+stop = "5ms"
+"#;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The namespaces that a process' labs have made.
+fn namespaces(child: &Child) -> Vec<String> {
+    let of = format!("mp-lab-{}-", child.id());
+    let all = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&of)).collect()
+}
+
+fn has_worlds() -> Result<(), millpond_worlds::Error> {
+    World::new("probe").map(drop)
+}
+
+#[test]
+fn a_scenario_runs_under_kernel_tcp() {
+    needs!(has_worlds());
+    let scratch = Scratch::new("run", INCAST);
+    let out = scratch.run(&["lab", "s.toml", "--scale", "200", "--out", "r"]);
+    // A machine that is busy with other tests may be late.
+    assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));
+    let summary = scratch.summary("r");
+    assert_eq!((&summary["world"], &summary["flows"]["completed"]), (&"lab".into(), &15.into()));
+    assert_eq!(summary["audit"]["conserved"], true);
+    // 20 KB at 50 Mb/s take 3.2 ms alone, and three of them 9.8 ms.
+    let p50 = summary["fct_us"]["all"]["p50"].as_f64().unwrap();
+    assert!((3_200.0..80_000.0).contains(&p50), "{p50}");
+    assert!(summary["packets"]["sent"].as_u64().unwrap() > 15 * 14);
+    let warnings = summary["warnings"].to_string();
+    assert!(warnings.contains("scale 200") && warnings.contains("initial-rto is 1s"), "{warnings}");
+    assert!(scratch.0.join("r/report.html").exists());
+}
+
+#[test]
+fn the_simulator_runs_the_same_flows_beside_it() {
+    needs!(has_worlds());
+    let scratch = Scratch::new("beside", INCAST);
+    let args = ["compare", "s.toml", "--worlds", "sim,lab", "--scale", "100", "--out", "w"];
+    let out = scratch.run(&args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let [sim, lab] = ["w/sim", "w/lab"].map(|folder| scratch.summary(folder));
+    assert_eq!((&sim["world"], &lab["world"]), (&"sim".into(), &"lab".into()));
+    assert_eq!(sim["flows"]["started"], lab["flows"]["started"]);
+    let p50 = |summary: &serde_json::Value| summary["fct_us"]["all"]["p50"].as_f64().unwrap();
+    // On an idle machine they differ by a few percent.
+    assert!((0.5..3.0).contains(&(p50(&lab) / p50(&sim))), "{} {}", p50(&sim), p50(&lab));
+    assert_eq!(sim["scenario"], lab["scenario"]);
+    assert!(text(&out.stdout).contains("Difference to sim"));
+}
+
+#[test]
+fn what_kernel_tcp_lacks_is_refused_by_its_key() {
+    let scratch = Scratch::new("refused", INCAST);
+    let cases = [
+        ("transport.kind=hpcc", "`transport.kind`: Linux has no \"hpcc\""),
+        ("transport.kind=homa", "`transport.kind`: Linux has no \"homa\""),
+        ("transport.kind=tas", "`transport.kind`: Linux has no \"tas\""),
+        ("transport.rank.kind=remaining-bytes", "`transport.rank`: only the application"),
+        ("edge.load-balancing.kind=plb", "`edge.load-balancing`: \"plb\""),
+    ];
+    for (set, expected) in cases {
+        let out = scratch.run(&["lab", "s.toml", "--set", set]);
+        let error = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{set}: {error}");
+        assert!(error.contains(expected), "{set}: {error}");
+        assert!(!scratch.0.join("out").exists(), "{set}");
+    }
+}
+
+/// A lab that runs for long, when its namespaces are there.
+fn long_lab(scratch: &Scratch) -> Child {
+    let args = ["lab", "s.toml", "--scale", "10000", "--out", "r"];
+    let mut command = scratch.command(&args);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while namespaces(&child).len() < 4 {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn an_interrupted_lab_keeps_what_there_is_and_leaves_no_namespace() {
+    needs!(has_worlds());
+    let scratch = Scratch::new("interrupted", INCAST);
+    let mut child = long_lab(&scratch);
+    std::thread::sleep(Duration::from_millis(700));
+    signal(&child, rustix::process::Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(namespaces(&child), Vec::<String>::new());
+    assert_eq!(scratch.summary("r")["status"], "interrupted");
+}
+
+#[test]
+fn the_next_lab_removes_what_a_killed_one_has_left() {
+    needs!(has_worlds());
+    let scratch = Scratch::new("killed", INCAST);
+    let mut child = long_lab(&scratch);
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    assert_eq!(namespaces(&child).len(), 4);
+    let out = scratch.run(&["lab", "s.toml", "--scale", "100", "--out", "again"]);
+    assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));
+    assert_eq!(namespaces(&child), Vec::<String>::new());
+}
