@@ -107,8 +107,19 @@ pub fn constants(plan: &Plan) -> Vec<(String, String)> {
     set("transport.delayed-ack", transport.delayed_ack <= 2, "2".into());
     set("transport.fixed-rto", transport.fixed_rto.is_none(), "off".into());
     set("transport.handshake", transport.handshake, "true".into());
+    if let TransportKind::Cubic(cubic) = &plan.transport_kind {
+        let has = has_hystart();
+        set("transport.cubic-hystart", cubic.cubic_hystart == has, has.to_string());
+    }
     set("host.stack-delay", plan.host.stack_delay == Time::ZERO, "0us".into());
     constants
+}
+
+/// Whether the kernel's CUBIC ends slow start by HyStart: a setting of the machine, which the lab
+/// leaves alone.
+fn has_hystart() -> bool {
+    let text = std::fs::read_to_string("/sys/module/tcp_cubic/parameters/hystart");
+    text.map_or(true, |text| text.trim() != "0")
 }
 
 /// A sentence that names these constants; `None`: there are none.

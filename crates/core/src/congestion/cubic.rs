@@ -1,13 +1,17 @@
 //! CUBIC: RFC 9438. Windows are counted in segments, as the RFC does; time in seconds.
 //!
-//! Not implemented: §4.9 (undoing after spurious events), HyStart++ (§4.10). The only function
+//! Slow start may end by HyStart, as
+//! Linux's does. Not implemented: §4.9 (undoing after spurious events), HyStart++ (§4.10). The only function
 //! beyond the four basic operations is `libm::cbrt`, once a congestion event, so results are the
 //! same on every machine.
 //!
 //! Invariant: between congestion events the window never shrinks, and never grows by more than half
 //! a window a window.
 
-use super::{Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window};
+use super::hystart::HyStart;
+use super::{
+    Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window,
+};
 use crate::Time;
 use crate::registry::About;
 
@@ -36,13 +40,17 @@ crate::params! {
         /// Whether it declares ECN and reacts to marks as to loss. Source: RFC 9438 §4.6, RFC 3168
         /// §6.1.2.
         pub cubic_ecn: bool = false,
+        /// Whether slow start ends where acknowledgements fill the path or their delay grows, before
+        /// a loss. Source: Ha, Rhee: Taming the elephants: New TCP slow start, Computer Networks
+        /// 2011, with the constants of Linux, whose CUBIC does so.
+        pub cubic_hystart: bool = false,
     }
 }
 
 const SECONDS: f64 = 1e-12; // a picosecond
 
 /// One connection's state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Cubic {
     /// When this stage of congestion avoidance began; `Time::MAX` before its first ACK.
     epoch: Time,
@@ -58,6 +66,8 @@ pub struct Cubic {
     credit: f64,
     /// The last cut was for a timeout (§4.8).
     timed_out: bool,
+    /// What it looks at in slow start, if it looks, and the last acknowledgement.
+    hystart: Option<Box<(HyStart, Acked)>>,
 }
 
 impl Default for Cubic {
@@ -70,6 +80,7 @@ impl Default for Cubic {
             prior: 0.0,
             credit: 0.0,
             timed_out: false,
+            hystart: None,
         }
     }
 }
@@ -96,6 +107,26 @@ impl Law for Cubic {
 
     fn new(_: u64, _: &Shared<CubicParams>) -> Cubic {
         Cubic::default()
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: Acked, shared: &Shared<CubicParams>) -> bool {
+        if shared.law.cubic_hystart {
+            match &mut self.hystart {
+                Some(looks) => looks.1 = ack,
+                None => self.hystart = Some(Box::new((HyStart::default(), ack))),
+            }
+        }
+        ack.ece && shared.ecn
+    }
+
+    fn slow_start(&mut self, window: &mut Window, shared: &Shared<CubicParams>) {
+        let mss = u64::from(shared.mss);
+        if let Some((hystart, ack)) = self.hystart.as_deref_mut()
+            && hystart.ends(ack, window.cwnd, mss)
+        {
+            window.ssthresh = window.cwnd;
+        }
     }
 
     /// §4.2–4.5: an ACK in congestion avoidance.
@@ -137,6 +168,9 @@ impl Law for Cubic {
         self.w_max = if gives_up { cwnd * (1.0 + beta) / 2.0 } else { cwnd };
         self.epoch = Time::MAX;
         self.timed_out = cut.cause == Cause::Timeout;
+        if let Some((hystart, _)) = self.hystart.as_deref_mut().filter(|_| self.timed_out) {
+            hystart.again();
+        }
         let base = if cut.cause == Cause::Mark { window.cwnd } else { cut.flight };
         window.ssthresh = (base as f64 * beta) as u64;
         window.cwnd =

@@ -23,6 +23,7 @@ mod dcqcn;
 mod dctcp;
 mod homa;
 mod hpcc;
+mod hystart;
 mod mptcp;
 mod newreno;
 mod rdma_dctcp;
@@ -125,6 +126,9 @@ pub trait Law: Clone + Debug {
     fn quality(&self) -> u64 {
         0
     }
+    /// Sees the window in slow start, before an acknowledgement opens it; may end slow start.
+    #[inline]
+    fn slow_start(&mut self, _: &mut Window, _: &Shared<Self::Constants>) {}
     /// Opens the window, beyond slow start.
     #[inline]
     fn grow(&mut self, _: &mut Window, _: &Growth, _: &Shared<Self::Constants>) {}
@@ -383,6 +387,9 @@ impl TransportKind {
 
 #[inline]
 fn grow<L: Law>(law: &mut L, window: &mut Window, growth: &Growth, shared: &Shared<L::Constants>) {
+    if L::SLOW_STARTS && window.cwnd < window.ssthresh {
+        law.slow_start(window, shared);
+    }
     if L::SLOW_STARTS && window.cwnd < window.ssthresh {
         // RFC 3465 §2.2: what was acknowledged, at most L.
         window.cwnd += growth.bytes.min(growth.limit);
