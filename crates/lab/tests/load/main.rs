@@ -308,8 +308,8 @@ fn connections_that_cannot_open_are_errors_and_a_run_does_not_wait_for_them() {
 
 #[test]
 fn both_ends_have_the_congestion_control() {
-    let lab = needs!(Lab::new("law", 2));
-    let lab = Lab { congestion: "reno", ..lab };
+    let mut lab = needs!(Lab::new("law", 2));
+    lab.congestion = "reno";
     let traffic = "[[traffic]]\nkind = \"permutation\"\nsize = \"100GB\"";
     let plan = plan("duration = \"400ms\"", 2, traffic);
     let lines = std::thread::scope(|scope| {
