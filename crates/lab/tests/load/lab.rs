@@ -13,6 +13,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+pub const PORT: u16 = 9000;
+
 /// One at a time: they measure.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -69,7 +71,7 @@ impl Lab {
     ) -> Result<Counts, Error> {
         let began = Instant::now() + Duration::from_millis(20);
         let places = &self.places;
-        let settings = Settings { plan, places, congestion: self.congestion, began, port: 9000 };
+        let settings = Settings { plan, places, congestion: self.congestion, began, port: PORT };
         let before = namespace::own();
         let counts = load::run(&settings, stop, sink);
         assert_eq!(namespace::own(), before, "the thread is back where it was");
@@ -79,6 +81,19 @@ impl Lab {
     /// Lines of `ss` with what is left of connections, in any state.
     pub fn sockets_left(&self) -> Vec<String> {
         self.ss("-Htan")
+    }
+
+    /// Resets that hosts have sent.
+    pub fn resets(&self) -> u64 {
+        let of = |host: &Namespace| {
+            let snmp = host.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"));
+            let snmp = snmp.unwrap().unwrap();
+            let mut lines = snmp.lines().filter(|line| line.starts_with("Tcp:"));
+            let mut words = || lines.next().unwrap().split(' ');
+            let at = words().position(|word| word == "OutRsts").unwrap();
+            words().nth(at).unwrap().parse::<u64>().unwrap()
+        };
+        self.hosts.iter().map(of).sum()
     }
 
     /// What `ss` prints at all hosts.

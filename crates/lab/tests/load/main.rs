@@ -12,6 +12,8 @@ use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::plan::Plan;
 use millpond_worlds::needs;
 use std::collections::BTreeSet;
+use std::io::Read;
+use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -38,7 +40,8 @@ fn assert_like_the_simulator(plan: &Plan, (records, counts): &(Records, Counts),
     for record in &records.flows {
         let (finish, first) = (record.finish.unwrap(), record.sender_first.unwrap());
         assert!(record.start <= first && first < finish, "{record:?}");
-        assert!(record.sender_last.is_some_and(|last| last > first), "{record:?}");
+        let last = record.sender_last.unwrap();
+        assert!(last > first && last <= counts.ended && finish <= counts.ended, "{record:?}");
         assert!(record.srtt > Time::ZERO && record.rto > record.srtt, "{record:?}");
         assert!(finish - record.start >= record.srtt.min(Time::from_us(10)), "{record:?}");
     }
@@ -74,6 +77,7 @@ fn poisson_flows_are_the_simulators() {
     assert_eq!(run.1.lateness.count(), 200);
     assert!(run.0.flows.iter().any(|flow| flow.out_of_order == Some(0)));
     assert_eq!(lab.sockets_left(), Vec::<String>::new(), "no TIME_WAIT, no listener");
+    assert_eq!(lab.resets(), 0);
 }
 
 #[test]
@@ -122,12 +126,12 @@ fn a_server_thinks_before_it_answers() {
 
 #[test]
 fn a_shuffle_keeps_its_concurrency() {
-    let lab = needs!(Lab::new("shuffle", 4));
+    let lab = needs!(Lab::new("shuffle", 6));
     let traffic = "[[traffic]]\nkind = \"shuffle\"\nsize = \"200KB\"\nconcurrency = 2";
-    let plan = plan(UNTIL, 4, traffic);
+    let plan = plan(UNTIL, 6, traffic);
     let run = lab.run(&plan);
     assert_like_the_simulator(&plan, &run, false);
-    for host in 0..4 {
+    for host in 0..6 {
         let own: Vec<_> = run.0.flows.iter().filter(|flow| flow.src == host).collect();
         let at_once = |at: Time| {
             let is_open = |f: &&&FlowRecord| f.start <= at && at < f.sender_last.unwrap();
@@ -304,6 +308,27 @@ fn connections_that_cannot_open_are_errors_and_a_run_does_not_wait_for_them() {
     assert_eq!(counts.errors.values().map(|error| error.count).sum::<u64>(), counts.failed);
     let kinds: Vec<_> = counts.errors.keys().map(String::as_str).collect();
     assert!(kinds.contains(&"host unreachable"), "{:?}", counts.errors);
+}
+
+#[test]
+fn a_connection_from_outside_is_an_error_and_disturbs_no_flow() {
+    let lab = needs!(Lab::new("stranger", 2));
+    let traffic = "[[traffic]]\nkind = \"permutation\"\nsize = \"5KB\"\nstart = \"200ms\"";
+    let plan = plan(UNTIL, 2, traffic);
+    std::thread::scope(|scope| {
+        let stranger = scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            let connect = || TcpStream::connect((lab.places[1].address, lab::PORT)).unwrap();
+            let mut stream = lab.hosts[0].run(connect).unwrap();
+            stream.read(&mut [0]).map_or(0, |bytes| bytes)
+        });
+        let (records, counts) = lab.run(&plan);
+        assert_eq!(stranger.join().unwrap(), 0, "it is closed");
+        assert_eq!((records.flows.len(), counts.completed, counts.failed), (2, 2, 0));
+        let errors: Vec<_> = counts.errors.values().collect();
+        assert!(errors.len() == 1 && errors[0].count == 1, "{errors:?}");
+        assert!(errors[0].first.contains("host 1") && errors[0].first.contains("10.0.0.1:"));
+    });
 }
 
 #[test]

@@ -38,6 +38,16 @@ fn lateness_of_starts() {
     println!("setns: {:?} each", begun.elapsed() / 20_000);
 }
 
+/// What two bulk flows get, each way one.
+#[test]
+#[ignore = "a measurement"]
+fn bulk_goodput() {
+    let lab = needs!(Lab::new("bulk", 2));
+    let traffic = "[[traffic]]\nkind = \"permutation\"\nsize = \"100GB\"";
+    let (_, counts) = lab.run(&plan("duration = \"1s\"", 2, traffic));
+    println!("{:.2} Gb/s", counts.bytes_measured as f64 * 8e-9);
+}
+
 /// Connections a second, as many as one thread and the kernel can make: run it by itself.
 #[test]
 #[ignore = "a measurement"]
