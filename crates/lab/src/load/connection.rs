@@ -100,8 +100,6 @@ pub(super) struct Connection {
     pub delivered: Option<Time>,
     /// When the present call began, or the present question was written.
     pub asked: Time,
-    /// Whether a call or a question is under way.
-    pub asks: bool,
     /// When the present question was due.
     pub due: Time,
 }
@@ -117,7 +115,6 @@ impl Connection {
             answers: false,
             delivered: None,
             asked: opening.start,
-            asks: false,
             due: opening.start,
         }
     }
@@ -138,11 +135,6 @@ impl Connection {
 
     pub fn is_probe(&self) -> bool {
         matches!(self.opening.role, Role::Probe { .. })
-    }
-
-    /// Whether no flow or call is under way.
-    pub fn is_idle(&self) -> bool {
-        self.opening.role.is_persistent() && !self.asks
     }
 
     /// The end whose bytes the record is of; `None`: there is a record a message.

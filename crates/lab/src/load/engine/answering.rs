@@ -50,7 +50,7 @@ impl Engine<'_> {
     fn called(&mut self, now: Time, key: Key, stop: Time) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let record = self.recorder.call(connection, Some(now));
-        (connection.asked, connection.asks) = (now, false);
+        connection.asked = now;
         let bytes = connection.opening.bytes;
         self.counts.completed += 1;
         self.active -= 1;
@@ -76,7 +76,6 @@ impl Engine<'_> {
     fn probed(&mut self, now: Time, key: Key, (period, stop): (Time, Time)) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let asked = connection.asked;
-        connection.asks = false;
         let next = connection.due.saturating_add(period).max(now);
         connection.due = next;
         if asked >= self.plan.warm_up {

@@ -53,7 +53,7 @@ impl Engine<'_> {
         let Some(connection) = self.connections.get(key) else { return };
         let Opening { flow, src, dst, .. } = connection.opening;
         self.counts.fail(error, || format!("flow {flow} from host {src} to host {dst}"));
-        if !connection.is_probe() && !connection.is_idle() {
+        if !connection.is_probe() {
             self.failed.push(self.recorder.unfinished(connection));
             self.counts.failed += 1;
             self.active -= 1;
@@ -95,7 +95,7 @@ impl Engine<'_> {
         let open: Vec<Key> = self.connections.iter().map(|(key, _)| key).collect();
         for key in open {
             if let Some(connection) = self.connections.get(key) {
-                if !connection.is_probe() && !connection.is_idle() {
+                if !connection.is_probe() {
                     self.failed.push(self.recorder.unfinished(connection));
                 }
                 for side in [Side::Client, Side::Server] {

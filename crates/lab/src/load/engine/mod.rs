@@ -194,7 +194,7 @@ impl<'a> Engine<'a> {
                 self.goes_on = false;
                 break;
             }
-            let next = self.start_due();
+            let next = self.start_due(STARTS_A_ROUND);
             if self.plan.until_complete && self.is_complete() {
                 break;
             }
@@ -203,8 +203,8 @@ impl<'a> Engine<'a> {
             let count = socket::wait(&self.epoll, &mut events, wait).map_err(Error::Events)?;
             for event in events.iter().take(count) {
                 self.serve(Token::decode(event.data.u64()), event.flags);
-                // A burst of events delays no start.
-                self.start_due();
+                // A burst of events delays no start, and a burst of starts no event.
+                self.start_due(1);
             }
             self.sweep();
         }
@@ -230,9 +230,9 @@ impl<'a> Engine<'a> {
         self.timers_set += 1;
     }
 
-    /// Starts what is due, up to a bound; returns when the next thing is.
-    fn start_due(&mut self) -> Option<Time> {
-        for _ in 0..STARTS_A_ROUND {
+    /// Starts what is due, at most so much; returns when the next thing is.
+    fn start_due(&mut self, most: usize) -> Option<Time> {
+        for _ in 0..most {
             let next = self.next_start()?;
             if next >= self.plan.horizon || self.clock.until(next) > Duration::ZERO {
                 return Some(next);

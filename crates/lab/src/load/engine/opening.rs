@@ -170,7 +170,6 @@ impl Engine<'_> {
     /// Lets an end send so many bytes more; an end that is not connected sends them when it is.
     pub(super) fn write(&mut self, key: Key, side: Side, bytes: u64) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        connection.asks |= side == Side::Client;
         let is_open = connection.is_open || side == Side::Server;
         let Some(end) = connection.end_mut(side) else { return };
         if bytes > u64::from(UNSENT_MAX) {

@@ -2,167 +2,29 @@
 #![cfg(target_os = "linux")]
 #![allow(missing_docs)]
 
+mod lab;
+mod measurements;
+
+use lab::{Lab, Records, UNTIL, plan, simulated};
 use millpond_core::Time;
-use millpond_lab::load::{self, Counts, Error, Place, Settings, Sink};
+use millpond_lab::load::{self, Counts, Place, Settings};
 use millpond_results::{FlowRecord, QueryRecord};
-use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
-use millpond_sim::{Observer, Standing};
-use millpond_worlds::{Namespace, World, namespace, needs};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use millpond_worlds::needs;
 use std::collections::BTreeSet;
-use std::convert::Infallible;
-use std::fs::File;
-use std::net::Ipv4Addr;
-use std::os::fd::AsFd;
+use std::io::Read;
+use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// One at a time: they measure.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Hosts in namespaces of their own, joined by a bridge.
-struct Lab {
-    places: Vec<Place>,
-    hosts: Vec<Namespace>,
-    congestion: &'static str,
-    _world: World,
-    _turn: MutexGuard<'static, ()>,
-}
-
-impl Lab {
-    fn new(label: &str, hosts: usize) -> Result<Lab, millpond_worlds::Error> {
-        let turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-        let world = World::new(label)?;
-        let bridge = world.namespace("bridge")?;
-        let labels: Vec<String> = (0..hosts).map(|host| format!("h{host}")).collect();
-        let namespaces = world.namespaces(&labels)?;
-        let ends: Vec<String> = (0..hosts).map(|host| format!("to{host}")).collect();
-        let pairs: Vec<_> = namespaces
-            .iter()
-            .zip(&ends)
-            .map(|(host, end)| [(host, "eth0"), (&bridge, end.as_str())])
-            .collect();
-        world.veths(&pairs)?;
-        let up = |end: &String| format!("link set {end} master br0\nlink set {end} up\n");
-        let ports: String = ends.iter().map(up).collect();
-        bridge.ip(&format!("link add br0 type bridge\nlink set br0 up\n{ports}"))?;
-        let address = |host: usize| Ipv4Addr::new(10, 0, 0, host as u8 + 1);
-        for (host, namespace) in namespaces.iter().enumerate() {
-            let address = address(host);
-            namespace.ip(&format!("addr add {address}/24 dev eth0\nlink set eth0 up"))?;
-        }
-        let place = |(host, namespace): (usize, &Namespace)| Place {
-            namespace: namespace.name().to_string(),
-            address: address(host),
-        };
-        let places = namespaces.iter().enumerate().map(place).collect();
-        Ok(Lab { places, hosts: namespaces, congestion: "cubic", _world: world, _turn: turn })
-    }
-
-    fn run(&self, plan: &Plan) -> (Records, Counts) {
-        let mut records = Records::default();
-        let counts = self.run_into(plan, &AtomicBool::new(false), &mut records).unwrap();
-        (records, counts)
-    }
-
-    fn run_into(
-        &self,
-        plan: &Plan,
-        stop: &AtomicBool,
-        sink: &mut dyn Sink,
-    ) -> Result<Counts, Error> {
-        let began = Instant::now() + Duration::from_millis(20);
-        let places = &self.places;
-        let settings = Settings { plan, places, congestion: self.congestion, began, port: 9000 };
-        let before = namespace::own();
-        let counts = load::run(&settings, stop, sink);
-        assert_eq!(namespace::own(), before, "the thread is back where it was");
-        counts
-    }
-
-    /// Lines of `ss` with what is left of connections, in any state.
-    fn sockets_left(&self) -> Vec<String> {
-        self.ss("-Htan")
-    }
-
-    /// What `ss` prints at all hosts.
-    fn ss(&self, options: &str) -> Vec<String> {
-        let ss = |host: &Namespace| {
-            let mut command = std::process::Command::new("ss");
-            let output = host.run(|| command.arg(options).output()).unwrap().unwrap();
-            String::from_utf8_lossy(&output.stdout).lines().map(String::from).collect::<Vec<_>>()
-        };
-        self.hosts.iter().flat_map(ss).collect()
-    }
-}
-
-/// What a run gave.
-#[derive(Debug, Default)]
-struct Records {
-    flows: Vec<FlowRecord>,
-    queries: Vec<QueryRecord>,
-    rtts: Vec<Time>,
-    /// End the run at this many flows.
-    enough: Option<usize>,
-}
-
-impl Sink for Records {
-    fn flow(&mut self, record: FlowRecord) -> bool {
-        self.flows.push(record);
-        self.enough.is_none_or(|enough| self.flows.len() < enough)
-    }
-    fn query(&mut self, record: QueryRecord) -> bool {
-        self.queries.push(record);
-        true
-    }
-    fn rtt(&mut self, rtt: Time) -> bool {
-        self.rtts.push(rtt);
-        true
-    }
-}
-
-impl Observer for Records {
-    type Error = Infallible;
-    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
-        self.flows.push(*record);
-        Ok(())
-    }
-    fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
-        self.queries.push(*record);
-        Ok(())
-    }
-    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
-        Ok(true)
-    }
-}
-
-fn plan(duration: &str, hosts: usize, traffic: &str) -> Plan {
-    let text = format!(
-        "{duration}\n[topology]\nkind = \"single-switch\"\nhosts = {hosts}\n[transport]\nkind = \
-         \"newreno\"\n{traffic}"
-    );
-    let scenario = Scenario::parse("load", &text).unwrap_or_else(|e| panic!("{e}"));
-    scenario.plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"))
-}
-
-const UNTIL: &str = "duration = \"20s\"\nuntil = \"flows-complete\"";
-
-fn simulated(plan: &Plan) -> Records {
-    let mut records = Records::default();
-    millpond_sim::run(plan, 1, &mut records).unwrap();
-    records
-}
+/// Its numbers, its start and what it belongs to.
+type Identity = ((u32, u16, u32, u32, u64), (Option<Time>, Time), (Option<u32>, bool));
 
 /// What two worlds must agree on; `times`: of starts, too.
-fn identities(
-    records: &Records,
-    times: bool,
-) -> BTreeSet<(u32, u16, u32, u32, u64, Option<Time>, Time, Option<u32>, bool)> {
+fn identities(records: &Records, times: bool) -> BTreeSet<Identity> {
     let of = |r: &FlowRecord| {
         let start = times.then_some(r.start);
-        (r.flow, r.class, r.src, r.dst, r.bytes, start, r.ideal, r.query, r.counted)
+        ((r.flow, r.class, r.src, r.dst, r.bytes), (start, r.ideal), (r.query, r.counted))
     };
     let set: BTreeSet<_> = records.flows.iter().map(of).collect();
     assert_eq!(set.len(), records.flows.len(), "no flow has two records");
@@ -178,7 +40,8 @@ fn assert_like_the_simulator(plan: &Plan, (records, counts): &(Records, Counts),
     for record in &records.flows {
         let (finish, first) = (record.finish.unwrap(), record.sender_first.unwrap());
         assert!(record.start <= first && first < finish, "{record:?}");
-        assert!(record.sender_last.is_some_and(|last| last > first), "{record:?}");
+        let last = record.sender_last.unwrap();
+        assert!(last > first && last <= counts.ended && finish <= counts.ended, "{record:?}");
         assert!(record.srtt > Time::ZERO && record.rto > record.srtt, "{record:?}");
         assert!(finish - record.start >= record.srtt.min(Time::from_us(10)), "{record:?}");
     }
@@ -214,6 +77,7 @@ fn poisson_flows_are_the_simulators() {
     assert_eq!(run.1.lateness.count(), 200);
     assert!(run.0.flows.iter().any(|flow| flow.out_of_order == Some(0)));
     assert_eq!(lab.sockets_left(), Vec::<String>::new(), "no TIME_WAIT, no listener");
+    assert_eq!(lab.resets(), 0);
 }
 
 #[test]
@@ -262,12 +126,12 @@ fn a_server_thinks_before_it_answers() {
 
 #[test]
 fn a_shuffle_keeps_its_concurrency() {
-    let lab = needs!(Lab::new("shuffle", 4));
+    let lab = needs!(Lab::new("shuffle", 6));
     let traffic = "[[traffic]]\nkind = \"shuffle\"\nsize = \"200KB\"\nconcurrency = 2";
-    let plan = plan(UNTIL, 4, traffic);
+    let plan = plan(UNTIL, 6, traffic);
     let run = lab.run(&plan);
     assert_like_the_simulator(&plan, &run, false);
-    for host in 0..4 {
+    for host in 0..6 {
         let own: Vec<_> = run.0.flows.iter().filter(|flow| flow.src == host).collect();
         let at_once = |at: Time| {
             let is_open = |f: &&&FlowRecord| f.start <= at && at < f.sender_last.unwrap();
@@ -447,9 +311,30 @@ fn connections_that_cannot_open_are_errors_and_a_run_does_not_wait_for_them() {
 }
 
 #[test]
+fn a_connection_from_outside_is_an_error_and_disturbs_no_flow() {
+    let lab = needs!(Lab::new("stranger", 2));
+    let traffic = "[[traffic]]\nkind = \"permutation\"\nsize = \"5KB\"\nstart = \"200ms\"";
+    let plan = plan(UNTIL, 2, traffic);
+    std::thread::scope(|scope| {
+        let stranger = scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            let connect = || TcpStream::connect((lab.places[1].address, lab::PORT)).unwrap();
+            let mut stream = lab.hosts[0].run(connect).unwrap();
+            stream.read(&mut [0]).map_or(0, |bytes| bytes)
+        });
+        let (records, counts) = lab.run(&plan);
+        assert_eq!(stranger.join().unwrap(), 0, "it is closed");
+        assert_eq!((records.flows.len(), counts.completed, counts.failed), (2, 2, 0));
+        let errors: Vec<_> = counts.errors.values().collect();
+        assert!(errors.len() == 1 && errors[0].count == 1, "{errors:?}");
+        assert!(errors[0].first.contains("host 1") && errors[0].first.contains("10.0.0.1:"));
+    });
+}
+
+#[test]
 fn both_ends_have_the_congestion_control() {
-    let lab = needs!(Lab::new("law", 2));
-    let lab = Lab { congestion: "reno", ..lab };
+    let mut lab = needs!(Lab::new("law", 2));
+    lab.congestion = "reno";
     let traffic = "[[traffic]]\nkind = \"permutation\"\nsize = \"100GB\"";
     let plan = plan("duration = \"400ms\"", 2, traffic);
     let lines = std::thread::scope(|scope| {
@@ -499,53 +384,4 @@ fn a_lab_that_cannot_be_is_an_error() {
     assert!(text.contains("host 0 cannot listen on 10.0.0.1:9000"), "{text}");
     let nowhere = Place { namespace: "no-such-namespace".into(), ..places[1].clone() };
     assert!(error(&[places[0].clone(), nowhere], "cubic").contains("no-such-namespace"));
-}
-
-/// How late flows start that come at random, and what a change of the namespace costs.
-#[test]
-#[ignore = "a measurement"]
-fn lateness_of_starts() {
-    let lab = needs!(Lab::new("late", 4));
-    let traffic = r#"
-        [[traffic]]
-        kind = "poisson"
-        sizes = "web-search"
-        load = 0.02
-        count = 4000
-    "#;
-    let plan = plan(UNTIL, 4, traffic);
-    let (_, counts) = lab.run(&plan);
-    let late = &counts.lateness;
-    println!("p50 {} p99 {} max {}", late.quantile(0.5), late.quantile(0.99), late.max());
-    let begun = Instant::now();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let open = |place: &Place| File::open(namespace::path(&place.namespace)).unwrap();
-            let files: Vec<File> = lab.places.iter().map(open).collect();
-            for i in 0..20_000 {
-                let kind = Some(LinkNameSpaceType::Network);
-                move_into_link_name_space(files[i % 4].as_fd(), kind).unwrap();
-            }
-        });
-    });
-    println!("setns: {:?} each", begun.elapsed() / 20_000);
-}
-
-/// Connections a second, as many as one thread and the kernel can make: run it by itself.
-#[test]
-#[ignore = "a measurement"]
-fn connections_a_second() {
-    let lab = needs!(Lab::new("rate", 4));
-    let rows: Vec<String> = (0..40_000)
-        .map(|i| format!("{{ start = 0, src = {}, dst = {}, bytes = 1000 }}", i % 4, (i + 1) % 4))
-        .collect();
-    let traffic = format!("[[traffic]]\nkind = \"flows\"\nrows = [{}]", rows.join(", "));
-    let plan = plan(UNTIL, 4, &traffic);
-    let begun = Instant::now();
-    let usage = || std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    let before = usage();
-    let (records, counts) = lab.run(&plan);
-    println!("{:?}, {} flows, {}", begun.elapsed(), records.flows.len(), counts.ended);
-    println!("cpu ns: {before} {}", usage());
-    println!("errors {:?}, retransmitted {}", counts.errors, counts.retransmitted);
 }
