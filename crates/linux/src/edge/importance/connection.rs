@@ -61,19 +61,25 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Of a connection whose handshake packets are these; `segment` is one of the host, or `model`
-    /// of an earlier one.
-    pub fn new(params: &ShimParams, ours: &Syn, theirs: &Syn, template: Template) -> Connection {
+    /// Of a connection whose handshake packets are these; `template` is of the host's.
+    pub fn new(
+        params: &ShimParams,
+        ours: &Syn,
+        theirs: &Syn,
+        mut template: Template,
+    ) -> Connection {
         let (scale_ours, scale_theirs) = match (ours.offer.scale, theirs.offer.scale) {
             (Some(ours), Some(theirs)) => (ours, theirs),
             _ => (0, 0),
         };
+        let stamps = ours.offer.stamps.filter(|_| theirs.offer.stamps.is_some());
+        template.open(ours.window >> scale_ours, stamps);
         let has_sack = ours.offer.sack && theirs.offer.sack;
         Connection {
             sending: Sending::new(params, ours.isn, theirs.window, scale_theirs, has_sack),
             receiving: Receiving::new(theirs.isn, ours.window, scale_ours),
             template,
-            has_stamps: ours.offer.stamps && theirs.offer.stamps,
+            has_stamps: stamps.is_some(),
         }
     }
 

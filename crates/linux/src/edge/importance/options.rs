@@ -49,7 +49,8 @@ impl Blocks {
 pub(super) struct Offer {
     pub scale: Option<u8>,
     pub sack: bool,
-    pub stamps: bool,
+    /// TSval and TSecr.
+    pub stamps: Option<(u32, u32)>,
 }
 
 /// The options of a packet that is not a SYN.
@@ -89,7 +90,10 @@ pub(super) fn offer(list: &[u8]) -> Option<Offer> {
             (MSS, [_, _]) => (),
             (SCALE, [shift]) => offer.scale = Some((*shift).min(SCALE_MAX)),
             (SACK_PERMITTED, []) => offer.sack = true,
-            (STAMPS, [_, _, _, _, _, _, _, _]) => offer.stamps = true,
+            (STAMPS, [a, b, c, d, e, f, g, h]) => {
+                let stamps = [[*a, *b, *c, *d], [*e, *f, *g, *h]].map(u32::from_be_bytes);
+                offer.stamps = Some((stamps[0], stamps[1]));
+            }
             _ => return None,
         }
         Some(())
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn syn_options_of_linux_are_known_and_others_are_not() {
-        let known = Offer { scale: Some(7), sack: true, stamps: true };
+        let known = Offer { scale: Some(7), sack: true, stamps: Some((9, 0)) };
         assert_eq!(offer(&LINUX_SYN), Some(known));
         assert_eq!(offer(&[]), Some(Offer::default()));
         for kind in [6, 19, 29, 30, 34, 253, 254] {
@@ -235,7 +239,8 @@ mod tests {
             let options = read(&list).unwrap();
             let count = ranges.len().min(if stamps.is_some() { 3 } else { 4 });
             prop_assert_eq!(options.stamps, stamps);
-            prop_assert_eq!(options.echo.unwrap().as_slice(), &ranges[..count]);
+            let echo = options.echo.unwrap();
+            prop_assert_eq!(echo.as_slice(), &ranges[..count]);
         }
     }
 }

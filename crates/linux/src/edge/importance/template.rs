@@ -53,6 +53,11 @@ impl Template {
         template
     }
 
+    /// Its handshake is over. `window` is scaled, as after a handshake.
+    pub fn open(&mut self, window: u16, stamps: Option<(u32, u32)>) {
+        (self.window, self.stamps) = (window, stamps);
+    }
+
     /// The host has sent another packet of the flow, with these timestamps.
     pub fn update(&mut self, segment: &Segment<'_>, stamps: Option<(u32, u32)>) {
         self.header.set(segment.header);

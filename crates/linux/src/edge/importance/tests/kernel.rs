@@ -111,6 +111,9 @@ impl Sender {
     }
     pub fn receive(&mut self, now: Time, seg: &Seg, out: &mut Vec<Seg>) {
         if seg.flags & SYN != 0 {
+            if self.open {
+                return out.push(self.fields(now, self.first(), 0));
+            }
             self.open = true;
             self.timer = Time::MAX;
             self.edge = seg.window.into();

@@ -39,7 +39,7 @@ enum Event {
 }
 
 /// The setup of a run.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Setup {
     pub style: Style,
     pub size: u64,
