@@ -153,9 +153,9 @@ impl Connection {
             let blocks = options.sack.as_slice();
             let blocks = if has_dsack { blocks.get(1..).unwrap_or(&[]) } else { blocks };
             let is_pure = segment.is_pure_ack();
-            let echo = options.echo.as_ref().filter(|_| is_pure).map(Blocks::as_slice);
-            let is_data = !segment.payload.is_empty();
-            let importance = if is_data { Importance::Control } else { segment.importance };
+            let importance = if is_pure { segment.importance } else { Importance::Control };
+            let is_echo = matches!(importance, Importance::Echo | Importance::ForcedEcho);
+            let echo = options.echo.as_ref().filter(|_| is_echo).map(Blocks::as_slice);
             let (is_redundant, force) = self.sending.on_ack(&Acknowledgement {
                 importance,
                 ack: segment.ack,
@@ -164,7 +164,6 @@ impl Connection {
                 is_shims: echo.is_some(),
                 is_pure: is_pure && !segment.has(tcp::ECE),
             });
-            let is_echo = matches!(importance, Importance::Echo | Importance::ForcedEcho);
             counters.echoes_received += u64::from(is_echo);
             decision = Decision {
                 swallow: is_redundant,

@@ -174,7 +174,9 @@ impl Shim {
         let Some(layers) = view.tcp() else { return Verdict::Pass };
         let Some(segment) = Segment::read(packet, layers, buffers) else { return Verdict::Pass };
         let key = Key::of(segment.header, layers, view.vlan, false);
-        let is_shims = segment.is_pure_ack()
+        let is_echo = matches!(segment.importance, Importance::Echo | Importance::ForcedEcho);
+        let is_shims = is_echo
+            && segment.is_pure_ack()
             && options::read(segment.options).is_some_and(|options| options.echo.is_some());
         let decision = self.decide(now, key, &segment);
         if is_shims {

@@ -6,10 +6,14 @@
 //! | `kernel` | a model of a kernel's TCP: one end sends, the other receives |
 //! | `network` | two hosts, their shims, and a network with an adversary |
 //! | `loss` | streams under loss: no timeout, no corruption |
-//! | `oracles` | the sheet's rules on single packets |
+//! | `bench` | one shim, packet by packet |
+//! | `oracles` | the rules of a sender on single packets |
+//! | `echoes` | the rules of a receiver on single packets |
 //! | `anything` | arbitrary frames |
 
 mod anything;
+mod bench;
+mod echoes;
 mod frames;
 mod kernel;
 mod loss;

@@ -23,10 +23,8 @@ pub enum Fate {
 
 /// A packet in the network, as the adversary sees it.
 pub struct Seen {
-    pub from: usize,
     /// A switch may drop it early: it is marked so, or it is data and there are no shims.
     pub red: bool,
-    pub payload: usize,
 }
 
 #[derive(Debug)]
@@ -81,8 +79,6 @@ pub struct Outcome {
     pub done: bool,
     pub timeouts: u32,
     pub time: Time,
-    /// Data packets in the network: by the kernel's or the shim's hand.
-    pub packets: u64,
     pub counters: [Option<crate::edge::importance::Counters>; 2],
 }
 
@@ -98,7 +94,6 @@ pub struct Network<'a> {
     pub sender: Sender,
     pub receiver: Receiver,
     adversary: &'a mut dyn FnMut(&Seen) -> Fate,
-    packets: u64,
 }
 
 impl<'a> Network<'a> {
@@ -120,7 +115,6 @@ impl<'a> Network<'a> {
             sender,
             receiver,
             adversary,
-            packets: 0,
         };
         for (at, up_to) in setup.writes.clone() {
             network.push(at, Event::Write(up_to));
@@ -156,9 +150,8 @@ impl<'a> Network<'a> {
     fn transmit(&mut self, from: usize, bytes: Vec<u8>) {
         let seg = read(&bytes);
         let has_payload = !seg.payload.is_empty();
-        self.packets += u64::from(has_payload);
         let red = seg.importance() == 1 || (has_payload && self.shims[from].is_none());
-        let seen = Seen { from, red, payload: seg.payload.len() };
+        let seen = Seen { red };
         let fate = (self.adversary)(&seen);
         let mut at = (self.now + self.setup.delay).max(self.last[from]);
         match fate {
@@ -284,7 +277,6 @@ impl<'a> Network<'a> {
             done,
             timeouts: self.sender.timeouts,
             time: self.now,
-            packets: self.packets,
             counters: self.shims.map(|shim| shim.map(|shim| shim.counters().clone())),
         }
     }
