@@ -252,6 +252,11 @@ impl WindowMarker {
         !self.stale
     }
 
+    /// Whether bytes of the rounds that tell of losses are not acknowledged.
+    pub fn has_lost(&self) -> bool {
+        !self.previous.bytes.is_empty()
+    }
+
     /// In a recovery the transport is about to send from `seq`: what is to be sent in its place, if
     /// this packet must be important and something older is known to be lost.
     pub fn instead(&mut self, seq: u64, mss: u32) -> Option<Forced> {

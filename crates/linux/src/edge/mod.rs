@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `link` | what the host node asks of its driver, for packets that have bytes |
 //! | `egress` | cuts a frame for a peer, and sends its packets through the node |
+//! | `importance` | TLT of the host's own TCP: marks, forced packets and echoes at its port |
 //! | `ingress` | takes packets from a peer through the node, and hands frames to the switch |
 //!
 //! The packets of the node are metadata, made from headers; their bytes lie beside them under the
@@ -22,6 +23,7 @@
 //! it is written to.
 
 mod egress;
+pub mod importance;
 mod ingress;
 mod link;
 #[cfg(test)]
