@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::lateness::{Lateness, Quantiles};
 use crate::urgent::{Role, prepare};
 use millpond_core::Time;
-use millpond_core::counters::DropReason;
+use millpond_core::counters::{Counters, DropReason};
 use millpond_linux::dataplane::buffers::Buffers;
 use millpond_linux::dataplane::counters::Drop;
 use millpond_linux::fabric::{Fabric, Far};
@@ -52,6 +52,8 @@ pub struct Counted {
     pub refused: u64,
     /// Packets put on links by switches and hosts.
     pub hops: u64,
+    /// What mechanisms of the hosts have counted.
+    pub mechanisms: Counters,
     /// Packets marked.
     pub marked: u64,
     /// Packets deflected.
@@ -170,12 +172,17 @@ impl Driver {
         }
         let now = self.now();
         for host in self.touched.drain(..) {
-            self.hosts[host as usize].flush(now, &mut self.buffers);
+            self.hosts[host as usize].flush(now, &mut self.fabric, &mut self.buffers);
         }
         let due: Vec<u32> = (0..self.hosts.len() as u32)
             .filter(|host| self.hosts[*host as usize].deadline().is_some_and(|at| at <= now))
             .collect();
-        due.into_iter().for_each(|host| self.hosts[host as usize].flush(now, &mut self.buffers));
+        for host in due {
+            // What its kernel has sent meanwhile, so that nothing is forced in its place.
+            let host = &mut self.hosts[host as usize];
+            host.read(now, BURST, &mut self.fabric, &mut self.buffers);
+            host.flush(now, &mut self.fabric, &mut self.buffers);
+        }
         count
     }
 
@@ -211,7 +218,15 @@ impl Driver {
     }
 
     fn hops(&self) -> u64 {
-        self.fabric.hops() + self.hosts.iter().map(|host| host.entered).sum::<u64>()
+        self.fabric.hops() + self.hosts.iter().map(Host::entered).sum::<u64>()
+    }
+
+    fn mechanisms(&self) -> Counters {
+        let mut all = Counters::default();
+        for host in &self.hosts {
+            host.count(&mut all);
+        }
+        all
     }
 
     fn counted(&self) -> Counted {
@@ -224,7 +239,7 @@ impl Driver {
             let refused = Drop::ALL.iter().filter(|reason| **reason != Drop::Nowhere);
             refused.map(|reason| slot.counters.dropped(*reason)).sum::<u64>()
         };
-        let entered: u64 = self.hosts.iter().map(|host| host.entered).sum();
+        let entered: u64 = self.hosts.iter().map(Host::entered).sum();
         let (held_bytes, dropped_bytes) = self.fabric.bytes();
         let of_hosts = lines.iter().filter(|line| matches!(line.far, Far::Host(..)));
         let bytes: u64 = of_hosts.map(|line| line.slot.counters.received_bytes).sum();
@@ -236,6 +251,7 @@ impl Driver {
             bytes: [bytes, self.delivered[1], dropped_bytes, held_bytes],
             refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
             hops: self.hops(),
+            mechanisms: self.mechanisms(),
             marked: self.fabric.switches().map(|node| node.marked()).sum(),
             deflected: self.fabric.switches().map(|node| node.deflected).sum(),
             late: self.late.quantiles(),

@@ -10,12 +10,14 @@ use crate::address;
 use crate::network::Uplink;
 use crate::order::Orders;
 use crate::rank::Ranks;
+use millpond_core::Time;
+use millpond_core::counters::Counters;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::schedule::Order;
+use millpond_core::importance::{First, ImportanceParams, TltParams};
 use millpond_core::packet::Kind;
 use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
-use millpond_core::{Packet, Time};
 use millpond_linux::dataplane::buffers::{Buffers, Frame};
 use millpond_linux::dataplane::counters::Drop;
 use millpond_linux::dataplane::flow::FlowKey;
@@ -26,6 +28,7 @@ use millpond_linux::dataplane::packet::Packet as Bytes;
 use millpond_linux::dataplane::port::Received;
 use millpond_linux::dataplane::port::shared::Sender;
 use millpond_linux::dataplane::slot::Slot;
+use millpond_linux::edge::importance::{Shim, ShimParams, Verdict};
 use millpond_linux::edge::{Carrier, Edge};
 use millpond_linux::encapsulation::Encapsulation;
 use millpond_linux::fabric::{Fabric, Held, Left, cut};
@@ -37,6 +40,10 @@ use std::io::IoSlice;
 const UNUSED: Rule =
     Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: true };
 
+/// How long the shim waits after an echo for the host's TCP to send. A host's TCP answers within
+/// the write of the acknowledgement, and the driver reads it before it looks at the time.
+const DELTA: Time = Time::from_us(50);
+
 /// The NIC: what is on its way to the switch.
 struct Nic {
     uplink: Uplink,
@@ -44,8 +51,14 @@ struct Nic {
     busy_until: Time,
     /// Whether switches follow labels; otherwise they hash.
     is_followed: bool,
+    /// Marks the important packets of TCP, if the plan asks for it.
+    shim: Option<Shim>,
     /// The ranks of packets, if they have any.
     ranks: Option<Ranks>,
+    /// Packets that it has put on the link.
+    entered: u64,
+    frames: Vec<Frame>,
+    parts: Vec<Held>,
 }
 
 /// A host as the fabric has it.
@@ -65,19 +78,89 @@ pub struct Host {
     merges: bool,
     flat: Vec<u8>,
     parts: Vec<Held>,
-    /// Packets that the NIC has taken.
-    pub entered: u64,
 }
 
+/// An edge's decision for packets: their label, and the number of their flowcell.
+type Stamp = (u16, u16);
+
 impl Nic {
-    /// Puts a packet on the link.
-    fn send(&mut self, now: Time, mut packet: Packet, held: Held, fabric: &mut Fabric) {
+    /// Marks, ranks and labels a packet, and puts it on the link.
+    fn launch(
+        &mut self,
+        now: Time,
+        mut held: Held,
+        stamp: Option<Stamp>,
+        fabric: &mut Fabric,
+        buffers: &mut Buffers,
+    ) -> Result<(), Drop> {
+        if let Some(shim) = &mut self.shim {
+            shim.outgoing(now, &mut held.bytes, &held.view, buffers);
+        }
+        self.send(now, held, stamp, fabric, buffers)
+    }
+
+    /// The same with a packet that has its mark.
+    fn send(
+        &mut self,
+        now: Time,
+        mut held: Held,
+        stamp: Option<Stamp>,
+        fabric: &mut Fabric,
+        buffers: &mut Buffers,
+    ) -> Result<(), Drop> {
+        let (header, length) = (held.bytes.header.bytes(), held.bytes.length());
+        let mut packet = match fabric.classifier().read(now, header, length, &held.view) {
+            Ok(packet) => packet,
+            Err(reason) => {
+                held.bytes.end(buffers);
+                return Err(reason);
+            }
+        };
+        if let Some((label, flowcell)) = stamp {
+            packet.entropy = match self.is_followed {
+                true => label.into(),
+                false => mix64(u64::from(packet.flow) << 32 | u64::from(flowcell)) as u32,
+            };
+            packet.set_flowcell(flowcell);
+        }
         if let (Some(ranks), Some(key)) = (&mut self.ranks, key(&held)) {
             ranks.rank(now, &mut packet, key);
         }
         let departs = self.busy_until.max(now) + self.uplink.rate.time(packet.size.into());
         self.busy_until = departs;
+        self.entered += 1;
         fabric.enter(departs + self.uplink.delay, self.uplink.line, packet, held);
+        Ok(())
+    }
+
+    /// Sends what the shim has due: forced packets and echoes.
+    fn send_due(&mut self, now: Time, fabric: &mut Fabric, buffers: &mut Buffers) {
+        let Some(shim) = self.shim.as_mut().filter(|it| it.deadline().is_some_and(|at| at <= now))
+        else {
+            return;
+        };
+        let mut frames = std::mem::take(&mut self.frames);
+        shim.due(now, &mut |frame: &[u8]| {
+            let Some(buffer) = buffers.take() else { return };
+            buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(frame);
+            frames.push(Frame {
+                buffer,
+                start: 0,
+                length: frame.len(),
+                offload: Offload::default(),
+            });
+        });
+        for frame in frames.drain(..) {
+            if let Some(view) = parse(frame.bytes(buffers)) {
+                cut(&frame, &view, buffers, &mut self.parts);
+            }
+            buffers.release(frame.buffer);
+            for held in std::mem::take(&mut self.parts) {
+                // The host's own frames had a way to the same address.
+                let _ = self.send(now, held, None, fabric, buffers);
+            }
+        }
+        self.frames = frames;
     }
 }
 
@@ -91,7 +174,6 @@ fn key(held: &Held) -> Option<FlowKey> {
 struct Carry<'a> {
     nic: &'a mut Nic,
     fabric: &'a mut Fabric,
-    entered: &'a mut u64,
 }
 
 /// What is still to be done to a packet whose transport checksum may be partial.
@@ -113,28 +195,20 @@ impl Carrier for Carry<'_> {
     ) -> Result<(), Drop> {
         let mut result = Ok(());
         for mut bytes in packets.drain(..) {
-            let (header, length) = (bytes.header.bytes(), bytes.length());
-            let read = parse_head(header, length).ok_or(Drop::Runt).and_then(|view| {
-                self.fabric.classifier().read(now, header, length, &view).map(|p| (p, view))
-            });
-            match read {
-                Ok((mut packet, view)) => {
-                    packet.entropy = match self.nic.is_followed {
-                        true => stamp.label.into(),
-                        false => {
-                            mix64(u64::from(packet.flow) << 32 | u64::from(stamp.flowcell)) as u32
-                        }
-                    };
-                    packet.set_flowcell(stamp.flowcell);
+            let view = parse_head(bytes.header.bytes(), bytes.length());
+            let sent = match view {
+                Some(view) => {
                     let offload = offload(stamp.partial, view.layers());
-                    *self.entered += 1;
-                    self.nic.send(now, packet, Held { bytes, view, offload }, self.fabric);
+                    let held = Held { bytes, view, offload };
+                    let stamp = Some((stamp.label, stamp.flowcell));
+                    self.nic.launch(now, held, stamp, self.fabric, buffers)
                 }
-                Err(reason) => {
+                None => {
                     bytes.end(buffers);
-                    result = Err(reason);
+                    Err(Drop::Runt)
                 }
-            }
+            };
+            result = result.and(sent);
         }
         result
     }
@@ -149,6 +223,18 @@ fn edge(plan: &Plan, labels: Option<&LabelPlan>, host: u32) -> Option<Edge> {
     let list = |peer| labels.map_or(vec![0], |it| it.between(Time::ZERO, host, peer).to_vec());
     let lists = (0..plan.topology.hosts).map(list).collect();
     Some(Edge::new(labels.map_or(UNUSED, |labels| labels.rule), lists, offload))
+}
+
+/// The shim of a host, if the plan marks importance. It cannot know the last packet of a window,
+/// so the first one starts the clock.
+fn shim(plan: &Plan) -> Option<Shim> {
+    let ImportanceParams::Tlt(tlt) = &plan.transport_choices.importance else { return None };
+    Some(Shim::new(&ShimParams {
+        tlt: TltParams { first: First::First, ..tlt.clone() },
+        delta: DELTA,
+        clock_timeout: plan.transport.min_rto,
+        ..ShimParams::default()
+    }))
 }
 
 impl Host {
@@ -168,7 +254,11 @@ impl Host {
                 uplink,
                 busy_until: Time::ZERO,
                 is_followed,
+                shim: shim(plan),
                 ranks: Ranks::new(&plan.transport_choices.rank),
+                entered: 0,
+                frames: Vec::new(),
+                parts: Vec::new(),
             },
             orders: Orders::new(plan.transport_choices.ordering.timeout()),
             edge: edge(plan, labels, host),
@@ -177,7 +267,36 @@ impl Host {
             due: Vec::new(),
             flat: Vec::new(),
             parts: Vec::new(),
-            entered: 0,
+        }
+    }
+
+    /// Packets that its NIC has taken.
+    pub fn entered(&self) -> u64 {
+        self.nic.entered
+    }
+    /// Adds what its mechanisms have counted.
+    pub fn count(&self, all: &mut Counters) {
+        let Some(tlt) = self.nic.shim.as_ref().map(Shim::counters) else { return };
+        let named = all.of("tlt");
+        for (kind, sent) in [
+            ("unimportant", tlt.unimportant),
+            ("important", tlt.important),
+            ("forced", tlt.forced),
+            ("green", tlt.green),
+        ] {
+            named.add(format!("{kind}-packets"), sent.packets);
+            named.add(format!("{kind}-bytes"), sent.bytes);
+        }
+        for (name, count) in [
+            ("echoes", tlt.echoes_marked + tlt.echoes_sent),
+            ("echoes-of-shims", tlt.echoes_sent),
+            ("acks-withheld", tlt.acks_swallowed),
+            ("dsacks-stripped", tlt.dsacks_stripped),
+            ("rearmed", tlt.rearmed),
+            ("refused", tlt.refused),
+            ("untracked-flows", tlt.untracked.iter().sum()),
+        ] {
+            named.add(name, count);
         }
     }
 
@@ -236,29 +355,28 @@ impl Host {
             let Some(peer) = address::of_mac(view.destination, self.hosts) else {
                 return Err(Drop::Nowhere);
             };
-            let carry = &mut Carry { nic: &mut self.nic, fabric, entered: &mut self.entered };
+            let carry = &mut Carry { nic: &mut self.nic, fabric };
             return edge.send(now, buffers, &mut frame, &view, peer as usize, carry);
         }
         cut(&frame, &view, buffers, &mut self.parts);
         let mut result = Ok(());
-        for mut held in self.parts.drain(..) {
-            let (header, length) = (held.bytes.header.bytes(), held.bytes.length());
-            match fabric.classifier().read(now, header, length, &held.view) {
-                Ok(packet) => {
-                    self.entered += 1;
-                    self.nic.send(now, packet, held, fabric);
-                }
-                Err(reason) => {
-                    held.bytes.end(buffers);
-                    result = Err(reason);
-                }
-            }
+        for held in self.parts.drain(..) {
+            result = result.and(self.nic.launch(now, held, None, fabric, buffers));
         }
         result
     }
 
     /// Takes a packet that has reached the host. [`Host::flush`] follows when the round ends.
-    pub fn arrive(&mut self, now: Time, left: Left, buffers: &mut Buffers) {
+    pub fn arrive(&mut self, now: Time, mut left: Left, buffers: &mut Buffers) {
+        if let Some(shim) = &mut self.nic.shim {
+            let held = &mut left.held;
+            if shim.incoming(now, &mut held.bytes, &held.view, buffers) == Verdict::Swallow {
+                return held.bytes.end(buffers);
+            }
+            // It may have taken an option out of the headers.
+            let view = parse_head(held.bytes.header.bytes(), held.bytes.length());
+            held.view = view.unwrap_or(held.view);
+        }
         let Some((orders, key)) = self.orders.as_mut().zip(key(&left.held)) else {
             return self.hand_up(now, left, buffers);
         };
@@ -304,7 +422,8 @@ impl Host {
     }
 
     /// A round has ended, up to `now`.
-    pub fn flush(&mut self, now: Time, buffers: &mut Buffers) {
+    pub fn flush(&mut self, now: Time, fabric: &mut Fabric, buffers: &mut Buffers) {
+        self.nic.send_due(now, fabric, buffers);
         self.slot.drain(now, &mut self.flat);
         if let Some(orders) = &mut self.orders {
             orders.expire(now, |left| self.due.push(left));
@@ -318,13 +437,17 @@ impl Host {
     pub fn deadline(&self) -> Option<Time> {
         let edge = self.edge.as_ref().and_then(Edge::deadline);
         let order = self.orders.as_ref().and_then(Orders::deadline);
-        edge.into_iter().chain(self.slot.due()).chain(order).min()
+        let shim = self.nic.shim.as_ref().and_then(Shim::deadline);
+        edge.into_iter().chain(self.slot.due()).chain(order).chain(shim).min()
     }
 
     /// Forgets flows that are idle: to be called each millisecond.
     pub fn age(&mut self, now: Time) {
         if let Some(edge) = &mut self.edge {
             edge.evict(now);
+        }
+        if let Some(shim) = &mut self.nic.shim {
+            shim.evict(now);
         }
         if let Some(ranks) = &mut self.nic.ranks {
             ranks.evict(now);

@@ -34,10 +34,9 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
         let reason = format!("\"{balancing}\" needs the connection's own state, or a scheduler");
         return unsupported("edge.load-balancing", reason);
     }
-    for (key, kind, instead) in [
-        ("edge.virtual-switch", plan.edge.virtual_switch.kind(), "run `millpond switch`"),
-        ("transport.importance", plan.transport_choices.importance.kind(), "set \"none\""),
-    ] {
+    for (key, kind, instead) in
+        [("edge.virtual-switch", plan.edge.virtual_switch.kind(), "run `millpond switch`")]
+    {
         if kind != "none" {
             return unsupported(key, format!("this world does not have \"{kind}\" yet: {instead}"));
         }

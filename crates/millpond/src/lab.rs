@@ -330,5 +330,7 @@ fn mechanisms(counts: &Counts, counted: &Counted) -> BTreeMap<String, BTreeMap<S
         ("refused-frames", counted.refused),
     ];
     let own = own.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
-    BTreeMap::from([("lab".to_string(), own)])
+    let mut all = counted.mechanisms.numbers();
+    all.insert("lab".to_string(), own);
+    all
 }
