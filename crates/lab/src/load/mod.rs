@@ -16,12 +16,7 @@
 //! Connections end without a packet (TCP_REPAIR), as in the simulator: no FIN, no TIME_WAIT. A run
 //! needs CAP_SYS_ADMIN and CAP_NET_ADMIN. Bursts of connections to one host need `somaxconn` of its
 //! namespace to be as large, and a first packet waits for ARP unless neighbours are permanent.
-//!
-//! | cost (2-core VM, Linux 6.18, bridge of veths, `cargo test … connections_a_second`) | |
-//! |---|---|
-//! | flows of 1 KB a second of CPU, both ends and the bridge on that CPU | 15,000 |
-//! | `setns` into another namespace | 2 µs |
-//! | two bulk flows, one each way | 36 Gb/s |
+//! `tests/load/measurements.rs` measures its costs.
 //!
 //! **Not supported:** priorities of traffics, buffer sizes of the transport, goodput over time.
 //!

@@ -1,7 +1,7 @@
 //! Records of flows, calls and queries, as the simulator writes them.
 //!
-//! Two fields differ. `retransmitted` and `timeouts` include the SYN's, as TCP_INFO does.
-//! `sender_last` is the kernel's time stamp of the last acknowledgement (SO_TIMESTAMPING), which can
+//! Three fields differ. `retransmitted` and `timeouts` include the SYN's, as TCP_INFO does.
+//! `sender_last` is the kernel's time stamp of the last acknowledgement (SO_TIMESTAMPING). It can
 //! be before `finish`: the kernel acknowledges bytes that the application has not read.
 //!
 //! Invariant: every other field means what it means in the simulator; `path_changes` is unknown.

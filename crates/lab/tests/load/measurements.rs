@@ -38,7 +38,7 @@ fn lateness_of_starts() {
     println!("setns: {:?} each", begun.elapsed() / 20_000);
 }
 
-/// What two bulk flows get, each way one.
+/// Goodput of two bulk flows, one each way.
 #[test]
 #[ignore = "a measurement"]
 fn bulk_goodput() {
