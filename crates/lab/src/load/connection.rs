@@ -7,7 +7,7 @@ use millpond_core::{FlowId, Time};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The client sends a flow.
@@ -29,7 +29,7 @@ impl Role {
     }
 }
 
-/// Which end.
+/// An end, by its part in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// It has connected.
@@ -67,7 +67,7 @@ impl End {
     }
 }
 
-/// What a connection begins with.
+/// The flow of a connection, as its client opens it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
     /// The flow of the client's bytes; that of the server's, if any, is the next.
@@ -163,7 +163,7 @@ pub(super) struct Key {
     generation: u32,
 }
 
-/// What an event is of.
+/// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// A host's listener.
@@ -254,7 +254,8 @@ pub(super) fn ports(flow: FlowId, except: u16) -> impl Iterator<Item = u16> {
         .filter(move |port| *port != except)
 }
 
-/// What an accepting end knows of a connection: the client's address and port, and its own.
+/// A connection as its server can identify it: the client's address and port, and the server's
+/// host.
 pub(super) type Peer = (Ipv4Addr, u16, u32);
 
 #[cfg(test)]

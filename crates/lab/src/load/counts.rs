@@ -1,4 +1,4 @@
-//! What a run of the load generator counts.
+//! Counts of a run: flows, bytes, lateness and errors.
 //!
 //! Invariant: counts are of the whole run, but for what is measured, which begins after the
 //! warm-up.
@@ -23,7 +23,7 @@ pub struct Counts {
     pub pairs: BTreeMap<(u32, u32), u64>,
     /// How late flows have started.
     pub lateness: Lateness,
-    /// What has failed, by kind.
+    /// Errors of single connections, by kind.
     pub errors: BTreeMap<String, Failure>,
     /// Segments sent again, of all sockets.
     pub retransmitted: u64,

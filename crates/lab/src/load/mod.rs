@@ -9,9 +9,14 @@
 //! |---|---|
 //! | `engine` | the loop, and what connections do |
 //! | `connection` | connections and their two ends |
-//! | `records` | what is reported of a flow |
+//! | `records` | records of flows, calls and queries |
 //! | `counts` | sums over the run, lateness, errors |
 //! | `socket`, `info`, `namespaces`, `clock` | the kernel |
+//!
+//! Connections end without a packet (TCP_REPAIR), as in the simulator: no FIN, no TIME_WAIT. A run
+//! needs CAP_SYS_ADMIN and CAP_NET_ADMIN. Bursts of connections to one host need `somaxconn` of its
+//! namespace to be as large, and a first packet waits for ARP unless neighbours are permanent.
+//! `tests/load/measurements.rs` measures its costs.
 //!
 //! **Not supported:** priorities of traffics, buffer sizes of the transport, goodput over time.
 //!
@@ -38,7 +43,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Where a host is.
+/// A host's place in the lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its network namespace: a name of `ip netns`, or a path.
@@ -73,7 +78,7 @@ pub trait Sink {
     fn rtt(&mut self, rtt: Time) -> bool;
 }
 
-/// Why a run could not begin, or could not go on. Errors of single connections are in
+/// The reason why a run could not begin or go on. Errors of single connections are in
 /// [`Counts::errors`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,7 +1,10 @@
 //! Records of flows, calls and queries, as the simulator writes them.
 //!
-//! Invariant: every field means what it means in the simulator, but that retransmissions and
-//! timeouts include those of the SYN, and nobody counts changes of the path.
+//! Three fields differ. `retransmitted` and `timeouts` include the SYN's, as TCP_INFO does.
+//! `sender_last` is the kernel's time stamp of the last acknowledgement (SO_TIMESTAMPING). It can
+//! be before `finish`: the kernel acknowledges bytes that the application has not read.
+//!
+//! Invariant: every other field means what it means in the simulator; `path_changes` is unknown.
 
 use super::connection::{Connection, Opening, Role, Side};
 use super::info::TcpInfo;
@@ -11,7 +14,7 @@ use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::Query;
 
-/// What records are made with.
+/// Makes records.
 pub(super) struct Recorder<'a> {
     pub plan: &'a Plan,
     ideal: IdealTimes,
@@ -27,7 +30,7 @@ impl<'a> Recorder<'a> {
         self.plan.traffic.thinking[usize::from(class)].draw(self.plan.seed, answer)
     }
 
-    /// A flow that has not begun, or of which nothing more is known.
+    /// The record of a flow that has not begun.
     pub fn opening(&self, o: &Opening) -> FlowRecord {
         let (flow, src, dst, bytes) = match o.role {
             Role::Exchange { response } | Role::Rpc { response, .. } => {
@@ -75,7 +78,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What is under way on a connection, at the end of the run or of the connection.
+    /// The record of the flow or call that a connection leaves unfinished.
     pub fn unfinished(&self, c: &Connection) -> FlowRecord {
         match c.opening.role {
             Role::Rpc { .. } => self.call(c, None),

@@ -96,7 +96,7 @@ impl Lab {
         self.hosts.iter().map(of).sum()
     }
 
-    /// What `ss` prints at all hosts.
+    /// The output of `ss` at all hosts.
     pub fn ss(&self, options: &str) -> Vec<String> {
         let ss = |host: &Namespace| {
             let mut command = std::process::Command::new("ss");
@@ -107,7 +107,7 @@ impl Lab {
     }
 }
 
-/// What a run gave.
+/// Records of a run.
 #[derive(Debug, Default)]
 pub struct Records {
     pub flows: Vec<FlowRecord>,

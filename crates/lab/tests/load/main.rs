@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Its numbers, its start and what it belongs to.
 type Identity = ((u32, u16, u32, u32, u64), (Option<Time>, Time), (Option<u32>, bool));
 
-/// What two worlds must agree on; `times`: of starts, too.
+/// The fields that two worlds must agree on; `times`: of starts, too.
 fn identities(records: &Records, times: bool) -> BTreeSet<Identity> {
     let of = |r: &FlowRecord| {
         let start = times.then_some(r.start);

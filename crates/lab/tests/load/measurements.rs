@@ -13,17 +13,15 @@ use std::time::{Duration, Instant};
 #[ignore = "a measurement"]
 fn lateness_of_starts() {
     let lab = needs!(Lab::new("late", 4));
-    let traffic = r#"
-        [[traffic]]
-        kind = "poisson"
-        sizes = "web-search"
-        load = 0.02
-        count = 4000
-    "#;
-    let plan = plan(UNTIL, 4, traffic);
-    let (_, counts) = lab.run(&plan);
-    let late = &counts.lateness;
-    println!("p50 {} p99 {} max {}", late.quantile(0.5), late.quantile(0.99), late.max());
+    for (sizes, load) in [("1KB", 0.001), ("web-search", 0.02)] {
+        let traffic = format!(
+            "[[traffic]]\nkind = \"poisson\"\nsizes = \"{sizes}\"\nload = {load}\ncount = 4000"
+        );
+        let (_, counts) = lab.run(&plan(UNTIL, 4, &traffic));
+        let late = &counts.lateness;
+        let [p50, p99] = [0.5, 0.99].map(|share| late.quantile(share));
+        println!("{sizes} in {}: p50 {p50} p99 {p99} max {}", counts.ended, late.max());
+    }
     let begun = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -38,7 +36,7 @@ fn lateness_of_starts() {
     println!("setns: {:?} each", begun.elapsed() / 20_000);
 }
 
-/// What two bulk flows get, each way one.
+/// Goodput of two bulk flows, one each way.
 #[test]
 #[ignore = "a measurement"]
 fn bulk_goodput() {

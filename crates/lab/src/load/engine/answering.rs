@@ -1,4 +1,4 @@
-//! What a complete message leads to: an answer, the next call, the next question, or a delivery.
+//! Complete messages: an answer, the next call, the next question or a delivery follows.
 
 use super::super::connection::{Role, Side};
 use super::*;

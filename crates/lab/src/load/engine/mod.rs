@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `opening` | arrivals, closed loops and probes open connections |
 //! | `serving` | events: accepting, sending, receiving, acknowledgements |
-//! | `answering` | what a complete message leads to |
+//! | `answering` | complete messages: answers, next calls, deliveries |
 //! | `ending` | completions, failures and their records; the end of the run |
 //! | `waiting` | flows that start when others are delivered |
 //!
@@ -50,7 +50,7 @@ const READ_MAX: usize = 1 << 20;
 /// The most that one write hands over.
 const WRITE_MAX: usize = 1 << 18;
 
-/// What is due at a time.
+/// An action that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     /// A source's closed loops begin.
@@ -69,7 +69,7 @@ struct Pending {
     completed: u32,
 }
 
-/// Who makes the traffic.
+/// Makes the traffic.
 pub(super) struct Engine<'a> {
     settings: &'a Settings<'a>,
     plan: &'a Plan,
@@ -103,7 +103,7 @@ pub(super) struct Engine<'a> {
     to_start: u64,
     /// Records of what errors have ended.
     failed: Vec<FlowRecord>,
-    /// The sink goes on.
+    /// Whether neither the sink nor the caller has ended the run.
     goes_on: bool,
     swept: Time,
     /// Hosts that could not accept, and try again.

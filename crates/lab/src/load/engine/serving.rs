@@ -71,7 +71,9 @@ impl Engine<'_> {
                     let Some(key) = self.peers.remove(&(*peer.ip(), peer.port(), host)) else {
                         let error = io::Error::from(io::ErrorKind::ConnectionAborted);
                         self.counts.fail(&error, || {
-                            format!("host {host} accepted a connection of nobody's from {peer}")
+                            format!(
+                                "host {host} accepted a connection from {peer}, which no flow has"
+                            )
                         });
                         continue;
                     };
