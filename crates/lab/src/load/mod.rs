@@ -32,7 +32,7 @@ mod namespaces;
 mod records;
 mod socket;
 
-pub use counts::{Counts, Failure, Lateness};
+pub use counts::{Counts, Failure};
 
 use millpond_core::Time;
 use millpond_results::{FlowRecord, QueryRecord};
