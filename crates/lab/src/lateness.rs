@@ -53,7 +53,8 @@ fn upper(bucket: usize) -> u64 {
 }
 
 impl Lateness {
-    pub(crate) fn add(&mut self, late: Time) {
+    /// Counts a delay.
+    pub fn add(&mut self, late: Time) {
         self.buckets[bucket(late.as_ps() / 1000)] += 1;
         self.count += 1;
         self.max = self.max.max(late);

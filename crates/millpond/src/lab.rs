@@ -4,7 +4,7 @@ use crate::totals::{calls, fairness};
 use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Sim, Standing, Status, Time, Totals};
 use crate::{World, WorldKind};
 use millpond_lab::load::{Counts, Place, Settings, Sink};
-use millpond_lab::{Counted, Lab as Up, Role, kernel, prepare, support};
+use millpond_lab::{Counted, Lab as Up, Lateness, Role, kernel, prepare, support};
 use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
 use millpond_scenario::Scenario as Text;
 use std::collections::BTreeMap;
@@ -44,8 +44,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const LEAD: Duration = Duration::from_millis(100);
 /// The port at which hosts listen.
 const PORT: u16 = 7100;
-/// Lateness of this part of the empty network's round trip changes results.
-const TOLERATED: f64 = 0.1;
+/// Lateness beyond this part of the empty network's round trip, and beyond this part of the median
+/// FCT, changes results.
+const TOLERATED: [f64; 2] = [0.1, 0.02];
 
 /// The factor that a plan needs on this machine: all its hosts may send at once.
 fn choose(plan: &Plan) -> u32 {
@@ -138,10 +139,11 @@ impl World for Lab {
             load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         let wall = began.elapsed();
-        watched.end()?;
+        let fct = watched.end()?;
         let counts = counts.map_err(|error| Error::Runs(format!("lab: {error}")))?;
         let counted = lab.stop();
-        Ok(totals(plan, &counts, &counted, wall))
+        let invalid = invalid(plan, fct, &counts, &counted);
+        Ok(totals(plan, &counts, &counted, wall, invalid))
     }
 }
 
@@ -180,11 +182,14 @@ impl World for Twin {
 struct Watched<'a> {
     state: Mutex<(&'a mut dyn Observer, Option<Error>)>,
     completed: AtomicU64,
+    /// Completion times of flows.
+    fct: Mutex<Lateness>,
 }
 
 impl<'a> Watched<'a> {
     fn new(observer: &'a mut dyn Observer) -> Watched<'a> {
-        Watched { state: Mutex::new((observer, None)), completed: AtomicU64::new(0) }
+        let (state, fct) = (Mutex::new((observer, None)), Mutex::default());
+        Watched { state, completed: AtomicU64::new(0), fct }
     }
 
     /// Passes something on; whether the run goes on.
@@ -215,15 +220,20 @@ impl<'a> Watched<'a> {
         }
     }
 
-    fn end(self) -> Result<(), Error> {
+    /// The median FCT.
+    fn end(self) -> Result<Time, Error> {
+        let fct = self.fct.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (_, error) = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        error.map_or(Ok(()), Err)
+        error.map_or(Ok(fct.quantile(0.5)), Err)
     }
 }
 
 impl Sink for &Watched<'_> {
     fn flow(&mut self, record: FlowRecord) -> bool {
         self.completed.fetch_add(1, Relaxed);
+        if let Some(fct) = record.fct() {
+            self.fct.lock().unwrap_or_else(PoisonError::into_inner).add(fct);
+        }
         self.pass(|observer| observer.flow(&record).map(|()| true))
     }
     fn query(&mut self, record: QueryRecord) -> bool {
@@ -235,14 +245,16 @@ impl Sink for &Watched<'_> {
 }
 
 /// What was too slow to be the plan's network, a sentence each.
-fn invalid(plan: &Plan, counts: &Counts, counted: &Counted) -> Vec<String> {
-    let tolerated = plan.detail().round_trip.as_us_f64() * TOLERATED;
+fn invalid(plan: &Plan, fct: Time, counts: &Counts, counted: &Counted) -> Vec<String> {
+    let parts = [plan.detail().round_trip.as_us_f64(), fct.as_us_f64()];
+    let tolerated = (parts[0] * TOLERATED[0]).max(parts[1] * TOLERATED[1]);
     let mut found = Vec::new();
     let late = |what: &str, p99: Time| {
         (p99.as_us_f64() > tolerated).then(|| {
             format!(
-                "invalid: {what} {:.0} us late at p99; more than {tolerated:.0} us, a tenth of \
-                 the empty network's round trip, change results: use a larger --scale",
+                "invalid: {what} {:.0} us late at p99; more than {tolerated:.0} us (a tenth of \
+                 the empty network's round trip, or 2 % of the median FCT) change results: use a \
+                 larger --scale",
                 p99.as_us_f64()
             )
         })
@@ -263,13 +275,18 @@ fn errors(counts: &Counts) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-fn totals(plan: &Plan, counts: &Counts, counted: &Counted, wall: Duration) -> Totals {
+fn totals(
+    plan: &Plan,
+    counts: &Counts,
+    counted: &Counted,
+    wall: Duration,
+    invalid: Vec<String>,
+) -> Totals {
     let detail = plan.detail();
     let measured = counts.ended.saturating_sub(detail.warm_up);
     let dropped: u64 = counted.dropped.iter().map(|(_, count)| count).sum();
     let amount = |packets: u64, bytes: u64| Amount { packets, bytes };
     let [entered, delivered, lost, held] = counted.bytes;
-    let invalid = invalid(plan, counts, counted);
     let wall_s = wall.as_secs_f64();
     Totals {
         status: match (counts.interrupted, invalid.is_empty()) {
