@@ -19,6 +19,7 @@
 //! | `lateness` | how late packets leave against their schedule |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
 //! | `urgent` | the threads' scheduling class |
+//! | `enter` | a host of a lab that is up, for another process |
 //! | `lab` | all of it for one plan |
 //!
 //! A packet's way is timed by the fabric's own clock: a link is busy as long as its rate says, and
@@ -30,6 +31,7 @@
 
 pub mod address;
 mod driver;
+pub mod enter;
 mod error;
 mod host;
 pub mod kernel;

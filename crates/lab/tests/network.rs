@@ -1,8 +1,8 @@
 //! A lab's network under real kernel TCP.
 
 use millpond_lab::Lab;
-use millpond_scenario::plan::Plan;
 use millpond_scenario::Scenario;
+use millpond_scenario::plan::Plan;
 use millpond_worlds::needs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,7 @@
-//! `millpond lab`: a run or a compare under real kernel TCP.
+//! `millpond lab`: a run or a compare under real kernel TCP, or a lab that stays.
 
+use super::standing;
+use crate::args::linux::LabCommand;
 use crate::args::{CompareArgs, LabArgs, RunArgs, Threads, WorldName};
 use crate::failure::Failure;
 use crate::run::load;
@@ -20,12 +22,25 @@ pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn Wor
     Ok(names.iter().map(world).collect())
 }
 
-/// Runs a scenario in the lab: one variant or seed as `run` does, several as `compare` does.
+/// Does what is asked.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario, &args.overrides)?;
+    match &args.command {
+        Some(LabCommand::Up(args)) => standing::up(args),
+        Some(LabCommand::Down(which)) => standing::down(which),
+        Some(LabCommand::List(args)) => standing::list(args),
+        Some(LabCommand::Shell(args)) => standing::shell(args),
+        Some(LabCommand::Exec(args)) => standing::exec(args),
+        None => run_scenario(args),
+    }
+}
+
+/// Runs a scenario in the lab: one variant or seed as `run` does, several as `compare` does.
+fn run_scenario(args: &LabArgs) -> Result<(), Failure> {
+    let path = args.scenario.clone().unwrap_or_default();
+    let scenario = load(&path, &args.overrides)?;
     let is_one = args.variant.is_some() || scenario.variants().is_empty();
     let (scenario, overrides, shows, scale) =
-        (args.scenario.clone(), args.overrides.clone(), args.shows.clone(), args.scale);
+        (path, args.overrides.clone(), args.shows.clone(), args.scale);
     let (output, seeds, threads) = (args.output.clone(), args.seeds.clone(), Threads::default());
     if is_one && seeds.range.is_none() {
         let (variant, seed, world) = (args.variant.clone(), None, WorldName::Lab);

@@ -3,6 +3,7 @@
 
 mod lab;
 mod limit;
+mod standing;
 mod switch;
 
 pub use lab::{lab, worlds};

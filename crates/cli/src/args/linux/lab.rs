@@ -1,14 +1,19 @@
 //! Arguments of `millpond lab`.
 
 use crate::args::{OutputArgs, Overrides, Scale, Seeds, Shows};
-use clap::Args;
+use clap::{Args, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What `lab` takes.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct LabArgs {
+    #[command(subcommand)]
+    pub command: Option<LabCommand>,
     /// The scenario (TOML; - is standard input)
-    pub scenario: PathBuf,
+    #[arg(required = true)]
+    pub scenario: Option<PathBuf>,
     #[command(flatten)]
     pub overrides: Overrides,
     #[command(flatten)]
@@ -22,4 +27,80 @@ pub struct LabArgs {
     pub seeds: Seeds,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What can be asked of a lab that stays.
+#[derive(Subcommand, Debug)]
+pub enum LabCommand {
+    /// Bring the network of a scenario up, without its traffic, until Ctrl-C or `lab down`
+    Up(UpArgs),
+    /// End a lab that is up
+    Down(WhichLab),
+    /// List the labs that are up, and their hosts
+    List(ListArgs),
+    /// Open a shell on a host of a lab that is up
+    Shell(ShellArgs),
+    /// Run a command on a host of a lab that is up
+    #[command(after_help = "\
+Example: millpond lab exec 0 -- iperf3 -c host8
+
+The command can use the names host0, host1, …; its exit code is this command's.")]
+    Exec(ExecArgs),
+}
+
+/// What `lab up` takes.
+#[derive(Args, Debug)]
+pub struct UpArgs {
+    /// The scenario (TOML; - is standard input)
+    pub scenario: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// The network of this variant of the scenario
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+    #[command(flatten)]
+    pub scale: Scale,
+    /// What to call the lab [default: the scenario's name]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Return when the lab is up
+    #[arg(long, short)]
+    pub detach: bool,
+}
+
+/// Which lab is meant.
+#[derive(Args, Debug)]
+pub struct WhichLab {
+    /// The lab's name; not needed if one lab is up
+    #[arg(long = "lab", value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+/// What `lab list` takes.
+#[derive(Args, Debug)]
+pub struct ListArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `lab shell` takes.
+#[derive(Args, Debug)]
+pub struct ShellArgs {
+    /// The host: 3 or host3
+    pub host: String,
+    #[command(flatten)]
+    pub which: WhichLab,
+}
+
+/// What `lab exec` takes.
+#[derive(Args, Debug)]
+pub struct ExecArgs {
+    /// The host: 3 or host3
+    pub host: String,
+    #[command(flatten)]
+    pub which: WhichLab,
+    /// The command and its arguments
+    #[arg(required = true, last = true)]
+    pub command: Vec<OsString>,
 }
