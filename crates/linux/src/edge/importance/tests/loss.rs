@@ -65,6 +65,11 @@ fn losing_the_tail_costs_a_timeout_only_without_shims() {
     }
 }
 
+/// How many cases: `CASES`, or 300.
+fn cases() -> u32 {
+    std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
+}
+
 fn styles() -> impl Strategy<Value = Style> {
     let scale = prop::option::of(0u8..=10);
     let isn = prop_oneof![Just(u32::MAX - 3000), any::<u32>()];
@@ -106,7 +111,7 @@ fn setups() -> impl Strategy<Value = Setup> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(std::env::var("CASES").map_or(300, |n| n.parse().unwrap())))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     /// Any subset of red packets is lost; green ones arrive in order.
     #[test]
@@ -144,7 +149,7 @@ proptest! {
                 _ => Fate::Arrive,
             }
         };
-        let outcome = Network::new(&setup, &mut adversary).run(Time::from_s(120));
+        let outcome = Network::new(&setup, &mut adversary).run(Time::from_s(3000));
         prop_assert!(outcome.done, "{outcome:?}");
     }
 }
