@@ -5,7 +5,7 @@ use super::bench::Bench;
 use super::frames::{PLAIN, Seg, frame, syn_options};
 use crate::dataplane::frame::parse::tcp::{ACK, SYN};
 use crate::dataplane::frame::{Version, parse};
-use crate::edge::importance::{Counters, ShimParams};
+use crate::edge::importance::{Counters, ShimParams, options};
 use millpond_core::Time;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -104,8 +104,9 @@ impl Sent {
             self.bytes.entry(seq.wrapping_add(i as u32)).or_default().insert(*byte);
         }
         self.acks.insert(tcp::ack(bytes, layers));
-        let options = crate::edge::importance::options::read(tcp::options(bytes, layers));
-        self.stamps.extend(options.map(|options| options.stamps));
+        let list = tcp::options(bytes, layers);
+        self.stamps.extend(options::read(list).map(|options| options.stamps));
+        self.stamps.extend(options::offer(list).map(|offer| offer.stamps));
     }
     /// A frame of the shim repeats what the host has sent.
     fn check(&self, seg: &Seg) {

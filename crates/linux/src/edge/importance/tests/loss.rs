@@ -53,6 +53,17 @@ fn losing_every_unimportant_packet_costs_no_timeout() {
     }
 }
 
+/// A host that answers each echo with new data never repairs the hole in time by itself (E6).
+#[test]
+fn known_losses_are_repaired_before_new_data_at_long_round_trips() {
+    for (delay, size) in [(1, 300 * MSS), (3, 300 * MSS), (10, 100 * MSS)] {
+        let mut setup = Setup::new(PLAIN, size);
+        (setup.delay, setup.window, setup.cwnd) = (Time::from_ms(delay), 1 << 22, 20 * MSS);
+        let outcome = red_loss(&setup, |_| true);
+        assert!(outcome.done && outcome.timeouts == 0, "{delay} ms: {outcome:?}");
+    }
+}
+
 #[test]
 fn losing_the_tail_costs_a_timeout_only_without_shims() {
     let setup = Setup::new(PLAIN, 8 * MSS);
