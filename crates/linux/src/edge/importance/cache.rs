@@ -1,7 +1,7 @@
 //! The unacknowledged payload of one flow, from which forced packets are built.
 //!
-//! Invariant: a byte that the cache returns is the byte that the host sent at that offset. Chunks do
-//! not overlap. Memory is bounded: each chunk counts with its length and [`OVERHEAD`].
+//! Invariant: a byte that the cache returns is the byte that the host sent at that offset. Chunks
+//! do not overlap. Memory is bounded: each chunk counts with its length and [`OVERHEAD`].
 
 use std::collections::BTreeMap;
 
@@ -118,7 +118,7 @@ mod tests {
         fn cached_bytes_are_those_that_were_sent(
             steps in prop::collection::vec((0u64..300, 1usize..40, 0u8..10), 1..60),
         ) {
-            let stream: Vec<u8> = (0..400u32).map(|i| (i * 7 ^ i >> 3) as u8).collect();
+            let stream: Vec<u8> = (0..400u32).map(|i| ((i * 7) ^ (i >> 3)) as u8).collect();
             let (mut cache, mut held, mut una) = (Cache::default(), vec![false; 400], 0);
             for (from, len, what) in steps {
                 let range = from as usize..from as usize + len;

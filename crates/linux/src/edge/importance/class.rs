@@ -7,7 +7,6 @@
 
 use crate::dataplane::frame::{Layers, Version, checksum};
 use millpond_core::Importance;
-use millpond_core::packet::TrafficClass;
 
 /// The importance bits of the traffic class.
 const BITS: u8 = 0b0001_1100;
@@ -32,8 +31,7 @@ fn of_byte(byte: u8) -> Importance {
 
 /// Returns the traffic class with another importance; the class selector and ECN stay.
 pub(super) fn with(byte: u8, importance: Importance) -> u8 {
-    let bits = TrafficClass::new(0, importance, millpond_core::Ecn::NotEct).importance() as u8;
-    byte & !BITS | bits << 2
+    byte & !BITS | (importance as u8) << 2
 }
 
 /// Writes the importance. A header that names it already stays as it is.

@@ -55,7 +55,7 @@ pub(super) struct Decision {
 /// The connection.
 pub(super) struct Connection {
     pub sending: Sending,
-    receiving: Receiving,
+    pub receiving: Receiving,
     template: Template,
     has_stamps: bool,
 }
@@ -74,9 +74,10 @@ impl Connection {
         };
         let stamps = ours.offer.stamps.filter(|_| theirs.offer.stamps.is_some());
         template.open(ours.window >> scale_ours, stamps);
+        let peer = (theirs.window, theirs.offer.mss);
         let has_sack = ours.offer.sack && theirs.offer.sack;
         Connection {
-            sending: Sending::new(params, ours.isn, theirs.window, scale_theirs, has_sack),
+            sending: Sending::new(params, ours.isn, peer, scale_theirs, has_sack),
             receiving: Receiving::new(theirs.isn, ours.window, scale_ours),
             template,
             has_stamps: stamps.is_some(),
@@ -117,7 +118,9 @@ impl Connection {
             return Err(Reason::Stream);
         }
         let stamps = options.stamps.filter(|_| self.has_stamps);
-        self.receiving.on_sent(segment.ack, segment.window);
+        if !self.receiving.on_sent(segment.ack, segment.window) {
+            return Err(Reason::Stream);
+        }
         self.template.update(segment, stamps);
         if segment.is_pure_ack() {
             let echo = self.receiving.take_echo(segment.ack, options.sack.as_slice());

@@ -55,6 +55,9 @@ use template::Template;
 /// Idle flows that one call of [`Shim::evict`] looks at.
 const EVICTION_STEPS: usize = 256;
 
+/// A handshake that takes longer is forgotten.
+const HALF_OPEN: Time = Time::from_s(5);
+
 /// Whether the host receives a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -115,7 +118,8 @@ impl Shim {
     }
 
     /// Marks a packet of the host on its way into the network. `view` is the packet's own. Call
-    /// [`Shim::due`] afterwards: a packet may be due at once.
+    /// [`Shim::due`] afterwards: a packet may be due at once. A TCP packet of a flow that the shim
+    /// does not track leaves as [`Importance::Control`]; what is not TCP stays as it is.
     pub fn outgoing(&mut self, now: Time, packet: &mut Packet, view: &View, buffers: &Buffers) {
         let Some(layers) = view.tcp() else { return };
         let Some(segment) = Segment::read(packet, layers, buffers) else { return };
@@ -149,21 +153,24 @@ impl Shim {
         let marked = connection.outgoing(now, segment, room, (&self.params, &mut self.counters));
         self.cached = self.cached - before + connection.sending.memory();
         let (is_urgent, is_done) = (connection.sending.is_urgent(), connection.is_done());
+        let (is_armed, is_pending) =
+            (connection.sending.is_armed(), connection.receiving.is_pending());
         match marked {
-            Err(reason) => {
-                self.untrack(key, reason);
-                return Importance::Control;
-            }
+            Err(reason) => self.untrack(key, reason),
             Ok(_) if is_done => self.remove(key),
             Ok(_) if is_urgent => self.schedule(key, Task::Force, now),
+            Ok(_) if !is_armed => self.cancel(key, Task::Force),
             Ok(_) => (),
+        }
+        if !is_pending {
+            self.cancel(key, Task::Echo);
         }
         marked.unwrap_or_default()
     }
 
     /// Takes a packet on its way up to the host. `view` is the packet's own. On
-    /// [`Verdict::Swallow`] the caller drops it. The packets of a tracked flow lose their importance
-    /// here, so that receive offload merges them.
+    /// [`Verdict::Swallow`] the caller drops it. The packets of a tracked flow lose their
+    /// importance here, so that receive offload merges them.
     pub fn incoming(
         &mut self,
         now: Time,
@@ -290,7 +297,7 @@ impl Shim {
         if self.flows.len() >= self.params.flows_max {
             return false;
         }
-        let idle_at = now.saturating_add(self.params.idle);
+        let idle_at = now.saturating_add(HALF_OPEN.min(self.params.idle));
         self.flows.insert(key, Flow { idle_at, ..Flow::default() });
         self.idle.insert((idle_at, key));
         true
@@ -338,7 +345,8 @@ impl Shim {
             }
             self.idle.pop_first();
             let Some(flow) = self.flows.get_mut(&key) else { continue };
-            flow.idle_at = flow.last.saturating_add(self.params.idle);
+            let idle = if flow.connection.is_some() { self.params.idle } else { HALF_OPEN };
+            flow.idle_at = flow.last.saturating_add(idle);
             if flow.idle_at <= now {
                 self.remove(key);
             } else {
@@ -374,6 +382,14 @@ impl Shim {
         self.tasks.insert((at, key, task));
     }
 
+    /// Calls for a task no more: the host has done it.
+    fn cancel(&mut self, key: Key, task: Task) {
+        let due = self.flows.get_mut(&key).and_then(|flow| flow.due[task as usize].take());
+        if let Some(at) = due {
+            self.tasks.remove(&(at, key, task));
+        }
+    }
+
     fn untrack(&mut self, key: Key, reason: Reason) {
         self.counters.untracked[reason as usize] += 1;
         self.remove(key);
@@ -392,11 +408,8 @@ impl Shim {
         if let Some(connection) = flow.connection.take() {
             self.cached -= connection.sending.memory();
         }
-        for task in [Task::Force, Task::Echo] {
-            if let Some(at) = flow.due[task as usize].take() {
-                self.tasks.remove(&(at, key, task));
-            }
-        }
+        self.cancel(key, Task::Force);
+        self.cancel(key, Task::Echo);
     }
 }
 

@@ -5,7 +5,6 @@
 //!
 //! Invariant: a list that holds an unknown or malformed option gives `None`.
 
-/// The option of a SYN: no more segments are longer than it.
 const MSS: u8 = 2;
 const SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
@@ -47,6 +46,8 @@ impl Blocks {
 /// What a SYN offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offer {
+    /// The longest segment that its sender takes; 0: not said.
+    pub mss: u16,
     pub scale: Option<u8>,
     pub sack: bool,
     /// TSval and TSecr.
@@ -87,7 +88,7 @@ pub(super) fn offer(list: &[u8]) -> Option<Offer> {
     let mut offer = Offer::default();
     walk(list, |kind, _, body| {
         match (kind, body) {
-            (MSS, [_, _]) => (),
+            (MSS, [a, b]) => offer.mss = u16::from_be_bytes([*a, *b]),
             (SCALE, [shift]) => offer.scale = Some((*shift).min(SCALE_MAX)),
             (SACK_PERMITTED, []) => offer.sack = true,
             (STAMPS, [a, b, c, d, e, f, g, h]) => {
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn syn_options_of_linux_are_known_and_others_are_not() {
-        let known = Offer { scale: Some(7), sack: true, stamps: Some((9, 0)) };
+        let known = Offer { mss: 1460, scale: Some(7), sack: true, stamps: Some((9, 0)) };
         assert_eq!(offer(&LINUX_SYN), Some(known));
         assert_eq!(offer(&[]), Some(Offer::default()));
         for kind in [6, 19, 29, 30, 34, 253, 254] {

@@ -1,6 +1,6 @@
 //! What a shim can be set to.
 //!
-//! Invariant: the defaults bound the shim's memory to `cache_total` and a few hundred bytes a flow.
+//! Invariant: the defaults bound the shim's memory to `cache_total` and about a kilobyte a flow.
 
 use millpond_core::Time;
 use millpond_core::importance::{First, TltParams};
@@ -17,7 +17,8 @@ pub struct ShimParams {
     /// echo itself.
     pub echo_wait: Time,
     /// An important packet without an echo counts as lost after this time; the host's next data
-    /// packet is important then.
+    /// packet is important then. It must exceed the round-trip time, and be less than the host's
+    /// shortest retransmission timeout.
     pub clock_timeout: Time,
     /// So many important packets in a row without an echo end the tracking of a flow.
     pub unanswered_max: u8,
@@ -37,7 +38,7 @@ impl Default for ShimParams {
             tlt: TltParams { first: First::First, ..TltParams::default() },
             delta: Time::from_us(30),
             echo_wait: Time::from_us(10),
-            clock_timeout: Time::from_ms(10),
+            clock_timeout: Time::from_ms(100),
             unanswered_max: 3,
             cache_max: 2 << 20,
             cache_total: 256 << 20,

@@ -2,8 +2,8 @@
 //! echo, and what an echo may say.
 //!
 //! An echo leaves at once: on the host's next pure acknowledgement that covers the important packet,
-//! or after `echo_wait` in a frame of the shim's own. That frame repeats the acknowledgement number
-//! that the host has sent last. It reports what has passed the shim in an option of its own, which
+//! or after `echo_wait` in a frame of the shim's own. That frame repeats the acknowledgement
+//! number that the host has sent last. It reports what has passed the shim in an option of its own, which
 //! TCP ignores, and never in SACK: the host may have dropped it. The sender's shim takes the report
 //! as a reason not to force these bytes; it keeps them until the host acknowledges them.
 //!
@@ -65,6 +65,11 @@ impl Receiving {
         self.fin.is_some_and(|at| self.acked > at)
     }
 
+    /// Whether an important packet waits for its echo.
+    pub fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Payload comes. Returns whether an echo is due now that was not before.
     pub fn on_data(&mut self, seq: u32, len: usize, has_fin: bool, importance: Importance) -> bool {
         let from = self.numbers.offset(self.acked, seq);
@@ -84,14 +89,16 @@ impl Receiving {
         !was_pending
     }
 
-    /// The host sends a packet with an acknowledgement and a window.
-    pub fn on_sent(&mut self, ack: u32, window: u16) {
-        let Some(at) = self.numbers.offset(self.acked, ack) else { return };
+    /// The host sends a packet with an acknowledgement and a window. Returns whether the
+    /// acknowledgement is of this connection.
+    pub fn on_sent(&mut self, ack: u32, window: u16) -> bool {
+        let Some(at) = self.numbers.offset(self.acked, ack) else { return false };
         if at >= self.acked {
             self.acked = at;
             self.edge = at + (u64::from(window) << self.scale);
             self.passed.remove_below(at);
         }
+        true
     }
 
     /// The host sends a pure acknowledgement with these SACK blocks: the echo that it carries.

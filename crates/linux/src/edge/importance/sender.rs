@@ -19,6 +19,8 @@ use millpond_core::{Importance, Time};
 
 /// A packet further ahead than this of all that was sent is not of the stream.
 const AHEAD_MAX: u64 = 1 << 28;
+/// What a peer takes that does not say it (RFC 9293 §3.7.1).
+const MSS: u32 = 536;
 /// Ranges that the scoreboard holds at most.
 const SCORES_MAX: usize = 256;
 
@@ -59,14 +61,22 @@ pub(super) struct Sending {
     scores: Ranges,
     /// The longest payload of a packet so far.
     mss: u32,
+    /// What the peer takes at most.
+    mss_max: u32,
     /// A range to be sent at once (E6).
     queued: Option<Forced>,
     has_forced: bool,
 }
 
 impl Sending {
-    /// Of a connection that opens. `window`: as the peer's handshake packet has it.
-    pub fn new(params: &ShimParams, isn: u32, window: u16, scale: u8, has_sack: bool) -> Sending {
+    /// Of a connection that opens. `window` and `mss` are of the peer's handshake packet.
+    pub fn new(
+        params: &ShimParams,
+        isn: u32,
+        (window, mss): (u16, u16),
+        scale: u8,
+        has_sack: bool,
+    ) -> Sending {
         Sending {
             numbers: Numbers::new(isn),
             una: 0,
@@ -82,6 +92,7 @@ impl Sending {
             cache: Cache::default(),
             scores: Ranges::default(),
             mss: 1,
+            mss_max: if mss == 0 { MSS } else { mss.into() },
             queued: None,
             has_forced: false,
         }
@@ -105,6 +116,10 @@ impl Sending {
     /// Whether its FIN is acknowledged.
     pub fn is_done(&self) -> bool {
         self.is_over && self.una > self.nxt
+    }
+    /// Whether [`Sending::force`] has something to do once the host has had its time.
+    pub fn is_armed(&self) -> bool {
+        self.armed
     }
     /// Whether something is to be sent at once.
     pub fn is_urgent(&self) -> bool {
@@ -139,7 +154,7 @@ impl Sending {
         let kept = self.cache.insert(low, &payload[(low - from) as usize..], room);
         let is_new = end > self.nxt;
         self.nxt = self.nxt.max(end);
-        self.mss = self.mss.max(payload.len() as u32);
+        self.mss = self.mss.max(payload.len() as u32).min(self.mss_max);
         if is_last {
             self.is_over = true;
         }
@@ -190,8 +205,8 @@ impl Sending {
         Ok(())
     }
 
-    /// An acknowledgement comes. Returns whether the host need not receive it (rule E2), and whether
-    /// to call [`Sending::force`] after `delta`.
+    /// An acknowledgement comes. Returns whether the host need not receive it (rule E2), and
+    /// whether to call [`Sending::force`] after `delta`.
     pub fn on_ack(&mut self, it: &Acknowledgement<'_>) -> (bool, bool) {
         let Some(ack) = self.numbers.offset(self.una, it.ack) else { return (false, false) };
         if ack > self.nxt + u64::from(self.is_over) {

@@ -53,6 +53,17 @@ fn losing_every_unimportant_packet_costs_no_timeout() {
     }
 }
 
+/// A host that answers each echo with new data never repairs the hole in time by itself (E6).
+#[test]
+fn known_losses_are_repaired_before_new_data_at_long_round_trips() {
+    for (delay, size) in [(1, 300 * MSS), (3, 300 * MSS), (10, 100 * MSS)] {
+        let mut setup = Setup::new(PLAIN, size);
+        (setup.delay, setup.window, setup.cwnd) = (Time::from_ms(delay), 1 << 22, 20 * MSS);
+        let outcome = red_loss(&setup, |_| true);
+        assert!(outcome.done && outcome.timeouts == 0, "{delay} ms: {outcome:?}");
+    }
+}
+
 #[test]
 fn losing_the_tail_costs_a_timeout_only_without_shims() {
     let setup = Setup::new(PLAIN, 8 * MSS);
@@ -63,6 +74,11 @@ fn losing_the_tail_costs_a_timeout_only_without_shims() {
         assert!(without.done, "{first}: {without:?}");
         assert!(first < 5 && first > 0 || without.timeouts > 0, "{first}: {without:?}");
     }
+}
+
+/// How many cases: `CASES`, or 300.
+fn cases() -> u32 {
+    std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
 }
 
 fn styles() -> impl Strategy<Value = Style> {
@@ -106,7 +122,7 @@ fn setups() -> impl Strategy<Value = Setup> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(std::env::var("CASES").map_or(300, |n| n.parse().unwrap())))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     /// Any subset of red packets is lost; green ones arrive in order.
     #[test]
@@ -144,7 +160,7 @@ proptest! {
                 _ => Fate::Arrive,
             }
         };
-        let outcome = Network::new(&setup, &mut adversary).run(Time::from_s(120));
+        let outcome = Network::new(&setup, &mut adversary).run(Time::from_s(3000));
         prop_assert!(outcome.done, "{outcome:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Two hosts, their shims, and a network whose adversary decides on each packet.
 //!
-//! Invariant: at each acknowledgement that the sender's kernel receives, the receiver's kernel holds
-//! what it acknowledges, cumulatively and by SACK.
+//! Invariant: at each acknowledgement that the sender's kernel receives, the receiver's kernel
+//! holds what it acknowledges, cumulatively and by SACK.
 
 use super::frames::{Seg, Style, frame, read};
 use super::kernel::{Receiver, Sender};
@@ -156,7 +156,7 @@ impl<'a> Network<'a> {
         let mut at = (self.now + self.setup.delay).max(self.last[from]);
         match fate {
             Fate::Drop => return,
-            Fate::Late(by) => at = at + by,
+            Fate::Late(by) => at += by,
             Fate::Arrive | Fate::Twice => self.last[from] = at,
         }
         if fate == Fate::Twice {
