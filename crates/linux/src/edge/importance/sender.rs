@@ -63,9 +63,20 @@ pub(super) struct Sending {
     mss: u32,
     /// What the peer takes at most.
     mss_max: u32,
+    /// The end of what has passed the peer's shim without a gap.
+    arrived: u64,
     /// A range to be sent at once (E6).
     queued: Option<Forced>,
     has_forced: bool,
+}
+
+/// How far ranges go on from `from` without a gap.
+fn reach(from: u64, ranges: &[(u64, u64)]) -> u64 {
+    // As many rounds as there are ranges, in whatever order they come.
+    ranges.iter().fold(from, |reached, _| {
+        let follows = ranges.iter().filter(|range| range.0 <= reached).map(|range| range.1);
+        follows.max().unwrap_or(reached).max(reached)
+    })
 }
 
 impl Sending {
@@ -93,6 +104,7 @@ impl Sending {
             scores: Ranges::default(),
             mss: 1,
             mss_max: if mss == 0 { MSS } else { mss.into() },
+            arrived: 0,
             queued: None,
             has_forced: false,
         }
@@ -247,10 +259,16 @@ impl Sending {
         if is_echo {
             (self.armed, self.unanswered) = (true, 0);
         }
-        let waits = self.una < self.nxt;
+        self.arrived = self.arrived.max(self.una);
+        if it.is_shims {
+            self.arrived = reach(self.arrived, sacked);
+        }
+        let waits = self.arrived < self.nxt;
         if is_echo && !waits {
-            // Nothing to force: only the round ends.
-            self.marker.after_ack(self.standing(), self.mss);
+            // Nothing to force: only the round ends. What is not acknowledged waits in the peer's
+            // host, and a probe for each round trip would keep that busy.
+            let (una, nxt) = (self.nxt, self.nxt);
+            self.marker.after_ack(Standing { una, nxt, ..self.standing() }, self.mss);
         }
         (is_redundant, self.armed && waits)
     }
@@ -287,7 +305,7 @@ impl Sending {
     ) -> Option<(u32, Importance)> {
         let forced = match self.queued.take() {
             Some(forced) => forced,
-            None if !self.armed => return None,
+            None if !self.armed || self.arrived >= self.nxt => return None,
             None => self.marker.after_ack(self.standing(), self.mss)?,
         };
         self.armed = false;

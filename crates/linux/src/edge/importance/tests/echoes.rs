@@ -128,14 +128,26 @@ fn echo_frame(at: u32, ranges: &[(u32, u32)]) -> Vec<u8> {
 fn the_host_never_receives_a_shims_echo() {
     let mut bench = Bench::open(PLAIN);
     bench.send_blocks(0..3);
-    // All has passed the peer's shim; its kernel delays its acknowledgement.
-    assert_eq!(bench.incoming(&echo_frame(0, &[(0, 3 * BLOCK)])), None);
+    // Its kernel delays its acknowledgement of what has passed the peer's shim.
+    assert_eq!(bench.incoming(&echo_frame(0, &[(0, BLOCK)])), None);
     let forced = bench.due().remove(0);
-    assert_eq!((offset(&forced), forced.payload.len()), (0, 1), "what is not acknowledged stays");
+    assert_eq!((offset(&forced), forced.payload.len()), (BLOCK, 1000), "what has not passed");
     assert_eq!(forced.importance(), FORCED);
     let mut restarted = Bench::new(ShimParams::default());
     assert_eq!(restarted.incoming(&echo_frame(0, &[(0, BLOCK)])), None);
     assert_eq!(restarted.shim.counters().shim_echoes_swallowed, 1);
+}
+
+#[test]
+fn nothing_is_forced_once_all_has_passed_the_peers_shim() {
+    let mut bench = Bench::open(PLAIN);
+    bench.send_blocks(0..3);
+    // In two ranges, and not in their order.
+    let ranges = [(BLOCK, 3 * BLOCK), (0, BLOCK)];
+    assert_eq!(bench.incoming(&echo_frame(0, &ranges)), None);
+    assert!(bench.due().is_empty(), "no probe can tell more");
+    let next = bench.transmit(&data(3 * BLOCK, BLOCK));
+    assert_eq!(next.importance(), IMPORTANT, "and the clock goes on with the next data");
 }
 
 #[test]
