@@ -162,7 +162,14 @@ impl Sender {
     }
 
     /// Sends `[from, to)` again.
-    pub(super) fn send_again(&mut self, now: Time, from: u64, to: u64, why: Why, cfg: &Config) -> Outgoing {
+    pub(super) fn send_again(
+        &mut self,
+        now: Time,
+        from: u64,
+        to: u64,
+        why: Why,
+        cfg: &Config,
+    ) -> Outgoing {
         let (una, nxt) = (self.una, self.nxt);
         if self.rack.is_some() {
             self.note_again(now, from, to);
