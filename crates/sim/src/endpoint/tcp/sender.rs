@@ -237,18 +237,6 @@ impl Sender {
         };
         (self.deadline, self.rto_at) = (later(self.deadline), later(self.rto_at));
     }
-    /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout,
-    /// what was sent since.
-    pub fn in_flight(&self) -> u64 {
-        match (self.phase, &self.board) {
-            (Phase::Disorder | Phase::Recovery, Some(board)) => board.pipe,
-            (Phase::Loss, Some(board)) if self.rack.is_some() => board.pipe,
-            (Phase::Loss, Some(board)) => board.resent(self.una, self.resend),
-            (Phase::Loss, None) => self.resend - self.una,
-            _ => self.nxt - self.una,
-        }
-    }
-
     /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
     pub fn would_send(&self, cfg: &Config) -> bool {
         self.plan(u32::MAX, cfg.of(self.which)).is_some()
