@@ -38,6 +38,16 @@ fn ten(cfg: &Config) -> Sender {
     sender
 }
 
+/// An ACK of `upto` segments at `us` with one SACK block.
+fn ack_at(sender: &mut Sender, cfg: &Config, us: u64, upto: u64, block: (u64, u64)) {
+    let mut sack = Sack { count: 1, ..Sack::default() };
+    sack.blocks[0] = (block.0 * MSS, block.1 * MSS);
+    let stamp = Time::from_us(us - 80);
+    let ack =
+        AckIn { ack: upto * MSS, ece: false, sack: Some(&sack), stamp, hops: 1, mapping: None };
+    sender.on_ack(Time::from_us(us), &ack, cfg);
+}
+
 #[test]
 fn rfc8985_one_sack_above_a_lost_segment_repairs_it_after_the_reordering_window() {
     let mut pipe = Pipe::losing(rack(|_| ()), &[3]);
@@ -160,11 +170,43 @@ fn rfc8985_a_timeout_sends_the_first_again_and_spares_what_is_younger_than_a_rou
     assert_eq!(out(&mut s, &cfg, 190), [(2, 1, true)]);
     s.on_timer(Time::from_us(370), &cfg);
     assert_eq!(out(&mut s, &cfg, 370), [(2, 1, true)]);
-    let sack = Sack { count: 1, blocks: [(6 * MSS, 8 * MSS), (0, 0), (0, 0), (0, 0)] };
-    let stamp = Time::from_us(370);
-    let last = AckIn { ack: 5 * MSS, ece: false, sack: Some(&sack), stamp, hops: 1, mapping: None };
-    s.on_ack(Time::from_us(450), &last, &cfg);
+    ack_at(&mut s, &cfg, 450, 5, (6, 8));
     assert_eq!(out(&mut s, &cfg, 450), [(5, 1, true), (8, 1, true)], "past what is SACKed");
+}
+
+/// The first segment leaves although the window of one segment is full of young ones.
+#[test]
+fn rfc8985_a_timeout_sends_the_first_again_whatever_the_window() {
+    let cfg = rack(|p| p.fixed_rto = Some(Time::from_us(90)));
+    let mut s = ten(&cfg);
+    ack(&mut s, &cfg, 2, false, &[]);
+    assert_eq!(out(&mut s, &cfg, 165), [(10, 4, false)]);
+    s.on_timer(Time::from_us(170), &cfg);
+    assert_eq!((s.timeouts, s.cwnd(), s.in_flight()), (1, MSS, 4 * MSS));
+    assert_eq!(out(&mut s, &cfg, 170), [(2, 1, true)]);
+}
+
+#[test]
+fn rfc8985_in_recovery_the_window_is_zero_until_reordering_is_seen() {
+    let cfg = rack(|p| p.dupack_threshold = None);
+    let mut s = ten(&cfg);
+    ack(&mut s, &cfg, 0, false, &[(1, 3)]);
+    s.on_timer(RTT + WINDOW, &cfg);
+    assert_eq!(out(&mut s, &cfg, 100), [(0, 1, true)]);
+    assert_eq!(s.in_flight(), 8 * MSS);
+    ack_at(&mut s, &cfg, 110, 0, (5, 6));
+    assert_eq!(s.in_flight(), 5 * MSS, "3 and 4 are lost at once");
+}
+
+#[test]
+fn a_retransmission_of_the_first_segment_restarts_the_retransmission_timer() {
+    let cfg = rack(|p| p.fixed_rto = Some(Time::from_us(150)));
+    let mut s = ten(&cfg);
+    ack(&mut s, &cfg, 0, false, &[(1, 3)]);
+    s.on_timer(RTT + WINDOW, &cfg);
+    assert_eq!(s.deadline(), Time::from_us(150));
+    assert_eq!(out(&mut s, &cfg, 100), [(0, 1, true)]);
+    assert_eq!(s.deadline(), Time::from_us(250));
 }
 
 #[test]
@@ -175,6 +217,9 @@ fn reordering_timer_keeps_the_retransmission_timer() {
     let rto = s.deadline();
     ack(&mut s, &cfg, 1, false, &[(2, 3)]);
     assert_eq!(s.deadline(), RTT + WINDOW);
+    let mut expired = s.clone();
+    expired.on_timer(RTT + WINDOW, &cfg);
+    assert_eq!((expired.deadline(), expired.is_recovering()), (rto, true));
     ack(&mut s, &cfg, 3, false, &[]);
     assert_eq!(s.deadline(), rto, "the hole is filled");
     assert_eq!((s.retransmitted, s.is_recovering()), (0, false));
