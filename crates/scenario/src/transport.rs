@@ -121,8 +121,8 @@ millpond_core::params! {
         #[within(1..)]
         pub dupack_threshold: Option<u32> = Some(3),
         /// How losses are detected before the timer expires. "rack" needs `sack`, and also detects
-        /// lost retransmissions, which wait for the timer with "dupack". Source: RFC 6675 §4; "rack"
-        /// is RFC 8985 §6, Linux's only detection since 6.17.
+        /// lost retransmissions, which wait for the timer with "dupack". Source: RFC 6675 §4;
+        /// "rack" is RFC 8985 §6, Linux's only detection since 6.17.
         pub loss_detection: LossDetection = LossDetection::Dupack,
         /// Whether a probe is sent when the end of a flight stays unacknowledged for two round
         /// trips: new data if there is any, else the last segment again. It needs `sack`. Source:

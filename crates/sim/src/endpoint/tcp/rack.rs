@@ -4,8 +4,8 @@
 //! reordering window. That holds for retransmissions, too, which RFC 6675 cannot judge. Deviations:
 //!
 //! - The receiver reports no DSACK, so that the window's multiplier stays 1.
-//! - Transmissions are numbered. The RFC orders those of one time by their sequence numbers, which is
-//!   wrong for a hole sent again just after new data.
+//! - Transmissions are numbered. The RFC orders those of one time by their sequence numbers, which
+//!   is wrong for a hole sent again just after new data.
 //! - RACK.min_RTT is the smallest round trip of the connection; Linux forgets it after 300 s.
 //! - An echo earlier than a retransmission disqualifies its delivery only for cumulative
 //!   acknowledgements. An ACK with SACKs echoes the last segment in order (RFC 7323 §4.3).
@@ -309,7 +309,7 @@ mod tests {
         sack
     }
 
-    /// Ten segments of a byte, a microsecond apart, of which the first is acknowledged after 100 us.
+    /// Ten segments of a byte, a microsecond apart. The first is acknowledged after 100 us.
     fn ten() -> Rack {
         let mut rack = Rack::new(Time::ZERO);
         for i in 0..10 {

@@ -111,8 +111,8 @@ impl Sender {
         }
     }
 
-    /// The deadline has passed: if the reordering timer has, too, looks for losses again, and begins
-    /// to recover from them. Returns whether it has.
+    /// The deadline has passed: if that was the reordering timer's, looks for losses again, and
+    /// begins to recover from them. Returns whether it was.
     pub(super) fn expire_reordering(&mut self, now: Time, cfg: &Config) -> bool {
         if self.rack.as_ref().is_none_or(|rack| rack.reorder_at > now) {
             return false;

@@ -146,10 +146,10 @@ impl Sender {
             }
             return self.suspect(now, duplicate && cfg.sack, cfg);
         }
-        if self.rack.is_some() {
-            // The pipe was counted with the detection of losses.
-        } else if let Some(board) = &mut self.board {
-            board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
+        if let Some(board) = &mut self.board {
+            if self.rack.is_none() {
+                board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
+            }
         } else if bytes > 0 {
             // RFC 6582 §3.2 (3), a partial ACK: the next hole, and the window less what has left
             // the network.

@@ -57,7 +57,7 @@ fn rfc8985_one_sack_above_a_lost_segment_repairs_it_after_the_reordering_window(
     let done = pipe.finish();
     assert_eq!((pipe.sender.timeouts, pipe.sender.retransmitted), (0, 1));
     assert_eq!(done, RTT + WINDOW + RTT);
-    // Six segments wait for the timer by RFC 6675, which wants three above.
+    // RFC 6675 wants three segments above: the timer repairs it.
     let mut pipe = Pipe::losing(newreno(|p| p.limited_transmit = false), &[3]);
     pipe.write(5);
     pipe.finish();
