@@ -1,14 +1,13 @@
 //! A connection's sending end: what may be sent, what is lost, when to give up waiting.
 //!
-//! Loss recovery is RFC 6675 with SACK (with RACK's detection of losses, if the scenario asks for
-//! it), and RFC 6582 without; limited transmit RFC 3042; after a timeout the outstanding data is
-//! sent again from the start, in slow start, past what the receiver is known to hold (RFC 6675
-//! §5.1: its SACKs are kept, since these receivers never renege). The window is cut at most once a
-//! window of data, whatever the signals (RFC 3168 §5, RFC 8257 §3.4). It grows only while it is
-//! what limits the sender (RFC 7661 §4.1, RFC 9438 §5.8). Keys of the scenario take four of these
-//! away, as the TCP of published simulations does: RFC 6582's recovery becomes RFC 5681's, which
-//! can cut twice a window; growth asks for no limit; what room there is need not hold a full
-//! segment; and marks go on to cut what a loss has cut.
+//! Loss recovery is RFC 6675 with SACK (or RACK's detection), RFC 6582 without; limited transmit
+//! RFC 3042; after a timeout the outstanding data is sent again from the start, in slow start, past
+//! what the receiver is known to hold (RFC 6675 §5.1: its SACKs are kept, since these receivers
+//! never renege). The window is cut at most once a window of data, whatever the signals (RFC 3168
+//! §5, RFC 8257 §3.4). It grows only while it is what limits the sender (RFC 7661 §4.1, RFC 9438
+//! §5.8). Keys of the scenario take four of these away, as the TCP of published simulations does:
+//! RFC 6582's recovery becomes RFC 5681's, which can cut twice a window; growth asks for no limit;
+//! what room there is need not hold a full segment; and marks go on to cut what a loss has cut.
 //!
 //! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and
 //! `window_limit`; while data is unacknowledged or a SYN unanswered the deadline is set.
