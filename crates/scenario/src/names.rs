@@ -370,9 +370,9 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     key(
         &["rack", "rack-tlp"],
-        "the loss detection RACK (RFC 8985) is not built; its tail loss probe is transport.tlp, \
-         and how much reordering is no loss transport.dupack-threshold",
-        "transport.dupack-threshold",
+        "the loss detection RACK (RFC 8985) is transport.loss-detection = \"rack\"; its tail loss \
+         probe is transport.tlp",
+        "transport.loss-detection",
     ),
     key(&["edt", "earliest-departure-time"], "it is a limit of form = \"edt\"", "limit.form"),
     key(&["rto", "rtomin", "rto-min", "minrto"], "it is transport.min-rto", "transport.min-rto"),

@@ -52,6 +52,19 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
+    /// How a sender with SACK finds out what is lost, before its timer expires.
+    pub enum LossDetection {
+        /// A segment is lost once `dupack-threshold` segments above it are SACKed (RFC 6675 §4).
+        Dupack = "dupack",
+        /// A segment or retransmission is lost once one sent after it is delivered and it is older
+        /// than a round trip and a reordering window. The window is a quarter of the shortest round
+        /// trip, at most the smoothed one. It is 0 in recovery or once `dupack-threshold` segments
+        /// are SACKed, until reordering is seen (RFC 8985 §6.2).
+        Rack = "rack",
+    }
+}
+
+millpond_core::choice! {
     /// What spaces the segments of a transport that steers a window.
     pub enum Pacing {
         /// Nothing: acknowledgements alone let segments out.
@@ -107,6 +120,10 @@ millpond_core::params! {
         /// §3.2.
         #[within(1..)]
         pub dupack_threshold: Option<u32> = Some(3),
+        /// How losses are detected before the timer expires. "rack" needs `sack`, and also detects
+        /// lost retransmissions, which wait for the timer with "dupack". Source: RFC 6675 §4;
+        /// "rack" is RFC 8985 §6, Linux's only detection since 6.17.
+        pub loss_detection: LossDetection = LossDetection::Dupack,
         /// Whether a probe is sent when the end of a flight stays unacknowledged for two round
         /// trips: new data if there is any, else the last segment again. It needs `sack`. Source:
         /// RFC 8985 §7; not its §7.4, which cuts the window if the probe alone has repaired a loss.

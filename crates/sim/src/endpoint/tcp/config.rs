@@ -3,7 +3,7 @@
 use millpond_core::congestion::{Demands, Echo, Terms};
 use millpond_core::{Ecn, Time};
 use millpond_scenario::transport::{
-    FastRecovery, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams,
+    FastRecovery, LossDetection, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams,
 };
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
@@ -43,6 +43,8 @@ pub struct Config {
     pub handshake: bool,
     /// RFC 8985 §7.
     pub tlp: bool,
+    /// RFC 8985 §6.
+    pub rack: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
     /// RFC 5681 §3.2 without RFC 6582, where there is no SACK.
@@ -71,7 +73,7 @@ pub struct Config {
     /// How long a sender with nothing in flight waits to try again what its own host has refused.
     pub probe_timer: Time,
     /// Its connections take the uncommon path: those that pace, which may have to wait, those that
-    /// probe, and those of `others`.
+    /// probe, those with RACK, and those of `others`.
     pub apart: bool,
     /// Packets leave one at a time, each at the law's next departure.
     pub spaces: bool,
@@ -113,6 +115,7 @@ impl Config {
         } = kind.demands();
         let ect = |declares: bool| if declares { Ecn::Ect } else { Ecn::NotEct };
         let terms = Terms::new(kind, mss);
+        let rack = params.loss_detection == LossDetection::Rack && params.sack;
         let pacing = params.pacing == Pacing::Linux && !paces;
         Config {
             mss,
@@ -132,6 +135,7 @@ impl Config {
             dupack_threshold: params.dupack_threshold.map_or(u32::MAX, |n| n.max(1)),
             handshake: params.handshake,
             tlp: params.tlp && params.sack,
+            rack,
             limited_transmit: params.limited_transmit,
             reno: params.fast_recovery == FastRecovery::Reno && !params.sack,
             window_validation: params.window_validation,
@@ -144,7 +148,7 @@ impl Config {
             retransmission_ecn: ect(marks_retransmissions),
             echo,
             probe_timer: params.probe_timer.max(SHORTEST_RTO),
-            apart: paces || pacing || params.tlp,
+            apart: paces || pacing || params.tlp || rack,
             spaces,
             pacing,
             others: Vec::new(),

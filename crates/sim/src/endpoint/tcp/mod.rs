@@ -2,7 +2,7 @@
 //!
 //! Stream offsets are 64 bits and start at 0. SYN takes no sequence space, there is no FIN (the
 //! host knows a flow's size), and an ACK echoes the hand-down time of the data that caused it (RFC
-//! 7323), in picoseconds. Not modelled: PRR (RFC 6937), RACK (RFC 8985 §6), F-RTO (RFC 5682), DSACK
+//! 7323), in picoseconds. Not modelled: PRR (RFC 6937), F-RTO (RFC 5682), DSACK
 //! (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows, and RFC 3168's wait for the timer when a
 //! mark meets a window of one segment.
 //!
@@ -10,11 +10,13 @@
 //! |---|---|
 //! | `sender` | RFC 5681, 6582, 6675, 3042, 6928, 8985 §7: windows, recovery, handshake, probes |
 //! | `scoreboard`, `ranges` | RFC 6675 §4: what the receiver holds, what is lost, what is next |
+//! | `rack` | RFC 8985 §6: what is lost, by times of transmission |
 //! | `receiver` | RFC 5681 §4.2, 2018, 3168 §6.1.3, 8257 §3.2: reassembly, ACKs, echoes |
 //! | `rto` | RFC 6298; INET's TCP |
 //! | `config` | a scenario's parameters, resolved |
 
 mod config;
+mod rack;
 mod receiver;
 mod rto;
 mod scoreboard;

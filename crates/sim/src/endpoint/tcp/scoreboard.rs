@@ -42,6 +42,11 @@ impl Scoreboard {
         self.ranges.is_empty()
     }
 
+    /// Bytes that the receiver holds above HighACK.
+    pub(super) fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
     /// Update(): takes over the blocks of an ACK. Returns how many bytes are newly known to be
     /// held.
     pub(super) fn update(&mut self, sack: &Sack, una: u64, nxt: u64, cfg: &Config) -> u64 {

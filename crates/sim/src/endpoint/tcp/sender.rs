@@ -1,17 +1,18 @@
 //! A connection's sending end: what may be sent, what is lost, when to give up waiting.
 //!
-//! Loss recovery is RFC 6675 with SACK and RFC 6582 without; limited transmit RFC 3042; after a
-//! timeout the outstanding data is sent again from the start, in slow start, past what the receiver
-//! is known to hold (RFC 6675 §5.1: its SACKs are kept, since these receivers never renege). The
-//! window is cut at most once a window of data, whatever the signals (RFC 3168 §5, RFC 8257 §3.4).
-//! It grows only while it is what limits the sender (RFC 7661 §4.1, RFC 9438 §5.8). Keys of the
-//! scenario take four of these away, as the TCP of published simulations does: RFC 6582's recovery
-//! becomes RFC 5681's, which can cut twice a window; growth asks for no limit; what room there is
-//! need not hold a full segment; and marks go on to cut what a loss has cut.
+//! Loss recovery is RFC 6675 with SACK (or RACK's detection), RFC 6582 without; limited transmit
+//! RFC 3042; after a timeout the outstanding data is sent again from the start, in slow start, past
+//! what the receiver is known to hold (RFC 6675 §5.1: its SACKs are kept, since these receivers
+//! never renege). The window is cut at most once a window of data, whatever the signals (RFC 3168
+//! §5, RFC 8257 §3.4). It grows only while it is what limits the sender (RFC 7661 §4.1, RFC 9438
+//! §5.8). Keys of the scenario take four of these away, as the TCP of published simulations does:
+//! RFC 6582's recovery becomes RFC 5681's, which can cut twice a window; growth asks for no limit;
+//! what room there is need not hold a full segment; and marks go on to cut what a loss has cut.
 //!
 //! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and
 //! `window_limit`; while data is unacknowledged or a SYN unanswered the deadline is set.
 
+mod detection;
 mod forced;
 mod pace;
 mod plan;
@@ -22,6 +23,7 @@ mod subflow;
 mod tail;
 
 use super::Config;
+use super::rack::Rack;
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
 use crate::endpoint::{AckIn, Counters, Outgoing, Standing};
@@ -72,6 +74,8 @@ enum Why {
     Timeout,
     /// The tail loss probe.
     Probe,
+    /// Lost by RACK.
+    Lost,
 }
 
 /// A connection's sending end. The fields that every ACK touches come first.
@@ -99,6 +103,8 @@ pub struct Sender {
     resend: u64,
     /// What the receiver holds; allocated with the first SACK.
     board: Option<Box<Scoreboard>>,
+    /// When what is outstanding was sent; allocated with the first segment, if RACK detects losses.
+    rack: Option<Box<Rack>>,
     dupacks: u32,
     /// How long the last segment takes at Linux's pacing rate, in nanoseconds; 0 where nothing is
     /// paced.
@@ -174,6 +180,7 @@ impl Sender {
             cut_until: 0,
             resend: 0,
             board: None,
+            rack: None,
             dupacks: 0,
             gap_ns: 0,
             rto_at: Time::MAX,
@@ -230,17 +237,6 @@ impl Sender {
         };
         (self.deadline, self.rto_at) = (later(self.deadline), later(self.rto_at));
     }
-    /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout,
-    /// what was sent since.
-    pub fn in_flight(&self) -> u64 {
-        match (self.phase, &self.board) {
-            (Phase::Disorder | Phase::Recovery, Some(board)) => board.pipe,
-            (Phase::Loss, Some(board)) => board.resent(self.una, self.resend),
-            (Phase::Loss, None) => self.resend - self.una,
-            _ => self.nxt - self.una,
-        }
-    }
-
     /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
     pub fn would_send(&self, cfg: &Config) -> bool {
         self.plan(u32::MAX, cfg.of(self.which)).is_some()
@@ -312,7 +308,9 @@ impl Sender {
         {
             self.begin_flight(now, cfg);
         }
-        let segment = match self.plan(max_len, cfg)? {
+        let next = self.plan(max_len, cfg)?;
+        self.disarm();
+        let segment = match next {
             Next::Syn => return Some(self.send_syn(now)),
             Next::Again(from, to, why) => self.send_again(now, from, to, why, cfg),
             Next::New(len) => {
@@ -322,6 +320,7 @@ impl Sender {
                     board.pipe += u64::from(len); // RFC 6675 (C.4)
                 }
                 let segment = self.send_new(now, len, cfg);
+                self.note_new(now, len, cfg);
                 // After a timeout, new data is due only once all holes are sent again.
                 self.resend = self.nxt;
                 if probes {
@@ -339,47 +338,8 @@ impl Sender {
             self.note_gap(segment.len, cfg);
             self.pace(now, cfg);
         }
+        self.arm(now);
         Some(segment)
-    }
-
-    fn send_again(&mut self, now: Time, from: u64, to: u64, why: Why, cfg: &Config) -> Outgoing {
-        let (una, nxt) = (self.una, self.nxt);
-        if let Some(board) = &mut self.board {
-            match why {
-                Why::First => board.first_sent(to, una, nxt),
-                Why::Hole => {
-                    board.high_rxt = to;
-                    board.pipe += to - from;
-                }
-                Why::Rescue => {
-                    board.rescue_sent(self.recover);
-                    board.pipe += to - from;
-                }
-                Why::Timeout | Why::Probe => {}
-            }
-        }
-        match why {
-            Why::First => self.first_due = false,
-            Why::Timeout => self.resend = to,
-            Why::Probe => self.probe_sent(now),
-            Why::Hole | Why::Rescue => {}
-        }
-        self.retransmitted += 1;
-        self.last_send = now;
-        if self.deadline == Time::MAX {
-            self.deadline = now.saturating_add(self.rto.current());
-        }
-        let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
-        Outgoing {
-            seq: from,
-            len,
-            syn: false,
-            retransmission: true,
-            cwr: false,
-            ecn,
-            mapping: None,
-            rdma: None,
-        }
     }
 
     fn send_syn(&mut self, now: Time) -> Outgoing {

@@ -7,6 +7,7 @@
 mod anything;
 mod marks;
 mod pacing;
+mod rack;
 mod recovery;
 mod swift;
 mod tas;
@@ -20,7 +21,7 @@ use millpond_core::congestion::{DctcpAlphaUpdate, DctcpEcho, DctcpReduce};
 use millpond_core::switch::site::Auto;
 use millpond_core::{Ecn, Sack, Time};
 use millpond_scenario::transport::{
-    FastRecovery, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams,
+    FastRecovery, LossDetection, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams,
 };
 use std::collections::BTreeMap;
 

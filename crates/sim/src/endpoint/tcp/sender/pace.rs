@@ -35,6 +35,7 @@ impl Sender {
     /// Ends the waiting, for whatever happens now; the deadline is the retransmission timer's
     /// again.
     pub(super) fn let_go(&mut self) {
+        self.disarm();
         if !self.unschedule_probe() && self.tail == Tail::Due {
             self.tail = Tail::Idle; // what happens now decides anew
         }

@@ -25,6 +25,7 @@ impl Sender {
                 self.plan_new(self.window.cwnd, self.nxt - self.una, max_len, cfg)
             }
             Phase::Disorder => self.plan_disorder(max_len, cfg),
+            Phase::Recovery | Phase::Loss if self.rack.is_some() => self.plan_lost(max_len, cfg),
             Phase::Recovery => self.plan_recovery(max_len, cfg),
             Phase::Loss => self.plan_loss(max_len, cfg),
         }
@@ -49,6 +50,25 @@ impl Sender {
                 self.plan_new(cwnd + extra, self.nxt - self.una, max_len, cfg)
             }
             _ => self.plan_new(cwnd, self.nxt - self.una, max_len, cfg),
+        }
+    }
+
+    /// By RACK: what is lost in the order of the stream, then new data, within the pipe.
+    fn plan_lost(&self, max_len: u32, cfg: &Config) -> Option<Next> {
+        let (cwnd, flight) = (self.window.cwnd, self.in_flight());
+        let lost = self.rack.as_ref().and_then(|rack| rack.first_lost(cfg.mss));
+        if self.first_due
+            && let Some((from, to)) = lost
+        {
+            return Some(Next::Again(from, to, Why::Lost));
+        }
+        if self.phase == Phase::Recovery && cwnd < flight + u64::from(cfg.mss) {
+            return None; // RFC 6675 §5 (C)
+        }
+        match lost {
+            Some((from, to)) if flight + (to - from) > cwnd => None,
+            Some((from, to)) => Some(Next::Again(from, to, Why::Lost)),
+            None => self.plan_new(cwnd, flight, max_len, cfg),
         }
     }
 

@@ -18,6 +18,17 @@ impl Sender {
     pub fn is_done(&self) -> bool {
         self.una == self.written && self.written > 0
     }
+    /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout,
+    /// what was sent since.
+    pub fn in_flight(&self) -> u64 {
+        match (self.phase, &self.board) {
+            (Phase::Disorder | Phase::Recovery, Some(board)) => board.pipe,
+            (Phase::Loss, Some(board)) if self.rack.is_some() => board.pipe,
+            (Phase::Loss, Some(board)) => board.resent(self.una, self.resend),
+            (Phase::Loss, None) => self.resend - self.una,
+            _ => self.nxt - self.una,
+        }
+    }
     /// The congestion window in bytes. During RFC 6582's recovery it is inflated.
     #[inline]
     pub fn cwnd(&self) -> u64 {

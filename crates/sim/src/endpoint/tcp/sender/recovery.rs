@@ -6,9 +6,9 @@
 //! next three duplicates cut again.
 
 use super::tail::Tail;
-use super::{Phase, Sender};
-use crate::endpoint::AckIn;
+use super::{Phase, Sender, Why};
 use crate::endpoint::tcp::Config;
+use crate::endpoint::{AckIn, Outgoing};
 use millpond_core::congestion::Cause;
 use millpond_core::{Sack, Time};
 use millpond_scenario::transport::RttSamples;
@@ -48,6 +48,7 @@ impl Sender {
             self.resend = self.resend.max(self.una);
             self.dupacks = 0;
         }
+        self.acknowledge_sent(now, ack, cfg);
         if self.phase != Phase::Recovery {
             self.steer(now, bytes, flight, ack, cfg);
         }
@@ -58,6 +59,7 @@ impl Sender {
             _ => self.suspect(now, duplicate, cfg),
         }
         self.pace(now, cfg);
+        self.arm(now);
         self.schedule_probe(now, cfg);
     }
 
@@ -68,9 +70,10 @@ impl Sender {
         match (cfg.rtt_samples, self.phase) {
             (RttSamples::EveryAck, _) => true,
             (RttSamples::SentOnce, Phase::Loss) => upto > self.recover,
-            (RttSamples::SentOnce, Phase::Recovery) => {
-                self.board.as_ref().is_some_and(|board| board.high_rxt <= self.una)
-            }
+            (RttSamples::SentOnce, Phase::Recovery) => match &self.rack {
+                Some(rack) => !rack.first_is_again(),
+                None => self.board.as_ref().is_some_and(|board| board.high_rxt <= self.una),
+            },
             (RttSamples::SentOnce, _) => true,
         }
     }
@@ -86,7 +89,10 @@ impl Sender {
         let (una, nxt) = (self.una, self.nxt);
         let mut missing = self.dupacks > 0;
         let mut lost = self.dupacks >= cfg.dupack_threshold;
-        if let Some(board) = &mut self.board {
+        if let Some(rack) = &self.rack {
+            missing |= self.board.as_ref().is_some_and(|board| !board.is_empty());
+            lost = rack.has_lost();
+        } else if let Some(board) = &mut self.board {
             board.begin(una, nxt);
             missing |= !board.is_empty();
             // RFC 6675 asks only at duplicate ACKs; where the last SACKs came before recovery's
@@ -104,7 +110,7 @@ impl Sender {
     }
 
     /// Fast retransmit and fast recovery (RFC 6675 §5 (4), RFC 6582 §3.2 (2)).
-    fn recover_fast(&mut self, now: Time, cfg: &Config) {
+    pub(super) fn recover_fast(&mut self, now: Time, cfg: &Config) {
         let flight = self.nxt - self.una;
         if self.una >= self.cut_until || cfg.reno {
             let window = self.window.cwnd.min(cfg.window_limit);
@@ -141,7 +147,9 @@ impl Sender {
             return self.suspect(now, duplicate && cfg.sack, cfg);
         }
         if let Some(board) = &mut self.board {
-            board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
+            if self.rack.is_none() {
+                board.set_pipe(self.una, self.nxt); // RFC 6675 §5 (B.2)
+            }
         } else if bytes > 0 {
             // RFC 6582 §3.2 (3), a partial ACK: the next hole, and the window less what has left
             // the network.
@@ -153,16 +161,71 @@ impl Sender {
         }
     }
 
+    /// Sends `[from, to)` again.
+    pub(super) fn send_again(
+        &mut self,
+        now: Time,
+        from: u64,
+        to: u64,
+        why: Why,
+        cfg: &Config,
+    ) -> Outgoing {
+        let (una, nxt) = (self.una, self.nxt);
+        if self.rack.is_some() {
+            self.note_again(now, from, to);
+        } else if let Some(board) = &mut self.board {
+            match why {
+                Why::First => board.first_sent(to, una, nxt),
+                Why::Hole => {
+                    board.high_rxt = to;
+                    board.pipe += to - from;
+                }
+                Why::Rescue => {
+                    board.rescue_sent(self.recover);
+                    board.pipe += to - from;
+                }
+                Why::Timeout | Why::Probe | Why::Lost => {}
+            }
+        }
+        match why {
+            Why::First => self.first_due = false,
+            Why::Timeout => self.resend = to,
+            Why::Probe => self.probe_sent(now),
+            Why::Lost => self.lost_sent(now, from, to),
+            Why::Hole | Why::Rescue => {}
+        }
+        self.retransmitted += 1;
+        self.last_send = now;
+        if self.deadline == Time::MAX {
+            self.deadline = now.saturating_add(self.rto.current());
+        }
+        let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
+        Outgoing {
+            seq: from,
+            len,
+            syn: false,
+            retransmission: true,
+            cwr: false,
+            ecn,
+            mapping: None,
+            rdma: None,
+        }
+    }
+
     /// The retransmission timer expires (RFC 6298 (5.4)–(5.6), RFC 5681 §3.1).
     #[cold]
     pub(super) fn expire(&mut self, now: Time, cfg: &Config) {
         let cfg = cfg.of(self.which);
+        if self.expire_reordering(now, cfg) {
+            return;
+        }
         if self.unschedule_probe() {
             self.tail = Tail::Due;
             return;
         }
         self.let_go();
         if now < self.deadline {
+            self.arm(now);
             return; // only the pace's time has come
         }
         if self.probes > 0 && self.una == self.nxt {
@@ -195,7 +258,7 @@ impl Sender {
         self.recover = self.nxt;
         self.resend = self.una;
         self.dupacks = 0;
-        self.first_due = false;
+        self.first_due = self.time_out_sent(now);
         self.expiries = self.expiries.saturating_add(1);
         self.rto.back_off(cfg);
         self.deadline = now.saturating_add(self.rto.current());

@@ -55,6 +55,7 @@ impl Sender {
             || !calm
             || self.una == self.nxt
             || self.deadline == Time::MAX
+            || self.awaits_reordering()
         {
             return;
         }

@@ -48,13 +48,15 @@ fn any_params() -> impl Strategy<Value = TransportParams> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let released =
         (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), estimators);
+    let detections = prop::sample::select(vec![LossDetection::Dupack, LossDetection::Rack]);
     let numbers =
         (1u32..4, 1u32..20, prop::option::weighted(0.8, 1u32..5), prop::option::of(3u64..40));
-    (flags, released, numbers).prop_map(
+    (flags, released, numbers, detections).prop_map(
         |(
             flags,
             (reno, validation, avoidance, tlp, paced, rto_estimator),
             (delayed, iw, threshold, buffer),
+            loss_detection,
         )| {
             let (sack, limited, handshake, fixed, restart) = flags;
             TransportParams {
@@ -62,6 +64,7 @@ fn any_params() -> impl Strategy<Value = TransportParams> {
                 window_validation: validation,
                 silly_window_avoidance: avoidance,
                 tlp,
+                loss_detection,
                 pacing: if paced { Pacing::Linux } else { Pacing::Off },
                 rto_estimator,
                 mss: Some(MSS as u32),
