@@ -19,7 +19,7 @@ use millpond_core::congestion::Echo;
 use millpond_core::registry::Choice;
 use millpond_scenario::HEADER_BYTES;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::transport::TransportKind;
+use millpond_scenario::transport::{LossDetection, TransportKind};
 
 /// The kernel's retransmission timeout before it has measured a round trip (RFC 6298 (2.1)).
 pub const INITIAL_RTO: Time = Time::from_s(1);
@@ -105,6 +105,9 @@ pub fn constants(plan: &Plan) -> Vec<(String, String)> {
     let is_delayed = is_immediate || transport.delayed_ack_timeout == DELAYED_ACK;
     set("transport.delayed-ack-timeout", is_delayed, DELAYED_ACK.to_string());
     set("transport.delayed-ack", transport.delayed_ack <= 2, "2".into());
+    // The kernel has had no other since 6.17; before that it was the default.
+    let detects = !transport.sack || transport.loss_detection == LossDetection::Rack;
+    set("transport.loss-detection", detects, "rack".into());
     set("transport.fixed-rto", transport.fixed_rto.is_none(), "off".into());
     set("transport.handshake", transport.handshake, "true".into());
     if let TransportKind::Cubic(cubic) = &plan.transport_kind {
