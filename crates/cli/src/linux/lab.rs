@@ -1,6 +1,6 @@
 //! `millpond lab`: a run or a compare under real kernel TCP, or a lab that stays.
 
-use super::standing;
+use super::{demo, standing};
 use crate::args::linux::LabCommand;
 use crate::args::{CompareArgs, LabArgs, RunArgs, Threads, WorldName};
 use crate::failure::Failure;
@@ -30,6 +30,7 @@ pub fn lab(args: &LabArgs) -> Result<(), Failure> {
         Some(LabCommand::List(args)) => standing::list(args),
         Some(LabCommand::Shell(args)) => standing::shell(args),
         Some(LabCommand::Exec(args)) => standing::exec(args),
+        Some(LabCommand::Demo(args)) => demo::demo(args),
         None => run_scenario(args),
     }
 }

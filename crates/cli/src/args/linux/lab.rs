@@ -1,7 +1,7 @@
 //! Arguments of `millpond lab`.
 
 use crate::args::{OutputArgs, Overrides, Scale, Seeds, Shows};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -46,6 +46,32 @@ Example: millpond lab exec 0 -- iperf3 -c host8
 
 The command can use the names host0, host1, …; its exit code is this command's.")]
     Exec(ExecArgs),
+    /// Show one mechanism under kernel TCP, beside what it replaces
+    #[command(after_help = "\
+tlt     bursts of short responses to one host: as Linux is, with rto_min 5 ms, with TLT
+canary  small requests beside bulk transfers over two switches: drop-tail and Canary")]
+    Demo(DemoArgs),
+}
+
+/// A demo.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demo {
+    /// TLT
+    Tlt,
+    /// Canary
+    Canary,
+}
+
+/// What `lab demo` takes.
+#[derive(Args, Debug)]
+pub struct DemoArgs {
+    /// Which
+    #[arg(value_enum)]
+    pub which: Demo,
+    #[command(flatten)]
+    pub seeds: Seeds,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// What `lab up` takes.
