@@ -120,9 +120,13 @@ pub fn start(
     thread.spawn(move || driver.run()).map_err(|e| Error::system("starting a thread", e))
 }
 
+fn since(began: Instant) -> Time {
+    Time::from_ns(began.elapsed().as_nanos() as u64)
+}
+
 impl Driver {
     fn now(&self) -> Time {
-        Time::from_ns(self.began.elapsed().as_nanos() as u64)
+        since(self.began)
     }
 
     fn run(mut self) -> Counted {
@@ -179,8 +183,8 @@ impl Driver {
             .collect();
         for host in due {
             // What its kernel has sent meanwhile, so that nothing is forced in its place.
-            let host = &mut self.hosts[host as usize];
-            host.read(now, BURST, &mut self.fabric, &mut self.buffers);
+            let (began, host) = (self.began, &mut self.hosts[host as usize]);
+            host.read(|| since(began), BURST, &mut self.fabric, &mut self.buffers);
             host.flush(now, &mut self.fabric, &mut self.buffers);
         }
         count
@@ -195,9 +199,8 @@ impl Driver {
         }
         let mut count = 0;
         for event in events.iter() {
-            let (host, now) = (event.data.u64() as usize, self.now());
-            count += self.hosts[host].read(now, BURST, &mut self.fabric, &mut self.buffers);
-            // A burst takes tens of microseconds, which departures need not wait for.
+            let (began, host) = (self.began, &mut self.hosts[event.data.u64() as usize]);
+            count += host.read(|| since(began), BURST, &mut self.fabric, &mut self.buffers);
             self.deliver(self.now());
         }
         count

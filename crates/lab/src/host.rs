@@ -300,15 +300,20 @@ impl Host {
         }
     }
 
-    /// Reads what its kernel has sent, `burst` frames at most; how many there were.
+    /// Reads what its kernel has sent, `burst` frames at most and until a departure is due; how many
+    /// frames there were.
     pub fn read(
         &mut self,
-        now: Time,
+        clock: impl Fn() -> Time,
         burst: usize,
         fabric: &mut Fabric,
         buffers: &mut Buffers,
     ) -> usize {
         for count in 0..burst {
+            let now = clock();
+            if count > 0 && fabric.deadline().is_some_and(|due| due <= now) {
+                return count;
+            }
             let Some(buffer) = buffers.take() else { return count };
             let received = self
                 .slot

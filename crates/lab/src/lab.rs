@@ -22,6 +22,16 @@ pub struct Lab {
     /// `None` after its end.
     thread: Option<JoinHandle<Counted>>,
     places: Places,
+    congestion: &'static str,
+}
+
+/// The kernel's name of a transport, which is registered if it is the project's own.
+fn congestion(world: &World, kind: &TransportKind) -> Result<&'static str, Error> {
+    let has_dctcp = congestion::available().iter().any(|name| name == "dctcp");
+    match kernel::congestion(kind, has_dctcp) {
+        "mp_dctcp" => Ok(congestion::register_dctcp(&world.bpffs("bpf")?)?),
+        name => Ok(name),
+    }
 }
 
 impl Lab {
@@ -32,7 +42,9 @@ impl Lab {
     /// namespaces or ports cannot be made, as without root.
     pub fn up(plan: &Plan) -> Result<Lab, Error> {
         support::check(plan)?;
-        let (places, slots) = place::make(plan)?;
+        let world = World::new("lab")?;
+        let congestion = congestion(&world, &plan.transport_kind)?;
+        let (places, slots) = place::make(plan, world, congestion)?;
         let labels = LabelPlan::new(plan);
         let hosts = slots.into_iter().zip(network::uplinks(plan)).zip(0..);
         let hosts = hosts
@@ -40,7 +52,7 @@ impl Lab {
             .collect();
         let shared = Arc::new(Shared::default());
         let thread = driver::start(network::fabric(plan), hosts, shared.clone())?;
-        Ok(Lab { shared, thread: Some(thread), places })
+        Ok(Lab { shared, thread: Some(thread), places, congestion })
     }
 
     /// What it is made of.
@@ -55,16 +67,9 @@ impl Lab {
     pub fn address(&self, host: u32) -> Ipv4Addr {
         address::ip(host)
     }
-    /// The kernel's name of a transport, which is registered if it is the project's own.
-    ///
-    /// # Errors
-    /// If the kernel refuses to register it.
-    pub fn congestion(&self, kind: &TransportKind) -> Result<&'static str, Error> {
-        let has_dctcp = congestion::available().iter().any(|name| name == "dctcp");
-        match kernel::congestion(kind, has_dctcp) {
-            "mp_dctcp" => Ok(congestion::register_dctcp(&self.places.world.bpffs("bpf")?)?),
-            name => Ok(name),
-        }
+    /// The congestion control of the hosts' TCP, by the kernel's name.
+    pub fn congestion(&self) -> &'static str {
+        self.congestion
     }
     /// Packet-hops so far.
     pub fn hops(&self) -> u64 {

@@ -23,21 +23,28 @@ pub struct Places {
     pub namespaces: Vec<Namespace>,
 }
 
-/// Makes the namespaces of a plan, and a port to each.
-pub fn make(plan: &Plan) -> Result<(Places, Vec<Slot>), Error> {
-    let world = World::new("lab")?;
+/// Makes the namespaces of a plan in a world, and a port to each. Their TCP has this congestion
+/// control.
+pub fn make(plan: &Plan, world: World, congestion: &str) -> Result<(Places, Vec<Slot>), Error> {
     let labels: Vec<String> = (0..plan.topology.hosts).map(|host| format!("host{host}")).collect();
     let namespaces = world.namespaces(&labels)?;
     let mut slots = Vec::new();
     for (host, namespace) in (0..).zip(&namespaces) {
-        slots.push(host_place(plan, host, namespace)?);
+        slots.push(host_place(plan, congestion, host, namespace)?);
     }
     Ok((Places { world, namespaces }, slots))
 }
 
-fn host_place(plan: &Plan, host: u32, namespace: &Namespace) -> Result<Slot, Error> {
+fn host_place(
+    plan: &Plan,
+    congestion: &str,
+    host: u32,
+    namespace: &Namespace,
+) -> Result<Slot, Error> {
     let keys = kernel::settings(plan);
     let set = || -> std::io::Result<()> {
+        // For programs. A kernel that restricts it to others leaves sockets to ask for it.
+        let _ = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", congestion);
         // No router and no neighbour speaks IPv6 here.
         let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
         keys.iter().try_for_each(|(key, value)| {

@@ -162,12 +162,7 @@ impl Comparison {
     }
 
     /// Whether a finished run is what this program would make again.
-    fn made(
-        &self,
-        (arm, seed): (&Arm, u64),
-        manifest: &Manifest,
-        options: &Options<'_>,
-    ) -> bool {
+    fn made(&self, (arm, seed): (&Arm, u64), manifest: &Manifest, options: &Options<'_>) -> bool {
         let same_program = manifest.version == VERSION && manifest.revision == REVISION;
         same_program
             && self.prepared(arm, seed, options).is_ok_and(|plan| {

@@ -46,7 +46,7 @@ const LEAD: Duration = Duration::from_millis(100);
 const PORT: u16 = 7100;
 /// Lateness beyond this part of the empty network's round trip, and beyond this part of the median
 /// FCT, changes results.
-const TOLERATED: [f64; 2] = [0.1, 0.02];
+const TOLERATED: f64 = 0.1;
 
 /// The factor that a plan needs on this machine: all its hosts may send at once.
 fn choose(plan: &Plan) -> u32 {
@@ -117,7 +117,7 @@ impl World for Lab {
     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
         let detail = plan.detail();
         let mut lab = Up::up(detail).map_err(failed)?;
-        let congestion = lab.congestion(&detail.transport_kind).map_err(failed)?;
+        let congestion = lab.congestion();
         let place = |(host, namespace): (u32, &millpond_lab::Namespace)| Place {
             namespace: namespace.name().to_string(),
             address: lab.address(host),
@@ -247,13 +247,13 @@ impl Sink for &Watched<'_> {
 /// What was too slow to be the plan's network, a sentence each.
 fn invalid(plan: &Plan, fct: Time, counts: &Counts, counted: &Counted) -> Vec<String> {
     let parts = [plan.detail().round_trip.as_us_f64(), fct.as_us_f64()];
-    let tolerated = (parts[0] * TOLERATED[0]).max(parts[1] * TOLERATED[1]);
+    let tolerated = parts[0].max(parts[1]) * TOLERATED;
     let mut found = Vec::new();
     let late = |what: &str, p99: Time| {
         (p99.as_us_f64() > tolerated).then(|| {
             format!(
                 "invalid: {what} {:.0} us late at p99; more than {tolerated:.0} us (a tenth of \
-                 the empty network's round trip, or 2 % of the median FCT) change results: use a \
+                 the empty network's round trip, or of the median FCT) change results: use a \
                  larger --scale",
                 p99.as_us_f64()
             )

@@ -3,6 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `opening` | arrivals, closed loops and probes open connections |
+//! | `preparing` | sockets of flows that are to come |
 //! | `serving` | events: accepting, sending, receiving, acknowledgements |
 //! | `answering` | complete messages: answers, next calls, deliveries |
 //! | `ending` | completions, failures and their records; the end of the run |
@@ -13,8 +14,11 @@
 mod answering;
 mod ending;
 mod opening;
+mod preparing;
 mod serving;
 mod waiting;
+
+use preparing::Prepared;
 
 use super::clock::Clock;
 use super::connection::{Connections, Key, Peer, Token};
@@ -29,7 +33,7 @@ use millpond_scenario::traffic::{Arrivals, Event, NodeId, Query, SourceKind};
 use rustix::event::epoll;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::iter::Peekable;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
@@ -85,8 +89,9 @@ pub(super) struct Engine<'a> {
     connections: Connections,
     /// Connections that have not been accepted, and the ports of all.
     peers: HashMap<Peer, Key>,
-    ports: HashMap<(u32, u16), Key>,
+    ports: HashSet<(u32, u16)>,
     arrivals: Peekable<Arrivals>,
+    prepared: Prepared,
     /// By time and then in the order in which they were set.
     timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
     timers_set: u64,
@@ -138,8 +143,9 @@ impl<'a> Engine<'a> {
             is_default: Vec::new(),
             connections: Connections::default(),
             peers: HashMap::new(),
-            ports: HashMap::new(),
+            ports: HashSet::new(),
             arrivals: plan.traffic.arrivals().peekable(),
+            prepared: Prepared::new(plan),
             timers: BinaryHeap::new(),
             timers_set: 0,
             queries: BTreeMap::new(),
@@ -199,7 +205,8 @@ impl<'a> Engine<'a> {
                 break;
             }
             let next = next.unwrap_or(Time::MAX).min(self.plan.horizon);
-            let wait = self.clock.until(next).saturating_sub(SPIN).min(WAIT_MAX);
+            let most = if self.prepare(next) { Duration::ZERO } else { WAIT_MAX };
+            let wait = self.clock.until(next).saturating_sub(SPIN).min(most);
             let count = socket::wait(&self.epoll, &mut events, wait).map_err(Error::Events)?;
             for event in events.iter().take(count) {
                 self.serve(Token::decode(event.data.u64()), event.flags);

@@ -16,6 +16,7 @@ impl Engine<'_> {
             0 => Role::OneWay,
             response => Role::Exchange { response },
         };
+        self.prepared.note_start();
         self.note_start(arrival.flow);
         self.note_lateness(arrival.at);
         self.begin(Opening {
@@ -47,15 +48,15 @@ impl Engine<'_> {
 
     /// Begins to connect.
     pub(super) fn open(&mut self, opening: Opening) -> io::Result<Key> {
-        let Settings { places, congestion, port, .. } = *self.settings;
+        let Settings { places, port, .. } = *self.settings;
         let (src, dst) = (opening.src, opening.dst);
-        self.namespaces.enter(src)?;
         let address = places[src as usize].address;
-        let congestion = (!self.is_default[src as usize]).then_some(congestion);
-        let client = socket::tcp(congestion)?;
-        let own = self.bind(&client, &opening)?;
+        let (client, own) = match self.prepared.take(opening.flow) {
+            Some(ready) => ready,
+            None => self.bound(opening.flow, src)?,
+        };
         let key = self.connections.insert(Connection::new(opening, own, client));
-        self.ports.insert((src, own), key);
+        self.ports.insert((src, own));
         self.peers.insert((address, own, dst), key);
         let to = SocketAddrV4::new(places[dst as usize].address, port);
         let Some(connection) = self.connections.get(key) else { return Ok(key) };
@@ -69,16 +70,20 @@ impl Engine<'_> {
         Ok(key)
     }
 
-    /// Binds a client to a free port of its host.
-    fn bind(&self, client: &OwnedFd, o: &Opening) -> io::Result<u16> {
-        let address = self.settings.places[o.src as usize].address;
-        for port in ports(o.flow, self.settings.port) {
-            if self.ports.contains_key(&(o.src, port)) {
+    /// Makes a client's socket, bound to a free port of its host.
+    pub(super) fn bound(&mut self, flow: FlowId, src: u32) -> io::Result<(OwnedFd, u16)> {
+        let Settings { places, congestion, .. } = *self.settings;
+        self.namespaces.enter(src)?;
+        let congestion = (!self.is_default[src as usize]).then_some(congestion);
+        let client = socket::tcp(congestion)?;
+        let address = places[src as usize].address;
+        for port in ports(flow, self.settings.port) {
+            if self.ports.contains(&(src, port)) {
                 continue;
             }
-            match socket::bind_to(client, (address, port)) {
+            match socket::bind_to(&client, (address, port)) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                done => return done.map(|()| port),
+                done => return done.map(|()| (client, port)),
             }
         }
         Err(io::ErrorKind::AddrInUse.into())
