@@ -2,11 +2,11 @@
 
 use crate::args::{CompareArgs, WorldName};
 use crate::failure::Failure;
-use crate::linux;
 use crate::run::{default_out, load};
 use crate::say;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
+use crate::worlds::worlds;
 use millpond::{Comparison, Options, Status, VariantResult, World};
 use millpond_results::{compare_table, sizes_table};
 
@@ -31,7 +31,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
     let vary: Vec<(&str, &str)> =
         args.vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
-    let worlds = linux::worlds(&args.worlds, args.scale.factor)?;
+    let worlds = worlds(&args.worlds, args.scale.factor)?;
     let names: Vec<&str> = args.worlds.iter().map(|world| world_name(*world)).collect();
     let comparison = Comparison::across(&scenario, &vary, args.seeds.inclusive(), &names)?;
     if !args.output.quiet {

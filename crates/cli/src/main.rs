@@ -22,6 +22,7 @@ mod stderr;
 mod stdout;
 mod sweep;
 mod watch;
+mod worlds;
 
 use args::{Cli, Command};
 use clap::Parser;

@@ -2,10 +2,10 @@
 
 use crate::args::{Overrides, RunArgs, WorldName};
 use crate::failure::Failure;
-use crate::linux;
 use crate::say;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
+use crate::worlds::worlds;
 use millpond::{Options, Scenario, Status, run_into};
 use millpond_results::{folder_name, run_table};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             tell(format_args!("warning: {warning}"));
         }
     }
-    let worlds = linux::worlds(&[args.world], args.scale.factor)?;
+    let worlds = worlds(&[args.world], args.scale.factor)?;
     let suffix = world_suffix(args.world, plan.variant());
     let out = default_out(&args.output.out, plan.name(), suffix.as_deref());
     let terminal = Terminal::new(quiet, plan.name());

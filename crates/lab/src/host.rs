@@ -300,8 +300,8 @@ impl Host {
         }
     }
 
-    /// Reads what its kernel has sent, `burst` frames at most and until a departure is due; how many
-    /// frames there were.
+    /// Reads what its kernel has sent, `burst` frames at most and until a departure is due; how
+    /// many frames there were.
     pub fn read(
         &mut self,
         clock: impl Fn() -> Time,

@@ -11,8 +11,8 @@
 //!
 //! Other timers are the kernel's ([`constants`]).
 //!
-//! Invariant: a key with a counterpart in the kernel is applied; where the kernel deviates, the plan
-//! is given the kernel's value ([`constants`]).
+//! Invariant: a key with a counterpart in the kernel is applied; where the kernel deviates, the
+//! plan is given the kernel's value ([`constants`]).
 
 use millpond_core::Time;
 use millpond_core::congestion::Echo;

@@ -296,8 +296,8 @@ pub struct CompareArgs {
     /// Print slowdown by flow size, too
     #[arg(long)]
     pub by_size: bool,
-    /// Run each variant in these worlds. Beside the lab, the simulator runs the lab's slowed network
-    /// with the kernel's timers
+    /// Run each variant in these worlds. Beside the lab, the simulator runs the lab's slowed
+    /// network with the kernel's timers
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim", value_name = "NAME,…")]
     pub worlds: Vec<WorldName>,
     #[command(flatten)]

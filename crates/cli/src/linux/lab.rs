@@ -6,21 +6,6 @@ use crate::args::{CompareArgs, LabArgs, RunArgs, Threads, WorldName};
 use crate::failure::Failure;
 use crate::run::load;
 use crate::{compare, run};
-use millpond::{Lab, Sim, Twin, World};
-
-/// The worlds of these names. Beside a lab the simulator runs the lab's network.
-pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn World>>, Failure> {
-    let lab = Lab { scale };
-    let has_lab = names.contains(&WorldName::Lab);
-    let world = |name: &WorldName| -> Box<dyn World> {
-        match name {
-            WorldName::Lab => Box::new(lab),
-            WorldName::Sim if has_lab => Box::new(Twin(lab)),
-            WorldName::Sim => Box::new(Sim),
-        }
-    };
-    Ok(names.iter().map(world).collect())
-}
 
 /// Does what is asked.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {

@@ -1,5 +1,5 @@
-//! The commands that need Linux: `lab`, `limit` and `switch`. `without_linux.rs` stands in for this folder
-//! where the feature `linux` is off, or the target is another system.
+//! The commands that need Linux: `lab`, `limit` and `switch`. `without_linux.rs` stands in for this
+//! folder where the feature `linux` is off, or the target is another system.
 
 mod demo;
 mod lab;
@@ -7,7 +7,7 @@ mod limit;
 mod standing;
 mod switch;
 
-pub use lab::{lab, worlds};
+pub use lab::lab;
 pub use limit::limit;
 pub use switch::switch;
 

@@ -1,9 +1,8 @@
 //! CUBIC: RFC 9438. Windows are counted in segments, as the RFC does; time in seconds.
 //!
-//! Slow start may end by HyStart, as
-//! Linux's does. Not implemented: §4.9 (undoing after spurious events), HyStart++ (§4.10). The only function
-//! beyond the four basic operations is `libm::cbrt`, once a congestion event, so results are the
-//! same on every machine.
+//! Slow start may end by HyStart, as Linux's does. Not implemented: §4.9 (undoing after spurious
+//! events), HyStart++ (§4.10). The only function beyond the four basic operations is `libm::cbrt`,
+//! once a congestion event, so results are the same on every machine.
 //!
 //! Invariant: between congestion events the window never shrinks, and never grows by more than half
 //! a window a window.
@@ -40,9 +39,9 @@ crate::params! {
         /// Whether it declares ECN and reacts to marks as to loss. Source: RFC 9438 §4.6, RFC 3168
         /// §6.1.2.
         pub cubic_ecn: bool = false,
-        /// Whether slow start ends where acknowledgements fill the path or their delay grows, before
-        /// a loss. Source: Ha, Rhee: Taming the elephants: New TCP slow start, Computer Networks
-        /// 2011, with the constants of Linux, whose CUBIC does so.
+        /// Whether slow start ends where acknowledgements fill the path or their delay grows,
+        /// before a loss. Source: Ha, Rhee: Taming the elephants: New TCP slow start, Computer
+        /// Networks 2011, with the constants of Linux, whose CUBIC does so.
         pub cubic_hystart: bool = false,
     }
 }
