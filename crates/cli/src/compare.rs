@@ -47,7 +47,6 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
         threads: args.threads.given,
         force: args.output.force,
         control: &terminal,
-        ..Options::default()
     };
     let compared = millpond::compare(&comparison, &out, &options)?;
     let results = &compared.results;
