@@ -19,6 +19,7 @@
 //! | two ports' arrivals of one instant | lots are drawn | the kernel's order | runs without them |
 //! | a late poll loop | none | calls keep their times | in time; a test lets it sleep |
 
+mod network;
 mod replay;
 mod simulated;
 
@@ -216,6 +217,25 @@ fn pauses_alike() {
     let short = "{ kind = \"pfc\", pause-time = \"5120ns\", recheck = \"2us\", resume = false, \
                  frames = \"each-arrival\" }";
     alike(&[("switch.pause", short), pools], &expected);
+}
+
+/// A fabric of all switches, between hosts alone.
+#[test]
+fn a_whole_network_decides_alike() {
+    let canary = ("switch.deflection.kind", "canary");
+    let aifo = ("switch.admission.kind", "aifo");
+    let color = ("switch.admission", "{ kind = \"color-aware\", threshold = \"15KB\" }");
+    let tlt = ("transport.importance.kind", "tlt");
+    let general = ("engine.ports", "general");
+    let cases: [&[(&str, &str)]; 4] =
+        [&[], &[general], &[canary, aifo, TIGHT, RANK, PATIENT], &[tlt, color]];
+    for settings in cases {
+        for trace in runs(2, settings) {
+            let count = network::agree(&trace)
+                .unwrap_or_else(|difference| panic!("{settings:?}: {difference}"));
+            assert!(count > 5_000, "{count}");
+        }
+    }
 }
 
 #[test]

@@ -21,12 +21,12 @@ use rustix::net::{
 };
 use std::os::fd::OwnedFd;
 
-fn mac(host: HostId) -> Mac {
+pub fn mac(host: HostId) -> Mac {
     Mac([2, 0, 0, 0, 0, host as u8])
 }
 
 /// A packet of the trace as its link carries it.
-fn frame(p: &Packet) -> Vec<u8> {
+pub fn frame(p: &Packet) -> Vec<u8> {
     let tag = Tag { rank: p.rank, label: Some(p.entropy), deflected: p.has(flags::DEFLECTED) };
     let mut frame = [&mac(p.dst).0[..], &mac(p.src).0, &tag.write(), &[8, 0]].concat();
     let network = frame.len();
