@@ -154,11 +154,12 @@ fn programs_talk_over_the_labs_network_and_an_awaited_one_keeps_the_run_alive() 
 #[test]
 fn failures_of_programs_are_reported() {
     needs!(has_worlds());
-    let programs = program("bad", 1, "echo fine; echo oops >&2; exit 3", "awaits = true")
-        + &program("lost", 1, "true && millpond-lacks-this", "awaits = true")
-        + &program("late", 1, "echo late", "start = \"1s\"")
-        + &program("stubborn", 2, "trap '' TERM; while true; do sleep 1; done", "")
-        + &program("parent", 3, "sleep 1000 & echo started", "");
+    let programs =
+        program("bad", 1, "sleep 0.3; echo fine; echo oops >&2; exit 3", "awaits = true")
+            + &program("lost", 1, "true && millpond-lacks-this", "awaits = true")
+            + &program("late", 1, "echo late", "start = \"1s\"")
+            + &program("stubborn", 2, "trap '' TERM; while true; do sleep 1; done", "")
+            + &program("parent", 3, "sleep 1000 & echo started", "");
     let scratch = Scratch::new("fail", &format!("{programs}{TRAFFIC}"));
     let out = scratch.lab();
     assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));
