@@ -159,7 +159,8 @@ fn failures_of_programs_are_reported() {
             + &program("lost", 1, "true && millpond-lacks-this", "awaits = true")
             + &program("late", 1, "echo late", "start = \"1s\"")
             + &program("stubborn", 2, "trap '' TERM; while true; do sleep 1; done", "")
-            + &program("parent", 3, "sleep 1000 & echo started", "");
+            + &program("parent", 3, "sleep 1000 & echo started", "")
+            + &program("daemon", 3, "setsid sleep 1000 & exit", "");
     let scratch = Scratch::new("fail", &format!("{programs}{TRAFFIC}"));
     let out = scratch.lab();
     assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));

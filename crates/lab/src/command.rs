@@ -19,7 +19,7 @@ const BUILTINS: [&str; 44] = [
 const SELDOM: [&str; 6] = ["type", "umask", "unalias", "unset", "wait", "let"];
 
 /// Packages of usual programs that have another name.
-const PACKAGES: [(&str, &str); 12] = [
+const PACKAGES: [(&str, &str); 14] = [
     ("memcached", "memcached"),
     ("redis-server", "redis-server"),
     ("redis-cli", "redis-tools"),
@@ -32,6 +32,8 @@ const PACKAGES: [(&str, &str); 12] = [
     ("wrk", "wrk"),
     ("ab", "apache2-utils"),
     ("nc", "netcat-openbsd"),
+    ("ping", "iputils-ping"),
+    ("socat", "socat"),
 ];
 
 /// The program that a command runs first; `None`: that is the shell's business.

@@ -1,8 +1,8 @@
 //! Real programs on hosts of a lab: one thread starts them, passes their output on, and ends them.
 //!
-//! A program is `sh -c COMMAND` in its host's namespace and in a process group of its own, so that a
-//! signal reaches all of its processes. Its exit is observed without reaping it: until the end its
-//! group's number belongs to nobody else.
+//! A program is `sh -c COMMAND` in its host's namespace and in a process group of its own, so that
+//! a signal reaches all of its processes. The thread observes an exit without reaping the process:
+//! until the end no other group can have its number.
 //!
 //! Memory holds no output: what a pipe gives goes to the [`Sink`], up to a bound a program.
 //!
@@ -138,7 +138,7 @@ pub fn run(
         |plan| One { plan, state: State::Waiting, written: [0; 2], dropped: 0, tail: Vec::new() };
     let all = settings.plan.programs.iter().map(one).collect();
     let mut programs = Programs { settings, all, sink, buffer: vec![0; 64 << 10] };
-    while !stop.load(Relaxed) && !(is_over.load(Relaxed) && programs.awaits_none()) {
+    while !(stop.load(Relaxed) || is_over.load(Relaxed) && programs.awaits_none()) {
         let next = programs.start();
         programs.pass(next.min(LOOK));
     }

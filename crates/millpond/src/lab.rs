@@ -135,6 +135,7 @@ impl World for Lab {
             let load = scope.spawn(|| {
                 prepare(Role::Load);
                 let counts = millpond_lab::load::run(&settings, &stop, &mut &watched);
+                // Without its traffic the run awaits no program.
                 if counts.as_ref().map_or(true, |counts| counts.interrupted) {
                     stop.store(true, Relaxed);
                 }
@@ -208,13 +209,16 @@ impl<'a> Watched<'a> {
         Watched { state, completed: AtomicU64::new(0), fct }
     }
 
-    /// Passes something on; whether the run goes on.
+    /// Passes something on, unless that has failed before; whether the run goes on.
     fn pass(&self, work: impl FnOnce(&mut dyn Observer) -> Result<bool, Error>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.1.is_some() {
+            return false;
+        }
         match work(state.0) {
             Ok(goes_on) => goes_on,
             Err(error) => {
-                state.1.get_or_insert(error);
+                state.1 = Some(error);
                 false
             }
         }

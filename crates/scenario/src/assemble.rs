@@ -7,7 +7,7 @@ use crate::error::{Problem, Report};
 use crate::file_name::check_folder_name;
 use crate::files::FilesAt;
 use crate::host::{HostPlan, host, wire_bytes};
-use crate::plan::{EnginePlan, Plan};
+use crate::plan::{EnginePlan, FailurePlan, Plan};
 use crate::settings::flows::{FlowRows, check_row};
 use crate::settings::graph::Graph;
 use crate::settings::topology::{FileParams, TopologyParams};
@@ -54,15 +54,12 @@ pub(crate) fn assemble(
     let programs = program::programs(&s, &topology, report);
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
-    let failures = capture::failures(&s, &topology, report);
+    let failures = failures(&s, &topology, report);
     bounds::check(
         &Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon },
         &limits,
         report,
     );
-    if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
-        report.warnings.push(NEVER_ENDS.into());
-    }
     let capture = capture::capture(&s, &topology, &traffic, report);
     warn(&s, &topology, &traffic, report);
     if !report.is_clean() {
@@ -106,6 +103,16 @@ pub(crate) fn assemble(
         resolved,
         base,
     })
+}
+
+/// The failures, and a warning of one that lasts for ever in a run without a duration.
+fn failures(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<FailurePlan> {
+    let failures = capture::failures(s, topology, report);
+    let lasts = failures.iter().any(|failure| failure.until == Time::MAX);
+    if s.run.duration.is_none() && lasts {
+        report.warnings.push(NEVER_ENDS.into());
+    }
+    failures
 }
 
 /// The network; `None` if something is wrong with it, which is then in the report.

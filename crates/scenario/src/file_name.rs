@@ -2,7 +2,7 @@
 //!
 //! Invariant: a name that passes is one part of a path on every system.
 
-/// The longest name, in bytes, of a file or folder, which may get a variant's and a seed's beside it.
+/// The longest name of a file or folder, in bytes. A variant's and a seed's may come beside it.
 const NAME_MAX: usize = 100;
 
 /// Whether a name can name a folder of results.
