@@ -143,6 +143,8 @@ fn programs_talk_over_the_labs_network_and_an_awaited_one_keeps_the_run_alive() 
     assert!(scratch.read("programs/ask.stdout").contains("world from 10.213.0.3"));
     assert_eq!(scratch.status("ask"), "exit status 0");
     assert_eq!(scratch.status("serve"), "ended with the run");
+    let shown = text(&out.stdout);
+    assert!(shown.contains("serve: ended with the run, ask: exit status 0"), "{shown}");
     let summary = scratch.summary();
     assert!(summary["packets"]["delivered"].as_u64().unwrap() > 6, "{summary}");
     assert_eq!(summary["audit"]["conserved"], true);

@@ -1,12 +1,8 @@
 //! A real program that ran on a host of the lab.
 //!
-//! Invariant: the name of its files is a function of its own.
+//! Invariant: it holds counts of output, and no output.
 
-use crate::model::names::folder_name;
 use serde::{Deserialize, Serialize};
-
-/// The folder of programs' output, within that of a run.
-pub(crate) const PROGRAMS: &str = "programs";
 
 /// A real program that ran on a host of the lab.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +21,4 @@ pub struct Program {
     pub stderr_bytes: u64,
     /// Bytes of both that were not kept.
     pub dropped_bytes: u64,
-}
-
-/// The file of a program's stream (`stdout` or `stderr`), relative to the folder of its run.
-pub(crate) fn file_name(program: &str, stream: &str) -> String {
-    format!("{PROGRAMS}/{}.{stream}", folder_name(program))
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the files are in one folder, whatever programs are called.
 
-use crate::model::program::{PROGRAMS, file_name};
+use crate::model::names::{PROGRAMS, output_file};
 use crate::model::{At, Result};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ pub(crate) struct Outputs(BTreeMap<PathBuf, File>);
 impl Outputs {
     /// Adds bytes to a program's stream. The first call makes the file.
     pub fn write(&mut self, dir: &Path, program: &str, stream: &str, bytes: &[u8]) -> Result<()> {
-        let path = dir.join(file_name(program, stream));
+        let path = dir.join(output_file(program, stream));
         if !self.0.contains_key(&path) {
             let folder = dir.join(PROGRAMS);
             fs::create_dir_all(&folder).at("create", &folder)?;

@@ -5,7 +5,8 @@
 use super::Variant;
 use super::number::count;
 use super::page::{end, escape, section, table};
-use crate::model::program::{Program, file_name};
+use crate::model::names::output_file;
+use crate::model::program::Program;
 use crate::model::summary::Summary;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,7 @@ fn link(program: &Program, place: &str, stream: &str, bytes: u64) -> String {
     if bytes == 0 {
         return "empty".to_string();
     }
-    let file = encoded(&format!("{place}{}", file_name(&program.name, stream)));
+    let file = encoded(&format!("{place}{}", output_file(&program.name, stream)));
     format!("<a href=\"{file}\">{} bytes</a>", count(Some(bytes as f64)))
 }
 
