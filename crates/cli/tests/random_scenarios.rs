@@ -266,7 +266,7 @@ fn overrides(traffics: &[(String, &'static str)], dice: &mut Dice) -> Vec<Vec<(S
         }
     }
     for table in tables() {
-        if !["engine", "capture", "failure", "application", "limit", "traffic"]
+        if !["engine", "capture", "failure", "application", "program", "limit", "traffic"]
             .contains(&table.path)
         {
             groups.extend(

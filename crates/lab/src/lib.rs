@@ -17,6 +17,7 @@
 //! | `rank`, `order`, `stream` | ranks of what leaves, order of what arrives, by stream offsets |
 //! | `driver` | the thread that moves packets by the clock |
 //! | `lateness` | how late packets leave against their schedule |
+//! | `programs`, `command` | real programs in the namespaces; whether the machine has them |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
 //! | `urgent` | the threads' scheduling class |
 //! | `enter` | a host of a lab that is up, for another process |
@@ -30,6 +31,7 @@
 //! or held by the fabric when the lab ends.
 
 pub mod address;
+mod command;
 mod driver;
 pub mod enter;
 mod error;
@@ -41,11 +43,13 @@ pub mod load;
 mod network;
 mod order;
 mod place;
+pub mod programs;
 mod rank;
 mod stream;
 pub mod support;
 mod urgent;
 
+pub use command::check as check_programs;
 pub use driver::Counted;
 pub use error::Error;
 pub use lab::Lab;

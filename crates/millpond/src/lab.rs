@@ -2,9 +2,10 @@
 
 use crate::totals::{calls, fairness};
 use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Sim, Standing, Status, Time, Totals};
-use crate::{World, WorldKind};
+use crate::{World, WorldKind, sim};
 use millpond_lab::load::{Counts, Place, Settings, Sink};
-use millpond_lab::{Counted, Lab as Up, Lateness, Role, kernel, prepare, support};
+use millpond_lab::{Counted, Lab as Up, Lateness, Role, check_programs, kernel, prepare};
+use millpond_lab::{programs, support};
 use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
 use millpond_scenario::Scenario as Text;
 use std::collections::BTreeMap;
@@ -84,6 +85,7 @@ impl World for Lab {
 
     fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
         support::check(plan.detail()).map_err(failed)?;
+        check_programs(plan.detail()).map_err(failed)?;
         let factor = self.factor(plan);
         let detail = plan.detail();
         let text = millpond_scenario::slowed(detail, factor).map_err(Error::Usage)?;
@@ -127,23 +129,38 @@ impl World for Lab {
         let settings = Settings { plan: detail, places: &places, congestion, began, port: PORT };
         lab.measure();
         let watched = Watched::new(observer);
-        let is_over = AtomicBool::new(false);
-        let counts = std::thread::scope(|scope| {
+        let [load_is_over, is_over] = [const { AtomicBool::new(false) }; 2];
+        let real = programs::Settings { plan: detail, namespaces: lab.namespaces(), began };
+        let (counts, programs) = std::thread::scope(|scope| {
             let load = scope.spawn(|| {
                 prepare(Role::Load);
                 let counts = millpond_lab::load::run(&settings, &stop, &mut &watched);
-                is_over.store(true, Relaxed);
+                // Without its traffic the run awaits no program.
+                if counts.as_ref().map_or(true, |counts| counts.interrupted) {
+                    stop.store(true, Relaxed);
+                }
+                load_is_over.store(true, Relaxed);
                 counts
             });
+            let programs = scope.spawn(|| {
+                let ended = programs::run(&real, &load_is_over, &stop, &mut &watched);
+                is_over.store(true, Relaxed);
+                ended
+            });
             watched.look(&lab, began, &stop, &is_over);
-            load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let counts = load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (counts, programs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
         let wall = began.elapsed();
         let fct = watched.end()?;
-        let counts = counts.map_err(|error| Error::Runs(format!("lab: {error}")))?;
+        let mut counts = counts.map_err(|error| Error::Runs(format!("lab: {error}")))?;
+        counts.interrupted |= programs.interrupted;
         let counted = lab.stop();
         let invalid = invalid(plan, fct, &counts, &counted);
-        Ok(totals(plan, &counts, &counted, wall, invalid))
+        let mut totals = totals(plan, &counts, &counted, wall, invalid);
+        totals.warnings.extend(programs.warnings);
+        totals.programs = programs.programs;
+        Ok(totals)
     }
 }
 
@@ -168,7 +185,7 @@ impl World for Twin {
         WorldKind::Sim
     }
     fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
-        self.0.prepare(plan)
+        sim::without_programs(self.0.prepare(plan)?)
     }
     fn note(&self, plan: &Plan) -> Option<String> {
         Sim.note(plan)
@@ -192,13 +209,16 @@ impl<'a> Watched<'a> {
         Watched { state, completed: AtomicU64::new(0), fct }
     }
 
-    /// Passes something on; whether the run goes on.
+    /// Passes something on, unless that has failed before; whether the run goes on.
     fn pass(&self, work: impl FnOnce(&mut dyn Observer) -> Result<bool, Error>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.1.is_some() {
+            return false;
+        }
         match work(state.0) {
             Ok(goes_on) => goes_on,
             Err(error) => {
-                state.1.get_or_insert(error);
+                state.1 = Some(error);
                 false
             }
         }
@@ -241,6 +261,12 @@ impl Sink for &Watched<'_> {
     }
     fn rtt(&mut self, rtt: Time) -> bool {
         self.pass(|observer| observer.rtt(rtt).map(|()| true))
+    }
+}
+
+impl programs::Sink for &Watched<'_> {
+    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) {
+        self.pass(|observer| observer.output(program, stream, bytes).map(|()| true));
     }
 }
 

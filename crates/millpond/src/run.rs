@@ -215,6 +215,10 @@ impl Observer for Watch<'_> {
         Ok(self.writer.pause(record)?)
     }
 
+    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> Result<(), Error> {
+        Ok(self.writer.output(program, stream, bytes)?)
+    }
+
     fn edge(&mut self, standing: &Standing) -> Result<bool, Error> {
         let now = Instant::now();
         if let Some(shown) = self.shown

@@ -29,6 +29,10 @@ impl World for Sim {
         WorldKind::Sim
     }
 
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        without_programs(plan.clone())
+    }
+
     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
         let detail = plan.detail();
         let threads = plan.threads().unwrap_or_else(|| threads::choose(detail).threads);
@@ -40,6 +44,29 @@ impl World for Sim {
     fn note(&self, plan: &Plan) -> Option<String> {
         plan.threads().is_none().then(|| threads::choose(plan.detail()).reason)
     }
+}
+
+/// The plan for the simulator, which runs no programs.
+///
+/// # Errors
+/// If the plan has nothing but programs.
+pub(crate) fn without_programs(plan: Plan) -> Result<Plan, Error> {
+    let detail = plan.detail();
+    if detail.programs.is_empty() {
+        return Ok(plan);
+    }
+    let names: Vec<&str> = detail.programs.iter().map(|program| program.name.as_str()).collect();
+    if detail.traffic.sources.is_empty() {
+        let names = names.join(", ");
+        return Err(Error::Usage(format!(
+            "programs run in the lab only ({names}), and there is no [[traffic]]: use `millpond \
+             lab`, or add traffic"
+        )));
+    }
+    let mut detail = detail.clone();
+    let warning = format!("programs run in the lab only: {} did not run", names.join(", "));
+    detail.warnings.push(warning);
+    Ok(Plan::new(detail, plan.overrides()).on(plan.threads()))
 }
 
 /// Passes the simulator's records on.

@@ -149,6 +149,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
         mechanisms: outcome.counters.numbers(),
         fairness_jain: fairness(&outcome.pairs, measured),
         calls: calls(plan),
+        programs: Vec::new(),
         limits: limits(plan, outcome, measured),
         not_started: (outcome.not_started.waiting.len() + outcome.not_started.late.len()) as u64,
         warnings: plan

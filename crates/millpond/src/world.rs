@@ -145,6 +145,14 @@ pub trait Observer: Send {
         Ok(())
     }
 
+    /// A program of a host wrote bytes to `stream` (`stdout` or `stderr`); none when it starts.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn output(&mut self, _program: &str, _stream: &str, _bytes: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Called several times a second. `false` ends the run there.
     ///
     /// # Errors

@@ -39,6 +39,7 @@ pub use model::interval::{FEW, Interval, IntervalKind, excludes_zero};
 pub use model::manifest::{FileSize, Kind, LinkFailure, MANIFEST, Machine, Manifest, is_result};
 pub use model::names::{folder_name, point_folder, run_folder};
 pub use model::ordered::Ordered;
+pub use model::program::Program;
 pub use model::record::{
     ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
 };

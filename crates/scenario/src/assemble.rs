@@ -4,9 +4,10 @@
 use crate::bounds::{self, Bounds};
 use crate::cdf::SizeSpec;
 use crate::error::{Problem, Report};
+use crate::file_name::check_folder_name;
 use crate::files::FilesAt;
 use crate::host::{HostPlan, host, wire_bytes};
-use crate::plan::{EnginePlan, Plan};
+use crate::plan::{EnginePlan, FailurePlan, Plan};
 use crate::settings::flows::{FlowRows, check_row};
 use crate::settings::graph::Graph;
 use crate::settings::topology::{FileParams, TopologyParams};
@@ -15,15 +16,12 @@ use crate::settings::{Partitions, Ports, Settings, Until};
 use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
-    application, capture, composition, families, follow, limit, ports, resolved, shows, switch,
-    traffic,
+    application, capture, composition, families, follow, limit, ports, program, resolved, shows,
+    switch, traffic,
 };
 use millpond_core::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The longest name of a folder, in bytes, which may get a variant's and a seed's beside it.
-const NAME_MAX: usize = 100;
 
 const NEVER_ENDS: &str = "a link fails for good and the run has no duration: a flow that can \
                           use no other link never ends, and the run ends as stalled when no \
@@ -53,17 +51,15 @@ pub(crate) fn assemble(
     let traffic = traffic::build(&s, &topology, horizon, report);
     check_end(&s, &traffic, report);
     let applications = application::applications(&s, &topology, &traffic.classes, report);
+    let programs = program::programs(&s, &topology, report);
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
-    let failures = capture::failures(&s, &topology, report);
+    let failures = failures(&s, &topology, report);
     bounds::check(
         &Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon },
         &limits,
         report,
     );
-    if horizon == Time::END && failures.iter().any(|failure| failure.until == Time::MAX) {
-        report.warnings.push(NEVER_ENDS.into());
-    }
     let capture = capture::capture(&s, &topology, &traffic, report);
     warn(&s, &topology, &traffic, report);
     if !report.is_clean() {
@@ -95,6 +91,7 @@ pub(crate) fn assemble(
         edge: s.edge,
         traffic: Arc::new(traffic),
         applications,
+        programs,
         limits,
         failures,
         capture,
@@ -106,6 +103,16 @@ pub(crate) fn assemble(
         resolved,
         base,
     })
+}
+
+/// The failures, and a warning of one that lasts for ever in a run without a duration.
+fn failures(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<FailurePlan> {
+    let failures = capture::failures(s, topology, report);
+    let lasts = failures.iter().any(|failure| failure.until == Time::MAX);
+    if s.run.duration.is_none() && lasts {
+        report.warnings.push(NEVER_ENDS.into());
+    }
+    failures
 }
 
 /// The network; `None` if something is wrong with it, which is then in the report.
@@ -143,7 +150,7 @@ fn check_end(s: &Settings, traffic: &traffic::TrafficPlan, report: &mut Report) 
 
 /// Warns of a run without traffic, and of what mechanisms do to one another.
 fn warn(s: &Settings, topology: &Topology, traffic: &traffic::TrafficPlan, report: &mut Report) {
-    if traffic.sources.is_empty() {
+    if traffic.sources.is_empty() && s.programs.is_empty() {
         report.warnings.push("there is no traffic: nothing will happen".into());
     }
     let shape = composition::Shape::of(topology);
@@ -157,24 +164,6 @@ fn names_file(kind: &TrafficParams) -> bool {
         TrafficParams::Flows(p) => p.file.is_some(),
         TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
         _ => false,
-    }
-}
-
-/// Whether a name can name a folder of results.
-pub(crate) fn check_folder_name(name: &str) -> Result<(), String> {
-    let bad = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
-    if name.trim().is_empty() || name == "." || name == ".." {
-        return Err(format!("{name:?} cannot name a folder of results"));
-    }
-    if name.len() > NAME_MAX {
-        return Err(format!(
-            "{name:?} cannot name a folder of results: it has {} bytes, {NAME_MAX} may be",
-            name.len()
-        ));
-    }
-    match name.chars().find(|&c| bad(c)) {
-        Some(c) => Err(format!("{name:?} cannot name a folder of results because of {c:?}")),
-        None => Ok(()),
     }
 }
 
@@ -352,6 +341,9 @@ const ROWS_INLINE_MAX: usize = 10_000;
 fn settle(s: &mut Settings, topology: &Topology) {
     for a in &mut s.applications {
         a.common.name = Some(a.name());
+    }
+    for p in &mut s.programs {
+        p.name = Some(p.name());
     }
     for l in &mut s.limits {
         l.common.name = Some(l.name());

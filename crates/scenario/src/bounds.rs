@@ -349,7 +349,7 @@ fn rates(bounds: &Bounds<'_>, limits: &[LimitPlan], report: &mut Report) {
     }
 }
 
-/// Samples and failures that the run does not live to see.
+/// Samples, failures and programs that the run does not live to see.
 fn times(bounds: &Bounds<'_>, report: &mut Report) {
     let (s, end) = (bounds.s, bounds.horizon);
     let c = &s.capture;
@@ -370,6 +370,12 @@ fn times(bounds: &Bounds<'_>, report: &mut Report) {
         report
             .warnings
             .push(format!("failure of {ends} begins at {}, and the run ends at {end}", f.at));
+    }
+    for p in s.programs.iter().filter(|p| p.start >= end && !p.awaits) {
+        let (name, start) = (p.name(), p.start);
+        report
+            .warnings
+            .push(format!("program {name} starts at {start}, and the run ends at {end}"));
     }
     let last = s.traffic.iter().map(|t| t.common.stop.map_or(end, |stop| stop.min(end))).max();
     if let Some(last) = last.filter(|last| *last <= s.run.warm_up) {

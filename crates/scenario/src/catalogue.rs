@@ -12,6 +12,7 @@ use crate::settings::application::ApplicationCommon;
 use crate::settings::capture::CaptureParams;
 use crate::settings::failure::FailureParams;
 use crate::settings::limit::{LimitCommon, LimitKind};
+use crate::settings::program::ProgramParams;
 use crate::settings::topology::TopologyParams;
 use crate::settings::traffic::{TrafficCommon, TrafficParams};
 use crate::settings::{EngineParams, HostParams, NicParams, ReceiveCpuParams, RunParams};
@@ -142,7 +143,7 @@ fn application_keys() -> Vec<KeyInfo> {
 pub fn tables() -> Vec<TableInfo> {
     let mut transport = keys("transport", &TransportParams::default());
     transport.retain(|k| k.name != "mss");
-    vec![
+    let mut all = vec![
         TableInfo { path: "", about: "The run as a whole.", keys: keys("", &RunParams::default()) },
         TableInfo {
             path: "host",
@@ -179,6 +180,14 @@ pub fn tables() -> Vec<TableInfo> {
             about: "What a run records beside its flows. None of it changes another result.",
             keys: keys("capture", &CaptureParams::default()),
         },
+    ];
+    all.extend(lists());
+    all
+}
+
+/// Tables of which there can be several.
+fn lists() -> [TableInfo; 5] {
+    [
         TableInfo {
             path: "failure",
             about: "A link that is down for a while, or loses packets, in both directions; as \
@@ -193,6 +202,14 @@ pub fn tables() -> Vec<TableInfo> {
                     (edge.virtual-switch): which traffic goes to its cores, and how slow they \
                     are; as many tables as there are applications.",
             keys: application_keys(),
+        },
+        TableInfo {
+            path: "program",
+            about: "A real program on a host of the lab (`millpond lab`), in the host's network \
+                    namespace; as many tables as there are programs. The simulator runs none. Its \
+                    output is kept in programs/NAME.stdout and programs/NAME.stderr of the results \
+                    folder.",
+            keys: keys("program", &ProgramParams::default()),
         },
         TableInfo {
             path: "limit",

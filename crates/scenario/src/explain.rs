@@ -60,8 +60,8 @@ fn spellings(name: &str, places: &[PlaceInfo]) -> Vec<String> {
     let mut list = vec![name.to_string(), name.to_lowercase().replace('_', "-")];
     let Some(mut path) = parse_path(name) else { return list };
     // One table of several, by its name or its number.
-    if path.len() >= 2 && ["traffic", "limit", "application", "failure"].contains(&path[0].as_str())
-    {
+    let lists = ["traffic", "limit", "application", "program", "failure"];
+    if path.len() >= 2 && lists.contains(&path[0].as_str()) {
         path.remove(1);
         list.push(path.join("."));
     }

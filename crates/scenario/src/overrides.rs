@@ -66,7 +66,7 @@ pub(crate) fn apply(root: &mut Table, changes: &[Override], layer: Layer, report
         node.set_layer(layer);
         let change = Override { node, ..change.clone() };
         match change.path.first().map(String::as_str) {
-            Some(list @ ("traffic" | "limit" | "application")) => {
+            Some(list @ ("traffic" | "limit" | "application" | "program")) => {
                 set_named(root, list, &change, layer, report)
             }
             Some("variant") => {
@@ -125,8 +125,8 @@ fn set(table: &mut Table, path: &[String], from: usize, change: &Override, layer
     }
 }
 
-/// `traffic.NAME.key`, `limit.NAME.key`, `application.NAME.key`: the table of that name (or of that
-/// kind, if it has no name).
+/// `traffic.NAME.key`, `limit.NAME.key`, `application.NAME.key`, `program.NAME.key`: the table of
+/// that name (or of that kind, if it has no name).
 fn set_named(root: &mut Table, list: &str, change: &Override, layer: Layer, report: &mut Report) {
     let [_, name, _, ..] = change.path.as_slice() else {
         let problem = Problem::Value {
@@ -136,12 +136,14 @@ fn set_named(root: &mut Table, list: &str, change: &Override, layer: Layer, repo
         report.help(change.key_span, problem, format!("write {list}.NAME.KEY"));
         return;
     };
+    // A table of these without a name has that of its list.
+    let is_named = ["application", "program"].contains(&list);
     let mut names = Vec::new();
     if let Some(Datum::Array(items)) = root.get_mut(list).map(|e| &mut e.node.datum) {
         for item in items {
             let Datum::Table(table) = &mut item.datum else { continue };
             let own = table.text("name").or(table.text("kind"));
-            let own = own.unwrap_or(if list == "application" { list } else { "" }).to_string();
+            let own = own.unwrap_or(if is_named { list } else { "" }).to_string();
             if own == *name {
                 set(table, &change.path, 2, change, layer);
                 return;

@@ -13,6 +13,7 @@ pub use crate::host::{HostPlan, NicPlan};
 use crate::limit::LimitPlan;
 use crate::ports;
 pub use crate::ports::PortKind;
+pub use crate::program::ProgramPlan;
 use crate::rdma::RdmaParams;
 pub use crate::settings::ReceiveCpuParams;
 pub use crate::settings::failure::Losable;
@@ -77,6 +78,8 @@ pub struct Plan {
     pub traffic: Arc<TrafficPlan>,
     /// What receives at the hosts, behind their virtual switch.
     pub applications: Vec<ApplicationPlan>,
+    /// The real programs of a lab's hosts.
+    pub programs: Vec<ProgramPlan>,
     /// What holds hosts to a bandwidth.
     pub limits: Vec<LimitPlan>,
     /// What fails, and when.

@@ -85,6 +85,7 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     r.finish(capture, None);
     s.failures = r.failures(&mut top);
     s.applications = r.applications(&mut top);
+    s.programs = r.programs(&mut top);
     s.limits = r.limits(&mut top);
     s.traffic = r.traffic(&mut top);
     top.take("variant");

@@ -25,6 +25,7 @@ pub fn reference() -> String {
             "transport" => "`[transport]`: common keys".to_string(),
             "failure" => "`[[failure]]`".to_string(),
             "application" => "`[[application]]`".to_string(),
+            "program" => "`[[program]]`".to_string(),
             "limit" => "`[[limit]]`: common keys".to_string(),
             path => format!("`[{path}]`"),
         };

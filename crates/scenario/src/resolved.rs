@@ -137,6 +137,10 @@ pub(crate) fn write(s: &Settings) -> String {
         lines(&mut out, &pairs(&a.common));
         lines(&mut out, &pairs(&a.costs));
     }
+    for p in &s.programs {
+        out.push_str("\n[[program]]\n");
+        lines(&mut out, &pairs(p));
+    }
     for l in &s.limits {
         limit(&mut out, l);
     }

@@ -285,7 +285,7 @@ fn read_variant(item: &Node, table: &Table, report: &mut Report) -> Variant {
     for entry in &table.entries {
         match (entry.key.as_str(), &entry.node.datum) {
             ("name", Datum::Text(name)) => {
-                if let Err(message) = crate::assemble::check_folder_name(name) {
+                if let Err(message) = crate::file_name::check_folder_name(name) {
                     report.value(entry.node.span, "variant.name", message);
                 }
                 variant.name = name.clone();

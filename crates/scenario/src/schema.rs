@@ -35,6 +35,7 @@ pub fn schema() -> Value {
     root.insert("capture".into(), object(table("capture")));
     root.insert("failure".into(), failures());
     root.insert("application".into(), list(object(table("application"))));
+    root.insert("program".into(), list(requiring(table("program"), ["host", "command"])));
     root.insert("limit".into(), list(kinds("limit", &table("limit"))));
     let mut traffic = table("traffic");
     traffic.insert("transport".into(), kinds("transport", &Map::new()));
@@ -64,10 +65,14 @@ fn list(items: Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
+fn requiring(properties: Map<String, Value>, keys: [&str; 2]) -> Value {
+    let mut table = object(properties);
+    table["required"] = json!(keys);
+    table
+}
+
 fn failures() -> Value {
-    let mut failure = object(table("failure"));
-    failure["required"] = json!(["link", "at"]);
-    list(failure)
+    list(requiring(table("failure"), ["link", "at"]))
 }
 
 fn table(path: &str) -> Map<String, Value> {
@@ -201,12 +206,13 @@ fn changes() -> Value {
         "traffic",
         "limit",
         "application",
+        "program",
     ]);
     set.tables(["topology.host-link", "topology.fabric-link", "topology.bottleneck"]);
     for path in ["host.nic.buffer", "host.nic.marking", "host.receive-cpu"] {
         set.known.insert(path.into(), json!({ "type": ["string", "object"] }));
     }
-    for pattern in ["^(traffic|limit|application)\\.[^.]+$", "^traffic\\..+\\.transport$"] {
+    for pattern in ["^(traffic|limit|application|program)\\.[^.]+$", "^traffic\\..+\\.transport$"] {
         set.patterns.insert(pattern.into(), json!({ "type": "object" }));
     }
     let mut table = object(set.known);
@@ -228,7 +234,7 @@ impl Changes {
     /// of them.
     fn add(&mut self, path: &str, value: Value) {
         let (list, path) = match path.split_once('.') {
-            Some((list @ ("traffic" | "limit" | "application"), key)) => {
+            Some((list @ ("traffic" | "limit" | "application" | "program"), key)) => {
                 (&mut self.patterns, format!("^{list}\\..+\\.{}$", escaped(key)))
             }
             _ => (&mut self.known, path.to_string()),

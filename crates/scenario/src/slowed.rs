@@ -11,9 +11,9 @@
 use crate::plan::Plan;
 use millpond_core::{Rate, Time};
 
-/// Keys whose strings are names, whatever they look like.
-const NAMES: [&str; 10] =
-    ["name", "shows", "classes", "after", "traffic", "ports", "pcap", "path", "a", "b"];
+/// Keys whose strings are names or commands, whatever they look like.
+const NAMES: [&str; 11] =
+    ["name", "shows", "classes", "after", "traffic", "ports", "pcap", "path", "a", "b", "command"];
 
 /// The text of a plan that is `factor` times as slow.
 ///

@@ -13,6 +13,7 @@ pub(crate) mod interval;
 pub(crate) mod manifest;
 pub(crate) mod names;
 pub(crate) mod ordered;
+pub(crate) mod program;
 pub(crate) mod record;
 pub(crate) mod reproduction;
 pub(crate) mod rows;

@@ -54,3 +54,11 @@ pub fn point_folder(values: &Ordered<String>) -> String {
 pub(crate) fn clean(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
+
+/// The folder of programs' output, within that of a run.
+pub(crate) const PROGRAMS: &str = "programs";
+
+/// The file of a program's stream (`stdout` or `stderr`), relative to the folder of its run.
+pub(crate) fn output_file(program: &str, stream: &str) -> String {
+    format!("{PROGRAMS}/{}.{stream}", folder_name(program))
+}

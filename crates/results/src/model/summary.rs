@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::error::{At, Result};
 use crate::model::goodput::GoodputOverTime;
 use crate::model::ordered::Ordered;
+use crate::model::program::Program;
 use crate::model::size_bin::SizeBin;
 use crate::model::words::words;
 
@@ -505,6 +506,9 @@ pub struct Summary {
     /// Limits, by limit and direction; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
+    /// Programs that ran on hosts of the lab; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Program>,
     /// Conservation.
     pub audit: Audit,
 }

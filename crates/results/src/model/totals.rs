@@ -6,6 +6,7 @@ use millpond_core::Time;
 
 use super::goodput::GoodputOverTime;
 use super::ordered::Ordered;
+use super::program::Program;
 use super::summary::{Audit, DROP_REASONS, Fct, Latency, Limit, Packets, RunInfo, Status};
 
 /// What a world hands over at the end of a run, besides the records.
@@ -59,6 +60,8 @@ pub struct Totals {
     pub calls: Vec<String>,
     /// What limits did, by limit and direction.
     pub limits: Vec<Limit>,
+    /// Programs that ran on hosts.
+    pub programs: Vec<Program>,
     /// What the user should know.
     pub warnings: Vec<String>,
     /// Conservation.

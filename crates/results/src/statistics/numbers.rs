@@ -35,7 +35,7 @@ impl Tree<Estimate> {
 }
 
 /// What of a summary is no statistic.
-const NO_STATISTICS: [&str; 11] = [
+const NO_STATISTICS: [&str; 12] = [
     "schema",
     "name",
     "world",
@@ -46,6 +46,7 @@ const NO_STATISTICS: [&str; 11] = [
     "run",
     "slowdown_by_fixed_size",
     "shows",
+    "programs",
     "audit",
 ];
 

@@ -8,6 +8,7 @@
 pub(crate) mod capture;
 pub(crate) mod connections;
 mod pcap;
+mod programs;
 mod summing;
 mod trace;
 
@@ -30,6 +31,7 @@ use crate::statistics::by_size::{BySize, SizeBins};
 use crate::statistics::completions::{Completions, Slowdowns};
 use crate::statistics::samples::Samples;
 use capture::{Captures, Recording};
+use programs::Outputs;
 use summing::show;
 
 /// The classes that every run has, before the header's own.
@@ -65,9 +67,10 @@ pub enum Keep {
     Summary,
     /// `queries.parquet`.
     Queries,
-    /// `flows.parquet` and `queries.parquet`.
+    /// `flows.parquet`, `queries.parquet` and the output of programs.
     Flows,
-    /// `flows.parquet`, `queries.parquet`, `sizes.parquet` and `report.html`.
+    /// `flows.parquet`, `queries.parquet`, `sizes.parquet`, the output of programs and
+    /// `report.html`.
     #[default]
     All,
 }
@@ -112,6 +115,7 @@ pub struct RunWriter {
     timers: Option<Vec<[Samples; 2]>>,
     keep: Keep,
     recording: Recording,
+    outputs: Outputs,
     finished: bool,
 }
 
@@ -175,6 +179,7 @@ impl RunWriter {
             timers: None,
             keep,
             recording: Recording::none(),
+            outputs: Outputs::default(),
             finished: false,
             header,
             spill,
@@ -364,6 +369,18 @@ impl RunWriter {
         self.rtt.push(rtt.as_ps())
     }
 
+    /// Adds bytes that a program wrote to `stream` (`stdout` or `stderr`), in the file
+    /// `programs/PROGRAM.STREAM`. The first call makes the file. A run in memory keeps none.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be written.
+    pub fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> Result<()> {
+        if self.finished || !matches!(self.keep, Keep::Flows | Keep::All) {
+            return Ok(());
+        }
+        self.outputs.write(&self.dir, program, stream, bytes)
+    }
+
     /// Ends the run: closes the tables, writes `summary.json`, `report.html` and, last,
     /// `manifest.json`. Returns the summary.
     ///
@@ -430,6 +447,7 @@ impl Drop for RunWriter {
             for file in &self.recording.files {
                 let _ = fs::remove_file(file);
             }
+            self.outputs.remove(&self.dir);
         }
     }
 }

@@ -119,6 +119,7 @@ impl RunWriter {
             fairness_jain: totals.fairness_jain.filter(|index| index.is_finite()),
             mechanisms: totals.mechanisms,
             limits: totals.limits,
+            programs: totals.programs,
             audit: totals.audit,
         };
         let warnings = censoring::warnings(std::slice::from_ref(&summary));

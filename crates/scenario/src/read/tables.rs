@@ -1,10 +1,12 @@
-//! Tables of which there can be several: `[[failure]]`, `[[application]]` and `[[limit]]`.
+//! Tables of which there can be several: `[[failure]]`, `[[application]]`, `[[program]]` and
+//! `[[limit]]`.
 
 use super::{Reader, Section};
 use crate::error::Problem;
 use crate::settings::application::ApplicationSettings;
 use crate::settings::failure::FailureParams;
 use crate::settings::limit::{LimitCommon, LimitKind, LimitSettings};
+use crate::settings::program::ProgramParams;
 use crate::settings::traffic::TrafficCommon;
 use crate::settings::traffic::TrafficParams;
 use crate::settings::traffic::TrafficSettings;
@@ -53,12 +55,17 @@ impl Reader<'_> {
             let mut failure = FailureParams::default();
             reader.params(&mut section, &mut failure, &[]);
             reader.finish(section, None);
-            for key in ["link", "at"].into_iter().filter(|key| table.get(key).is_none()) {
-                let problem = Problem::Missing { table: "[[failure]]".into(), key: key.into() };
-                reader.report.add(node.span, problem);
-            }
+            reader.require("failure", ["link", "at"], node, table);
             Some(failure)
         })
+    }
+
+    /// Reports the keys of a `[[list]]` table that are missing.
+    fn require(&mut self, list: &str, keys: [&str; 2], node: &Node, table: &Table) {
+        for key in keys.into_iter().filter(|key| table.get(key).is_none()) {
+            let problem = Problem::Missing { table: format!("[[{list}]]"), key: key.into() };
+            self.report.add(node.span, problem);
+        }
     }
 
     pub(super) fn applications(&mut self, top: &mut Section<'_>) -> Vec<ApplicationSettings> {
@@ -70,6 +77,18 @@ impl Reader<'_> {
             reader.params(&mut section, &mut application.costs, &[]);
             reader.finish(section, None);
             Some(application)
+        })
+    }
+
+    pub(super) fn programs(&mut self, top: &mut Section<'_>) -> Vec<ProgramParams> {
+        self.each(top, "program", |reader, _, node, table| {
+            let name = table.text("name").unwrap_or("program");
+            let mut section = reader.item(format!("program.{name}"), node, table);
+            let mut program = ProgramParams::default();
+            reader.params(&mut section, &mut program, &[]);
+            reader.finish(section, None);
+            reader.require("program", ["host", "command"], node, table);
+            Some(program)
         })
     }
 

@@ -11,6 +11,7 @@ pub mod flows;
 pub mod graph;
 pub mod hosts;
 pub mod limit;
+pub mod program;
 pub mod topology;
 pub mod traffic;
 
@@ -22,6 +23,7 @@ use crate::settings::application::ApplicationSettings;
 use crate::settings::capture::CaptureParams;
 use crate::settings::failure::FailureParams;
 use crate::settings::limit::LimitSettings;
+use crate::settings::program::ProgramParams;
 use crate::settings::topology::TopologyParams;
 use crate::settings::traffic::TrafficSettings;
 use crate::sizes::SizeBins;
@@ -202,6 +204,8 @@ pub struct Settings {
     pub failures: Vec<FailureParams>,
     /// The applications, in order.
     pub applications: Vec<ApplicationSettings>,
+    /// The programs, in order.
+    pub programs: Vec<ProgramParams>,
     /// The limits, in order.
     pub limits: Vec<LimitSettings>,
     /// The traffic, in order.

@@ -17,6 +17,7 @@ mod losses;
 mod measures;
 mod number;
 mod page;
+mod programs;
 mod queues;
 pub(crate) mod reproduction;
 mod reproduction_charts;
@@ -59,6 +60,7 @@ struct Variant {
     seeds: Vec<(u64, Json)>,
     /// The links that fail in its runs.
     failures: Vec<LinkFailure>,
+    programs: Vec<programs::Ran>,
 }
 
 impl Variant {
@@ -80,7 +82,8 @@ impl Variant {
         scratch: &Path,
     ) -> Result<Variant> {
         let (times, places) = (Times::read(&runs, edges, scratch)?, places(&runs)?);
-        Ok(Variant { result, times, places, seeds: numbers(summaries)?, failures, runs })
+        let (seeds, programs) = (numbers(summaries)?, programs::of_runs(&runs, summaries, scratch));
+        Ok(Variant { result, times, places, seeds, failures, programs, runs })
     }
 }
 
@@ -203,6 +206,7 @@ fn page_of(
     connections::connections(&mut text, variants)?;
     figures::queues(&mut text, variants)?;
     losses::losses(&mut text, variants);
+    programs::programs(&mut text, variants);
     page::section(&mut text, "scenario", "Scenario and numbers");
     verdict::classes(&mut text, variants);
     scenario(&mut text, manifest);

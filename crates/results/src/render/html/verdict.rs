@@ -430,6 +430,7 @@ mod tests {
             places: vec![],
             seeds: vec![],
             failures: vec![],
+            programs: vec![],
         };
         results.into_iter().map(of).collect()
     }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: plain text without colour or control characters, whatever names a scenario gives.
 
+use crate::model::program::Program;
 use crate::model::summary::Summary;
 use crate::model::{Estimate, Ordered, Tree, clean};
 use crate::render::format::{NONE, bytes, count, digits, percent, ratio, time, whole};
@@ -51,7 +52,17 @@ pub fn run_table(summary: &Summary) -> String {
         .collect();
     lines.extend(listed("drops", if drops.is_empty() { &[] } else { &drops }));
     lines.extend(other_lines(summary));
+    lines.extend(program_lines(summary));
     lines.join("\n") + "\n"
+}
+
+/// How programs ended; nothing of a run without them.
+fn program_lines(summary: &Summary) -> Vec<String> {
+    let one = |program: &Program| format!("{}: {}", clean(&program.name), clean(&program.status));
+    match summary.programs.iter().map(one).collect::<Vec<_>>() {
+        parts if parts.is_empty() => Vec::new(),
+        parts => listed("programs", &parts),
+    }
 }
 
 fn title(summary: &Summary) -> String {

@@ -1,0 +1,346 @@
+//! Real programs on hosts of a lab: one thread starts them, passes their output on, and ends them.
+//!
+//! A program is `sh -c COMMAND` in its host's namespace and in a process group of its own, so that
+//! a signal reaches all of its processes. The thread observes an exit without reaping the process:
+//! until the end no other group can have its number.
+//!
+//! Memory holds no output: what a pipe gives goes to the [`Sink`], up to a bound a program.
+//!
+//! Invariant: when [`run`] returns, or unwinds, every process group of a program has been killed.
+//! Processes that have left their group end with the lab's world.
+
+use crate::address;
+use millpond_core::Time;
+use millpond_results::Program;
+use millpond_scenario::plan::{Plan, ProgramPlan};
+use millpond_worlds::Namespace;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
+};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Output of a program that is kept, of both streams together.
+pub const KEPT: u64 = 64 << 20;
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// From SIGKILL until output that is still to come is given up.
+const DRAIN: Duration = Duration::from_millis(500);
+/// Between two looks at whether programs have exited or the run is over.
+const LOOK: Duration = Duration::from_millis(10);
+/// The end of standard error that a warning quotes, in bytes.
+const QUOTED: usize = 160;
+/// The two streams, as file names have them.
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
+
+/// Where programs run, and from when.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// Whose programs.
+    pub plan: &'a Plan,
+    /// By host.
+    pub namespaces: &'a [Namespace],
+    /// The beginning of time.
+    pub began: Instant,
+}
+
+/// Takes what programs write.
+pub trait Sink {
+    /// Takes bytes of a program's `stdout` or `stderr`. The first call of each stream comes when
+    /// the program starts, and has none.
+    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]);
+}
+
+/// How programs ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// In the order of the scenario.
+    pub programs: Vec<Program>,
+    /// Failures, a sentence each.
+    pub warnings: Vec<String>,
+    /// Whether `stop` came before the exit of a program that the run awaits.
+    pub interrupted: bool,
+}
+
+/// A program that has started.
+struct Started {
+    child: Child,
+    /// Its process, and its group.
+    pid: Pid,
+    /// By stream; `None`: at its end.
+    pipes: [Option<OwnedFd>; 2],
+    exit: Option<WaitIdStatus>,
+    /// Whether SIGTERM came before its exit.
+    is_ended: bool,
+    /// Whether SIGKILL did.
+    is_killed: bool,
+}
+
+impl Started {
+    fn is_quiet(&self) -> bool {
+        self.exit.is_some() && self.pipes.iter().all(Option::is_none)
+    }
+
+    /// Observes its exit, and leaves the process to be reaped.
+    fn look(&mut self) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if self.exit.is_none() {
+            self.exit = waitid(WaitId::Pid(self.pid), options).ok().flatten();
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Its group may have ended.
+        let _ = kill_process_group(self.pid, signal);
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// A program's way through a run.
+enum State {
+    Waiting,
+    Started(Started),
+    /// It could not be started.
+    Failed(io::Error),
+}
+
+struct One<'a> {
+    plan: &'a ProgramPlan,
+    state: State,
+    /// By stream: bytes written.
+    written: [u64; 2],
+    dropped: u64,
+    /// The last bytes of standard error.
+    tail: Vec<u8>,
+}
+
+/// Runs a plan's programs until `is_over` is set and those that the run awaits have exited, or
+/// `stop` is set. Then it ends the others.
+pub fn run(
+    settings: &Settings<'_>,
+    is_over: &AtomicBool,
+    stop: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> Ended {
+    let one =
+        |plan| One { plan, state: State::Waiting, written: [0; 2], dropped: 0, tail: Vec::new() };
+    let all = settings.plan.programs.iter().map(one).collect();
+    let mut programs = Programs { settings, all, sink, buffer: vec![0; 64 << 10] };
+    while !(stop.load(Relaxed) || is_over.load(Relaxed) && programs.awaits_none()) {
+        let next = programs.start();
+        programs.pass(next.min(LOOK));
+    }
+    let interrupted = !programs.awaits_none();
+    programs.end();
+    Ended { interrupted, ..programs.ended() }
+}
+
+struct Programs<'a> {
+    settings: &'a Settings<'a>,
+    all: Vec<One<'a>>,
+    sink: &'a mut dyn Sink,
+    buffer: Vec<u8>,
+}
+
+impl Programs<'_> {
+    /// Whether every program that the run awaits has exited.
+    fn awaits_none(&self) -> bool {
+        let is_over = |state: &State| match state {
+            State::Waiting => false,
+            State::Started(started) => started.exit.is_some(),
+            State::Failed(_) => true,
+        };
+        self.all.iter().filter(|one| one.plan.awaits).all(|one| is_over(&one.state))
+    }
+
+    /// Starts what is due; returns the time to the next start.
+    fn start(&mut self) -> Duration {
+        let mut next = LOOK;
+        for one in &mut self.all {
+            if !matches!(one.state, State::Waiting) {
+                continue;
+            }
+            let due = self.settings.began + duration(one.plan.start);
+            let left = due.saturating_duration_since(Instant::now());
+            if left > Duration::ZERO {
+                next = next.min(left);
+                continue;
+            }
+            STREAMS.iter().for_each(|stream| self.sink.output(&one.plan.name, stream, &[]));
+            let namespace = &self.settings.namespaces[one.plan.host as usize];
+            one.state = spawn(namespace, one.plan).map_or_else(State::Failed, State::Started);
+        }
+        next
+    }
+
+    /// Waits for output, at most so long, and passes it on; then looks who has exited.
+    fn pass(&mut self, wait: Duration) {
+        let open = |one: &'_ One<'_>| matches!(one.state, State::Started(_));
+        let mut fds = Vec::new();
+        for one in self.all.iter().filter(|one| open(one)) {
+            let State::Started(started) = &one.state else { continue };
+            let pipes = started.pipes.iter().flatten();
+            fds.extend(pipes.map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        }
+        let time = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as _ };
+        let _ = poll(&mut fds, Some(&time));
+        for one in &mut self.all {
+            one.read(&mut self.buffer, self.sink);
+            if let State::Started(started) = &mut one.state {
+                started.look();
+            }
+        }
+    }
+
+    fn started(&mut self) -> impl Iterator<Item = &mut Started> {
+        self.all.iter_mut().filter_map(|one| match &mut one.state {
+            State::Started(started) => Some(started),
+            _ => None,
+        })
+    }
+
+    /// Ends what still runs: SIGTERM, and after a while SIGKILL.
+    fn end(&mut self) {
+        self.started().for_each(|started| {
+            started.is_ended = started.exit.is_none();
+            started.signal(Signal::TERM);
+        });
+        self.settle(GRACE);
+        self.started().for_each(|started| {
+            started.is_killed = started.exit.is_none();
+            started.signal(Signal::KILL);
+        });
+        self.settle(DRAIN);
+    }
+
+    /// Passes output on until all programs have exited and their pipes are closed, at most so long.
+    fn settle(&mut self, most: Duration) {
+        let began = Instant::now();
+        loop {
+            self.pass(LOOK / 10);
+            if self.started().all(|started| started.is_quiet()) || began.elapsed() > most {
+                return;
+            }
+        }
+    }
+
+    fn ended(self) -> Ended {
+        let mut ended = Ended::default();
+        for one in &self.all {
+            ended.warnings.extend(one.warning());
+            if one.dropped > 0 {
+                let (name, dropped, kept) = (&one.plan.name, one.dropped, KEPT >> 20);
+                ended.warnings.push(format!(
+                    "program {name}: {dropped} bytes of output are not kept: more than {kept} MiB"
+                ));
+            }
+            ended.programs.push(Program {
+                name: one.plan.name.clone(),
+                host: one.plan.host,
+                command: one.plan.expanded(address::ip),
+                status: one.status(),
+                stdout_bytes: one.written[0],
+                stderr_bytes: one.written[1],
+                dropped_bytes: one.dropped,
+            });
+        }
+        ended
+    }
+}
+
+impl One<'_> {
+    /// Reads its pipes once each.
+    fn read(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) {
+        let State::Started(started) = &mut self.state else { return };
+        for (stream, pipe) in started.pipes.iter_mut().enumerate() {
+            let Some(fd) = pipe else { continue };
+            let count = match rustix::io::read(&*fd, &mut *buffer) {
+                Ok(count) => count,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => continue,
+                Err(_) => 0,
+            };
+            if count == 0 {
+                *pipe = None;
+                continue;
+            }
+            let left = KEPT.saturating_sub(self.written.iter().sum());
+            let kept = left.min(count as u64);
+            self.written[stream] += count as u64;
+            self.dropped += count as u64 - kept;
+            if kept > 0 {
+                sink.output(&self.plan.name, STREAMS[stream], &buffer[..kept as usize]);
+            }
+            if stream == 1 {
+                self.tail.extend_from_slice(&buffer[count.saturating_sub(QUOTED)..count]);
+                self.tail.drain(..self.tail.len().saturating_sub(QUOTED));
+            }
+        }
+    }
+
+    fn status(&self) -> String {
+        let started = match &self.state {
+            State::Waiting => return "not started".to_string(),
+            State::Failed(error) => return format!("cannot start: {error}"),
+            State::Started(started) => started,
+        };
+        if started.is_killed {
+            return format!("killed: did not end {} s after SIGTERM", GRACE.as_secs());
+        }
+        if started.is_ended {
+            return "ended with the run".to_string();
+        }
+        let exit = started.exit.as_ref();
+        let status = exit.and_then(|exit| exit.exit_status());
+        match (status, exit.and_then(|exit| exit.terminating_signal())) {
+            (Some(status), _) => format!("exit status {status}"),
+            (None, Some(signal)) => format!("ended by signal {signal}"),
+            (None, None) => "unknown".to_string(),
+        }
+    }
+
+    /// The warning of a program that failed.
+    fn warning(&self) -> Option<String> {
+        let status = self.status();
+        let fails = match &self.state {
+            State::Started(started) => {
+                let exit = started.exit.as_ref().and_then(|exit| exit.exit_status());
+                !started.is_ended && exit != Some(0)
+            }
+            _ => true,
+        };
+        let text = String::from_utf8_lossy(&self.tail);
+        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let last = last.map_or(String::new(), |line| format!(": {line}"));
+        fails.then(|| format!("program {}: {status}{last}", self.plan.name))
+    }
+}
+
+/// Starts a program in a namespace.
+fn spawn(namespace: &Namespace, plan: &ProgramPlan) -> io::Result<Started> {
+    let mut command = Command::new("sh");
+    command.args(["-c", &plan.expanded(address::ip)]).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = namespace.spawn(&mut command)?;
+    let pid = Pid::from_child(&child);
+    let pipes = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+    let (exit, is_ended, is_killed) = (None, false, false);
+    let started = Started { child, pid, pipes, exit, is_ended, is_killed };
+    started.pipes.iter().flatten().try_for_each(|pipe| ioctl_fionbio(pipe, true))?;
+    Ok(started)
+}
+
+fn duration(time: Time) -> Duration {
+    Duration::from_nanos(time.as_ps() / 1000)
+}
