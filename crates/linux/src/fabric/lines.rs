@@ -41,10 +41,11 @@ pub struct Held {
 pub enum Call {
     /// The link of a line is free.
     Ready(u32),
-    /// A packet has arrived in full at a line.
-    Arrive(u32, PacketId),
-    /// A packet has arrived in full at the host behind a line.
-    Leave(u32, PacketId),
+    /// A packet has arrived in full at a line. The second number is that of the call, so that
+    /// arrivals of one instant keep the order in which they were sent.
+    Arrive(u32, u64, PacketId),
+    /// The same at the host behind a line.
+    Leave(u32, u64, PacketId),
     /// A pause frame has arrived at a line: whom it stops, and for how long.
     Pause(u32, PauseTarget, Time),
     /// A look at what is paused.
@@ -132,6 +133,8 @@ pub struct Lines {
     calls: BinaryHeap<Reverse<(Time, Call)>>,
     /// Packets that have reached their hosts, in the order of time.
     pub left: VecDeque<Left>,
+    /// Arrivals that were asked for.
+    arrivals: u64,
     /// Packets put on links.
     pub hops: u64,
     /// Bytes of the frames of packets that were dropped.
@@ -148,6 +151,7 @@ impl Lines {
             held: Vec::new(),
             calls: BinaryHeap::new(),
             left: VecDeque::new(),
+            arrivals: 0,
             hops: 0,
             dropped_bytes: 0,
             flat: Vec::new(),
@@ -176,6 +180,14 @@ impl Lines {
     /// Asks for a call.
     pub fn call(&mut self, at: Time, call: Call) {
         self.calls.push(Reverse((at, call)));
+    }
+
+    /// A packet will have arrived at a line, or at the host behind it.
+    pub fn arrives(&mut self, at: Time, line: u32, id: PacketId, at_host: bool) {
+        let number = self.arrivals;
+        self.arrivals += 1;
+        let call = if at_host { Call::Leave } else { Call::Arrive };
+        self.call(at, call(line, number, id));
     }
 
     /// Hands a packet over to the driver of the host behind a line.
@@ -309,8 +321,8 @@ impl Wire for Exit<'_> {
                 let departures = &mut self.lines.all[line as usize].departures;
                 departures.push_back((departs, Departure::Packet(id)));
             }
-            Far::Line(to, delay) => self.lines.call(departs + delay, Call::Arrive(to, id)),
-            Far::Host(_, delay) => self.lines.call(departs + delay, Call::Leave(line, id)),
+            Far::Line(to, delay) => self.lines.arrives(departs + delay, to, id, false),
+            Far::Host(_, delay) => self.lines.arrives(departs + delay, line, id, true),
         }
     }
     fn call_ready(&mut self, port: u16, at: Time) {

@@ -113,7 +113,7 @@ impl Fabric {
         slot.counters.received += 1;
         slot.counters.received_bytes += held.bytes.length() as u64;
         let id = self.lines.take(packet, held);
-        self.lines.call(at, Call::Arrive(line, id));
+        self.lines.arrives(at, line, id, false);
     }
 
     /// The next packet that has reached its host, in the order of time.
@@ -234,9 +234,9 @@ impl Fabric {
 
     fn make(&mut self, (at, call): (Time, Call), buffers: &mut Buffers) {
         let line = match call {
-            Call::Leave(line, id) => return self.lines.leave(at, line, id),
+            Call::Leave(line, _, id) => return self.lines.leave(at, line, id),
             Call::Ready(line)
-            | Call::Arrive(line, _)
+            | Call::Arrive(line, ..)
             | Call::Pause(line, ..)
             | Call::PauseCheck(line, _) => line,
         };
@@ -245,7 +245,7 @@ impl Fabric {
         let exit = &mut Exit { lines: &mut self.lines, buffers, first: *first };
         match call {
             Call::Ready(_) => switch.on_ready(at, port, exit),
-            Call::Arrive(_, id) => switch.on_arrival(at, port, id, exit),
+            Call::Arrive(_, _, id) => switch.on_arrival(at, port, id, exit),
             Call::Pause(_, target, duration) => {
                 switch.on_pause(at, port, PauseFrame { target, duration }, exit)
             }

@@ -133,7 +133,10 @@ fn run(trace: &Trace) -> (Vec<Vec<Left>>, Counted) {
 
 /// Compares what reached each host up to the trace's end.
 pub fn agree(trace: &Trace) -> Result<usize, String> {
-    let (reached, _) = run(trace);
+    let (reached, counted) = run(trace);
+    if counted != trace.counted {
+        return Err(format!("counted:\nsimulator {:?}\nfabric    {counted:?}", trace.counted));
+    }
     let mut count = 0;
     for (host, theirs) in reached.iter().enumerate() {
         let (leaf, port) = trace.plan.topology.attachment.hosts[host];
