@@ -25,6 +25,7 @@ mod cni;
 mod demo;
 mod figures;
 mod forged;
+mod importance;
 mod operating;
 mod peers;
 mod place;

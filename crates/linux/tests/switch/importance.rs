@@ -1,0 +1,252 @@
+//! TLT of kernels that know nothing of it, at the ports of a switch: a bottleneck that drops
+//! unimportant packets early, kills of the switch, and changes of the configuration.
+//!
+//! The bottleneck is a node of the simulator (`fabric`) between two taps of the same switch, in a
+//! VLAN each. It runs in the test's process.
+
+use super::place::{Place, TWO, byte, connect, ip, transfer};
+use millpond_core::counters::DropReason;
+use millpond_core::random::Stream;
+use millpond_core::switch::admission::{Admission, AdmissionParams, ColorParams};
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
+use millpond_core::switch::deflection::{Deflection, DeflectionParams};
+use millpond_core::switch::marking::{Marking, MarkingParams};
+use millpond_core::switch::occupancy::{Occupancy, OccupancyParams};
+use millpond_core::switch::path::{Path, PathParams, Site};
+use millpond_core::switch::pause::{Pause, PauseParams};
+use millpond_core::switch::port::PortConfig;
+use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
+use millpond_core::switch::route::{Attachment, Routes};
+use millpond_core::switch::site::{Auto, PortSite};
+use millpond_core::switch::{Switch, SwitchConfig};
+use millpond_core::{Bytes, Rate, Time};
+use millpond_linux::dataplane::buffers::Buffers;
+use millpond_linux::dataplane::frame::Mac;
+use millpond_linux::dataplane::metadata::{Classifier, FRAMING};
+use millpond_linux::dataplane::port::{AfPacket, Port};
+use millpond_linux::dataplane::slot::Slot;
+use millpond_linux::fabric::{Fabric, Line};
+use millpond_linux::switch::reading::Reading;
+use millpond_linux::switch::show;
+use millpond_worlds::{namespace, needs};
+use rustix::net::sockopt;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What may wait at the bottleneck, and how much of that may be unimportant.
+const BUFFER: u64 = 128_000;
+const RED: u64 = 24_000;
+const RATE: Rate = Rate(200_000_000);
+const FLOWS: usize = 24;
+const ROUNDS: u64 = 12;
+/// What each flow sends in a round.
+const BURST: u64 = 40_000;
+const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
+
+/// Hosts at VLAN 10 and 20, and in each VLAN a tap in the third namespace.
+fn around_a_bottleneck(importance: &str) -> String {
+    let end = |name: &str, network: usize, vlan: usize, rest: String| {
+        format!(
+            "[[port]]\nname = \"{name}\"\ndevice = \"mp{name}\"\nnamespace = \"NET{network}\"\n\
+             vlan = {vlan}\nmtu = 1500\n{rest}"
+        )
+    };
+    let host = |name: &str, number: usize| {
+        let rest = format!(
+            "addresses = [\"10.98.8.{}/24\"]\nhardware-addresses = [\"{}\"]\nimportance = \
+             \"{importance}\"\n",
+            number + 1,
+            MACS[number]
+        );
+        end(name, number, 10 * (number + 1), rest)
+    };
+    host("a", 0) + &host("b", 1) + &end("x", 2, 10, String::new()) + &end("y", 2, 20, String::new())
+}
+
+/// The bottleneck between two ports.
+fn bottleneck(ports: [Port; 2]) -> Fabric {
+    let size = Auto::Given(Some(Bytes(BUFFER))).into();
+    let buffer = BufferParams::PerPort(PerPortParams { size, packets: None.into(), per: None });
+    let color = ColorParams { threshold: Auto::Given(Bytes(RED)) };
+    let port = PortConfig {
+        rate: RATE,
+        capacity: Capacity::new(&buffer, &PortSite::default()),
+        marking: Marking::new(&MarkingParams::default()),
+        admission: Admission::new(&AdmissionParams::Color(color)),
+        queue: Queue::new(&QueueParams::StrictPriority(StrictPriorityParams::default())),
+    };
+    let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (0, 1)] });
+    let node = Switch::new(SwitchConfig {
+        site: Site { tier: 0, salt: 1 },
+        routes: Routes::new(attachment, Some(0), &[vec![]]),
+        ports: vec![port.clone(), port],
+        fabric_ports: vec![],
+        fast: false,
+        memory: Memory::new(&buffer, &SwitchFacts::default()),
+        path: Path::new(&PathParams::default()),
+        deflection: Deflection::new(&DeflectionParams::default()),
+        occupancy: Occupancy::new(&OccupancyParams::default()),
+        pause: Pause::new(&PauseParams::default()),
+        telemetry: false,
+        random: Stream::new(1, "switch"),
+    });
+    let line = |port| Line::new(Slot::new("", Some(port), 1500), RATE, Mac([2, 0, 0, 0, 0, 9]));
+    Fabric::new(
+        node,
+        Classifier::new([(MACS[0], 0), (MACS[1], 1)], FRAMING),
+        ports.map(line).into(),
+    )
+}
+
+/// Moves frames through the bottleneck until it is to stop.
+fn relay(mut fabric: Fabric, stop: &AtomicBool) -> Fabric {
+    let (start, mut buffers) = (Instant::now(), Buffers::new(1024));
+    while !stop.load(Ordering::Relaxed) {
+        let now = Time::from_ns(start.elapsed().as_nanos() as u64);
+        let read: usize = (0..2).map(|line| fabric.receive(now, line, 64, &mut buffers)).sum();
+        fabric.advance(now, &mut buffers);
+        match read {
+            0 => std::thread::sleep(Duration::from_micros(20)),
+            _ => std::thread::yield_now(),
+        }
+    }
+    fabric
+}
+
+/// A counter of a namespace's kernel, as `nstat` has it.
+fn kernel_counter(network: &str, name: &str) -> u64 {
+    let read = || fs::read_to_string("/proc/thread-self/net/netstat");
+    let text = namespace::within(Some(network), read).unwrap().unwrap();
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let of = |pair: &[Vec<&str>]| {
+        let at = pair[0].iter().position(|it| *it == name)?;
+        pair[1].get(at)?.parse().ok()
+    };
+    lines.chunks_exact(2).find_map(of).unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+/// Each flow sends a burst at once, and the next one when all have arrived. Each byte is checked.
+fn incast(from: &str, to: &str) {
+    let address: SocketAddr = "10.98.8.2:7201".parse().unwrap();
+    let listener = namespace::within(Some(to), || TcpListener::bind(address)).unwrap().unwrap();
+    let (mut senders, mut receivers): (Vec<TcpStream>, Vec<TcpStream>) = (0..FLOWS)
+        .map(|_| {
+            let sender = connect(from, address);
+            sockopt::set_socket_send_buffer_size(&sender, 200_000).unwrap();
+            let receiver = listener.accept().unwrap().0;
+            for stream in [&sender, &receiver] {
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                stream.set_nodelay(true).unwrap();
+            }
+            (sender, receiver)
+        })
+        .unzip();
+    let mut burst = vec![0; BURST as usize];
+    for round in 0..ROUNDS {
+        let bytes: Vec<u8> = (round * BURST..(round + 1) * BURST).map(byte).collect();
+        senders.iter_mut().for_each(|sender| sender.write_all(&bytes).unwrap());
+        for receiver in &mut receivers {
+            receiver.read_exact(&mut burst).unwrap();
+            assert!(burst == bytes, "a byte of round {round} is wrong");
+        }
+    }
+}
+
+/// What an incast came to.
+struct Run {
+    timeouts: u64,
+    drops: u64,
+    took: Duration,
+    reading: Reading,
+}
+
+fn run(place: &Place, importance: &str) -> Run {
+    place.apply("s", &around_a_bottleneck(importance));
+    let open = |device: &str| {
+        let opened = namespace::within(Some(place.network(2)), || AfPacket::open(device));
+        Port::AfPacket(opened.unwrap().unwrap())
+    };
+    let fabric = bottleneck([open("mpx"), open("mpy")]);
+    let (stop, [a, b]) = (AtomicBool::new(false), [0, 1].map(|index| place.network(index)));
+    let before = [a, b].map(|network| kernel_counter(network, "TCPTimeouts"));
+    let (fabric, took) = std::thread::scope(|scope| {
+        let relay = scope.spawn(|| relay(fabric, &stop));
+        let start = Instant::now();
+        let done = std::panic::catch_unwind(|| incast(a, b));
+        stop.store(true, Ordering::Relaxed);
+        let fabric = relay.join().unwrap();
+        done.unwrap();
+        (fabric, start.elapsed())
+    });
+    let after = [a, b].map(|network| kernel_counter(network, "TCPTimeouts"));
+    let timeouts = after.iter().sum::<u64>() - before.iter().sum::<u64>();
+    let down = &fabric.lines()[1].slot.counters;
+    let drops = DropReason::ALL.iter().map(|reason| down.discarded(*reason)).sum();
+    let reading = show::read(&place.state("s")).unwrap();
+    let run = Run { timeouts, drops, took, reading };
+    println!(
+        "importance {importance}: {} timeouts, {} drops, {:.2} s; {:?}",
+        run.timeouts,
+        run.drops,
+        run.took.as_secs_f64(),
+        run.reading.ports[0].importance
+    );
+    run
+}
+
+#[test]
+fn tlt_spares_an_unmodified_kernel_the_timeouts_of_an_incast() {
+    let place = needs!(Place::new("tlt", &["a", "b", "c"]));
+    assert!(ip(&["-n", place.network(0), "link", "set", "lo", "up"]));
+    let without = run(&place, "none");
+    assert!(without.timeouts > 0 && without.drops > 0, "the incast loses whole windows");
+    assert!(without.reading.ports[0].importance.is_none());
+    let with = run(&place, "tlt");
+    assert!(with.drops > 0, "unimportant packets were dropped");
+    assert_eq!(with.timeouts, 0);
+    let shim = with.reading.ports[0].importance.as_ref().unwrap();
+    assert!(shim.forced.packets > 0 && shim.unimportant.packets > shim.important.packets);
+    assert_eq!(shim.tracked, FLOWS as u64, "{shim:?}");
+}
+
+/// Two ports with shims.
+fn two(importance: &str) -> String {
+    TWO.replace("[[port]]\n", &format!("[[port]]\nimportance = \"{importance}\"\n"))
+}
+
+#[test]
+fn a_connection_outlives_a_killed_switch_and_changes_of_its_shim() {
+    let place = needs!(Place::new("tlt-kill", &["a", "b"]));
+    let [a, b] = [0, 1].map(|index| place.network(index));
+    place.apply("s", &two("tlt"));
+    transfer(a, b, "10.98.8.2:7211", 60_000_000, || {
+        place.kill("s");
+        std::thread::sleep(Duration::from_millis(300));
+        place.apply("s", &two("tlt"));
+    });
+    let shim = |port: usize| {
+        show::read(&place.state("s")).unwrap().ports[port].importance.clone().unwrap()
+    };
+    let killed = shim(0);
+    assert!(killed.untracked_packets > 0 && killed.tracked == 0, "{killed:?}");
+    // Flows that open afterwards are tracked, over IPv6, too.
+    transfer(a, b, "[fd98::2]:7212", 30_000_000, || {});
+    let [sender, receiver] = [shim(0), shim(1)];
+    assert!(sender.tracked == 1 && sender.unimportant.bytes > 20_000_000, "{sender:?}");
+    assert!(sender.untracked.is_empty() && receiver.untracked.is_empty(), "{receiver:?}");
+    // Without the shim, and with it again, in the middle of a transfer.
+    let before = show::read(&place.state("s")).unwrap();
+    transfer(a, b, "10.98.8.2:7213", 60_000_000, || {
+        let off = place.apply("s", &two("none"));
+        assert!(off.ports[0].importance.is_none() && off.pid == before.pid);
+        assert!(off.ports[0].counters.received > before.ports[0].counters.received);
+        std::thread::sleep(Duration::from_millis(50));
+        place.apply("s", &two("tlt"));
+    });
+    assert_eq!(shim(0).tracked, 0);
+}
