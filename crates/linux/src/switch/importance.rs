@@ -292,3 +292,69 @@ impl Reading {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataplane::frame::segment::tests::{Build, frame_of};
+    use crate::dataplane::frame::{Offload, parse};
+    use crate::dataplane::port::shared::Sender;
+
+    const MSS: usize = 1000;
+    const PAYLOAD: usize = 4500;
+
+    /// A super-segment of five packets, whose importance bits name an important packet.
+    fn super_segment() -> (Vec<u8>, View, Offload) {
+        let flags = tcp::ACK | tcp::PSH;
+        let mut frame = frame_of(&Build { payload: PAYLOAD, flags, ..Build::default() });
+        let layers = *parse(&frame).unwrap().tcp().unwrap();
+        frame[layers.network + 1] |= 2 << 2;
+        let mut header = frame[..layers.payload].to_vec();
+        let offload = coalesce(&mut header, &layers, PAYLOAD, MSS, flags);
+        frame[..layers.payload].copy_from_slice(&header);
+        let view = parse(&frame).unwrap();
+        (frame, view, offload)
+    }
+
+    #[test]
+    fn a_super_segment_of_the_host_leaves_as_single_packets() {
+        let (frame, view, offload) = super_segment();
+        let mut buffers = Buffers::new(1);
+        let buffer = buffers.take().unwrap();
+        buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(&frame);
+        let (mut shim, length) = (HostShim::default(), frame.len());
+        let read = Frame { buffer, start: 0, length, offload };
+        let mut parts = shim.outgoing(Time::ZERO, &read, &view, &mut buffers);
+        let layers = *view.tcp().unwrap();
+        let payload = |held: &Held| held.bytes.length() - layers.payload;
+        assert_eq!(parts.iter().map(payload).collect::<Vec<_>>(), [1000, 1000, 1000, 1000, 500]);
+        // Its flow is unknown, so each is green.
+        assert!(
+            parts.iter().all(|held| class(held.bytes.header.bytes(), &layers)[1] >> 2 & 7 == 0)
+        );
+        assert_eq!(shim.reading().untracked_packets, 5);
+        parts.iter_mut().for_each(|held| held.bytes.end(&mut buffers));
+        shim.recycle(parts);
+        buffers.release(buffer);
+        assert_eq!(buffers.in_use(), 0);
+    }
+
+    #[test]
+    fn the_host_receives_a_super_segment_of_an_untracked_flow_unchanged() {
+        let (frame, view, offload) = super_segment();
+        let (mut shim, mut up) = (HostShim::default(), Vec::new());
+        for half in [0, frame.len() / 2] {
+            let pieces = [IoSlice::new(&frame[..half]), IoSlice::new(&frame[half..])];
+            let (length, sender) = (frame.len(), Sender::Elsewhere);
+            let outgoing = Outgoing { view, offload, pieces: &pieces, length, sender };
+            let sent = shim.incoming(Time::ZERO, &outgoing, |frame| {
+                let bytes: Vec<u8> = frame.pieces.iter().flat_map(|it| it.to_vec()).collect();
+                up.push((bytes, frame.offload.gso_size));
+                Err(Drop::PortFull)
+            });
+            assert_eq!(sent, Err(Drop::PortFull));
+        }
+        assert_eq!(up, [(frame.clone(), MSS as u16), (frame, MSS as u16)]);
+        assert_eq!(shim.scratch.in_use(), 0);
+    }
+}
