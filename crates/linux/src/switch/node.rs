@@ -10,9 +10,9 @@
 //!
 //! A port's TCP may have an importance shim, which marks its packets (`shimmed`).
 //!
-//! Invariant: a frame leaves as it came, but for its VLAN's tag and the work of a shim, or is dropped
-//! for a reason that is counted. It is counted at the port that the frame came from, and once another port had taken
-//! charge of it, at that one. It never goes back to where it came from.
+//! Invariant: a frame leaves as it came, but for its VLAN's tag and the work of a shim, or is
+//! dropped for a reason that is counted. It is counted at the port that the frame came from, and
+//! once another port had taken charge of it, at that one. It never goes back to where it came from.
 
 use super::importance::HostShim;
 use super::table::{Address, Foreign, Place, Table};
@@ -222,17 +222,15 @@ impl Node {
             self.forward_marked(now, from, &frame, &view, buffers, remote);
             return Ok(Fate::Left);
         }
-        self.route(now, from, frame, view, sender, buffers, remote)
+        self.route(now, from, (frame, view), sender, buffers, remote)
     }
 
     /// Sends a frame of a port to where its destination is.
-    #[allow(clippy::too_many_arguments)]
     fn route(
         &mut self,
         now: Time,
         from: usize,
-        frame: Frame,
-        view: View,
+        (frame, view): (Frame, View),
         sender: Sender<'_>,
         buffers: &mut Buffers,
         remote: &mut dyn Remote,

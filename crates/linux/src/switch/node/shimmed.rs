@@ -78,7 +78,7 @@ impl Node {
         remote: &mut dyn Remote,
     ) {
         let sender = Sender::Port(from as u16);
-        if let Err(reason) = self.route(now, from, frame, view, sender, buffers, remote) {
+        if let Err(reason) = self.route(now, from, (frame, view), sender, buffers, remote) {
             self.slots[from].counters.drop(reason);
         }
     }

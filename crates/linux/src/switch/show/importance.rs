@@ -12,8 +12,8 @@ pub(super) fn lines(out: &mut String, importance: Option<&Reading>) {
     let Some(it) = importance else { return };
     let _ = writeln!(
         out,
-        "  tlt: {} flows in the table, {} bytes cached; data packets: {} unimportant, {} important, \
-         {} green, {} forced ({} refused)",
+        "  tlt: {} flows in the table, {} bytes cached; data packets: {} unimportant, {} \
+         important, {} green, {} forced ({} refused)",
         it.flows,
         it.cached_bytes,
         it.unimportant.packets,
@@ -41,6 +41,9 @@ pub(super) fn lines(out: &mut String, importance: Option<&Reading>) {
     }
 }
 
+/// A metric with one value a port: its name, its help, its value.
+type Plain = (&'static str, &'static str, fn(&Reading) -> u64);
+
 /// Writes the metrics of all ports that have a shim.
 pub(super) fn metrics(ports: &[PortReading], metric: &mut Metric<'_>) {
     let all: Vec<(&str, &Reading)> =
@@ -51,14 +54,14 @@ pub(super) fn metrics(ports: &[PortReading], metric: &mut Metric<'_>) {
     let plain = |value: fn(&Reading) -> u64| -> Vec<(String, f64)> {
         all.iter().map(|(name, it)| (format!("{{port=\"{name}\"}}"), value(it) as f64)).collect()
     };
-    let gauges: [(&str, &str, fn(&Reading) -> u64); 2] = [
+    let gauges: [Plain; 2] = [
         ("flows", "Flows in the table of a port's shim.", |it| it.flows as u64),
         ("cached_bytes", "Unacknowledged payload that a shim keeps.", |it| it.cached_bytes as u64),
     ];
     for (name, help, value) in gauges {
         metric(&format!("importance_{name}"), help, "gauge", plain(value));
     }
-    let counters: [(&str, &str, fn(&Reading) -> u64); 9] = [
+    let counters: [Plain; 9] = [
         ("refused", "Forced packets that a shim could not send.", |it| it.refused),
         ("echoes_marked", "Acknowledgements marked as echoes.", |it| it.echoes_marked),
         ("echoes_sent", "Echoes that a shim sent itself.", |it| it.echoes_sent),
