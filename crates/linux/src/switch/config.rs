@@ -61,6 +61,16 @@ choice! {
     }
 }
 
+choice! {
+    /// Which packets of a port's TCP are marked as important.
+    pub enum ImportanceKind {
+        /// None: packets pass unchanged.
+        None = "none",
+        /// Those of TLT.
+        Tlt = "tlt",
+    }
+}
+
 params! {
     /// The keys of `[[port]]`.
     pub struct PortParams {
@@ -105,6 +115,9 @@ params! {
         /// less is dropped if it makes more than 64.
         #[within(1..=65535)]
         pub gso_least: u32 = u32::from(crate::dataplane::slot::GSO_LEAST),
+        /// How the TCP behind a tap or an interface is helped against timeouts: none, or tlt, which
+        /// marks important packets and forces out packets after losses.
+        pub importance: ImportanceKind = ImportanceKind::None,
         /// The capture (pcap) whose frames come in.
         pub read: Option<String> = None,
         /// The capture (pcap) that frames go out to.
@@ -393,6 +406,14 @@ fn read_kind<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     if port.kind != PortKind::Tap {
         only(&["addresses", "shape"], "tap", r);
     }
+    if !port.has_device() && port.importance != ImportanceKind::None {
+        let message = format!(
+            "\"tlt\" is for tap and af-packet ports, which have a kernel's TCP behind them; this \
+             port is of kind {}",
+            port.kind_name()
+        );
+        r.wrong(item, "importance", message, Some("remove the key".into()));
+    }
     if port.kind != PortKind::AfPacket {
         only(&["gate"], "af-packet", r);
     }
@@ -621,249 +642,4 @@ fn written(params: &dyn Params, default: &dyn Params) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = r#"
-load-balancing = { kind = "flowlet", gap = "100us" }
-receive-offload = { kind = "presto-gro", min = "500us", flow-held-max = "2MiB" }
-[[port]]
-name = "web"
-kind = "tap"
-device = "mpweb"
-namespace = "web"
-addresses = ["10.1.0.1/24", "fd00::1/64"]
-mtu = 9000
-shape = "5Gbps"
-vlan = 10
-addresses-max = 4
-hardware-addresses = ["02:00:00:00:00:01"]
-[[port]]
-name = "wire"
-kind = "af-packet"
-device = "eth1"
-trunk = [20, 10, "30-32"]
-[[port]]
-name = "trace"
-kind = "pcap"
-write = "out.pcap"
-[[port]]
-name = "cache"
-kind = "shared"
-socket = "/run/cache.sock"
-uid = 1000
-flows = 512
-ring = 64
-frames = 2048
-mtu = 9000
-queue = "backpressure"
-queue-memory = "32MiB"
-headroom = "8MiB"
-[[path]]
-peer = "right"
-local = "192.0.2.1:4799"
-remote = "192.0.2.2:4799"
-weight = 3
-[[path]]
-peer = "right"
-local = "[2001:db8::1]:4799"
-remote = "[2001:db8::2]:4799"
-namespace = "underlay"
-[[peer]]
-name = "right"
-key = "/etc/millpond/right.key"
-dead-after = "100ms"
-overlay = false
-pause-ttl = "20ms"
-hold-memory = "1MiB"
-addresses-max = 99
-"#;
-
-    #[test]
-    fn reads_and_writes_the_same() {
-        let config = Config::parse("a.toml", GOOD).unwrap();
-        assert_eq!(
-            (config.ports.len(), config.paths.len(), config.peers()),
-            (4, 2, vec!["right".to_string()])
-        );
-        assert_eq!(
-            Config::parse("b.toml", &config.to_text()).unwrap(),
-            config,
-            "{}",
-            config.to_text()
-        );
-        assert_eq!(Config::parse("c.toml", "").unwrap(), Config::default());
-    }
-
-    fn has(text: &str, what: &str) {
-        let said = Config::parse("a.toml", text).unwrap_err().to_string();
-        assert!(said.contains(what), "{what:?} not in {said}");
-    }
-
-    fn shared(rest: &str) -> String {
-        format!("[[port]]\nname = \"a\"\nkind = \"shared\"\n{rest}")
-    }
-
-    #[test]
-    fn errors_of_ports_have_places_and_repairs() {
-        has(
-            "[[port]]\nnam = \"a\"\n",
-            "a.toml:2:1: unknown key `nam` in [port] (did you mean `name`?)",
-        );
-        has("[[port]]\nkind = \"tap\"\n", "[[port]] needs `name`");
-        has("[[port]]\nname = \"a\"\nkind = \"tun\"\n", "a.toml:3:8");
-        has(
-            "[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"\n",
-            "a.toml:4:8: `name`: there is another",
-        );
-        has(
-            "[[port]]\nname = \"a\"\n[[port]]\nname = \"b\"\ndevice = \"a\"\n",
-            "a.toml:5:10: `device`: port \"a\" above has this interface",
-        );
-        has(
-            "[[port]]\nname = \"a-name-of-16-byte\"\n",
-            "a.toml:2:8: `name`: \"a-name-of-16-byte\" is no name of an interface",
-        );
-        has("[[port]]\nname = \"a\"\nmtu = 10\n", "a.toml:3:7");
-        has(
-            "[[port]]\nname = \"a\"\naddresses = [\"10.0.0.1\"]\n",
-            "a.toml:3:13: `addresses`: \"10.0.0.1\" is no address",
-        );
-        has(
-            "[[port]]\nname = \"a\"\nkind = \"af-packet\"\nmtu = 1500\n",
-            "a.toml:4:7: `mtu`: is for tap, shared and vhost-user ports only",
-        );
-        has("[[port]]\nname = \"a\"\nkind = \"pcap\"\n", "[[port]] needs `read`");
-    }
-
-    #[test]
-    fn errors_of_ports_of_applications_have_places_and_repairs() {
-        has(&shared(""), "[[port]] needs `socket`");
-        has(
-            &shared("socket = \"a.sock\"\n"),
-            "a.toml:4:10: `socket`: \"a.sock\" is no place for a socket",
-        );
-        has(&shared("socket = \"/a\"\nring = 100\n"), "a.toml:5:8: `ring`: 100 is no power of two");
-        has(
-            &shared("socket = \"/a\"\nflow = 100\n"),
-            "a.toml:5:1: unknown key `flow` in [port] (did you mean `flows`?)",
-        );
-        has(&shared("socket = \"/a\"\nframes = 65536\nmtu = 9000\n"), "a.toml:5:10: `frames`:");
-        has(
-            &shared("socket = \"/a\"\nheadroom = \"5MiB\"\n"),
-            "a.toml:5:12: `headroom`: headroom is more than half",
-        );
-        has(
-            &shared("socket = \"/a\"\ndevice = \"x\"\n"),
-            "`device`: is for tap and af-packet ports only",
-        );
-        has(
-            &shared("socket = \"/a\"\nshape = \"1Gbps\"\n"),
-            "a.toml:5:9: `shape`: is for tap ports only",
-        );
-        has(
-            "[[port]]\nname = \"a\"\ngate = true\n",
-            "a.toml:3:8: `gate`: is for af-packet ports only",
-        );
-        has("[[port]]\nname = \"a\"\nflows = 8\n", "a.toml:3:9: `flows`: is for shared ports only");
-        has(
-            "[[port]]\nname = \"a\"\nsocket = \"/a\"\n",
-            "a.toml:3:10: `socket`: is for shared and vhost-user ports only",
-        );
-    }
-
-    #[test]
-    fn errors_of_ports_of_guests_have_places_and_repairs() {
-        let guest = |rest: &str| format!("[[port]]\nname = \"a\"\nkind = \"vhost-user\"\n{rest}");
-        has(&guest(""), "[[port]] needs `socket`");
-        has(
-            &guest("socket = \"vm.sock\"\n"),
-            "a.toml:4:10: `socket`: \"vm.sock\" is no place for a socket",
-        );
-        has(
-            &guest("socket = \"/a\"\nframes = 8\n"),
-            "a.toml:5:10: `frames`: is for shared ports only",
-        );
-        has(
-            &guest("socket = \"/a\"\nnamespace = \"x\"\n"),
-            "a.toml:5:13: `namespace`: is for tap and af-packet ports",
-        );
-        has(
-            &guest("socket = \"/a\"\naddresses = []\n"),
-            "a.toml:5:13: `addresses`: is for tap ports only",
-        );
-    }
-
-    #[test]
-    fn two_ports_with_one_socket_are_an_error() {
-        let twice =
-            shared("socket = \"/a\"\n") + &shared("socket = \"/a\"\n").replace("\"a\"", "\"b\"");
-        has(&twice, "a.toml:8:10: `socket`: port \"a\" above has this one already");
-    }
-
-    #[test]
-    fn errors_of_addresses_and_vlans_have_places_and_repairs() {
-        let macs =
-            |text: &str| format!("[[port]]\nname = \"a\"\nhardware-addresses = [\"{text}\"]\n");
-        has(&macs("2:0"), "a.toml:3:22: `hardware-addresses`: \"2:0\" is no hardware address");
-        has(&macs("01:00:00:00:00:01"), "is a group's");
-        let twice =
-            macs("02:00:00:00:00:01") + &macs("02:00:00:00:00:01").replace("\"a\"", "\"b\"");
-        has(&twice, "a.toml:6:22: `hardware-addresses`: port \"a\" above has one of these");
-        has(
-            "[[port]]\nname = \"a\"\nvlan = 4095\n",
-            "a.toml:3:8: `port.vlan`: expected 1 to 4094, found 4095",
-        );
-        has("[[port]]\nname = \"a\"\nvlan = 0\n", "a.toml:3:8: `port.vlan`: expected 1 to 4094");
-        has(
-            "[[port]]\nname = \"a\"\ntrunk = [10, 4095]\n",
-            "a.toml:3:9: `port.trunk`: 4095 is no VLAN",
-        );
-        has(
-            "[[port]]\nname = \"a\"\ntrunk = [10, 20, 10]\n",
-            "a.toml:3:9: `port.trunk`: 10 is there twice",
-        );
-        has("[[port]]\nname = \"a\"\ntrunk = []\n", "a.toml:3:9: `port.trunk`: a trunk of no VLAN");
-        has(
-            "[[port]]\nname = \"a\"\nvlan = 1\ntrunk = [2]\n",
-            "a.toml:4:9: `trunk`: `vlan` is there as well",
-        );
-        has(
-            "[[port]]\nname = \"a\"\nvlans = 1\n",
-            "unknown key `vlans` in [port] (did you mean `vlan`?)",
-        );
-        has("[[port]\n", "a.toml:1:");
-    }
-
-    #[test]
-    fn errors_of_paths_and_peers_have_places_and_repairs() {
-        let path = "[[path]]\npeer = \"p\"\nlocal = \"10.0.0.1:1\"\n";
-        has(path, "[[path]] needs `remote`");
-        has(
-            &format!("{path}remote = \"10.0.0.2\"\n"),
-            "a.toml:4:10: `remote`: \"10.0.0.2\" is no address with a port",
-        );
-        has(&format!("{path}remote = \"[::1]:1\"\n"), "one end is of IPv4");
-        has(
-            &format!("{path}remote = \"10.0.0.2:1\"\n{path}"),
-            "a.toml:7:9: `local`: a path above has this address",
-        );
-        has(&format!("{path}remote = \"10.0.0.2:1\"\nweight = 0\n"), "a.toml:5:10");
-        let peer =
-            |keys: &str| format!("{path}remote = \"10.0.0.2:1\"\n[[peer]]\nname = \"p\"\n{keys}");
-        has(
-            &peer("overlay = true\n"),
-            "a.toml:7:11: `overlay`: the overlay needs a key that both switches have",
-        );
-        has(
-            &peer("hold-memory = \"1MiB\"\n"),
-            "a.toml:7:15: `hold-memory`: the overlay needs a key",
-        );
-        has(
-            &peer("key = \"/k\"\nfeedback = \"50ms\"\n"),
-            "a.toml:8:12: `feedback`: pause-ttl is less",
-        );
-        has("order = \"sideways\"\n", "a.toml:1:9");
-        has("bufers = 12\n", "did you mean `buffers`?");
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 //! | `config` | the file that a user writes, and its errors |
 //! | `settings` | what of it is the registries': its edge's keys, and their former names |
 //! | `node` | which frame goes to which port |
+//! | `importance` | the importance shim of a port on the switch's frames |
 //! | `attached` | the rounds of ports that are memory |
 //! | `table` | which address is behind which port |
 //! | `losses` | what the kernel loses on a frame's way here |
@@ -37,6 +38,7 @@ pub mod control;
 pub mod doctor;
 mod error;
 mod held;
+pub mod importance;
 pub mod journal;
 mod losses;
 pub mod node;

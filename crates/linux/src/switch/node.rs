@@ -8,10 +8,13 @@
 //!
 //! What is learned and what is for everybody stays in a VLAN (`vlan`).
 //!
-//! Invariant: a frame leaves as it came, but for its VLAN's tag, or is dropped for a reason that is
-//! counted. It is counted at the port that the frame came from, and once another port had taken
-//! charge of it, at that one. It never goes back to where it came from.
+//! A port's TCP may have an importance shim, which marks its packets (`shimmed`).
+//!
+//! Invariant: a frame leaves as it came, but for its VLAN's tag and the work of a shim, or is
+//! dropped for a reason that is counted. It is counted at the port that the frame came from, and
+//! once another port had taken charge of it, at that one. It never goes back to where it came from.
 
+use super::importance::HostShim;
 use super::table::{Address, Foreign, Place, Table};
 use crate::dataplane::buffers::{Buffers, Frame, ROOM};
 use crate::dataplane::counters::Drop;
@@ -22,6 +25,8 @@ use crate::dataplane::{outgoing::Outgoing, slot::Slot};
 use millpond_core::Time;
 use std::collections::BTreeSet;
 use std::io::IoSlice;
+
+mod shimmed;
 
 /// Frames of one port that are handled before others have their turn. Of super-segments that is
 /// half a megabyte, after which their acknowledgements are looked at; 32 was 15 to 25 % slower for
@@ -42,6 +47,8 @@ const TELLING: Time = Time::from_ms(1);
 pub struct Node {
     /// The ports; an index is a port's for as long as it is configured.
     pub slots: Vec<Slot>,
+    /// By port: the importance shim of the TCP behind it. Ports beyond the end have none.
+    pub shims: Vec<Option<Box<HostShim>>>,
     /// Who is where.
     pub table: Table,
     /// A frame in one piece, for ports that take none in several.
@@ -176,9 +183,9 @@ impl Node {
     pub fn take_told(&mut self, into: &mut Vec<Told>) {
         self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.take_told(into));
     }
-    /// When [`Node::drain`] is due; `None`: nothing waits.
+    /// When [`Node::drain`] or [`Node::serve_shims`] is due; `None`: nothing waits.
     pub fn deadline(&self) -> Option<Time> {
-        self.slots.iter().filter_map(|slot| slot.due()).min()
+        self.slots.iter().filter_map(|slot| slot.due()).chain(self.shims_due()).min()
     }
 
     fn forward(
@@ -206,11 +213,29 @@ impl Node {
         if view.source.is_group() {
             return Err(Drop::SourceGroup);
         }
-        let (source, destination) = (Address::source(&view), Address::destination(&view));
+        let source = Address::source(&view);
         self.table.learn(now, source, Place::Port(from)).map_err(|Foreign| Drop::ForeignSource)?;
         if view.destination.is_link_local() {
             return Err(Drop::LinkLocal);
         }
+        if self.is_shimmed(from, &view) {
+            self.forward_marked(now, from, &frame, &view, buffers, remote);
+            return Ok(Fate::Left);
+        }
+        self.route(now, from, (frame, view), sender, buffers, remote)
+    }
+
+    /// Sends a frame of a port to where its destination is.
+    fn route(
+        &mut self,
+        now: Time,
+        from: usize,
+        (frame, view): (Frame, View),
+        sender: Sender<'_>,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) -> Result<Fate, Drop> {
+        let destination = Address::destination(&view);
         let known = if view.destination.is_group() { None } else { self.table.find(destination) };
         match known {
             Some(place) if place == Place::Port(from) => Err(Drop::SamePort),
@@ -219,7 +244,7 @@ impl Node {
                 let pieces = [IoSlice::new(bytes)];
                 let (offload, length) = (frame.offload, frame.length);
                 let outgoing = Outgoing { view, offload, pieces: &pieces, length, sender };
-                let sent = self.slots[port].deliver(now, &outgoing, &mut self.flat);
+                let sent = self.deliver(now, port, &outgoing);
                 match sent {
                     Err(Drop::PortGone) => self.lose(port),
                     Err(Drop::Oversized) => {
@@ -318,12 +343,13 @@ impl Node {
         let (offload, length) = (frame.offload, frame.length);
         let outgoing =
             Outgoing { view: *view, offload, pieces: &pieces, length, sender: Sender::Elsewhere };
-        for (port, slot) in self.slots.iter_mut().enumerate() {
+        for port in 0..self.slots.len() {
+            let slot = &self.slots[port];
             if from == port || slot.port.is_none() || !slot.vlans.carries(view.vlan) {
                 continue;
             }
             self.flooded += 1;
-            match slot.deliver(now, &outgoing, &mut self.flat) {
+            match self.deliver(now, port, &outgoing) {
                 Ok(_) => reached = true,
                 Err(reason) => failed = Some(reason),
             }
@@ -362,10 +388,9 @@ impl Node {
         let known = if view.destination.is_group() { None } else { self.table.find(destination) };
         match known {
             Some(Place::Port(port)) => {
-                let slot = &mut self.slots[port];
-                let sent = slot.deliver(now, frame, &mut self.flat);
+                let sent = self.deliver(now, port, frame);
                 if sent == Err(Drop::Oversized) {
-                    let most = slot.mtu + view.ethernet;
+                    let most = self.slots[port].mtu + view.ethernet;
                     self.tell_peer_too_big(now, peer, frame, most);
                 }
                 sent.map(|_| ())
@@ -374,8 +399,11 @@ impl Node {
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
-                for slot in self.slots.iter_mut().filter(|slot| slot.vlans.carries(view.vlan)) {
-                    match slot.deliver(now, frame, &mut self.flat) {
+                for port in 0..self.slots.len() {
+                    if !self.slots[port].vlans.carries(view.vlan) {
+                        continue;
+                    }
+                    match self.deliver(now, port, frame) {
                         Ok(_) => reached = true,
                         Err(reason) => failed = reason,
                     }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a reading is of one instant between two rounds of the poll loop.
 
+use super::importance;
 use super::overlay;
 use super::peer::Health;
 use crate::dataplane::counters;
@@ -50,6 +51,9 @@ pub struct PortReading {
     /// Of a virtual machine: its guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<vhost::Reading>,
+    /// The importance shim of its TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importance: Option<importance::Reading>,
     /// What it has done.
     #[serde(flatten)]
     pub counters: counters::Reading,

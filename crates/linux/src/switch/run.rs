@@ -234,6 +234,7 @@ impl Switch {
                 );
             }
         }
+        self.node.serve_shims(now, &mut self.buffers, &mut self.uplink);
         self.uplink.depart(now);
         self.node.flush_attached(&ready.attached);
         self.uplink.speak(now, &mut self.node);

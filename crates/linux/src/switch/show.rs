@@ -10,6 +10,7 @@ use super::state::State;
 use crate::dataplane::port::{shared, vhost};
 use std::fmt::Write;
 
+mod importance;
 mod metrics;
 
 /// Asks the running switch for the counters of its ports and paths.
@@ -213,6 +214,7 @@ impl Reading {
             if let Some(guest) = &port.guest {
                 guest_lines(&mut out, guest);
             }
+            importance::lines(&mut out, port.importance.as_ref());
             for (reason, count) in &c.dropped {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
             }
@@ -339,6 +341,7 @@ mod tests {
                 waiting_frames: 3,
                 ..vhost::Reading::default()
             }),
+            importance: Some(importance::sample()),
             counters,
         };
         let (ports, schema) = (vec![port], 1);
@@ -399,12 +402,22 @@ mod tests {
             table.contains(" trunk ") && back.table(None).contains("  a trunk of VLAN 10, 20\n"),
             "{table}"
         );
+        assert_eq!(back.ports[0].importance, reading.ports[0].importance);
         assert!(back.table(None).contains("application 9; 0 flows to it, 2 of them paused"));
         assert!(
             table.contains("without effect, forged: 3") && !table.contains("replayed"),
             "{table}"
         );
         let metrics = reading.prometheus();
+        let name = "millpond_switch_importance_data_packets_total";
+        for line in [
+            format!("# HELP {name} Data packets, by the mark of the port's shim.\n"),
+            format!("# TYPE {name} counter\n{name}{{port=\"a\",kind=\"unimportant\"}} 70\n"),
+            "millpond_switch_importance_consumed_total{port=\"a\"} 11\n".to_string(),
+            "importance_untracked_flows_total{port=\"a\",reason=\"no-echo\"} 2\n".to_string(),
+        ] {
+            assert!(metrics.contains(&line), "{line:?} not in {metrics}");
+        }
         let refused = "millpond_switch_overlay_refused_total{peer=\"p\",cause=\"forged\"} 3\n";
         assert!(metrics.contains(refused), "{metrics}");
         assert!(

@@ -25,6 +25,7 @@ mod cni;
 mod demo;
 mod figures;
 mod forged;
+mod importance;
 mod operating;
 mod peers;
 mod place;
@@ -190,8 +191,8 @@ fn a_port_that_disappears_comes_back() {
     transfer(place.network(0), network, "10.98.8.2:7002", 20_000_000, || {});
 }
 
-/// A tap, and a veth pair whose one end, in the third namespace, is a port.
-fn tap_and_wire(place: &Place) {
+/// A tap, and a veth pair whose one end, in the third namespace, is a port; both with `keys`.
+fn tap_and_wire(place: &Place, keys: &str) {
     let [inner, outer] = [place.network(1), place.network(2)];
     let pair =
         ["-n", outer, "link", "add", "mpw", "type", "veth", "peer", "name", "mpc", "netns", inner];
@@ -205,8 +206,8 @@ fn tap_and_wire(place: &Place) {
     place.apply(
         "s",
         &format!(
-            "{tap}[[port]]\nname = \"w\"\nkind = \"af-packet\"\ndevice = \"mpw\"\nnamespace = \
-             \"NET2\"\n"
+            "{tap}{keys}[[port]]\nname = \"w\"\nkind = \"af-packet\"\ndevice = \"mpw\"\nnamespace = \
+             \"NET2\"\n{keys}"
         ),
     );
 }
@@ -214,7 +215,7 @@ fn tap_and_wire(place: &Place) {
 #[test]
 fn a_slow_interface_gets_all_of_a_burst() {
     let place = needs!(Place::new("slow", &["a", "b", "c"]));
-    tap_and_wire(&place);
+    tap_and_wire(&place, "");
     let (a, b) = (place.network(0), place.network(1));
     // Room for everything in its queue: what bounds it is the packet socket, some 90 packets.
     let shape = "qdisc add dev mpw root tbf rate 100mbit burst 10kb limit 20mb";
@@ -246,7 +247,7 @@ fn a_slow_interface_gets_all_of_a_burst() {
 #[test]
 fn tags_fragments_and_interfaces_of_others() {
     let place = needs!(Place::new("tags", &["a", "b", "c"]));
-    tap_and_wire(&place);
+    tap_and_wire(&place, "");
     let (a, b) = (place.network(0), place.network(1));
     transfer(a, b, "10.98.8.2:7001", 50_000_000, || {});
     transfer(b, a, "10.98.8.1:7001", 50_000_000, || {});

@@ -1,15 +1,30 @@
 //! A switch becomes that of another configuration.
 //!
-//! Invariant: a port whose keys are the same keeps its interface, its counters and its addresses.
+//! Invariant: a port whose keys are the same keeps its interface, its counters and its addresses,
+//! and so does one whose `importance` alone changes.
 
 use super::{Switch, home};
 use crate::dataplane::slot::Slot;
-use crate::switch::config::{Config, PortParams};
+use crate::switch::config::{Config, ImportanceKind, PortParams};
 use crate::switch::control::Done;
 use crate::switch::error::Error;
+use crate::switch::importance::HostShim;
 use crate::switch::ports::{self, Opened};
 use crate::switch::table::{Place, Table};
 use crate::switch::uplink::Uplink;
+use std::iter;
+
+/// A port of the configuration before.
+struct Old {
+    params: PortParams,
+    slot: Slot,
+    shim: Option<Box<HostShim>>,
+}
+
+/// Whether a port's interface is opened anew. A shim comes and goes without that.
+fn is_opened_anew(before: &PortParams, new: &PortParams) -> bool {
+    PortParams { importance: new.importance, ..before.clone() } != *new
+}
 
 impl Switch {
     /// Makes the ports those of `config`. One whose interface stays keeps it open, with its
@@ -20,22 +35,25 @@ impl Switch {
                 == (b.kind, b.device(), &b.namespace, &b.read, &b.write, &b.socket)
         };
         let before = self.config.clone();
-        let mut old: Vec<Option<(PortParams, Slot)>> = std::mem::take(&mut self.config.ports)
+        let shims =
+            std::mem::take(&mut self.node.shims).into_iter().chain(iter::repeat_with(|| None));
+        let mut old: Vec<Option<Old>> = std::mem::take(&mut self.config.ports)
             .into_iter()
             .zip(self.node.slots.drain(..))
-            .map(Some)
+            .zip(shims)
+            .map(|((params, slot), shim)| Some(Old { params, slot, shim }))
             .collect();
-        let kept: Vec<Option<(PortParams, Slot)>> = config
+        let kept: Vec<Option<Old>> = config
             .ports
             .iter()
             .map(|new| {
                 old.iter_mut()
-                    .find(|o| o.as_ref().is_some_and(|(p, _)| same(p, new)))
+                    .find(|o| o.as_ref().is_some_and(|old| same(&old.params, new)))
                     .and_then(Option::take)
             })
             .collect();
         // What goes first: a new port may want the interface of an old one.
-        for (params, slot) in old.into_iter().flatten() {
+        for Old { params, slot, .. } in old.into_iter().flatten() {
             if let Err(error) = ports::close(&self.state, &params, slot.port) {
                 log::warn!("{error}");
             }
@@ -44,13 +62,15 @@ impl Switch {
         self.homes.clear();
         self.fits.clear();
         for (new, kept) in config.ports.iter().zip(kept) {
-            let (before, mut slot) = match kept {
-                Some((before, slot)) => (Some(before), slot),
-                None => (None, Slot::new("", None, 0)),
+            let (before, mut slot, shim) = match kept {
+                Some(Old { params, slot, shim }) => (Some(params), slot, shim),
+                None => (None, Slot::new("", None, 0), None),
             };
             (slot.name, slot.gso_least, slot.vlans) =
                 (new.name.clone(), new.gso_least as u16, new.vlans());
-            if before.is_some_and(|before| before != *new) {
+            let has_shim = new.importance == ImportanceKind::Tlt;
+            self.node.shims.push(has_shim.then(|| shim.unwrap_or_default()));
+            if before.is_some_and(|before| is_opened_anew(&before, new)) {
                 // Opened anew, for its new address or MTU: the interface is persistent. An
                 // application attaches again.
                 slot.detach();
@@ -90,7 +110,8 @@ impl Switch {
         let [old, new] = [before.peers(), config.peers()];
         new.iter().for_each(|name| table.add_peer(config.peer(name).addresses_max));
         let ports = &config.ports;
-        let ports = before.ports.iter().map(|port| ports.iter().position(|new| new == port));
+        let stays = |port: &PortParams| ports.iter().position(|new| !is_opened_anew(port, new));
+        let ports = before.ports.iter().map(stays);
         let peers = old.iter().map(|name| new.iter().position(|new| new == name));
         let (ports, peers): (Vec<_>, Vec<_>) = (ports.collect(), peers.collect());
         let stays = |place| match place {

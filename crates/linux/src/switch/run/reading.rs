@@ -6,10 +6,15 @@ use crate::dataplane::slot::Slot;
 use crate::dataplane::vlan::Vlans;
 use crate::switch::config::PortParams;
 use crate::switch::error::Error;
+use crate::switch::importance::HostShim;
 use crate::switch::reading::{AddressReading, EdgeReading, PortReading, PortState, Reading};
 use crate::switch::table::{Address, Place};
 use millpond_core::Time;
 use millpond_core::edge::gro::Cause;
+use std::iter;
+
+/// A port: its keys, its place in the switch, and why it is not open.
+type PortParts<'a> = ((&'a PortParams, &'a Slot), &'a Option<Error>);
 
 impl Switch {
     pub(super) fn edge(&self) -> EdgeReading {
@@ -44,8 +49,9 @@ impl Switch {
     }
 
     pub(super) fn reading(&self) -> Reading {
+        let shims = self.node.shims.iter().map(Option::as_deref).chain(iter::repeat(None));
         let port =
-            |((params, slot), waiting): ((&PortParams, &Slot), &Option<Error>)| PortReading {
+            |(((params, slot), waiting), shim): (PortParts<'_>, Option<&HostShim>)| PortReading {
                 name: params.name.clone(),
                 kind: params.kind_name(),
                 device: slot
@@ -70,6 +76,7 @@ impl Switch {
                     _ => None,
                 },
                 guest: slot.guest(),
+                importance: shim.map(HostShim::reading),
                 counters: slot.counters.reading(),
             };
         let open = self.node.slots.iter().filter(|slot| slot.port.is_some());
@@ -85,6 +92,7 @@ impl Switch {
                 .iter()
                 .zip(&self.node.slots)
                 .zip(&self.waiting)
+                .zip(shims)
                 .map(port)
                 .collect(),
             paths: self.uplink.reading(self.now(), widest),

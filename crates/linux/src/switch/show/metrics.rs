@@ -32,6 +32,7 @@ impl Reading {
         self.port_metrics(&mut metric);
         self.application_metrics(&mut metric);
         self.guest_metrics(&mut metric);
+        super::importance::metrics(&self.ports, &mut metric);
         self.path_metrics(&mut metric);
         self.overlay_metrics(&mut metric);
         self.edge_metrics(&mut metric);
@@ -46,7 +47,8 @@ impl Reading {
     }
 }
 
-type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
+/// Writes a metric: its name, its help, its type, and each value behind its labels.
+pub(super) type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
 
 impl Reading {
     fn switch_metrics(&self, metric: &mut Metric<'_>) {

@@ -1,0 +1,360 @@
+//! The importance shim of a port (`edge::importance`) on the frames of the switch.
+//!
+//! The shim decides about single packets, so this file cuts super-segments in both directions. If
+//! the shim passes every packet of a super-segment to the host alike, the host receives one
+//! super-segment again.
+//!
+//! Invariant: each TCP packet of the host passes the shim once on its way out, and each TCP packet
+//! for the host once on its way in. Frames that are not TCP stay as they are.
+
+use crate::dataplane::buffers::{Buffers, FRAME_MAX, Frame};
+use crate::dataplane::counters::Drop;
+use crate::dataplane::frame::parse::tcp;
+use crate::dataplane::frame::{Header, Layers, Version, View, coalesce, parse_head};
+use crate::dataplane::outgoing::Outgoing;
+use crate::dataplane::port::shared::Fate;
+use crate::edge::importance::{Counters, Reason, Sent, Shim, ShimParams, Verdict};
+use crate::fabric::{Held, cut};
+use millpond_core::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+
+/// How long the shim waits after an echo for the host's TCP to send. A host's TCP answers within
+/// the write of the acknowledgement, unless its socket is in use by the application.
+const DELTA: Time = Time::from_us(100);
+/// How long the shim waits for the host to acknowledge an important packet.
+const ECHO_WAIT: Time = Time::from_us(50);
+/// The time between two looks for idle flows.
+const EVICTION: Time = Time::from_ms(1);
+
+/// The shim of one port.
+pub struct HostShim {
+    shim: Shim,
+    /// Holds the frame for the host that the shim looks at.
+    scratch: Buffers,
+    parts: Vec<Held>,
+    evicted: Time,
+}
+
+impl Default for HostShim {
+    fn default() -> Self {
+        let params = ShimParams { delta: DELTA, echo_wait: ECHO_WAIT, ..ShimParams::default() };
+        HostShim {
+            shim: Shim::new(&params),
+            scratch: Buffers::new(1),
+            parts: Vec::new(),
+            evicted: Time::ZERO,
+        }
+    }
+}
+
+impl HostShim {
+    /// Cuts a TCP frame of the host into single packets and marks each. The packets hold
+    /// references to the frame's buffer; the caller ends them, and hands the vector back to
+    /// [`HostShim::recycle`].
+    pub fn outgoing(
+        &mut self,
+        now: Time,
+        frame: &Frame,
+        view: &View,
+        buffers: &mut Buffers,
+    ) -> Vec<Held> {
+        let mut parts = std::mem::take(&mut self.parts);
+        cut(frame, view, buffers, &mut parts);
+        for held in &mut parts {
+            self.shim.outgoing(now, &mut held.bytes, &held.view, buffers);
+        }
+        parts
+    }
+
+    /// Takes the emptied vector of [`HostShim::outgoing`] back.
+    pub fn recycle(&mut self, mut parts: Vec<Held>) {
+        parts.clear();
+        self.parts = parts;
+    }
+
+    /// Passes a frame for the host, and calls `up` with each frame that the host receives: none
+    /// if the shim consumes it.
+    ///
+    /// # Errors
+    /// The last error of `up`.
+    pub fn incoming(
+        &mut self,
+        now: Time,
+        frame: &Outgoing<'_>,
+        mut up: impl FnMut(&Outgoing<'_>) -> Result<Fate, Drop>,
+    ) -> Result<Fate, Drop> {
+        if frame.view.tcp().is_none() || frame.length > FRAME_MAX {
+            return up(frame);
+        }
+        let Some(buffer) = self.scratch.take() else { return up(frame) };
+        let mut start = 0;
+        for piece in frame.pieces {
+            self.scratch.bytes_mut(buffer)[start..start + piece.len()].copy_from_slice(piece);
+            start += piece.len();
+        }
+        let (length, offload) = (frame.length, frame.offload);
+        let whole = Frame { buffer, start: 0, length, offload };
+        cut(&whole, &frame.view, &mut self.scratch, &mut self.parts);
+        let merged = self.judge(now);
+        let sent = match merged {
+            Some((mut header, flags)) => self.hand_up_merged(&whole, &mut header, flags, frame, up),
+            None => self.hand_up_packets(frame, up),
+        };
+        self.parts.drain(..).for_each(|mut held| held.bytes.end(&mut self.scratch));
+        self.scratch.release(buffer);
+        sent
+    }
+
+    /// Has the shim decide about all parts, and drops those that it consumes. Returns the first
+    /// header and the flags of all if the parts are several packets that the host may receive as
+    /// one super-segment.
+    fn judge(&mut self, now: Time) -> Option<(Header, u8)> {
+        let HostShim { shim, scratch, parts, .. } = self;
+        let (mut is_alike, mut flags, mut first) = (parts.len() > 1, 0, None::<Header>);
+        parts.retain_mut(|held| {
+            let before = held.bytes.header;
+            if shim.incoming(now, &mut held.bytes, &held.view, scratch) == Verdict::Swallow {
+                held.bytes.end(scratch);
+                is_alike = false;
+                return false;
+            }
+            let header = &held.bytes.header;
+            let first = first.get_or_insert(*header);
+            let Some(layers) = held.view.tcp() else { return true };
+            flags |= tcp::flags(header.bytes(), layers);
+            let own = &header.bytes()[layers.transport..];
+            is_alike &= own == &before.bytes()[layers.transport..]
+                && class(header.bytes(), layers) == class(first.bytes(), layers);
+            true
+        });
+        first.filter(|_| is_alike).map(|header| (header, flags))
+    }
+
+    /// Hands up all parts as the super-segment that they were.
+    fn hand_up_merged(
+        &self,
+        whole: &Frame,
+        header: &mut Header,
+        flags: u8,
+        frame: &Outgoing<'_>,
+        mut up: impl FnMut(&Outgoing<'_>) -> Result<Fate, Drop>,
+    ) -> Result<Fate, Drop> {
+        let Some(layers) = self.parts.first().and_then(|held| held.view.tcp()) else {
+            return up(frame);
+        };
+        let bytes = whole.bytes(&self.scratch);
+        let Some(payload) = bytes.get(layers.payload..) else { return up(frame) };
+        let mss = usize::from(whole.offload.gso_size);
+        let offload = coalesce(header.bytes_mut(), layers, payload.len(), mss, flags);
+        let pieces = [IoSlice::new(header.bytes()), IoSlice::new(payload)];
+        let (length, sender) = (header.bytes().len() + payload.len(), frame.sender);
+        let view = parse_head(header.bytes(), length).ok_or(Drop::BadInner)?;
+        up(&Outgoing { view, offload, pieces: &pieces, length, sender })
+    }
+
+    /// Hands up the parts one by one.
+    fn hand_up_packets(
+        &self,
+        frame: &Outgoing<'_>,
+        mut up: impl FnMut(&Outgoing<'_>) -> Result<Fate, Drop>,
+    ) -> Result<Fate, Drop> {
+        let mut result = Ok(Fate::Left);
+        for held in &self.parts {
+            let header = held.bytes.header.bytes();
+            let pieces = [IoSlice::new(header), IoSlice::new(held.bytes.payload(&self.scratch))];
+            let (length, offload, sender) = (held.bytes.length(), held.offload, frame.sender);
+            // The shim may have removed an option.
+            let view = parse_head(header, length).unwrap_or(held.view);
+            let sent = up(&Outgoing { view, offload, pieces: &pieces, length, sender });
+            result = result.and(sent);
+        }
+        result
+    }
+
+    /// Returns when [`HostShim::due`] has a frame to send; `None`: not before another packet comes.
+    pub fn deadline(&self) -> Option<Time> {
+        self.shim.deadline()
+    }
+
+    /// Returns the frames that the shim sends in the host's name now.
+    pub fn due(&mut self, now: Time) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        if self.deadline().is_some_and(|due| due <= now) {
+            self.shim.due(now, &mut |frame: &[u8]| frames.push(frame.to_vec()));
+        }
+        frames
+    }
+
+    /// Forgets idle flows, each millisecond.
+    pub fn evict(&mut self, now: Time) {
+        if now.saturating_sub(self.evicted) >= EVICTION {
+            self.evicted = now;
+            self.shim.evict(now);
+        }
+    }
+
+    /// Returns the shim's counters as `show` reports them.
+    pub fn reading(&self) -> Reading {
+        Reading::of(self.shim.counters(), self.shim.flows(), self.shim.cached())
+    }
+}
+
+/// The byte with DSCP and ECN, in place: two half bytes in IPv6.
+fn class(header: &[u8], layers: &Layers) -> [u8; 2] {
+    let at = layers.network;
+    match layers.version {
+        Version::V4 => [0, header[at + 1]],
+        Version::V6 => [header[at], header[at + 1] & 0xf0],
+    }
+}
+
+/// Data packets of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Data {
+    /// Packets.
+    pub packets: u64,
+    /// Their payload, in bytes.
+    pub bytes: u64,
+}
+
+/// The shim of a port, since the port has one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Flows in the table now.
+    pub flows: usize,
+    /// Memory of unacknowledged payload now, in bytes.
+    pub cached_bytes: usize,
+    /// Data packets that a switch may drop early.
+    pub unimportant: Data,
+    /// Data packets of the host marked important.
+    pub important: Data,
+    /// Data packets of tracked flows that left without a mark.
+    pub green: Data,
+    /// Data packets that the shim sent in the host's name.
+    pub forced: Data,
+    /// Forced packets that the shim could not send.
+    pub refused: u64,
+    /// Acknowledgements of the host marked as echoes.
+    pub echoes_marked: u64,
+    /// Echoes that the shim sent itself.
+    pub echoes_sent: u64,
+    /// Echoes that came in.
+    pub echoes_received: u64,
+    /// Packets for the host that the shim consumed: echoes of the peer's shim, and acknowledgements
+    /// of forced packets.
+    pub consumed: u64,
+    /// DSACK blocks removed from acknowledgements.
+    pub dsacks_stripped: u64,
+    /// Times that a flow was armed again because its important packet had no echo.
+    pub rearmed: u64,
+    /// Flows that were tracked.
+    pub tracked: u64,
+    /// Flows that are not tracked, by reason.
+    pub untracked: BTreeMap<String, u64>,
+    /// Outgoing TCP packets of flows that are not tracked, handshakes excepted.
+    pub untracked_packets: u64,
+}
+
+impl Reading {
+    fn of(counters: &Counters, flows: usize, cached_bytes: usize) -> Reading {
+        let data = |sent: Sent| Data { packets: sent.packets, bytes: sent.bytes };
+        let untracked = Reason::ALL.into_iter().zip(counters.untracked);
+        let untracked = untracked.filter(|(_, count)| *count > 0);
+        Reading {
+            flows,
+            cached_bytes,
+            unimportant: data(counters.unimportant),
+            important: data(counters.important),
+            green: data(counters.green),
+            forced: data(counters.forced),
+            refused: counters.refused,
+            echoes_marked: counters.echoes_marked,
+            echoes_sent: counters.echoes_sent,
+            echoes_received: counters.echoes_received,
+            consumed: counters.shim_echoes_swallowed + counters.acks_swallowed,
+            dsacks_stripped: counters.dsacks_stripped,
+            rearmed: counters.rearmed,
+            tracked: counters.flows,
+            untracked: untracked.map(|(why, count)| (why.name().to_string(), count)).collect(),
+            untracked_packets: counters.untracked_packets,
+        }
+    }
+
+    /// Returns the data packets with the names of their kinds.
+    pub fn data(&self) -> [(&'static str, Data); 4] {
+        [
+            ("unimportant", self.unimportant),
+            ("important", self.important),
+            ("green", self.green),
+            ("forced", self.forced),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataplane::frame::segment::tests::{Build, frame_of};
+    use crate::dataplane::frame::{Offload, parse};
+    use crate::dataplane::port::shared::Sender;
+
+    const MSS: usize = 1000;
+    const PAYLOAD: usize = 4500;
+
+    /// A super-segment of five packets, whose importance bits name an important packet.
+    fn super_segment() -> (Vec<u8>, View, Offload) {
+        let flags = tcp::ACK | tcp::PSH;
+        let mut frame = frame_of(&Build { payload: PAYLOAD, flags, ..Build::default() });
+        let layers = *parse(&frame).unwrap().tcp().unwrap();
+        frame[layers.network + 1] |= 2 << 2;
+        let mut header = frame[..layers.payload].to_vec();
+        let offload = coalesce(&mut header, &layers, PAYLOAD, MSS, flags);
+        frame[..layers.payload].copy_from_slice(&header);
+        let view = parse(&frame).unwrap();
+        (frame, view, offload)
+    }
+
+    #[test]
+    fn a_super_segment_of_the_host_leaves_as_single_packets() {
+        let (frame, view, offload) = super_segment();
+        let mut buffers = Buffers::new(1);
+        let buffer = buffers.take().unwrap();
+        buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(&frame);
+        let (mut shim, length) = (HostShim::default(), frame.len());
+        let read = Frame { buffer, start: 0, length, offload };
+        let mut parts = shim.outgoing(Time::ZERO, &read, &view, &mut buffers);
+        let layers = *view.tcp().unwrap();
+        let payload = |held: &Held| held.bytes.length() - layers.payload;
+        assert_eq!(parts.iter().map(payload).collect::<Vec<_>>(), [1000, 1000, 1000, 1000, 500]);
+        // Its flow is unknown, so each is green.
+        assert!(
+            parts.iter().all(|held| class(held.bytes.header.bytes(), &layers)[1] >> 2 & 7 == 0)
+        );
+        assert_eq!(shim.reading().untracked_packets, 5);
+        parts.iter_mut().for_each(|held| held.bytes.end(&mut buffers));
+        shim.recycle(parts);
+        buffers.release(buffer);
+        assert_eq!(buffers.in_use(), 0);
+    }
+
+    #[test]
+    fn the_host_receives_a_super_segment_of_an_untracked_flow_unchanged() {
+        let (frame, view, offload) = super_segment();
+        let (mut shim, mut up) = (HostShim::default(), Vec::new());
+        for half in [0, frame.len() / 2] {
+            let pieces = [IoSlice::new(&frame[..half]), IoSlice::new(&frame[half..])];
+            let (length, sender) = (frame.len(), Sender::Elsewhere);
+            let outgoing = Outgoing { view, offload, pieces: &pieces, length, sender };
+            let sent = shim.incoming(Time::ZERO, &outgoing, |frame| {
+                let bytes: Vec<u8> = frame.pieces.iter().flat_map(|it| it.to_vec()).collect();
+                up.push((bytes, frame.offload.gso_size));
+                Err(Drop::PortFull)
+            });
+            assert_eq!(sent, Err(Drop::PortFull));
+        }
+        assert_eq!(up, [(frame.clone(), MSS as u16), (frame, MSS as u16)]);
+        assert_eq!(shim.scratch.in_use(), 0);
+    }
+}

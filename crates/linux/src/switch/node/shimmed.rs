@@ -1,0 +1,132 @@
+//! Ports whose TCP has an importance shim: single packets out, frames that the shim sends, frames
+//! for the host.
+//!
+//! Invariant: a frame passes the shim between the switch's checks and its forwarding, with the tag
+//! that it has in the switch. Each packet that goes no further is counted at its port.
+
+use super::{Node, Remote};
+use crate::dataplane::buffers::{Buffers, Frame, ROOM};
+use crate::dataplane::counters::Drop;
+use crate::dataplane::frame::{Offload, View, parse};
+use crate::dataplane::outgoing::Outgoing;
+use crate::dataplane::port::shared::{Fate, Sender};
+use crate::switch::importance::HostShim;
+use millpond_core::Time;
+
+impl Node {
+    fn shim(&mut self, port: usize) -> Option<&mut HostShim> {
+        self.shims.get_mut(port)?.as_deref_mut()
+    }
+
+    /// Whether a frame from a port passes a shim.
+    #[inline]
+    pub(super) fn is_shimmed(&self, port: usize, view: &View) -> bool {
+        self.shims.get(port).is_some_and(Option::is_some) && view.tcp().is_some()
+    }
+
+    /// Cuts a frame of a shimmed port into packets, marks them, and forwards each. Drops are
+    /// counted here, packet by packet.
+    pub(super) fn forward_marked(
+        &mut self,
+        now: Time,
+        from: usize,
+        frame: &Frame,
+        view: &View,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) {
+        let Some(shim) = self.shim(from) else { return };
+        let mut parts = shim.outgoing(now, frame, view, buffers);
+        let is_one = parts.len() == 1;
+        for mut held in parts.drain(..) {
+            let (header, length) = (held.bytes.header, held.bytes.length());
+            // The only packet of a frame can stay where it is: the mark is in its header.
+            let place = if is_one { Some((frame.buffer, frame.start)) } else { None };
+            let Some((buffer, start)) = place.or_else(|| Some((buffers.take()?, ROOM))) else {
+                held.bytes.end(buffers);
+                self.slots[from].counters.drop(Drop::NoBuffer);
+                continue;
+            };
+            let front = header.bytes().len();
+            if !is_one {
+                self.flat.clear();
+                self.flat.extend_from_slice(held.bytes.payload(buffers));
+                let room = &mut buffers.bytes_mut(buffer)[start + front..start + length];
+                room.copy_from_slice(&self.flat);
+            }
+            buffers.bytes_mut(buffer)[start..start + front].copy_from_slice(header.bytes());
+            held.bytes.end(buffers);
+            let packet = Frame { buffer, start, length, offload: held.offload };
+            self.route_own(now, from, packet, held.view, buffers, remote);
+            if !is_one {
+                buffers.release(buffer);
+            }
+        }
+        if let Some(shim) = self.shim(from) {
+            shim.recycle(parts);
+        }
+    }
+
+    /// Forwards a packet of a shimmed port, and counts it there if it goes no further.
+    fn route_own(
+        &mut self,
+        now: Time,
+        from: usize,
+        frame: Frame,
+        view: View,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) {
+        let sender = Sender::Port(from as u16);
+        if let Err(reason) = self.route(now, from, (frame, view), sender, buffers, remote) {
+            self.slots[from].counters.drop(reason);
+        }
+    }
+
+    /// Sends the frames that shims have due, and forgets idle flows. Call it after ports were read:
+    /// a host that has answered needs no forced packet.
+    pub fn serve_shims(&mut self, now: Time, buffers: &mut Buffers, remote: &mut dyn Remote) {
+        for port in 0..self.shims.len() {
+            let Some(shim) = self.shim(port) else { continue };
+            shim.evict(now);
+            for bytes in shim.due(now) {
+                let Some(view) = parse(&bytes) else { continue };
+                let Some(buffer) = buffers.take() else {
+                    self.slots[port].counters.drop(Drop::NoBuffer);
+                    continue;
+                };
+                let (length, offload) = (bytes.len(), Offload::default());
+                buffers.bytes_mut(buffer)[ROOM..ROOM + length].copy_from_slice(&bytes);
+                let frame = Frame { buffer, start: ROOM, length, offload };
+                self.route_own(now, port, frame, view, buffers, remote);
+                buffers.release(buffer);
+            }
+        }
+    }
+
+    /// When [`Node::serve_shims`] has a frame to send.
+    pub(super) fn shims_due(&self) -> Option<Time> {
+        self.shims.iter().flatten().filter_map(|shim| shim.deadline()).min()
+    }
+
+    /// Hands a frame to a port, through its shim if it has one.
+    ///
+    /// # Errors
+    /// The reason to drop the frame.
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Outgoing<'_>,
+    ) -> Result<Fate, Drop> {
+        let Node { slots, shims, flat, .. } = self;
+        let slot = &mut slots[port];
+        match shims.get_mut(port).and_then(Option::as_deref_mut) {
+            Some(shim) if slot.port.is_some() && slot.vlans.carries(frame.view.vlan) => {
+                shim.incoming(now, frame, |frame| slot.deliver(now, frame, flat))
+            }
+            _ => slot.deliver(now, frame, flat),
+        }
+    }
+}
