@@ -14,13 +14,13 @@ pub const REMEDY: &str = "the command needs Linux";
 /// The worlds of these names. Beside a lab the simulator runs the lab's network.
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn World>>, Failure> {
-    use millpond::{Lab, Sim, Twin};
-    let lab = Lab { scale };
+    use millpond::{Lab, Sim};
+    let lab = Lab { scale, simulated: false };
     let has_lab = names.contains(&WorldName::Lab);
     let world = |name: &WorldName| -> Box<dyn World> {
         match name {
             WorldName::Lab => Box::new(lab),
-            WorldName::Sim if has_lab => Box::new(Twin(lab)),
+            WorldName::Sim if has_lab => Box::new(Lab { simulated: true, ..lab }),
             WorldName::Sim => Box::new(Sim),
         }
     };

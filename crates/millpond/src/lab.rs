@@ -1,8 +1,9 @@
 //! The world of network namespaces with kernel TCP.
 
+use crate::sim::without_programs;
 use crate::totals::{calls, fairness};
 use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Sim, Standing, Status, Time, Totals};
-use crate::{World, WorldKind, sim};
+use crate::{World, WorldKind};
 use millpond_lab::load::{Counts, Place, Settings, Sink};
 use millpond_lab::{Counted, Lab as Up, Lateness, Role, check_programs, kernel, prepare};
 use millpond_lab::{programs, support};
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 ///
 /// let scenario = Scenario::open("incast.toml")?;
 /// // A network of 10 Gb/s becomes one of 100 Mb/s, and times are a hundred times as long.
-/// let lab = Lab { scale: Some(100) };
+/// let lab = Lab { scale: Some(100), ..Lab::default() };
 /// let summary = run(&scenario.plan(None)?, &Options { world: &lab, ..Options::default() })?;
 /// println!("p99 {:?} us", summary.fct_us.get("all").and_then(|fct| fct.p99));
 /// # Ok::<(), millpond::Error>(())
@@ -32,6 +33,20 @@ pub struct Lab {
     /// By how much the network is slowed: rates are divided by it, times multiplied. Without it
     /// the lab chooses a factor that this machine can follow.
     pub scale: Option<u32>,
+    /// Whether the simulator runs the plan in the lab's place: slowed by the same factor, with the
+    /// kernel's timers. Two such results differ by their worlds alone.
+    ///
+    /// ```no_run
+    /// use millpond::{Comparison, Lab, Options, Scenario, compare};
+    ///
+    /// let scenario = Scenario::open("incast.toml")?;
+    /// let (lab, simulated) = (Lab::default(), Lab { simulated: true, ..Lab::default() });
+    /// let both = Comparison::across(&scenario, &[], Some(1..=5), &["sim", "lab"])?;
+    /// let options = Options { world: &simulated, beside: &[&lab], ..Options::default() };
+    /// compare(&both, "out/incast-worlds", &options)?;
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    pub simulated: bool,
 }
 
 /// Packets that hosts send and receive in a second, which a machine of two cores can follow. Half
@@ -76,16 +91,18 @@ impl Lab {
 
 impl World for Lab {
     fn kind(&self) -> WorldKind {
-        WorldKind::Lab
+        if self.simulated { WorldKind::Sim } else { WorldKind::Lab }
     }
 
     fn is_exclusive(&self) -> bool {
-        true
+        !self.simulated
     }
 
     fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
         support::check(plan.detail()).map_err(failed)?;
-        check_programs(plan.detail()).map_err(failed)?;
+        if !self.simulated {
+            check_programs(plan.detail()).map_err(failed)?;
+        }
         let factor = self.factor(plan);
         let detail = plan.detail();
         let text = millpond_scenario::slowed(detail, factor).map_err(Error::Usage)?;
@@ -102,10 +119,14 @@ impl World for Lab {
             ));
         }
         slow.warnings.extend(kernel::note(&constants));
-        Ok(Plan::new(slow, plan.overrides()))
+        let plan = Plan::new(slow, plan.overrides());
+        if self.simulated { without_programs(plan) } else { Ok(plan) }
     }
 
     fn note(&self, plan: &Plan) -> Option<String> {
+        if self.simulated {
+            return Sim.note(plan);
+        }
         let detail = plan.detail();
         let link = detail.topology.links.iter().map(|link| link.rate).max()?;
         let hosts = detail.topology.hosts;
@@ -117,6 +138,9 @@ impl World for Lab {
     }
 
     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+        if self.simulated {
+            return Sim.run(plan, observer);
+        }
         let detail = plan.detail();
         let mut lab = Up::up(detail).map_err(failed)?;
         let congestion = lab.congestion();
@@ -161,37 +185,6 @@ impl World for Lab {
         totals.warnings.extend(programs.warnings);
         totals.programs = programs.programs;
         Ok(totals)
-    }
-}
-
-/// The simulator, of a plan as a lab runs it: slowed by the same factor, with the kernel's timers.
-/// So two results differ by their worlds alone.
-///
-/// ```no_run
-/// use millpond::{Comparison, Lab, Options, Scenario, Twin, compare};
-///
-/// let scenario = Scenario::open("incast.toml")?;
-/// let lab = Lab::default();
-/// let both = Comparison::across(&scenario, &[], Some(1..=5), &["sim", "lab"])?;
-/// let options = Options { world: &Twin(lab), beside: &[&lab], ..Options::default() };
-/// compare(&both, "out/incast-worlds", &options)?;
-/// # Ok::<(), millpond::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Twin(pub Lab);
-
-impl World for Twin {
-    fn kind(&self) -> WorldKind {
-        WorldKind::Sim
-    }
-    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
-        sim::without_programs(self.0.prepare(plan)?)
-    }
-    fn note(&self, plan: &Plan) -> Option<String> {
-        Sim.note(plan)
-    }
-    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
-        Sim.run(plan, observer)
     }
 }
 

@@ -53,7 +53,7 @@ pub use control::{Control, Options, Runs};
 pub use error::Error;
 pub use estimate::Estimate;
 #[cfg(all(feature = "lab", target_os = "linux"))]
-pub use lab::{Lab, Twin};
+pub use lab::Lab;
 pub use plan::Plan;
 pub use reproduce::{Reproduced, Reproduction, reproduce};
 pub use run::{Written, run, run_into};
