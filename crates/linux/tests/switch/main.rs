@@ -206,8 +206,8 @@ fn tap_and_wire(place: &Place, keys: &str) {
     place.apply(
         "s",
         &format!(
-            "{tap}{keys}[[port]]\nname = \"w\"\nkind = \"af-packet\"\ndevice = \"mpw\"\nnamespace = \
-             \"NET2\"\n{keys}"
+            "{tap}{keys}[[port]]\nname = \"w\"\nkind = \"af-packet\"\ndevice = \"mpw\"\n\
+             namespace = \"NET2\"\n{keys}"
         ),
     );
 }

@@ -121,9 +121,9 @@ fn run(trace: &Trace) -> (Vec<Vec<Left>>, Counted) {
     fabric.advance(trace.end + Time::from_ms(100), &mut buffers);
     take(&mut fabric, &mut buffers);
     assert_eq!((fabric.held(), buffers.in_use()), (0, 0));
-    let mut counted = Counted::default();
-    counted.marked = fabric.switches().map(|node| node.marked()).sum();
-    counted.deflected = fabric.switches().map(|node| node.deflected).sum();
+    let marked = fabric.switches().map(|node| node.marked()).sum();
+    let deflected = fabric.switches().map(|node| node.deflected).sum();
+    let mut counted = Counted { marked, deflected, ..Counted::default() };
     for reason in DropReason::ALL {
         let of_lines = fabric.lines().iter().map(|line| line.slot.counters.discarded(reason));
         counted.dropped[reason as usize] = of_lines.sum();

@@ -2,10 +2,12 @@
 //!
 //! Invariant: a port without a shim has neither.
 
-use super::metrics::Metric;
 use crate::switch::importance::Reading;
 use crate::switch::reading::PortReading;
 use std::fmt::Write;
+
+/// Writes a metric: its name, its help, its type, and each value behind its labels.
+pub(super) type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
 
 /// Writes the lines of a port.
 pub(super) fn lines(out: &mut String, importance: Option<&Reading>) {

@@ -47,9 +47,6 @@ impl Reading {
     }
 }
 
-/// Writes a metric: its name, its help, its type, and each value behind its labels.
-pub(super) type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
-
 impl Reading {
     fn switch_metrics(&self, metric: &mut Metric<'_>) {
         metric(
