@@ -2,6 +2,7 @@
 //!
 //! Invariant: a counter's name and labels stay; what a configuration does not have has no lines.
 
+use super::importance::Metric;
 use crate::dataplane::port::{shared, vhost};
 use crate::switch::overlay;
 use crate::switch::reading::{PathReading, PortReading, PortState, Reading};
