@@ -13,7 +13,7 @@ use millpond_sim::labels::LabelPlan;
 use millpond_worlds::{Namespace, World};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 /// A network of namespaces that is up.
@@ -22,16 +22,25 @@ pub struct Lab {
     /// `None` after its end.
     thread: Option<JoinHandle<Counted>>,
     places: Places,
-    congestion: &'static str,
+    congestion: String,
 }
 
-/// The kernel's name of a transport, which is registered if it is the project's own.
-fn congestion(world: &World, kind: &TransportKind) -> Result<&'static str, Error> {
+/// Of this process, by number.
+static SERIAL: AtomicU32 = AtomicU32::new(0);
+
+/// The kernel's name of a transport. The project's own is registered under a name of this lab, so
+/// that it ends with the lab and with no other.
+fn congestion(world: &World, kind: &TransportKind) -> Result<String, Error> {
     let has_dctcp = congestion::available().iter().any(|name| name == "dctcp");
-    match kernel::congestion(kind, has_dctcp) {
-        "mp_dctcp" => Ok(congestion::register_dctcp(&world.bpffs("bpf")?)?),
-        name => Ok(name),
+    let known = kernel::congestion(kind, has_dctcp);
+    if known != "mp_dctcp" {
+        return Ok(known.into());
     }
+    // Seven digits: a process has 22 bits, and 64 labs at a time.
+    let number = std::process::id() << 6 | SERIAL.fetch_add(1, Relaxed) & 63;
+    let name = format!("{known}{:07x}", number & 0xfff_ffff);
+    congestion::register_dctcp(&world.bpffs("bpf")?, &name)?;
+    Ok(name)
 }
 
 impl Lab {
@@ -44,7 +53,7 @@ impl Lab {
         support::check(plan)?;
         let world = World::new("lab")?;
         let congestion = congestion(&world, &plan.transport_kind)?;
-        let (places, slots) = place::make(plan, world, congestion)?;
+        let (places, slots) = place::make(plan, world, &congestion)?;
         let labels = LabelPlan::new(plan);
         let hosts = slots.into_iter().zip(network::uplinks(plan)).zip(0..);
         let hosts = hosts
@@ -68,8 +77,8 @@ impl Lab {
         address::ip(host)
     }
     /// The congestion control of the hosts' TCP, by the kernel's name.
-    pub fn congestion(&self) -> &'static str {
-        self.congestion
+    pub fn congestion(&self) -> &str {
+        &self.congestion
     }
     /// Packet-hops so far.
     pub fn hops(&self) -> u64 {

@@ -143,14 +143,15 @@ impl World for Lab {
         }
         let detail = plan.detail();
         let mut lab = Up::up(detail).map_err(failed)?;
-        let congestion = lab.congestion();
+        let congestion = lab.congestion().to_string();
         let place = |(host, namespace): (u32, &millpond_lab::Namespace)| Place {
             namespace: namespace.name().to_string(),
             address: lab.address(host),
         };
         let places: Vec<Place> = (0..).zip(lab.namespaces()).map(place).collect();
         let (began, stop) = (Instant::now() + LEAD, AtomicBool::new(false));
-        let settings = Settings { plan: detail, places: &places, congestion, began, port: PORT };
+        let settings =
+            Settings { plan: detail, places: &places, congestion: &congestion, began, port: PORT };
         lab.measure();
         let watched = Watched::new(observer);
         let [load_is_over, is_over] = [const { AtomicBool::new(false) }; 2];

@@ -23,34 +23,51 @@ pub fn available() -> Vec<String> {
     text.split_whitespace().map(String::from).collect()
 }
 
-/// Registers millpond's own DCTCP with the kernel as `mp_dctcp`, for as long as its pin in this
-/// folder of a bpf file system is there. Returns its name.
+/// The most bytes of a congestion control's name (the kernel's TCP_CA_NAME_MAX, with its zero).
+const NAME_MAX: usize = 16;
+
+/// Registers millpond's own DCTCP with the kernel under a name of the caller's own, for as long as
+/// its pin in this folder of a bpf file system is there. Names begin with `mp_dctcp` and have 15
+/// bytes at most.
 ///
 /// # Errors
-/// If the kernel has no struct_ops links or no BTF, or the process lacks CAP_BPF or CAP_NET_ADMIN.
-pub fn register_dctcp(folder: &Path) -> Result<&'static str, Error> {
-    if !available().iter().any(|name| name == DCTCP) {
-        register(folder, true)?;
-    }
-    Ok(DCTCP)
+/// If the kernel has no struct_ops links or no BTF, has one of this name, or the process lacks
+/// CAP_BPF or CAP_NET_ADMIN.
+pub fn register_dctcp(folder: &Path, name: &str) -> Result<(), Error> {
+    pin(&folder.join(name), name)
 }
 
 /// Registers it, or takes it back. Whether it is there in the end.
 pub(super) fn register(folder: &Path, wanted: bool) -> Result<(), Error> {
-    let pin = folder.join(DCTCP);
-    match (wanted, pin.exists()) {
-        (true, false) => {}
-        (false, true) => return fs::remove_file(&pin).map_err(|e| Error::file(&pin, e)),
-        _ => return Ok(()),
+    let path = folder.join(DCTCP);
+    match (wanted, path.exists()) {
+        (true, false) => pin(&path, DCTCP),
+        (false, true) => fs::remove_file(&path).map_err(|e| Error::file(&path, e)),
+        _ => Ok(()),
     }
+}
+
+/// Registers it under a name, and pins the link.
+fn pin(path: &Path, name: &str) -> Result<(), Error> {
     let what = "registering mp_dctcp (it needs BTF, and struct_ops links: Linux 6.4)";
     let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
-    let mut loaded = object::open(object::DCTCP, what)?.load().map_err(fail)?;
+    let lacks = |reason: &str| Error::Kernel { what: what.into(), reason: reason.into() };
+    let mut open = object::open(object::DCTCP, what)?;
+    for mut map in open.maps_mut().filter(|map| map.name() == DCTCP) {
+        let value = map.initial_value_mut().ok_or_else(|| lacks("no initial value"))?;
+        let is_name = |bytes: &[u8]| bytes.starts_with(DCTCP.as_bytes());
+        let at = value.windows(NAME_MAX).position(is_name).ok_or_else(|| lacks("no name"))?;
+        if name.len() >= NAME_MAX {
+            return Err(lacks("its name is too long"));
+        }
+        value[at..at + NAME_MAX].fill(0);
+        value[at..at + name.len()].copy_from_slice(name.as_bytes());
+    }
+    let mut loaded = open.load().map_err(fail)?;
     let map = loaded.maps_mut().find(|m| m.name() == DCTCP);
-    let mut map =
-        map.ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such map".into() })?;
+    let mut map = map.ok_or_else(|| lacks("no such map"))?;
     let mut link = map.attach_struct_ops().map_err(fail)?;
-    link.pin(&pin).map_err(fail)
+    link.pin(path).map_err(fail)
 }
 
 /// Gives the plan's cgroups their choices, and takes others off; notes on what could not be had.
