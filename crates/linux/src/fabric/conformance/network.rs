@@ -118,9 +118,9 @@ fn run(trace: &Trace) -> (Vec<Vec<Left>>, Counted) {
         let read = fabric.classifier().read(at, header, length, &held.view).expect("a host's");
         fabric.enter(at, line, read, held);
     }
-    fabric.advance(trace.end + Time::from_ms(100), &mut buffers);
+    // The simulation ended before what happens at this instant.
+    fabric.advance(Time::from_ps(trace.end.as_ps() - 1), &mut buffers);
     take(&mut fabric, &mut buffers);
-    assert_eq!((fabric.held(), buffers.in_use()), (0, 0));
     let marked = fabric.switches().map(|node| node.marked()).sum();
     let deflected = fabric.switches().map(|node| node.deflected).sum();
     let mut counted = Counted { marked, deflected, ..Counted::default() };
@@ -128,6 +128,9 @@ fn run(trace: &Trace) -> (Vec<Vec<Left>>, Counted) {
         let of_lines = fabric.lines().iter().map(|line| line.slot.counters.discarded(reason));
         counted.dropped[reason as usize] = of_lines.sum();
     }
+    fabric.advance(trace.end + Time::from_ms(100), &mut buffers);
+    take(&mut fabric, &mut buffers);
+    assert_eq!((fabric.held(), buffers.in_use()), (0, 0));
     (reached, counted)
 }
 
