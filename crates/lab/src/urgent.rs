@@ -1,10 +1,13 @@
-//! The scheduling class and the cores of the lab's threads: whatever else runs on the machine,
-//! packets leave on time. The fabric's thread has the last core for itself; the load's thread has
-//! the others.
+//! The priority and the cores of the lab's threads, so that packets leave on time beside other
+//! work. The fabric's thread stays on the last core, the load's thread on the others.
 //!
-//! Invariant: a thread that may not have it goes on as it is; lateness is measured either way.
+//! Invariant: neither changes what is sent, only how late it is.
 
+use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The highest priority, as `nice` counts.
+const HIGHEST: i32 = -20;
 
 /// A thread of the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub enum Role {
 /// Prepares the calling thread for its role.
 pub fn prepare(role: Role) {
     pin(role);
-    urgent();
+    hurry();
 }
 
 /// Keeps the calling thread to its role's cores, if there are two or more.
@@ -36,12 +39,11 @@ fn pin(role: Role) {
     let _ = sched_setaffinity(None, &own);
 }
 
-/// Gives the calling thread the real-time class, at its lowest priority: before all ordinary
-/// processes, and after the kernel's own threads. The kernel leaves others 5 % of the time
-/// (`sched_rt_runtime_us`). Whether it was granted; it needs CAP_SYS_NICE.
-#[allow(unsafe_code)]
-fn urgent() -> bool {
-    let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the call reads the parameters, which outlive it; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
+/// Gives the calling thread the highest priority of ordinary threads; it needs CAP_SYS_NICE.
+///
+/// Not the real-time class: a core that a real-time thread keeps busy gives the kernel's deferred
+/// work 5 % of its time in one piece, and packets are then tens of milliseconds late.
+fn hurry() {
+    // A thread that may not have it goes on as it is; lateness is measured either way.
+    let _ = setpriority_process(None, HIGHEST);
 }
