@@ -15,12 +15,12 @@ pub const REMEDY: &str = "the command needs Linux";
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn World>>, Failure> {
     use millpond::{Lab, Sim};
-    let lab = Lab { scale, simulated: false };
+    let lab = Lab { scale };
     let has_lab = names.contains(&WorldName::Lab);
     let world = |name: &WorldName| -> Box<dyn World> {
         match name {
             WorldName::Lab => Box::new(lab),
-            WorldName::Sim if has_lab => Box::new(Lab { simulated: true, ..lab }),
+            WorldName::Sim if has_lab => Box::new(lab.simulator()),
             WorldName::Sim => Box::new(Sim),
         }
     };

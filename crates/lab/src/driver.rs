@@ -50,6 +50,8 @@ pub struct Counted {
     pub bytes: [u64; 4],
     /// Frames that a host's kernel did not take, or whose headers are wrong.
     pub refused: u64,
+    /// Packets that hosts' interfaces have dropped.
+    pub lost: u64,
     /// Packets put on links by switches and hosts.
     pub hops: u64,
     /// What mechanisms of the hosts have counted.
@@ -253,6 +255,7 @@ impl Driver {
             held: self.fabric.held() as u64,
             bytes: [bytes, self.delivered[1], dropped_bytes, held_bytes],
             refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
+            lost: 0,
             hops: self.hops(),
             mechanisms: self.mechanisms(),
             marked: self.fabric.switches().map(|node| node.marked()).sum(),

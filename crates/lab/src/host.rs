@@ -284,17 +284,17 @@ impl Host {
             ("forced", tlt.forced),
             ("green", tlt.green),
         ] {
-            named.add(format!("{kind}-packets"), sent.packets);
-            named.add(format!("{kind}-bytes"), sent.bytes);
+            named.add(format!("{kind}_packets"), sent.packets);
+            named.add(format!("{kind}_bytes"), sent.bytes);
         }
         for (name, count) in [
             ("echoes", tlt.echoes_marked + tlt.echoes_sent),
-            ("echoes-of-shims", tlt.echoes_sent),
-            ("acks-withheld", tlt.acks_swallowed),
-            ("dsacks-stripped", tlt.dsacks_stripped),
+            ("echoes_of_shims", tlt.echoes_sent),
+            ("acks_withheld", tlt.acks_swallowed),
+            ("dsacks_stripped", tlt.dsacks_stripped),
             ("rearmed", tlt.rearmed),
             ("refused", tlt.refused),
-            ("untracked-flows", tlt.untracked.iter().sum()),
+            ("untracked_flows", tlt.untracked.iter().sum()),
         ] {
             named.add(name, count);
         }

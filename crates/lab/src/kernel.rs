@@ -1,30 +1,52 @@
-//! What a plan's transport becomes in the kernel, and where the kernel deviates from it.
+//! The transport of a plan in the kernel: applied keys, and the kernel's own values.
 //!
 //! | key | in the kernel |
 //! |---|---|
 //! | `transport.kind` | `TCP_CONGESTION` of each socket |
 //! | `transport.initial-window` | `initcwnd` of the route |
-//! | `transport.min-rto` | `rto_min` of the route, in whole jiffies |
+//! | `transport.min-rto` | `rto_min` of the route, a jiffy at least |
 //! | `transport.mss`, `host.mtu` | the interface's MTU, `advmss` of the route |
 //! | `transport.delayed-ack` | `quickack` of the route, if every packet is acknowledged |
 //! | `transport.sack`, `tlp`, `restart-after-idle`, ECN | sysctls of the namespace |
 //!
-//! Other timers are the kernel's ([`constants`]).
-//!
-//! Invariant: a key with a counterpart in the kernel is applied; where the kernel deviates, the
-//! plan is given the kernel's value ([`constants`]).
+//! Invariant: a key with a counterpart in the kernel is applied. Where the kernel has a constant, the
+//! plan gets its value ([`constants`]). A warning names all other keys that a user has set
+//! ([`ignored`]).
 
 use millpond_core::Time;
 use millpond_core::congestion::Echo;
+use millpond_core::importance::{First, ImportanceParams};
+use millpond_core::params::Params;
 use millpond_core::registry::Choice;
 use millpond_scenario::HEADER_BYTES;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::transport::{LossDetection, TransportKind};
+use millpond_scenario::transport::{LossDetection, TransportKind, TransportParams};
 
 /// The kernel's retransmission timeout before it has measured a round trip (RFC 6298 (2.1)).
 pub const INITIAL_RTO: Time = Time::from_s(1);
 /// The longest that the kernel delays an acknowledgement (`TCP_DELACK_MIN`).
 pub const DELAYED_ACK: Time = Time::from_ms(40);
+
+/// A jiffy at 250 Hz, the default of most distributions. The kernel does not report its own.
+const JIFFY_MS: u64 = 4;
+const PS_PER_MS: u64 = 1_000_000_000;
+
+/// The keys of `[transport]` that are applied, or that have the kernel's value instead.
+const APPLIED: [&str; 13] = [
+    "mss",
+    "initial-window",
+    "min-rto",
+    "initial-rto",
+    "fixed-rto",
+    "delayed-ack",
+    "delayed-ack-timeout",
+    "handshake",
+    "tlp",
+    "sack",
+    "restart-after-idle",
+    "loss-detection",
+    "cubic-hystart",
+];
 
 /// The kernel's name of a transport. Kernels without DCTCP have the project's, by struct_ops.
 pub fn congestion(kind: &TransportKind, has_dctcp: bool) -> &'static str {
@@ -61,10 +83,9 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// `rto_min` of a route in milliseconds: whole jiffies, one at least.
+/// `rto_min` of a route in milliseconds: one jiffy at least.
 fn rto_min(plan: &Plan) -> u64 {
-    let ms = plan.transport.min_rto.as_ps().div_ceil(1_000_000_000);
-    ms.max(jiffy().as_ps() / 1_000_000_000)
+    plan.transport.min_rto.as_ps().div_ceil(PS_PER_MS).max(JIFFY_MS)
 }
 
 /// The attributes of a host's route to all others.
@@ -79,12 +100,6 @@ pub fn route(plan: &Plan) -> String {
         attributes += &format!(" advmss {mss}");
     }
     attributes
-}
-
-/// The resolution of the kernel's timers: 4 ms at 250 Hz, which is the slowest that is in use
-/// beside 10 ms at 100 Hz.
-pub fn jiffy() -> Time {
-    Time::from_ms(4)
 }
 
 /// The values of the plan's keys that the kernel has instead of the plan's own: what a simulation
@@ -132,9 +147,34 @@ pub fn note(constants: &[(String, String)]) -> Option<String> {
     (!list.is_empty()).then(|| format!("lab: as the kernel has it, {}", list.join(", ")))
 }
 
-/// The largest packet that a host's interface takes: the MTU, or what the largest payload needs.
+/// A sentence that names the keys of `[transport]` which the kernel decides by itself although the
+/// plan, as its user wrote it, sets them otherwise than by default; `None`: there are none.
+pub fn ignored(plan: &Plan) -> Option<String> {
+    let mut keys = set_keys(&plan.transport, &TransportParams::default());
+    let kind = &plan.transport_kind;
+    let default = TransportKind::of_kind(kind.kind()).unwrap_or_default();
+    keys.extend(set_keys(kind.params(), default.params()));
+    keys.retain(|key| !APPLIED.contains(&key.as_str()));
+    let first = match &plan.transport_choices.importance {
+        ImportanceParams::Tlt(tlt) => tlt.first != First::First,
+        ImportanceParams::None(_) => false,
+    };
+    if first {
+        // It cannot know the last packet of a window.
+        keys.push("importance.first (a shim marks the first packet)".into());
+    }
+    let keys: Vec<String> = keys.iter().map(|key| format!("transport.{key}")).collect();
+    (!keys.is_empty()).then(|| format!("lab: the kernel decides by itself: {}", keys.join(", ")))
+}
+
+/// The keys whose values are not the default.
+fn set_keys(of: &dyn Params, default: &dyn Params) -> Vec<String> {
+    let is_set = |at: &usize| of.get(*at) != default.get(*at);
+    (0..of.keys().len()).filter(is_set).map(|at| of.keys()[at].name()).collect()
+}
+
+/// The largest packet that a host's interface takes: the MTU, or one with the largest payload.
 pub fn mtu(plan: &Plan) -> u32 {
     let by_mss = plan.transport.mss.map_or(u32::MAX, |mss| mss.saturating_add(HEADER_BYTES));
-    // A segment of the kernel has 12 bytes of timestamps where the plan has payload.
     plan.host.mtu.min(by_mss)
 }

@@ -91,14 +91,17 @@ impl Lab {
 
     /// Stops the network, and returns what it has counted. Namespaces end when the lab is dropped.
     pub fn stop(&mut self) -> Counted {
+        // The interfaces end with the thread, which holds their other sides.
+        let lost = self.places.dropped();
         self.shared.stop.store(true, Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
-        ended.and_then(Result::ok).unwrap_or_default()
+        Counted { lost, ..ended.and_then(Result::ok).unwrap_or_default() }
     }
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        self.stop();
+        self.shared.stop.store(true, Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -23,11 +23,17 @@ const PARTS: u32 = 32;
 const POWERS: u32 = 40;
 
 /// A histogram of delays, exact to 1/32.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Lateness {
     buckets: Vec<u64>,
     count: u64,
     max: Time,
+}
+
+impl std::fmt::Debug for Lateness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.quantiles().fmt(f)
+    }
 }
 
 impl Default for Lateness {

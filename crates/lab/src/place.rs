@@ -35,6 +35,28 @@ pub fn make(plan: &Plan, world: World, congestion: &str) -> Result<(Places, Vec<
     Ok((Places { world, namespaces }, slots))
 }
 
+impl Places {
+    /// Packets that hosts' interfaces have dropped: on their way out, since the lab's thread did
+    /// not read them in time, and on their way in.
+    pub fn dropped(&self) -> u64 {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+        let of = |namespace: &Namespace| namespace.run(read).and_then(|text| text);
+        self.namespaces.iter().filter_map(|it| of(it).ok()).map(|text| drops(&text)).sum()
+    }
+}
+
+/// The drops, either way, of a host's interface in the text of `/proc/net/dev`.
+fn drops(text: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(DEVICE)?.strip_prefix(':'));
+    let numbers = line.unwrap_or_default().split_whitespace().map(|word| word.parse().unwrap_or(0));
+    // Columns: bytes, packets, errors, drops, and four more; then the same for what it sent.
+    numbers
+        .enumerate()
+        .filter(|(column, _)| [3, 11].contains(column))
+        .map(|(_, n): (_, u64)| n)
+        .sum()
+}
+
 fn host_place(
     plan: &Plan,
     congestion: &str,
@@ -71,4 +93,18 @@ fn host_place(
         subnet[1],
     ))?;
     Ok(Slot::new(format!("host{host}"), Some(Port::Tap(tap)), mtu as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_of_the_interface_are_counted_either_way() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop ...\n\
+                    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+                    eth0: 100 2 0 5 0 0 0 0 900 7 0 6 0 0 0 0\n";
+        assert_eq!(drops(text), 11);
+        assert_eq!(drops("no such interface"), 0);
+    }
 }

@@ -1,95 +1,126 @@
 //! The keys of a plan that this world lacks: checked before anything is made.
 //!
-//! Invariant: a plan that passes runs with every mechanism that it names; what the kernel does
-//! otherwise is a note ([`crate::kernel`]), never silence.
+//! Invariant: a plan that passes runs with every mechanism that it names. Keys of the transport
+//! that the kernel decides by itself are in a warning ([`crate::kernel::ignored`]), never silent.
 
 use crate::Error;
 use crate::address::HOSTS_MAX;
 use millpond_core::registry::Choice;
 use millpond_core::switch::pause::Pause;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::topology::End;
+use millpond_scenario::topology::{End, LinkSite};
 
 /// Transports that the kernel, or this project's struct_ops program, has.
 const TRANSPORTS: [&str; 3] = ["newreno", "cubic", "dctcp"];
+/// Load balancing that needs nothing of the connection but its packets.
+const BALANCING: [&str; 3] = ["none", "presto", "flowlet"];
+
+/// A reason to refuse a plan: the key, and the text.
+type Lack = (&'static str, String);
 
 /// Refuses a plan that names something which this world lacks.
 ///
 /// # Errors
 /// [`Error::Unsupported`] with the first such key.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let unsupported = |key: &str, reason: String| Err(Error::unsupported(key, reason));
-    for kind in plan.transports() {
-        if !TRANSPORTS.contains(&kind.kind()) {
-            let reason = format!(
-                "Linux has no \"{}\"; this world has {}",
-                kind.kind(),
-                TRANSPORTS.map(|kind| format!("\"{kind}\"")).join(", ")
-            );
-            return unsupported("transport.kind", reason);
-        }
+    let lacks = [transports, edges, switches, hosts, captures, network];
+    match lacks.iter().find_map(|lack| lack(plan)) {
+        Some((key, reason)) => Err(Error::unsupported(key, reason)),
+        None => Ok(()),
     }
-    let balancing = plan.edge.load_balancing.kind();
-    if !["none", "presto", "flowlet"].contains(&balancing) {
-        let reason = format!("\"{balancing}\" needs the connection's own state, or a scheduler");
-        return unsupported("edge.load-balancing", reason);
-    }
-    for (key, kind, instead) in
-        [("edge.virtual-switch", plan.edge.virtual_switch.kind(), "run `millpond switch`")]
-    {
-        if kind != "none" {
-            return unsupported(key, format!("this world does not have \"{kind}\" yet: {instead}"));
-        }
-    }
-    if plan.transport_choices.rank.kind() == "remaining-bytes" {
-        let reason = "only the application knows the size of its message: use \"attained-service\"";
-        return unsupported("transport.rank", reason.to_string());
-    }
-    let restores = plan.transport_choices.ordering.kind() != "none";
-    if restores && plan.host.choices.receive_offload.kind() != "none" {
-        let reason = "the lab restores order below receive offload: set that to \"none\"";
-        return unsupported("transport.ordering", reason.to_string());
-    }
-    if Pause::new(&plan.switch.pause).is_active() {
-        let reason = "the lab's hosts do not pause: use lossy switches".to_string();
-        return unsupported("switch.pause", reason);
-    }
-    if !plan.limits.is_empty() {
-        let reason = "the lab does not limit hosts yet: use `millpond limit`".to_string();
-        return unsupported("limit", reason);
-    }
-    if plan.host.receive_cpu.is_some() {
-        return unsupported("host.receive-cpu", "the lab's hosts share the real CPU".to_string());
-    }
-    if !plan.failures.is_empty() {
-        return unsupported("failure", "the lab's links do not fail yet".to_string());
-    }
-    if plan.capture.queues.is_some() || plan.capture.connections.is_some() {
-        let reason = "the lab does not sample queues or connections yet".to_string();
-        return unsupported("capture", reason);
-    }
-    if !plan.capture.taps.is_empty() {
-        return unsupported("capture.pcap", "the lab captures no links yet".to_string());
-    }
-    network(plan)
 }
 
-fn network(plan: &Plan) -> Result<(), Error> {
+/// The first of these that holds.
+fn first<const N: usize>(lacks: [(bool, &'static str, &str); N]) -> Option<Lack> {
+    let found = lacks.into_iter().find(|(holds, ..)| *holds);
+    found.map(|(_, key, reason)| (key, reason.to_string()))
+}
+
+fn transports(plan: &Plan) -> Option<Lack> {
+    if let Some(kind) = plan.transports().find(|kind| !TRANSPORTS.contains(&kind.kind())) {
+        let known = TRANSPORTS.map(|kind| format!("\"{kind}\"")).join(", ");
+        let reason = format!("Linux has no \"{}\"; this world has {known}", kind.kind());
+        return Some(("transport.kind", reason));
+    }
+    let choices = &plan.transport_choices;
+    let restores = choices.ordering.kind() != "none";
+    first([
+        (
+            !plan.traffic.other_transports.is_empty(),
+            "traffic.transport",
+            "all sockets of a lab have the scenario's transport",
+        ),
+        (
+            plan.traffic.priorities.iter().any(|priority| *priority != 0),
+            "traffic.priority",
+            "the lab does not mark priorities",
+        ),
+        (
+            choices.rank.kind() == "remaining-bytes",
+            "transport.rank",
+            "only the application knows the size of its message: use \"attained-service\"",
+        ),
+        (
+            restores && plan.host.choices.receive_offload.kind() != "none",
+            "transport.ordering",
+            "the lab restores order below receive offload: set that to \"none\"",
+        ),
+    ])
+}
+
+fn edges(plan: &Plan) -> Option<Lack> {
+    let balancing = plan.edge.load_balancing.kind();
+    if !BALANCING.contains(&balancing) {
+        let reason = format!("\"{balancing}\" needs the connection's own state, or a scheduler");
+        return Some(("edge.load-balancing", reason));
+    }
+    let reason = "the lab's hosts have none: run `millpond switch`";
+    first([(plan.edge.virtual_switch.kind() != "none", "edge.virtual-switch", reason)])
+}
+
+fn switches(plan: &Plan) -> Option<Lack> {
+    first([
+        (
+            Pause::new(&plan.switch.pause).is_active(),
+            "switch.pause",
+            "the lab's hosts do not pause: use lossy switches",
+        ),
+        (!plan.failures.is_empty(), "failure", "the lab's links do not fail"),
+    ])
+}
+
+fn hosts(plan: &Plan) -> Option<Lack> {
+    let nic = &plan.host.nic;
+    first([
+        (!plan.limits.is_empty(), "limit", "the lab does not limit hosts: use `millpond limit`"),
+        (plan.host.receive_cpu.is_some(), "host.receive-cpu", "hosts share this machine's cores"),
+        (nic.buffer.is_some(), "host.nic.buffer", "a host's NIC has no limit in the lab"),
+        (nic.marking.kind() != "none", "host.nic.marking", "a host's NIC does not mark in the lab"),
+        (
+            plan.host.frame_overhead > 65_535 - plan.host.mtu,
+            "host.frame-overhead",
+            "with the MTU it exceeds 65535 bytes",
+        ),
+    ])
+}
+
+fn captures(plan: &Plan) -> Option<Lack> {
+    let capture = &plan.capture;
+    first([
+        (capture.queues.is_some(), "capture.queues", "the lab does not sample queues"),
+        (capture.connections.is_some(), "capture.connections", "the lab does not sample sockets"),
+        (capture.goodput.is_some(), "capture.goodput", "the lab does not sample goodput"),
+        (!capture.taps.is_empty(), "capture.pcap", "the lab does not capture links"),
+    ])
+}
+
+fn network(plan: &Plan) -> Option<Lack> {
     let topology = &plan.topology;
     if topology.hosts > HOSTS_MAX {
         let reason = format!("{} hosts; the lab has {HOSTS_MAX} at most", topology.hosts);
-        return Err(Error::unsupported("topology.hosts", reason));
+        return Some(("topology.hosts", reason));
     }
-    let direct = |link: &&millpond_scenario::topology::LinkSite| {
-        matches!((link.a, link.b), (End::Host(_), End::Host(_)))
-    };
-    if topology.links.iter().any(|link| direct(&link)) {
-        let reason = "two hosts share a link without a switch".to_string();
-        return Err(Error::unsupported("topology.links", reason));
-    }
-    if plan.host.frame_overhead > 65_535 - plan.host.mtu {
-        let reason = format!("{} bytes are no framing", plan.host.frame_overhead);
-        return Err(Error::unsupported("host.frame-overhead", reason));
-    }
-    Ok(())
+    let is_direct = |link: &LinkSite| matches!((link.a, link.b), (End::Host(_), End::Host(_)));
+    let reason = "two hosts share a link without a switch";
+    first([(topology.links.iter().any(is_direct), "topology.links", reason)])
 }

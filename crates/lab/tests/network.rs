@@ -1,16 +1,65 @@
 //! A lab's network under real kernel TCP.
 
-use millpond_lab::Lab;
+use millpond_core::Time;
+use millpond_lab::load::{self, Counts, Place, Settings, Sink};
+use millpond_lab::{Counted, Error, Lab, Role, prepare};
+use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_worlds::needs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Instant;
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 fn plan(text: &str) -> Plan {
-    let scenario = Scenario::parse("lab.toml", text).unwrap();
-    scenario.plan(None, &[], None).unwrap()
+    planned(text, &[])
+}
+
+fn planned(text: &str, set: &[(&str, &str)]) -> Plan {
+    let set: Vec<_> = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    Scenario::parse("lab.toml", text).unwrap().plan(None, &set, None).unwrap()
+}
+
+struct Nobody;
+
+impl Sink for Nobody {
+    fn flow(&mut self, _: FlowRecord) -> bool {
+        true
+    }
+    fn query(&mut self, _: QueryRecord) -> bool {
+        true
+    }
+    fn rtt(&mut self, _: Time) -> bool {
+        true
+    }
+}
+
+/// Runs a scenario with these changes.
+fn run(text: &str, set: &[(&str, &str)]) -> Result<(Counts, Counted), Error> {
+    let plan = planned(text, set);
+    let mut lab = Lab::up(&plan)?;
+    let place = |host: u32| Place {
+        namespace: lab.namespaces()[host as usize].name().to_string(),
+        address: lab.address(host),
+    };
+    let places: Vec<Place> = (0..plan.topology.hosts).map(place).collect();
+    let (began, congestion) =
+        (Instant::now() + Duration::from_millis(50), lab.congestion().to_string());
+    let settings =
+        Settings { plan: &plan, places: &places, congestion: &congestion, began, port: 7100 };
+    let counts = std::thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            prepare(Role::Load);
+            load::run(&settings, &AtomicBool::new(false), &mut Nobody).unwrap()
+        });
+        load.join().unwrap()
+    });
+    let counted = lab.stop();
+    let dropped: u64 = counted.dropped.iter().map(|(_, count)| count).sum();
+    assert_eq!(counted.entered, counted.delivered + dropped + counted.held, "{counted:?}");
+    Ok((counts, counted))
 }
 
 /// Sends so many bytes from one host to another; how long that took.
@@ -53,4 +102,139 @@ fn a_connection_fills_the_bottleneck_of_a_dumbbell() {
     let dropped: u64 = counted.dropped.iter().map(|(_, count)| count).sum();
     assert_eq!(counted.entered, counted.delivered + dropped + counted.held);
     assert!(dropped > 0 && counted.refused == 0, "{counted:?}");
+}
+
+/// Bursts that overflow a port, with the kernel's default timeout.
+const BURSTS: &str = "duration = \"20s\"\nuntil = \"flows-complete\"\n\
+    [topology]\nkind = \"single-switch\"\nhosts = 9\n\
+    host-link = { rate = \"200Mbps\", delay = \"50us\" }\n\
+    [switch]\nbuffer = { kind = \"per-port\", size = \"512KB\" }\n\
+    [transport]\nkind = \"cubic\"\nmin-rto = \"200ms\"\ninitial-rto = \"1s\"\n\
+    [[traffic]]\nkind = \"incast\"\ndegree = 8\nflows-per-server = 16\nresponse = \"8KB\"\n\
+    period = \"500ms\"\ncount = 3\n";
+
+#[test]
+fn tlt_spares_the_kernels_tcp_its_timeouts() {
+    let color = ("switch.admission", "{ kind = \"color-aware\", threshold = \"200KB\" }");
+    let (without, dropped) = needs!(run(BURSTS, &[]));
+    let (with, marked) = run(BURSTS, &[("transport.importance.kind", "tlt"), color]).unwrap();
+    assert_eq!((without.completed, with.completed), (384, 384));
+    // A busy machine may stall a host for longer than a timeout.
+    assert!(
+        without.timeouts >= 20 && with.timeouts <= without.timeouts / 10,
+        "{} {}",
+        without.timeouts,
+        with.timeouts
+    );
+    let forced = |counted: &Counted| counted.mechanisms.get("tlt", "forced_packets");
+    assert!(forced(&marked) > 100 && !dropped.mechanisms.has("tlt"), "{marked:?}");
+    assert_eq!(marked.mechanisms.get("tlt", "untracked_flows"), 0);
+}
+
+/// Bulk transfers to one host of a switch whose other way leads over a second one.
+const DETOUR: &str = "duration = \"20s\"\nuntil = \"flows-complete\"\n\
+    [topology]\nkind = \"file\"\n[topology.graph]\nhosts = 4\n\
+    switches = [{ name = \"s1\", tier = 0 }, { name = \"s2\", tier = 0 }]\nlinks = [\n\
+    { a = \"host0\", b = \"s1\", rate = \"200Mbps\", delay = \"20us\" },\n\
+    { a = \"host1\", b = \"s1\", rate = \"200Mbps\", delay = \"20us\" },\n\
+    { a = \"host2\", b = \"s1\", rate = \"200Mbps\", delay = \"20us\" },\n\
+    { a = \"host3\", b = \"s2\", rate = \"200Mbps\", delay = \"20us\" },\n\
+    { a = \"s1\", b = \"s2\", rate = \"200Mbps\", delay = \"500us\" }]\n\
+    [switch]\nbuffer = { kind = \"per-port\", size = \"60KB\" }\n\
+    [transport]\nkind = \"cubic\"\nmin-rto = \"200ms\"\ninitial-rto = \"1s\"\ntlp = true\n\
+    [[traffic]]\nkind = \"flows\"\nrows = [[0, 0, 2, 4000000], [0, 1, 2, 4000000]]\n";
+
+#[test]
+fn deflected_packets_arrive_and_the_edge_restores_their_order() {
+    let canary = [
+        ("switch.deflection.kind", "canary"),
+        ("switch.admission.kind", "aifo"),
+        ("transport.rank.kind", "attained-service"),
+    ];
+    let (plain, straight) = needs!(run(DETOUR, &[]));
+    let (early, deflected) = run(DETOUR, &canary).unwrap();
+    let order = ("transport.ordering", "{ kind = \"timeout\", timeout = \"5ms\" }");
+    let [a, b, c] = canary;
+    let (ordered, _) = run(DETOUR, &[a, b, c, order]).unwrap();
+    assert_eq!([plain.completed, early.completed, ordered.completed], [2; 3]);
+    assert!(straight.deflected == 0 && deflected.deflected > 200, "{deflected:?}");
+    assert!(
+        early.out_of_order > 50 && 2 * ordered.out_of_order < early.out_of_order,
+        "{} {}",
+        early.out_of_order,
+        ordered.out_of_order
+    );
+}
+
+/// One transfer over two spines of different lengths.
+const SPINES: &str = "duration = \"20s\"\nuntil = \"flows-complete\"\n\
+    [topology]\nkind = \"file\"\n[topology.graph]\nhosts = 2\nswitches = [\n\
+    { name = \"leaf0\", tier = 0 }, { name = \"leaf1\", tier = 0 },\n\
+    { name = \"spine0\", tier = 1 }, { name = \"spine1\", tier = 1 }]\nlinks = [\n\
+    { a = \"host0\", b = \"leaf0\", rate = \"200Mbps\", delay = \"50us\" },\n\
+    { a = \"host1\", b = \"leaf1\", rate = \"200Mbps\", delay = \"50us\" },\n\
+    { a = \"leaf0\", b = \"spine0\", rate = \"200Mbps\", delay = \"50us\" },\n\
+    { a = \"leaf1\", b = \"spine0\", rate = \"200Mbps\", delay = \"50us\" },\n\
+    { a = \"leaf0\", b = \"spine1\", rate = \"200Mbps\", delay = \"1500us\" },\n\
+    { a = \"leaf1\", b = \"spine1\", rate = \"200Mbps\", delay = \"1500us\" }]\n\
+    [switch]\npath = { kind = \"labels\" }\n[transport]\nkind = \"cubic\"\n\
+    min-rto = \"200ms\"\ninitial-rto = \"1s\"\n\
+    [[traffic]]\nkind = \"flows\"\nrows = [[0, 0, 1, 8000000]]\n";
+
+#[test]
+fn presto_sprays_flowcells_and_its_receive_offload_restores_their_order() {
+    let presto = ("edge.load-balancing.kind", "presto");
+    let (hashed, _) = needs!(run(SPINES, &[("switch.path.kind", "ecmp")]));
+    let (sprayed, _) = run(SPINES, &[presto]).unwrap();
+    // Its times are those of 10 Gb/s: as a lab's scale of 50 makes them.
+    let times = "{ kind = \"presto-gro\", initial = \"5ms\", min = \"8ms\", max = \"50ms\" }";
+    let gro = ("host.receive-offload", times);
+    let (merged, _) = run(SPINES, &[presto, gro]).unwrap();
+    assert_eq!([hashed.completed, sprayed.completed, merged.completed], [1; 3]);
+    let all = [hashed.out_of_order, sprayed.out_of_order, merged.out_of_order];
+    assert!(all[0] < 10 && all[1] > 100 && all[2] < all[1] / 4, "{all:?}");
+}
+
+#[test]
+fn arp_and_icmp_cross_two_switches() {
+    let plan = plan(DETOUR);
+    let lab = needs!(Lab::up(&plan));
+    let (names, to) = (lab.namespaces(), lab.address(3));
+    names[0].set("ipv4/ping_group_range", "0 2147483647").unwrap();
+    let answered = names[0].run(|| {
+        use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto};
+        let kind = (AddressFamily::INET, SocketType::DGRAM, Some(ipproto::ICMP));
+        let socket = rustix::net::socket(kind.0, kind.1, kind.2).unwrap();
+        let wait = Some(Duration::from_secs(3));
+        rustix::net::sockopt::set_socket_timeout(
+            socket.as_fd(),
+            rustix::net::sockopt::Timeout::Recv,
+            wait,
+        )
+        .unwrap();
+        let echo = [8, 0, 0, 0, 0, 0, 0, 7, 42];
+        let to = SocketAddr::from((to, 0));
+        rustix::net::sendto(&socket, &echo, SendFlags::empty(), &to).unwrap();
+        let mut answer = [0; 64];
+        rustix::net::recv(&socket, &mut answer[..], RecvFlags::empty()).map(|(n, _)| (n, answer[0]))
+    });
+    assert_eq!(answered.unwrap().unwrap(), (9, 0), "an echo reply");
+}
+
+#[test]
+fn packets_that_an_interface_drops_are_counted() {
+    let plan = plan(DETOUR);
+    let mut lab = needs!(Lab::up(&plan));
+    lab.namespaces()[0].ip("link set eth0 txqueuelen 2").unwrap();
+    let to = SocketAddr::from((lab.address(2), 9));
+    lab.namespaces()[0]
+        .run(|| {
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(300) {
+                let _ = socket.send_to(&[0; 1400], to);
+            }
+        })
+        .unwrap();
+    assert!(lab.stop().lost > 0);
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 ///
 /// let scenario = Scenario::open("incast.toml")?;
 /// // A network of 10 Gb/s becomes one of 100 Mb/s, and times are a hundred times as long.
-/// let lab = Lab { scale: Some(100), ..Lab::default() };
+/// let lab = Lab { scale: Some(100) };
 /// let summary = run(&scenario.plan(None)?, &Options { world: &lab, ..Options::default() })?;
 /// println!("p99 {:?} us", summary.fct_us.get("all").and_then(|fct| fct.p99));
 /// # Ok::<(), millpond::Error>(())
@@ -33,24 +33,10 @@ pub struct Lab {
     /// By how much the network is slowed: rates are divided by it, times multiplied. Without it
     /// the lab chooses a factor that this machine can follow.
     pub scale: Option<u32>,
-    /// Whether the simulator runs the plan in the lab's place: slowed by the same factor, with the
-    /// kernel's timers. Two such results differ by their worlds alone.
-    ///
-    /// ```no_run
-    /// use millpond::{Comparison, Lab, Options, Scenario, compare};
-    ///
-    /// let scenario = Scenario::open("incast.toml")?;
-    /// let (lab, simulated) = (Lab::default(), Lab { simulated: true, ..Lab::default() });
-    /// let both = Comparison::across(&scenario, &[], Some(1..=5), &["sim", "lab"])?;
-    /// let options = Options { world: &simulated, beside: &[&lab], ..Options::default() };
-    /// compare(&both, "out/incast-worlds", &options)?;
-    /// # Ok::<(), millpond::Error>(())
-    /// ```
-    pub simulated: bool,
 }
 
-/// Packets that hosts send and receive in a second, which a machine of two cores can follow. Half
-/// of what `cargo bench -p millpond-lab` measures.
+/// Packets of all hosts in a second that the lab's thread can follow: with their acknowledgements,
+/// six hops each over two switches, three quarters of the rate that `make bench-lab` measures.
 const PACKETS_A_SECOND: u64 = 60_000;
 /// Factors to choose from.
 const SCALES: [u32; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
@@ -83,28 +69,28 @@ fn failed(error: millpond_lab::Error) -> Error {
 }
 
 impl Lab {
-    /// The factor by which this lab slows a plan.
-    fn factor(&self, plan: &Plan) -> u32 {
-        self.scale.unwrap_or_else(|| choose(plan)).max(1)
+    /// The simulator of what this lab runs: the plan is slowed by the same factor, and has the
+    /// kernel's timers. So a result of each differ by their worlds alone.
+    ///
+    /// ```no_run
+    /// use millpond::{Comparison, Lab, Options, Scenario, compare};
+    ///
+    /// let (scenario, lab) = (Scenario::open("incast.toml")?, Lab::default());
+    /// let both = Comparison::across(&scenario, &[], Some(1..=5), &["sim", "lab"])?;
+    /// let options =
+    ///     Options { world: &lab.simulator(), beside: &[&lab], ..Options::default() };
+    /// compare(&both, "out/incast-worlds", &options)?;
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    pub fn simulator(self) -> impl World {
+        Simulated(self)
     }
-}
 
-impl World for Lab {
-    fn kind(&self) -> WorldKind {
-        if self.simulated { WorldKind::Sim } else { WorldKind::Lab }
-    }
-
-    fn is_exclusive(&self) -> bool {
-        !self.simulated
-    }
-
-    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
-        support::check(plan.detail()).map_err(failed)?;
-        if !self.simulated {
-            check_programs(plan.detail()).map_err(failed)?;
-        }
-        let factor = self.factor(plan);
+    /// The plan as this lab runs it, whoever runs it.
+    fn slow(&self, plan: &Plan) -> Result<Plan, Error> {
         let detail = plan.detail();
+        support::check(detail).map_err(failed)?;
+        let factor = self.scale.unwrap_or_else(|| choose(plan)).max(1);
         let text = millpond_scenario::slowed(detail, factor).map_err(Error::Usage)?;
         let text = Text::parse(&detail.name, &text)?;
         let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
@@ -119,14 +105,45 @@ impl World for Lab {
             ));
         }
         slow.warnings.extend(kernel::note(&constants));
-        let plan = Plan::new(slow, plan.overrides());
-        if self.simulated { without_programs(plan) } else { Ok(plan) }
+        Ok(Plan::new(slow, plan.overrides()))
+    }
+}
+
+/// The simulator, of a lab's plans.
+struct Simulated(Lab);
+
+impl World for Simulated {
+    fn kind(&self) -> WorldKind {
+        WorldKind::Sim
+    }
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        without_programs(self.0.slow(plan)?)
+    }
+    fn note(&self, plan: &Plan) -> Option<String> {
+        Sim.note(plan)
+    }
+    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+        Sim.run(plan, observer)
+    }
+}
+
+impl World for Lab {
+    fn kind(&self) -> WorldKind {
+        WorldKind::Lab
+    }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        check_programs(plan.detail()).map_err(failed)?;
+        let mut detail = self.slow(plan)?.detail().clone();
+        detail.warnings.extend(kernel::ignored(plan.detail()));
+        Ok(Plan::new(detail, plan.overrides()))
     }
 
     fn note(&self, plan: &Plan) -> Option<String> {
-        if self.simulated {
-            return Sim.note(plan);
-        }
         let detail = plan.detail();
         let link = detail.topology.links.iter().map(|link| link.rate).max()?;
         let hosts = detail.topology.hosts;
@@ -138,9 +155,6 @@ impl World for Lab {
     }
 
     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
-        if self.simulated {
-            return Sim.run(plan, observer);
-        }
         let detail = plan.detail();
         let mut lab = Up::up(detail).map_err(failed)?;
         let congestion = lab.congestion().to_string();
@@ -285,6 +299,12 @@ fn invalid(plan: &Plan, fct: Time, counts: &Counts, counted: &Counted) -> Vec<St
         let count = counted.refused;
         found.push(format!("invalid: kernels did not take {count} frames: use a larger --scale"));
     }
+    if counted.lost > 0 {
+        let count = counted.lost;
+        found.push(format!(
+            "invalid: hosts' interfaces dropped {count} packets: use a larger --scale"
+        ));
+    }
     found
 }
 
@@ -358,13 +378,14 @@ fn totals(
 fn mechanisms(counts: &Counts, counted: &Counted) -> BTreeMap<String, BTreeMap<String, u64>> {
     let ns = |time: Time| time.as_ps() / 1000;
     let own = [
-        ("late-p50-ns", ns(counted.late.p50)),
-        ("late-p99-ns", ns(counted.late.p99)),
-        ("late-max-ns", ns(counted.late.max)),
-        ("round-p99-ns", ns(counted.round.p99)),
-        ("start-late-p99-ns", ns(counts.lateness.quantile(0.99))),
-        ("failed-connections", counts.errors.values().map(|failure| failure.count).sum()),
-        ("refused-frames", counted.refused),
+        ("late_p50_ns", ns(counted.late.p50)),
+        ("late_p99_ns", ns(counted.late.p99)),
+        ("late_max_ns", ns(counted.late.max)),
+        ("round_p99_ns", ns(counted.round.p99)),
+        ("start_late_p99_ns", ns(counts.lateness.quantile(0.99))),
+        ("failed_connections", counts.errors.values().map(|failure| failure.count).sum()),
+        ("refused_frames", counted.refused),
+        ("interface_drops", counted.lost),
     ];
     let own = own.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
     let mut all = counted.mechanisms.numbers();

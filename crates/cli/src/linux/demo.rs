@@ -33,7 +33,7 @@ pub fn demo(args: &DemoArgs) -> Result<(), Failure> {
     let out = default_out(&args.output.out, comparison.name(), Some("lab-demo"));
     let terminal = Terminal::new(args.output.quiet, "");
     catch_interrupts();
-    let lab = Lab { scale: Some(1), ..Lab::default() };
+    let lab = Lab { scale: Some(1) };
     let options =
         Options { world: &lab, force: args.output.force, control: &terminal, ..Options::default() };
     let compared = millpond::compare(&comparison, &out, &options)?;

@@ -123,7 +123,7 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
     if args.detach {
         return detach(args, &name);
     }
-    let world = Lab { scale: args.scale.factor, ..Lab::default() };
+    let world = Lab { scale: args.scale.factor };
     let plan = world.prepare(&plan)?;
     catch_interrupts();
     let lab = millpond_lab::Lab::up(plan.detail())
