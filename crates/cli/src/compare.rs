@@ -17,7 +17,7 @@ fn world_name(world: WorldName) -> &'static str {
     }
 }
 
-/// What tells a compare's results from others of the same scenario.
+/// Suffix of a compare's results folder: `compare`, `lab` or `worlds`.
 fn suffix(worlds: &[WorldName]) -> &'static str {
     match worlds {
         [WorldName::Lab] => "lab",

@@ -31,7 +31,7 @@ pub fn default_out(out: &Option<PathBuf>, name: &str, suffix: Option<&str>) -> P
     out.clone().unwrap_or_else(|| Path::new("out").join(folder_name(&name)))
 }
 
-/// What tells a run's results from others of the same scenario: its variant and its world.
+/// Suffix of a run's results folder: its variant, and its world if that is the lab.
 fn world_suffix(world: WorldName, variant: Option<&str>) -> Option<String> {
     let world = (world == WorldName::Lab).then_some("lab");
     let parts: Vec<&str> = variant.into_iter().chain(world).collect();

@@ -4,7 +4,7 @@ use crate::args::WorldName;
 use crate::failure::Failure;
 use millpond::World;
 
-/// What a build without its Linux part lacks.
+/// Remedy that errors of a build without its Linux part print.
 #[cfg(all(not(feature = "linux"), target_os = "linux"))]
 pub const REMEDY: &str = "build with --features linux (it needs clang and libelf)";
 /// The same on other systems.

@@ -1,4 +1,4 @@
-//! How many packet-hops a second the lab's one thread makes, and how late packets leave: bulk flows
+//! Measures packet-hops a second of the lab's one thread, and the lateness of packets: bulk flows
 //! of kernel TCP over a dumbbell, at link rates that double until the thread is late.
 //!
 //! `cargo run --release -p millpond-lab --example rate` prints a row a rate. A packet makes three

@@ -28,14 +28,14 @@ use std::time::Instant;
 const BURST: usize = 8;
 /// The least time that is worth a sleep.
 const NAP: Time = Time::from_us(80);
-/// How much earlier than due a sleep ends.
+/// A sleep ends this long before the next departure.
 const EARLY: Time = Time::from_us(60);
 /// The longest sleep: so long may a request to stop wait.
 const PATIENCE: Time = Time::from_ms(20);
 /// Frame buffers: 64 KB each, so 1 GB at most.
 const BUFFERS: usize = 16_384;
 
-/// What the network has counted.
+/// Counts of the network since the lab came up.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     /// Packets that hosts have put on their links.
@@ -54,7 +54,7 @@ pub struct Counted {
     pub lost: u64,
     /// Packets put on links by switches and hosts.
     pub hops: u64,
-    /// What mechanisms of the hosts have counted.
+    /// Counters of the hosts' mechanisms.
     pub mechanisms: Counters,
     /// Packets marked.
     pub marked: u64,
@@ -66,7 +66,7 @@ pub struct Counted {
     pub round: Quantiles,
 }
 
-/// What the thread shares with the outside.
+/// State that the thread shares with its lab.
 #[derive(Default)]
 pub struct Shared {
     /// Ask it to end.

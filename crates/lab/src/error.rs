@@ -8,7 +8,7 @@ pub enum Error {
     Unsupported {
         /// The key, such as `transport.kind`.
         key: String,
-        /// What is missing, and what to do.
+        /// The missing part, and a remedy.
         reason: String,
     },
     /// A namespace, a mount or a process cannot be made.
@@ -23,7 +23,7 @@ pub enum Error {
     /// A system call of the lab's own failed.
     #[error("{what}: {source}")]
     System {
-        /// What the lab tried.
+        /// The operation that failed.
         what: String,
         /// Why that failed.
         source: std::io::Error,

@@ -40,7 +40,7 @@ use std::io::IoSlice;
 const UNUSED: Rule =
     Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: true };
 
-/// How long the shim waits after an echo for the host's TCP to send. A host's TCP answers within
+/// The shim's wait after an echo for the host's TCP to send. A host's TCP answers within
 /// the write of the acknowledgement, and the driver reads it before it looks at the time.
 const DELTA: Time = Time::from_us(50);
 
@@ -176,7 +176,7 @@ struct Carry<'a> {
     fabric: &'a mut Fabric,
 }
 
-/// What is still to be done to a packet whose transport checksum may be partial.
+/// The offload of a packet whose transport checksum may be partial.
 fn offload(partial: bool, layers: Option<&Layers>) -> Offload {
     match layers.filter(|_| partial) {
         Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),

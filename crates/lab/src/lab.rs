@@ -64,11 +64,11 @@ impl Lab {
         Ok(Lab { shared, thread: Some(thread), places, congestion })
     }
 
-    /// What it is made of.
+    /// The world that owns the lab's namespaces.
     pub fn world(&self) -> &World {
         &self.places.world
     }
-    /// By host: its namespace.
+    /// Returns the namespaces, by host.
     pub fn namespaces(&self) -> &[Namespace] {
         &self.places.namespaces
     }

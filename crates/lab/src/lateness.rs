@@ -1,13 +1,13 @@
-//! How late something happened against its schedule: a histogram of fixed size.
+//! Delays against a schedule, in a histogram of fixed size.
 //!
 //! Invariant: a quantile is at most 1/32 above the true one, and never below it.
 
 use millpond_core::Time;
 
-/// What a histogram says of its delays.
+/// Quantiles of a histogram of delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
-    /// How many.
+    /// Number of delays.
     pub count: u64,
     /// Half are below.
     pub p50: Time,
@@ -66,7 +66,7 @@ impl Lateness {
         self.max = self.max.max(late);
     }
 
-    /// How many delays there were.
+    /// Number of delays.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -57,7 +57,7 @@ pub trait Sink {
     fn output(&mut self, program: &str, stream: &str, bytes: &[u8]);
 }
 
-/// How programs ended.
+/// Exits of programs.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
     /// In the order of the scenario.

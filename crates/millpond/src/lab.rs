@@ -232,7 +232,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Tells the observer how far the run is, until the run is over.
+    /// Reports the run's progress to the observer until the run is over.
     fn look(&self, lab: &Up, began: Instant, stop: &AtomicBool, is_over: &AtomicBool) {
         while !is_over.load(Relaxed) {
             let standing = Standing {
@@ -278,7 +278,7 @@ impl programs::Sink for &Watched<'_> {
     }
 }
 
-/// What was too slow to be the plan's network, a sentence each.
+/// Reasons why the run is invalid, a sentence each.
 fn invalid(plan: &Plan, fct: Time, counts: &Counts, counted: &Counted) -> Vec<String> {
     let parts = [plan.detail().round_trip.as_us_f64(), fct.as_us_f64()];
     let tolerated = parts[0].max(parts[1]) * TOLERATED;

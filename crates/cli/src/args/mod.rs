@@ -271,7 +271,7 @@ pub enum WorldName {
     Lab,
 }
 
-/// How much a lab slows the network.
+/// The factor by which a lab slows the network.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Scale {
     /// In the lab: divide rates and multiply times by this [default: as this machine needs]

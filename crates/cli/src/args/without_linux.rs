@@ -12,7 +12,7 @@ pub struct Unread {
 
 /// What `limit` takes.
 pub type LimitArgs = Unread;
-/// What `lab` takes.
+/// Arguments of `lab`.
 pub type LabArgs = Unread;
 /// What `switch` takes.
 pub type SwitchArgs = Unread;

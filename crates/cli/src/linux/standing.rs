@@ -23,7 +23,7 @@ use std::{fs, thread};
 
 /// Where labs that are up have their files.
 const FOLDER: &str = "/run/millpond/labs";
-/// How long a lab may take to come up or to end.
+/// Time limit for a lab to come up or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A lab that is up.

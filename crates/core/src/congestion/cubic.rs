@@ -65,7 +65,7 @@ pub struct Cubic {
     credit: f64,
     /// The last cut was for a timeout (§4.8).
     timed_out: bool,
-    /// What it looks at in slow start, if it looks, and the last acknowledgement.
+    /// HyStart's state and the last acknowledgement, if the scenario has HyStart.
     hystart: Option<Box<(HyStart, Acked)>>,
 }
 

@@ -22,7 +22,7 @@ pub struct Counts {
     /// The same by (sending host, receiving host), for Jain's index. Pairs that had something to
     /// send and delivered nothing have zero.
     pub pairs: BTreeMap<(u32, u32), u64>,
-    /// How late flows have started.
+    /// Delays of flows' starts against their schedule.
     pub lateness: Lateness,
     /// Errors of single connections, by kind.
     pub errors: BTreeMap<String, Failure>,
@@ -47,7 +47,7 @@ pub struct Counts {
 /// Errors of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// How many.
+    /// Number of delays.
     pub count: u64,
     /// The first one: which flow, and what happened.
     pub first: String,

@@ -25,7 +25,7 @@ impl<'a> Recorder<'a> {
         Recorder { plan, ideal: IdealTimes::default() }
     }
 
-    /// How long a server thinks before the answer that has this id.
+    /// Time that a server thinks before the answer that has this id.
     pub fn thinks(&self, class: u16, answer: FlowId) -> Time {
         self.plan.traffic.thinking[usize::from(class)].draw(self.plan.seed, answer)
     }

@@ -36,7 +36,7 @@ pub struct Held {
     pub offload: Offload,
 }
 
-/// What is due at an instant, in the order of that instant. The numbers are lines.
+/// Calls, in the order in which the fabric makes them at one instant. The numbers are lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     /// The link of a line is free.
@@ -83,7 +83,7 @@ pub struct Left {
     pub at: Time,
     /// Where.
     pub host: u32,
-    /// What the switches made of it.
+    /// Its metadata after the last switch.
     pub packet: Packet,
     /// Its frame.
     pub held: Held,
@@ -91,7 +91,7 @@ pub struct Left {
 
 /// One end of a link: a port of a switch.
 pub struct Line {
-    /// What the line has done, and its port if the link leads out of the fabric.
+    /// Counters of the line, and its port if the link leads out of the fabric.
     pub slot: Slot,
     /// Where the link leads.
     pub far: Far,
@@ -177,7 +177,7 @@ impl Lines {
         id
     }
 
-    /// Asks for a call.
+    /// Schedules a call.
     pub fn call(&mut self, at: Time, call: Call) {
         self.calls.push(Reverse((at, call)));
     }

@@ -46,7 +46,7 @@ pub struct Fabric {
     parts: Vec<Held>,
 }
 
-/// What decides, and where its lines begin.
+/// A switch node and its first line.
 struct Node {
     switch: Switch,
     first: u32,
@@ -101,7 +101,7 @@ impl Fabric {
     pub fn hops(&self) -> u64 {
         self.lines.hops
     }
-    /// What makes packets of frames.
+    /// Returns the classifier, which makes packets of frames.
     pub fn classifier(&self) -> &Classifier {
         &self.classifier
     }

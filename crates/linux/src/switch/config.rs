@@ -62,7 +62,7 @@ choice! {
 }
 
 choice! {
-    /// Which packets of a port's TCP are marked as important.
+    /// Marking of important packets of a port's TCP.
     pub enum ImportanceKind {
         /// None: packets pass unchanged.
         None = "none",

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 
-/// How long the shim waits after an echo for the host's TCP to send. A host's TCP answers within
+/// The shim's wait after an echo for the host's TCP to send. A host's TCP answers within
 /// the write of the acknowledgement, unless its socket is in use by the application.
 const DELTA: Time = Time::from_us(100);
 /// How long the shim waits for the host to acknowledge an important packet.

@@ -38,13 +38,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What may wait at the bottleneck, and how much of that may be unimportant.
+/// Buffer of the bottleneck, and its threshold for unimportant packets.
 const BUFFER: u64 = 64_000;
 const RED: u64 = 16_000;
 const RATE: Rate = Rate(200_000_000);
 const FLOWS: usize = 24;
 const ROUNDS: u64 = 12;
-/// What each flow sends in a round.
+/// Bytes that each flow sends in a round.
 const BURST: u64 = 40_000;
 const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
 
@@ -164,7 +164,7 @@ fn incast([from, to]: [&str; 2]) -> (u64, Duration) {
     (timeouts([from, to]) - before, start.elapsed())
 }
 
-/// What an incast came to.
+/// Result of an incast.
 struct Run {
     timeouts: u64,
     drops: u64,

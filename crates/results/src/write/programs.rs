@@ -1,4 +1,4 @@
-//! What programs of a lab's hosts write: a file for each of their streams.
+//! Output of the programs on a lab's hosts: a file for each of their streams.
 //!
 //! Invariant: the files are in one folder, whatever programs are called.
 

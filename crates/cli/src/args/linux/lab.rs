@@ -5,7 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What `lab` takes.
+/// Arguments of `lab`.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct LabArgs {
@@ -29,7 +29,7 @@ pub struct LabArgs {
     pub output: OutputArgs,
 }
 
-/// What can be asked of a lab that stays.
+/// Commands on a lab that stays up.
 #[derive(Subcommand, Debug)]
 pub enum LabCommand {
     /// Bring the network of a scenario up, without its traffic, until Ctrl-C or `lab down`
@@ -62,10 +62,10 @@ pub enum Demo {
     Canary,
 }
 
-/// What `lab demo` takes.
+/// Arguments of `lab demo`.
 #[derive(Args, Debug)]
 pub struct DemoArgs {
-    /// Which
+    /// The demo
     #[arg(value_enum)]
     pub which: Demo,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub struct DemoArgs {
     pub output: OutputArgs,
 }
 
-/// What `lab up` takes.
+/// Arguments of `lab up`.
 #[derive(Args, Debug)]
 pub struct UpArgs {
     /// The scenario (TOML; - is standard input)
@@ -86,7 +86,7 @@ pub struct UpArgs {
     pub variant: Option<String>,
     #[command(flatten)]
     pub scale: Scale,
-    /// What to call the lab [default: the scenario's name]
+    /// Name of the lab [default: the scenario's name]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Return when the lab is up
@@ -94,7 +94,7 @@ pub struct UpArgs {
     pub detach: bool,
 }
 
-/// Which lab is meant.
+/// Selects a lab that is up.
 #[derive(Args, Debug)]
 pub struct WhichLab {
     /// The lab's name; not needed if one lab is up
@@ -102,7 +102,7 @@ pub struct WhichLab {
     pub name: Option<String>,
 }
 
-/// What `lab list` takes.
+/// Arguments of `lab list`.
 #[derive(Args, Debug)]
 pub struct ListArgs {
     /// As JSON
@@ -110,7 +110,7 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// What `lab shell` takes.
+/// Arguments of `lab shell`.
 #[derive(Args, Debug)]
 pub struct ShellArgs {
     /// The host: 3 or host3
@@ -119,7 +119,7 @@ pub struct ShellArgs {
     pub which: WhichLab,
 }
 
-/// What `lab exec` takes.
+/// Arguments of `lab exec`.
 #[derive(Args, Debug)]
 pub struct ExecArgs {
     /// The host: 3 or host3

@@ -44,7 +44,7 @@ use std::time::Duration;
 const SPIN: Duration = Duration::from_micros(50);
 /// The longest wait, after which `stop` is looked at.
 const WAIT_MAX: Duration = Duration::from_millis(10);
-/// How often missing time stamps of acknowledgements are looked for, and accepting is tried again.
+/// Period at which the loop looks for missing time stamps of acknowledgements and accepts again.
 const SWEEP: Time = Time::from_ms(50);
 /// So much may start before events are served again.
 const STARTS_A_ROUND: usize = 16;

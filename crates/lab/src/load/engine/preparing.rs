@@ -18,7 +18,7 @@ const CALM: Duration = Duration::from_micros(300);
 pub(super) struct Prepared {
     /// Arrivals that have not been looked at.
     ahead: Arrivals,
-    /// How many were looked at, and how many flows have started.
+    /// Arrivals looked at, and flows started.
     seen: u64,
     started: u64,
     ready: HashMap<FlowId, (OwnedFd, u16)>,

@@ -40,7 +40,7 @@ impl Syn {
     }
 }
 
-/// What to do with a packet that comes.
+/// Decision for an incoming packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
     pub swallow: bool,

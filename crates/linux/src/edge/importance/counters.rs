@@ -1,4 +1,4 @@
-//! What a shim counts.
+//! Counters of a shim.
 //!
 //! Invariant: each frame that the shim sends or withholds counts once.
 

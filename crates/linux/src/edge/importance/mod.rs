@@ -68,7 +68,7 @@ pub enum Verdict {
     Swallow,
 }
 
-/// What waits for a time.
+/// A task that waits for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Force,
@@ -203,7 +203,7 @@ impl Shim {
         Verdict::Pass
     }
 
-    /// What to do with a packet that comes; `None`: its flow is not tracked.
+    /// Decides about an incoming packet; `None`: its flow is not tracked.
     fn decide(&mut self, now: Time, key: Key, segment: &Segment<'_>) -> Option<Decision> {
         if segment.has(tcp::SYN) {
             self.handshake(now, key, segment, false);

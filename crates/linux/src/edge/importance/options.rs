@@ -43,7 +43,7 @@ impl Blocks {
     }
 }
 
-/// What a SYN offers.
+/// Offers of a SYN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offer {
     /// The longest segment that its sender takes; 0: not said.
@@ -62,7 +62,7 @@ pub(super) struct Options {
     pub sack: Blocks,
     /// Where the SACK option is in the list, and its length.
     pub sack_at: Option<(usize, usize)>,
-    /// What has passed the peer's shim, if that has sent the packet.
+    /// Ranges that have passed the peer's shim, if the shim has sent the packet.
     pub echo: Option<Blocks>,
 }
 

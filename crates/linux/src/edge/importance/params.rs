@@ -1,4 +1,4 @@
-//! What a shim can be set to.
+//! Parameters of a shim.
 //!
 //! Invariant: the defaults bound the shim's memory to `cache_total` and about a kilobyte a flow.
 

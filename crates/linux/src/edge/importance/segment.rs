@@ -87,7 +87,7 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// What a TCP checksum covers at present.
+/// The coverage of a TCP checksum at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coverage {
     Whole,

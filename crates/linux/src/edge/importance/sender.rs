@@ -19,7 +19,7 @@ use millpond_core::{Importance, Time};
 
 /// A packet further ahead than this of all that was sent is not of the stream.
 const AHEAD_MAX: u64 = 1 << 28;
-/// What a peer takes that does not say it (RFC 9293 §3.7.1).
+/// Default MSS of a peer that offers none (RFC 9293 §3.7.1).
 const MSS: u32 = 536;
 /// Ranges that the scoreboard holds at most.
 const SCORES_MAX: usize = 256;
@@ -57,11 +57,11 @@ pub(super) struct Sending {
     clock: Time,
     unanswered: u8,
     cache: Cache,
-    /// What the host's TCP has learned of by SACK.
+    /// Ranges that SACKs have reported to the host's TCP.
     scores: Ranges,
     /// The longest payload of a packet so far.
     mss: u32,
-    /// What the peer takes at most.
+    /// The peer's MSS.
     mss_max: u32,
     /// The end of what has passed the peer's shim without a gap.
     arrived: u64,
@@ -70,7 +70,7 @@ pub(super) struct Sending {
     has_forced: bool,
 }
 
-/// How far ranges go on from `from` without a gap.
+/// The end of the ranges that follow `from` without a gap.
 fn reach(from: u64, ranges: &[(u64, u64)]) -> u64 {
     // As many rounds as there are ranges, in whatever order they come.
     ranges.iter().fold(from, |reached, _| {

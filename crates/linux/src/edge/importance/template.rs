@@ -13,7 +13,7 @@ use crate::dataplane::frame::parse::tcp;
 use crate::dataplane::frame::{Header, Layers, Version};
 use millpond_core::Importance;
 
-/// What differs between the frames of one flow.
+/// Fields that differ between the frames of one flow.
 pub(super) struct Fields<'a> {
     pub seq: u32,
     pub ack: u32,

@@ -38,7 +38,7 @@ impl Sent {
     }
 }
 
-/// What the deliveries have shown.
+/// State that deliveries have updated.
 #[derive(Clone, Debug)]
 struct Delivered {
     /// RACK.min_RTT; `Time::MAX` before any sample.

@@ -74,7 +74,7 @@ fn swift<R>(min: f64, max: f64, change: impl FnOnce(&mut TransportParams) -> R) 
     })
 }
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
     drop: bool,

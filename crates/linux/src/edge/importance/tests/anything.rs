@@ -86,7 +86,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the host has sent: bytes by sequence number, acknowledgements.
+/// Everything that the host has sent: bytes by sequence number, acknowledgements.
 #[derive(Default)]
 struct Sent {
     bytes: BTreeMap<u32, BTreeSet<u8>>,
@@ -125,7 +125,7 @@ impl Sent {
     }
 }
 
-/// What the shim may change: importance, the IPv4 checksum; of what comes, also SACK.
+/// Fields that the shim may change: importance, the IPv4 checksum; of incoming packets also SACK.
 fn compare(before: &[u8], after: &[u8], leaves: bool) {
     assert_eq!(before.len(), after.len());
     let view = parse(before);

@@ -4,7 +4,7 @@ use crate::dataplane::frame::parse::tcp;
 use crate::dataplane::frame::{Version, parse};
 use crate::edge::importance::{checks, options};
 
-/// What a connection negotiates.
+/// Options that a connection negotiates.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub version: Version,

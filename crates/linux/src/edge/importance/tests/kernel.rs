@@ -27,7 +27,7 @@ fn near(first: u32, reference: u64, seq: u32) -> u64 {
 pub struct Sender {
     style: Style,
     size: u64,
-    /// What the application has written.
+    /// Bytes that the application has written.
     pub written: u64,
     pub una: u64,
     nxt: u64,

@@ -12,7 +12,7 @@ use crate::edge::importance::{Shim, ShimParams, Verdict};
 use millpond_core::Time;
 use std::collections::BTreeMap;
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Arrive,

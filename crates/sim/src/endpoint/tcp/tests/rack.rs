@@ -1,4 +1,4 @@
-//! What RACK detects (RFC 8985 §6), and what reordering must not.
+//! Losses that RACK detects (RFC 8985 §6), and reordering that is none.
 
 use super::*;
 
