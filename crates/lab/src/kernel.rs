@@ -9,8 +9,8 @@
 //! | `transport.delayed-ack` | `quickack` of the route, if every packet is acknowledged |
 //! | `transport.sack`, `tlp`, `restart-after-idle`, ECN | sysctls of the namespace |
 //!
-//! Invariant: a key with a counterpart in the kernel is applied. Where the kernel has a constant, the
-//! plan gets its value ([`constants`]). A warning names all other keys that a user has set
+//! Invariant: a key with a counterpart in the kernel is applied. Where the kernel has a constant,
+//! the plan gets its value ([`constants`]). A warning names all other keys that a user has set
 //! ([`ignored`]).
 
 use millpond_core::Time;

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The figures of docs/lab.md: rate and lateness of the lab's thread, the simulator beside the lab,
+# and both demos. Needs root, and a machine with nothing else to do. About ten minutes.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cargo build --release --locked -p millpond-cli
+cargo build --release --locked -p millpond-lab --example rate
+millpond=target/release/millpond
+out=out/bench-lab
+
+echo "== packet-hops a second, and lateness"
+target/release/examples/rate
+echo "== the simulator beside the lab"
+for scenario in incast:200 dumbbell:200 leaf-spine:500; do
+    name=${scenario%:*}
+    $millpond compare "scenarios/lab/$name.toml" --worlds sim,lab --scale "${scenario#*:}" \
+        --seeds 3 --force --out "$out/$name" | grep -vE '^(warning|note|          )'
+done
+echo "== demos"
+for demo in tlt canary; do
+    $millpond lab demo "$demo" --seeds 3 --force --out "$out/$demo" |
+        grep -vE '^(warning|note|          )'
+done
