@@ -14,6 +14,7 @@ pub mod flow_table;
 pub mod host;
 pub mod importance;
 pub mod limit;
+pub mod outages;
 pub mod overlay;
 pub mod packet;
 pub mod params;

@@ -61,8 +61,14 @@ fn main() {
         };
         let places: Vec<Place> = (0..2 * PAIRS).map(place).collect();
         let began = Instant::now() + Duration::from_millis(50);
-        let settings =
-            Settings { plan: &plan, places: &places, congestion: "cubic", began, port: 7100 };
+        let settings = Settings {
+            plan: &plan,
+            places: &places,
+            congestion: "cubic",
+            began,
+            port: 7100,
+            cgroups: &[],
+        };
         lab.measure();
         let hops = lab.hops();
         let stop = AtomicBool::new(false);

@@ -8,6 +8,7 @@
 //! Invariant: a packet is delivered no earlier than its schedule says; how much later is counted.
 
 use crate::Error;
+use crate::changes::Changes;
 use crate::host::Host;
 use crate::lateness::{Lateness, Quantiles};
 use crate::urgent::{Role, prepare};
@@ -81,6 +82,7 @@ pub struct Shared {
 struct Driver {
     fabric: Fabric,
     hosts: Vec<Host>,
+    changes: Changes,
     buffers: Buffers,
     shared: Arc<Shared>,
     epoll: OwnedFd,
@@ -92,10 +94,11 @@ struct Driver {
     touched: Vec<u32>,
 }
 
-/// Starts the thread.
+/// Starts the thread, whose time began at `began`.
 pub fn start(
+    began: Instant,
     fabric: Fabric,
-    hosts: Vec<Host>,
+    (hosts, changes): (Vec<Host>, Changes),
     shared: Arc<Shared>,
 ) -> Result<JoinHandle<Counted>, Error> {
     let failed = |e: rustix::io::Errno| Error::system("watching the hosts' ports", e);
@@ -109,10 +112,11 @@ pub fn start(
     let driver = Driver {
         fabric,
         hosts,
+        changes,
         buffers: Buffers::new(BUFFERS),
         shared,
         epoll,
-        began: Instant::now(),
+        began,
         late: Lateness::default(),
         round: Lateness::default(),
         delivered: [0; 2],
@@ -162,6 +166,10 @@ impl Driver {
 
     /// Makes what is due, and hands it over; how many packets.
     fn deliver(&mut self, now: Time) -> usize {
+        while let Some(at) = self.changes.next().filter(|at| *at <= now) {
+            self.fabric.advance(at, &mut self.buffers);
+            self.changes.make(&mut self.fabric, &mut self.hosts);
+        }
         self.fabric.advance(now, &mut self.buffers);
         let mut count = 0;
         while let Some(left) = self.fabric.leave() {
@@ -211,7 +219,7 @@ impl Driver {
     /// Sleeps until a frame comes or something is nearly due.
     fn sleep(&self) {
         let hosts = self.hosts.iter().filter_map(Host::deadline);
-        let due = self.fabric.deadline().into_iter().chain(hosts).min();
+        let due = self.fabric.deadline().into_iter().chain(hosts).chain(self.changes.next()).min();
         let left = due.map_or(PATIENCE, |due| due.saturating_sub(self.now())).min(PATIENCE);
         if left < NAP {
             return std::hint::spin_loop();

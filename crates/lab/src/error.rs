@@ -17,9 +17,9 @@ pub enum Error {
     /// A port cannot be made.
     #[error(transparent)]
     Port(#[from] millpond_linux::dataplane::port::Error),
-    /// The project's congestion control cannot be registered.
+    /// The kernel refuses limits, or the project's congestion control.
     #[error(transparent)]
-    Congestion(#[from] millpond_linux::limit::Error),
+    Limit(#[from] millpond_linux::limit::Error),
     /// A system call of the lab's own failed.
     #[error("{what}: {source}")]
     System {

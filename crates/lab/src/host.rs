@@ -126,10 +126,15 @@ impl Nic {
         if let (Some(ranks), Some(key)) = (&mut self.ranks, key(&held)) {
             ranks.rank(now, &mut packet, key);
         }
-        let departs = self.busy_until.max(now) + self.uplink.rate.time(packet.size.into());
+        let starts = self.busy_until.max(now);
+        let departs = starts + self.uplink.rate.time(packet.size.into());
         self.busy_until = departs;
         self.entered += 1;
-        fabric.enter(departs + self.uplink.delay, self.uplink.line, packet, held);
+        let arrives = departs + self.uplink.delay;
+        if !self.uplink.outages.is_empty() {
+            self.uplink.outages.strike(&mut packet, starts, arrives);
+        }
+        fabric.enter(arrives, self.uplink.line, packet, held);
         Ok(())
     }
 
@@ -270,6 +275,11 @@ impl Host {
         }
     }
 
+    /// From now on these labels lead to each peer; none: as before.
+    pub fn set_labels<'a>(&mut self, labels: impl Fn(u32) -> &'a [u16]) {
+        let Some(edge) = &mut self.edge else { return };
+        (0..self.hosts).for_each(|peer| edge.set_labels(peer as usize, labels(peer).to_vec()));
+    }
     /// Packets that its NIC has taken.
     pub fn entered(&self) -> u64 {
         self.nic.entered

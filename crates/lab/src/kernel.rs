@@ -27,12 +27,15 @@ pub const INITIAL_RTO: Time = Time::from_s(1);
 /// The longest that the kernel delays an acknowledgement (`TCP_DELACK_MIN`).
 pub const DELAYED_ACK: Time = Time::from_ms(40);
 
+/// The kernel's shortest probe timer, which a sender waits for whose host refuses its packets.
+pub const PROBE_TIMER: Time = Time::from_ms(200);
+
 /// A jiffy at 250 Hz, the default of most distributions. The kernel does not report its own.
 const JIFFY_MS: u64 = 4;
 const PS_PER_MS: u64 = 1_000_000_000;
 
 /// The keys of `[transport]` that are applied, or that have the kernel's value instead.
-const APPLIED: [&str; 13] = [
+const APPLIED: [&str; 14] = [
     "mss",
     "initial-window",
     "min-rto",
@@ -46,6 +49,7 @@ const APPLIED: [&str; 13] = [
     "restart-after-idle",
     "loss-detection",
     "cubic-hystart",
+    "probe-timer",
 ];
 
 /// The kernel's name of a transport. Kernels without DCTCP have the project's, by struct_ops.
@@ -123,6 +127,8 @@ pub fn constants(plan: &Plan) -> Vec<(String, String)> {
     // The kernel has had no other since 6.17; before that it was the default.
     let detects = !transport.sack || transport.loss_detection == LossDetection::Rack;
     set("transport.loss-detection", detects, "rack".into());
+    let probes = plan.limits.is_empty() || transport.probe_timer == PROBE_TIMER;
+    set("transport.probe-timer", probes, PROBE_TIMER.to_string());
     set("transport.fixed-rto", transport.fixed_rto.is_none(), "off".into());
     set("transport.handshake", transport.handshake, "true".into());
     if let TransportKind::Cubic(cubic) = &plan.transport_kind {

@@ -2,11 +2,16 @@
 //!
 //! Invariant: dropping a lab ends its thread, its namespaces and the processes in them.
 
+use crate::changes::Changes;
 use crate::driver::{self, Counted, Shared};
 use crate::host::Host;
+use crate::limits::Limits;
+use crate::load::Cgroup;
 use crate::place::{self, Places};
 use crate::{Error, address, kernel, network, support};
+use millpond_core::Time;
 use millpond_linux::limit::congestion;
+use millpond_linux::limit::show::QueueReading;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::transport::TransportKind;
 use millpond_sim::labels::LabelPlan;
@@ -15,6 +20,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A network of namespaces that is up.
 pub struct Lab {
@@ -23,7 +29,13 @@ pub struct Lab {
     thread: Option<JoinHandle<Counted>>,
     places: Places,
     congestion: String,
+    limits: Option<Limits>,
+    began: Instant,
 }
+
+/// From the start of the lab's thread to the beginning of the plan's time: connections of probes
+/// open meanwhile.
+const LEAD: Time = Time::from_ms(100);
 
 /// Of this process, by number.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
@@ -43,6 +55,17 @@ fn congestion(world: &World, kind: &TransportKind) -> Result<String, Error> {
     Ok(name)
 }
 
+/// The plan with its failures in the time of the lab's thread.
+fn led(plan: &Plan) -> Plan {
+    let mut led = plan.clone();
+    for failure in &mut led.failures {
+        failure.at = failure.at.saturating_add(LEAD);
+        failure.until = failure.until.saturating_add(LEAD);
+    }
+    led.horizon = led.horizon.saturating_add(LEAD);
+    led
+}
+
 impl Lab {
     /// Makes the hosts and the network of a plan, and lets packets move.
     ///
@@ -53,15 +76,19 @@ impl Lab {
         support::check(plan)?;
         let world = World::new("lab")?;
         let congestion = congestion(&world, &plan.transport_kind)?;
+        let limits = Limits::apply(plan, &world)?;
         let (places, slots) = place::make(plan, world, &congestion)?;
+        let plan = &led(plan);
         let labels = LabelPlan::new(plan);
         let hosts = slots.into_iter().zip(network::uplinks(plan)).zip(0..);
         let hosts = hosts
             .map(|((slot, uplink), host)| Host::new(plan, labels.as_ref(), host, uplink, slot))
             .collect();
-        let shared = Arc::new(Shared::default());
-        let thread = driver::start(network::fabric(plan), hosts, shared.clone())?;
-        Ok(Lab { shared, thread: Some(thread), places, congestion })
+        let nodes = (hosts, Changes::new(plan, labels));
+        let (shared, began) = (Arc::new(Shared::default()), Instant::now());
+        let thread = driver::start(began, network::fabric(plan), nodes, shared.clone())?;
+        let began = began + Duration::from_nanos(LEAD.as_ps() / 1000);
+        Ok(Lab { shared, thread: Some(thread), places, congestion, limits, began })
     }
 
     /// The world that owns the lab's namespaces.
@@ -75,6 +102,21 @@ impl Lab {
     /// The address of a host.
     pub fn address(&self, host: u32) -> Ipv4Addr {
         address::ip(host)
+    }
+    /// The cgroups of hosts whose traffic is limited.
+    pub fn cgroups(&self) -> &[Cgroup] {
+        self.limits.as_ref().map_or(&[], |limits| &limits.cgroups)
+    }
+    /// The counters of limits so far, each with the number of its limit in the plan.
+    ///
+    /// # Errors
+    /// If the kernel's maps cannot be read.
+    pub fn limits(&self) -> Result<Vec<(u16, QueueReading)>, Error> {
+        self.limits.as_ref().map_or(Ok(Vec::new()), Limits::read)
+    }
+    /// The beginning of the plan's time, which may be to come.
+    pub fn began(&self) -> Instant {
+        self.began
     }
     /// The congestion control of the hosts' TCP, by the kernel's name.
     pub fn congestion(&self) -> &str {

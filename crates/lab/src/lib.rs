@@ -16,6 +16,8 @@
 //! | `host` | a host's port: its NIC, its edge |
 //! | `rank`, `order`, `stream` | ranks of what leaves, order of what arrives, by stream offsets |
 //! | `driver` | the thread that moves packets by the clock |
+//! | `changes` | links that fail and come back, and routes and labels that follow |
+//! | `limits` | the eBPF limiter on cgroups of hosts |
 //! | `lateness` | how late packets leave against their schedule |
 //! | `programs`, `command` | real programs in the namespaces; whether the machine has them |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
@@ -31,6 +33,7 @@
 //! or held by the fabric when the lab ends.
 
 pub mod address;
+mod changes;
 mod command;
 mod driver;
 pub mod enter;
@@ -39,6 +42,7 @@ mod host;
 pub mod kernel;
 mod lab;
 mod lateness;
+mod limits;
 pub mod load;
 mod network;
 mod order;
@@ -54,5 +58,6 @@ pub use driver::Counted;
 pub use error::Error;
 pub use lab::Lab;
 pub use lateness::{Lateness, Quantiles};
+pub use millpond_linux::limit::show::QueueReading;
 pub use millpond_worlds::Namespace;
 pub use urgent::{Role, prepare};

@@ -8,12 +8,14 @@
 
 use crate::address::mac;
 use millpond_core::Time;
+use millpond_core::outages::Outages;
 use millpond_core::switch::Switch;
 use millpond_core::switch::port::LinkRate;
 use millpond_linux::dataplane::metadata::Classifier;
 use millpond_linux::fabric::{Fabric, Far, Line};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::{End, Topology};
+use millpond_sim::failing;
 
 /// A host's end of its link.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct Uplink {
     pub rate: LinkRate,
     /// The link's propagation delay.
     pub delay: Time,
+    /// When it fails, on the way to the switch.
+    pub outages: Outages,
 }
 
 /// By switch: the number of its first line.
@@ -37,10 +41,12 @@ fn first_lines(topology: &Topology) -> Vec<u32> {
 }
 
 /// The lines of a switch's ports.
-fn lines(topology: &Topology, switch: u32, first: &[u32]) -> Vec<Line> {
+fn lines(plan: &Plan, switch: u32, first: &[u32]) -> Vec<Line> {
+    let topology = &plan.topology;
     let site = &topology.switches[switch as usize];
     let line = |port: u16| {
-        let link = &topology.links[topology.link_at(switch, port) as usize];
+        let number = topology.link_at(switch, port);
+        let link = &topology.links[number as usize];
         let own = End::Switch { switch, port };
         let far = match if link.a == own { link.b } else { link.a } {
             End::Host(host) => Far::Host(host, link.delay),
@@ -48,7 +54,11 @@ fn lines(topology: &Topology, switch: u32, first: &[u32]) -> Vec<Line> {
                 Far::Line(first[switch as usize] + u32::from(port), link.delay)
             }
         };
-        Line::inside(format!("{}:{port}", site.name), link.rate, far)
+        let outages = failing::outages(plan, 2 * number + u32::from(link.a != own));
+        let outages = (!outages.is_empty()).then(|| Box::new(outages));
+        let mut line = Line::inside(format!("{}:{port}", site.name), link.rate, far);
+        line.outages = outages;
+        line
     };
     (0..site.ports).map(line).collect()
 }
@@ -68,7 +78,7 @@ pub fn fabric(plan: &Plan) -> Fabric {
     let classifier = Classifier::new(hosts, plan.host.frame_overhead as u16);
     let first = first_lines(topology);
     let switches = nodes(plan).into_iter().zip(0..);
-    Fabric::of(switches.map(|(node, switch)| (node, lines(topology, switch, &first))), classifier)
+    Fabric::of(switches.map(|(node, switch)| (node, lines(plan, switch, &first))), classifier)
 }
 
 /// By host: its end of its link.
@@ -81,7 +91,8 @@ pub fn uplinks(plan: &Plan) -> Vec<Uplink> {
             End::Switch { switch, port } => first[switch as usize] + u32::from(port),
             End::Host(_) => unreachable!("host {host} hangs on a switch"),
         };
-        Uplink { line, rate: LinkRate::new(link.rate), delay: link.delay }
+        let outages = failing::outages(plan, 2 * host);
+        Uplink { line, rate: LinkRate::new(link.rate), delay: link.delay, outages }
     };
     (0..topology.hosts).map(uplink).collect()
 }

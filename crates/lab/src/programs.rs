@@ -10,6 +10,7 @@
 //! Processes that have left their group end with the lab's world.
 
 use crate::address;
+use crate::load::Cgroup;
 use millpond_core::Time;
 use millpond_results::Program;
 use millpond_scenario::plan::{Plan, ProgramPlan};
@@ -48,6 +49,8 @@ pub struct Settings<'a> {
     pub namespaces: &'a [Namespace],
     /// The beginning of time.
     pub began: Instant,
+    /// Programs are in their host's, if it has one for all of its traffic.
+    pub cgroups: &'a [Cgroup],
 }
 
 /// Takes what programs write.
@@ -180,7 +183,10 @@ impl Programs<'_> {
             }
             STREAMS.iter().for_each(|stream| self.sink.output(&one.plan.name, stream, &[]));
             let namespace = &self.settings.namespaces[one.plan.host as usize];
-            one.state = spawn(namespace, one.plan).map_or_else(State::Failed, State::Started);
+            let of_host = |it: &&Cgroup| it.host == one.plan.host && it.classes.is_none();
+            let cgroup = self.settings.cgroups.iter().find(of_host);
+            let started = spawn(namespace, cgroup, one.plan);
+            one.state = started.map_or_else(State::Failed, State::Started);
         }
         next
     }
@@ -327,10 +333,22 @@ impl One<'_> {
     }
 }
 
-/// Starts a program in a namespace.
-fn spawn(namespace: &Namespace, plan: &ProgramPlan) -> io::Result<Started> {
+/// What a shell does to be in a cgroup before it runs a command.
+const IN_CGROUP: &str = "echo 0 >\"$0/cgroup.procs\" && exec sh -c \"$1\"";
+
+/// Starts a program in a namespace and a cgroup.
+fn spawn(
+    namespace: &Namespace,
+    cgroup: Option<&Cgroup>,
+    plan: &ProgramPlan,
+) -> io::Result<Started> {
+    let text = plan.expanded(address::ip);
     let mut command = Command::new("sh");
-    command.args(["-c", &plan.expanded(address::ip)]).process_group(0);
+    match cgroup {
+        None => command.args(["-c", &text]),
+        Some(cgroup) => command.args(["-c", IN_CGROUP]).arg(&cgroup.folder).arg(&text),
+    };
+    command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = namespace.spawn(&mut command)?;
     let pid = Pid::from_child(&child);

@@ -7,7 +7,9 @@ use crate::Error;
 use crate::address::HOSTS_MAX;
 use millpond_core::registry::Choice;
 use millpond_core::switch::pause::Pause;
+use millpond_scenario::limit::LimitPlan;
 use millpond_scenario::plan::Plan;
+use millpond_scenario::settings::limit::LimitKind;
 use millpond_scenario::topology::{End, LinkSite};
 
 /// Transports that the kernel, or this project's struct_ops program, has.
@@ -23,7 +25,7 @@ type Lack = (&'static str, String);
 /// # Errors
 /// [`Error::Unsupported`] with the first such key.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let lacks = [transports, edges, switches, hosts, captures, network];
+    let lacks = [transports, edges, switches, hosts, limits, captures, network];
     match lacks.iter().find_map(|lack| lack(plan)) {
         Some((key, reason)) => Err(Error::unsupported(key, reason)),
         None => Ok(()),
@@ -79,20 +81,13 @@ fn edges(plan: &Plan) -> Option<Lack> {
 }
 
 fn switches(plan: &Plan) -> Option<Lack> {
-    first([
-        (
-            Pause::new(&plan.switch.pause).is_active(),
-            "switch.pause",
-            "the lab's hosts do not pause: use lossy switches",
-        ),
-        (!plan.failures.is_empty(), "failure", "the lab's links do not fail"),
-    ])
+    let reason = "the lab's hosts do not pause: use lossy switches";
+    first([(Pause::new(&plan.switch.pause).is_active(), "switch.pause", reason)])
 }
 
 fn hosts(plan: &Plan) -> Option<Lack> {
     let nic = &plan.host.nic;
     first([
-        (!plan.limits.is_empty(), "limit", "the lab does not limit hosts: use `millpond limit`"),
         (plan.host.receive_cpu.is_some(), "host.receive-cpu", "hosts share this machine's cores"),
         (nic.buffer.is_some(), "host.nic.buffer", "a host's NIC has no limit in the lab"),
         (nic.marking.kind() != "none", "host.nic.marking", "a host's NIC does not mark in the lab"),
@@ -102,6 +97,30 @@ fn hosts(plan: &Plan) -> Option<Lack> {
             "with the MTU it exceeds 65535 bytes",
         ),
     ])
+}
+
+fn limits(plan: &Plan) -> Option<Lack> {
+    let is_htb = |limit: &LimitPlan| matches!(limit.kind, LimitKind::Htb(_));
+    if let Some(limit) = plan.limits.iter().find(|limit| is_htb(limit)) {
+        let reason = format!("{:?} is of kind \"htb\"; the lab has \"nrm\" alone", limit.name);
+        return Some(("limit.kind", reason));
+    }
+    // A cgroup has one limit of its own.
+    let shares = |a: &LimitPlan, b: &LimitPlan| {
+        let has = |class: &u16| b.classes.as_ref().is_none_or(|all| all.contains(class));
+        a.hosts.iter().any(|host| b.hosts.binary_search(host).is_ok())
+            && (a.classes.as_ref().is_none_or(|all| all.iter().any(has)))
+    };
+    let pairs = plan.limits.iter().enumerate();
+    let mut pairs =
+        pairs.flat_map(|(i, a)| plan.limits[i + 1..].iter().map(move |other| (a, other)));
+    let (one, other) = pairs.find(|(a, b)| shares(a, b))?;
+    let (one, other) = (&one.name, &other.name);
+    let reason = format!(
+        "{one:?} and {other:?} have the same traffic of a host: without hosts, one of them can be \
+         a scope of the other"
+    );
+    Some(("limit.hosts", reason))
 }
 
 fn captures(plan: &Plan) -> Option<Lack> {

@@ -1,6 +1,7 @@
 //! A lab's network under real kernel TCP.
 
 use millpond_core::Time;
+use millpond_core::counters::DropReason;
 use millpond_lab::load::{self, Counts, Place, Settings, Sink};
 use millpond_lab::{Counted, Error, Lab, Role, prepare};
 use millpond_results::{FlowRecord, QueryRecord};
@@ -22,10 +23,13 @@ fn planned(text: &str, set: &[(&str, &str)]) -> Plan {
     Scenario::parse("lab.toml", text).unwrap().plan(None, &set, None).unwrap()
 }
 
-struct Nobody;
+/// Keeps the records of flows.
+#[derive(Default)]
+struct Flows(Vec<FlowRecord>);
 
-impl Sink for Nobody {
-    fn flow(&mut self, _: FlowRecord) -> bool {
+impl Sink for Flows {
+    fn flow(&mut self, record: FlowRecord) -> bool {
+        self.0.push(record);
         true
     }
     fn query(&mut self, _: QueryRecord) -> bool {
@@ -38,6 +42,15 @@ impl Sink for Nobody {
 
 /// Runs a scenario with these changes.
 fn run(text: &str, set: &[(&str, &str)]) -> Result<(Counts, Counted), Error> {
+    run_into(text, set, &mut Flows::default())
+}
+
+/// The same, with the records of flows.
+fn run_into(
+    text: &str,
+    set: &[(&str, &str)],
+    flows: &mut Flows,
+) -> Result<(Counts, Counted), Error> {
     let plan = planned(text, set);
     let mut lab = Lab::up(&plan)?;
     let place = |host: u32| Place {
@@ -45,14 +58,13 @@ fn run(text: &str, set: &[(&str, &str)]) -> Result<(Counts, Counted), Error> {
         address: lab.address(host),
     };
     let places: Vec<Place> = (0..plan.topology.hosts).map(place).collect();
-    let (began, congestion) =
-        (Instant::now() + Duration::from_millis(50), lab.congestion().to_string());
-    let settings =
-        Settings { plan: &plan, places: &places, congestion: &congestion, began, port: 7100 };
+    let (began, congestion, cgroups) = (lab.began(), lab.congestion().to_string(), lab.cgroups());
+    let (of, places, congestion, port) = (&plan, &places, congestion.as_str(), 7100);
+    let settings = Settings { plan: of, places, congestion, began, port, cgroups };
     let counts = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
             prepare(Role::Load);
-            load::run(&settings, &AtomicBool::new(false), &mut Nobody).unwrap()
+            load::run(&settings, &AtomicBool::new(false), flows).unwrap()
         });
         load.join().unwrap()
     });
@@ -193,6 +205,82 @@ fn presto_sprays_flowcells_and_its_receive_offload_restores_their_order() {
     assert_eq!([hashed.completed, sprayed.completed, merged.completed], [1; 3]);
     let all = [hashed.out_of_order, sprayed.out_of_order, merged.out_of_order];
     assert!(all[0] < 10 && all[1] > 100 && all[2] < all[1] / 4, "{all:?}");
+}
+
+/// Six transfers over two spines.
+const MANY: &str = "[[traffic]]\nkind = \"flows\"\nrows = [[0, 0, 1, 500000], \
+    [0, 0, 1, 500000], [0, 0, 1, 500000], [0, 0, 1, 500000], [0, 0, 1, 500000], \
+    [0, 0, 1, 500000]]\n[[failure]]\nlink = [\"leaf0\", \"spine0\"]\nat = \"20ms\"\n";
+
+#[test]
+fn a_link_that_goes_down_loses_packets_until_routes_avoid_it() {
+    let (spines, _) = SPINES.split_once("[[traffic]]").unwrap();
+    let text = format!("{spines}{MANY}").replace("\"labels\"", "\"ecmp\"");
+    let text = text.replace("\"20s\"", "\"4s\"");
+    let (with, followed) =
+        needs!(run(&format!("{text}detect = \"1s\"\nconverge = \"300ms\"\n"), &[]));
+    let (without, never) =
+        run(&format!("{text}detect = \"100s\"\nconverge = \"never\"\n"), &[]).unwrap();
+    let down = |counted: &Counted| {
+        let mut all = counted.dropped.iter();
+        all.find(|(reason, _)| *reason == DropReason::LinkDown).map_or(0, |(_, count)| *count)
+    };
+    assert_eq!(with.completed, 6, "{followed:?}");
+    assert!(without.completed < 6, "flows over spine0 cannot end: {never:?}");
+    assert!(down(&followed) > 0 && down(&never) > 0);
+}
+
+#[test]
+fn a_lossy_link_loses_its_share_both_ways() {
+    let (spines, _) = SPINES.split_once("[[traffic]]").unwrap();
+    let text = format!(
+        "{spines}[[traffic]]\nkind = \"flows\"\nrows = [[0, 0, 1, 3000000]]\n[[failure]]\n\
+         link = [\"host0\", \"leaf0\"]\nat = \"0s\"\nloss = 0.03\n"
+    );
+    let (counts, counted) = needs!(run(&text, &[("switch.path.kind", "ecmp")]));
+    let mut drops = counted.dropped.iter();
+    let injected = drops.find(|(reason, _)| *reason == DropReason::Injected).unwrap().1;
+    let share = injected as f64 / counted.entered as f64;
+    assert!(counts.completed == 1 && (0.015..0.045).contains(&share), "{share} {counted:?}");
+}
+
+/// Two transfers of a host, of which one is limited.
+const LIMITED: &str = "duration = \"20s\"\nuntil = \"flows-complete\"\n\
+    [topology]\nkind = \"single-switch\"\nhosts = 3\n\
+    host-link = { rate = \"200Mbps\", delay = \"50us\" }\n[transport]\nkind = \"cubic\"\n\
+    [[traffic]]\nname = \"bulk\"\nkind = \"flows\"\nrows = [[0, 0, 1, 2000000]]\n\
+    [[traffic]]\nname = \"free\"\nkind = \"flows\"\nrows = [[0, 0, 2, 2000000]]\n\
+    [[limit]]\nname = \"batch\"\nhosts = 0\ntraffic = [\"bulk\"]\nrate = \"10Mbps\"\n\
+    scopes = [\"all\"]\n[[limit]]\nname = \"all\"\nrate = \"100Mbps\"\n";
+
+#[test]
+fn a_limit_holds_its_class_of_traffic_and_no_other() {
+    let fct = |text: &str| {
+        let mut flows = Flows::default();
+        run_into(text, &[], &mut flows)?;
+        let of = |class: u16| {
+            let mut all = flows.0.iter().filter(|flow| flow.class == class);
+            all.find_map(FlowRecord::fct).map_or(0.0, |fct| fct.as_us_f64() * 1e-6)
+        };
+        Ok::<_, Error>([of(0), of(1)])
+    };
+    let [bulk, free] = needs!(fct(LIMITED));
+    let (unlimited, _) = LIMITED.split_once("[[limit]]").unwrap();
+    let [before, _] = fct(unlimited).unwrap();
+    // 2 MB are 1.67 s at 10 Mb/s with headers, less what may be saved up. Where the kernel waits
+    // for its probe timer it is longer.
+    assert!(bulk > 1.4 && free < 0.4 && before < 0.4, "{bulk} {free} {before}");
+    // What arrives is limited, too, in the receiver's cgroup.
+    let arriving = LIMITED.replace("hosts = 0\n", "hosts = 1\ndirection = \"ingress\"\n");
+    let [bulk, free] = fct(&arriving).unwrap();
+    assert!(bulk > 1.2 && free < 0.4, "{bulk} {free}");
+}
+
+#[test]
+fn two_limits_of_the_same_traffic_are_refused_by_name() {
+    let text = format!("{LIMITED}[[limit]]\nname = \"b\"\nhosts = \"0..2\"\nrate = \"1Mbps\"\n");
+    let refused = Lab::up(&plan(&text)).err().unwrap().to_string();
+    assert!(refused.contains("limit.hosts") && refused.contains("\"batch\""), "{refused}");
 }
 
 #[test]

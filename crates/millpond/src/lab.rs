@@ -1,5 +1,7 @@
 //! The world of network namespaces with kernel TCP.
 
+mod limits;
+
 use crate::sim::without_programs;
 use crate::totals::{calls, fairness};
 use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Sim, Standing, Status, Time, Totals};
@@ -42,8 +44,6 @@ const PACKETS_A_SECOND: u64 = 60_000;
 const SCALES: [u32; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 /// Between two looks at whether the run is to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// From the lab's start to the plan's.
-const LEAD: Duration = Duration::from_millis(100);
 /// The port at which hosts listen.
 const PORT: u16 = 7100;
 /// Lateness beyond this part of the empty network's round trip, and beyond this part of the median
@@ -163,14 +163,22 @@ impl World for Lab {
             address: lab.address(host),
         };
         let places: Vec<Place> = (0..).zip(lab.namespaces()).map(place).collect();
-        let (began, stop) = (Instant::now() + LEAD, AtomicBool::new(false));
-        let settings =
-            Settings { plan: detail, places: &places, congestion: &congestion, began, port: PORT };
+        let (began, stop) = (lab.began(), AtomicBool::new(false));
+        let cgroups = lab.cgroups();
+        let settings = Settings {
+            plan: detail,
+            places: &places,
+            congestion: &congestion,
+            began,
+            port: PORT,
+            cgroups,
+        };
         lab.measure();
         let watched = Watched::new(observer);
         let [load_is_over, is_over] = [const { AtomicBool::new(false) }; 2];
-        let real = programs::Settings { plan: detail, namespaces: lab.namespaces(), began };
-        let (counts, programs) = std::thread::scope(|scope| {
+        let real =
+            programs::Settings { plan: detail, namespaces: lab.namespaces(), began, cgroups };
+        let (counts, programs, warm) = std::thread::scope(|scope| {
             let load = scope.spawn(|| {
                 prepare(Role::Load);
                 let counts = millpond_lab::load::run(&settings, &stop, &mut &watched);
@@ -186,21 +194,33 @@ impl World for Lab {
                 is_over.store(true, Relaxed);
                 ended
             });
-            watched.look(&lab, began, &stop, &is_over);
+            let warm = watched.look(&lab, began + duration(detail.warm_up), &stop, &is_over);
             let counts = load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (counts, programs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let programs = programs.join();
+            (counts, programs.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), warm)
         });
         let wall = began.elapsed();
         let fct = watched.end()?;
         let mut counts = counts.map_err(|error| Error::Runs(format!("lab: {error}")))?;
         counts.interrupted |= programs.interrupted;
+        let end = limits_of(&lab)?;
         let counted = lab.stop();
         let invalid = invalid(plan, fct, &counts, &counted);
         let mut totals = totals(plan, &counts, &counted, wall, invalid);
         totals.warnings.extend(programs.warnings);
         totals.programs = programs.programs;
+        totals.limits = limits::limits(detail, &warm?, &end);
         Ok(totals)
     }
+}
+
+/// What the lab's limits have counted by now.
+fn limits_of(lab: &Up) -> Result<limits::Reading, Error> {
+    Ok((Instant::now(), lab.limits().map_err(failed)?))
+}
+
+fn duration(time: Time) -> Duration {
+    Duration::from_nanos(time.as_ps() / 1000)
 }
 
 /// The observer, as the load's thread and the one that looks at the clock have it.
@@ -232,9 +252,20 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Reports the run's progress to the observer until the run is over.
-    fn look(&self, lab: &Up, began: Instant, stop: &AtomicBool, is_over: &AtomicBool) {
+    /// Reports the run's progress to the observer until the run is over. Returns what limits had
+    /// counted at `warm`.
+    fn look(
+        &self,
+        lab: &Up,
+        warm: Instant,
+        stop: &AtomicBool,
+        is_over: &AtomicBool,
+    ) -> Result<limits::Reading, Error> {
+        let (began, mut then) = (lab.began(), None);
         while !is_over.load(Relaxed) {
+            if then.is_none() && warm <= Instant::now() {
+                then = Some(limits_of(lab));
+            }
             let standing = Standing {
                 simulated: Time::from_ns(began.elapsed().as_nanos() as u64),
                 hops: lab.hops(),
@@ -246,6 +277,7 @@ impl<'a> Watched<'a> {
             }
             std::thread::sleep(LOOK);
         }
+        then.unwrap_or_else(|| limits_of(lab))
     }
 
     /// The median FCT.

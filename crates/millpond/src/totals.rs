@@ -221,22 +221,29 @@ pub(crate) fn calls(plan: &Plan) -> Vec<String> {
     sources.map(|source| plan.traffic.classes[source.class as usize].clone()).collect()
 }
 
+/// A limit's place in the results, without what it did.
+pub(crate) fn limit(plan: &Plan, index: u16, ingress: bool) -> Limit {
+    let limit = &plan.limits[usize::from(index)];
+    // A scope is on the hosts of those that name it.
+    let names = plan.limits.iter().filter(|other| other.scopes.contains(&index));
+    let hosts: BTreeSet<u32> = names.flat_map(|other| other.hosts.iter().copied()).collect();
+    Limit {
+        name: limit.name.clone(),
+        direction: if ingress { "ingress" } else { "egress" }.to_string(),
+        kind: limit.kind.kind().to_string(),
+        limit_gbps: limit.rate().bps() as f64 / 1e9,
+        hosts: hosts.len() as u32,
+        ..Limit::default()
+    }
+}
+
 /// What each limit did in each direction.
 fn limits(plan: &Plan, outcome: &Outcome, measured: Time) -> Vec<Limit> {
     let mean = |sum: f64, n: u64| (n > 0).then(|| sum / n as f64);
     let limit = |((index, ingress), c): (&(u16, bool), &LimitCounts)| {
-        let limit = &plan.limits[*index as usize];
         let egress = u64::from(!ingress);
         let arriving = u64::from(*ingress);
-        // A scope is on the hosts of those that name it.
-        let names = plan.limits.iter().filter(|other| other.scopes.contains(index));
-        let hosts: BTreeSet<u32> = names.flat_map(|other| other.hosts.iter().copied()).collect();
         Limit {
-            name: limit.name.clone(),
-            direction: if *ingress { "ingress" } else { "egress" }.to_string(),
-            kind: limit.kind.kind().to_string(),
-            limit_gbps: limit.rate().bps() as f64 / 1e9,
-            hosts: hosts.len() as u32,
             // Bits a picosecond are Tb/s.
             rate_gbps: (measured > Time::ZERO)
                 .then(|| c.measured_bytes as f64 * 8e3 / measured.as_ps() as f64),
@@ -254,6 +261,7 @@ fn limits(plan: &Plan, outcome: &Outcome, measured: Time) -> Vec<Limit> {
             credit_mean_bytes: mean(c.credit_sum as f64, c.packets),
             rtt_mean_us: mean(c.rtt_sum as f64, c.rtts),
             wait_mean_us: mean(c.waited.as_us_f64(), c.timed),
+            ..limit(plan, *index, *ingress)
         }
     };
     outcome.limits.iter().map(limit).collect()

@@ -12,8 +12,10 @@ use crate::plan::Plan;
 use millpond_core::{Rate, Time};
 
 /// Keys whose strings are names or commands, whatever they look like.
-const NAMES: [&str; 11] =
-    ["name", "shows", "classes", "after", "traffic", "ports", "pcap", "path", "a", "b", "command"];
+const NAMES: [&str; 14] = [
+    "name", "shows", "classes", "after", "traffic", "ports", "pcap", "path", "a", "b", "command",
+    "hosts", "scopes", "link",
+];
 
 /// The text of a plan that is `factor` times as slow.
 ///
@@ -111,7 +113,9 @@ mod tests {
                         path = { kind = \"letflow\", gap = \"50us\" }\n[[traffic]]\n\
                         name = \"5us\"\nkind = \"incast\"\ndegree = 3\nresponse = \"32KB\"\n\
                         rate = 400.0\nthink-time = \"3us\"\n[[traffic]]\nkind = \"flows\"\n\
-                        rows = [[10, 0, 1, 10000]]\n";
+                        rows = [[10, 0, 1, 10000]]\n[[limit]]\nname = \"1s\"\nhosts = 0\n\
+                        rate = \"1Gbps\"\nscopes = [\"2s\"]\n[[limit]]\nname = \"2s\"\n\
+                        rate = \"5Gbps\"\n";
 
     #[test]
     fn times_and_rates_scale_and_bytes_and_names_stay() {
@@ -124,6 +128,8 @@ mod tests {
         assert!(slow.resolved.contains("gap = \"5ms\""), "{}", slow.resolved);
         assert!(slow.resolved.contains("think-time = \"300us\""));
         assert!(slow.resolved.contains("rate = 4.0\n"));
+        let limits: Vec<_> = slow.limits.iter().map(|it| (it.hosts.len(), it.rate())).collect();
+        assert_eq!(limits, [(1, Rate(10_000_000)), (0, Rate(50_000_000))]);
         let times = |plan: &Plan| {
             let mut arrivals = plan.traffic.arrivals();
             let all: Vec<_> = std::iter::from_fn(|| arrivals.next_arrival()).collect();

@@ -9,7 +9,8 @@ use crate::cells::Cells;
 use crate::equip::{self, pauses};
 use crate::event::Due;
 use crate::events::EventQueue;
-use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Outage, Receiver, Target, Watched};
+use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Receiver, Target, Watched};
+use crate::failing;
 use crate::hosts::{Host, Hosts};
 use crate::jitter::Jitter;
 use crate::layout::Layout;
@@ -32,7 +33,7 @@ use millpond_core::switch::site::PortSite;
 use millpond_core::switch::{Switch, SwitchConfig};
 use millpond_core::{Packets, Time};
 use millpond_scenario::jitter::JitterParams;
-use millpond_scenario::plan::{FailurePlan, Losable, Plan};
+use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::{End, LinkSite};
 use millpond_scenario::traffic::SourceKind;
 use std::collections::BTreeSet;
@@ -274,12 +275,7 @@ fn jitter(plan: &Plan, id: u32) -> Option<Jitter> {
 fn watched(plan: &Plan, id: u32) -> Option<Watched> {
     let link = &plan.topology.links[id as usize / 2];
     let (from, to) = if id.is_multiple_of(2) { (link.a, link.b) } else { (link.b, link.a) };
-    let failures = plan.failures.iter().filter(|f| f.link == id / 2);
-    let outage = |f: &FailurePlan| {
-        let spares_green = f.losable == Losable::Unimportant;
-        Outage { from: f.at, until: f.until, loss: f.loss, spares_green }
-    };
-    let outages: Vec<Outage> = failures.map(outage).collect();
+    let outages = failing::outages(plan, id);
     let taps =
         plan.capture.taps.iter().enumerate().filter(|(_, tap)| tap.end == from || tap.end == to);
     let taps: Vec<LinkTap> =
@@ -290,27 +286,15 @@ fn watched(plan: &Plan, id: u32) -> Option<Watched> {
         rate: LinkRate::new(link.rate),
         delay: link.delay,
         outages,
-        random: Stream::new(plan.seed, &format!("link/{id}")),
         taps,
     })
 }
 
 /// The events at which the node at the beginning of a directed link, the last one added, learns of
-/// its failures. Those that touch are one to it.
+/// its failures.
 fn notices(plan: &Plan, id: u32, fabric: &mut Fabric) {
     let out = fabric.outlinks.len() as u32 - 1;
-    let failures = plan.failures.iter().filter(|f| f.link == id / 2 && f.is_outage());
-    let known = |f: &FailurePlan| (f.at.saturating_add(f.detect), f.until.saturating_add(f.detect));
-    let mut outages: Vec<(Time, Time)> = failures.map(known).collect();
-    outages.sort_unstable();
-    outages.dedup_by(|next, last| {
-        let touches = next.0 <= last.1;
-        if touches {
-            last.1 = last.1.max(next.1);
-        }
-        touches
-    });
-    for (down, up) in outages {
+    for (down, up) in failing::noticed(plan, id / 2) {
         fabric.events.push(down, Due::Link { out, is_down: true }.into());
         if up < Time::MAX {
             fabric.events.push(up, Due::Link { out, is_down: false }.into());

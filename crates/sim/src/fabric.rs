@@ -20,8 +20,7 @@ use crate::jitter::Jitter;
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
 use millpond_core::host::Received;
-use millpond_core::packet::flags;
-use millpond_core::random::Stream;
+use millpond_core::outages::{Outages, lost};
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::{FRAME_BYTES, PauseFrame, PauseTarget};
 use millpond_core::switch::port::LinkRate;
@@ -60,25 +59,10 @@ pub struct Watched {
     pub rate: LinkRate,
     /// Propagation alone.
     pub delay: Time,
-    /// When it is down or loses packets, in the order of their beginnings.
-    pub outages: Vec<Outage>,
-    /// Whether a packet that may be lost is.
-    pub random: Stream,
+    /// When it is down or loses packets.
+    pub outages: Outages,
     /// Who captures its packets.
     pub taps: Vec<LinkTap>,
-}
-
-/// A time in which a link loses packets.
-#[derive(Clone, Copy, Debug)]
-pub struct Outage {
-    /// From then.
-    pub from: Time,
-    /// Until then, exclusive.
-    pub until: Time,
-    /// Share of the packets that are lost.
-    pub loss: f64,
-    /// Whether green packets get through.
-    pub spares_green: bool,
 }
 
 /// A capture's part in one directed link.
@@ -88,25 +72,6 @@ pub struct LinkTap {
     pub tap: u16,
     /// Whether packets leave there, or arrive.
     pub outgoing: bool,
-}
-
-impl Watched {
-    /// Why a packet is lost, if it is: the link is down at any time between a transmission's start
-    /// and its arrival. What has arrived when it goes down has arrived, and what starts when it
-    /// comes up gets through.
-    fn loses(&mut self, starts: Time, arrives: Time, color: Color) -> Option<DropReason> {
-        let random = &mut self.random;
-        let mut meets = self.outages.iter().filter(|it| starts < it.until && arrives > it.from);
-        let by = meets.find(|it| {
-            !(it.spares_green && color == Color::Green)
-                && (it.loss >= 1.0 || random.unit() < it.loss)
-        })?;
-        Some(if by.loss >= 1.0 && !by.spares_green {
-            DropReason::LinkDown
-        } else {
-            DropReason::Injected
-        })
-    }
 }
 
 /// The node at a link's receiving end, by its number in this partition.
@@ -217,14 +182,7 @@ impl Fabric {
         let packet = &mut self.packets[id];
         let starts =
             Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
-        let reason = it.loses(starts, departs + it.delay, packet.color());
-        let lost = reason.is_some();
-        if let Some(reason) = reason {
-            // It still takes its time on the link, so that it counts as in flight until it would
-            // have arrived.
-            packet.flags |=
-                flags::LOST | if reason == DropReason::Injected { flags::INJECTED } else { 0 };
-        }
+        let lost = it.outages.strike(packet, starts, departs + it.delay);
         let mut target = link.target;
         if let Target::Jittered(jittered) = target {
             // What arrives is captured when it is looked at.
@@ -257,12 +215,11 @@ impl Fabric {
     /// there.
     #[cold]
     pub fn land_failing(&mut self, failing: u32, id: PacketId) -> Option<Receiver> {
-        if !self.packets[id].has(flags::LOST) {
+        let Some(reason) = lost(&self.packets[id]) else {
             return Some(self.failing[failing as usize]);
-        }
+        };
         self.audit.hops -= 1;
-        let injected = self.packets[id].has(flags::INJECTED);
-        self.discard(id, if injected { DropReason::Injected } else { DropReason::LinkDown });
+        self.discard(id, reason);
         None
     }
 
@@ -352,7 +309,7 @@ impl Fabric {
             Target::Watched(watched) => {
                 let it = &mut self.watched[watched as usize];
                 let starts = departs.saturating_sub(it.rate.time(FRAME_BYTES));
-                let lost = it.loses(starts, departs + it.delay, Color::Green).is_some();
+                let lost = it.outages.lose(starts, departs + it.delay, Color::Green).is_some();
                 for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
                     let at = if tap.outgoing { departs } else { arrives };
                     let LinkTap { tap, outgoing, .. } = *tap;

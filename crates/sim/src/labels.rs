@@ -160,6 +160,11 @@ impl LabelPlan {
         self.epochs.push(Epoch { from, classes, count: members.len() as u32, of_classes });
     }
 
+    /// The times from which lists are others than before; the first is zero.
+    pub fn changes(&self) -> impl Iterator<Item = Time> + '_ {
+        self.epochs.iter().map(|epoch| epoch.from)
+    }
+
     /// The labels from one host to another, at a time. Hosts of one leaf need none.
     #[inline]
     pub fn between(&self, now: Time, src: HostId, dst: HostId) -> &[u16] {

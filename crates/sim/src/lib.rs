@@ -14,6 +14,7 @@
 //! | [`events`], `distant` | the event queue: a wheel, then a sorted set, then spans |
 //! | [`barrier`] | where threads meet at an edge |
 //! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
+//! | [`failing`], [`convergence`] | links that fail; the routes that follow |
 //! | [`hosts`], `equip` | connections and applications; what a host has |
 //! | `jitter` | how late a host is with its packets |
 //! | [`labels`] | what the controller tells edges and switches |
@@ -27,13 +28,14 @@ pub mod audit;
 pub mod barrier;
 pub mod build;
 pub mod cells;
-mod convergence;
+pub mod convergence;
 mod distant;
 pub mod endpoint;
 mod equip;
 pub mod event;
 pub mod events;
 pub mod fabric;
+pub mod failing;
 pub mod flight;
 pub mod hosts;
 mod jitter;

@@ -166,7 +166,7 @@ pub(super) struct Key {
 /// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A host's listener.
+    /// A listener, by number.
     Listener(u32),
     /// An end of a connection.
     End(Key, Side),
@@ -179,7 +179,7 @@ const MASK: u32 = u32::MAX >> 1;
 impl Token {
     pub fn encode(self) -> u64 {
         match self {
-            Token::Listener(host) => LISTENER | u64::from(host),
+            Token::Listener(number) => LISTENER | u64::from(number),
             Token::End(key, side) => {
                 let side = u64::from(side == Side::Server);
                 u64::from(key.generation) << 32 | u64::from(key.slot) << 1 | side

@@ -11,7 +11,7 @@
 //! | `connection` | connections and their two ends |
 //! | `records` | records of flows, calls and queries |
 //! | `counts` | sums over the run, lateness, errors |
-//! | `socket`, `info`, `namespaces`, `clock` | the kernel |
+//! | `socket`, `info`, `namespaces`, `cgroups`, `clock` | the kernel |
 //!
 //! Connections end without a packet (TCP_REPAIR), as in the simulator: no FIN, no TIME_WAIT. A run
 //! needs CAP_SYS_ADMIN and CAP_NET_ADMIN. Bursts of connections to one host need `somaxconn` of its
@@ -23,6 +23,7 @@
 //! Invariant: each flow that starts makes exactly one record, and the thread ends in the namespace
 //! in which it began.
 
+mod cgroups;
 mod clock;
 mod connection;
 mod counts;
@@ -32,6 +33,7 @@ mod namespaces;
 mod records;
 mod socket;
 
+pub use cgroups::Cgroup;
 pub use counts::{Counts, Failure};
 
 use millpond_core::Time;
@@ -63,8 +65,10 @@ pub struct Settings<'a> {
     pub congestion: &'a str,
     /// The beginning of time, which may be to come: connections of probes open before it.
     pub began: Instant,
-    /// The port at which all hosts listen.
+    /// The port at which all hosts listen; those after it are the cgroups'.
     pub port: u16,
+    /// Cgroups for some hosts' sockets, no two for one class of a host.
+    pub cgroups: &'a [Cgroup],
 }
 
 /// Takes records, each when its flow ends, and at the end those of unfinished flows. Each method
@@ -112,6 +116,9 @@ pub enum Error {
         /// The kernel's reason; "not found": it has no such congestion control.
         source: std::io::Error,
     },
+    /// A thread for a cgroup's sockets cannot be started.
+    #[error("a thread for a cgroup's sockets: {0}")]
+    Thread(std::io::Error),
     /// The kernel refuses to report events.
     #[error("epoll: {0}")]
     Events(std::io::Error),

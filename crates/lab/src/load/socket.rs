@@ -56,12 +56,11 @@ pub(super) fn congestion(socket: &OwnedFd) -> io::Result<String> {
     Ok(sockopt::tcp_congestion(socket)?)
 }
 
-/// Makes a listening socket. Accepted sockets inherit its congestion control.
+/// Makes a socket listen. Accepted sockets inherit its congestion control and its cgroup.
 ///
 /// # Errors
 /// The kernel's reason.
-pub(super) fn listener(at: SocketAddrV4, congestion: &str) -> io::Result<OwnedFd> {
-    let socket = tcp(Some(congestion))?;
+pub(super) fn listen_at(socket: OwnedFd, at: SocketAddrV4) -> io::Result<OwnedFd> {
     sockopt::set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &at)?;
     listen(&socket, BACKLOG)?;

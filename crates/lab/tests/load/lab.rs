@@ -71,7 +71,8 @@ impl Lab {
     ) -> Result<Counts, Error> {
         let began = Instant::now() + Duration::from_millis(20);
         let places = &self.places;
-        let settings = Settings { plan, places, congestion: self.congestion, began, port: PORT };
+        let settings =
+            Settings { plan, places, congestion: self.congestion, began, port: PORT, cgroups: &[] };
         let before = namespace::own();
         let counts = load::run(&settings, stop, sink);
         assert_eq!(namespace::own(), before, "the thread is back where it was");

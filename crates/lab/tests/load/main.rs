@@ -375,7 +375,8 @@ fn a_lab_that_cannot_be_is_an_error() {
     let stop = AtomicBool::new(false);
     let mut error = |places: &[Place], congestion: &str| {
         let began = Instant::now();
-        let settings = Settings { plan: &plan, places, congestion, began, port: 9000 };
+        let settings =
+            Settings { plan: &plan, places, congestion, began, port: 9000, cgroups: &[] };
         load::run(&settings, &stop, &mut records).unwrap_err().to_string()
     };
     let places = &lab.places;

@@ -17,6 +17,7 @@ use crate::dataplane::port::Refusal;
 use crate::dataplane::port::shared::Sender;
 use crate::dataplane::{outgoing::Outgoing, slot::Slot};
 use millpond_core::counters::DropReason;
+use millpond_core::outages::{Outages, lost};
 use millpond_core::packet::Packets;
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::{PauseFrame, PauseTarget};
@@ -99,6 +100,8 @@ pub struct Line {
     pub rate: LinkRate,
     /// Whom pause frames come from.
     pub address: Mac,
+    /// When the link fails, if it does; a link that leads out of the fabric does not.
+    pub outages: Option<Box<Outages>>,
     /// What is on its way onto the link, and when the last bit leaves.
     departures: VecDeque<(Time, Departure)>,
     /// Its device took no more.
@@ -112,7 +115,8 @@ impl Line {
     pub fn new(slot: Slot, rate: Rate, address: Mac) -> Line {
         let (rate, departures) = (LinkRate::new(rate), VecDeque::new());
         let far = Far::Port;
-        Line { slot, far, rate, address, departures, is_held_up: false, pauses: 0 }
+        let (outages, is_held_up, pauses) = (None, false, 0);
+        Line { slot, far, rate, address, outages, departures, is_held_up, pauses }
     }
     /// The end of a link that stays in the fabric or leads to a host of its driver.
     pub fn inside(name: impl Into<String>, rate: Rate, far: Far) -> Line {
@@ -208,6 +212,19 @@ impl Lines {
         if let Some(mut held) = self.held[id as usize].take() {
             held.bytes.end(buffers);
         }
+    }
+
+    /// A packet ends here, and a line counts it.
+    pub fn discard(&mut self, line: u32, id: PacketId, reason: DropReason, buffers: &mut Buffers) {
+        self.all[line as usize].slot.counters.discard(reason);
+        let held = self.held[id as usize].as_ref();
+        self.dropped_bytes += held.map_or(0, |held| held.bytes.length() as u64);
+        self.free(id, buffers);
+    }
+
+    /// The reason why a packet that would arrive now was lost on its link, if it was.
+    pub fn lost(&self, id: PacketId) -> Option<DropReason> {
+        lost(&self.packets[id])
     }
 
     /// Takes the next call, if it is not beyond `until`.
@@ -314,7 +331,13 @@ impl Wire for Exit<'_> {
         if let Some(held) = &mut held[id as usize] {
             metadata::write(&packets[id], held.bytes.header.bytes_mut(), &held.view);
         }
-        let far = all[line as usize].far;
+        let Line { far, rate, outages, .. } = &mut all[line as usize];
+        let far = *far;
+        if let (Some(outages), Far::Line(_, delay) | Far::Host(_, delay)) = (outages, far) {
+            let packet = &mut packets[id];
+            let starts = departs.saturating_sub(rate.time(packet.size.into()));
+            outages.strike(packet, starts, departs + delay);
+        }
         self.lines.hops += 1;
         match far {
             Far::Port => {
@@ -330,10 +353,7 @@ impl Wire for Exit<'_> {
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         let ingress = self.line(self.lines.packets[id].ingress);
-        self.lines.all[ingress as usize].slot.counters.discard(reason);
-        let held = self.lines.held[id as usize].as_ref();
-        self.lines.dropped_bytes += held.map_or(0, |held| held.bytes.length() as u64);
-        self.lines.free(id, self.buffers);
+        self.lines.discard(ingress, id, reason, self.buffers);
     }
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
         let line = self.line(port) as usize;

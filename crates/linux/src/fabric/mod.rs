@@ -233,6 +233,11 @@ impl Fabric {
     }
 
     fn make(&mut self, (at, call): (Time, Call), buffers: &mut Buffers) {
+        if let Call::Arrive(line, _, id) | Call::Leave(line, _, id) = call
+            && let Some(reason) = self.lines.lost(id)
+        {
+            return self.lines.discard(line, id, reason, buffers);
+        }
         let line = match call {
             Call::Leave(line, _, id) => return self.lines.leave(at, line, id),
             Call::Ready(line)

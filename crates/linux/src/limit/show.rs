@@ -19,10 +19,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// How a limit stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// Its cgroup has programs.
+    #[default]
     Active,
     /// It has no cgroup; others name it.
     Scope,
@@ -33,7 +34,7 @@ pub enum Standing {
 }
 
 /// One queue of one limit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[allow(missing_docs)]
 pub struct QueueReading {
     pub name: String,

@@ -20,6 +20,7 @@ mod waiting;
 
 use preparing::Prepared;
 
+use super::cgroups::Makers;
 use super::clock::Clock;
 use super::connection::{Connections, Key, Peer, Token};
 use super::counts::Counts;
@@ -82,8 +83,9 @@ pub(super) struct Engine<'a> {
     recorder: Recorder<'a>,
     namespaces: Namespaces,
     epoll: OwnedFd,
-    /// By host.
-    listeners: Vec<OwnedFd>,
+    makers: Makers,
+    /// Each with its host.
+    listeners: Vec<(u32, OwnedFd)>,
     /// By host: whether its namespace's congestion control is the wanted one.
     is_default: Vec<bool>,
     connections: Connections,
@@ -111,7 +113,7 @@ pub(super) struct Engine<'a> {
     /// Whether neither the sink nor the caller has ended the run.
     goes_on: bool,
     swept: Time,
-    /// Hosts that could not accept, and try again.
+    /// Listeners that could not accept, and try again.
     blocked: Vec<u32>,
     zeros: Vec<u8>,
     buffer: Vec<u8>,
@@ -129,6 +131,8 @@ impl<'a> Engine<'a> {
         let names = places.iter().map(|place| place.namespace.as_str());
         let namespaces =
             Namespaces::open(names).map_err(|(name, source)| Error::Namespace { name, source })?;
+        let makers = Makers::new(settings.cgroups, places, settings.congestion);
+        let makers = makers.map_err(Error::Thread)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| Error::Events(error.into()))?;
         let mut engine = Engine {
@@ -138,6 +142,7 @@ impl<'a> Engine<'a> {
             clock: Clock::new(settings.began),
             recorder: Recorder::new(plan),
             namespaces,
+            makers,
             epoll,
             listeners: Vec::new(),
             is_default: Vec::new(),
@@ -162,12 +167,16 @@ impl<'a> Engine<'a> {
             zeros: vec![0; WRITE_MAX],
             buffer: vec![0; READ_MAX],
         };
-        (0..hosts as u32).try_for_each(|host| engine.listen(host))?;
+        (0..hosts as u32).try_for_each(|host| engine.listen(host, None))?;
+        let cgroups = engine.makers.all();
+        cgroups.into_iter().try_for_each(|(cgroup, host)| engine.listen(host, Some(cgroup)))?;
         Ok(engine)
     }
 
-    fn listen(&mut self, host: u32) -> Result<(), Error> {
-        let Settings { places, congestion, port, .. } = *self.settings;
+    /// Listens at a host, with a socket of its own or of one of its cgroups.
+    fn listen(&mut self, host: u32, cgroup: Option<usize>) -> Result<(), Error> {
+        let Settings { places, congestion, .. } = *self.settings;
+        let port = self.makers.port(self.settings.port, cgroup);
         let place = &places[host as usize];
         let entered = self.namespaces.enter(host);
         entered.map_err(|source| Error::Namespace { name: place.namespace.clone(), source })?;
@@ -178,14 +187,21 @@ impl<'a> Engine<'a> {
             congestion: congestion.to_string(),
             source,
         };
-        let default = socket::tcp(None).and_then(|socket| socket::congestion(&socket));
-        self.is_default.push(default.is_ok_and(|default| default == congestion));
+        let made = match cgroup {
+            Some(cgroup) => self.makers.take(cgroup),
+            None => {
+                let default = socket::tcp(None).and_then(|socket| socket::congestion(&socket));
+                self.is_default.push(default.is_ok_and(|default| default == congestion));
+                socket::tcp(Some(congestion))
+            }
+        };
         let at = SocketAddrV4::new(place.address, port);
-        let listener = socket::listener(at, congestion).map_err(fails)?;
-        let token = epoll::EventData::new_u64(Token::Listener(host).encode());
+        let listener = made.and_then(|socket| socket::listen_at(socket, at)).map_err(fails)?;
+        let number = self.listeners.len() as u32;
+        let token = epoll::EventData::new_u64(Token::Listener(number).encode());
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&self.epoll, &listener, token, flags).map_err(|e| Error::Events(e.into()))?;
-        self.listeners.push(listener);
+        self.listeners.push((host, listener));
         Ok(())
     }
 

@@ -53,11 +53,12 @@ impl Engine<'_> {
         let address = places[src as usize].address;
         let (client, own) = match self.prepared.take(opening.flow) {
             Some(ready) => ready,
-            None => self.bound(opening.flow, src)?,
+            None => self.bound(opening.flow, src, opening.class)?,
         };
         let key = self.connections.insert(Connection::new(opening, own, client));
         self.ports.insert((src, own));
         self.peers.insert((address, own, dst), key);
+        let port = self.makers.port(port, self.makers.of(dst, opening.class));
         let to = SocketAddrV4::new(places[dst as usize].address, port);
         let Some(connection) = self.connections.get(key) else { return Ok(key) };
         let socket = &connection.client.socket;
@@ -70,12 +71,21 @@ impl Engine<'_> {
         Ok(key)
     }
 
-    /// Makes a client's socket, bound to a free port of its host.
-    pub(super) fn bound(&mut self, flow: FlowId, src: u32) -> io::Result<(OwnedFd, u16)> {
+    /// Makes a client's socket for a class of traffic, bound to a free port of its host.
+    pub(super) fn bound(
+        &mut self,
+        flow: FlowId,
+        src: u32,
+        class: u16,
+    ) -> io::Result<(OwnedFd, u16)> {
         let Settings { places, congestion, .. } = *self.settings;
-        self.namespaces.enter(src)?;
-        let congestion = (!self.is_default[src as usize]).then_some(congestion);
-        let client = socket::tcp(congestion)?;
+        let client = match self.makers.of(src, class) {
+            Some(cgroup) => self.makers.take(cgroup)?,
+            None => {
+                self.namespaces.enter(src)?;
+                socket::tcp((!self.is_default[src as usize]).then_some(congestion))?
+            }
+        };
         let address = places[src as usize].address;
         for port in ports(flow, self.settings.port) {
             if self.ports.contains(&(src, port)) {

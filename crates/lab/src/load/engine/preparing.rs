@@ -61,7 +61,7 @@ impl Engine<'_> {
             }
             let Some(arrival) = self.prepared.next() else { return false };
             // What cannot be had now is asked for again when the flow starts.
-            if let Ok((socket, port)) = self.bound(arrival.flow, arrival.src) {
+            if let Ok((socket, port)) = self.bound(arrival.flow, arrival.src, arrival.class) {
                 self.ports.insert((arrival.src, port));
                 self.prepared.ready.insert(arrival.flow, (socket, port));
             }

@@ -12,7 +12,7 @@ impl Engine<'_> {
     /// Serves an event. One of a connection that is over is passed by.
     pub(super) fn serve(&mut self, token: Token, flags: EventFlags) {
         let (key, side) = match token {
-            Token::Listener(host) => return self.accept_all(host),
+            Token::Listener(number) => return self.accept_all(number),
             Token::End(key, side) => (key, side),
         };
         if self.connections.get(key).is_none() {
@@ -58,13 +58,15 @@ impl Engine<'_> {
         socket::error(&end.socket).map_or(Ok(()), Err)
     }
 
-    /// Accepts all connections that wait at a host.
-    fn accept_all(&mut self, host: u32) {
+    /// Accepts all connections that wait at a listener.
+    fn accept_all(&mut self, number: u32) {
         loop {
-            match socket::accept(&self.listeners[host as usize]) {
+            let (host, listener) = &self.listeners[number as usize];
+            let host = *host;
+            match socket::accept(listener) {
                 Ok(None) => return,
                 Err(error) => {
-                    self.blocked.push(host);
+                    self.blocked.push(number);
                     return self.counts.fail(&error, || format!("accepting at host {host}"));
                 }
                 Ok(Some((socket, peer))) => {
@@ -185,8 +187,8 @@ impl Engine<'_> {
             return;
         }
         self.swept = now;
-        for host in std::mem::take(&mut self.blocked) {
-            self.accept_all(host);
+        for number in std::mem::take(&mut self.blocked) {
+            self.accept_all(number);
         }
         let is_unstamped = |c: &Connection| {
             let end = c.sender().and_then(|side| c.end(side));
