@@ -13,6 +13,7 @@ pub mod flow_queues;
 pub mod flow_table;
 pub mod host;
 pub mod importance;
+pub mod jitter;
 pub mod limit;
 pub mod outages;
 pub mod overlay;

@@ -134,6 +134,8 @@ impl Nic {
         if !self.uplink.outages.is_empty() {
             self.uplink.outages.strike(&mut packet, starts, arrives);
         }
+        let jitter = self.uplink.jitter.as_mut();
+        let arrives = jitter.map_or(arrives, |jitter| jitter.delay(arrives));
         fabric.enter(arrives, self.uplink.line, packet, held);
         Ok(())
     }

@@ -8,6 +8,7 @@
 
 use crate::address::mac;
 use millpond_core::Time;
+use millpond_core::jitter::Jitter;
 use millpond_core::outages::Outages;
 use millpond_core::switch::Switch;
 use millpond_core::switch::port::LinkRate;
@@ -16,6 +17,7 @@ use millpond_linux::fabric::{Fabric, Far, Line};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::{End, Topology};
 use millpond_sim::failing;
+use millpond_sim::jitter::jitter;
 
 /// A host's end of its link.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub struct Uplink {
     pub delay: Time,
     /// When it fails, on the way to the switch.
     pub outages: Outages,
+    /// How late the host is with what it sends, if it is.
+    pub jitter: Option<Jitter>,
 }
 
 /// By switch: the number of its first line.
@@ -54,10 +58,12 @@ fn lines(plan: &Plan, switch: u32, first: &[u32]) -> Vec<Line> {
                 Far::Line(first[switch as usize] + u32::from(port), link.delay)
             }
         };
-        let outages = failing::outages(plan, 2 * number + u32::from(link.a != own));
+        let directed = 2 * number + u32::from(link.a != own);
+        let outages = failing::outages(plan, directed);
         let outages = (!outages.is_empty()).then(|| Box::new(outages));
         let mut line = Line::inside(format!("{}:{port}", site.name), link.rate, far);
         line.outages = outages;
+        line.jitter = jitter(plan, directed).map(Box::new);
         line
     };
     (0..site.ports).map(line).collect()
@@ -91,8 +97,8 @@ pub fn uplinks(plan: &Plan) -> Vec<Uplink> {
             End::Switch { switch, port } => first[switch as usize] + u32::from(port),
             End::Host(_) => unreachable!("host {host} hangs on a switch"),
         };
-        let outages = failing::outages(plan, 2 * host);
-        Uplink { line, rate: LinkRate::new(link.rate), delay: link.delay, outages }
+        let (outages, jitter) = (failing::outages(plan, 2 * host), jitter(plan, 2 * host));
+        Uplink { line, rate: LinkRate::new(link.rate), delay: link.delay, outages, jitter }
     };
     (0..topology.hosts).map(uplink).collect()
 }

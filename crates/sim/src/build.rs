@@ -12,7 +12,7 @@ use crate::events::EventQueue;
 use crate::fabric::{Fabric, Inbound, LinkTap, OutLink, Receiver, Target, Watched};
 use crate::failing;
 use crate::hosts::{Host, Hosts};
-use crate::jitter::Jitter;
+use crate::jitter::jitter;
 use crate::layout::Layout;
 use crate::mail::Mail;
 use crate::partition::Partition;
@@ -259,16 +259,6 @@ fn draws_lots(plan: &Plan) -> bool {
 fn lot(plan: &Plan, id: u32) -> u32 {
     let odd = (mix64(mix64(plan.seed) ^ hash_name("lots")) | 1) as u32;
     (id + 1).wrapping_mul(odd)
-}
-
-/// The jitter on a directed link, if a host is at one of its ends and has any: each way has delays
-/// of its own.
-fn jitter(plan: &Plan, id: u32) -> Option<Jitter> {
-    let link = &plan.topology.links[id as usize / 2];
-    let End::Host(host) = link.a else { return None };
-    let way = if id.is_multiple_of(2) { "sends" } else { "receives" };
-    let random = Stream::new(plan.seed, &format!("jitter/host{host}/{way}"));
-    Jitter::new(plan.host.jitter_size(link.rate)?, random)
 }
 
 /// What there is to watch on a directed link, if anything.

@@ -38,7 +38,7 @@ pub mod fabric;
 pub mod failing;
 pub mod flight;
 pub mod hosts;
-mod jitter;
+pub mod jitter;
 pub mod labels;
 pub mod layout;
 pub mod mail;

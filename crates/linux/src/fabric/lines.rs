@@ -17,6 +17,7 @@ use crate::dataplane::port::Refusal;
 use crate::dataplane::port::shared::Sender;
 use crate::dataplane::{outgoing::Outgoing, slot::Slot};
 use millpond_core::counters::DropReason;
+use millpond_core::jitter::Jitter;
 use millpond_core::outages::{Outages, lost};
 use millpond_core::packet::Packets;
 use millpond_core::switch::Wire;
@@ -102,6 +103,8 @@ pub struct Line {
     pub address: Mac,
     /// When the link fails, if it does; a link that leads out of the fabric does not.
     pub outages: Option<Box<Outages>>,
+    /// How late the host behind it is with what arrives, if it is.
+    pub jitter: Option<Box<Jitter>>,
     /// What is on its way onto the link, and when the last bit leaves.
     departures: VecDeque<(Time, Departure)>,
     /// Its device took no more.
@@ -115,8 +118,8 @@ impl Line {
     pub fn new(slot: Slot, rate: Rate, address: Mac) -> Line {
         let (rate, departures) = (LinkRate::new(rate), VecDeque::new());
         let far = Far::Port;
-        let (outages, is_held_up, pauses) = (None, false, 0);
-        Line { slot, far, rate, address, outages, departures, is_held_up, pauses }
+        let (outages, jitter, is_held_up, pauses) = (None, None, false, 0);
+        Line { slot, far, rate, address, outages, jitter, departures, is_held_up, pauses }
     }
     /// The end of a link that stays in the fabric or leads to a host of its driver.
     pub fn inside(name: impl Into<String>, rate: Rate, far: Far) -> Line {
@@ -345,7 +348,12 @@ impl Wire for Exit<'_> {
                 departures.push_back((departs, Departure::Packet(id)));
             }
             Far::Line(to, delay) => self.lines.arrives(departs + delay, to, id, false),
-            Far::Host(_, delay) => self.lines.arrives(departs + delay, line, id, true),
+            Far::Host(_, delay) => {
+                let arrives = departs + delay;
+                let jitter = &mut self.lines.all[line as usize].jitter;
+                let arrives = jitter.as_mut().map_or(arrives, |jitter| jitter.delay(arrives));
+                self.lines.arrives(arrives, line, id, true);
+            }
         }
     }
     fn call_ready(&mut self, port: u16, at: Time) {
