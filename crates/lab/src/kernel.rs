@@ -14,13 +14,13 @@
 //! ([`ignored`]).
 
 use millpond_core::Time;
-use millpond_core::congestion::Echo;
+use millpond_core::congestion::{DctcpReduce, Echo};
 use millpond_core::importance::{First, ImportanceParams};
 use millpond_core::params::Params;
 use millpond_core::registry::Choice;
 use millpond_scenario::HEADER_BYTES;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::transport::{LossDetection, TransportKind, TransportParams};
+use millpond_scenario::transport::{LossDetection, Reduction, TransportKind, TransportParams};
 
 /// The kernel's retransmission timeout before it has measured a round trip (RFC 6298 (2.1)).
 pub const INITIAL_RTO: Time = Time::from_s(1);
@@ -35,7 +35,7 @@ const JIFFY_MS: u64 = 4;
 const PS_PER_MS: u64 = 1_000_000_000;
 
 /// The keys of `[transport]` that are applied, or that have the kernel's value instead.
-const APPLIED: [&str; 14] = [
+const APPLIED: [&str; 16] = [
     "mss",
     "initial-window",
     "min-rto",
@@ -50,6 +50,8 @@ const APPLIED: [&str; 14] = [
     "loss-detection",
     "cubic-hystart",
     "probe-timer",
+    "reduction",
+    "dctcp-reduce",
 ];
 
 /// The kernel's name of a transport. Kernels without DCTCP have the project's, by struct_ops.
@@ -129,11 +131,17 @@ pub fn constants(plan: &Plan) -> Vec<(String, String)> {
     set("transport.loss-detection", detects, "rack".into());
     let probes = plan.limits.is_empty() || transport.probe_timer == PROBE_TIMER;
     set("transport.probe-timer", probes, PROBE_TIMER.to_string());
+    let spreads = !transport.sack || transport.reduction == Reduction::Prr;
+    set("transport.reduction", spreads, "prr".into());
     set("transport.fixed-rto", transport.fixed_rto.is_none(), "off".into());
     set("transport.handshake", transport.handshake, "true".into());
     if let TransportKind::Cubic(cubic) = &plan.transport_kind {
         let has = has_hystart();
         set("transport.cubic-hystart", cubic.cubic_hystart == has, has.to_string());
+    }
+    if let TransportKind::Dctcp(dctcp) = &plan.transport_kind {
+        let first = dctcp.dctcp_reduce == DctcpReduce::FirstMark;
+        set("transport.dctcp-reduce", first, "first-mark".into());
     }
     set("host.stack-delay", plan.host.stack_delay == Time::ZERO, "0us".into());
     constants

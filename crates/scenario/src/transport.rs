@@ -65,6 +65,16 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
+    /// How the window of a sender with SACK comes down after a loss or a mark.
+    pub enum Reduction {
+        /// In one step: nothing leaves until the pipe is below the new window (RFC 6675 §5 (4.2)).
+        AtOnce = "at-once",
+        /// Over a round trip, in proportion to what is delivered (RFC 9937).
+        Prr = "prr",
+    }
+}
+
+millpond_core::choice! {
     /// What spaces the segments of a transport that steers a window.
     pub enum Pacing {
         /// Nothing: acknowledgements alone let segments out.
@@ -124,6 +134,10 @@ millpond_core::params! {
         /// lost retransmissions, which wait for the timer with "dupack". Source: RFC 6675 §4;
         /// "rack" is RFC 8985 §6, Linux's only detection since 6.17.
         pub loss_detection: LossDetection = LossDetection::Dupack,
+        /// How the window comes down after a loss or a mark: "prr", proportional rate reduction,
+        /// needs `sack`, and keeps queues longer meanwhile. Source: RFC 6675 §5; "prr" is RFC 9937,
+        /// Linux's, after marks, too.
+        pub reduction: Reduction = Reduction::AtOnce,
         /// Whether a probe is sent when the end of a flight stays unacknowledged for two round
         /// trips: new data if there is any, else the last segment again. It needs `sack`. Source:
         /// RFC 8985 §7; not its §7.4, which cuts the window if the probe alone has repaired a loss.

@@ -3,7 +3,8 @@
 use millpond_core::congestion::{Demands, Echo, Terms};
 use millpond_core::{Ecn, Time};
 use millpond_scenario::transport::{
-    FastRecovery, LossDetection, Pacing, RtoEstimator, RttSamples, TransportKind, TransportParams,
+    FastRecovery, LossDetection, Pacing, Reduction, RtoEstimator, RttSamples, TransportKind,
+    TransportParams,
 };
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
@@ -45,6 +46,8 @@ pub struct Config {
     pub tlp: bool,
     /// RFC 8985 §6.
     pub rack: bool,
+    /// RFC 9937.
+    pub prr: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
     /// RFC 5681 §3.2 without RFC 6582, where there is no SACK.
@@ -73,7 +76,7 @@ pub struct Config {
     /// How long a sender with nothing in flight waits to try again what its own host has refused.
     pub probe_timer: Time,
     /// Its connections take the uncommon path: those that pace, which may have to wait, those that
-    /// probe, those with RACK, and those of `others`.
+    /// probe, those with RACK or PRR, and those of `others`.
     pub apart: bool,
     /// Packets leave one at a time, each at the law's next departure.
     pub spaces: bool,
@@ -116,6 +119,7 @@ impl Config {
         let ect = |declares: bool| if declares { Ecn::Ect } else { Ecn::NotEct };
         let terms = Terms::new(kind, mss);
         let rack = params.loss_detection == LossDetection::Rack && params.sack;
+        let prr = params.reduction == Reduction::Prr && params.sack;
         let pacing = params.pacing == Pacing::Linux && !paces;
         Config {
             mss,
@@ -136,6 +140,7 @@ impl Config {
             handshake: params.handshake,
             tlp: params.tlp && params.sack,
             rack,
+            prr,
             limited_transmit: params.limited_transmit,
             reno: params.fast_recovery == FastRecovery::Reno && !params.sack,
             window_validation: params.window_validation,
@@ -148,7 +153,7 @@ impl Config {
             retransmission_ecn: ect(marks_retransmissions),
             echo,
             probe_timer: params.probe_timer.max(SHORTEST_RTO),
-            apart: paces || pacing || params.tlp || rack,
+            apart: paces || pacing || params.tlp || rack || prr,
             spaces,
             pacing,
             others: Vec::new(),

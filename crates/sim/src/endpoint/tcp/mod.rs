@@ -2,7 +2,7 @@
 //!
 //! Stream offsets are 64 bits and start at 0. SYN takes no sequence space, there is no FIN (the
 //! host knows a flow's size), and an ACK echoes the hand-down time of the data that caused it (RFC
-//! 7323), in picoseconds. Not modelled: PRR (RFC 6937), F-RTO (RFC 5682), DSACK
+//! 7323), in picoseconds. Not modelled: F-RTO (RFC 5682), DSACK
 //! (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows, and RFC 3168's wait for the timer when a
 //! mark meets a window of one segment.
 //!

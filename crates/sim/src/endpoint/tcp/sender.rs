@@ -18,6 +18,7 @@ mod pace;
 mod plan;
 mod reading;
 mod recovery;
+mod reduction;
 mod refusal;
 mod subflow;
 mod tail;
@@ -29,6 +30,7 @@ use super::scoreboard::Scoreboard;
 use crate::endpoint::{AckIn, Counters, Outgoing, Standing};
 use millpond_core::congestion::{Acked, Cause, Control, Cut, Growth, Window};
 use millpond_core::{Ecn, Time};
+use reduction::Reduction;
 use tail::Tail;
 
 /// Where a connection stands.
@@ -105,6 +107,8 @@ pub struct Sender {
     board: Option<Box<Scoreboard>>,
     /// When what is outstanding was sent; allocated with the first segment, if RACK detects losses.
     rack: Option<Box<Rack>>,
+    /// The window on its way down, if that takes a round trip.
+    reduction: Option<Box<Reduction>>,
     dupacks: u32,
     /// How long the last segment takes at Linux's pacing rate, in nanoseconds; 0 where nothing is
     /// paced.
@@ -181,6 +185,7 @@ impl Sender {
             resend: 0,
             board: None,
             rack: None,
+            reduction: None,
             dupacks: 0,
             gap_ns: 0,
             rto_at: Time::MAX,
@@ -331,6 +336,9 @@ impl Sender {
                 segment
             }
         };
+        if let Some(reduction) = &mut self.reduction {
+            reduction.out += u64::from(segment.len);
+        }
         if cfg.spaces {
             self.control.on_sent(now, segment.len, &cfg.terms);
             self.pace(now, cfg);
@@ -427,6 +435,9 @@ impl Sender {
             }
             return;
         }
+        if self.reduction.is_some() {
+            return;
+        }
         let cwnd = self.window.cwnd;
         let limiting = if cwnd < self.window.ssthresh {
             cwnd <= 2 * flight
@@ -450,7 +461,13 @@ impl Sender {
 
     #[cold]
     fn cut(&mut self, cause: Cause, flight: u64, now: Time, cfg: &Config) {
+        let cwnd = self.window.cwnd;
         self.control.cut(&mut self.window, &Cut { now, cause, flight }, &cfg.terms);
+        let is_spread = cfg.prr && cause != Cause::Timeout;
+        self.reduction = is_spread.then(|| Box::new(Reduction::new(self.una, self.nxt)));
+        if is_spread {
+            self.window.cwnd = cwnd.max(self.window.ssthresh);
+        }
         if cause == Cause::Mark || !cfg.cut_after_loss {
             self.cut_until = self.sent_by_now(cfg);
         }

@@ -9,6 +9,7 @@ mod marks;
 mod pacing;
 mod rack;
 mod recovery;
+mod reduction;
 mod swift;
 mod tas;
 mod timeouts;

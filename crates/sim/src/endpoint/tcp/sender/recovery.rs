@@ -21,7 +21,7 @@ impl Sender {
             return;
         }
         self.let_go();
-        let flight = self.in_flight();
+        let (flight, delivered) = (self.in_flight(), self.delivered());
         let sacked = match ack.sack {
             Some(sack) if sack.count > 0 && cfg.sack => {
                 self.update_board(sack, self.una.max(ack.ack), cfg)
@@ -49,6 +49,7 @@ impl Sender {
             self.dupacks = 0;
         }
         self.acknowledge_sent(now, ack, cfg);
+        self.end_reduction();
         if self.phase != Phase::Recovery {
             self.steer(now, bytes, flight, ack, cfg);
         }
@@ -58,6 +59,7 @@ impl Sender {
             Phase::Loss => self.suspect(now, false, cfg),
             _ => self.suspect(now, duplicate, cfg),
         }
+        self.come_down(flight, delivered, bytes > 0, cfg);
         self.pace(now, cfg);
         self.arm(now);
         self.schedule_probe(now, cfg);
@@ -117,7 +119,9 @@ impl Sender {
             self.cut(Cause::Loss, if cfg.reno { window } else { flight.min(window) }, now, cfg);
         } else {
             // This window of data has been answered for by a mark already.
-            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+            if self.reduction.is_none() {
+                self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+            }
             self.cut_until = self.nxt;
         }
         self.phase = Phase::Recovery;

@@ -7,7 +7,8 @@
 //! the time; after one that told the sender to reduce its window (NET_XMIT_DROP), after the same
 //! time, at most 500 ms, as Linux did until 5.0, which the slides of NRM ran. *CWR* (NET_XMIT_CN)
 //! is `tcp_enter_cwr`: the window is reduced as for a mark, once a window of data, and nothing is
-//! sent again. Linux spreads that reduction over a round trip (PRR); here it is at once.
+//! sent again. Linux spreads that reduction over a round trip; here
+//! `transport.reduction` decides.
 //!
 //! Invariant: while something is unsent and nothing is in flight, a refused sender's deadline is
 //! set.

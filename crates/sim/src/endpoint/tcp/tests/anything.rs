@@ -2,6 +2,7 @@
 
 use super::*;
 use millpond_core::registry::Choice;
+use millpond_scenario::transport::Reduction;
 use proptest::prelude::*;
 
 fn any_kind() -> impl Strategy<Value = TransportKind> {
@@ -49,14 +50,15 @@ fn any_params() -> impl Strategy<Value = TransportParams> {
     let released =
         (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), estimators);
     let detections = prop::sample::select(vec![LossDetection::Dupack, LossDetection::Rack]);
+    let reductions = prop::sample::select(vec![Reduction::AtOnce, Reduction::Prr]);
     let numbers =
         (1u32..4, 1u32..20, prop::option::weighted(0.8, 1u32..5), prop::option::of(3u64..40));
-    (flags, released, numbers, detections).prop_map(
+    (flags, released, numbers, (detections, reductions)).prop_map(
         |(
             flags,
             (reno, validation, avoidance, tlp, paced, rto_estimator),
             (delayed, iw, threshold, buffer),
-            loss_detection,
+            (loss_detection, reduction),
         )| {
             let (sack, limited, handshake, fixed, restart) = flags;
             TransportParams {
@@ -65,6 +67,7 @@ fn any_params() -> impl Strategy<Value = TransportParams> {
                 silly_window_avoidance: avoidance,
                 tlp,
                 loss_detection,
+                reduction,
                 pacing: if paced { Pacing::Linux } else { Pacing::Off },
                 rto_estimator,
                 mss: Some(MSS as u32),
