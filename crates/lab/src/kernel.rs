@@ -143,6 +143,8 @@ pub fn constants(plan: &Plan) -> Vec<(String, String)> {
         let first = dctcp.dctcp_reduce == DctcpReduce::FirstMark;
         set("transport.dctcp-reduce", first, "first-mark".into());
     }
+    // A TAP takes a socket's bytes off its account at once, so TCP small queues hold nothing back.
+    set("host.nic.per-flow-limit", plan.host.nic.per_flow_limit.is_none(), "off".into());
     set("host.stack-delay", plan.host.stack_delay == Time::ZERO, "0us".into());
     constants
 }

@@ -84,3 +84,58 @@ impl Ranks {
         self.flows.evict(STEPS, |flow| now.saturating_sub(flow.last) > IDLE);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_core::edge::AttainedServiceParams;
+    use millpond_linux::dataplane::frame::parse;
+
+    /// The key of a connection from this port.
+    fn key(port: u8) -> FlowKey {
+        let mut frame = [0; 54];
+        (frame[12], frame[14], frame[17], frame[23]) = (8, 0x45, 40, 6);
+        (frame[26], frame[30], frame[35], frame[46]) = (10, 11, port, 0x50);
+        let view = parse(&frame).unwrap();
+        FlowKey::of(&frame, view.tcp().unwrap(), None, 0)
+    }
+
+    /// The ranks of packets of 1000 bytes that begin at these offsets of a connection.
+    fn ranks(of: &mut Ranks, port: u8, at: Time, offsets: &[u64]) -> Vec<u64> {
+        let rank = |offset: &u64| {
+            let mut packet = Packet { flow: port.into(), payload: 1000, ..Packet::default() };
+            // Sequence numbers wrap soon after the connection begins.
+            let seq = u64::from((u32::MAX - 1500).wrapping_add(*offset as u32));
+            packet.body = Body::Data { seq, slot: 0, flowcell: 0 };
+            of.rank(at, &mut packet, key(port));
+            u64::from(packet.rank)
+        };
+        offsets.iter().map(rank).collect()
+    }
+
+    #[test]
+    fn each_connection_has_attained_what_it_has_sent_itself() {
+        let params = RankParams::AttainedService(AttainedServiceParams::default());
+        let mut all = Ranks::new(&params).unwrap();
+        let now = Time::from_ms(1);
+        assert_eq!(ranks(&mut all, 1, now, &[0, 1000, 2000, 3000]), [0, 1, 2, 3]);
+        assert_eq!(ranks(&mut all, 2, now, &[0, 1000]), [0, 1], "another connection's are its own");
+        // A packet that is sent again is not one more.
+        let again = ranks(&mut all, 1, now, &[1000, 4000]);
+        assert!(again[0] <= 1 && again[1] == 4, "{again:?}");
+    }
+
+    #[test]
+    fn a_pure_acknowledgement_has_no_rank_and_silence_forgets() {
+        let params = RankParams::AttainedService(AttainedServiceParams::default());
+        let mut all = Ranks::new(&params).unwrap();
+        let mut packet = Packet::default();
+        all.rank(Time::ZERO, &mut packet, key(1));
+        assert_eq!((packet.rank, all.flows.len()), (0, 0));
+        ranks(&mut all, 1, Time::from_ms(1), &[0, 1000]);
+        all.evict(Time::from_s(1));
+        assert_eq!(all.flows.len(), 1);
+        all.evict(Time::from_s(60));
+        assert_eq!(all.flows.len(), 0);
+    }
+}

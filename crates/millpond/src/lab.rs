@@ -98,6 +98,13 @@ impl Lab {
         let mut slow = text.plan(None, &constants, Some(detail.seed))?;
         slow.name.clone_from(&detail.name);
         slow.variant.clone_from(&detail.variant);
+        let needed = choose(plan);
+        if factor < needed {
+            slow.warnings.push(format!(
+                "lab: at scale {factor} hosts may send more packets than the {PACKETS_A_SECOND} a \
+                 second that one thread can follow: if the run is invalid, use --scale {needed}"
+            ));
+        }
         if factor > 1 {
             slow.warnings.push(format!(
                 "lab: scale {factor}: rates are divided and times multiplied by it; delayed \
@@ -148,7 +155,11 @@ impl World for Lab {
         let link = detail.topology.links.iter().map(|link| link.rate).max()?;
         let hosts = detail.topology.hosts;
         let seconds = match detail.horizon {
-            Time::END | Time::MAX => String::new(),
+            Time::END | Time::MAX => {
+                let mut arrivals = detail.traffic.arrivals();
+                let last = std::iter::from_fn(|| arrivals.next_arrival()).last();
+                last.map_or(String::new(), |last| format!(", {:.1} s or more", last.at.as_s_f64()))
+            }
             horizon => format!(", {:.1} s", horizon.as_s_f64()),
         };
         Some(format!("lab: {hosts} hosts, links of up to {link}{seconds}"))

@@ -40,7 +40,7 @@ mod rule;
 pub mod schedule;
 
 pub use ordering::{Ordering, OrderingParams};
-pub use rank::{Outbound, RankParams, Ranker};
+pub use rank::{AttainedServiceParams, Outbound, RankParams, Ranker};
 
 /// An acknowledgement, as the stages hear of it before the endpoint does.
 #[derive(Clone, Copy, Debug)]
