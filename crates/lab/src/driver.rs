@@ -188,14 +188,13 @@ impl Driver {
         for host in self.touched.drain(..) {
             self.hosts[host as usize].flush(now, &mut self.fabric, &mut self.buffers);
         }
-        let due: Vec<u32> = (0..self.hosts.len() as u32)
-            .filter(|host| self.hosts[*host as usize].deadline().is_some_and(|at| at <= now))
-            .collect();
-        for host in due {
-            // What its kernel has sent meanwhile, so that nothing is forced in its place.
-            let (began, host) = (self.began, &mut self.hosts[host as usize]);
-            host.read(|| since(began), BURST, &mut self.fabric, &mut self.buffers);
-            host.flush(now, &mut self.fabric, &mut self.buffers);
+        for host in &mut self.hosts {
+            if host.deadline().is_some_and(|at| at <= now) {
+                // What its kernel has sent meanwhile, so that nothing is forced in its place.
+                let began = self.began;
+                host.read(|| since(began), BURST, &mut self.fabric, &mut self.buffers);
+                host.flush(now, &mut self.fabric, &mut self.buffers);
+            }
         }
         count
     }

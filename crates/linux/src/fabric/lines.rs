@@ -134,6 +134,8 @@ impl Line {
 /// All lines, the packets on them or before them, and the calls to make.
 pub struct Lines {
     pub all: Vec<Line>,
+    /// Those that lead out by a port.
+    ports: Vec<u32>,
     packets: Packets,
     /// By packet.
     held: Vec<Option<Held>>,
@@ -152,7 +154,9 @@ pub struct Lines {
 
 impl Lines {
     pub fn new(all: Vec<Line>) -> Lines {
+        let leads_out = |line: &u32| all[*line as usize].far == Far::Port;
         Lines {
+            ports: (0..all.len() as u32).filter(leads_out).collect(),
             all,
             packets: Packets::default(),
             held: Vec::new(),
@@ -243,13 +247,15 @@ impl Lines {
     /// When there is something to do: a call, or a departure that no device holds up.
     pub fn deadline(&self) -> Option<Time> {
         let call = self.calls.peek().map(|Reverse((at, _))| *at);
-        let open = self.all.iter().filter(|line| !line.is_held_up);
+        let ports = self.ports.iter().map(|line| &self.all[*line as usize]);
+        let open = ports.filter(|line| !line.is_held_up);
         open.filter_map(|line| line.departures.front().map(|(at, _)| *at)).chain(call).min()
     }
 
     /// Hands ports what has left by `now`.
     pub fn release(&mut self, now: Time, buffers: &mut Buffers) {
-        for port in 0..self.all.len() {
+        for i in 0..self.ports.len() {
+            let port = self.ports[i] as usize;
             self.all[port].is_held_up = false;
             while let Some((at, departure)) = self.all[port].departures.front().copied()
                 && at <= now
