@@ -115,7 +115,8 @@ pub(crate) fn limits(
     for (i, plan) in plans.iter_mut().enumerate() {
         let mut all = vec![i as u16];
         let mut next = 0;
-        while let Some(&scope) = all.get(next) {
+        // Beyond the most nobody asks how many they are.
+        while let Some(&scope) = all.get(next).filter(|_| next <= SCOPES_MAX) {
             all.extend(
                 direct[scope as usize]
                     .iter()
@@ -126,10 +127,7 @@ pub(crate) fn limits(
             next += 1;
         }
         if all.len() > SCOPES_MAX {
-            let message = format!(
-                "{} limits are charged for each packet; {SCOPES_MAX} is the most",
-                all.len()
-            );
+            let message = format!("more than {SCOPES_MAX} limits are charged for each packet");
             report.value(s.place(&format!("limit.{}.scopes", plan.name)), "limit.scopes", message);
         }
         plan.scopes = all;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config` | the file that a user writes, and its errors |
 //! | `cgroup` | finds cgroups: by path, unit, container, process |
+//! | `circles` | scopes that go in circles |
 //! | `engine` | asks Docker or Podman which container a name means |
 //! | `layout` | what the maps hold, the twin of `bpf/layout.h` |
 //! | `link` | a program's attachment to a cgroup |
@@ -35,6 +36,7 @@
 pub mod apply;
 pub mod capability;
 pub mod cgroup;
+mod circles;
 pub mod config;
 pub mod congestion;
 pub mod doctor;

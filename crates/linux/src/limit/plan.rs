@@ -9,12 +9,13 @@
 
 use super::Error;
 use super::cgroup::{Cgroup, is_within};
-use super::config::{FloorParams, Limit, Target, circle};
+use super::circles::circle;
+use super::config::{FloorParams, Limit, Target};
 use super::layout::{self, CHAIN, Chain, DEPTH, Label, NESTED, PACE, SHARES, WINDOWS};
 use super::numbers::{Identity, Installed, Numbers, Scope};
 use super::store::Source;
 use millpond_core::limit::{LimitParams, flags};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// How the label of a floor's scope begins.
 pub(super) const FLOOR: &str = "floor of ";
@@ -214,10 +215,10 @@ fn notifies(sources: &[Source]) -> Result<bool, Error> {
 
 /// Names are unique over all files, and scopes exist.
 fn check_names(sources: &[Source]) -> Result<(), Error> {
-    let mut names: Vec<(&str, &str)> = Vec::new();
+    let mut names: HashMap<&str, &str> = HashMap::new();
     for (source, limit) in sources.iter().flat_map(|s| s.config.limits.iter().map(move |l| (s, l)))
     {
-        if let Some((_, file)) = names.iter().find(|(name, _)| *name == limit.name()) {
+        if let Some(file) = names.insert(limit.name(), &source.file) {
             return Err(Error::Request(format!(
                 "limit \"{}\" of {} is installed from {file} already: give it another name, or \
                  remove that one",
@@ -225,12 +226,10 @@ fn check_names(sources: &[Source]) -> Result<(), Error> {
                 source.file
             )));
         }
-        names.push((limit.name(), &source.file));
     }
     for limit in sources.iter().flat_map(|s| &s.config.limits) {
-        if let Some(scope) =
-            limit.target.scopes.iter().find(|scope| !names.iter().any(|(name, _)| name == scope))
-        {
+        let mut scopes = limit.target.scopes.iter();
+        if let Some(scope) = scopes.find(|scope| !names.contains_key(scope.as_str())) {
             return Err(Error::Request(format!(
                 "limit \"{}\" has the scope \"{scope}\", and there would be no such limit",
                 limit.name()
@@ -238,10 +237,9 @@ fn check_names(sources: &[Source]) -> Result<(), Error> {
         }
     }
     let all: Vec<&Limit> = sources.iter().flat_map(|s| &s.config.limits).collect();
-    match all.iter().find_map(|limit| circle(&all, limit.name())) {
+    match circle(&all) {
         Some(circle) => {
-            let file =
-                |name: &str| names.iter().find(|(of, _)| *of == name).map_or("", |(_, file)| file);
+            let file = |name: &str| names.get(name).copied().unwrap_or_default();
             let named: Vec<String> =
                 circle.iter().map(|name| format!("\"{name}\" ({})", file(name))).collect();
             Err(Error::Request(format!(
