@@ -3,18 +3,19 @@
 //! Invariant: all limits are judged in a time that is proportional to their number and that of
 //! their scopes.
 
-use super::config::Limit;
 use std::collections::HashMap;
 
+/// A limit's name, and those of its scopes.
+pub type Named<'a> = (&'a str, &'a [String]);
+
 /// Limits as a graph: by limit, the numbers of its scopes. Names that no limit has are left out.
-fn scopes(limits: &[&Limit]) -> Vec<Vec<usize>> {
+fn scopes(limits: &[Named<'_>]) -> Vec<Vec<usize>> {
     let mut numbers = HashMap::new();
-    for (number, limit) in limits.iter().enumerate() {
-        numbers.entry(limit.name()).or_insert(number);
+    for (number, (name, _)) in limits.iter().enumerate() {
+        numbers.entry(*name).or_insert(number);
     }
-    let of = |limit: &&Limit| {
-        let names = limit.target.scopes.iter();
-        names.filter_map(|name| numbers.get(name.as_str()).copied()).collect()
+    let of = |(_, scopes): &Named<'_>| {
+        scopes.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect()
     };
     limits.iter().map(of).collect()
 }
@@ -49,7 +50,7 @@ fn left_in_order(edges: &[Vec<usize>]) -> Vec<usize> {
 
 /// By limit: whether it is a scope of itself, over others or at once. Kosaraju's algorithm: limits
 /// that reach each other are found by a search against the scopes' direction.
-pub fn on_circles(limits: &[&Limit]) -> Vec<bool> {
+pub fn on_circles(limits: &[Named<'_>]) -> Vec<bool> {
     let edges = scopes(limits);
     let mut back = vec![Vec::new(); edges.len()];
     for (from, to) in
@@ -75,7 +76,7 @@ pub fn on_circles(limits: &[&Limit]) -> Vec<bool> {
 
 /// The way on which the first limit that is a scope of itself is so, from it and back to it;
 /// `None`: no limit is.
-pub fn circle<'a>(limits: &[&'a Limit]) -> Option<Vec<&'a str>> {
+pub fn circle<'a>(limits: &[Named<'a>]) -> Option<Vec<&'a str>> {
     let start = on_circles(limits).iter().position(|is| *is)?;
     let edges = scopes(limits);
     // Each limit is looked at once: from which other one, so that the way can be told.
@@ -96,56 +97,43 @@ pub fn circle<'a>(limits: &[&'a Limit]) -> Option<Vec<&'a str>> {
     }
     way.push(start);
     way.reverse();
-    Some(way.into_iter().map(|number| limits[number].name()).collect())
+    Some(way.into_iter().map(|number| limits[number].0).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::config::TargetParams;
 
     /// Limits 0, 1, … with these scopes.
-    fn limits(scopes: &[&[usize]]) -> Vec<Limit> {
-        let limit = |(number, scopes): (usize, &&[usize])| Limit {
-            target: TargetParams {
-                name: number.to_string(),
-                scopes: scopes.iter().map(usize::to_string).collect(),
-                ..TargetParams::default()
-            },
-            ..Limit::default()
-        };
-        scopes.iter().enumerate().map(limit).collect()
+    fn limits(scopes: &[Vec<usize>]) -> Vec<(String, Vec<String>)> {
+        let names = |scopes: &Vec<usize>| scopes.iter().map(usize::to_string).collect();
+        scopes.iter().enumerate().map(|(i, scopes)| (i.to_string(), names(scopes))).collect()
+    }
+
+    fn named(limits: &[(String, Vec<String>)]) -> Vec<Named<'_>> {
+        limits.iter().map(|(name, scopes)| (name.as_str(), scopes.as_slice())).collect()
     }
 
     #[test]
     fn those_on_circles_are_found_and_no_others() {
-        let cases: [(&[&[usize]], &[bool], &[&str]); 5] = [
-            (&[], &[], &[]),
-            (&[&[1], &[2], &[]], &[false; 3], &[]),
-            (&[&[0]], &[true], &["0", "0"]),
-            // Two circles, a way between them, and one that leads to a circle.
-            (
-                &[&[1], &[0, 2], &[3], &[4], &[3], &[0]],
-                &[true, true, false, true, true, false],
-                &["0", "1", "0"],
-            ),
-            // A name that no limit has.
-            (&[&[7]], &[false], &[]),
-        ];
-        for (scopes, expected, way) in cases {
+        let judged = |scopes: &[Vec<usize>]| {
             let all = limits(scopes);
-            let all: Vec<&Limit> = all.iter().collect();
-            assert_eq!(on_circles(&all), expected, "{scopes:?}");
-            assert_eq!(circle(&all).unwrap_or_default(), way, "{scopes:?}");
-        }
+            let found = on_circles(&named(&all));
+            let found: Vec<usize> = (0..all.len()).filter(|i| found[*i]).collect();
+            (found, circle(&named(&all)).unwrap_or_default().join(" "))
+        };
+        assert_eq!(judged(&[]), (vec![], String::new()));
+        assert_eq!(judged(&[vec![1], vec![2], vec![]]), (vec![], String::new()));
+        assert_eq!(judged(&[vec![0]]), (vec![0], "0 0".into()));
+        // Two circles, a way between them, and one that leads to a circle.
+        let two = [vec![1], vec![0, 2], vec![3], vec![4], vec![3], vec![0]];
+        assert_eq!(judged(&two), (vec![0, 1, 3, 4], "0 1 0".into()));
+        assert_eq!(judged(&[vec![7]]), (vec![], String::new()), "a name that no limit has");
     }
 
     #[test]
     fn a_chain_of_many_takes_no_time() {
         let chain: Vec<Vec<usize>> = (0..100_000).map(|i| vec![(i + 1) % 100_000]).collect();
-        let chain: Vec<&[usize]> = chain.iter().map(Vec::as_slice).collect();
-        let all = limits(&chain);
-        let all: Vec<&Limit> = all.iter().collect();
-        assert_eq!(circle(&all).unwrap().len(), 100_001);
+        assert_eq!(circle(&named(&limits(&chain))).unwrap().len(), 100_001);
     }
 }

@@ -191,6 +191,10 @@ impl Limit {
     pub fn name(&self) -> &str {
         &self.target.name
     }
+    /// Its name, and those of its scopes.
+    pub(super) fn named(&self) -> (&str, &[String]) {
+        (self.name(), &self.target.scopes)
+    }
     /// Its cgroup; `None` for a scope that others name.
     pub fn cgroup(&self) -> Option<Target> {
         let t = &self.target;
@@ -507,7 +511,7 @@ fn check_scopes<'a>(
 ) {
     let names: Vec<&str> = limits.iter().map(Limit::name).chain(others.iter().copied()).collect();
     let known: HashSet<&str> = names.iter().copied().collect();
-    let all: Vec<&Limit> = limits.iter().collect();
+    let all: Vec<_> = limits.iter().map(Limit::named).collect();
     for ((limit, item), is_on_circle) in limits.iter().zip(items).zip(on_circles(&all)) {
         for scope in limit.target.scopes.iter().filter(|scope| !known.contains(scope.as_str())) {
             let others = names.iter().copied().filter(|name| *name != limit.name());

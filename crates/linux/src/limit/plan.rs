@@ -236,7 +236,7 @@ fn check_names(sources: &[Source]) -> Result<(), Error> {
             )));
         }
     }
-    let all: Vec<&Limit> = sources.iter().flat_map(|s| &s.config.limits).collect();
+    let all: Vec<_> = sources.iter().flat_map(|s| &s.config.limits).map(Limit::named).collect();
     match circle(&all) {
         Some(circle) => {
             let file = |name: &str| names.get(name).copied().unwrap_or_default();
