@@ -2,7 +2,7 @@
 
 use millpond_core::Time;
 use millpond_lab::load::{self, Counts, Error, Place, Settings, Sink};
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Standing};
@@ -114,6 +114,7 @@ pub struct Records {
     pub flows: Vec<FlowRecord>,
     pub queries: Vec<QueryRecord>,
     pub rtts: Vec<Time>,
+    pub connections: Vec<ConnectionRecord>,
     /// End the run at this many flows.
     pub enough: Option<usize>,
 }
@@ -129,6 +130,10 @@ impl Sink for Records {
     }
     fn rtt(&mut self, rtt: Time) -> bool {
         self.rtts.push(rtt);
+        true
+    }
+    fn connection(&mut self, record: ConnectionRecord) -> bool {
+        self.connections.push(record);
         true
     }
 }
