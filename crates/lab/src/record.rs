@@ -247,3 +247,79 @@ impl Recorders {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_core::Packet;
+    use millpond_scenario::Scenario;
+
+    fn plan(capture: &str) -> Plan {
+        let text = format!(
+            "duration = \"1ms\"\ntopology = {{ kind = \"single-switch\", hosts = 2 }}\n\
+             capture = {{ {capture} }}\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+        );
+        Scenario::parse("record.toml", &text).unwrap().plan(None, &[], None).unwrap()
+    }
+
+    fn passed(us: u64, end: LinkEnd) -> Passed {
+        let (at, packet) = (Time::from_us(us), Packet::default());
+        Passed { at, end, outgoing: true, packet, bytes: vec![7; 1514] }
+    }
+
+    #[test]
+    fn packets_are_those_of_the_plans_places_and_time() {
+        let clock = Instant::now();
+        let began = clock + Duration::from_micros(100);
+        let plan = plan("pcap = [\"host1\", \"switch0:0\"], snaplen = \"60B\"");
+        let (recorder, records) = Recorder::new(&plan, began, clock);
+        let mut recorder = recorder.unwrap();
+        let (host, port) = (LinkEnd::Host(1), LinkEnd::Port(0));
+        recorder.pass(&[
+            passed(99, host),
+            passed(100, port),
+            passed(100, host),
+            passed(100, LinkEnd::Port(1)),
+            passed(1100, host),
+        ]);
+        assert!(recorder.hand_over());
+        let batch = records.next(Duration::ZERO).unwrap();
+        let seen: Vec<_> = batch
+            .iter()
+            .map(|record| match record {
+                Record::Packet(it) => (it.at, it.tap, it.frame.as_ref().unwrap().bytes.len()),
+                Record::Queue(_) => panic!("{record:?}"),
+            })
+            .collect();
+        assert_eq!(seen, [(Time::ZERO, 0, 60), (Time::ZERO, 1, 60)]);
+        drop(records);
+        recorder.pass(&[passed(101, host)]);
+        assert!(!recorder.hand_over(), "nobody reads");
+    }
+
+    #[test]
+    fn packets_that_a_slow_reader_misses_are_counted_at_the_next_one() {
+        let clock = Instant::now();
+        let plan = plan("pcap = [\"host1\"]");
+        let (recorder, records) = Recorder::new(&plan, clock, clock);
+        let mut recorder = recorder.unwrap();
+        recorder.waiting.store(WAITING_MAX + 1, Relaxed);
+        recorder.pass(&[passed(1, LinkEnd::Host(1)), passed(2, LinkEnd::Host(1))]);
+        recorder.waiting.store(0, Relaxed);
+        recorder.pass(&[passed(3, LinkEnd::Host(1)), passed(4, LinkEnd::Host(1))]);
+        assert!(recorder.hand_over() && recorder.missed_all == 2);
+        let batch = records.next(Duration::ZERO).unwrap();
+        let missed = |record: &Record| match record {
+            Record::Packet(packet) => packet.frame.as_ref().map(|frame| frame.missed),
+            Record::Queue(_) => None,
+        };
+        assert_eq!(batch.iter().map(missed).collect::<Vec<_>>(), [Some(2), Some(0)]);
+        assert_eq!(records.waiting.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn a_plan_without_captures_has_no_recorder() {
+        let now = Instant::now();
+        assert!(Recorder::new(&plan("goodput = \"10us\""), now, now).0.is_none());
+    }
+}

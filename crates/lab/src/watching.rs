@@ -117,42 +117,55 @@ fn is_there(client: &UnixStream) -> bool {
     poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().intersects(ended)
 }
 
-/// Copies a capture of a place, from the lab that answers at the socket, to `out` until `is_over`.
-///
-/// # Errors
-/// `InvalidInput` with the lab's reason if there is no such place; otherwise if the lab does not
-/// answer or `out` cannot be written. A reader of `out` who has enough is none.
-pub fn capture(
-    path: &Path,
-    place: &str,
-    out: &mut dyn Write,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.write_all(format!("{}\n", place.trim()).as_bytes())?;
-    let mut room = vec![0; 1 << 16];
-    let mut count = stream.read(&mut room)?;
-    if room[..count].first().is_some_and(|first| *first != b'\n') {
-        let mut reason = String::from_utf8_lossy(&room[..count]).into_owned();
-        stream.read_to_string(&mut reason)?;
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+/// A capture under way, at its reader.
+pub struct Capture {
+    stream: UnixStream,
+    /// What has been read.
+    room: Vec<u8>,
+    count: usize,
+}
+
+impl Capture {
+    /// Asks the lab that answers at a socket for a capture of a place.
+    ///
+    /// # Errors
+    /// `InvalidInput` with the lab's reason if there is no such place; otherwise if the lab does
+    /// not answer.
+    pub fn of(path: &Path, place: &str) -> io::Result<Capture> {
+        let mut stream = UnixStream::connect(path)?;
+        stream.write_all(format!("{}\n", place.trim()).as_bytes())?;
+        let mut room = vec![0; 1 << 16];
+        let count = stream.read(&mut room)?;
+        if room[..count].first().is_some_and(|first| *first != b'\n') {
+            let mut reason = String::from_utf8_lossy(&room[..count]).into_owned();
+            stream.read_to_string(&mut reason)?;
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        stream.set_read_timeout(Some(LOOK))?;
+        Ok(Capture { stream, room, count })
     }
-    stream.set_read_timeout(Some(LOOK))?;
-    let mut is_last = false;
-    loop {
-        match out.write_all(&room[..count]).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            written => written?,
+
+    /// Copies it to `out` until `is_over`, the lab's end, or the end of whoever reads `out`.
+    ///
+    /// # Errors
+    /// If the lab cannot be read, or `out` not be written.
+    pub fn copy(mut self, out: &mut dyn Write, is_over: &dyn Fn() -> bool) -> io::Result<()> {
+        let mut is_last = false;
+        loop {
+            match out.write_all(&self.room[..self.count]).and_then(|()| out.flush()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                written => written?,
+            }
+            if is_over() && !is_last {
+                is_last = true;
+                self.stream.shutdown(Shutdown::Write)?;
+            }
+            self.count = match self.stream.read(&mut self.room) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            };
         }
-        if is_over() && !is_last {
-            is_last = true;
-            stream.shutdown(Shutdown::Write)?;
-        }
-        count = match stream.read(&mut room) {
-            Ok(0) => return Ok(()),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(error),
-        };
     }
 }

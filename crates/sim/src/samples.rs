@@ -309,3 +309,22 @@ impl ConnectionFilter {
         self.kept
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_keeps_to_its_multiples_when_it_skips() {
+        let us = Time::from_us;
+        let mut clock = Clock::new(Some(us(10)), us(3));
+        assert!(!clock.strikes(us(10)) && clock.strikes(us(13)));
+        clock.skip(us(23));
+        assert_eq!(clock.due(), us(23));
+        clock.skip(us(54));
+        assert_eq!(clock.due(), us(63));
+        let mut never = Clock::new(None, us(3));
+        never.skip(us(9));
+        assert_eq!(never.due(), Time::MAX);
+    }
+}

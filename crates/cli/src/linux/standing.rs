@@ -267,25 +267,25 @@ pub fn exec(args: &ExecArgs) -> Result<(), Failure> {
 
 /// Writes the packets of a place to a file or to standard output.
 pub fn capture(args: &CaptureArgs) -> Result<(), Failure> {
+    if args.write.is_none() && std::io::stdout().is_terminal() {
+        let text = "a capture is no text: give it a file (--write FILE), or a reader";
+        return Err(Failure::Usage(text.into()));
+    }
     let lab = Standing::find(&args.which)?;
-    let end = args.seconds.map(|count| Instant::now() + Duration::from_secs(count.into()));
-    let is_over = || interrupted() || end.is_some_and(|end| Instant::now() >= end);
-    let copy = |out: &mut dyn Write| {
-        let copied = watching::capture(&socket(&lab.name), &args.place, out, &is_over);
-        copied.map_err(|error| match error.kind() {
-            ErrorKind::InvalidInput => Failure::Usage(format!("lab {}: {error}", lab.name)),
-            _ => failed(format!("capturing {} of lab {}", args.place, lab.name))(error),
-        })
+    let what = format!("capturing {} of lab {}", args.place, lab.name);
+    let capture = watching::Capture::of(&socket(&lab.name), &args.place);
+    let capture = capture.map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => Failure::Usage(format!("lab {}: {error}", lab.name)),
+        _ => failed(&what)(error),
+    })?;
+    let mut out: Box<dyn Write> = match &args.write {
+        Some(path) => Box::new(fs::File::create(path).map_err(failed(path.display()))?),
+        None => Box::new(std::io::stdout().lock()),
     };
     catch_interrupts();
-    match &args.write {
-        Some(path) => copy(&mut fs::File::create(path).map_err(failed(path.display()))?),
-        None if std::io::stdout().is_terminal() => {
-            let text = "a capture is no text: give it a file (--write FILE), or a reader";
-            Err(Failure::Usage(text.into()))
-        }
-        None => copy(&mut std::io::stdout().lock()),
-    }
+    let end = args.seconds.map(|count| Instant::now() + Duration::from_secs(count.into()));
+    let is_over = || interrupted() || end.is_some_and(|end| Instant::now() >= end);
+    capture.copy(&mut out, &is_over).map_err(failed(&what))
 }
 
 /// Becomes a command on a host of a lab.

@@ -160,6 +160,34 @@ fn a_device_that_is_full_holds_up_its_line_and_loses_nothing() {
 }
 
 #[test]
+fn a_watched_port_shows_its_packets_with_the_times_of_their_last_bits() {
+    let mut switch = switch([sink(), sink()], 100);
+    let mut buffers = Buffers::new(4);
+    let frame = frame_of(&Build { payload: 2000, ..Build::default() });
+    let offload = Offload::of(parse(&frame).unwrap().layers().unwrap(), 1448);
+    arrive(&mut switch, Time::ZERO, &frame, offload, &mut buffers).unwrap();
+    switch.watch(|end| end == LinkEnd::Port(1));
+    let now = Time::from_us(1);
+    arrive(&mut switch, now, &frame, offload, &mut buffers).unwrap();
+    switch.advance(Time::from_ms(1), &mut buffers);
+    let passed = switch.passed(Time::from_ms(1));
+    let seen: Vec<_> = passed.iter().map(|it| (it.at, it.outgoing, it.bytes.len())).collect();
+    // Before them two packets leave, the first of which was on the link already: 1538 and 642
+    // bytes with their framing, at 8 ns a byte. What arrived at the other port is not shown.
+    let ns = Time::from_ns;
+    let expected = [(ns(17_424), true, 606), (ns(29_728), true, 1514), (ns(34_848), true, 606)];
+    assert_eq!(seen, expected);
+    for packet in &passed {
+        let view = parse(&packet.bytes).unwrap();
+        assert!(checksum::is_right(&packet.bytes, view.layers().unwrap()));
+    }
+    switch.watch(|_| false);
+    arrive(&mut switch, Time::from_ms(2), &frame, offload, &mut buffers).unwrap();
+    switch.advance(Time::from_ms(3), &mut buffers);
+    assert!(switch.passed(Time::from_ms(3)).is_empty());
+}
+
+#[test]
 fn a_stopped_priority_waits_and_others_do_not() {
     let (port, end) = open_port();
     let mut switch = switch([port, sink()], 100);

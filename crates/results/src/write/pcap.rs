@@ -249,8 +249,10 @@ fn checksum(mut sum: u32) -> [u8; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Frame;
     use millpond_core::packet::Body;
     use millpond_core::{Ecn, Sack};
+    use pcap_file::pcapng::{Block, PcapNgReader};
 
     fn built(packet: Packet, records: Vec<millpond_core::packet::Record>) -> (Vec<u8>, u32) {
         let mut out = Vec::new();
@@ -299,5 +301,35 @@ mod tests {
         let sack = Sack { blocks: [(4380, 5840), (7300, 8760), (0, 0), (0, 0)], count: 2 };
         let (frame, whole) = built(packet, vec![millpond_core::packet::Record::Sack(sack)]);
         assert_eq!((frame.len(), whole), (14 + 60, 14 + 60));
+    }
+
+    #[test]
+    fn a_kernels_frame_is_written_as_it_is() {
+        let frame = Frame { bytes: (0..60).collect(), length: 1514, missed: 7 };
+        let record = PacketRecord {
+            at: Time::from_ns(1_234),
+            tap: 0,
+            outgoing: false,
+            packet: Packet::default(),
+            records: vec![],
+            frame: Some(frame),
+        };
+        let mut file = Vec::new();
+        let epoch = Duration::from_secs(9);
+        let mut writer = PacketWriter::new(&mut file, ["a", "b"], 60, epoch).unwrap();
+        writer.write(1, &record).unwrap();
+        let mut reader = PcapNgReader::new(&file[..]).unwrap();
+        let mut packets = Vec::new();
+        while let Some(block) = reader.next_block() {
+            if let (Block::EnhancedPacket(packet), _) = block.unwrap() {
+                packets.push(packet.into_owned());
+            }
+        }
+        let [packet] = &packets[..] else { panic!("{packets:?}") };
+        assert_eq!((packet.interface_id, packet.original_len), (1, 1514));
+        assert_eq!(packet.timestamp, Duration::new(9, 1_234));
+        assert_eq!(packet.data[..], (0..60).collect::<Vec<u8>>());
+        let options = [EnhancedPacketOption::Flags(1), EnhancedPacketOption::DropCount(7)];
+        assert_eq!(packet.options, options);
     }
 }
