@@ -148,6 +148,10 @@ impl Observer for Records {
         self.queries.push(*record);
         Ok(())
     }
+    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Infallible> {
+        self.connections.push(record.clone());
+        Ok(())
+    }
     fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
         Ok(true)
     }

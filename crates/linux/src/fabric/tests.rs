@@ -3,7 +3,7 @@
 use super::*;
 use crate::dataplane::buffers::FRAME_MAX;
 use crate::dataplane::frame::segment::tests::{Build, frame_of};
-use crate::dataplane::frame::{Mac, Offload, Protocol};
+use crate::dataplane::frame::{Mac, Offload, Protocol, checksum};
 use crate::dataplane::metadata;
 use crate::dataplane::port::tap::Tap;
 use crate::dataplane::port::{Pcap, Port};
@@ -175,7 +175,7 @@ fn a_watched_port_shows_its_packets_with_the_times_of_their_last_bits() {
     // Before them two packets leave, the first of which was on the link already: 1538 and 642
     // bytes with their framing, at 8 ns a byte. What arrived at the other port is not shown.
     let ns = Time::from_ns;
-    let expected = [(ns(17_424), true, 606), (ns(29_728), true, 1514), (ns(34_848), true, 606)];
+    let expected = [(ns(17_440), true, 618), (ns(29_744), true, 1514), (ns(34_880), true, 618)];
     assert_eq!(seen, expected);
     for packet in &passed {
         let view = parse(&packet.bytes).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Invariant: rows are in the order of (time, flow), and a row's time is that of its sample.
 
-use super::super::connection::{Connection, Role, Side};
+use super::super::connection::{Connection, End, Role, Side};
 use super::super::info::TcpInfo;
 use super::*;
 use millpond_results::ConnectionRecord;
@@ -46,18 +46,27 @@ impl Engine<'_> {
 
 /// The flow that an end of a connection sends, if the capture means it and it is under way.
 fn flow(capture: &ConnectionCapture, c: &Connection, side: Side) -> Option<FlowId> {
-    let has_answered = c.server.as_ref().is_some_and(|server| server.first_sent.is_some());
-    let is_flow = match (c.opening.role, side) {
-        (Role::OneWay | Role::Shuffle { .. } | Role::Rpc { .. }, Side::Client) => true,
-        // A request is no flow of the results: it must be named.
-        (Role::Exchange { .. }, Side::Client) => capture.flows.is_some() && !has_answered,
-        (Role::Exchange { .. } | Role::Rpc { .. }, Side::Server) => has_answered,
-        (Role::OneWay | Role::Shuffle { .. }, Side::Server) | (Role::Probe { .. }, _) => false,
-    };
     let flow = c.opening.flow + u32::from(side == Side::Server);
     let (src, dst) = c.pair(side);
     let is_named = capture.flows.as_ref().is_none_or(|flows| flows.binary_search(&flow).is_ok());
-    (is_flow && is_named && capture.means(c.opening.class, src, dst)).then_some(flow)
+    if !is_named || !capture.means(c.opening.class, src, dst) {
+        return None;
+    }
+    let is_under_way = match (c.opening.role, side) {
+        (Role::OneWay | Role::Shuffle { .. } | Role::Rpc { .. }, Side::Client) => true,
+        // A request is no flow of the results: it must be named.
+        (Role::Exchange { .. }, Side::Client) => capture.flows.is_some() && has_more(&c.client),
+        (Role::Exchange { .. } | Role::Rpc { .. }, Side::Server) => {
+            c.server.as_ref().is_some_and(|server| server.first_sent.is_some())
+        }
+        (Role::OneWay | Role::Shuffle { .. }, Side::Server) | (Role::Probe { .. }, _) => false,
+    };
+    is_under_way.then_some(flow)
+}
+
+/// Whether an end that was to send has bytes which are not acknowledged.
+fn has_more(end: &End) -> bool {
+    end.first_sent.is_none() || end.to_send > 0 || socket::unacknowledged(&end.socket) > 0
 }
 
 fn row(at: Time, flow: FlowId, c: &Connection, side: Side) -> Option<ConnectionRecord> {
