@@ -131,9 +131,7 @@ impl Nic {
             ranks.rank(now, &mut packet, key);
         }
         let starts = self.busy_until.max(now);
-        if let Some(queue) = &mut self.queue {
-            queue.join(now, starts, packet.size);
-        }
+        self.queue.iter_mut().for_each(|queue| queue.join(now, starts, packet.size));
         let departs = starts + self.uplink.rate.time(packet.size.into());
         self.busy_until = departs;
         self.entered += 1;
