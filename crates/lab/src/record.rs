@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Bytes of packets that may wait for the reader.
+/// Memory that records may take while they wait for the reader.
 const WAITING_MAX: usize = 64 << 20;
 /// An instant.
 const INSTANT: Time = Time::from_ps(1);
@@ -35,12 +35,13 @@ pub enum Record {
 }
 
 impl Record {
-    /// The memory that its packet takes.
+    /// The memory that it takes.
     fn bytes(&self) -> usize {
-        match self {
-            Record::Queue(_) => 0,
-            Record::Packet(packet) => packet.frame.as_ref().map_or(0, |frame| frame.bytes.len()),
-        }
+        let frame = match self {
+            Record::Queue(_) => None,
+            Record::Packet(packet) => packet.frame.as_ref(),
+        };
+        size_of::<Record>() + frame.map_or(0, |frame| frame.bytes.len())
     }
 }
 
@@ -140,10 +141,14 @@ impl Recorder {
         let nic = |host: u32| hosts[host as usize].waiting(at);
         self.queues.sample(at, (0..).zip(fabric.switches_mut()), nic);
         let began = self.span[0];
-        let rows = self.queues.take().into_iter();
-        self.batch.extend(
-            rows.map(|row| Record::Queue(QueueRecord { at: row.at.saturating_sub(began), ..row })),
-        );
+        for row in self.queues.take() {
+            self.keep(Record::Queue(QueueRecord { at: row.at.saturating_sub(began), ..row }));
+        }
+    }
+
+    fn keep(&mut self, record: Record) {
+        self.waiting.fetch_add(record.bytes(), Relaxed);
+        self.batch.push(record);
     }
 
     /// Takes copies of the packets among these that are the plan's. They are in the order of time,
@@ -157,24 +162,23 @@ impl Recorder {
         }
         own.sort_by_key(|(tap, packet)| (packet.at, *tap, !packet.outgoing));
         for (tap, packet) in own {
-            let kept = packet.bytes.len().min(self.snaplen);
             if self.waiting.load(Relaxed) > WAITING_MAX {
                 self.missed[tap] += 1;
                 self.missed_all += 1;
                 continue;
             }
-            self.waiting.fetch_add(kept, Relaxed);
-            self.batch.push(Record::Packet(PacketRecord {
+            let frame = Frame {
+                bytes: packet.bytes[..packet.bytes.len().min(self.snaplen)].into(),
+                length: packet.bytes.len() as u32,
+                missed: std::mem::take(&mut self.missed[tap]),
+            };
+            self.keep(Record::Packet(PacketRecord {
                 at: packet.at.saturating_sub(began),
                 tap: tap as u16,
                 outgoing: packet.outgoing,
                 packet: packet.packet,
                 records: Vec::new(),
-                frame: Some(Frame {
-                    bytes: packet.bytes[..kept].into(),
-                    length: packet.bytes.len() as u32,
-                    missed: std::mem::take(&mut self.missed[tap]),
-                }),
+                frame: Some(frame),
             }));
         }
     }

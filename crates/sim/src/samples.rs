@@ -21,7 +21,6 @@ use millpond_results::{ConnectionRecord, Node, QueueRecord};
 use millpond_scenario::plan::{CapturePlan, ConnectionCapture, QueueCapture};
 use millpond_scenario::topology::End;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// When samples are due.
 pub struct Clock {
@@ -230,14 +229,14 @@ impl QueueSampler {
 /// The connections that a capture keeps to: the first `max` that it finds open, of several at a
 /// time the lowest numbers.
 pub struct Chosen {
-    capture: Arc<ConnectionCapture>,
+    capture: ConnectionCapture,
     flows: BTreeSet<FlowId>,
 }
 
 impl Chosen {
     /// None yet.
     pub fn new(capture: ConnectionCapture) -> Chosen {
-        Chosen { capture: Arc::new(capture), flows: BTreeSet::new() }
+        Chosen { capture, flows: BTreeSet::new() }
     }
 
     /// Those to sample now, in ascending order, some of which may be over. `open` returns the open

@@ -7,9 +7,8 @@ use millpond_core::Time;
 use millpond_sim::samples::Clock;
 
 /// Samples of what has been read.
-#[derive(Default)]
 pub(super) struct Goodput {
-    clock: Option<Clock>,
+    clock: Clock,
     /// By class, since the beginning.
     read: Vec<u64>,
     samples: Vec<Vec<u64>>,
@@ -18,14 +17,13 @@ pub(super) struct Goodput {
 impl Goodput {
     /// Without a period it takes no samples.
     pub fn new(period: Option<Time>, classes: usize) -> Goodput {
-        let clock = period.map(|period| Clock::new(Some(period), Time::ZERO));
+        let clock = Clock::new(period, Time::ZERO);
         Goodput { clock, read: vec![0; classes], samples: Vec::new() }
     }
 
     /// Takes the samples that are due by `now`.
     fn settle(&mut self, now: Time) {
-        let Some(clock) = &mut self.clock else { return };
-        while clock.due() <= now && clock.strikes(clock.due()) {
+        while self.clock.due() <= now && self.clock.strikes(self.clock.due()) {
             self.samples.push(self.read.clone());
         }
     }
@@ -37,9 +35,9 @@ impl Goodput {
     }
 
     /// All samples of a run that ends at `end`: of each, the bytes by class since the beginning.
-    pub fn finish(mut self, end: Time) -> Vec<Vec<u64>> {
+    pub fn finish(&mut self, end: Time) -> Vec<Vec<u64>> {
         self.settle(end);
-        self.samples
+        std::mem::take(&mut self.samples)
     }
 }
 

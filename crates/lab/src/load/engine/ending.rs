@@ -114,7 +114,7 @@ impl Engine<'_> {
             self.sink.query(self.recorder.query(&query, completed, None));
         }
         self.count_not_started();
-        self.counts.goodput = std::mem::take(&mut self.goodput).finish(end);
+        self.counts.goodput = self.goodput.finish(end);
         self.counts.sampled = self.chosen.take().map(Chosen::flows).unwrap_or_default();
         self.counts
     }
