@@ -6,7 +6,7 @@
 
 use millpond_lab::load::{Place, Settings, Sink, run};
 use millpond_lab::{Lab, Role, prepare};
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::{Plan, Scenario};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -24,6 +24,9 @@ impl Sink for Nobody {
         true
     }
     fn rtt(&mut self, _: millpond_core::Time) -> bool {
+        true
+    }
+    fn connection(&mut self, _: ConnectionRecord) -> bool {
         true
     }
 }

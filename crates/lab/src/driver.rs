@@ -11,6 +11,7 @@ use crate::Error;
 use crate::changes::Changes;
 use crate::host::Host;
 use crate::lateness::{Lateness, Quantiles};
+use crate::record::{Recorder, Recorders};
 use crate::urgent::{Role, prepare};
 use millpond_core::Time;
 use millpond_core::counters::{Counters, DropReason};
@@ -22,6 +23,7 @@ use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -53,6 +55,8 @@ pub struct Counted {
     pub refused: u64,
     /// Packets that hosts' interfaces have dropped.
     pub lost: u64,
+    /// Packets that captures have missed because their reader was too slow.
+    pub missed: u64,
     /// Packets put on links by switches and hosts.
     pub hops: u64,
     /// Counters of the hosts' mechanisms.
@@ -74,8 +78,14 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Packet-hops so far.
     pub hops: AtomicU64,
-    /// Ask it to forget what it has counted of lateness.
-    pub restart: AtomicBool,
+}
+
+/// A request to the thread.
+pub enum Order {
+    /// Forget what it has counted of lateness.
+    Measure,
+    /// Record, too.
+    Record(Box<Recorder>),
 }
 
 /// The thread's own.
@@ -85,6 +95,8 @@ struct Driver {
     changes: Changes,
     buffers: Buffers,
     shared: Arc<Shared>,
+    orders: Receiver<Order>,
+    recorders: Recorders,
     epoll: OwnedFd,
     began: Instant,
     late: Lateness,
@@ -94,12 +106,12 @@ struct Driver {
     touched: Vec<u32>,
 }
 
-/// Starts the thread, whose time began at `began`.
+/// Starts the thread, whose clock is zero at `began`.
 pub fn start(
     began: Instant,
     fabric: Fabric,
     (hosts, changes): (Vec<Host>, Changes),
-    shared: Arc<Shared>,
+    (shared, orders): (Arc<Shared>, Receiver<Order>),
 ) -> Result<JoinHandle<Counted>, Error> {
     let failed = |e: rustix::io::Errno| Error::system("watching the hosts' ports", e);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
@@ -115,6 +127,8 @@ pub fn start(
         changes,
         buffers: Buffers::new(BUFFERS),
         shared,
+        orders,
+        recorders: Recorders::default(),
         epoll,
         began,
         late: Lateness::default(),
@@ -141,8 +155,8 @@ impl Driver {
         let mut events = Vec::with_capacity(64);
         let (mut last, mut aged, mut busy) = (Time::ZERO, Time::ZERO, false);
         while !self.shared.stop.load(Relaxed) {
-            if self.shared.restart.swap(false, Relaxed) {
-                (self.late, self.round) = (Lateness::default(), Lateness::default());
+            if let Ok(order) = self.orders.try_recv() {
+                self.follow(order);
             }
             let now = self.now();
             if busy {
@@ -156,21 +170,48 @@ impl Driver {
                 aged = now;
                 self.hosts.iter_mut().for_each(|host| host.age(now));
                 self.shared.hops.store(self.hops(), Relaxed);
+                self.recorders.hand_over(now, &mut self.fabric, &mut self.hosts);
             }
             if !busy {
                 self.sleep();
             }
         }
+        // Records end where the fabric does.
+        let now = self.now();
+        self.deliver(now);
+        self.recorders.hand_over(now, &mut self.fabric, &mut self.hosts);
         self.counted()
+    }
+
+    fn follow(&mut self, order: Order) {
+        match order {
+            Order::Measure => {
+                (self.late, self.round) = (Lateness::default(), Lateness::default());
+            }
+            Order::Record(recorder) => {
+                self.recorders.add(*recorder, &mut self.fabric, &mut self.hosts);
+            }
+        }
+    }
+
+    /// Brings the fabric to `now`, with failures and samples of queues at their times.
+    fn advance(&mut self, now: Time) {
+        let Driver { fabric, hosts, changes, recorders, buffers, .. } = self;
+        loop {
+            let change = changes.next().filter(|at| *at <= now);
+            let next = change.unwrap_or(now);
+            recorders.sample(next, fabric, hosts, buffers);
+            fabric.advance(next, buffers);
+            match change {
+                Some(_) => changes.make(fabric, hosts),
+                None => return,
+            }
+        }
     }
 
     /// Makes what is due, and hands it over; how many packets.
     fn deliver(&mut self, now: Time) -> usize {
-        while let Some(at) = self.changes.next().filter(|at| *at <= now) {
-            self.fabric.advance(at, &mut self.buffers);
-            self.changes.make(&mut self.fabric, &mut self.hosts);
-        }
-        self.fabric.advance(now, &mut self.buffers);
+        self.advance(now);
         let mut count = 0;
         while let Some(left) = self.fabric.leave() {
             let (at, host, bytes) = (left.at, left.host, left.held.bytes.length());
@@ -263,6 +304,7 @@ impl Driver {
             bytes: [bytes, self.delivered[1], dropped_bytes, held_bytes],
             refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
             lost: 0,
+            missed: self.recorders.missed(),
             hops: self.hops(),
             mechanisms: self.mechanisms(),
             marked: self.fabric.switches().map(|node| node.marked()).sum(),

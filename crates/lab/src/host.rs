@@ -8,6 +8,7 @@
 
 use crate::address;
 use crate::network::Uplink;
+use crate::nic_queue::NicQueue;
 use crate::order::Orders;
 use crate::rank::Ranks;
 use millpond_core::Time;
@@ -18,6 +19,7 @@ use millpond_core::importance::{First, ImportanceParams, TltParams};
 use millpond_core::packet::Kind;
 use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
+use millpond_core::switch::QueueView;
 use millpond_linux::dataplane::buffers::{Buffers, Frame};
 use millpond_linux::dataplane::counters::Drop;
 use millpond_linux::dataplane::flow::FlowKey;
@@ -57,6 +59,8 @@ struct Nic {
     ranks: Option<Ranks>,
     /// Packets that it has put on the link.
     entered: u64,
+    /// Packets that wait, if somebody samples them.
+    queue: Option<NicQueue>,
     frames: Vec<Frame>,
     parts: Vec<Held>,
 }
@@ -127,6 +131,7 @@ impl Nic {
             ranks.rank(now, &mut packet, key);
         }
         let starts = self.busy_until.max(now);
+        self.queue.iter_mut().for_each(|queue| queue.join(now, starts, packet.size));
         let departs = starts + self.uplink.rate.time(packet.size.into());
         self.busy_until = departs;
         self.entered += 1;
@@ -136,7 +141,7 @@ impl Nic {
         }
         let jitter = self.uplink.jitter.as_mut();
         let arrives = jitter.map_or(arrives, |jitter| jitter.delay(arrives));
-        fabric.enter(arrives, self.uplink.line, packet, held);
+        fabric.enter((departs, arrives), self.uplink.line, packet, held, buffers);
         Ok(())
     }
 
@@ -264,6 +269,7 @@ impl Host {
                 shim: shim(plan),
                 ranks: Ranks::new(&plan.transport_choices.rank),
                 entered: 0,
+                queue: None,
                 frames: Vec::new(),
                 parts: Vec::new(),
             },
@@ -285,6 +291,14 @@ impl Host {
     /// Packets that its NIC has taken.
     pub fn entered(&self) -> u64 {
         self.nic.entered
+    }
+    /// Samples of its NIC will be asked for, or no longer.
+    pub fn watch(&mut self, is_on: bool) {
+        self.nic.queue = is_on.then(|| self.nic.queue.take().unwrap_or_default());
+    }
+    /// What waits in its NIC just before `at`, if that is watched.
+    pub fn waiting(&mut self, at: Time) -> QueueView {
+        self.nic.queue.as_mut().map_or(QueueView::default(), |queue| queue.view(at))
     }
     /// Adds what its mechanisms have counted.
     pub fn count(&self, all: &mut Counters) {

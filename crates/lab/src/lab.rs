@@ -3,11 +3,12 @@
 //! Invariant: dropping a lab ends its thread, its namespaces and the processes in them.
 
 use crate::changes::Changes;
-use crate::driver::{self, Counted, Shared};
+use crate::driver::{self, Counted, Order, Shared};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::load::Cgroup;
 use crate::place::{self, Places};
+use crate::record::{Recorder, Records};
 use crate::{Error, address, kernel, network, support};
 use millpond_core::Time;
 use millpond_linux::limit::congestion;
@@ -19,18 +20,21 @@ use millpond_worlds::{Namespace, World};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A network of namespaces that is up.
 pub struct Lab {
     shared: Arc<Shared>,
+    orders: Sender<Order>,
     /// `None` after its end.
     thread: Option<JoinHandle<Counted>>,
     places: Places,
     congestion: String,
     limits: Option<Limits>,
-    began: Instant,
+    /// The zero of the thread's clock.
+    clock: Instant,
 }
 
 /// From the start of the lab's thread to the beginning of the plan's time: connections of probes
@@ -85,10 +89,11 @@ impl Lab {
             .map(|((slot, uplink), host)| Host::new(plan, labels.as_ref(), host, uplink, slot))
             .collect();
         let nodes = (hosts, Changes::new(plan, labels));
-        let (shared, began) = (Arc::new(Shared::default()), Instant::now());
-        let thread = driver::start(began, network::fabric(plan), nodes, shared.clone())?;
-        let began = began + Duration::from_nanos(LEAD.as_ps() / 1000);
-        Ok(Lab { shared, thread: Some(thread), places, congestion, limits, began })
+        let (shared, clock) = (Arc::new(Shared::default()), Instant::now());
+        let (orders, followed) = channel();
+        let reached = (shared.clone(), followed);
+        let thread = driver::start(clock, network::fabric(plan), nodes, reached)?;
+        Ok(Lab { shared, orders, thread: Some(thread), places, congestion, limits, clock })
     }
 
     /// The world that owns the lab's namespaces.
@@ -116,7 +121,7 @@ impl Lab {
     }
     /// The beginning of the plan's time, which may be to come.
     pub fn began(&self) -> Instant {
-        self.began
+        self.clock + Duration::from_nanos(LEAD.as_ps() / 1000)
     }
     /// The congestion control of the hosts' TCP, by the kernel's name.
     pub fn congestion(&self) -> &str {
@@ -128,7 +133,19 @@ impl Lab {
     }
     /// Forgets lateness so far: what follows is measured.
     pub fn measure(&self) {
-        self.shared.restart.store(true, Relaxed);
+        self.order(Order::Measure);
+    }
+    /// Records what a plan captures of queues and packets, from its beginning to its horizon. The
+    /// plan has this lab's network.
+    pub fn record(&self, plan: &Plan, began: Instant) -> Records {
+        let (recorder, records) = Recorder::new(plan, began, self.clock);
+        recorder.into_iter().for_each(|it| self.order(Order::Record(Box::new(it))));
+        records
+    }
+
+    fn order(&self, order: Order) {
+        // A thread that has ended follows none.
+        let _ = self.orders.send(order);
     }
 
     /// Stops the network, and returns what it has counted. Namespaces end when the lab is dropped.

@@ -13,16 +13,18 @@
 //! | `address` | addresses of hosts; answers to ARP |
 //! | `place` | namespaces, TAPs, routes |
 //! | `network` | a plan's switches and links as a `Fabric` |
-//! | `host` | a host's port: its NIC, its edge |
+//! | `host`, `nic_queue` | a host's port: its NIC, its edge; what waits in the NIC |
 //! | `rank`, `order`, `stream` | ranks of what leaves, order of what arrives, by stream offsets |
 //! | `driver` | the thread that moves packets by the clock |
 //! | `changes` | links that fail and come back, and routes and labels that follow |
 //! | `limits` | the eBPF limiter on cgroups of hosts |
+//! | `record` | samples of queues and packets at ends of links, for a reader |
 //! | `lateness` | how late packets leave against their schedule |
 //! | `programs`, `command` | real programs in the namespaces; whether the machine has them |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
 //! | `urgent` | the threads' scheduling class |
 //! | `enter` | a host of a lab that is up, for another process |
+//! | `watching` | captures of a lab that is up, for another process |
 //! | `lab` | all of it for one plan |
 //!
 //! A packet's way is timed by the fabric's own clock: a link is busy as long as its rate says, and
@@ -45,13 +47,16 @@ mod lateness;
 mod limits;
 pub mod load;
 mod network;
+mod nic_queue;
 mod order;
 mod place;
 pub mod programs;
 mod rank;
+mod record;
 mod stream;
 pub mod support;
 mod urgent;
+pub mod watching;
 
 pub use command::check as check_programs;
 pub use driver::Counted;
@@ -60,4 +65,5 @@ pub use lab::Lab;
 pub use lateness::{Lateness, Quantiles};
 pub use millpond_linux::limit::show::QueueReading;
 pub use millpond_worlds::Namespace;
+pub use record::{Record, Records};
 pub use urgent::{Role, prepare};

@@ -35,7 +35,7 @@ pub struct Uplink {
 }
 
 /// By switch: the number of its first line.
-fn first_lines(topology: &Topology) -> Vec<u32> {
+pub fn first_lines(topology: &Topology) -> Vec<u32> {
     let ports = topology.switches.iter().map(|site| u32::from(site.ports));
     let first = |next: &mut u32, ports: u32| {
         *next += ports;
@@ -87,16 +87,21 @@ pub fn fabric(plan: &Plan) -> Fabric {
     Fabric::of(switches.map(|(node, switch)| (node, lines(plan, switch, &first))), classifier)
 }
 
+/// The line of the switch port at the other end of a host's link.
+pub fn line_of(topology: &Topology, first: &[u32], host: u32) -> u32 {
+    match topology.links[host as usize].b {
+        End::Switch { switch, port } => first[switch as usize] + u32::from(port),
+        End::Host(_) => unreachable!("host {host} hangs on a switch"),
+    }
+}
+
 /// By host: its end of its link.
 pub fn uplinks(plan: &Plan) -> Vec<Uplink> {
     let topology = &plan.topology;
     let first = first_lines(topology);
     let uplink = |host: u32| {
         let link = &topology.links[host as usize];
-        let line = match link.b {
-            End::Switch { switch, port } => first[switch as usize] + u32::from(port),
-            End::Host(_) => unreachable!("host {host} hangs on a switch"),
-        };
+        let line = line_of(topology, &first, host);
         let (outages, jitter) = (failing::outages(plan, 2 * host), jitter(plan, 2 * host));
         Uplink { line, rate: LinkRate::new(link.rate), delay: link.delay, outages, jitter }
     };

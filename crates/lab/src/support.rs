@@ -25,7 +25,7 @@ type Lack = (&'static str, String);
 /// # Errors
 /// [`Error::Unsupported`] with the first such key.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let lacks = [transports, edges, switches, hosts, limits, captures, network];
+    let lacks = [transports, edges, switches, hosts, limits, network];
     match lacks.iter().find_map(|lack| lack(plan)) {
         Some((key, reason)) => Err(Error::unsupported(key, reason)),
         None => Ok(()),
@@ -121,16 +121,6 @@ fn limits(plan: &Plan) -> Option<Lack> {
          a scope of the other"
     );
     Some(("limit.hosts", reason))
-}
-
-fn captures(plan: &Plan) -> Option<Lack> {
-    let capture = &plan.capture;
-    first([
-        (capture.queues.is_some(), "capture.queues", "the lab does not sample queues"),
-        (capture.connections.is_some(), "capture.connections", "the lab does not sample sockets"),
-        (capture.goodput.is_some(), "capture.goodput", "the lab does not sample goodput"),
-        (!capture.taps.is_empty(), "capture.pcap", "the lab does not capture links"),
-    ])
 }
 
 fn network(plan: &Plan) -> Option<Lack> {

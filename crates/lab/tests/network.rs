@@ -4,7 +4,7 @@ use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_lab::load::{self, Counts, Place, Settings, Sink};
 use millpond_lab::{Counted, Error, Lab, Role, prepare};
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_worlds::needs;
@@ -36,6 +36,9 @@ impl Sink for Flows {
         true
     }
     fn rtt(&mut self, _: Time) -> bool {
+        true
+    }
+    fn connection(&mut self, _: ConnectionRecord) -> bool {
         true
     }
 }

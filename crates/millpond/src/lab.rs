@@ -3,12 +3,12 @@
 mod limits;
 
 use crate::sim::without_programs;
-use crate::totals::{calls, fairness};
-use crate::{Error, FlowRecord, Observer, Plan, QueryRecord, Sim, Standing, Status, Time, Totals};
-use crate::{World, WorldKind};
+use crate::totals::{calls, fairness, goodput_over_time, unsampled};
+use crate::{ConnectionRecord, FlowRecord, QueryRecord, Sim, Standing, Status, Time, Totals};
+use crate::{Error, Observer, Plan, World, WorldKind};
 use millpond_lab::load::{Counts, Place, Settings, Sink};
-use millpond_lab::{Counted, Lab as Up, Lateness, Role, check_programs, kernel, prepare};
-use millpond_lab::{programs, support};
+use millpond_lab::{Counted, Lab as Up, Lateness, Record, Records, Role, check_programs, prepare};
+use millpond_lab::{kernel, programs, support};
 use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
 use millpond_scenario::Scenario as Text;
 use std::collections::BTreeMap;
@@ -185,6 +185,7 @@ impl World for Lab {
             cgroups,
         };
         lab.measure();
+        let records = lab.record(detail, began);
         let watched = Watched::new(observer);
         let [load_is_over, is_over] = [const { AtomicBool::new(false) }; 2];
         let real =
@@ -205,22 +206,26 @@ impl World for Lab {
                 is_over.store(true, Relaxed);
                 ended
             });
-            let warm = watched.look(&lab, began + duration(detail.warm_up), &stop, &is_over);
+            let warm = began + duration(detail.warm_up);
+            let warm = watched.look((&lab, &records), warm, &stop, &is_over);
             let counts = load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let programs = programs.join();
             (counts, programs.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), warm)
         });
         let wall = began.elapsed();
+        let end = limits_of(&lab);
+        let counted = lab.stop();
+        while let Some(batch) = records.next(Duration::ZERO) {
+            watched.recorded(&batch);
+        }
         let fct = watched.end()?;
         let mut counts = counts.map_err(|error| Error::Runs(format!("lab: {error}")))?;
         counts.interrupted |= programs.interrupted;
-        let end = limits_of(&lab)?;
-        let counted = lab.stop();
         let invalid = invalid(plan, fct, &counts, &counted);
         let mut totals = totals(plan, &counts, &counted, wall, invalid);
         totals.warnings.extend(programs.warnings);
         totals.programs = programs.programs;
-        totals.limits = limits::limits(detail, &warm?, &end);
+        totals.limits = limits::limits(detail, &warm?, &end?);
         Ok(totals)
     }
 }
@@ -263,11 +268,11 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Reports the run's progress to the observer until the run is over. Returns what limits had
-    /// counted at `warm`.
+    /// Reports the run's progress to the observer until the run is over, and passes on what the lab
+    /// records. Returns what limits had counted at `warm`.
     fn look(
         &self,
-        lab: &Up,
+        (lab, records): (&Up, &Records),
         warm: Instant,
         stop: &AtomicBool,
         is_over: &AtomicBool,
@@ -286,9 +291,24 @@ impl<'a> Watched<'a> {
             if !self.pass(|observer| observer.edge(&standing)) {
                 stop.store(true, Relaxed);
             }
-            std::thread::sleep(LOOK);
+            let next = Instant::now() + LOOK;
+            while let Some(left) = next.checked_duration_since(Instant::now())
+                && let Some(batch) = records.next(left)
+            {
+                self.recorded(&batch);
+            }
         }
         then.unwrap_or_else(|| limits_of(lab))
+    }
+
+    /// Passes on what the lab has recorded.
+    fn recorded(&self, batch: &[Record]) {
+        for record in batch {
+            self.pass(|observer| match record {
+                Record::Queue(queue) => observer.queue(queue).map(|()| true),
+                Record::Packet(packet) => observer.packet(packet).map(|()| true),
+            });
+        }
     }
 
     /// The median FCT.
@@ -312,6 +332,9 @@ impl Sink for &Watched<'_> {
     }
     fn rtt(&mut self, rtt: Time) -> bool {
         self.pass(|observer| observer.rtt(rtt).map(|()| true))
+    }
+    fn connection(&mut self, record: ConnectionRecord) -> bool {
+        self.pass(|observer| observer.connection(&record).map(|()| true))
     }
 }
 
@@ -358,6 +381,17 @@ fn errors(counts: &Counts) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+/// Warning for packets that captures lack.
+fn missed(counted: &Counted) -> Option<String> {
+    let count = counted.missed;
+    (count > 0).then(|| {
+        format!(
+            "capture.pcap: {count} packets are missing, since the disk was too slow: use a smaller \
+             capture.snaplen"
+        )
+    })
+}
+
 fn totals(
     plan: &Plan,
     counts: &Counts,
@@ -381,6 +415,7 @@ fn totals(
         horizon: counts.ended,
         measured,
         bytes_delivered: counts.bytes_measured,
+        goodput_over_time: goodput_over_time(detail, &counts.goodput),
         run: RunInfo {
             wall_s,
             simulated_s: counts.ended.as_s_f64(),
@@ -406,6 +441,8 @@ fn totals(
             .into_iter()
             .chain(detail.warnings.iter().cloned())
             .chain(errors(counts))
+            .chain(unsampled(detail, &counts.sampled))
+            .chain(missed(counted))
             .collect(),
         audit: Audit::of(
             amount(counted.entered, entered),

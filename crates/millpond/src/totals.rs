@@ -116,13 +116,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
         horizon: outcome.simulated,
         measured,
         bytes_delivered: outcome.hosts.measured_bytes,
-        goodput_over_time: plan.capture.goodput.and_then(|period| {
-            let links = plan.topology.links.iter().enumerate();
-            let of_hosts = links.filter(|(at, _)| plan.topology.is_host_link(*at));
-            let time = |link: &LinkSite| link.rate.transmission_time(plan.host.packet_max());
-            let packet = of_hosts.map(|(_, link)| time(link)).max().unwrap_or_default();
-            GoodputOverTime::of(period, packet, &plan.traffic.classes, &outcome.delivered)
-        }),
+        goodput_over_time: goodput_over_time(plan, &outcome.delivered),
         run: RunInfo {
             wall_s,
             simulated_s: outcome.simulated.as_s_f64(),
@@ -156,7 +150,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
             .warnings
             .iter()
             .cloned()
-            .chain(unsampled(plan, outcome))
+            .chain(unsampled(plan, &outcome.sampled))
             .chain(not_started(plan, outcome))
             .chain(outcome.standstill.as_ref().map(|found| warning(plan, found)))
             .collect(),
@@ -164,10 +158,20 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
     }
 }
 
-/// What to say of connections that were to be sampled and were not open at any sample.
-fn unsampled(plan: &Plan, outcome: &Outcome) -> Option<String> {
+/// What classes have delivered over time, of the bytes by class at each sample.
+pub(crate) fn goodput_over_time(plan: &Plan, delivered: &[Vec<u64>]) -> Option<GoodputOverTime> {
+    let links = plan.topology.links.iter().enumerate();
+    let of_hosts = links.filter(|(at, _)| plan.topology.is_host_link(*at));
+    let time = |link: &LinkSite| link.rate.transmission_time(plan.host.packet_max());
+    let packet = of_hosts.map(|(_, link)| time(link)).max().unwrap_or_default();
+    GoodputOverTime::of(plan.capture.goodput?, packet, &plan.traffic.classes, delivered)
+}
+
+/// Warning for requested connections that were never open at a sample; `sampled` are those that
+/// were.
+pub(crate) fn unsampled(plan: &Plan, sampled: &BTreeSet<u32>) -> Option<String> {
     let capture = plan.capture.connections.as_ref()?;
-    let missing = |flow: &&u32| !outcome.sampled.contains(flow);
+    let missing = |flow: &&u32| !sampled.contains(flow);
     let every = capture.every;
     match &capture.flows {
         Some(flows) => {
@@ -177,7 +181,7 @@ fn unsampled(plan: &Plan, outcome: &Outcome) -> Option<String> {
                 format!("capture.connections: not open at any sample, every {every}: flow {of}")
             })
         }
-        None if outcome.sampled.is_empty() => Some(format!(
+        None if sampled.is_empty() => Some(format!(
             "capture.connections: no connection that it means was open at any sample, every \
              {every}"
         )),

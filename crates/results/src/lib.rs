@@ -41,7 +41,7 @@ pub use model::names::{folder_name, point_folder, run_folder};
 pub use model::ordered::Ordered;
 pub use model::program::Program;
 pub use model::record::{
-    ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+    ConnectionRecord, FlowRecord, Frame, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
 };
 pub use model::reproduction::{
     Calls, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
@@ -69,6 +69,7 @@ pub use statistics::samples::{Between, Quantile, Samples, WHOLE, jain};
 pub use sweep::SweepFolder;
 pub use sweep::finish::finish_sweep;
 pub use write::capture::Captures;
+pub use write::pcap::PacketWriter;
 pub use write::{Header, Keep, RunWriter};
 
 /// A fresh folder for one test, removed with it.

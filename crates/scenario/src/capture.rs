@@ -69,6 +69,19 @@ pub struct ConnectionCapture {
     pub max: usize,
 }
 
+impl ConnectionCapture {
+    /// Whether it means connections of this class that send from `src` to `dst`, by whatever
+    /// number.
+    pub fn means(&self, class: u16, src: HostId, dst: HostId) -> bool {
+        let has = |hosts: &Option<Vec<HostId>>, host| {
+            hosts.as_ref().is_none_or(|hosts| hosts.binary_search(&host).is_ok())
+        };
+        self.classes.as_ref().is_none_or(|classes| classes.contains(&class))
+            && has(&self.src, src)
+            && has(&self.dst, dst)
+    }
+}
+
 /// A place where packets are captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tap {
@@ -76,6 +89,23 @@ pub struct Tap {
     pub name: String,
     /// The host or the switch's port.
     pub end: End,
+}
+
+impl Tap {
+    /// The places of a name: a host's NIC, a port of a switch, all its ports, those that lead to a
+    /// node, or both ends of a link.
+    ///
+    /// # Errors
+    /// A sentence that names what is not there, and the nearest name that is.
+    pub fn named(topology: &Topology, name: &str) -> Result<Vec<Tap>, String> {
+        ports::named(topology, name)
+            .map(|ends| ends.into_iter().map(|end| Tap::at(topology, end)).collect())
+            .map_err(|(problem, help)| format!("{problem}: {help}"))
+    }
+
+    fn at(topology: &Topology, end: End) -> Tap {
+        Tap { name: ports::file_name(topology, end), end }
+    }
 }
 
 /// Shorter periods would make more samples than packets.
@@ -211,7 +241,7 @@ fn taps(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<Tap> {
             Ok(ends) => {
                 for end in ends {
                     if !taps.iter().any(|tap| tap.end == end) {
-                        taps.push(Tap { name: ports::file_name(topology, end), end });
+                        taps.push(Tap::at(topology, end));
                     }
                 }
             }

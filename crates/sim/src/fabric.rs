@@ -200,6 +200,7 @@ impl Fabric {
                 outgoing: tap.outgoing,
                 packet,
                 records,
+                frame: None,
             });
         }
         match target {

@@ -1,5 +1,7 @@
 //! Samples: what a partition's queues, deliveries and connections are at exact virtual times.
 //!
+//! The lab samples by the same [`Clock`], [`QueueSampler`] and [`Chosen`].
+//!
 //! A sample is taken between events, just before all that happens at its instant, and is no event
 //! itself: it changes nothing and costs one comparison a window where none is asked for. All
 //! partitions sample at the same times, so who is where does not matter.
@@ -13,15 +15,15 @@
 
 use crate::hosts::Hosts;
 use crate::switch_node::SwitchNode;
-use millpond_core::{FlowId, Time};
+use millpond_core::switch::{QueueView, Switch};
+use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{ConnectionRecord, Node, QueueRecord};
 use millpond_scenario::plan::{CapturePlan, ConnectionCapture, QueueCapture};
 use millpond_scenario::topology::End;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// When samples are due.
-struct Clock {
+pub struct Clock {
     /// From one to the next.
     period: Time,
     /// The next one; `Time::MAX`: never.
@@ -29,18 +31,33 @@ struct Clock {
 }
 
 impl Clock {
-    /// `None`: never.
-    fn new(period: Option<Time>) -> Clock {
-        Clock { period: period.unwrap_or_default(), due: period.unwrap_or(Time::MAX) }
+    /// The first one is due a period after `from`. Without a period: never.
+    pub fn new(period: Option<Time>, from: Time) -> Clock {
+        let due = period.map_or(Time::MAX, |period| from.saturating_add(period));
+        Clock { period: period.unwrap_or_default(), due }
+    }
+
+    /// When the next sample is due; `Time::MAX`: never.
+    pub fn due(&self) -> Time {
+        self.due
     }
 
     /// Whether a sample is due at `at`; then the next one is due a period later.
-    fn strikes(&mut self, at: Time) -> bool {
+    pub fn strikes(&mut self, at: Time) -> bool {
         let strikes = self.due == at;
         if strikes {
             self.due = at.saturating_add(self.period);
         }
         strikes
+    }
+
+    /// Leaves out the samples that are due before `until`.
+    pub fn skip(&mut self, until: Time) {
+        let behind = until.saturating_sub(self.due);
+        if behind > Time::ZERO {
+            let periods = behind.as_ps().div_ceil(self.period.as_ps());
+            self.due = self.due.saturating_add(Time::from_ps(periods * self.period.as_ps()));
+        }
     }
 }
 
@@ -56,10 +73,13 @@ pub struct Samplers {
 impl Samplers {
     /// As the plan asks, of these switches and hosts.
     pub fn new(plan: &CapturePlan, switches: &[SwitchNode], hosts: &Hosts) -> Samplers {
+        let sites = &hosts.shared.plan.topology.switches;
+        let switches = switches.iter().map(|it| (it.index, sites[it.index as usize].ports));
+        let ids = hosts.hosts.iter().map(|host| host.id);
         Samplers {
-            queues: QueueSampler::new(plan.queues.as_ref(), switches, hosts),
+            queues: QueueSampler::new(plan.queues.as_ref(), Time::ZERO, switches, ids),
             connections: plan.connections.clone().map(ConnectionSampler::new),
-            goodput: Clock::new(plan.goodput),
+            goodput: Clock::new(plan.goodput, Time::ZERO),
             delivered: Vec::new(),
         }
     }
@@ -78,9 +98,8 @@ impl Samplers {
 
     /// Takes the samples that are due at `at`, before which everything has been served.
     pub fn sample(&mut self, at: Time, switches: &mut [SwitchNode], hosts: &mut Hosts) {
-        if self.queues.clock.strikes(at) {
-            self.queues.sample(at, switches, hosts);
-        }
+        let switches = switches.iter_mut().map(|it| (it.index, &mut it.switch));
+        self.queues.sample(at, switches, |host| hosts.hosts[host as usize].node.occupancy(at));
         if self.goodput.strikes(at) {
             self.delivered.push(hosts.delivered());
         }
@@ -109,17 +128,17 @@ impl Samplers {
     pub fn take(&mut self) -> (Vec<QueueRecord>, Vec<ConnectionRecord>) {
         let connections =
             self.connections.as_mut().map(|sampler| std::mem::take(&mut sampler.records));
-        (std::mem::take(&mut self.queues.records), connections.unwrap_or_default())
+        (self.queues.take(), connections.unwrap_or_default())
     }
 }
 
-/// Samples of queues.
-struct QueueSampler {
+/// Samples of the queues of some switches' ports and some hosts' NICs.
+pub struct QueueSampler {
     clock: Clock,
     /// By port of all switches here, one after the other: whether it is sampled. Empty: all are.
     chosen: Vec<bool>,
-    /// Hosts here whose NICs are sampled.
-    nics: Vec<u32>,
+    /// Hosts here whose NICs are sampled: the place among those here, and the number.
+    nics: Vec<(u32, HostId)>,
     /// By port of all switches here, then by sampled NIC: whether it held anything at the last
     /// sample.
     held: Vec<bool>,
@@ -128,40 +147,58 @@ struct QueueSampler {
 }
 
 impl QueueSampler {
-    fn new(capture: Option<&QueueCapture>, switches: &[SwitchNode], hosts: &Hosts) -> QueueSampler {
+    /// As a plan asks, from a period after `from` on: of these switches (number and ports) and
+    /// hosts. Without a capture no sample is ever due.
+    pub fn new(
+        capture: Option<&QueueCapture>,
+        from: Time,
+        switches: impl Iterator<Item = (u32, u16)>,
+        hosts: impl Iterator<Item = HostId>,
+    ) -> QueueSampler {
         let (mut chosen, mut nics) = (Vec::new(), Vec::new());
         if let Some(ports) = capture.and_then(|capture| capture.ports.as_ref()) {
-            let sites = &hosts.shared.plan.topology.switches;
             let has = |end: End| ports.binary_search(&end).is_ok();
-            for it in switches {
-                chosen.extend(
-                    (0..sites[it.index as usize].ports)
-                        .map(|port| has(End::Switch { switch: it.index, port })),
-                );
+            for (switch, count) in switches {
+                chosen.extend((0..count).map(|port| has(End::Switch { switch, port })));
             }
-            nics = (0..hosts.hosts.len() as u32)
-                .filter(|n| has(End::Host(hosts.hosts[*n as usize].id)))
-                .collect();
+            nics = (0..).zip(hosts).filter(|(_, host)| has(End::Host(*host))).collect();
         }
-        let held = Vec::new();
-        QueueSampler {
-            clock: Clock::new(capture.map(|c| c.every)),
-            chosen,
-            nics,
-            held,
-            records: Vec::new(),
+        let clock = Clock::new(capture.map(|c| c.every), from);
+        QueueSampler { clock, chosen, nics, held: Vec::new(), records: Vec::new() }
+    }
+
+    /// When the next sample is due; `Time::MAX`: never.
+    pub fn due(&self) -> Time {
+        self.clock.due()
+    }
+
+    /// All queues are empty until `until`: leaves out samples before it that would find nothing
+    /// new.
+    pub fn skip(&mut self, until: Time) {
+        if !self.held.contains(&true) {
+            self.clock.skip(until);
         }
     }
 
-    /// The chosen ports that hold something just before `at`, and those that have become empty
-    /// since the last sample.
-    fn sample(&mut self, at: Time, switches: &mut [SwitchNode], hosts: &mut Hosts) {
+    /// Takes the sample that is due at `at`, if one is: the chosen ports that hold something just
+    /// before, and those that have become empty since the last sample. `nic` returns what waits in
+    /// the NIC of a host, by its place among those here.
+    pub fn sample<'a>(
+        &mut self,
+        at: Time,
+        switches: impl Iterator<Item = (u32, &'a mut Switch)>,
+        mut nic: impl FnMut(u32) -> QueueView,
+    ) {
+        if !self.clock.strikes(at) {
+            return;
+        }
         let QueueSampler { chosen, nics, held, records, .. } = self;
         let mut flat = 0;
-        let mut found = |node, port, bytes, packets| {
+        let mut found = |node, port, view: QueueView| {
             if flat == held.len() {
                 held.push(false);
             }
+            let QueueView { packets, bytes } = view;
             if packets > 0 || held[flat] {
                 records.push(QueueRecord { at, node, port, bytes, packets });
             }
@@ -169,54 +206,79 @@ impl QueueSampler {
             flat += 1;
         };
         let mut port_here = 0;
-        for it in switches {
-            let node = Node::Switch(it.index);
-            it.switch.occupancy(at, |port, view| {
+        for (index, switch) in switches {
+            let node = Node::Switch(index);
+            switch.occupancy(at, |port, view| {
                 if chosen.get(port_here).copied().unwrap_or(chosen.is_empty()) {
-                    found(node, port, view.bytes, view.packets);
+                    found(node, port, view);
                 }
                 port_here += 1;
             });
         }
-        for nic in nics {
-            let host = &mut hosts.hosts[*nic as usize];
-            let view = host.node.occupancy(at);
-            found(Node::Host(host.id), 0, view.bytes, view.packets);
+        for (place, host) in nics {
+            found(Node::Host(*host), 0, nic(*place));
         }
+    }
+
+    /// Hands over the rows that wait.
+    pub fn take(&mut self) -> Vec<QueueRecord> {
+        std::mem::take(&mut self.records)
+    }
+}
+
+/// The connections that a capture keeps to: the first `max` that it finds open, of several at a
+/// time the lowest numbers.
+pub struct Chosen {
+    capture: ConnectionCapture,
+    flows: BTreeSet<FlowId>,
+}
+
+impl Chosen {
+    /// None yet.
+    pub fn new(capture: ConnectionCapture) -> Chosen {
+        Chosen { capture, flows: BTreeSet::new() }
+    }
+
+    /// Those to sample now, in ascending order, some of which may be over. `open` returns the open
+    /// ones that the capture means, in any order; it is asked while there is room for more.
+    pub fn choose(
+        &mut self,
+        open: impl FnOnce(&ConnectionCapture) -> Vec<FlowId>,
+    ) -> &BTreeSet<FlowId> {
+        let room = self.capture.max - self.flows.len();
+        if room > 0 {
+            let mut open = open(&self.capture);
+            open.retain(|flow| !self.flows.contains(flow));
+            open.sort_unstable();
+            self.flows.extend(open.into_iter().take(room));
+        }
+        &self.flows
+    }
+
+    /// All that were ever chosen.
+    pub fn flows(self) -> BTreeSet<FlowId> {
+        self.flows
     }
 }
 
 /// Samples of connections.
 struct ConnectionSampler {
     clock: Clock,
-    capture: Arc<ConnectionCapture>,
-    /// Those that are sampled here.
-    chosen: BTreeSet<FlowId>,
+    chosen: Chosen,
     /// What was found, in the order of (time, flow).
     records: Vec<ConnectionRecord>,
 }
 
 impl ConnectionSampler {
     fn new(capture: ConnectionCapture) -> ConnectionSampler {
-        let clock = Clock::new(Some(capture.every));
-        ConnectionSampler {
-            clock,
-            capture: Arc::new(capture),
-            chosen: BTreeSet::new(),
-            records: Vec::new(),
-        }
+        let clock = Clock::new(Some(capture.every), Time::ZERO);
+        ConnectionSampler { clock, chosen: Chosen::new(capture), records: Vec::new() }
     }
 
     /// A row for each chosen connection that is open just before `at`.
     fn sample(&mut self, at: Time, hosts: &Hosts) {
-        let room = self.capture.max - self.chosen.len();
-        if room > 0 {
-            let mut open = hosts.sampled_by(&self.capture);
-            open.retain(|flow| !self.chosen.contains(flow));
-            open.sort_unstable();
-            self.chosen.extend(open.into_iter().take(room));
-        }
-        self.records.extend(self.chosen.iter().filter_map(|flow| hosts.connection(at, *flow)));
+        let chosen = self.chosen.choose(|capture| hosts.sampled_by(capture));
+        self.records.extend(chosen.iter().filter_map(|flow| hosts.connection(at, *flow)));
     }
 }
 
@@ -244,5 +306,24 @@ impl ConnectionFilter {
     /// The flows of the rows that were kept.
     pub fn kept(self) -> BTreeSet<FlowId> {
         self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_keeps_to_its_multiples_when_it_skips() {
+        let us = Time::from_us;
+        let mut clock = Clock::new(Some(us(10)), us(3));
+        assert!(!clock.strikes(us(10)) && clock.strikes(us(13)));
+        clock.skip(us(23));
+        assert_eq!(clock.due(), us(23));
+        clock.skip(us(54));
+        assert_eq!(clock.due(), us(63));
+        let mut never = Clock::new(None, us(3));
+        never.skip(us(9));
+        assert_eq!(never.due(), Time::MAX);
     }
 }

@@ -15,6 +15,7 @@ pub fn lab(args: &LabArgs) -> Result<(), Failure> {
         Some(LabCommand::List(args)) => standing::list(args),
         Some(LabCommand::Shell(args)) => standing::shell(args),
         Some(LabCommand::Exec(args)) => standing::exec(args),
+        Some(LabCommand::Capture(args)) => standing::capture(args),
         Some(LabCommand::Demo(args)) => demo::demo(args),
         None => run_scenario(args),
     }

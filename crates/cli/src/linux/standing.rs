@@ -1,20 +1,23 @@
 //! Labs that stay: `millpond lab up`, and what enters them.
 //!
-//! A lab that is up has a file in [`FOLDER`] with its process and its hosts' namespaces. The file
-//! goes with the lab; a file whose process is gone is removed by whoever finds it.
+//! A lab that is up has a file in [`FOLDER`] with its process and its hosts' namespaces, and a
+//! socket for captures. Both go with the lab; a file whose process is gone is removed by whoever
+//! finds it.
 //!
 //! Invariant: `up` ends with its namespaces, also by a signal; after `kill -9` the next lab removes
 //! them.
 
-use crate::args::linux::{ExecArgs, ListArgs, ShellArgs, UpArgs, WhichLab};
+use crate::args::linux::{CaptureArgs, ExecArgs, ListArgs, ShellArgs, UpArgs, WhichLab};
 use crate::failure::Failure;
 use crate::run::load;
 use crate::watch::{catch_interrupts, interrupted};
 use crate::{say, tell};
 use millpond::{Lab, World};
+use millpond_lab::watching;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,6 +52,11 @@ fn failed(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> Failur
 
 fn file(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{name}.json"))
+}
+
+/// The socket of a lab at which captures are asked for.
+fn socket(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(format!("{name}.sock"))
 }
 
 impl Standing {
@@ -141,9 +149,9 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
     let own = Published::new(&standing)?;
     tell(format_args!("{}", described(&standing)));
     tell(format_args!("enter it: millpond lab shell 0; end it: Ctrl-C or millpond lab down"));
-    while !interrupted() {
-        thread::sleep(Duration::from_millis(50));
-    }
+    let socket = socket(&standing.name);
+    watching::serve(&lab, plan.detail(), &socket, &interrupted)
+        .map_err(failed(socket.display()))?;
     // Whoever sees the file gone finds no namespace.
     drop(lab);
     drop(own);
@@ -255,6 +263,29 @@ pub fn shell(args: &ShellArgs) -> Result<(), Failure> {
 /// Runs a command on a host.
 pub fn exec(args: &ExecArgs) -> Result<(), Failure> {
     enter(&Standing::find(&args.which)?, &args.host, &args.command)
+}
+
+/// Writes the packets of a place to a file or to standard output.
+pub fn capture(args: &CaptureArgs) -> Result<(), Failure> {
+    if args.write.is_none() && std::io::stdout().is_terminal() {
+        let text = "a capture is no text: give it a file (--write FILE), or a reader";
+        return Err(Failure::Usage(text.into()));
+    }
+    let lab = Standing::find(&args.which)?;
+    let what = format!("capturing {} of lab {}", args.place, lab.name);
+    let capture = watching::Capture::of(&socket(&lab.name), &args.place);
+    let capture = capture.map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => Failure::Usage(format!("lab {}: {error}", lab.name)),
+        _ => failed(&what)(error),
+    })?;
+    let mut out: Box<dyn Write> = match &args.write {
+        Some(path) => Box::new(fs::File::create(path).map_err(failed(path.display()))?),
+        None => Box::new(std::io::stdout().lock()),
+    };
+    catch_interrupts();
+    let end = args.seconds.map(|count| Instant::now() + Duration::from_secs(count.into()));
+    let is_over = || interrupted() || end.is_some_and(|end| Instant::now() >= end);
+    capture.copy(&mut out, &is_over).map_err(failed(&what))
 }
 
 /// Becomes a command on a host of a lab.

@@ -5,7 +5,7 @@
 
 use crate::lateness::Lateness;
 use millpond_core::{FlowId, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// Sums over a run.
@@ -32,6 +32,11 @@ pub struct Counts {
     pub timeouts: u64,
     /// Data packets that arrived before an earlier one, of all sockets.
     pub out_of_order: u64,
+    /// Bytes that receiving applications have read since the beginning, by class, at each multiple
+    /// of `[capture] goodput`.
+    pub goodput: Vec<Vec<u64>>,
+    /// Flows whose connections were sampled.
+    pub sampled: BTreeSet<FlowId>,
     /// Flows whose last acknowledgement had no time stamp; their `sender_last` is up to 50 ms late.
     pub unstamped: u64,
     /// Dependent flows that wait for flows which were not delivered.

@@ -10,7 +10,7 @@
 //! | `engine` | the loop, and what connections do |
 //! | `connection` | connections and their two ends |
 //! | `records` | records of flows, calls and queries |
-//! | `counts` | sums over the run, lateness, errors |
+//! | `counts`, `goodput` | sums over the run, lateness, errors; bytes read over time |
 //! | `socket`, `info`, `namespaces`, `cgroups`, `clock` | the kernel |
 //!
 //! Connections end without a packet (TCP_REPAIR), as in the simulator: no FIN, no TIME_WAIT. A run
@@ -18,7 +18,7 @@
 //! namespace to be as large, and a first packet waits for ARP unless neighbours are permanent.
 //! `tests/load/measurements.rs` measures its costs.
 //!
-//! **Not supported:** priorities of traffics, buffer sizes of the transport, goodput over time.
+//! **Not supported:** priorities of traffics, buffer sizes of the transport.
 //!
 //! Invariant: each flow that starts makes exactly one record, and the thread ends in the namespace
 //! in which it began.
@@ -28,6 +28,7 @@ mod clock;
 mod connection;
 mod counts;
 mod engine;
+mod goodput;
 mod info;
 mod namespaces;
 mod records;
@@ -37,7 +38,7 @@ pub use cgroups::Cgroup;
 pub use counts::{Counts, Failure};
 
 use millpond_core::Time;
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::plan::Plan;
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use std::net::Ipv4Addr;
@@ -80,6 +81,8 @@ pub trait Sink {
     fn query(&mut self, record: QueryRecord) -> bool;
     /// Takes a probe's round-trip time, from the write of the question to the read of the answer.
     fn rtt(&mut self, rtt: Time) -> bool;
+    /// Takes a sample of a connection, in the order of (time, flow).
+    fn connection(&mut self, record: ConnectionRecord) -> bool;
 }
 
 /// The reason why a run could not begin or go on. Errors of single connections are in

@@ -2,7 +2,7 @@
 
 use millpond_core::Time;
 use millpond_lab::load::{self, Counts, Error, Place, Settings, Sink};
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Standing};
@@ -114,6 +114,7 @@ pub struct Records {
     pub flows: Vec<FlowRecord>,
     pub queries: Vec<QueryRecord>,
     pub rtts: Vec<Time>,
+    pub connections: Vec<ConnectionRecord>,
     /// End the run at this many flows.
     pub enough: Option<usize>,
 }
@@ -131,6 +132,10 @@ impl Sink for Records {
         self.rtts.push(rtt);
         true
     }
+    fn connection(&mut self, record: ConnectionRecord) -> bool {
+        self.connections.push(record);
+        true
+    }
 }
 
 impl Observer for Records {
@@ -141,6 +146,10 @@ impl Observer for Records {
     }
     fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
         self.queries.push(*record);
+        Ok(())
+    }
+    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Infallible> {
+        self.connections.push(record.clone());
         Ok(())
     }
     fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {

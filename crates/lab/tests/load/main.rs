@@ -4,6 +4,7 @@
 
 mod lab;
 mod measurements;
+mod sampling;
 
 use lab::{Lab, Records, UNTIL, plan, simulated};
 use millpond_core::Time;

@@ -8,6 +8,7 @@
 //! Invariant: a packet's number is in use from its arrival until it is written or dropped, and its
 //! bytes are beside it.
 
+use super::passing::{self, LinkEnd, Passed, Watched};
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::Drop;
 use crate::dataplane::frame::{Mac, Offload, View, pause};
@@ -111,15 +112,26 @@ pub struct Line {
     is_held_up: bool,
     /// Pause frames sent.
     pub pauses: u64,
+    /// Which of its ends are watched.
+    pub(super) watched: Watched,
 }
 
 impl Line {
     /// A port as the end of a link of this rate.
     pub fn new(slot: Slot, rate: Rate, address: Mac) -> Line {
         let (rate, departures) = (LinkRate::new(rate), VecDeque::new());
-        let far = Far::Port;
-        let (outages, jitter, is_held_up, pauses) = (None, None, false, 0);
-        Line { slot, far, rate, address, outages, jitter, departures, is_held_up, pauses }
+        Line {
+            slot,
+            far: Far::Port,
+            rate,
+            address,
+            outages: None,
+            jitter: None,
+            departures,
+            is_held_up: false,
+            pauses: 0,
+            watched: Watched::default(),
+        }
     }
     /// The end of a link that stays in the fabric or leads to a host of its driver.
     pub fn inside(name: impl Into<String>, rate: Rate, far: Far) -> Line {
@@ -148,6 +160,8 @@ pub struct Lines {
     pub hops: u64,
     /// Bytes of the frames of packets that were dropped.
     pub dropped_bytes: u64,
+    /// Frames that have passed watched ends.
+    pub passed: Vec<Passed>,
     /// A frame in one piece, for ports that take none in several.
     flat: Vec<u8>,
 }
@@ -165,6 +179,7 @@ impl Lines {
             arrivals: 0,
             hops: 0,
             dropped_bytes: 0,
+            passed: Vec::new(),
             flat: Vec::new(),
         }
     }
@@ -199,6 +214,21 @@ impl Lines {
         self.arrivals += 1;
         let call = if at_host { Call::Leave } else { Call::Arrive };
         self.call(at, call(line, number, id));
+    }
+
+    /// A packet passes an end that is watched.
+    #[cold]
+    pub fn pass(
+        &mut self,
+        at: Time,
+        (end, outgoing): (LinkEnd, bool),
+        id: PacketId,
+        buffers: &Buffers,
+    ) {
+        if let Some(held) = &self.held[id as usize] {
+            let bytes = passing::copy(&held.bytes, held.offload, buffers);
+            self.passed.push(Passed { at, end, outgoing, packet: self.packets[id], bytes });
+        }
     }
 
     /// Hands a packet over to the driver of the host behind a line.
@@ -340,12 +370,15 @@ impl Wire for Exit<'_> {
         if let Some(held) = &mut held[id as usize] {
             metadata::write(&packets[id], held.bytes.header.bytes_mut(), &held.view);
         }
-        let Line { far, rate, outages, .. } = &mut all[line as usize];
-        let far = *far;
+        let Line { far, rate, outages, watched, .. } = &mut all[line as usize];
+        let (far, is_watched) = (*far, watched.port);
         if let (Some(outages), Far::Line(_, delay) | Far::Host(_, delay)) = (outages, far) {
             let packet = &mut packets[id];
             let starts = departs.saturating_sub(rate.time(packet.size.into()));
             outages.strike(packet, starts, departs + delay);
+        }
+        if is_watched {
+            self.lines.pass(departs, (LinkEnd::Port(line), true), id, self.buffers);
         }
         self.lines.hops += 1;
         match far {

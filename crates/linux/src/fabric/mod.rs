@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `lines` | the nodes' exit: links, frames that wait for their time, calls that are due |
+//! | `passing` | copies of frames that pass ends of links which somebody watches |
 //!
 //! Nodes decide in a time of their own, which never runs ahead of the clock: a call that a node
 //! asked for is made with the time that it named, however late the poll loop is, and a frame is
@@ -19,10 +20,12 @@
 #[cfg(test)]
 mod conformance;
 mod lines;
+mod passing;
 #[cfg(test)]
 mod tests;
 
 pub use lines::{Far, Held, Left, Line};
+pub use passing::{LinkEnd, Passed};
 
 use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
@@ -34,6 +37,7 @@ use lines::{Call, Exit, Lines};
 use millpond_core::switch::Switch;
 use millpond_core::switch::pause::{PauseFrame, PauseTarget};
 use millpond_core::{Packet, Time};
+use passing::Watched;
 
 /// Switches and their links.
 pub struct Fabric {
@@ -81,6 +85,10 @@ impl Fabric {
     pub fn switches(&self) -> impl Iterator<Item = &Switch> {
         self.nodes.iter().map(|node| &node.switch)
     }
+    /// All nodes, to look at their queues.
+    pub fn switches_mut(&mut self) -> impl Iterator<Item = &mut Switch> {
+        self.nodes.iter_mut().map(|node| &mut node.switch)
+    }
     /// One node, to change its routes or links.
     pub fn switch_mut(&mut self, node: usize) -> &mut Switch {
         &mut self.nodes[node].switch
@@ -106,14 +114,44 @@ impl Fabric {
         &self.classifier
     }
 
-    /// A packet that a host has sent arrives at a line at a time, which is not before the last call
-    /// of [`Fabric::advance`].
-    pub fn enter(&mut self, at: Time, line: u32, packet: Packet, held: Held) {
-        let slot = &mut self.lines.all[line as usize].slot;
+    /// A packet has left its host at a time, and arrives at a line at another, which is not before
+    /// the last call of [`Fabric::advance`].
+    pub fn enter(
+        &mut self,
+        (left, at): (Time, Time),
+        line: u32,
+        packet: Packet,
+        held: Held,
+        buffers: &Buffers,
+    ) {
+        let Line { slot, watched, .. } = &mut self.lines.all[line as usize];
         slot.counters.received += 1;
         slot.counters.received_bytes += held.bytes.length() as u64;
+        let is_watched = watched.host;
         let id = self.lines.take(packet, held);
+        if is_watched {
+            self.lines.pass(left, (LinkEnd::Host(line), true), id, buffers);
+        }
         self.lines.arrives(at, line, id, false);
+    }
+
+    /// Watches these ends of links, and no others: copies of frames that pass them are kept until
+    /// [`Fabric::passed`] takes them.
+    pub fn watch(&mut self, is_watched: impl Fn(LinkEnd) -> bool) {
+        for (number, line) in (0..).zip(&mut self.lines.all) {
+            let [port, host] = [LinkEnd::Port(number), LinkEnd::Host(number)].map(&is_watched);
+            line.watched = Watched { port, host };
+        }
+    }
+
+    /// Takes the frames that have passed watched ends before `until`, in the order of time; of one
+    /// time, in the order in which the fabric knew of them. No frame passes before the last call of
+    /// [`Fabric::advance`].
+    pub fn passed(&mut self, until: Time) -> Vec<Passed> {
+        let mut passed: Vec<Passed> =
+            self.lines.passed.extract_if(.., |passed| passed.at < until).collect();
+        passed.sort_by_key(|passed| passed.at);
+        passed
     }
 
     /// The next packet that has reached its host, in the order of time.
@@ -190,6 +228,9 @@ impl Fabric {
             match classifier.read(now, held.bytes.header.bytes(), held.bytes.length(), &held.view) {
                 Ok(packet) => {
                     let id = lines.take(packet, held);
+                    if lines.all[line as usize].watched.port {
+                        lines.pass(now, (LinkEnd::Port(line), false), id, buffers);
+                    }
                     switch.on_arrival(now, port, id, &mut Exit { lines, buffers, first: *first });
                 }
                 Err(reason) => {
@@ -239,12 +280,22 @@ impl Fabric {
             return self.lines.discard(line, id, reason, buffers);
         }
         let line = match call {
-            Call::Leave(line, _, id) => return self.lines.leave(at, line, id),
+            Call::Leave(line, _, id) => {
+                if self.lines.all[line as usize].watched.host {
+                    self.lines.pass(at, (LinkEnd::Host(line), false), id, buffers);
+                }
+                return self.lines.leave(at, line, id);
+            }
             Call::Ready(line)
             | Call::Arrive(line, ..)
             | Call::Pause(line, ..)
             | Call::PauseCheck(line, _) => line,
         };
+        if let Call::Arrive(_, _, id) = call
+            && self.lines.all[line as usize].watched.port
+        {
+            self.lines.pass(at, (LinkEnd::Port(line), false), id, buffers);
+        }
         let (node, port) = self.ends[line as usize];
         let Node { switch, first } = &mut self.nodes[node as usize];
         let exit = &mut Exit { lines: &mut self.lines, buffers, first: *first };

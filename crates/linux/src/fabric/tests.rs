@@ -3,7 +3,7 @@
 use super::*;
 use crate::dataplane::buffers::FRAME_MAX;
 use crate::dataplane::frame::segment::tests::{Build, frame_of};
-use crate::dataplane::frame::{Mac, Offload, Protocol};
+use crate::dataplane::frame::{Mac, Offload, Protocol, checksum};
 use crate::dataplane::metadata;
 use crate::dataplane::port::tap::Tap;
 use crate::dataplane::port::{Pcap, Port};
@@ -157,6 +157,34 @@ fn a_device_that_is_full_holds_up_its_line_and_loses_nothing() {
         assert!(rounds < 40);
     }
     assert!(rounds > 2 && switch.lines()[1].slot.counters.reading().dropped.is_empty(), "{rounds}");
+}
+
+#[test]
+fn a_watched_port_shows_its_packets_with_the_times_of_their_last_bits() {
+    let mut switch = switch([sink(), sink()], 100);
+    let mut buffers = Buffers::new(4);
+    let frame = frame_of(&Build { payload: 2000, ..Build::default() });
+    let offload = Offload::of(parse(&frame).unwrap().layers().unwrap(), 1448);
+    arrive(&mut switch, Time::ZERO, &frame, offload, &mut buffers).unwrap();
+    switch.watch(|end| end == LinkEnd::Port(1));
+    let now = Time::from_us(1);
+    arrive(&mut switch, now, &frame, offload, &mut buffers).unwrap();
+    switch.advance(Time::from_ms(1), &mut buffers);
+    let passed = switch.passed(Time::from_ms(1));
+    let seen: Vec<_> = passed.iter().map(|it| (it.at, it.outgoing, it.bytes.len())).collect();
+    // Before them two packets leave, the first of which was on the link already: 1538 and 642
+    // bytes with their framing, at 8 ns a byte. What arrived at the other port is not shown.
+    let ns = Time::from_ns;
+    let expected = [(ns(17_440), true, 618), (ns(29_744), true, 1514), (ns(34_880), true, 618)];
+    assert_eq!(seen, expected);
+    for packet in &passed {
+        let view = parse(&packet.bytes).unwrap();
+        assert!(checksum::is_right(&packet.bytes, view.layers().unwrap()));
+    }
+    switch.watch(|_| false);
+    arrive(&mut switch, Time::from_ms(2), &frame, offload, &mut buffers).unwrap();
+    switch.advance(Time::from_ms(3), &mut buffers);
+    assert!(switch.passed(Time::from_ms(3)).is_empty());
 }
 
 #[test]

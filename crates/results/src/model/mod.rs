@@ -40,6 +40,8 @@ pub(crate) use manifest::{
 };
 pub(crate) use names::{clean, folder_name, point_folder, run_folder};
 pub(crate) use ordered::Ordered;
+#[cfg(test)]
+pub(crate) use record::Frame;
 pub(crate) use record::{
     ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
 };

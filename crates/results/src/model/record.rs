@@ -18,10 +18,23 @@ pub struct PacketRecord {
     pub tap: u16,
     /// Whether it left the host or port, or came to it.
     pub outgoing: bool,
-    /// Itself.
+    /// Itself. Where it is a frame, its flow is a hash of the frame's addresses and ports.
     pub packet: Packet,
     /// Its side records.
     pub records: Vec<Record>,
+    /// The frame that it is, if a kernel has made it.
+    pub frame: Option<Frame>,
+}
+
+/// A captured packet of a kernel, byte by byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Its first bytes, from the Ethernet header on.
+    pub bytes: Box<[u8]>,
+    /// How many bytes it has.
+    pub length: u32,
+    /// Packets before it that the capture has missed.
+    pub missed: u64,
 }
 
 /// One PAUSE frame that a capture has seen.

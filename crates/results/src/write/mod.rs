@@ -7,7 +7,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod connections;
-mod pcap;
+pub(crate) mod pcap;
 mod programs;
 mod summing;
 mod trace;

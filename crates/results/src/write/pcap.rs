@@ -1,10 +1,11 @@
-//! A capture as a pcapng file: Ethernet and IPv4 headers for each packet that the simulator has
-//! moved, and those of its protocol, which says itself what they are (`core::packet::tcp`).
+//! A capture as pcapng: frames of kernels as they are, and for each packet that the simulator has
+//! moved Ethernet and IPv4 headers and those of its protocol, which declares them
+//! (`core::packet::tcp`).
 //!
-//! Times are nanoseconds of virtual time (a picosecond's fraction is cut off), from 1970 on as the
-//! format wants. Host h is 10.0.0.1 + h. A flow's sender has the port 32768 + (flow mod 2^15) and
-//! its receiver 32768 + (flow / 2^15 mod 2^15), so flows of two hosts are told apart up to 2^30.
-//! Payload is zeros. A pause's frame is its family's (`pfc`).
+//! Of simulated packets: times are nanoseconds of virtual time (a picosecond's fraction is cut
+//! off), from 1970 on as the format wants. Host h is 10.0.0.1 + h. A flow's sender has the port
+//! 32768 + (flow mod 2^15) and its receiver 32768 + (flow / 2^15 mod 2^15), so flows of two hosts
+//! are told apart up to 2^30. Payload is zeros. A pause's frame is its family's (`pfc`).
 //!
 //! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12
 //! bytes where TCP timestamps are asked for), checksums are right for the whole packet, and the
@@ -15,7 +16,7 @@ mod pfc;
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,87 +27,154 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
 };
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
+use pcap_file::pcapng::{PcapNgBlock, PcapNgWriteError, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 
-use crate::model::{At, Error, PacketRecord, PauseRecord, Result};
+use crate::model::{At, PacketRecord, PauseRecord, Result};
 
 const ETHERNET: usize = 14;
 const IP: usize = 20;
 
-/// One capture being written.
-pub(crate) struct Capture {
-    path: PathBuf,
-    writer: PcapNgWriter<BufWriter<File>>,
+/// A capture being written: a section with an interface for each place.
+pub struct PacketWriter<W: Write> {
+    writer: PcapNgWriter<W>,
     snaplen: u32,
     timestamps: bool,
+    /// When the records' time zero was, since 1970.
+    epoch: Duration,
     /// The frame under construction.
     frame: Vec<u8>,
 }
 
-impl Capture {
-    /// Creates the file for the interface `name`.
-    pub fn create(path: &Path, name: &str, snaplen: u32, timestamps: bool) -> Result<Capture> {
-        let file = BufWriter::with_capacity(1 << 18, File::create(path).at("create", path)?);
+fn failed(error: PcapNgWriteError) -> io::Error {
+    match error {
+        PcapNgWriteError::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+impl<W: Write> PacketWriter<W> {
+    /// Writes the headers of a capture at these places. `snaplen` bytes of each packet are kept,
+    /// and time zero of the records is `epoch` since 1970.
+    ///
+    /// # Errors
+    /// The reason why `out` cannot be written.
+    pub fn new<'n>(
+        out: W,
+        places: impl IntoIterator<Item = &'n str>,
+        snaplen: u32,
+        epoch: Duration,
+    ) -> io::Result<PacketWriter<W>> {
         let section = SectionHeaderBlock {
             endianness: Endianness::Little,
             options: vec![SectionHeaderOption::UserApplication(Cow::Borrowed("millpond"))],
             ..SectionHeaderBlock::default()
         };
-        let interface = InterfaceDescriptionBlock {
-            linktype: DataLink::ETHERNET,
-            snaplen: if snaplen == u32::MAX { 0 } else { snaplen },
-            options: vec![
-                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-                InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
-            ],
+        let mut writer = PcapNgWriter::with_section_header(out, section).map_err(failed)?;
+        for place in places {
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::ETHERNET,
+                snaplen: if snaplen == u32::MAX { 0 } else { snaplen },
+                options: vec![
+                    InterfaceDescriptionOption::IfName(Cow::Borrowed(place)),
+                    InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
+                ],
+            };
+            writer.write_pcapng_block(interface).map_err(failed)?;
+        }
+        Ok(PacketWriter { writer, snaplen, timestamps: false, epoch, frame: Vec::new() })
+    }
+
+    /// Adds a packet at a place.
+    ///
+    /// # Errors
+    /// The reason why the capture cannot be written.
+    pub fn write(&mut self, place: u32, record: &PacketRecord) -> io::Result<()> {
+        let (whole, missed) = match &record.frame {
+            Some(frame) => {
+                self.frame.clear();
+                self.frame.extend_from_slice(&frame.bytes);
+                (frame.length, frame.missed)
+            }
+            None => (frame(&mut self.frame, record, self.timestamps), 0),
         };
-        let mut writer =
-            PcapNgWriter::with_section_header(file, section).map_err(|e| wrong(path, e))?;
-        writer.write_pcapng_block(interface).map_err(|e| wrong(path, e))?;
-        Ok(Capture { path: path.to_path_buf(), writer, snaplen, timestamps, frame: Vec::new() })
+        self.put(place, record.at, record.outgoing, whole, missed)
     }
 
-    /// Adds a packet.
-    pub fn write(&mut self, record: &PacketRecord) -> Result<()> {
-        let whole = frame(&mut self.frame, record, self.timestamps);
-        self.put(record.at, record.outgoing, whole)
-    }
-
-    /// Adds a PAUSE frame.
-    pub fn write_pause(&mut self, record: &PauseRecord) -> Result<()> {
+    /// Adds a PAUSE frame at a place.
+    ///
+    /// # Errors
+    /// As [`PacketWriter::write`].
+    pub fn write_pause(&mut self, place: u32, record: &PauseRecord) -> io::Result<()> {
         match record.frame.target {
             PauseTarget::Priority(priority) => pfc::frame(&mut self.frame, record, priority),
             PauseTarget::Flow(vfid) => bfc::frame(&mut self.frame, record, vfid),
         }
         let whole = self.frame.len() as u32;
-        self.put(record.at, record.outgoing, whole)
+        self.put(place, record.at, record.outgoing, whole, 0)
     }
 
     /// Adds the frame under construction, which is `whole` bytes long.
-    fn put(&mut self, at: Time, outgoing: bool, whole: u32) -> Result<()> {
+    fn put(
+        &mut self,
+        place: u32,
+        at: Time,
+        outgoing: bool,
+        whole: u32,
+        missed: u64,
+    ) -> io::Result<()> {
         self.frame.resize((whole as usize).min(self.snaplen as usize), 0);
-        let direction = if outgoing { 2 } else { 1 };
+        let mut options = vec![EnhancedPacketOption::Flags(if outgoing { 2 } else { 1 })];
+        if missed > 0 {
+            options.push(EnhancedPacketOption::DropCount(missed));
+        }
         let block = EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: Duration::from_nanos(at.as_ps() / 1_000),
+            interface_id: place,
+            timestamp: self.epoch + Duration::from_nanos(at.as_ps() / 1_000),
             original_len: whole,
             data: Cow::Borrowed(&self.frame),
-            options: vec![EnhancedPacketOption::Flags(direction)],
+            options,
         };
-        self.writer.write_block(&block.into_block()).map(|_| ()).map_err(|e| wrong(&self.path, e))
+        self.writer.write_block(&block.into_block()).map(|_| ()).map_err(failed)
+    }
+
+    /// What the capture is written to.
+    pub fn get_mut(&mut self) -> &mut W {
+        self.writer.get_mut()
+    }
+}
+
+/// The capture of one place in a file.
+pub(crate) struct Capture {
+    path: PathBuf,
+    packets: PacketWriter<BufWriter<File>>,
+}
+
+impl Capture {
+    /// Creates the file for the place `name`.
+    pub fn create(path: &Path, name: &str, snaplen: u32, timestamps: bool) -> Result<Capture> {
+        let file = BufWriter::with_capacity(1 << 18, File::create(path).at("create", path)?);
+        let packets = PacketWriter::new(file, [name], snaplen, Duration::ZERO).at("write", path)?;
+        let packets = PacketWriter { timestamps, ..packets };
+        Ok(Capture { path: path.to_path_buf(), packets })
+    }
+
+    /// Adds a packet.
+    pub fn write(&mut self, record: &PacketRecord) -> Result<()> {
+        self.packets.write(0, record).at("write", &self.path)
+    }
+
+    /// Adds a PAUSE frame.
+    pub fn write_pause(&mut self, record: &PauseRecord) -> Result<()> {
+        self.packets.write_pause(0, record).at("write", &self.path)
     }
 
     /// Writes the rest, down to the disk.
     pub fn close(mut self) -> Result<()> {
-        let file = self.writer.get_mut();
+        let file = self.packets.get_mut();
         file.flush().at("write", &self.path)?;
         file.get_ref().sync_all().at("write", &self.path)
     }
-}
-
-fn wrong(path: &Path, error: impl std::fmt::Display) -> Error {
-    Error::Malformed { path: path.to_path_buf(), reason: error.to_string() }
 }
 
 /// Puts the headers into `out` and returns the length of the whole frame, payload included.
@@ -181,13 +249,21 @@ fn checksum(mut sum: u32) -> [u8; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Frame;
     use millpond_core::packet::Body;
     use millpond_core::{Ecn, Sack};
+    use pcap_file::pcapng::{Block, PcapNgReader};
 
     fn built(packet: Packet, records: Vec<millpond_core::packet::Record>) -> (Vec<u8>, u32) {
         let mut out = Vec::new();
-        let record =
-            PacketRecord { at: Time::from_ns(1_234), tap: 0, outgoing: true, packet, records };
+        let record = PacketRecord {
+            at: Time::from_ns(1_234),
+            tap: 0,
+            outgoing: true,
+            packet,
+            records,
+            frame: None,
+        };
         let whole = frame(&mut out, &record, false);
         (out, whole)
     }
@@ -225,5 +301,35 @@ mod tests {
         let sack = Sack { blocks: [(4380, 5840), (7300, 8760), (0, 0), (0, 0)], count: 2 };
         let (frame, whole) = built(packet, vec![millpond_core::packet::Record::Sack(sack)]);
         assert_eq!((frame.len(), whole), (14 + 60, 14 + 60));
+    }
+
+    #[test]
+    fn a_kernels_frame_is_written_as_it_is() {
+        let frame = Frame { bytes: (0..60).collect(), length: 1514, missed: 7 };
+        let record = PacketRecord {
+            at: Time::from_ns(1_234),
+            tap: 0,
+            outgoing: false,
+            packet: Packet::default(),
+            records: vec![],
+            frame: Some(frame),
+        };
+        let mut file = Vec::new();
+        let epoch = Duration::from_secs(9);
+        let mut writer = PacketWriter::new(&mut file, ["a", "b"], 60, epoch).unwrap();
+        writer.write(1, &record).unwrap();
+        let mut reader = PcapNgReader::new(&file[..]).unwrap();
+        let mut packets = Vec::new();
+        while let Some(block) = reader.next_block() {
+            if let (Block::EnhancedPacket(packet), _) = block.unwrap() {
+                packets.push(packet.into_owned());
+            }
+        }
+        let [packet] = &packets[..] else { panic!("{packets:?}") };
+        assert_eq!((packet.interface_id, packet.original_len), (1, 1514));
+        assert_eq!(packet.timestamp, Duration::new(9, 1_234));
+        assert_eq!(packet.data[..], (0..60).collect::<Vec<u8>>());
+        let options = [EnhancedPacketOption::Flags(1), EnhancedPacketOption::DropCount(7)];
+        assert_eq!(packet.options, options);
     }
 }

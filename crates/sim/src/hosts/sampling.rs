@@ -56,17 +56,11 @@ impl Hosts {
 /// which tells who shares a partition; it counts from its first message on.
 fn is_meant(capture: &ConnectionCapture, it: &Sending) -> bool {
     let Opening { role, class, src, dst, .. } = it.opening;
-    let is_one_of = |hosts: &Option<Vec<HostId>>, host| {
-        hosts.as_ref().is_none_or(|h| h.binary_search(&host).is_ok())
-    };
     let carries_flows = match role {
         Role::Pings | Role::Pongs => false,
         Role::Request { .. } => capture.flows.is_some(),
         Role::RpcResponses => it.sender.written() > 0,
         _ => true,
     };
-    carries_flows
-        && capture.classes.as_ref().is_none_or(|classes| classes.contains(&class))
-        && is_one_of(&capture.src, src)
-        && is_one_of(&capture.dst, dst)
+    carries_flows && capture.means(class, src, dst)
 }

@@ -46,6 +46,13 @@ Example: millpond lab exec 0 -- iperf3 -c host8
 
 The command can use the names host0, host1, …; its exit code is this command's.")]
     Exec(ExecArgs),
+    /// Capture the packets at an end of a link of a lab that is up, as pcapng, until Ctrl-C
+    #[command(after_help = "\
+Examples: millpond lab capture host3 -w host3.pcapng --seconds 10
+          millpond lab capture 'leaf0->spine1' | tcpdump -n -r -
+
+The packets are those of the fabric, both ways and whole, at the times at which they pass.")]
+    Capture(CaptureArgs),
     /// Show one mechanism under kernel TCP, beside what it replaces
     #[command(after_help = "\
 tlt     bursts of short responses to one host: as Linux is, with rto_min 5 ms, with TLT
@@ -117,6 +124,21 @@ pub struct ShellArgs {
     pub host: String,
     #[command(flatten)]
     pub which: WhichLab,
+}
+
+/// Arguments of `lab capture`.
+#[derive(Args, Debug)]
+pub struct CaptureArgs {
+    /// The place, as in `[capture] pcap`: host3, leaf0:4, leaf0->spine1, leaf0 (all its ports)
+    pub place: String,
+    #[command(flatten)]
+    pub which: WhichLab,
+    /// The file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+    /// End after so many seconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub seconds: Option<u32>,
 }
 
 /// Arguments of `lab exec`.

@@ -114,6 +114,8 @@ impl Engine<'_> {
             self.sink.query(self.recorder.query(&query, completed, None));
         }
         self.count_not_started();
+        self.counts.goodput = self.goodput.finish(end);
+        self.counts.sampled = self.chosen.take().map(Chosen::flows).unwrap_or_default();
         self.counts
     }
 }

@@ -7,6 +7,7 @@
 //! | `serving` | events: accepting, sending, receiving, acknowledgements |
 //! | `answering` | complete messages: answers, next calls, deliveries |
 //! | `ending` | completions, failures and their records; the end of the run |
+//! | `sampling` | samples of connections |
 //! | `waiting` | flows that start when others are delivered |
 //!
 //! Invariant: nothing starts before its time, and nothing at or after the horizon.
@@ -15,6 +16,7 @@ mod answering;
 mod ending;
 mod opening;
 mod preparing;
+mod sampling;
 mod serving;
 mod waiting;
 
@@ -24,6 +26,7 @@ use super::cgroups::Makers;
 use super::clock::Clock;
 use super::connection::{Connections, Key, Peer, Token};
 use super::counts::Counts;
+use super::goodput::Goodput;
 use super::namespaces::Namespaces;
 use super::records::Recorder;
 use super::{Error, Settings, Sink, socket};
@@ -31,6 +34,7 @@ use millpond_core::{FlowId, Time};
 use millpond_results::FlowRecord;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{Arrivals, Event, NodeId, Query, SourceKind};
+use millpond_sim::samples::Chosen;
 use rustix::event::epoll;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cmp::Reverse;
@@ -66,6 +70,8 @@ enum Timer {
     Answer(Key),
     /// A probe asks.
     Ask(Key),
+    /// Connections are sampled.
+    Sample,
 }
 
 /// A query under way, and its complete flows.
@@ -104,6 +110,9 @@ pub(super) struct Engine<'a> {
     left: BTreeMap<NodeId, (u64, Time)>,
     waited_started: Vec<FlowId>,
     counts: Counts,
+    goodput: Goodput,
+    /// Connections that are sampled.
+    chosen: Option<Chosen>,
     /// Flows and calls under way.
     active: u64,
     /// Loops and waited flows among the timers.
@@ -158,6 +167,8 @@ impl<'a> Engine<'a> {
             left: BTreeMap::new(),
             waited_started: Vec::new(),
             counts: Counts::default(),
+            goodput: Goodput::new(plan.capture.goodput, plan.traffic.classes.len()),
+            chosen: None,
             active: 0,
             to_start: 0,
             failed: Vec::new(),
@@ -208,6 +219,7 @@ impl<'a> Engine<'a> {
     /// Makes the traffic, and returns the counts.
     pub fn run(mut self, stop: &AtomicBool) -> Result<Counts, Error> {
         self.begin_loops();
+        self.begin_samples();
         let nothing =
             epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [nothing; EVENTS_MAX];
@@ -298,6 +310,7 @@ impl<'a> Engine<'a> {
             }
             Timer::Answer(key) => self.answer(key),
             Timer::Ask(key) => self.ask(key),
+            Timer::Sample => self.sample(at),
         }
     }
 

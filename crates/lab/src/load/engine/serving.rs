@@ -112,7 +112,7 @@ impl Engine<'_> {
     /// Returns whether a message has become complete.
     fn take_received(&mut self, key: Key, side: Side) -> io::Result<bool> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(false) };
-        let is_probe = connection.is_probe();
+        let (is_probe, class) = (connection.is_probe(), connection.opening.class);
         let pair = connection.pair(side.other());
         let Some(end) = connection.end_mut(side) else { return Ok(false) };
         let (mut taken, was_awaited) = (0, end.to_receive > 0);
@@ -136,9 +136,13 @@ impl Engine<'_> {
             }
         }
         let is_complete = was_awaited && end.to_receive == 0;
-        if taken > 0 && !is_probe && self.clock.now() >= self.plan.warm_up {
-            self.counts.bytes_measured += taken;
-            *self.counts.pairs.entry(pair).or_insert(0) += taken;
+        if taken > 0 && !is_probe {
+            let now = self.clock.now();
+            self.goodput.add(now, class, taken);
+            if now >= self.plan.warm_up {
+                self.counts.bytes_measured += taken;
+                *self.counts.pairs.entry(pair).or_insert(0) += taken;
+            }
         }
         Ok(is_complete)
     }
