@@ -53,6 +53,10 @@ pub struct Counted {
     pub refused: u64,
     /// Packets that hosts' interfaces have dropped.
     pub lost: u64,
+    /// Expiries of retransmission timers, of all sockets of hosts.
+    pub timeouts: u64,
+    /// Segments sent again, of all sockets of hosts.
+    pub retransmitted: u64,
     /// Packets put on links by switches and hosts.
     pub hops: u64,
     /// Counters of the hosts' mechanisms.
@@ -263,13 +267,14 @@ impl Driver {
             held: self.fabric.held() as u64,
             bytes: [bytes, self.delivered[1], dropped_bytes, held_bytes],
             refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
-            lost: 0,
             hops: self.hops(),
             mechanisms: self.mechanisms(),
             marked: self.fabric.switches().map(|node| node.marked()).sum(),
             deflected: self.fabric.switches().map(|node| node.deflected).sum(),
             late: self.late.quantiles(),
             round: self.round.quantiles(),
+            // The namespaces' own, which the lab adds.
+            ..Counted::default()
         }
     }
 }

@@ -20,6 +20,8 @@
 //! | `limits` | the eBPF limiter on cgroups of hosts |
 //! | `lateness` | how late packets leave against their schedule |
 //! | `programs`, `command` | real programs in the namespaces; whether the machine has them |
+//! | `responses` | response times in programs' output |
+//! | `ask` | a client that measures response times of memcached and Redis |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
 //! | `urgent` | the threads' scheduling class |
 //! | `enter` | a host of a lab that is up, for another process |
@@ -33,6 +35,7 @@
 //! or held by the fabric when the lab ends.
 
 pub mod address;
+pub mod ask;
 mod changes;
 mod command;
 mod driver;
@@ -49,6 +52,7 @@ mod order;
 mod place;
 pub mod programs;
 mod rank;
+mod responses;
 mod stream;
 pub mod support;
 mod urgent;

@@ -75,11 +75,14 @@ impl RunWriter {
             fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
         let measured_ps = totals.measured.as_ps() as f64;
         let is_call = |name: &&(String, Fct)| totals.calls.contains(&name.0);
-        let latency: Vec<(String, Latency)> = fct_us
+        let mut latency: Vec<(String, Latency)> = fct_us
             .iter()
             .filter(is_call)
             .map(|(name, fct)| (name.clone(), Latency::of(fct)))
             .collect();
+        for (class, times) in self.responses.drain(..) {
+            latency.push((class, Latency::of(&times.end(totals.horizon)?.fct())));
+        }
         let header = &self.header;
         let summary = Summary {
             schema: SCHEMA,

@@ -46,6 +46,12 @@ Example: millpond lab exec 0 -- iperf3 -c host8
 
 The command can use the names host0, host1, …; its exit code is this command's.")]
     Exec(ExecArgs),
+    /// Ask a memcached or Redis server over and over, and print each response time in microseconds
+    #[command(after_help = "\
+Example: millpond lab ask memcached-get 10.213.0.3:11211 --connections 8 --size 1KB --for 5s
+
+A program of a lab's host (docs/scenario.md): with `responses = NAME` its lines are in the results.")]
+    Ask(AskArgs),
     /// Show one mechanism under kernel TCP, beside what it replaces
     #[command(after_help = "\
 tlt     bursts of short responses to one host: as Linux is, with rto_min 5 ms, with TLT
@@ -62,12 +68,50 @@ pub enum Demo {
     Canary,
 }
 
+/// A request of `lab ask`.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskRequest {
+    /// memcached's get, of a value that the client has stored before
+    MemcachedGet,
+    /// Redis' GET, of a value that the client has stored before
+    RedisGet,
+    /// Redis' SET
+    RedisSet,
+}
+
+/// Arguments of `lab ask`.
+#[derive(Args, Debug)]
+pub struct AskArgs {
+    /// The request
+    #[arg(value_enum)]
+    pub request: AskRequest,
+    /// The server: ADDRESS:PORT
+    pub server: std::net::SocketAddr,
+    /// Connections, each with one request at a time
+    #[arg(long, short, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: u32,
+    /// Size of the value
+    #[arg(long, default_value = "1KB")]
+    pub size: millpond_core::Bytes,
+    /// Ask on all connections at each multiple of this time by the machine's clock [default: on
+    /// each as soon as it has its response]
+    #[arg(long, value_name = "TIME")]
+    pub period: Option<millpond_core::Time>,
+    /// How long to ask
+    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
+    pub lasts: millpond_core::Time,
+}
+
 /// Arguments of `lab demo`.
 #[derive(Args, Debug)]
 pub struct DemoArgs {
     /// The demo
     #[arg(value_enum)]
     pub which: Demo,
+    /// Run real programs: Redis behind nginx (tlt), memcached beside iperf3 (canary)
+    #[arg(long)]
+    pub programs: bool,
     #[command(flatten)]
     pub seeds: Seeds,
     #[command(flatten)]
