@@ -3,13 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use crate::args::ReproduceArgs;
+use crate::args::{ReproduceArgs, WorldName};
 use crate::failure::Failure;
 use crate::say;
 use crate::span::span;
 use crate::watch::{Terminal, catch_interrupts};
-use millpond::Options;
+use crate::worlds::worlds;
 use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
+use millpond::{Options, World, WorldKind};
 use millpond_claims::{
     Chosen, Effort, Ended, Kinds, Paper, Recorded, Reproducing, all_claims, emulated_claims,
     find_paper, is_of, papers,
@@ -43,8 +44,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut total = Total::default();
     catch_interrupts();
     let terminal = Terminal::new(args.quiet, "");
+    let worlds = worlds(&names(args), Some(1))?;
+    let beside: Vec<&dyn World> = worlds.iter().map(|world| &**world).collect();
     for job in &jobs {
-        let ended = reproduce_paper(job, &options(args, &terminal))?;
+        let options = Options { beside: &beside, ..options(args, &terminal) };
+        let ended = reproduce_paper(job, &options)?;
         if let Some(folder) = &args.page {
             Recorded::of(&ended, job.effort, &manifest("")).write(job.paper, folder)?;
         }
@@ -70,6 +74,11 @@ fn built() -> Vec<&'static str> {
     papers().iter().map(|paper| paper.name).chain([ALL]).collect()
 }
 
+/// The worlds beside the simulator.
+fn names(args: &ReproduceArgs) -> Vec<WorldName> {
+    args.lab.then_some(WorldName::Lab).into_iter().collect()
+}
+
 /// What is asked for of a paper.
 fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Reproducing, Failure> {
     Ok(Reproducing {
@@ -79,7 +88,10 @@ fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Repr
         vm: args.vm.clone(),
         force: args.force,
         out,
-        chosen: Chosen::of(paper, &args.only)?,
+        chosen: Chosen::of(paper, &args.only)?.only_in(
+            paper,
+            if args.lab { &[WorldKind::Sim, WorldKind::Lab] } else { &[WorldKind::Sim] },
+        ),
     })
 }
 
@@ -113,6 +125,7 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--threads", args.threads.given.is_some()),
         ("--dry-run", args.dry_run),
         ("--vm", !args.vm.is_empty()),
+        ("--lab", args.lab),
         ("--out", args.out.is_some()),
         ("--force", args.force),
     ];
@@ -241,6 +254,13 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
             };
             let out = job.folder_of(experiment);
             let design = prepared.design.grown(&out);
+            if experiment.world == WorldKind::Lab {
+                if !args.json {
+                    let runs = design.sweep.runs().count();
+                    say(&format!("{:<10} {runs} runs in the lab", experiment.name));
+                }
+                continue;
+            }
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
             let resumes = is_of(&design.sweep, &out).then_some(out.as_path());
             let estimate =

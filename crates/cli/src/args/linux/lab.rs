@@ -50,7 +50,7 @@ The command can use the names host0, host1, …; its exit code is this command's
     #[command(after_help = "\
 Example: millpond lab ask memcached-get 10.213.0.3:11211 --connections 8 --size 1KB --for 5s
 
-A program of a lab's host (docs/scenario.md): with `responses = NAME` its lines are in the results.")]
+As a program of a lab's host with `responses = NAME` (docs/scenario.md) its lines are in results.")]
     Ask(AskArgs),
     /// Show one mechanism under kernel TCP, beside what it replaces
     #[command(after_help = "\
