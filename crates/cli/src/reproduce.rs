@@ -12,8 +12,8 @@ use crate::worlds::worlds;
 use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
 use millpond::{Options, World, WorldKind};
 use millpond_claims::{
-    Chosen, Effort, Ended, Kinds, Paper, Recorded, Reproducing, all_claims, emulated_claims,
-    find_paper, is_of, papers,
+    Chosen, Effort, Ended, Experiment, Kinds, Paper, Prepared, Recorded, Reproducing, all_claims,
+    emulated_claims, find_paper, is_of, papers,
 };
 use millpond_results::{Claim, Verdict, claims_json, reproduction_table};
 use std::path::{Path, PathBuf};
@@ -223,6 +223,18 @@ impl Total {
     }
 }
 
+/// An experiment whose time can be estimated, or what to say in its place.
+fn simulated<'a>(
+    experiment: &Experiment,
+    prepared: &'a Result<Prepared, &'static str>,
+) -> Result<&'a Prepared, String> {
+    let prepared = prepared.as_ref().map_err(|why| format!("left out by --quick: {why}"))?;
+    match experiment.world {
+        WorldKind::Lab => Err(format!("{} runs in the lab", prepared.design.sweep.runs().count())),
+        _ => Ok(prepared),
+    }
+}
+
 /// Says what would be run, and how long it may take.
 fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
     let cores = args.threads.given.unwrap_or_else(all_cores);
@@ -243,24 +255,17 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
         for (experiment, prepared) in
             prepared.iter().filter(|(experiment, _)| job.is_chosen(experiment))
         {
-            let prepared = match prepared {
+            let prepared = match simulated(experiment, prepared) {
                 Ok(prepared) => prepared,
                 Err(why) => {
                     if !args.json {
-                        say(&format!("{:<10} left out by --quick: {why}", experiment.name));
+                        say(&format!("{:<10} {why}", experiment.name));
                     }
                     continue;
                 }
             };
             let out = job.folder_of(experiment);
             let design = prepared.design.grown(&out);
-            if experiment.world == WorldKind::Lab {
-                if !args.json {
-                    let runs = design.sweep.runs().count();
-                    say(&format!("{:<10} {runs} runs in the lab", experiment.name));
-                }
-                continue;
-            }
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
             let resumes = is_of(&design.sweep, &out).then_some(out.as_path());
             let estimate =

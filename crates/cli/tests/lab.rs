@@ -194,18 +194,17 @@ fn a_lab_of_64_hosts_is_up_within_30_seconds_and_leaves_nothing_however_it_ends(
     needs!(has_worlds());
     let scratch = Scratch::new("many", MANY);
     let name = format!("many-{}", std::process::id());
-    let ends: [(&str, fn(&Scratch, &Child, &str)); 3] = [
-        ("lab down", |scratch, _, name| {
-            assert!(scratch.run(&["lab", "down", "--lab", name]).status.success());
-        }),
-        ("Ctrl-C", |_, child, _| signal(child, rustix::process::Signal::INT)),
-        ("kill -9", |_, child, _| signal(child, rustix::process::Signal::KILL)),
-    ];
-    for (how, end) in ends {
+    for how in ["lab down", "Ctrl-C", "kill -9"] {
         let mut child = many(&scratch, &name);
         let enter = ["lab", "exec", "--lab", &name, "63", "--", "true"];
         assert!(scratch.run(&enter).status.success(), "{how}");
-        end(&scratch, &child, &name);
+        match how {
+            "lab down" => {
+                assert!(scratch.run(&["lab", "down", "--lab", &name]).status.success());
+            }
+            "Ctrl-C" => signal(&child, rustix::process::Signal::INT),
+            _ => signal(&child, rustix::process::Signal::KILL),
+        }
         child.wait().unwrap();
         if how == "kill -9" {
             // As the next lab does. A lab of another test may be at it.
