@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo book dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-switch lint fuzz setup setup-sim setup-test setup-book setup-bench setup-limit setup-fuzz
+.PHONY: help demo book dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-switch lint fuzz setup setup-sim setup-test setup-book setup-bench setup-limit setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -18,6 +18,7 @@ help:
 	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"
 	@echo "make fuzz       a minute for each parser of outside bytes (libFuzzer)"
 	@echo "make bench-lab       the lab beside the simulator, its rate and lateness, its demos (root; minutes)"
+	@echo "make bench-lab-peers the lab beside a bridge with tc tbf, and with HTB as Mininet has it (root; minutes)"
 	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, Presto's demo, ports of shared memory (root; minutes)"
 
 setup:
@@ -109,6 +110,9 @@ bench-limit-vm: setup-limit
 # The lab, beside the simulator; root.
 bench-lab: setup
 	./benches/lab.sh
+
+bench-lab-peers: setup
+	./benches/lab-peers.sh
 
 bench-switch: setup
 	cargo bench --locked -p millpond-port

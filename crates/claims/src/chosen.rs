@@ -6,7 +6,7 @@ use crate::claim::{Claim, is_of_group};
 use crate::emulated;
 use crate::error::Error;
 use crate::paper::Paper;
-use millpond_results::ClaimKind;
+use millpond_results::{ClaimKind, World};
 use millpond_scenario::nearest;
 
 /// What `--only` picks.
@@ -81,6 +81,16 @@ impl Chosen {
             chosen.claims = all_claims(paper).map(|(id, _)| id).collect();
         }
         Ok(chosen)
+    }
+
+    /// The same without the experiments that other worlds than these run. Their claims are decided
+    /// by the runs that the results folder has.
+    pub fn only_in(mut self, paper: &Paper, worlds: &[World]) -> Chosen {
+        let runs = |name: &str| {
+            paper.experiments.iter().any(|e| e.name == name && worlds.contains(&e.world))
+        };
+        self.experiments.retain(|name| runs(name));
+        self
     }
 }
 

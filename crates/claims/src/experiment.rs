@@ -9,7 +9,9 @@ use crate::error::Error;
 use crate::found::{Arm, Found, Run};
 use crate::lists::{list, settings};
 use crate::statistic::Statistic;
-use millpond_results::{Axis, Keep, LinkFailure, Manifest, Sweep, acknowledged_times, query_times};
+use millpond_results::{
+    Axis, Keep, LinkFailure, Manifest, Sweep, World, acknowledged_times, query_times,
+};
 use millpond_scenario::Scenario;
 use serde::Deserialize;
 use std::path::Path;
@@ -36,6 +38,8 @@ pub struct Experiment {
     pub full: Runs,
     /// What is run with `--quick`; the reason, if it would decide nothing.
     pub quick: Result<Runs, &'static str>,
+    /// Where it runs: in the simulator, or in the lab.
+    pub world: World,
     /// What is kept of each run.
     pub keep: Keep,
     /// What is shown of each scheme, with a name; empty: its queries or calls.

@@ -15,7 +15,7 @@ use crate::measure::Measure;
 use crate::paper::{Case, Paper};
 use crate::statistic::Statistic;
 use include_dir::{Dir, include_dir};
-use millpond_results::{ClaimKind, Keep};
+use millpond_results::{ClaimKind, Keep, World};
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -121,6 +121,8 @@ struct ExperimentFile {
     schemes: &'static [(&'static str, &'static str)],
     load_axis: &'static str,
     load_key: Option<&'static str>,
+    #[serde(default)]
+    world: World,
     #[serde(default = "summary")]
     keep: Keep,
     full: Runs,
@@ -271,6 +273,7 @@ impl ExperimentFile {
             load_key: self.load_key,
             full,
             quick,
+            world: self.world,
             keep: self.keep,
             shows: self.shows,
             published: self.published,

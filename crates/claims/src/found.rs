@@ -17,6 +17,13 @@ pub struct Arm {
     pub runs: Vec<Run>,
 }
 
+impl Arm {
+    /// Whether no run is complete.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+}
+
 /// One complete run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {

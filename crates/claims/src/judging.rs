@@ -6,11 +6,15 @@ use crate::baseline::Baseline;
 use crate::claim::Claim;
 use crate::emulated::{self, Emulated};
 use crate::experiment::{Effort, Experiment};
-use crate::found::Found;
+use crate::found::{Arm, Found};
 use crate::measure::Measured;
 use crate::paper::Paper;
 use crate::spread::spread;
 use millpond_results::{Claim as Judged, Verdict, World};
+
+/// Why claims of the lab are undecided.
+const NO_LAB: &str = "no valid runs of the lab are there: --lab makes them, as root on Linux and \
+                      on an idle machine";
 
 impl Claim {
     /// Decides it by what its experiment found, and once more with its mechanism off.
@@ -28,6 +32,8 @@ impl Claim {
                 .or(found.left_out)
                 .map(|why| format!("--quick does not decide this: {why}")),
         };
+        let is_absent = experiment.world == World::Lab && found.arms.iter().all(Arm::is_empty);
+        let undecided = undecided.or(is_absent.then(|| NO_LAB.to_string()));
         let decidable = undecided.map_or_else(|| has_seeds(experiment, found, effort), Err);
         let measured = decidable.clone().and_then(|()| self.measure.of(experiment, found));
         let absolute =
@@ -35,6 +41,7 @@ impl Claim {
         let id = format!("{}-{}", paper.name, self.id);
         let judged = Judged {
             id,
+            world: experiment.world,
             scenario: experiment.scenario.to_string(),
             absolute,
             ..self.rows(experiment)

@@ -350,7 +350,7 @@ pub(crate) mod tests {
     use crate::found::{Arm, Run};
     use crate::paper::Paper;
     use millpond_results::Status;
-    use millpond_results::{Fct, Keep, Ordered, Summary};
+    use millpond_results::{Fct, Keep, Ordered, Summary, World};
     use std::sync::Arc;
 
     const CURVE: [Published; 2] = [
@@ -373,6 +373,7 @@ pub(crate) mod tests {
         load_key: Some("k"),
         full: Runs { loads: &[(50.0, "1"), (90.0, "2")], seeds: (1, 2), set: &[], note: "" },
         quick: Err("too short"),
+        world: World::Sim,
         keep: Keep::Queries,
         shows: &[],
         published: &CURVE,

@@ -3,16 +3,17 @@
 #[cfg(test)]
 mod tests;
 
-use crate::args::ReproduceArgs;
+use crate::args::{ReproduceArgs, WorldName};
 use crate::failure::Failure;
 use crate::say;
 use crate::span::span;
 use crate::watch::{Terminal, catch_interrupts};
-use millpond::Options;
+use crate::worlds::worlds;
 use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
+use millpond::{Options, World, WorldKind};
 use millpond_claims::{
-    Chosen, Effort, Ended, Kinds, Paper, Recorded, Reproducing, all_claims, emulated_claims,
-    find_paper, is_of, papers,
+    Chosen, Effort, Ended, Experiment, Kinds, Paper, Prepared, Recorded, Reproducing, all_claims,
+    emulated_claims, find_paper, is_of, papers,
 };
 use millpond_results::{Claim, Verdict, claims_json, reproduction_table};
 use std::path::{Path, PathBuf};
@@ -43,8 +44,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut total = Total::default();
     catch_interrupts();
     let terminal = Terminal::new(args.quiet, "");
+    let worlds = worlds(&names(args), Some(1))?;
+    let beside: Vec<&dyn World> = worlds.iter().map(|world| &**world).collect();
     for job in &jobs {
-        let ended = reproduce_paper(job, &options(args, &terminal))?;
+        let options = Options { beside: &beside, ..options(args, &terminal) };
+        let ended = reproduce_paper(job, &options)?;
         if let Some(folder) = &args.page {
             Recorded::of(&ended, job.effort, &manifest("")).write(job.paper, folder)?;
         }
@@ -70,6 +74,11 @@ fn built() -> Vec<&'static str> {
     papers().iter().map(|paper| paper.name).chain([ALL]).collect()
 }
 
+/// The worlds beside the simulator.
+fn names(args: &ReproduceArgs) -> Vec<WorldName> {
+    args.lab.then_some(WorldName::Lab).into_iter().collect()
+}
+
 /// What is asked for of a paper.
 fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Reproducing, Failure> {
     Ok(Reproducing {
@@ -79,7 +88,10 @@ fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Repr
         vm: args.vm.clone(),
         force: args.force,
         out,
-        chosen: Chosen::of(paper, &args.only)?,
+        chosen: Chosen::of(paper, &args.only)?.only_in(
+            paper,
+            if args.lab { &[WorldKind::Sim, WorldKind::Lab] } else { &[WorldKind::Sim] },
+        ),
     })
 }
 
@@ -113,6 +125,7 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--threads", args.threads.given.is_some()),
         ("--dry-run", args.dry_run),
         ("--vm", !args.vm.is_empty()),
+        ("--lab", args.lab),
         ("--out", args.out.is_some()),
         ("--force", args.force),
     ];
@@ -210,6 +223,18 @@ impl Total {
     }
 }
 
+/// An experiment whose time can be estimated, or what to say in its place.
+fn simulated<'a>(
+    experiment: &Experiment,
+    prepared: &'a Result<Prepared, &'static str>,
+) -> Result<&'a Prepared, String> {
+    let prepared = prepared.as_ref().map_err(|why| format!("left out by --quick: {why}"))?;
+    match experiment.world {
+        WorldKind::Lab => Err(format!("{} runs in the lab", prepared.design.sweep.runs().count())),
+        _ => Ok(prepared),
+    }
+}
+
 /// Says what would be run, and how long it may take.
 fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
     let cores = args.threads.given.unwrap_or_else(all_cores);
@@ -230,11 +255,11 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
         for (experiment, prepared) in
             prepared.iter().filter(|(experiment, _)| job.is_chosen(experiment))
         {
-            let prepared = match prepared {
+            let prepared = match simulated(experiment, prepared) {
                 Ok(prepared) => prepared,
                 Err(why) => {
                     if !args.json {
-                        say(&format!("{:<10} left out by --quick: {why}", experiment.name));
+                        say(&format!("{:<10} {why}", experiment.name));
                     }
                     continue;
                 }

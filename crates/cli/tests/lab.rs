@@ -3,7 +3,7 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
-use millpond_worlds::{World, needs};
+use millpond_worlds::{World, needs, sweep};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -167,4 +167,55 @@ fn the_next_lab_removes_what_a_killed_one_has_left() {
     let out = scratch.run(&["lab", "s.toml", "--scale", "100", "--out", "again"]);
     assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));
     assert_eq!(namespaces(&child), Vec::<String>::new());
+}
+
+/// A network of 64 hosts that stays up.
+const MANY: &str = "duration = \"1s\"\n[topology]\nkind = \"single-switch\"\nhosts = 64\n\
+                    host-link = { rate = \"100Mbps\", delay = \"20us\" }\n[[traffic]]\n\
+                    kind = \"permutation\"\nsize = \"1KB\"\n";
+
+/// Brings 64 hosts up, and returns the lab's process once `lab list` has them.
+fn many(scratch: &Scratch, name: &str) -> Child {
+    let began = Instant::now();
+    let mut command = scratch.command(&["lab", "up", "s.toml", "--name", name]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_up = || text(&scratch.run(&["lab", "list"]).stdout).contains(&format!("lab {name} is"));
+    while !is_up() {
+        // A second on an idle machine; this is no measurement.
+        assert!(began.elapsed() < Duration::from_secs(30), "64 hosts are not up after 30 s");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(namespaces(&child).len(), 64);
+    child
+}
+
+#[test]
+fn a_lab_of_64_hosts_is_up_within_30_seconds_and_leaves_nothing_however_it_ends() {
+    needs!(has_worlds());
+    let scratch = Scratch::new("many", MANY);
+    let name = format!("many-{}", std::process::id());
+    for how in ["lab down", "Ctrl-C", "kill -9"] {
+        let mut child = many(&scratch, &name);
+        let enter = ["lab", "exec", "--lab", &name, "63", "--", "true"];
+        assert!(scratch.run(&enter).status.success(), "{how}");
+        match how {
+            "lab down" => {
+                assert!(scratch.run(&["lab", "down", "--lab", &name]).status.success());
+            }
+            "Ctrl-C" => signal(&child, rustix::process::Signal::INT),
+            _ => signal(&child, rustix::process::Signal::KILL),
+        }
+        child.wait().unwrap();
+        if how == "kill -9" {
+            // As the next lab does. A lab of another test may be at it.
+            sweep().unwrap();
+            let began = Instant::now();
+            while !namespaces(&child).is_empty() && began.elapsed() < Duration::from_secs(10) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        assert_eq!(namespaces(&child), Vec::<String>::new(), "{how}");
+        let listed = text(&scratch.run(&["lab", "list"]).stdout);
+        assert!(!listed.contains(&name), "{how}: {listed}");
+    }
 }

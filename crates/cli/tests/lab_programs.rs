@@ -181,6 +181,23 @@ fn failures_of_programs_are_reported() {
 }
 
 #[test]
+fn response_times_of_programs_on_several_hosts_are_calls_of_one_class() {
+    needs!(has_worlds());
+    let print = "for n in $(seq 100); do echo 5000; echo 7000; done; echo late";
+    let programs = program("ask", 0, print, "awaits = true\nresponses = \"gets\"");
+    let scratch = Scratch::new("responses", &programs.replace("host = 0", "host = \"1..2\""));
+    let out = scratch.lab();
+    assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));
+    let summary = scratch.summary();
+    let gets = &summary["latency_us"]["gets"];
+    assert_eq!((&gets["count"], &gets["mean"]), (&400.into(), &6000.0.into()), "{gets}");
+    assert_eq!((&gets["p50"], &gets["max"]), (&6000.0.into(), &7000.0.into()), "{gets}");
+    let shown = text(&out.stdout) + &text(&out.stderr);
+    assert!(shown.contains("program ask-2: 1 lines of its output are no response"), "{shown}");
+    assert_eq!(scratch.status("ask-1"), "exit status 0");
+}
+
+#[test]
 fn output_beyond_64_mib_is_counted_and_dropped() {
     needs!(has_worlds());
     let flood = program("flood", 1, "head -c 70000000 /dev/zero", "awaits = true");

@@ -5,6 +5,7 @@
 
 use crate::Error;
 use millpond_scenario::plan::Plan;
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -69,13 +70,25 @@ pub(crate) fn advice(word: &str) -> String {
     }
 }
 
+/// Where programs are found: `PATH`, and last the folder of this program, so that commands can use
+/// `millpond lab ask` wherever it is.
+fn folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let own = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.to_path_buf()));
+    std::env::split_paths(&path).chain(own).collect()
+}
+
+/// The same as a program's `PATH`.
+pub(crate) fn path() -> OsString {
+    std::env::join_paths(folders()).unwrap_or_default()
+}
+
 /// Refuses a plan with a program that this machine lacks.
 ///
 /// # Errors
 /// [`Error::Unsupported`] with the first such program, and what to install.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let folders = folders();
     for one in &plan.programs {
         let missing = program(&one.command).filter(|word| !exists(word, &folders));
         if let Some(word) = missing {

@@ -57,6 +57,10 @@ pub struct Counted {
     pub lost: u64,
     /// Packets that captures have missed because their reader was too slow.
     pub missed: u64,
+    /// Expiries of retransmission timers, of all sockets of hosts.
+    pub timeouts: u64,
+    /// Segments sent again, of all sockets of hosts.
+    pub retransmitted: u64,
     /// Packets put on links by switches and hosts.
     pub hops: u64,
     /// Counters of the hosts' mechanisms.
@@ -303,7 +307,6 @@ impl Driver {
             held: self.fabric.held() as u64,
             bytes: [bytes, self.delivered[1], dropped_bytes, held_bytes],
             refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
-            lost: 0,
             missed: self.recorders.missed(),
             hops: self.hops(),
             mechanisms: self.mechanisms(),
@@ -311,6 +314,8 @@ impl Driver {
             deflected: self.fabric.switches().map(|node| node.deflected).sum(),
             late: self.late.quantiles(),
             round: self.round.quantiles(),
+            // The namespaces' own, which the lab adds.
+            ..Counted::default()
         }
     }
 }

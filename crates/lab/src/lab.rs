@@ -152,9 +152,10 @@ impl Lab {
     pub fn stop(&mut self) -> Counted {
         // The interfaces end with the thread, which holds their other sides.
         let lost = self.places.dropped();
+        let [timeouts, retransmitted] = self.places.counters();
         self.shared.stop.store(true, Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
-        Counted { lost, ..ended.and_then(Result::ok).unwrap_or_default() }
+        Counted { lost, timeouts, retransmitted, ..ended.and_then(Result::ok).unwrap_or_default() }
     }
 }
 

@@ -21,6 +21,8 @@
 //! | `record` | samples of queues and packets at ends of links, for a reader |
 //! | `lateness` | how late packets leave against their schedule |
 //! | `programs`, `command` | real programs in the namespaces; whether the machine has them |
+//! | `responses` | response times in programs' output |
+//! | `ask` | a client that measures response times of memcached and Redis |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
 //! | `urgent` | the threads' scheduling class |
 //! | `enter` | a host of a lab that is up, for another process |
@@ -35,6 +37,7 @@
 //! or held by the fabric when the lab ends.
 
 pub mod address;
+pub mod ask;
 mod changes;
 mod command;
 mod driver;
@@ -53,6 +56,7 @@ mod place;
 pub mod programs;
 mod rank;
 mod record;
+mod responses;
 mod stream;
 pub mod support;
 mod urgent;

@@ -39,10 +39,31 @@ impl Places {
     /// Packets that hosts' interfaces have dropped: on their way out, since the lab's thread did
     /// not read them in time, and on their way in.
     pub fn dropped(&self) -> u64 {
-        let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
-        let of = |namespace: &Namespace| namespace.run(read).and_then(|text| text);
-        self.namespaces.iter().filter_map(|it| of(it).ok()).map(|text| drops(&text)).sum()
+        self.texts("dev").map(|text| drops(&text)).sum()
     }
+
+    /// What hosts' TCP has counted, as `nstat` has it: expiries of retransmission timers, and
+    /// segments sent again.
+    pub fn counters(&self) -> [u64; 2] {
+        let of = |file, group, name| self.texts(file).map(|text| counter(&text, group, name)).sum();
+        [of("netstat", "TcpExt:", "TCPTimeouts"), of("snmp", "Tcp:", "RetransSegs")]
+    }
+
+    /// A file of `/proc/net` in each namespace.
+    fn texts(&self, file: &str) -> impl Iterator<Item = String> {
+        let path = format!("/proc/thread-self/net/{file}");
+        let read = move |it: &Namespace| it.run(|| std::fs::read_to_string(&path)).ok()?.ok();
+        self.namespaces.iter().filter_map(read)
+    }
+}
+
+/// A counter in the text of `/proc/net/netstat` or `/proc/net/snmp`: a line of names, and one of
+/// numbers, begin with the group.
+fn counter(text: &str, group: &str, name: &str) -> u64 {
+    let mut lines = text.lines().filter(|line| line.split_whitespace().next() == Some(group));
+    let (names, numbers) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let mut both = names.split_whitespace().zip(numbers.split_whitespace());
+    both.find(|(other, _)| *other == name).map_or(0, |(_, number)| number.parse().unwrap_or(0))
 }
 
 /// The drops, either way, of a host's interface in the text of `/proc/net/dev`.
@@ -106,5 +127,14 @@ mod tests {
                     eth0: 100 2 0 5 0 0 0 0 900 7 0 6 0 0 0 0\n";
         assert_eq!(drops(text), 11);
         assert_eq!(drops("no such interface"), 0);
+    }
+
+    #[test]
+    fn counters_are_found_by_group_and_name() {
+        let text = "TcpExt: SyncookiesSent TCPTimeouts\nTcpExt: 4 17\nIpExt: TCPTimeouts\n\
+                    IpExt: 5\n";
+        assert_eq!(counter(text, "TcpExt:", "TCPTimeouts"), 17);
+        assert_eq!(counter(text, "IpExt:", "TCPTimeouts"), 5);
+        assert_eq!(counter(text, "TcpExt:", "RetransSegs"), 0);
     }
 }

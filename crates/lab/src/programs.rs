@@ -10,7 +10,9 @@
 //! Processes that have left their group end with the lab's world.
 
 use crate::address;
+use crate::command::path;
 use crate::load::Cgroup;
+use crate::responses::Responses;
 use millpond_core::Time;
 use millpond_results::Program;
 use millpond_scenario::plan::{Plan, ProgramPlan};
@@ -23,6 +25,7 @@ use rustix::process::{
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -51,6 +54,8 @@ pub struct Settings<'a> {
     pub began: Instant,
     /// Programs are in their host's, if it has one for all of its traffic.
     pub cgroups: &'a [Cgroup],
+    /// For their temporary files (`TMPDIR`). It ends with the lab.
+    pub folder: &'a Path,
 }
 
 /// Takes what programs write.
@@ -58,6 +63,8 @@ pub trait Sink {
     /// Takes bytes of a program's `stdout` or `stderr`. The first call of each stream comes when
     /// the program starts, and has none.
     fn output(&mut self, program: &str, stream: &str, bytes: &[u8]);
+    /// Takes a response time that a program of this class has written.
+    fn response(&mut self, class: &str, time: Time);
 }
 
 /// Exits of programs.
@@ -127,6 +134,8 @@ struct One<'a> {
     dropped: u64,
     /// The last bytes of standard error.
     tail: Vec<u8>,
+    /// Of its standard output.
+    responses: Responses,
 }
 
 /// Runs a plan's programs until `is_over` is set and those that the run awaits have exited, or
@@ -137,8 +146,14 @@ pub fn run(
     stop: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> Ended {
-    let one =
-        |plan| One { plan, state: State::Waiting, written: [0; 2], dropped: 0, tail: Vec::new() };
+    let one = |plan| One {
+        plan,
+        state: State::Waiting,
+        written: [0; 2],
+        dropped: 0,
+        tail: Vec::new(),
+        responses: Responses::default(),
+    };
     let all = settings.plan.programs.iter().map(one).collect();
     let mut programs = Programs { settings, all, sink, buffer: vec![0; 64 << 10] };
     while !(stop.load(Relaxed) || is_over.load(Relaxed) && programs.awaits_none()) {
@@ -185,7 +200,7 @@ impl Programs<'_> {
             let namespace = &self.settings.namespaces[one.plan.host as usize];
             let of_host = |it: &&Cgroup| it.host == one.plan.host && it.classes.is_none();
             let cgroup = self.settings.cgroups.iter().find(of_host);
-            let started = spawn(namespace, cgroup, one.plan);
+            let started = spawn(namespace, cgroup, self.settings.folder, one.plan);
             one.state = started.map_or_else(State::Failed, State::Started);
         }
         next
@@ -252,6 +267,7 @@ impl Programs<'_> {
                     "program {name}: {dropped} bytes of output are not kept: more than {kept} MiB"
                 ));
             }
+            ended.warnings.extend(one.responses.warning(&one.plan.name));
             ended.programs.push(Program {
                 name: one.plan.name.clone(),
                 host: one.plan.host,
@@ -287,6 +303,10 @@ impl One<'_> {
             self.dropped += count as u64 - kept;
             if kept > 0 {
                 sink.output(&self.plan.name, STREAMS[stream], &buffer[..kept as usize]);
+            }
+            if let (0, Some(class)) = (stream, &self.plan.responses) {
+                let bytes = &buffer[..count];
+                self.responses.read(bytes, &mut |time| sink.response(class, time));
             }
             if stream == 1 {
                 self.tail.extend_from_slice(&buffer[count.saturating_sub(QUOTED)..count]);
@@ -340,6 +360,7 @@ const IN_CGROUP: &str = "echo 0 >\"$0/cgroup.procs\" && exec sh -c \"$1\"";
 fn spawn(
     namespace: &Namespace,
     cgroup: Option<&Cgroup>,
+    folder: &Path,
     plan: &ProgramPlan,
 ) -> io::Result<Started> {
     let text = plan.expanded(address::ip);
@@ -348,7 +369,7 @@ fn spawn(
         None => command.args(["-c", &text]),
         Some(cgroup) => command.args(["-c", IN_CGROUP]).arg(&cgroup.folder).arg(&text),
     };
-    command.process_group(0);
+    command.process_group(0).env("TMPDIR", folder).env("PATH", path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = namespace.spawn(&mut command)?;
     let pid = Pid::from_child(&child);

@@ -1,5 +1,5 @@
 //! The priority and the cores of the lab's threads, so that packets leave on time beside other
-//! work. The fabric's thread stays on the last core, the load's thread on the others.
+//! work. The fabric's thread stays on the last core, the load's thread and programs on the others.
 //!
 //! Invariant: neither changes what is sent, only how late it is.
 
@@ -16,12 +16,16 @@ pub enum Role {
     Fabric,
     /// Makes traffic.
     Load,
+    /// Starts programs, which inherit its cores.
+    Programs,
 }
 
 /// Prepares the calling thread for its role.
 pub fn prepare(role: Role) {
     pin(role);
-    hurry();
+    if role != Role::Programs {
+        hurry();
+    }
 }
 
 /// Keeps the calling thread to its role's cores, if there are two or more.
@@ -34,7 +38,7 @@ fn pin(role: Role) {
     let mut own = CpuSet::new();
     match role {
         Role::Fabric => own.set(*last),
-        Role::Load => others.iter().for_each(|core| own.set(*core)),
+        Role::Load | Role::Programs => others.iter().for_each(|core| own.set(*core)),
     }
     let _ = sched_setaffinity(None, &own);
 }

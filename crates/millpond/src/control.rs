@@ -88,7 +88,8 @@ pub struct Runs<'a> {
 pub struct Options<'a> {
     /// Where.
     pub world: &'a dyn World,
-    /// Further worlds, for a comparison across worlds ([`Comparison::across`]).
+    /// Further worlds, for a comparison across worlds ([`Comparison::across`]) and for the
+    /// experiments of a paper that other worlds run.
     ///
     /// [`Comparison::across`]: crate::Comparison::across
     pub beside: &'a [&'a dyn World],
@@ -107,6 +108,11 @@ impl Options<'_> {
     pub(crate) fn world_of(&self, number: usize) -> &dyn World {
         let beside = number.checked_sub(1).and_then(|at| self.beside.get(at));
         beside.copied().unwrap_or(self.world)
+    }
+
+    /// All worlds.
+    pub(crate) fn worlds(&self) -> impl Iterator<Item = &dyn World> {
+        std::iter::once(self.world).chain(self.beside.iter().copied())
     }
 
     /// Whether a run of some world needs the machine for itself.

@@ -47,7 +47,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The port at which hosts listen.
 const PORT: u16 = 7100;
 /// Lateness beyond this part of the empty network's round trip, and beyond this part of the median
-/// FCT, changes results.
+/// FCT or response time, changes results.
 const TOLERATED: f64 = 0.1;
 
 /// The factor that a plan needs on this machine: all its hosts may send at once.
@@ -188,8 +188,8 @@ impl World for Lab {
         let records = lab.record(detail, began);
         let watched = Watched::new(observer);
         let [load_is_over, is_over] = [const { AtomicBool::new(false) }; 2];
-        let real =
-            programs::Settings { plan: detail, namespaces: lab.namespaces(), began, cgroups };
+        let (namespaces, folder) = (lab.namespaces(), lab.world().folder());
+        let real = programs::Settings { plan: detail, namespaces, began, cgroups, folder };
         let (counts, programs, warm) = std::thread::scope(|scope| {
             let load = scope.spawn(|| {
                 prepare(Role::Load);
@@ -202,6 +202,7 @@ impl World for Lab {
                 counts
             });
             let programs = scope.spawn(|| {
+                prepare(Role::Programs);
                 let ended = programs::run(&real, &load_is_over, &stop, &mut &watched);
                 is_over.store(true, Relaxed);
                 ended
@@ -218,10 +219,12 @@ impl World for Lab {
         while let Some(batch) = records.next(Duration::ZERO) {
             watched.recorded(&batch);
         }
-        let fct = watched.end()?;
+        let median = watched.end()?;
         let mut counts = counts.map_err(|error| Error::Runs(format!("lab: {error}")))?;
         counts.interrupted |= programs.interrupted;
-        let invalid = invalid(plan, fct, &counts, &counted);
+        // Of all sockets, those of programs too.
+        (counts.timeouts, counts.retransmitted) = (counted.timeouts, counted.retransmitted);
+        let invalid = invalid(plan, median, &counts, &counted);
         let mut totals = totals(plan, &counts, &counted, wall, invalid);
         totals.warnings.extend(programs.warnings);
         totals.programs = programs.programs;
@@ -243,14 +246,18 @@ fn duration(time: Time) -> Duration {
 struct Watched<'a> {
     state: Mutex<(&'a mut dyn Observer, Option<Error>)>,
     completed: AtomicU64,
-    /// Completion times of flows.
-    fct: Mutex<Lateness>,
+    /// Completion times of flows, and response times of programs.
+    times: Mutex<Lateness>,
 }
 
 impl<'a> Watched<'a> {
     fn new(observer: &'a mut dyn Observer) -> Watched<'a> {
-        let (state, fct) = (Mutex::new((observer, None)), Mutex::default());
-        Watched { state, completed: AtomicU64::new(0), fct }
+        let (state, times) = (Mutex::new((observer, None)), Mutex::default());
+        Watched { state, completed: AtomicU64::new(0), times }
+    }
+
+    fn took(&self, time: Time) {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).add(time);
     }
 
     /// Passes something on, unless that has failed before; whether the run goes on.
@@ -311,11 +318,11 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// The median FCT.
+    /// The median of completion and response times.
     fn end(self) -> Result<Time, Error> {
-        let fct = self.fct.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let times = self.times.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (_, error) = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        error.map_or(Ok(fct.quantile(0.5)), Err)
+        error.map_or(Ok(times.quantile(0.5)), Err)
     }
 }
 
@@ -323,7 +330,7 @@ impl Sink for &Watched<'_> {
     fn flow(&mut self, record: FlowRecord) -> bool {
         self.completed.fetch_add(1, Relaxed);
         if let Some(fct) = record.fct() {
-            self.fct.lock().unwrap_or_else(PoisonError::into_inner).add(fct);
+            self.took(fct);
         }
         self.pass(|observer| observer.flow(&record).map(|()| true))
     }
@@ -342,19 +349,23 @@ impl programs::Sink for &Watched<'_> {
     fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) {
         self.pass(|observer| observer.output(program, stream, bytes).map(|()| true));
     }
+    fn response(&mut self, class: &str, time: Time) {
+        self.took(time);
+        self.pass(|observer| observer.response(class, time).map(|()| true));
+    }
 }
 
 /// Reasons why the run is invalid, a sentence each.
-fn invalid(plan: &Plan, fct: Time, counts: &Counts, counted: &Counted) -> Vec<String> {
-    let parts = [plan.detail().round_trip.as_us_f64(), fct.as_us_f64()];
+fn invalid(plan: &Plan, median: Time, counts: &Counts, counted: &Counted) -> Vec<String> {
+    let parts = [plan.detail().round_trip.as_us_f64(), median.as_us_f64()];
     let tolerated = parts[0].max(parts[1]) * TOLERATED;
     let mut found = Vec::new();
     let late = |what: &str, p99: Time| {
         (p99.as_us_f64() > tolerated).then(|| {
             format!(
                 "invalid: {what} {:.0} us late at p99; more than {tolerated:.0} us (a tenth of \
-                 the empty network's round trip, or of the median FCT) change results: use a \
-                 larger --scale",
+                 the empty network's round trip, or of the median FCT or response time) change \
+                 results: use a larger --scale",
                 p99.as_us_f64()
             )
         })

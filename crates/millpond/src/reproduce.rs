@@ -1,9 +1,9 @@
 //! A paper's experiments, run, and its claims, decided.
 
 use crate::runs::run_all;
-use crate::{Claim, Error, Options, revision};
+use crate::{Claim, Error, Options, WorldKind, revision};
 use millpond_claims::{
-    Chosen, Design, Effort, Ended, Prepared, Reproducing, Runner, find_paper, papers,
+    Chosen, Design, Effort, Ended, Experiment, Prepared, Reproducing, Runner, find_paper, papers,
 };
 use millpond_results::{Manifest, SweepFolder};
 use std::ops::RangeInclusive;
@@ -60,7 +60,8 @@ pub struct Reproduced {
 }
 
 /// Runs what is chosen of a paper's experiments and what the results folder does not have, and
-/// decides its claims by all that the folder has.
+/// decides its claims by all that the folder has. Experiments of the lab run if it is among
+/// [`Options::beside`].
 ///
 /// ```
 /// use millpond::{Error, Options, Reproduction, reproduce};
@@ -87,10 +88,15 @@ pub fn reproduce(
         vm: reproduction.vm.clone(),
         force: options.force,
         out: folder.as_ref().to_path_buf(),
-        chosen: Chosen::of(paper, &reproduction.only)?,
+        chosen: Chosen::of(paper, &reproduction.only)?.only_in(paper, &kinds(options)),
     };
     let Ended { claims, failed, stalled, runs, .. } = reproduce_paper(&job, options)?;
     Ok(Reproduced { claims, failed, stalled, runs })
+}
+
+/// The worlds that there are for experiments.
+fn kinds(options: &Options<'_>) -> Vec<WorldKind> {
+    options.worlds().map(|world| world.kind()).collect()
 }
 
 /// Runs a paper of the crate `millpond_claims`, and decides its claims.
@@ -121,13 +127,12 @@ impl Runner for Command<'_> {
         design: &Design,
         folder: &SweepFolder,
     ) -> Result<Vec<(u32, String)>, millpond_claims::Error> {
-        run_all(
-            prepared.of.name,
-            prepared.of.keep,
-            &prepared.scenario,
-            design,
-            folder,
-            self.options,
-        )
+        let Experiment { name, world, keep, .. } = *prepared.of;
+        let Some(world) = self.options.worlds().find(|it| it.kind() == world) else {
+            let text = format!("experiment {name}: there is no world {world:?}");
+            return Err(millpond_claims::Error::Usage(text));
+        };
+        let options = Options { world, beside: &[], ..*self.options };
+        run_all(name, keep, &prepared.scenario, design, folder, &options)
     }
 }

@@ -215,6 +215,10 @@ impl Observer for Watch<'_> {
         Ok(self.writer.pause(record)?)
     }
 
+    fn response(&mut self, class: &str, time: Time) -> Result<(), Error> {
+        Ok(self.writer.response(class, time)?)
+    }
+
     fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> Result<(), Error> {
         Ok(self.writer.output(program, stream, bytes)?)
     }

@@ -145,6 +145,14 @@ pub trait Observer: Send {
         Ok(())
     }
 
+    /// A program of a host reported a response time of this class.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn response(&mut self, _class: &str, _time: Time) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// A program of a host wrote bytes to `stream` (`stdout` or `stderr`); none when it starts.
     ///
     /// # Errors

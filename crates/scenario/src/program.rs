@@ -19,12 +19,14 @@ pub struct ProgramPlan {
     pub name: String,
     /// The host that runs it.
     pub host: u32,
-    /// The command as the scenario has it.
+    /// The command as the scenario has it, with its arguments.
     pub command: String,
     /// When it starts.
     pub start: Time,
     /// Whether the run lasts until it exits.
     pub awaits: bool,
+    /// The class of the response times that its standard output has, one a line.
+    pub responses: Option<String>,
 }
 
 impl ProgramPlan {
@@ -81,14 +83,6 @@ fn pieces(command: &str) -> Vec<Piece<'_>> {
 
 /// The programs of a plan; faults go to the report.
 pub(crate) fn programs(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<ProgramPlan> {
-    let mut names = BTreeSet::new();
-    for p in &s.programs {
-        if !names.insert(p.name()) {
-            let problem = Problem::Impossible(format!("two programs are called {:?}", p.name()));
-            let place = s.place(&format!("program.{}", p.name()));
-            report.help(place, problem, "give each its own name");
-        }
-    }
     let lasts = s.run.until.is_none() || s.programs.iter().any(|p| p.awaits);
     if let (true, false, Some(first)) = (s.traffic.is_empty(), lasts, s.programs.first()) {
         let text = "the run ends before its programs start: it has no traffic, ends when flows \
@@ -97,10 +91,19 @@ pub(crate) fn programs(s: &Settings, topology: &Topology, report: &mut Report) -
         let help = "write awaits = true, or a duration in place of until";
         report.help(place, Problem::Impossible(text.into()), help);
     }
-    s.programs.iter().map(|p| one(s, p, topology.hosts, report)).collect()
+    let plans: Vec<ProgramPlan> =
+        s.programs.iter().flat_map(|p| each(s, p, topology.hosts, report)).collect();
+    let mut names = BTreeSet::new();
+    if let Some(twice) = plans.iter().find(|plan| !names.insert(&plan.name)) {
+        let problem = format!("two programs are called {:?}", twice.name);
+        let place = s.place(&format!("program.{}", twice.name));
+        report.help(place, Problem::Impossible(problem), "give each its own name");
+    }
+    plans
 }
 
-fn one(s: &Settings, p: &ProgramParams, hosts: u32, report: &mut Report) -> ProgramPlan {
+/// A program of each of its hosts.
+fn each(s: &Settings, p: &ProgramParams, hosts: u32, report: &mut Report) -> Vec<ProgramPlan> {
     let mut wrong = |key: &str, message: String| {
         let path = format!("program.{}.{key}", p.name());
         report.value(s.place(&path), &path, message);
@@ -108,16 +111,24 @@ fn one(s: &Settings, p: &ProgramParams, hosts: u32, report: &mut Report) -> Prog
     if let Err(message) = check_file_name(&p.name(), "a program's files") {
         wrong("name", message);
     }
-    if p.host >= hosts {
-        wrong("host", format!("{} is no host; hosts are 0 to {}", p.host, hosts - 1));
-    }
+    let members = match p.host.members(hosts) {
+        Ok(members) => members.unwrap_or_else(|| (0..hosts).collect()),
+        Err(message) => {
+            wrong("host", message);
+            Vec::new()
+        }
+    };
+    let command = match p.arguments.as_str() {
+        "" => p.command.clone(),
+        arguments => format!("{} {arguments}", p.command),
+    };
     if p.command.trim().is_empty() {
         wrong("command", "is empty".into());
     }
-    if p.command.contains('\0') {
+    if command.contains('\0') {
         wrong("command", "has a zero byte, which no command can have".into());
     }
-    for piece in pieces(&p.command) {
+    for piece in pieces(&command) {
         let unknown = match piece {
             Piece::Host(host) if host >= hosts => format!("{{host{host}}}"),
             Piece::Unknown(word) => word.to_string(),
@@ -126,8 +137,21 @@ fn one(s: &Settings, p: &ProgramParams, hosts: u32, report: &mut Report) -> Prog
         let last = hosts - 1;
         wrong("command", format!("{unknown} is no host; hosts are {{host0}} to {{host{last}}}"));
     }
-    let ProgramParams { host, command, start, awaits, .. } = p.clone();
-    ProgramPlan { name: p.name(), host, command, start, awaits }
+    if let Some(class) = &p.responses
+        && s.traffic.iter().any(|traffic| traffic.name() == *class)
+    {
+        wrong("responses", format!("{class:?} is the class of a traffic"));
+    }
+    let is_one = members.len() == 1;
+    let one = |host: u32| ProgramPlan {
+        name: if is_one { p.name() } else { format!("{}-{host}", p.name()) },
+        host,
+        command: command.clone(),
+        start: p.start,
+        awaits: p.awaits,
+        responses: p.responses.clone(),
+    };
+    members.into_iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -137,7 +161,8 @@ mod tests {
     fn expanded(command: &str) -> String {
         let command = command.to_string();
         let name = "a".to_string();
-        let program = ProgramPlan { name, host: 2, command, start: Time::ZERO, awaits: false };
+        let (start, responses) = (Time::ZERO, None);
+        let program = ProgramPlan { name, host: 2, command, start, awaits: false, responses };
         program.expanded(|host| format!("10.0.0.{host}"))
     }
 

@@ -12,9 +12,24 @@ use crate::plan::Plan;
 use millpond_core::{Rate, Time};
 
 /// Keys whose strings are names or commands, whatever they look like.
-const NAMES: [&str; 14] = [
-    "name", "shows", "classes", "after", "traffic", "ports", "pcap", "path", "a", "b", "command",
-    "hosts", "scopes", "link",
+const NAMES: [&str; 17] = [
+    "name",
+    "shows",
+    "classes",
+    "after",
+    "traffic",
+    "ports",
+    "pcap",
+    "path",
+    "a",
+    "b",
+    "command",
+    "arguments",
+    "responses",
+    "host",
+    "hosts",
+    "scopes",
+    "link",
 ];
 
 /// The text of a plan that is `factor` times as slow.

@@ -14,6 +14,10 @@ fn plan(text: &str, variant: Option<&str>, set: &[(&str, &str)]) -> Result<Plan,
     Scenario::parse("s.toml", &format!("{HEAD}{text}"))?.plan(variant, &set, None)
 }
 
+fn plan_of(text: &str, set: &[(&str, &str)]) -> Plan {
+    plan(text, None, set).unwrap()
+}
+
 fn fails(text: &str, place: &str, says: &str) {
     let shown = plan(text, None, &[]).expect_err(text).to_string();
     let place = format!("s.toml:{place}: ");
@@ -26,12 +30,30 @@ fn errors_of_programs_have_places() {
     fails(&one("a {host4}"), "5:11", "{host4} is no host; hosts are {host0} to {host3}");
     fails(&one("a {hostX}"), "5:11", "{hostX} is no host; hosts are {host0} to {host3}");
     fails(&one(" "), "5:11", "`program.program.command`: is empty");
-    fails("[[program]]\nhost = 4\ncommand = \"a\"", "4:8", "4 is no host; hosts are 0 to 3");
+    fails("[[program]]\nhost = 4\ncommand = \"a\"", "4:8", "4 is no host; there are 4, from 0");
     fails("[[program]]\nhost = 1\nname = \"a/b\"\ncommand = \"a\"", "5:8", "'/'");
     fails("[[program]]\nhost = 1", "3:1", "[[program]] needs `command`");
     fails("[[program]]\ncommand = \"a\"", "3:1", "[[program]] needs `host`");
     fails("[[program]]\nhost = 1\ncomand = \"a\"", "5:1", "did you mean `command`?");
     fails(&format!("{}{}", one("a"), one("b")), "7:1", "two programs are called \"program\"");
+}
+
+#[test]
+fn a_program_on_several_hosts_is_one_of_each_with_its_arguments() {
+    let text = "[[program]]\nname = \"a\"\nhost = [\"0..1\", \"3\"]\ncommand = \"x {address}\"\n\
+                arguments = \"-n 1\"\nresponses = \"gets\"\n";
+    let plan = plan_of(text, &[("program.a.arguments", "-n 22")]);
+    let of: Vec<(&str, u32, &str)> =
+        plan.programs.iter().map(|p| (p.name.as_str(), p.host, p.command.as_str())).collect();
+    let command = "x {address} -n 22";
+    assert_eq!(of, [("a-0", 0, command), ("a-1", 1, command), ("a-3", 3, command)]);
+    assert!(plan.programs.iter().all(|p| p.responses.as_deref() == Some("gets")));
+    let again = Scenario::parse("r.toml", &plan.resolved).unwrap().plan(None, &[], None).unwrap();
+    assert_eq!(again.programs, plan.programs);
+    let clash = format!("{text}[[program]]\nname = \"a-1\"\nhost = 2\ncommand = \"x\"\n");
+    fails(&clash, "10:1", "two programs are called \"a-1\"");
+    let traffic = "[[traffic]]\nname = \"gets\"\nkind = \"permutation\"\nsize = 1\n";
+    fails(&format!("{text}{traffic}"), "8:13", "\"gets\" is the class of a traffic");
 }
 
 #[test]

@@ -415,6 +415,9 @@ pub struct ReproduceArgs {
     /// these claims alone)
     #[arg(long, value_name = "FILE")]
     pub vm: Vec<PathBuf>,
+    /// Run the experiments of the lab, too: real kernel TCP and real programs (root, Linux)
+    #[arg(long)]
+    pub lab: bool,
     /// Write results.json and page.md of what was measured into the paper's folder DIR
     #[arg(long, value_name = "DIR")]
     pub page: Option<PathBuf>,

@@ -1,11 +1,15 @@
 //! `millpond lab`: a run or a compare under real kernel TCP, or a lab that stays.
 
 use super::{demo, standing};
-use crate::args::linux::LabCommand;
+use crate::args::linux::{AskArgs, AskRequest, LabCommand};
 use crate::args::{CompareArgs, LabArgs, RunArgs, Threads, WorldName};
 use crate::failure::Failure;
 use crate::run::load;
 use crate::{compare, run};
+use millpond_core::Time;
+use millpond_lab::ask::{Asking, Request};
+use std::io::Write;
+use std::time::Duration;
 
 /// Does what is asked.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {
@@ -16,9 +20,35 @@ pub fn lab(args: &LabArgs) -> Result<(), Failure> {
         Some(LabCommand::Shell(args)) => standing::shell(args),
         Some(LabCommand::Exec(args)) => standing::exec(args),
         Some(LabCommand::Capture(args)) => standing::capture(args),
+        Some(LabCommand::Ask(args)) => ask(args),
         Some(LabCommand::Demo(args)) => demo::demo(args),
         None => run_scenario(args),
     }
+}
+
+/// Asks a server, and prints a response time a line.
+fn ask(args: &AskArgs) -> Result<(), Failure> {
+    let duration = |time: Time| Duration::from_nanos(time.as_ps() / 1000);
+    let asking = Asking {
+        request: match args.request {
+            AskRequest::MemcachedGet => Request::MemcachedGet,
+            AskRequest::RedisGet => Request::RedisGet,
+            AskRequest::RedisSet => Request::RedisSet,
+        },
+        server: args.server,
+        connections: args.connections as usize,
+        size: args.size.get() as usize,
+        period: args.period.map(duration),
+        lasts: duration(args.lasts),
+    };
+    if args.period == Some(Time::ZERO) {
+        return Err(Failure::Usage("--period must be more than 0 (got 0)".into()));
+    }
+    let mut out = std::io::stdout().lock();
+    millpond_lab::ask::ask(&asking, &mut |time| {
+        writeln!(out, "{:.1}", time.as_nanos() as f64 / 1000.0)
+    })
+    .map_err(|error| Failure::Runs(format!("{}: {error}", args.server)))
 }
 
 /// Runs a scenario in the lab: one variant or seed as `run` does, several as `compare` does.

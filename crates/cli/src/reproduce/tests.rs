@@ -49,6 +49,7 @@ const EXPERIMENT: Experiment = Experiment {
         set: &[("duration", "1ms")],
         note: "half",
     }),
+    world: WorldKind::Sim,
     keep: Keep::Queries,
     shows: &[],
     published: &[Published {

@@ -225,7 +225,11 @@ pub(crate) fn is_usual(trees: &[&Tree<Estimate>]) -> bool {
 /// For each traffic the tail of what its users wait for: calls, queries or flows.
 fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
     let (calls, queries) = (keys(trees, "latency_us"), keys(trees, "qct_by_class_us"));
-    let traffics = traffics(trees);
+    let mut traffics = traffics(trees);
+    // Programs' calls are of no traffic.
+    traffics.extend(
+        calls.iter().filter(|class| !traffics.contains(class)).cloned().collect::<Vec<_>>(),
+    );
     let has = |name: &String| {
         let column = Column::of(name, trees);
         let is_some = |path: &[&str]| {

@@ -111,6 +111,8 @@ pub struct RunWriter {
     qct_by_class: Vec<Completions>,
     applications: Vec<Group>,
     rtt: Samples,
+    /// Of programs, by class.
+    responses: Vec<(String, Completions)>,
     /// Round-trip times and timeouts by class, if they are told.
     timers: Option<Vec<[Samples; 2]>>,
     keep: Keep,
@@ -176,6 +178,7 @@ impl RunWriter {
                 .collect(),
             applications: Vec::new(),
             rtt: samples("rtt", 0),
+            responses: Vec::new(),
             timers: None,
             keep,
             recording: Recording::none(),
@@ -367,6 +370,20 @@ impl RunWriter {
     /// [`Error::Io`] if the spill file cannot be written.
     pub fn rtt(&mut self, rtt: Time) -> Result<()> {
         self.rtt.push(rtt.as_ps())
+    }
+
+    /// Adds the response time that a program of a class reported.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the spill file cannot be written.
+    pub fn response(&mut self, class: &str, time: Time) -> Result<()> {
+        let known = self.responses.iter().position(|(name, _)| name == class);
+        let at = known.unwrap_or_else(|| {
+            let samples = longer(&self.spill, format!("response-{}", self.responses.len()));
+            self.responses.push((class.to_string(), Completions::new(Samples::new(samples))));
+            self.responses.len() - 1
+        });
+        self.responses[at].1.push(Time::ZERO, Some(time))
     }
 
     /// Adds bytes that a program wrote to `stream` (`stdout` or `stderr`), in the file

@@ -56,6 +56,22 @@ impl RunWriter {
         Ok(applications)
     }
 
+    /// Calls of traffic, and response times of programs; takes the samples.
+    fn latency(
+        &mut self,
+        fct_us: &[(String, Fct)],
+        totals: &Totals,
+    ) -> Result<Vec<(String, Latency)>> {
+        let is_call = |name: &&(String, Fct)| totals.calls.contains(&name.0);
+        let calls = fct_us.iter().filter(is_call);
+        let mut latency: Vec<(String, Latency)> =
+            calls.map(|(name, fct)| (name.clone(), Latency::of(fct))).collect();
+        for (class, times) in self.responses.drain(..) {
+            latency.push((class, Latency::of(&times.end(totals.horizon)?.fct())));
+        }
+        Ok(latency)
+    }
+
     pub(super) fn summary(&mut self, totals: Totals) -> Result<Summary> {
         let OfFlows { fct_us, slowdown, timers } = self.of_flows(totals.horizon)?;
         let mut by_size = std::mem::replace(&mut self.by_size, BySize::new(PathBuf::new()));
@@ -74,12 +90,7 @@ impl RunWriter {
         let (completed, unfinished) =
             fct_us.first().map_or((0, 0), |(_, all)| (all.count, all.unfinished));
         let measured_ps = totals.measured.as_ps() as f64;
-        let is_call = |name: &&(String, Fct)| totals.calls.contains(&name.0);
-        let latency: Vec<(String, Latency)> = fct_us
-            .iter()
-            .filter(is_call)
-            .map(|(name, fct)| (name.clone(), Latency::of(fct)))
-            .collect();
+        let latency = self.latency(&fct_us, &totals)?;
         let header = &self.header;
         let summary = Summary {
             schema: SCHEMA,

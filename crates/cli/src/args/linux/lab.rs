@@ -53,6 +53,12 @@ Examples: millpond lab capture host3 -w host3.pcapng --seconds 10
 
 The packets are those of the fabric, both ways and whole, at the times at which they pass.")]
     Capture(CaptureArgs),
+    /// Ask a memcached or Redis server over and over, and print each response time in microseconds
+    #[command(after_help = "\
+Example: millpond lab ask memcached-get 10.213.0.3:11211 --connections 8 --size 1KB --for 5s
+
+As a program of a lab's host with `responses = NAME` (docs/scenario.md) its lines are in results.")]
+    Ask(AskArgs),
     /// Show one mechanism under kernel TCP, beside what it replaces
     #[command(after_help = "\
 tlt     bursts of short responses to one host: as Linux is, with rto_min 5 ms, with TLT
@@ -69,12 +75,50 @@ pub enum Demo {
     Canary,
 }
 
+/// A request of `lab ask`.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskRequest {
+    /// memcached's get, of a value that the client has stored before
+    MemcachedGet,
+    /// Redis' GET, of a value that the client has stored before
+    RedisGet,
+    /// Redis' SET
+    RedisSet,
+}
+
+/// Arguments of `lab ask`.
+#[derive(Args, Debug)]
+pub struct AskArgs {
+    /// The request
+    #[arg(value_enum)]
+    pub request: AskRequest,
+    /// The server: ADDRESS:PORT
+    pub server: std::net::SocketAddr,
+    /// Connections, each with one request at a time
+    #[arg(long, short, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: u32,
+    /// Size of the value
+    #[arg(long, default_value = "1KB")]
+    pub size: millpond_core::Bytes,
+    /// Ask on all connections at each multiple of this time by the machine's clock [default: on
+    /// each as soon as it has its response]
+    #[arg(long, value_name = "TIME")]
+    pub period: Option<millpond_core::Time>,
+    /// How long to ask
+    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
+    pub lasts: millpond_core::Time,
+}
+
 /// Arguments of `lab demo`.
 #[derive(Args, Debug)]
 pub struct DemoArgs {
     /// The demo
     #[arg(value_enum)]
     pub which: Demo,
+    /// Run real programs: Redis behind nginx (tlt), memcached beside iperf3 (canary)
+    #[arg(long)]
+    pub programs: bool,
     #[command(flatten)]
     pub seeds: Seeds,
     #[command(flatten)]
