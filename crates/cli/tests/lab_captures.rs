@@ -133,7 +133,7 @@ fn samples_of_a_lab_agree_with_its_summary_and_with_the_simulator() {
     let dir = needs!(both("samples", &[]));
     let [sim, lab] = ["sim", "lab"].map(|world| summary(&dir, world));
     assert_eq!(lab["flows"]["completed"], 12);
-    // What was read by the last sample is all that was delivered.
+    // The last sample has all bytes that were delivered.
     for (summary, scale) in [(&sim, 1.0), (&lab, SCALE)] {
         let goodput = &summary["goodput_over_time"];
         let period = goodput["period_us"].as_f64().unwrap();

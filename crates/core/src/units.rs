@@ -15,6 +15,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// An instant or a span of virtual (or monotonic) time, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -70,6 +71,10 @@ impl Time {
     /// In picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
+    }
+    /// The same as a span of the standard library, cut to nanoseconds.
+    pub const fn to_duration(self) -> Duration {
+        Duration::from_nanos(self.0 / PS_PER_NS)
     }
     /// In microseconds, for output.
     pub fn as_us_f64(self) -> f64 {

@@ -33,7 +33,7 @@ pub enum Request {
     RedisSet,
 }
 
-/// What a client does.
+/// A client's task.
 #[derive(Clone, Debug)]
 pub struct Asking {
     /// The request.

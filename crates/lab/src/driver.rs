@@ -235,7 +235,7 @@ impl Driver {
         }
         for host in &mut self.hosts {
             if host.deadline().is_some_and(|at| at <= now) {
-                // What its kernel has sent meanwhile, so that nothing is forced in its place.
+                // First the frames that its kernel has sent, so that the shim forces none instead.
                 let began = self.began;
                 host.read(|| since(began), BURST, &mut self.fabric, &mut self.buffers);
                 host.flush(now, &mut self.fabric, &mut self.buffers);

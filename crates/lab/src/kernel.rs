@@ -194,3 +194,30 @@ pub fn mtu(plan: &Plan) -> u32 {
     let by_mss = plan.transport.mss.map_or(u32::MAX, |mss| mss.saturating_add(HEADER_BYTES));
     plan.host.mtu.min(by_mss)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_scenario::Scenario;
+
+    const TEXT: &str = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
+                        [[traffic]]\nkind = \"permutation\"\nsize = 1\n[[limit]]\nname = \"a\"\n\
+                        hosts = 0\n";
+
+    #[test]
+    fn a_plan_with_the_kernels_constants_has_no_others() {
+        for kind in ["newreno", "cubic", "dctcp"] {
+            let kind = ("transport.kind".to_string(), kind.to_string());
+            let mut set = vec![kind, ("transport.probe-timer".into(), "20ms".into())];
+            let scenario = Scenario::parse("a", TEXT).unwrap();
+            let found = constants(&scenario.plan(None, &set, None).unwrap());
+            for key in ["transport.reduction", "transport.probe-timer", "host.nic.per-flow-limit"] {
+                assert!(found.iter().any(|(name, _)| name == key), "{key} not in {found:?}");
+            }
+            set.retain(|(key, _)| key == "transport.kind");
+            set.extend(found);
+            let kernels = scenario.plan(None, &set, None).unwrap();
+            assert_eq!(constants(&kernels), [], "{set:?}");
+        }
+    }
+}

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A network of namespaces that is up.
 pub struct Lab {
@@ -121,7 +121,7 @@ impl Lab {
     }
     /// The beginning of the plan's time, which may be to come.
     pub fn began(&self) -> Instant {
-        self.clock + Duration::from_nanos(LEAD.as_ps() / 1000)
+        self.clock + LEAD.to_duration()
     }
     /// The congestion control of the hosts' TCP, by the kernel's name.
     pub fn congestion(&self) -> &str {

@@ -107,3 +107,29 @@ pub fn uplinks(plan: &Plan) -> Vec<Uplink> {
     };
     (0..topology.hosts).map(uplink).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_scenario::Scenario;
+
+    #[test]
+    fn hosts_jitter_both_ways_unless_they_are_exact() {
+        let text = "duration = \"1ms\"\n[topology]\nkind = \"dumbbell\"\nhosts-per-side = 1\n\
+                    [[traffic]]\nkind = \"permutation\"\nsize = 1\n";
+        let plan = |jitter: &str| {
+            let set = [("host.jitter".to_string(), format!("{{ kind = \"{jitter}\" }}"))];
+            Scenario::parse("a", text).unwrap().plan(None, &set, None).unwrap()
+        };
+        let jitters = |plan: &Plan| {
+            let lines = fabric(plan);
+            let to_hosts = lines.lines().iter().filter(|line| matches!(line.far, Far::Host(..)));
+            let received = to_hosts.filter(|line| line.jitter.is_some()).count();
+            let between = lines.lines().iter().filter(|line| matches!(line.far, Far::Line(..)));
+            assert!(between.clone().count() == 2 && between.clone().all(|it| it.jitter.is_none()));
+            (received, uplinks(plan).iter().filter(|uplink| uplink.jitter.is_some()).count())
+        };
+        assert_eq!(jitters(&plan("uniform")), (2, 2));
+        assert_eq!(jitters(&plan("none")), (0, 0));
+    }
+}

@@ -190,7 +190,7 @@ impl Programs<'_> {
             if !matches!(one.state, State::Waiting) {
                 continue;
             }
-            let due = self.settings.began + duration(one.plan.start);
+            let due = self.settings.began + one.plan.start.to_duration();
             let left = due.saturating_duration_since(Instant::now());
             if left > Duration::ZERO {
                 next = next.min(left);
@@ -353,7 +353,7 @@ impl One<'_> {
     }
 }
 
-/// What a shell does to be in a cgroup before it runs a command.
+/// A shell's text: enter a cgroup, then run a command.
 const IN_CGROUP: &str = "echo 0 >\"$0/cgroup.procs\" && exec sh -c \"$1\"";
 
 /// Starts a program in a namespace and a cgroup.
@@ -378,8 +378,4 @@ fn spawn(
     let started = Started { child, pid, pipes, exit, is_ended, is_killed };
     started.pipes.iter().flatten().try_for_each(|pipe| ioctl_fionbio(pipe, true))?;
     Ok(started)
-}
-
-fn duration(time: Time) -> Duration {
-    Duration::from_nanos(time.as_ps() / 1000)
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Memory that records may take while they wait for the reader.
 const WAITING_MAX: usize = 64 << 20;
-/// An instant.
+/// The shortest span of time.
 const INSTANT: Time = Time::from_ps(1);
 
 /// Something that was recorded. Times are since the beginning of the plan.

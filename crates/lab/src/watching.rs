@@ -39,7 +39,7 @@ pub fn serve(
     path: &Path,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<()> {
-    // Of a process that was killed.
+    // A lab that was killed leaves its socket.
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     listener.set_nonblocking(true)?;

@@ -207,7 +207,7 @@ impl World for Lab {
                 is_over.store(true, Relaxed);
                 ended
             });
-            let warm = began + duration(detail.warm_up);
+            let warm = began + detail.warm_up.to_duration();
             let warm = watched.look((&lab, &records), warm, &stop, &is_over);
             let counts = load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let programs = programs.join();
@@ -236,10 +236,6 @@ impl World for Lab {
 /// What the lab's limits have counted by now.
 fn limits_of(lab: &Up) -> Result<limits::Reading, Error> {
     Ok((Instant::now(), lab.limits().map_err(failed)?))
-}
-
-fn duration(time: Time) -> Duration {
-    Duration::from_nanos(time.as_ps() / 1000)
 }
 
 /// The observer, as the load's thread and the one that looks at the clock have it.

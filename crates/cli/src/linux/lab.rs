@@ -9,7 +9,6 @@ use crate::{compare, run};
 use millpond_core::Time;
 use millpond_lab::ask::{Asking, Request};
 use std::io::Write;
-use std::time::Duration;
 
 /// Does what is asked.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {
@@ -28,7 +27,7 @@ pub fn lab(args: &LabArgs) -> Result<(), Failure> {
 
 /// Asks a server, and prints a response time a line.
 fn ask(args: &AskArgs) -> Result<(), Failure> {
-    let duration = |time: Time| Duration::from_nanos(time.as_ps() / 1000);
+    let duration = Time::to_duration;
     let asking = Asking {
         request: match args.request {
             AskRequest::MemcachedGet => Request::MemcachedGet,

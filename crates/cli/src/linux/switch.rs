@@ -17,7 +17,6 @@ use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, cni, control, doctor, serve, show};
 use std::io::{IsTerminal, Read};
 use std::process::Command;
-use std::time::Duration;
 
 /// Does what `args` asks for.
 pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
@@ -194,7 +193,7 @@ fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
             false => args.arms.iter().filter_map(|name| Arm::named(name)).collect(),
         },
         repetitions: args.repetitions as usize,
-        duration: Duration::from_nanos(args.duration.as_ps() / 1000),
+        duration: args.duration.to_duration(),
         paths: args.paths.into(),
         rate: args.rate,
         skews: args.skew.clone(),
@@ -242,7 +241,7 @@ fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
             run.cpu_s_per_gb
         ));
     };
-    let duration = Duration::from_nanos(args.duration.as_ps() / 1000);
+    let duration = args.duration.to_duration();
     let report = bridge::demo(args.repetitions as usize, duration, &watch::interrupted, &mut told);
     let report = report.map_err(|e| Failure::Runs(e.to_string()))?;
     match args.json {
@@ -253,7 +252,7 @@ fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
 }
 
 fn demo_backdraft(args: &DemoBackdraftArgs) -> Result<(), Failure> {
-    let duration = |time: millpond_core::Time| Duration::from_nanos(time.as_ps() / 1000);
+    let duration = millpond_core::Time::to_duration;
     let plan = backdraft::Plan {
         repetitions: args.repetitions as usize,
         duration: duration(args.duration),

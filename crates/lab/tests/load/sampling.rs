@@ -37,7 +37,7 @@ fn samples_are_of_the_first_connections_at_each_period() {
     let (asked, answered) = (last(0) / 3000, last(1) / 200_000);
     assert!(last(0).is_multiple_of(3000) && asked > 10, "{} {}", last(0), last(1));
     assert!((answered..=answered + 1).contains(&asked), "{asked} {answered}");
-    // What was read by the last sample is at most what was read in all.
+    // The last sample has at most the bytes that receivers have read in all.
     let goodput = &counts.goodput;
     assert_eq!(goodput.len(), 30);
     assert!(goodput.is_sorted() && goodput[29][0] <= counts.bytes_measured);

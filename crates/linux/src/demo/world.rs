@@ -23,7 +23,7 @@ use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::{self, OffloadParams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Super-segments that are read from a tap at once.
 const READS: usize = 4;
@@ -150,7 +150,7 @@ impl World {
             until = dues.into_iter().flatten().fold(until, Time::min);
             side.edge.evict(now);
         }
-        let wait = Duration::from_nanos(until.saturating_sub(now).as_ps() / 1000);
+        let wait = until.saturating_sub(now).to_duration();
         if wait.is_zero() {
             return;
         }

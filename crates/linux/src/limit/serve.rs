@@ -132,8 +132,7 @@ fn page(bpffs: &Path, notified: &Counters) -> Result<String, String> {
 fn kicked(bpffs: &Path, known: &mut Known) -> Option<(Vec<PathBuf>, Duration)> {
     let sources = known.look(bpffs).0;
     let every = sources.iter().filter_map(|s| s.config.host.kick).min()?;
-    let every = Duration::from_nanos(every.as_ps() / 1000)
-        .clamp(Duration::from_millis(1), Duration::from_secs(10));
+    let every = every.to_duration().clamp(Duration::from_millis(1), Duration::from_secs(10));
     let hierarchy = Hierarchy::find().ok()?;
     let targets = sources.iter().flat_map(|s| &s.config.limits).filter_map(|l| l.cgroup());
     Some((targets.filter_map(|t| hierarchy.resolve(&t).ok()).map(|c| c.path).collect(), every))

@@ -269,7 +269,7 @@ impl Switch {
         let dues = [held, paths, probes, uplink.speaks_at(), self.node.deadline()];
         let due = dues.into_iter().flatten().min();
         let wait = due.map_or(HOUSEKEEPING, |due| due.saturating_sub(now).min(HOUSEKEEPING));
-        Duration::from_nanos(wait.as_ps() / 1000)
+        wait.to_duration()
     }
 
     /// Waits for frames or requests; which ports have some, and whether there are requests.

@@ -130,7 +130,7 @@ impl<W: Write> PacketWriter<W> {
         }
         let block = EnhancedPacketBlock {
             interface_id: place,
-            timestamp: self.epoch + Duration::from_nanos(at.as_ps() / 1_000),
+            timestamp: self.epoch + at.to_duration(),
             original_len: whole,
             data: Cow::Borrowed(&self.frame),
             options,
