@@ -5,9 +5,19 @@
 
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::cell::Cell;
 
 /// The highest priority, as `nice` counts.
 const HIGHEST: i32 = -20;
+
+thread_local! {
+    static IS_APART: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread has been prepared, and the fabric's thread has another core.
+pub fn is_apart() -> bool {
+    IS_APART.get()
+}
 
 /// A thread of the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +50,7 @@ fn pin(role: Role) {
         Role::Fabric => own.set(*last),
         Role::Load | Role::Programs => others.iter().for_each(|core| own.set(*core)),
     }
-    let _ = sched_setaffinity(None, &own);
+    IS_APART.set(sched_setaffinity(None, &own).is_ok());
 }
 
 /// Gives the calling thread the highest priority of ordinary threads; it needs CAP_SYS_NICE.
