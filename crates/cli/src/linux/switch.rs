@@ -257,27 +257,26 @@ fn demo_backdraft(args: &DemoBackdraftArgs) -> Result<(), Failure> {
         repetitions: args.repetitions as usize,
         duration: duration(args.duration),
         hosts: args.hosts.into(),
-        windows: args.window.iter().map(|window| *window as usize).collect(),
+        loads: args.load.clone(),
+        burst: args.burst as usize,
         work: duration(args.work),
-        rto: duration(args.rto),
+        rtos: args.rto.iter().copied().map(duration).collect(),
         gap: duration(args.gap),
         ring: args.ring.0,
         memory: args.memory.0,
     };
+    let (all, mut made) = (plan.runs(), 0);
     let mut told = |run: &backdraft::Run| {
-        let slow = if run.slow.p99.is_finite() {
-            format!(", slow's {:.0} us", run.slow.p99)
-        } else {
-            String::new()
+        made += 1;
+        let what = match run.slow.p99.is_finite() {
+            true => format!(
+                "load {}, timeout {} ms: {} dropped, slow's p99 {:.0} us,",
+                run.load, run.rto_ms, run.drops, run.slow.p99
+            ),
+            false => String::new(),
         };
-        tell(format_args!(
-            "{:>3} {:<13} window {:>5}: {:>7} dropped, victim's p99 {:.0} us{slow}",
-            run.repetition + 1,
-            run.arm.name(),
-            run.window,
-            run.drops,
-            run.victim.p99
-        ));
+        let (name, victim) = (run.arm.name(), run.victim.p99);
+        tell(format_args!("{made:>3} of {all} {name:<13} {what} victim's {victim:.0} us"));
     };
     let report = backdraft::demo(&plan, &watch::interrupted, &mut told)
         .map_err(|e| Failure::Runs(e.to_string()))?;

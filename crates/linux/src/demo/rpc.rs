@@ -1,13 +1,15 @@
 //! Requests and answers over ports of shared memory, with a timeout that does not favour anybody.
 //!
-//! A client has a window of requests open. What is not answered in time is sent again: by RFC 6298
+//! A client keeps a window of requests open, or sends bursts at random. What is not answered in time is sent again: by RFC 6298
 //! (smoothed round trip and four deviations, no less than `rto`, doubled each time), the same in
 //! all arms. An answer tells which sending it is of, so each is a sample, as with TCP's timestamps.
 //! While its flow is paused a client's timers stand still, as a transport's do that knows of
 //! pauses. A server answers what it gets, and does not know what was sent again.
 //!
-//! Invariant: a request that is open at the end counts with its age.
+//! Invariant: a request that is open at the end counts with its age, and one that the port did not
+//! take at once counts from its arrival.
 
+use millpond_core::random::Stream;
 use millpond_port::{Frame, Port, Unsent};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ const LENGTH_MIN: usize = HEADERS + 8;
 const BATCH: usize = 16;
 /// Of all that is known to exist: a packet that says where its sender is.
 const HELLO: u64 = u64::MAX;
+/// A server that looks for work no later than this has worked without a break.
+const LATE: Duration = Duration::from_micros(100);
 /// The flow of hellos.
 const HELLO_FLOW: u32 = 0;
 /// The flow of everything else.
@@ -33,6 +37,10 @@ const FLOW: u32 = 1;
 
 /// Who sends or receives: the last byte of its addresses.
 pub type Station = u8;
+
+fn interval(random: &mut Stream, mean: Duration) -> Duration {
+    Duration::from_secs_f64(random.exponential(mean.as_secs_f64()))
+}
 
 /// A packet of UDP with a number.
 fn packet(to: Option<Station>, from: Station, number: u64, length: usize) -> Vec<u8> {
@@ -63,8 +71,30 @@ pub fn hello(port: &mut Port, own: Station) {
     let _ = port.try_send(HELLO_FLOW, &packet(None, own, HELLO, 0));
 }
 
+/// When requests come about.
+#[derive(Clone, Debug)]
+pub enum Arrivals {
+    /// As many as `window` are open, and `gap` passes from one to the next at least.
+    Closed {
+        /// How many.
+        window: usize,
+        /// How long.
+        gap: Duration,
+    },
+    /// Bursts, whatever is open, at exponential intervals.
+    Bursts {
+        /// Requests of each.
+        size: usize,
+        /// Between two, on average.
+        mean: Duration,
+        /// Where the intervals come from.
+        random: Stream,
+    },
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Request {
+    /// It has come about.
     first: Instant,
     /// The last time.
     sent: Instant,
@@ -77,9 +107,12 @@ struct Request {
 /// What a client has measured.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// From the first sending to the answer; of those that are open, their age.
+    /// Of requests that came about while it was measured: the time to the answer; of those that
+    /// are open at the end, their age.
     pub times: Vec<Duration>,
-    /// Requests that were answered.
+    /// Those that are open at the end.
+    pub open: usize,
+    /// Requests that were answered, whenever they came about.
     pub answered: u64,
     /// Packets that were sent, those sent again among them.
     pub sent: u64,
@@ -94,17 +127,19 @@ pub struct Client {
     port: Port,
     own: Station,
     server: Station,
-    window: usize,
-    /// Between two requests at least.
-    gap: Duration,
+    arrivals: Arrivals,
+    /// Requests that have come about, and that the port has not taken.
+    arrived: VecDeque<Instant>,
     length: usize,
     rto_min: Duration,
     smoothed: Option<(Duration, Duration)>,
     open: BTreeMap<u64, Request>,
     next: u64,
-    due: Instant,
+    /// When the next one comes about; nothing before the first turn.
+    due: Option<Instant>,
     frames: Vec<Frame>,
-    is_measuring: bool,
+    /// Since when it is measured.
+    since: Option<Instant>,
     measured: Measured,
 }
 
@@ -113,24 +148,23 @@ impl Client {
     pub fn new(
         port: Port,
         [own, server]: [Station; 2],
-        window: usize,
-        gap: Duration,
+        arrivals: Arrivals,
         length: usize,
     ) -> Client {
         Client {
             port,
             own,
             server,
-            window,
-            gap,
+            arrivals,
+            arrived: VecDeque::new(),
             length,
             rto_min: Duration::from_millis(1),
             smoothed: None,
             open: BTreeMap::new(),
             next: 0,
-            due: Instant::now(),
+            due: None,
             frames: vec![Frame::default(); 64],
-            is_measuring: false,
+            since: None,
             measured: Measured::default(),
         }
     }
@@ -147,19 +181,25 @@ impl Client {
             .iter()
             .any(|frame| read(frame).is_some_and(|(from, _)| from == self.server))
     }
-    /// What begins from now on counts.
+    /// What comes about from now on counts.
     pub fn measure(&mut self) {
-        self.is_measuring = true;
+        self.since = Some(Instant::now());
         self.measured = Measured::default();
-        // What is open counts from now on.
-        let now = Instant::now();
-        self.open.values_mut().for_each(|request| request.first = now);
     }
     /// What was measured.
     pub fn end(mut self) -> Measured {
         let now = Instant::now();
-        self.measured.times.extend(self.open.values().map(|request| now - request.first));
+        let open = self.open.values().map(|request| request.first);
+        let open = open.chain(self.arrived.iter().copied());
+        let ages: Vec<Duration> =
+            open.filter(|first| self.counts(*first)).map(|first| now - first).collect();
+        self.measured.open = ages.len();
+        self.measured.times.extend(ages);
         self.measured
+    }
+    /// Whether a request counts that came about at `first`.
+    fn counts(&self, first: Instant) -> bool {
+        self.since.is_some_and(|since| first >= since)
     }
 
     fn timeout(&self) -> Duration {
@@ -178,7 +218,7 @@ impl Client {
         let number = number | u64::from(tries.min(0x7fff)) << TRIES;
         let frame = packet(Some(self.server), self.own, number, self.length);
         let is_sent = self.port.try_send(FLOW, &frame).is_ok();
-        self.measured.sent += u64::from(is_sent && self.is_measuring);
+        self.measured.sent += u64::from(is_sent && self.since.is_some());
         is_sent
     }
 
@@ -200,9 +240,9 @@ impl Client {
             } else if tries == 0 {
                 self.sample(now - request.first);
             }
-            if self.is_measuring {
+            self.measured.answered += u64::from(self.since.is_some());
+            if self.counts(request.first) {
                 self.measured.times.push(now - request.first);
-                self.measured.answered += 1;
             }
         }
         let is_paused = self.port.paused(FLOW);
@@ -221,23 +261,45 @@ impl Client {
             if !self.post(*number, tries) {
                 break;
             }
-            self.measured.again += u64::from(self.is_measuring);
+            self.measured.again += u64::from(self.since.is_some());
             if let Some(request) = self.open.get_mut(number) {
                 (request.sent, request.last, request.tries) = (now, now, tries);
             }
         }
+        count + late.len() + self.begin(now) > 0
+    }
+
+    /// Sends what comes about; how many requests.
+    fn begin(&mut self, now: Instant) -> usize {
+        let due = self.due.get_or_insert_with(|| match &mut self.arrivals {
+            Arrivals::Closed { .. } => now,
+            Arrivals::Bursts { mean, random, .. } => now + interval(random, *mean),
+        });
+        match &mut self.arrivals {
+            Arrivals::Closed { window, gap } => {
+                if self.arrived.is_empty() && self.open.len() < *window && now >= *due {
+                    self.arrived.push_back(now);
+                    *due = (*due).max(now - *gap) + *gap;
+                }
+            }
+            Arrivals::Bursts { size, mean, random } => {
+                while now >= *due {
+                    self.arrived.extend(std::iter::repeat_n(*due, *size));
+                    *due += interval(random, *mean);
+                }
+            }
+        }
         let mut begun = 0;
-        while self.open.len() < self.window
-            && now >= self.due
-            && begun < BATCH
-            && self.post(self.next, 0)
-        {
-            self.open.insert(self.next, Request { first: now, sent: now, last: now, tries: 0 });
+        while let Some(first) = self.arrived.front().copied().filter(|_| begun < BATCH) {
+            if !self.post(self.next, 0) {
+                break;
+            }
+            self.arrived.pop_front();
+            self.open.insert(self.next, Request { first, sent: now, last: now, tries: 0 });
             self.next += 1;
-            self.due = self.due.max(now - self.gap) + self.gap;
             begun += 1;
         }
-        count + late.len() + begun > 0
+        begun
     }
 }
 
@@ -282,7 +344,9 @@ impl Server {
         let before = self.waiting.len();
         self.waiting.extend(requests);
         let served = (self.waiting.len() - before) as u32;
-        self.until = now + self.work * served;
+        // Work that was waiting began when the work before it ended, however late this is called.
+        let began = if now - self.until < LATE { self.until } else { now };
+        self.until = began + self.work * served;
         (served == 0).then_some(Duration::from_micros(20))
     }
 }

@@ -21,15 +21,15 @@ fn left() -> Vec<String> {
 fn backdraft_loses_nothing_where_a_ring_does_and_leaves_nothing() {
     // Namespaces are the demo's own; this is to know if there can be any.
     let _place = needs!(Place::new("demo", &["x"]));
-    // All that can be open at once fits into flow queues, and not into a ring: whatever else the
-    // machine does.
+    // A burst fits into flow queues, and not into a ring: whatever else the machine does.
     let plan = Plan {
         repetitions: 1,
         duration: Duration::from_millis(500),
         hosts: 2,
-        windows: vec![1024],
+        loads: vec![0.9],
+        burst: 1024,
         work: Duration::from_micros(100),
-        rto: Duration::from_millis(1),
+        rtos: vec![Duration::from_millis(200)],
         gap: Duration::from_millis(1),
         ring: 256 << 10,
         memory: 8 << 20,

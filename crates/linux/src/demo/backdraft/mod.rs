@@ -2,9 +2,10 @@
 //! drops, one that stops, and Backdraft's.
 //!
 //! Each host is a switch in a namespace of its own, with a path to the receiving host's over a veth
-//! pair, and applications at ports of shared memory. Clients ask the slow application with a window
-//! of requests open, and the fast one now and then: the *victim*. Arms differ in the keys `queue`
-//! and `overlay`, and in how much may wait: a ring of `ring` bytes, or flow queues of `memory`.
+//! pair, and applications at ports of shared memory. Clients ask the slow application in bursts at
+//! random, at a load below 1, and the fast one now and then: the *victim*. Arms differ in the keys
+//! `queue` and `overlay`, and in how much may wait: a ring of `ring` bytes, or flow queues of
+//! `memory`. What is lost costs a timeout, so each arm runs with several least timeouts.
 //!
 //! Follows Backdraft (NSDI 2022) in what is compared. Its hosts have 100 Gb/s and cores of their
 //! own; here all of them share the cores of one machine.
@@ -12,32 +13,36 @@
 //! Invariant: arms have their turns by repetition, and whatever happens, threads, sockets and
 //! namespaces are gone at the end.
 
-use super::place::{Namespaces, ip, median};
-use super::rpc::{Client, Measured, Server, Station};
+mod report;
+
+use super::place::{Namespaces, ip};
+use super::rpc::{Arrivals, Client, Measured, Server, Station};
 use crate::dataplane::port;
 use crate::switch::config::Config;
 use crate::switch::control::Asking;
 use crate::switch::reading::Reading;
 use crate::switch::run::Switch;
 use crate::switch::state::State;
+use millpond_core::random::Stream;
 use millpond_port::Port;
 use serde::Serialize;
-use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The victim's p99 may be so much longer than without the neighbour.
-const VICTIM_MOST: f64 = 2.0;
-/// What is lost costs the slow application's clients at least so much, at the worst point.
-const LOSSY_LEAST: f64 = 10.0;
 /// Before what is measured begins.
 const WARM_UP: Duration = Duration::from_millis(500);
 /// How long applications may take to find each other.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of a request.
 const REQUEST: usize = 1000;
+/// Frames between a switch and an application, each way: few, so that what waits is in the queues
+/// that are compared.
+const RING: usize = 64;
+/// Requests that a victim's client has open at most.
+const VICTIM_WINDOW: usize = 4;
 const SLOW: Station = 1;
 const FAST: Station = 2;
 /// Of the clients' hosts, the first.
@@ -80,12 +85,14 @@ pub struct Plan {
     pub duration: Duration,
     /// Hosts with clients.
     pub hosts: usize,
-    /// Requests that each has open at the slow application; several are run in turn.
-    pub windows: Vec<usize>,
+    /// Loads of the slow application, as parts of what it can do; in turn.
+    pub loads: Vec<f64>,
+    /// Requests of a burst.
+    pub burst: usize,
     /// The slow application's work for a request.
     pub work: Duration,
-    /// The least timeout.
-    pub rto: Duration,
+    /// Least timeouts; in turn.
+    pub rtos: Vec<Duration>,
     /// Between two requests of a victim's client.
     pub gap: Duration,
     /// Bytes of a ring.
@@ -105,6 +112,8 @@ pub struct Percentiles {
     pub p999: f64,
     /// How many there were.
     pub count: usize,
+    /// Of these, so many were open at the end, and count with their age.
+    pub open: usize,
 }
 
 /// One run.
@@ -114,8 +123,10 @@ pub struct Run {
     pub arm: Arm,
     /// Which turn.
     pub repetition: usize,
-    /// Requests that a host has open at the slow application.
-    pub window: usize,
+    /// Of the slow application; 0 if nobody asks it.
+    pub load: f64,
+    /// The least timeout.
+    pub rto_ms: f64,
     /// Frames that switches dropped between the applications, after the warm-up.
     pub drops: u64,
     /// Of those who ask the fast application.
@@ -184,7 +195,34 @@ const WARMS: u8 = 1;
 const MEASURES: u8 = 2;
 const ENDS: u8 = 3;
 
+/// A run to be made.
+struct Point {
+    arm: Arm,
+    load: f64,
+    rto: Duration,
+    repetition: usize,
+}
+
 impl Plan {
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.repetitions * (1 + (Arm::ALL.len() - 1) * self.loads.len() * self.rtos.len())
+    }
+
+    /// The runs of a repetition, in their order: arms have their turns at each load and timeout.
+    fn points(&self, repetition: usize) -> Vec<Point> {
+        let point = |arm, load, rto| Point { arm, load, rto, repetition };
+        let first = self.rtos.first().copied().unwrap_or_default();
+        let mut points = vec![point(Arm::Alone, 0.0, first)];
+        for &load in &self.loads {
+            for &rto in &self.rtos {
+                let arms = Arm::ALL.into_iter().filter(|arm| *arm != Arm::Alone);
+                points.extend(arms.map(|arm| point(arm, load, rto)));
+            }
+        }
+        points
+    }
+
     fn shared(&self, arm: Arm, folder: &Path, name: &str) -> String {
         let queue = match arm {
             Arm::Alone | Arm::Full => {
@@ -200,7 +238,7 @@ impl Plan {
         let socket = folder.join(format!("{name}.sock"));
         format!(
             "[[port]]\nname = \"{name}\"\nkind = \"shared\"\nsocket = {socket:?}\nring = \
-             1024\nflows = 4\n{queue}\n"
+             {RING}\nframes = {RING}\nflows = 4\n{queue}\n"
         )
     }
     /// Namespaces joined in a star, and the switches' files: the receiving host's first.
@@ -255,32 +293,41 @@ impl Plan {
     }
 
     /// The clients of all hosts: of each host one of the fast application, then one of the slow
-    /// application with `window` open requests.
+    /// application. Bursts come at the same times in each arm.
     fn clients(
         &self,
-        window: usize,
+        point: &Point,
         attach: &dyn Fn(String) -> Result<Port, port::Error>,
     ) -> Result<Vec<Client>, port::Error> {
         let mut clients = Vec::new();
         for host in 1..=self.hosts {
             let own = FIRST + 2 * host as Station;
+            let arrivals = Arrivals::Closed { window: VICTIM_WINDOW, gap: self.gap };
             let port = attach(format!("asks-fast{host}"))?;
-            clients.push(Client::new(port, [own, FAST], 4, self.gap, REQUEST).with_rto(self.rto));
+            let client = Client::new(port, [own, FAST], arrivals, REQUEST);
+            clients.push(client.with_rto(point.rto));
+            let work = self.work * (self.burst * self.hosts) as u32;
+            let arrivals = match point.arm {
+                Arm::Alone => Arrivals::Closed { window: 0, gap: self.gap },
+                _ => Arrivals::Bursts {
+                    size: self.burst,
+                    mean: work.div_f64(point.load),
+                    random: Stream::new(point.repetition as u64, &format!("bursts of {host}")),
+                },
+            };
             let port = attach(format!("asks-slow{host}"))?;
-            clients.push(
-                Client::new(port, [own + 1, SLOW], window, Duration::ZERO, REQUEST)
-                    .with_rto(self.rto),
-            );
+            let client = Client::new(port, [own + 1, SLOW], arrivals, REQUEST);
+            clients.push(client.with_rto(point.rto));
         }
         Ok(clients)
     }
 
-    fn run(&self, arm: Arm, window: usize, repetition: usize) -> Result<Run, port::Error> {
+    fn run(&self, point: &Point) -> Result<Run, port::Error> {
         let namespaces = Namespaces::new(self.hosts + 1)?;
         let folder = namespaces.world.folder();
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
             .map_err(|e| failed(&e))?;
-        let texts = self.texts(arm, folder, &namespaces)?;
+        let texts = self.texts(point.arm, folder, &namespaces)?;
         let names: Vec<String> = (0..texts.len()).map(|host| format!("switch{host}")).collect();
         let switches: Vec<Running> = names
             .iter()
@@ -294,7 +341,7 @@ impl Plan {
             Server::new(attach("slow".into())?, SLOW, self.work),
             Server::new(attach("fast".into())?, FAST, Duration::ZERO),
         ];
-        let mut clients = self.clients(if arm == Arm::Alone { 0 } else { window }, &attach)?;
+        let mut clients = self.clients(point, &attach)?;
 
         let (phase, found) = (AtomicU8::new(SEEKS), AtomicU8::new(0));
         std::thread::scope(|scope| {
@@ -332,15 +379,13 @@ impl Plan {
             let measured: Vec<Measured> =
                 asking.into_iter().filter_map(|thread| thread.join().ok()).collect();
             let (before, after) = counted?;
-            Ok(self.summary(arm, window, repetition, &measured, [&before, &after]))
+            Ok(self.summary(point, &measured, [&before, &after]))
         })
     }
 
     fn summary(
         &self,
-        arm: Arm,
-        window: usize,
-        repetition: usize,
+        point: &Point,
         measured: &[Measured],
         [before, after]: [&[Reading]; 2],
     ) -> Run {
@@ -353,12 +398,13 @@ impl Plan {
         let stops = |readings: &[Reading]| -> u64 {
             readings[0].ports.iter().filter_map(|port| Some(port.shared.as_ref()?.pauses)).sum()
         };
-        let pauses = if arm == Arm::Backpressure { stops } else { overlay };
+        let pauses = if point.arm == Arm::Backpressure { stops } else { overlay };
         let shared = after[0].ports.iter().filter_map(|port| port.shared.as_ref());
         Run {
-            arm,
-            repetition,
-            window,
+            arm: point.arm,
+            repetition: point.repetition,
+            load: point.load,
+            rto_ms: point.rto.as_secs_f64() * 1e3,
             drops: drops(after).saturating_sub(drops(before)),
             victim: percentiles(of(0)),
             slow: percentiles(of(1)),
@@ -388,14 +434,15 @@ fn drops(readings: &[Reading]) -> u64 {
     readings.iter().map(of).sum()
 }
 
-fn percentiles<'a>(measured: impl Iterator<Item = &'a Measured>) -> Percentiles {
+fn percentiles<'a>(measured: impl Iterator<Item = &'a Measured> + Clone) -> Percentiles {
+    let open = measured.clone().map(|m| m.open).sum();
     let mut times: Vec<Duration> = measured.flat_map(|m| m.times.iter().copied()).collect();
     times.sort_unstable();
     let at = |share: f64| {
         let rank = ((times.len() as f64 * share).ceil() as usize).clamp(1, times.len().max(1));
         times.get(rank - 1).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
     };
-    Percentiles { p50: at(0.5), p99: at(0.99), p999: at(0.999), count: times.len() }
+    Percentiles { p50: at(0.5), p99: at(0.99), p999: at(0.999), count: times.len(), open }
 }
 
 fn serve(mut server: Server, phase: &AtomicU8) {
@@ -441,101 +488,13 @@ pub fn demo(
     say: &mut dyn FnMut(&Run),
 ) -> Result<Report, port::Error> {
     let mut runs = Vec::new();
-    for repetition in 0..plan.repetitions {
-        for &window in &plan.windows {
-            for arm in Arm::ALL {
-                if stop() {
-                    return Ok(Report { schema: 1, runs });
-                }
-                let run = plan.run(arm, window, repetition)?;
-                say(&run);
-                runs.push(run);
-            }
+    for point in (0..plan.repetitions).flat_map(|repetition| plan.points(repetition)) {
+        if stop() {
+            break;
         }
+        let run = plan.run(&point)?;
+        say(&run);
+        runs.push(run);
     }
-    Ok(Report { schema: 1, runs })
-}
-
-impl Report {
-    fn windows(&self) -> Vec<usize> {
-        let mut windows: Vec<usize> = self.runs.iter().map(|run| run.window).collect();
-        windows.sort_unstable();
-        windows.dedup();
-        windows
-    }
-    fn of(&self, arm: Arm, window: usize, f: impl Fn(&Run) -> f64) -> f64 {
-        median(self.runs.iter().filter(|run| run.arm == arm && run.window == window).map(f))
-    }
-    /// Medians for people, and what is expected.
-    pub fn table(&self) -> String {
-        let mut out = String::new();
-        for window in self.windows() {
-            let _ = writeln!(out, "window {window}; times in us");
-            let heads = [
-                "drops", "victim50", "99", "99.9", "slow50", "99", "99.9", "Mb/s", "sent/",
-                "peak KB", "pauses",
-            ];
-            let row = |name: &str, cells: [String; 11]| {
-                let widths = [6, 8, 7, 7, 7, 7, 7, 5, 5, 7, 6];
-                let cells =
-                    cells.iter().zip(widths).map(|(cell, width)| format!(" {cell:>width$}"));
-                format!("{name:<12}{}", cells.collect::<String>())
-            };
-            let _ = writeln!(out, "{}", row("", heads.map(str::to_string)));
-            for arm in Arm::ALL {
-                // Of nobody there is nothing to tell.
-                let of = |decimals: usize, f: &dyn Fn(&Run) -> f64| match self.of(arm, window, f) {
-                    value if value.is_finite() => format!("{value:.decimals$}"),
-                    _ => "–".to_string(),
-                };
-                let cells = [
-                    of(0, &|r| r.drops as f64),
-                    of(0, &|r| r.victim.p50),
-                    of(0, &|r| r.victim.p99),
-                    of(0, &|r| r.victim.p999),
-                    of(0, &|r| r.slow.p50),
-                    of(0, &|r| r.slow.p99),
-                    of(0, &|r| r.slow.p999),
-                    of(0, &|r| r.goodput_mbps),
-                    of(2, &|r| r.sent_over_delivered),
-                    of(0, &|r| r.peak_bytes as f64 / 1e3),
-                    of(0, &|r| r.pauses as f64),
-                ];
-                let _ = writeln!(out, "{}", row(arm.name(), cells));
-            }
-        }
-        for (what, value, holds) in self.expected() {
-            let _ = writeln!(out, "{}: {what}: {value:.2}", if holds { "holds" } else { "FAILS" });
-        }
-        out
-    }
-    /// What is expected, what was found, and whether it holds.
-    fn expected(&self) -> Vec<(String, f64, bool)> {
-        let full = self.runs.iter().filter(|run| run.arm == Arm::Full);
-        let drops = full.map(|run| run.drops as f64).fold(f64::NAN, f64::max);
-        let mut all = vec![(
-            "frames dropped with flow queues and overlay, at most 0".to_string(),
-            drops,
-            drops == 0.0,
-        )];
-        let worst = |ratio: &dyn Fn(usize) -> f64| {
-            self.windows().into_iter().map(ratio).fold(f64::NAN, f64::max)
-        };
-        let p99 = |r: &Run| r.victim.p99;
-        let victim = worst(&|w| self.of(Arm::Full, w, p99) / self.of(Arm::Alone, w, p99));
-        let what =
-            format!("victim's p99, full over alone, at the worst window at most {VICTIM_MOST}");
-        all.push((what, victim, victim <= VICTIM_MOST));
-        let p99 = |r: &Run| r.slow.p99;
-        let lossy = worst(&|w| self.of(Arm::Lossy, w, p99) / self.of(Arm::Full, w, p99));
-        let what = format!(
-            "slow application's p99, lossy over full, at the worst window at least {LOSSY_LEAST}"
-        );
-        all.push((what, lossy, lossy >= LOSSY_LEAST));
-        all
-    }
-    /// How much of what is expected does not hold.
-    pub fn failures(&self) -> usize {
-        self.expected().iter().filter(|(_, _, holds)| !holds).count()
-    }
+    Ok(Report { schema: 2, runs })
 }
