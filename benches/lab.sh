@@ -12,7 +12,7 @@ out=out/bench-lab
 echo "== packet-hops a second, and lateness"
 target/release/examples/rate
 echo "== the simulator beside the lab"
-for scenario in incast:200 dumbbell:200 leaf-spine:500; do
+for scenario in incast:200 dumbbell:200 leaf-spine:500 slow-receiver:200; do
     name=${scenario%:*}
     $millpond compare "scenarios/lab/$name.toml" --worlds sim,lab --scale "${scenario#*:}" \
         --seeds 3 --force --out "$out/$name" | grep -vE '^(warning|note|          )'

@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::lateness::{Lateness, Quantiles};
 use crate::record::{Recorder, Recorders};
 use crate::urgent::{Role, prepare};
+use crate::virtual_switch::VirtualSwitch;
 use millpond_core::Time;
 use millpond_core::counters::{Counters, DropReason};
 use millpond_linux::dataplane::buffers::Buffers;
@@ -45,9 +46,9 @@ pub struct Counted {
     pub entered: u64,
     /// Packets that have reached their hosts.
     pub delivered: u64,
-    /// Packets that switches dropped, by reason.
+    /// Packets that switches and hosts' virtual switches dropped, by reason.
     pub dropped: Vec<(DropReason, u64)>,
-    /// Packets still in the fabric.
+    /// Packets still in the fabric, or in a virtual switch that has received them.
     pub held: u64,
     /// The bytes of each of these four, of frames.
     pub bytes: [u64; 4],
@@ -213,9 +214,9 @@ impl Driver {
         }
     }
 
-    /// Makes what is due, and hands it over; how many packets.
-    fn deliver(&mut self, now: Time) -> usize {
-        self.advance(now);
+    /// Makes what is due by `seen`, and hands it over; how many packets.
+    fn deliver(&mut self, seen: Time) -> usize {
+        self.advance(seen);
         let mut count = 0;
         while let Some(left) = self.fabric.leave() {
             let (at, host, bytes) = (left.at, left.host, left.held.bytes.length());
@@ -231,14 +232,14 @@ impl Driver {
         }
         let now = self.now();
         for host in self.touched.drain(..) {
-            self.hosts[host as usize].flush(now, &mut self.fabric, &mut self.buffers);
+            self.hosts[host as usize].flush((now, seen), &mut self.fabric, &mut self.buffers);
         }
         for host in &mut self.hosts {
             if host.deadline().is_some_and(|at| at <= now) {
                 // First the frames that its kernel has sent, so that the shim forces none instead.
                 let began = self.began;
                 host.read(|| since(began), BURST, &mut self.fabric, &mut self.buffers);
-                host.flush(now, &mut self.fabric, &mut self.buffers);
+                host.flush((now, seen), &mut self.fabric, &mut self.buffers);
             }
         }
         count
@@ -288,9 +289,18 @@ impl Driver {
 
     fn counted(&self) -> Counted {
         let lines = self.fabric.lines();
+        let switches = || self.hosts.iter().filter_map(Host::switch);
+        let of_hosts = |reason: DropReason| switches().map(|it| it.dropped(reason)).sum::<u64>();
         let sum = |reason: DropReason| {
-            lines.iter().map(|line| line.slot.counters.discarded(reason)).sum::<u64>()
+            let of_lines = lines.iter().map(|line| line.slot.counters.discarded(reason));
+            of_lines.sum::<u64>() + of_hosts(reason)
         };
+        // To the fabric these had left.
+        let (kept, kept_bytes) = switches()
+            .map(VirtualSwitch::kept)
+            .fold((0, 0), |(packets, bytes), kept| (packets + kept.0, bytes + kept.1));
+        let lost: u64 = DropReason::ALL.iter().map(|reason| of_hosts(*reason)).sum();
+        let lost_bytes: u64 = switches().map(VirtualSwitch::dropped_bytes).sum();
         let refused = |slot: &millpond_linux::dataplane::slot::Slot| {
             // Frames for groups, such as a program's announcements, have no way here.
             let refused = Drop::ALL.iter().filter(|reason| **reason != Drop::Nowhere);
@@ -302,10 +312,15 @@ impl Driver {
         let bytes: u64 = of_hosts.map(|line| line.slot.counters.received_bytes).sum();
         Counted {
             entered,
-            delivered: self.delivered[0],
+            delivered: self.delivered[0] - kept - lost,
             dropped: DropReason::ALL.iter().map(|reason| (*reason, sum(*reason))).collect(),
-            held: self.fabric.held() as u64,
-            bytes: [bytes, self.delivered[1], dropped_bytes, held_bytes],
+            held: self.fabric.held() as u64 + kept,
+            bytes: [
+                bytes,
+                self.delivered[1] - kept_bytes - lost_bytes,
+                dropped_bytes + lost_bytes,
+                held_bytes + kept_bytes,
+            ],
             refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
             missed: self.recorders.missed(),
             hops: self.hops(),

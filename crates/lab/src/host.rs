@@ -1,37 +1,38 @@
-//! A host's port: the NIC of its link, and the edge above it.
+//! A host's port: the NIC of its link, and the stages above it.
 //!
-//! The NIC is a queue without a limit that serves first come, first served at the link's rate, as
-//! the simulator's default is. The edge labels what leaves and merges what arrives, by
-//! `millpond switch`'s own code ([`Edge`]), where the plan asks for it.
+//! ```text
+//!  TAP ──► label ──► TLT's shim ──► virtual switch: held flows ──► NIC ══►
+//!  TAP ◄── receive offload ◄── order ◄── TLT's shim ◄── virtual switch ◄══
+//! ```
 //!
-//! Invariant: a packet enters the fabric at the time at which its last bit reaches the switch.
+//! Each stage is there where the plan asks for it. The edge ([`Edge`], `millpond switch`'s own
+//! code) labels what leaves and merges what arrives.
+//!
+//! Invariant: a packet that arrives is handed to the kernel once, consumed by the shim, dropped for
+//! a counted reason, or held here.
 
 use crate::address;
 use crate::network::Uplink;
-use crate::nic_queue::NicQueue;
+use crate::nic::{Carry, Nic, key};
 use crate::order::Orders;
-use crate::rank::Ranks;
+use crate::virtual_switch::VirtualSwitch;
 use millpond_core::Time;
 use millpond_core::counters::Counters;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::schedule::Order;
-use millpond_core::importance::{First, ImportanceParams, TltParams};
 use millpond_core::packet::Kind;
-use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
 use millpond_core::switch::QueueView;
 use millpond_linux::dataplane::buffers::{Buffers, Frame};
 use millpond_linux::dataplane::counters::Drop;
-use millpond_linux::dataplane::flow::FlowKey;
 use millpond_linux::dataplane::frame::parse::tcp;
-use millpond_linux::dataplane::frame::{Layers, Offload, parse, parse_head};
+use millpond_linux::dataplane::frame::{Offload, parse, parse_head};
 use millpond_linux::dataplane::outgoing::Outgoing;
-use millpond_linux::dataplane::packet::Packet as Bytes;
 use millpond_linux::dataplane::port::Received;
 use millpond_linux::dataplane::port::shared::Sender;
 use millpond_linux::dataplane::slot::Slot;
-use millpond_linux::edge::importance::{Shim, ShimParams, Verdict};
-use millpond_linux::edge::{Carrier, Edge};
+use millpond_linux::edge::Edge;
+use millpond_linux::edge::importance::{Shim, Verdict};
 use millpond_linux::encapsulation::Encapsulation;
 use millpond_linux::fabric::{Fabric, Held, Left, cut};
 use millpond_scenario::plan::Plan;
@@ -41,29 +42,6 @@ use std::io::IoSlice;
 /// A rule for edges that only receive.
 const UNUSED: Rule =
     Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: true };
-
-/// The shim's wait after an echo for the host's TCP to send. A host's TCP answers within
-/// the write of the acknowledgement, and the driver reads it before it looks at the time.
-const DELTA: Time = Time::from_us(50);
-
-/// The NIC: what is on its way to the switch.
-struct Nic {
-    uplink: Uplink,
-    /// Until when the link is taken.
-    busy_until: Time,
-    /// Whether switches follow labels; otherwise they hash.
-    is_followed: bool,
-    /// Marks the important packets of TCP, if the plan asks for it.
-    shim: Option<Shim>,
-    /// The ranks of packets, if they have any.
-    ranks: Option<Ranks>,
-    /// Packets that it has put on the link.
-    entered: u64,
-    /// Packets that wait, if somebody samples them.
-    queue: Option<NicQueue>,
-    frames: Vec<Frame>,
-    parts: Vec<Held>,
-}
 
 /// A host as the fabric has it.
 pub struct Host {
@@ -84,148 +62,6 @@ pub struct Host {
     parts: Vec<Held>,
 }
 
-/// An edge's decision for packets: their label, and the number of their flowcell.
-type Stamp = (u16, u16);
-
-impl Nic {
-    /// Marks, ranks and labels a packet, and puts it on the link.
-    fn launch(
-        &mut self,
-        now: Time,
-        mut held: Held,
-        stamp: Option<Stamp>,
-        fabric: &mut Fabric,
-        buffers: &mut Buffers,
-    ) -> Result<(), Drop> {
-        if let Some(shim) = &mut self.shim {
-            shim.outgoing(now, &mut held.bytes, &held.view, buffers);
-        }
-        self.send(now, held, stamp, fabric, buffers)
-    }
-
-    /// The same with a packet that has its mark.
-    fn send(
-        &mut self,
-        now: Time,
-        mut held: Held,
-        stamp: Option<Stamp>,
-        fabric: &mut Fabric,
-        buffers: &mut Buffers,
-    ) -> Result<(), Drop> {
-        let (header, length) = (held.bytes.header.bytes(), held.bytes.length());
-        let mut packet = match fabric.classifier().read(now, header, length, &held.view) {
-            Ok(packet) => packet,
-            Err(reason) => {
-                held.bytes.end(buffers);
-                return Err(reason);
-            }
-        };
-        if let Some((label, flowcell)) = stamp {
-            packet.entropy = match self.is_followed {
-                true => label.into(),
-                false => mix64(u64::from(packet.flow) << 32 | u64::from(flowcell)) as u32,
-            };
-            packet.set_flowcell(flowcell);
-        }
-        if let (Some(ranks), Some(key)) = (&mut self.ranks, key(&held)) {
-            ranks.rank(now, &mut packet, key);
-        }
-        let starts = self.busy_until.max(now);
-        self.queue.iter_mut().for_each(|queue| queue.join(now, starts, packet.size));
-        let departs = starts + self.uplink.rate.time(packet.size.into());
-        self.busy_until = departs;
-        self.entered += 1;
-        let arrives = departs + self.uplink.delay;
-        if !self.uplink.outages.is_empty() {
-            self.uplink.outages.strike(&mut packet, starts, arrives);
-        }
-        let jitter = self.uplink.jitter.as_mut();
-        let arrives = jitter.map_or(arrives, |jitter| jitter.delay(arrives));
-        fabric.enter((departs, arrives), self.uplink.line, packet, held, buffers);
-        Ok(())
-    }
-
-    /// Sends what the shim has due: forced packets and echoes.
-    fn send_due(&mut self, now: Time, fabric: &mut Fabric, buffers: &mut Buffers) {
-        let Some(shim) = self.shim.as_mut().filter(|it| it.deadline().is_some_and(|at| at <= now))
-        else {
-            return;
-        };
-        let mut frames = std::mem::take(&mut self.frames);
-        shim.due(now, &mut |frame: &[u8]| {
-            let Some(buffer) = buffers.take() else { return };
-            buffers.bytes_mut(buffer)[..frame.len()].copy_from_slice(frame);
-            frames.push(Frame {
-                buffer,
-                start: 0,
-                length: frame.len(),
-                offload: Offload::default(),
-            });
-        });
-        for frame in frames.drain(..) {
-            if let Some(view) = parse(frame.bytes(buffers)) {
-                cut(&frame, &view, buffers, &mut self.parts);
-            }
-            buffers.release(frame.buffer);
-            for held in std::mem::take(&mut self.parts) {
-                // The host's own frames had a way to the same address.
-                let _ = self.send(now, held, None, fabric, buffers);
-            }
-        }
-        self.frames = frames;
-    }
-}
-
-/// The connection that a packet is of, if it is of TCP.
-fn key(held: &Held) -> Option<FlowKey> {
-    let layers = held.view.tcp()?;
-    Some(FlowKey::of(held.bytes.header.bytes(), layers, held.view.vlan, 0))
-}
-
-/// The NIC as what carries an edge's packets.
-struct Carry<'a> {
-    nic: &'a mut Nic,
-    fabric: &'a mut Fabric,
-}
-
-/// The offload of a packet whose transport checksum may be partial.
-fn offload(partial: bool, layers: Option<&Layers>) -> Offload {
-    match layers.filter(|_| partial) {
-        Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
-        None => Offload::default(),
-    }
-}
-
-impl Carrier for Carry<'_> {
-    fn carry(
-        &mut self,
-        now: Time,
-        buffers: &mut Buffers,
-        _: usize,
-        stamp: Encapsulation,
-        packets: &mut Vec<Bytes>,
-    ) -> Result<(), Drop> {
-        let mut result = Ok(());
-        for mut bytes in packets.drain(..) {
-            let view = parse_head(bytes.header.bytes(), bytes.length());
-            let sent = match view {
-                Some(view) => {
-                    let offload = offload(stamp.partial, view.layers());
-                    let held = Held { bytes, view, offload };
-                    let stamp = Some((stamp.label, stamp.flowcell));
-                    self.nic.launch(now, held, stamp, self.fabric, buffers)
-                }
-                None => {
-                    bytes.end(buffers);
-                    Err(Drop::Runt)
-                }
-            };
-            result = result.and(sent);
-        }
-        result
-    }
-}
-
 /// The edge of a host, if the plan gives it any work.
 fn edge(plan: &Plan, labels: Option<&LabelPlan>, host: u32) -> Option<Edge> {
     let offload = &plan.host.choices.receive_offload;
@@ -235,18 +71,6 @@ fn edge(plan: &Plan, labels: Option<&LabelPlan>, host: u32) -> Option<Edge> {
     let list = |peer| labels.map_or(vec![0], |it| it.between(Time::ZERO, host, peer).to_vec());
     let lists = (0..plan.topology.hosts).map(list).collect();
     Some(Edge::new(labels.map_or(UNUSED, |labels| labels.rule), lists, offload))
-}
-
-/// The shim of a host, if the plan marks importance. It cannot know the last packet of a window,
-/// so the first one starts the clock.
-fn shim(plan: &Plan) -> Option<Shim> {
-    let ImportanceParams::Tlt(tlt) = &plan.transport_choices.importance else { return None };
-    Some(Shim::new(&ShimParams {
-        tlt: TltParams { first: First::First, ..tlt.clone() },
-        delta: DELTA,
-        clock_timeout: plan.transport.min_rto,
-        ..ShimParams::default()
-    }))
 }
 
 impl Host {
@@ -262,17 +86,7 @@ impl Host {
         Host {
             hosts: plan.topology.hosts,
             slot,
-            nic: Nic {
-                uplink,
-                busy_until: Time::ZERO,
-                is_followed,
-                shim: shim(plan),
-                ranks: Ranks::new(&plan.transport_choices.rank),
-                entered: 0,
-                queue: None,
-                frames: Vec::new(),
-                parts: Vec::new(),
-            },
+            nic: Nic::new(plan, host, uplink, is_followed),
             orders: Orders::new(plan.transport_choices.ordering.timeout()),
             edge: edge(plan, labels, host),
             labels: labels.is_some(),
@@ -300,8 +114,15 @@ impl Host {
     pub fn waiting(&mut self, at: Time) -> QueueView {
         self.nic.queue.as_mut().map_or(QueueView::default(), |queue| queue.view(at))
     }
+    /// Its virtual switch, if it has one.
+    pub fn switch(&self) -> Option<&VirtualSwitch> {
+        self.nic.switch.as_deref()
+    }
     /// Adds what its mechanisms have counted.
     pub fn count(&self, all: &mut Counters) {
+        if let Some(switch) = self.switch() {
+            switch.count(all);
+        }
         let Some(tlt) = self.nic.shim.as_ref().map(Shim::counters) else { return };
         let named = all.of("tlt");
         for (kind, sent) in [
@@ -398,7 +219,15 @@ impl Host {
     }
 
     /// Takes a packet that has reached the host. [`Host::flush`] follows when the round ends.
-    pub fn arrive(&mut self, now: Time, mut left: Left, buffers: &mut Buffers) {
+    pub fn arrive(&mut self, now: Time, left: Left, buffers: &mut Buffers) {
+        match &mut self.nic.switch {
+            Some(switch) => switch.arrive(left, buffers),
+            None => self.receive(now, left, buffers),
+        }
+    }
+
+    /// Takes a packet that no virtual switch has, or that it has let through.
+    fn receive(&mut self, now: Time, mut left: Left, buffers: &mut Buffers) {
         if let Some(shim) = &mut self.nic.shim {
             let held = &mut left.held;
             if shim.incoming(now, &mut held.bytes, &held.view, buffers) == Verdict::Swallow {
@@ -452,8 +281,12 @@ impl Host {
         self.slot.deliver(now, frame, &mut self.flat).map(|_| ())
     }
 
-    /// A round has ended, up to `now`.
-    pub fn flush(&mut self, now: Time, fabric: &mut Fabric, buffers: &mut Buffers) {
+    /// A round has ended at `now`; all that has come by `seen` was handed to [`Host::arrive`].
+    pub fn flush(&mut self, (now, seen): (Time, Time), fabric: &mut Fabric, buffers: &mut Buffers) {
+        self.nic.serve_switch((now, seen), fabric, buffers);
+        while let Some(left) = self.nic.switch.as_mut().and_then(|switch| switch.next_up()) {
+            self.receive(now, left, buffers);
+        }
         self.nic.send_due(now, fabric, buffers);
         self.slot.drain(now, &mut self.flat);
         if let Some(orders) = &mut self.orders {
@@ -469,7 +302,8 @@ impl Host {
         let edge = self.edge.as_ref().and_then(Edge::deadline);
         let order = self.orders.as_ref().and_then(Orders::deadline);
         let shim = self.nic.shim.as_ref().and_then(Shim::deadline);
-        edge.into_iter().chain(self.slot.due()).chain(order).chain(shim).min()
+        let switch = self.nic.switch_deadline();
+        edge.into_iter().chain(self.slot.due()).chain(order).chain(shim).chain(switch).min()
     }
 
     /// Forgets flows that are idle: to be called each millisecond.

@@ -145,6 +145,9 @@ pub fn constants(plan: &Plan) -> Vec<(String, String)> {
     }
     // A TAP takes a socket's bytes off its account at once, so TCP small queues hold nothing back.
     set("host.nic.per-flow-limit", plan.host.nic.per_flow_limit.is_none(), "off".into());
+    // A kernel's timers go on while a virtual switch holds its flow.
+    let freezes = plan.edge.virtual_switch.speaking().is_some_and(|it| it.freeze_timers);
+    set("edge.virtual-switch.freeze-timers", !freezes, "false".into());
     set("host.stack-delay", plan.host.stack_delay == Time::ZERO, "0us".into());
     constants
 }

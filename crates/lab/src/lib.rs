@@ -2,8 +2,8 @@
 //! switch nodes in one user-space process.
 //!
 //! ```text
-//!  socket ─ kernel TCP ─ TAP ──► host: cut, mark, label ─ NIC ──► Fabric: switches, links
-//!  socket ─ kernel TCP ─ TAP ◄── host: receive offload ◄───────────┘
+//!  socket ─ kernel TCP ─ TAP ──► host: cut, mark, label, hold ─ NIC ──► Fabric: switches, links
+//!  socket ─ kernel TCP ─ TAP ◄── host: virtual switch, receive offload ◄──┘
 //! ```
 //!
 //! | file | content |
@@ -13,7 +13,9 @@
 //! | `address` | addresses of hosts; answers to ARP |
 //! | `place` | namespaces, TAPs, routes |
 //! | `network` | a plan's switches and links as a `Fabric` |
-//! | `host`, `nic_queue` | a host's port: its NIC, its edge; what waits in the NIC |
+//! | `host` | a host's port: its TAP, and the stages between that and the NIC |
+//! | `nic`, `nic_queue` | a host's NIC; what waits in it |
+//! | `virtual_switch` | a host's virtual switch, and flows that other hosts' switches hold |
 //! | `rank`, `order`, `stream` | ranks of what leaves, order of what arrives, by stream offsets |
 //! | `driver` | the thread that moves packets by the clock |
 //! | `changes` | links that fail and come back, and routes and labels that follow |
@@ -50,6 +52,7 @@ mod lateness;
 mod limits;
 pub mod load;
 mod network;
+mod nic;
 mod nic_queue;
 mod order;
 mod place;
@@ -60,6 +63,7 @@ mod responses;
 mod stream;
 pub mod support;
 mod urgent;
+mod virtual_switch;
 pub mod watching;
 
 pub use command::check as check_programs;

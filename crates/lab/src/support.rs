@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::address::HOSTS_MAX;
+use millpond_core::host::virtual_switch::Per;
 use millpond_core::registry::Choice;
 use millpond_core::switch::pause::Pause;
 use millpond_scenario::limit::LimitPlan;
@@ -25,7 +26,7 @@ type Lack = (&'static str, String);
 /// # Errors
 /// [`Error::Unsupported`] with the first such key.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let lacks = [transports, edges, switches, hosts, limits, network];
+    let lacks = [transports, edges, virtual_switches, switches, hosts, limits, network];
     match lacks.iter().find_map(|lack| lack(plan)) {
         Some((key, reason)) => Err(Error::unsupported(key, reason)),
         None => Ok(()),
@@ -72,12 +73,25 @@ fn transports(plan: &Plan) -> Option<Lack> {
 
 fn edges(plan: &Plan) -> Option<Lack> {
     let balancing = plan.edge.load_balancing.kind();
-    if !BALANCING.contains(&balancing) {
-        let reason = format!("\"{balancing}\" needs the connection's own state, or a scheduler");
-        return Some(("edge.load-balancing", reason));
-    }
-    let reason = "the lab's hosts have none: run `millpond switch`";
-    first([(plan.edge.virtual_switch.kind() != "none", "edge.virtual-switch", reason)])
+    let reason = format!("\"{balancing}\" needs the connection's own state, or a scheduler");
+    (!BALANCING.contains(&balancing)).then_some(("edge.load-balancing", reason))
+}
+
+/// What a virtual switch cannot be beside, and what it cannot do for a kernel's connections.
+fn virtual_switches(plan: &Plan) -> Option<Lack> {
+    let holds = plan.edge.virtual_switch.speaking().is_some();
+    first([
+        (
+            holds && plan.transport_choices.importance.kind() != "none",
+            "transport.importance",
+            "a shim does not learn which flows a virtual switch holds: use a kind that holds none",
+        ),
+        (
+            plan.applications.iter().any(|application| application.costs.per == Per::Message),
+            "application.per",
+            "packets of kernels do not say where messages end: use \"packet\"",
+        ),
+    ])
 }
 
 fn switches(plan: &Plan) -> Option<Lack> {

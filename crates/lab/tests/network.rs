@@ -70,7 +70,7 @@ fn run_into(
     };
     let places: Vec<Place> = (0..plan.topology.hosts).map(place).collect();
     let (began, congestion, cgroups) = (lab.began(), lab.congestion().to_string(), lab.cgroups());
-    let (of, places, congestion, port) = (&plan, &places, congestion.as_str(), 7100);
+    let (of, places, congestion, port) = (&plan, &places, congestion.as_str(), load::PORT);
     let settings = Settings { plan: of, places, congestion, began, port, cgroups };
     let counts = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
@@ -314,6 +314,45 @@ fn two_limits_of_the_same_traffic_are_refused_by_name() {
     let text = format!("{LIMITED}[[limit]]\nname = \"b\"\nhosts = \"0..2\"\nrate = \"1Mbps\"\n");
     let refused = Lab::up(&plan(&text)).err().unwrap().to_string();
     assert!(refused.contains("limit.hosts") && refused.contains("\"batch\""), "{refused}");
+}
+
+/// Eight hosts send to an application that serves a seventh of what its link brings.
+const SLOW: &str = "duration = \"20s\"\nuntil = \"flows-complete\"\n\
+    [topology]\nkind = \"single-switch\"\nhosts = 9\n\
+    host-link = { rate = \"200Mbps\", delay = \"50us\" }\n\
+    [switch]\nbuffer = { kind = \"per-port\", size = \"4MB\" }\n\
+    queue = { kind = \"strict-priority\" }\n\
+    [transport]\nkind = \"cubic\"\nmin-rto = \"200ms\"\ninitial-rto = \"1s\"\n\
+    [edge]\nvirtual-switch = { kind = \"lossy\" }\n\
+    [[application]]\nname = \"slow\"\ntraffic = [\"bulk\"]\nhosts = 0\nwork = \"400us\"\n\
+    ring = 16\n[[traffic]]\nname = \"quick\"\nkind = \"flows\"\nrows = [[0, 1, 0, 20000]]\n\
+    [[traffic]]\nname = \"bulk\"\nkind = \"incast\"\nreceiver = 0\ndegree = 8\n\
+    response = \"300KB\"\nperiod = \"100ms\"\ncount = 1\n";
+
+#[test]
+fn a_slow_receiver_loses_packets_unless_its_virtual_switch_pauses_senders() {
+    let drops = |counted: &Counted| counted.dropped.iter().map(|(_, count)| count).sum::<u64>();
+    let (lossy, dropped) = needs!(run(SLOW, &[]));
+    // Without pauses three quarters of all data would wait here: much more than there is room for.
+    let few = [
+        ("edge.virtual-switch.kind", "backdraft"),
+        ("edge.virtual-switch.memory", "30KB"),
+        ("edge.virtual-switch.headroom", "600KB"),
+        ("edge.virtual-switch.ring", "128"),
+        ("edge.virtual-switch.nic-limit", "3KB"),
+        ("edge.virtual-switch.feedback", "20ms"),
+    ];
+    let (paused, kept) = run(SLOW, &few).unwrap();
+    assert_eq!((lossy.completed, paused.completed), (9, 9));
+    let of_switch = |counted: &Counted| {
+        let mut all = counted.dropped.iter();
+        all.find(|(it, _)| *it == DropReason::VirtualSwitch).map_or(0, |(_, count)| *count)
+    };
+    assert!(of_switch(&dropped) > 50 && drops(&dropped) == of_switch(&dropped), "{dropped:?}");
+    assert_eq!(drops(&kept), 0, "{kept:?}");
+    let of = |name: &str| kept.mechanisms.get("backdraft", name);
+    assert!(of("pauses") > 0 && of("resumes") > 0 && of("held-us") > 0, "{kept:?}");
+    assert!(of("peak-bytes") < 630_000 && of("served-bytes") >= 8 * 300_000, "{kept:?}");
 }
 
 #[test]

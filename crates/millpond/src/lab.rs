@@ -6,7 +6,7 @@ use crate::sim::without_programs;
 use crate::totals::{calls, fairness, goodput_over_time, unsampled};
 use crate::{ConnectionRecord, FlowRecord, QueryRecord, Sim, Standing, Status, Time, Totals};
 use crate::{Error, Observer, Plan, World, WorldKind};
-use millpond_lab::load::{Counts, Place, Settings, Sink};
+use millpond_lab::load::{Counts, PORT, Place, Settings, Sink};
 use millpond_lab::{Counted, Lab as Up, Lateness, Record, Records, Role, check_programs, prepare};
 use millpond_lab::{kernel, programs, support};
 use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
@@ -44,8 +44,6 @@ const PACKETS_A_SECOND: u64 = 60_000;
 const SCALES: [u32; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 /// Between two looks at whether the run is to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// The port at which hosts listen.
-const PORT: u16 = 7100;
 /// Lateness beyond this part of the empty network's round trip, and beyond this part of the median
 /// FCT or response time, changes results.
 const TOLERATED: f64 = 0.1;

@@ -33,8 +33,8 @@ pub fn host(plan: &Plan, host: HostId, rate: Rate) -> Host {
     })
 }
 
-/// What its virtual switch is made of; `None`: it has none.
-fn virtual_switch(plan: &Plan, host: HostId, rate: Rate) -> Option<VirtualSwitchConfig> {
+/// The parts of a host's virtual switch, whose link has this rate; `None`: it has none.
+pub fn virtual_switch(plan: &Plan, host: HostId, rate: Rate) -> Option<VirtualSwitchConfig> {
     if matches!(plan.edge.virtual_switch, VirtualSwitchParams::None(_)) {
         return None;
     }

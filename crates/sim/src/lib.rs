@@ -15,7 +15,7 @@
 //! | [`barrier`] | where threads meet at an edge |
 //! | [`fabric`], [`flight`], [`mail`] | links; what crosses between partitions |
 //! | [`failing`], [`convergence`] | links that fail; the routes that follow |
-//! | [`hosts`], `equip` | connections and applications; what a host has |
+//! | [`hosts`], [`equip`] | connections and applications; what a host has |
 //! | `jitter` | how late a host is with its packets |
 //! | [`labels`] | what the controller tells edges and switches |
 //! | [`endpoint`] | a connection's two ends, a folder a family |
@@ -31,7 +31,7 @@ pub mod cells;
 pub mod convergence;
 mod distant;
 pub mod endpoint;
-mod equip;
+pub mod equip;
 pub mod event;
 pub mod events;
 pub mod fabric;

@@ -2,7 +2,7 @@
 //!
 //! The kernel gives a socket the cgroup of the thread that makes it, and an accepted one that of
 //! its listener. To move a thread takes milliseconds, so a thread waits in each cgroup, with some
-//! sockets that are ready. Each cgroup of a host has a port of its own for its listener.
+//! sockets that are ready.
 //!
 //! Invariant: when this is dropped, its threads have left the cgroups.
 
@@ -86,20 +86,6 @@ impl Makers {
         self.cgroups.iter().position(|cgroup| cgroup.covers(host, class))
     }
 
-    /// All cgroups: of each its number and its host.
-    pub fn all(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
-        let hosts: Vec<u32> = self.cgroups.iter().map(|cgroup| cgroup.host).collect();
-        hosts.into_iter().enumerate()
-    }
-
-    /// The port of a cgroup's listener; `base` is that of hosts themselves.
-    pub fn port(&self, base: u16, cgroup: Option<usize>) -> u16 {
-        let Some(number) = cgroup else { return base };
-        let host = self.cgroups[number].host;
-        let before = self.cgroups[..number].iter().filter(|other| other.host == host).count();
-        base + 1 + before as u16
-    }
-
     /// A new socket of a cgroup.
     ///
     /// # Errors
@@ -131,12 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn each_class_of_a_host_has_its_cgroup_and_each_cgroup_its_port() {
+    fn each_class_of_a_host_has_its_cgroup() {
         let cgroups = vec![cgroup(0, Some(vec![1])), cgroup(2, None), cgroup(0, Some(vec![0]))];
         let makers = Makers { cgroups, makers: Vec::new() };
         let of = [makers.of(0, 1), makers.of(0, 0), makers.of(0, 2), makers.of(2, 7)];
         assert_eq!(of, [Some(0), Some(2), None, Some(1)]);
-        let ports = of.map(|cgroup| makers.port(7100, cgroup));
-        assert_eq!(ports, [7101, 7102, 7100, 7101]);
     }
 }

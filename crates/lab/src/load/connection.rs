@@ -5,6 +5,7 @@
 
 use millpond_core::{FlowId, Time};
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 /// The purpose of a connection.
@@ -247,11 +248,11 @@ const FIRST_PORT: u16 = 1024;
 
 /// The ports to try for a flow, from one that follows from its number, so that a run that is
 /// repeated has the same ones.
-pub(super) fn ports(flow: FlowId, except: u16) -> impl Iterator<Item = u16> {
+pub(super) fn ports(flow: FlowId, except: Range<u16>) -> impl Iterator<Item = u16> {
     let count = u32::from(u16::MAX - FIRST_PORT) + 1;
     (0..count)
         .map(move |i| FIRST_PORT + ((flow % count + i) % count) as u16)
-        .filter(move |port| *port != except)
+        .filter(move |port| !except.contains(port))
 }
 
 /// A connection as its server can identify it: the client's address and port, and the server's
@@ -276,10 +277,11 @@ mod tests {
     }
 
     #[test]
-    fn ports_begin_at_the_flows_own_and_leave_one_out() {
-        assert_eq!(ports(5, 9000).next(), Some(1029));
-        assert_eq!(ports(5, 1029).next(), Some(1030));
-        let all: std::collections::BTreeSet<u16> = ports(u32::MAX, 9000).collect();
-        assert_eq!((all.len(), all.contains(&9000)), (64_511, false));
+    fn ports_begin_at_the_flows_own_and_leave_listeners_out() {
+        assert_eq!(ports(5, 9000..9001).next(), Some(1029));
+        assert_eq!(ports(5, 1029..1031).next(), Some(1031));
+        let all: std::collections::BTreeSet<u16> = ports(u32::MAX, 9000..9002).collect();
+        let has = [9000, 9001, 9002].map(|port| all.contains(&port));
+        assert_eq!((all.len(), has), (64_510, [false, false, true]));
     }
 }

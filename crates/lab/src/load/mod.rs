@@ -3,7 +3,8 @@
 //! One thread opens, serves and closes the connections of all hosts, with one `epoll`. Flows have
 //! the ids, sizes and start times that the simulator gives them, since both draw from the plan.
 //! A connection carries the scenario's bytes and nothing else: the client registers its port before
-//! it connects, and the server looks the port up.
+//! it connects, and the server looks the port up. A class of traffic has a port of its own at all
+//! hosts, which no client has.
 //!
 //! | module | content |
 //! |---|---|
@@ -34,10 +35,14 @@ mod namespaces;
 mod records;
 mod socket;
 
+/// The port at which a lab's hosts listen for the first class of traffic.
+pub const PORT: u16 = 7100;
+
 pub use cgroups::Cgroup;
 pub use counts::{Counts, Failure};
 
 use millpond_core::Time;
+use millpond_linux::fabric::Held;
 use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::plan::Plan;
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
@@ -55,6 +60,17 @@ pub struct Place {
     pub address: Ipv4Addr,
 }
 
+/// The class of traffic, of so many, that a packet's ports name; `None`: it is not the load's.
+pub(crate) fn class_of(held: &Held, classes: u16) -> Option<u16> {
+    let layers = held.view.tcp()?;
+    let ports = held.bytes.header.bytes().get(layers.transport..layers.transport + 4)?;
+    let of = |at: usize| {
+        let class = u16::from_be_bytes([ports[at], ports[at + 1]]).checked_sub(PORT)?;
+        (class < classes).then_some(class)
+    };
+    of(2).or_else(|| of(0))
+}
+
 /// A run of the load generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
@@ -66,7 +82,8 @@ pub struct Settings<'a> {
     pub congestion: &'a str,
     /// The beginning of time, which may be to come: connections of probes open before it.
     pub began: Instant,
-    /// The port at which all hosts listen; those after it are the cgroups'.
+    /// The port at which hosts listen for the first class of traffic; those after it are the other
+    /// classes'.
     pub port: u16,
     /// Cgroups for some hosts' sockets, no two for one class of a host.
     pub cgroups: &'a [Cgroup],

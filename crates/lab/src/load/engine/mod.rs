@@ -181,19 +181,25 @@ impl<'a> Engine<'a> {
             zeros: vec![0; WRITE_MAX],
             buffer: vec![0; READ_MAX],
         };
-        (0..hosts as u32).try_for_each(|host| engine.listen(host, None))?;
-        let cgroups = engine.makers.all();
-        cgroups.into_iter().try_for_each(|(cgroup, host)| engine.listen(host, Some(cgroup)))?;
+        (0..hosts as u32).try_for_each(|host| engine.listen_at(host))?;
         Ok(engine)
     }
 
-    /// Listens at a host, with a socket of its own or of one of its cgroups.
-    fn listen(&mut self, host: u32, cgroup: Option<usize>) -> Result<(), Error> {
+    /// Listens at a host for all classes of traffic.
+    fn listen_at(&mut self, host: u32) -> Result<(), Error> {
         let Settings { places, congestion, .. } = *self.settings;
-        let port = self.makers.port(self.settings.port, cgroup);
-        let place = &places[host as usize];
+        let name = &places[host as usize].namespace;
         let entered = self.namespaces.enter(host);
-        entered.map_err(|source| Error::Namespace { name: place.namespace.clone(), source })?;
+        entered.map_err(|source| Error::Namespace { name: name.clone(), source })?;
+        let default = socket::tcp(None).and_then(|socket| socket::congestion(&socket));
+        self.is_default.push(default.is_ok_and(|default| default == congestion));
+        (0..self.plan.traffic.classes.len() as u16).try_for_each(|class| self.listen(host, class))
+    }
+
+    /// Listens at a host for a class, with a socket of its cgroup. The thread is at that host.
+    fn listen(&mut self, host: u32, class: u16) -> Result<(), Error> {
+        let Settings { places, congestion, .. } = *self.settings;
+        let (port, place) = (self.port(class), &places[host as usize]);
         let fails = |source| Error::Listen {
             host,
             address: place.address,
@@ -201,13 +207,9 @@ impl<'a> Engine<'a> {
             congestion: congestion.to_string(),
             source,
         };
-        let made = match cgroup {
+        let made = match self.makers.of(host, class) {
             Some(cgroup) => self.makers.take(cgroup),
-            None => {
-                let default = socket::tcp(None).and_then(|socket| socket::congestion(&socket));
-                self.is_default.push(default.is_ok_and(|default| default == congestion));
-                socket::tcp(Some(congestion))
-            }
+            None => socket::tcp(Some(congestion)),
         };
         let at = SocketAddrV4::new(place.address, port);
         let listener = made.and_then(|socket| socket::listen_at(socket, at)).map_err(fails)?;
@@ -217,6 +219,11 @@ impl<'a> Engine<'a> {
         epoll::add(&self.epoll, &listener, token, flags).map_err(|e| Error::Events(e.into()))?;
         self.listeners.push((host, listener));
         Ok(())
+    }
+
+    /// The port at which all hosts listen for a class.
+    fn port(&self, class: u16) -> u16 {
+        self.settings.port.saturating_add(class)
     }
 
     /// Makes the traffic, and returns the counts.

@@ -48,7 +48,7 @@ impl Engine<'_> {
 
     /// Begins to connect.
     pub(super) fn open(&mut self, opening: Opening) -> io::Result<Key> {
-        let Settings { places, port, .. } = *self.settings;
+        let places = self.settings.places;
         let (src, dst) = (opening.src, opening.dst);
         let address = places[src as usize].address;
         let (client, own) = match self.prepared.take(opening.flow) {
@@ -58,8 +58,7 @@ impl Engine<'_> {
         let key = self.connections.insert(Connection::new(opening, own, client));
         self.ports.insert((src, own));
         self.peers.insert((address, own, dst), key);
-        let port = self.makers.port(port, self.makers.of(dst, opening.class));
-        let to = SocketAddrV4::new(places[dst as usize].address, port);
+        let to = SocketAddrV4::new(places[dst as usize].address, self.port(opening.class));
         let Some(connection) = self.connections.get(key) else { return Ok(key) };
         let socket = &connection.client.socket;
         let begun = socket::begin_connecting(socket, to)
@@ -87,7 +86,8 @@ impl Engine<'_> {
             }
         };
         let address = places[src as usize].address;
-        for port in ports(flow, self.settings.port) {
+        let last = self.port(self.plan.traffic.classes.len() as u16);
+        for port in ports(flow, self.settings.port..last) {
             if self.ports.contains(&(src, port)) {
                 continue;
             }
