@@ -16,8 +16,8 @@
 //! | `credits` | what Backdraft does without: grants before data |
 //! | `rates` | and PicNIC's way: rates that senders keep |
 //!
-//! The last three are the simulator's and the lab's alone: `millpond switch` takes no word of credits
-//! or rates.
+//! The last three are the simulator's and the lab's alone: `millpond switch` takes no word of
+//! credits or rates.
 //!
 //! The protocol is this project's; the authors' release has two generations, of which one has no
 //! RESUME and the other says everything once. Here all state is soft. A PAUSE holds for its TTL and
