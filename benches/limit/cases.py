@@ -2,8 +2,9 @@
 
 A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are without being given:
   name       unique in its table
-  limiter    none | htb | htb+fq | htb+fq_codel | cake | cake-gso | fq-edt | millpond                   none
-             (cake-gso leaves super-packets whole; fq-edt is millpond's EDT form over sch_fq)
+  limiter    none | htb | htb+fq | htb+fq_codel | cake | cake-gso | fq-edt | edt | millpond             none
+             (cake-gso leaves super-packets whole; fq-edt is millpond's EDT form as published over sch_fq,
+              edt its profile of that name)
   rate       of the limiter, in bits a second                                                     1000000000
   cc         congestion control of every socket, at both ends                                          cubic
   ecn        ask for ECN whatever the congestion control is                                            false
@@ -40,7 +41,7 @@ DEFAULTS = {
     "duration_s": 3,
     "warm_up_s": 0.5,
 }
-LIMITERS = ("none", "htb", "htb+fq", "htb+fq_codel", "cake", "cake-gso", "fq-edt", "millpond")
+LIMITERS = ("none", "htb", "htb+fq", "htb+fq_codel", "cake", "cake-gso", "fq-edt", "edt", "millpond")
 FLOW_SETS = ["1x1MB", "1x1MB,1x10KB", "4x1MB,1x10KB", "8x1MB,1x10KB"]
 
 
@@ -70,8 +71,8 @@ def default_name(case):
 
 
 def uses_millpond(case):
-    """Whether `millpond limit` is what limits: fq-edt is its EDT form over sch_fq."""
-    return case["limiter"] in ("millpond", "fq-edt")
+    """Whether `millpond limit` is what limits: fq-edt and edt are departure times over sch_fq."""
+    return case["limiter"] in ("millpond", "fq-edt", "edt")
 
 
 def tc_commands(case, device):
@@ -87,7 +88,7 @@ def tc_commands(case, device):
         return htb + ([f"qdisc add dev {device} parent 1:1 handle 10: {leaf}"] if leaf else [])
     if limiter.startswith("cake"):
         return [f"qdisc add dev {device} root cake bandwidth {bits}" + (" no-split-gso" if limiter == "cake-gso" else "")]
-    qdisc = "fq" if limiter == "fq-edt" else case["qdisc"]
+    qdisc = "fq" if limiter in ("fq-edt", "edt") else case["qdisc"]
     return [f"qdisc add dev {device} root {qdisc}"] if qdisc else []
 
 
@@ -116,7 +117,8 @@ def limit_toml(case, cgroups):
     for name, path in cgroups.items():
         keys = {"name": name, "cgroup": str(path), "direction": case["direction"], "rate": megabits(case["rate"])}
         form = {"form": "edt"} if case["limiter"] == "fq-edt" else {}
-        text += f"[[limit]]\n{toml_lines(keys | {'profile': 'published'} | form | scopes | case['limit'])}"
+        profile = {"profile": "edt" if case["limiter"] == "edt" else "published"}
+        text += f"[[limit]]\n{toml_lines(keys | profile | form | scopes | case['limit'])}"
     return text
 
 

@@ -40,7 +40,7 @@ import cases as table
 ROOT = Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "target/limit-vm"
 KERNEL_NAME = re.compile(r"^linux-image-6\.1\.0-(\d+)-amd64$")
-MODULES = ["veth", "sch_netem", "sch_htb", "sch_fq", "sch_cake", "tcp_dctcp", "sch_ingress"]
+MODULES = ["veth", "sch_netem", "sch_htb", "sch_fq", "sch_cake", "tcp_dctcp", "tcp_bbr", "sch_ingress"]
 PROGRAMS = ["dash", "ip", "tc", "nsenter", "mount", "mkdir", "cat", "sleep", "timeout", "uname"]
 MARK = "@millpond "
 # Seconds of wall time for a guest's second, at most, and for a boot: a guest that hangs is ended.
@@ -429,7 +429,7 @@ def tables(with_millpond):
     slow = {"rate": 100_000_000, "flows": flows[3], "duration_s": 10}
     tenth = [{"limiter": limiter} | slow for limiter in ("htb", "htb+fq_codel", "cake", "cake-gso")]
     tenth += [nrm(f"nrm+bypass {cc} 0.1G", flows[3], cc=cc) | slow for cc in ("cubic", "dctcp")]
-    edt = [{"limiter": "fq-edt", "flows": f} for f in both]
+    edt = [{"limiter": limiter, "flows": f} for limiter in ("fq-edt", "edt") for f in both]
     # A limit that is not reached: what is left of the throughput is what the program's instructions leave.
     wide = {"limiter": "millpond", "rate": 100_000_000_000, "flows": "4x1MB"}
     unlimited = [

@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAMS: &[&str] = &["limit", "heed", "kick", "pace", "congestion", "dctcp", "trial"];
+const PROGRAMS: &[&str] =
+    &["limit", "heed", "kick", "pace", "congestion", "foreign", "dctcp", "trial"];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");

@@ -8,7 +8,7 @@ use millpond_worlds::needs;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,11 @@ fn nothing_is_installed() {
         (shown.status.code(), shown.stdout.as_slice()),
         (Some(0), b"{\"limits\": []}\n".as_slice())
     );
-    assert_eq!(scratch.limit(&["show"]).status.code(), Some(1));
+    let shown = scratch.limit(&["show"]);
+    assert_eq!(
+        (shown.status.code(), shown.stdout.as_slice()),
+        (Some(0), b"no limits are installed\n".as_slice())
+    );
     assert_eq!(scratch.limit(&["remove", "--all"]).status.code(), Some(0));
     assert_eq!(scratch.limit(&["remove"]).status.code(), Some(2));
     assert_eq!(scratch.limit(&["apply", "no-such-file.toml"]).status.code(), Some(1));
@@ -83,7 +87,7 @@ fn nothing_is_installed() {
 fn what_only_changes_or_reads_mounts_nothing() {
     needs!(has_cgroups(), "cgroup v2");
     let scratch = Scratch::new("mounts");
-    for args in [&["show"][..], &["remove", "a"], &["set", "a", "rate=1Mbps"], &["observe", "a"]] {
+    for args in [&["remove", "a"][..], &["set", "a", "rate=1Mbps"], &["observe", "a"]] {
         let out = scratch.limit(args);
         let said = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(1), "{args:?}: {said}");
@@ -125,6 +129,91 @@ fn a_dry_run_exits_as_apply_would() {
     assert_eq!(dry.status.code(), Some(1), "{said}");
     assert!(said.contains("limit \"b\"") && said.contains("no-such-cgroup"), "{said}");
     assert_eq!(scratch.limit(&["apply", "--dry-run", "--wait", file]).status.code(), Some(0));
+}
+
+#[test]
+fn files_are_checked_without_a_host() {
+    let scratch = Scratch::new("check");
+    let write = |name: &str, text: &str| {
+        let path = scratch.0.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let pod = "[[limit]]\nname = \"b\"\npod = \"shop/web-0\"\nscopes = [\"a\"]\n";
+    let [a, b] = [write("a.toml", SCOPE), write("b.toml", pod)];
+    let wrong = write("c.toml", &pod.replace("shop/web-0", "web-0"));
+    let check = |files: &[&str]| {
+        let out = scratch.limit(&[&["check"], files].concat());
+        let text = [out.stdout, out.stderr].concat();
+        (out.status.code(), String::from_utf8(text).unwrap())
+    };
+    let (code, said) = check(&[&a, &b]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("b.toml: no errors in 1 limit and 0 floors"), "{said}");
+    let (code, said) = check(&[&b]);
+    assert!(code == Some(2) && said.contains("there is no limit \"a\""), "{said}");
+    let (code, said) = check(&[&a, &wrong]);
+    assert!(code == Some(2) && said.contains("c.toml:3:7") && said.contains("namespace"), "{said}");
+}
+
+#[test]
+fn a_mount_goes_with_the_last_limit_unless_another_has_pins_there() {
+    needs!(has_cgroups(), "cgroup v2");
+    let (scratch, _files) = needs!(installed("mounted"));
+    let is_mounted = || {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        mounts.contains(&format!("millpond {} bpf", scratch.0.display()))
+    };
+    assert!(is_mounted(), "apply has mounted it");
+    let other = scratch.0.join("other");
+    fs::create_dir(&other).unwrap();
+    assert!(scratch.limit(&["remove", "--all"]).status.success() && is_mounted());
+    fs::remove_dir(&other).unwrap();
+    assert!(scratch.limit(&["remove", "--all"]).status.success() && !is_mounted());
+}
+
+#[test]
+fn limits_that_wait_are_not_in_force() {
+    let (scratch, files) = needs!(installed("waiting"));
+    let file = files.0.join("waiting.toml");
+    fs::write(&file, "[[limit]]\nname = \"b\"\ncgroup = \"no-such-cgroup\"\n").unwrap();
+    let out = scratch.limit(&["apply", "--wait", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(said, "1 limit in force, 0 cgroups with programs\n");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("\"b\" waits"));
+}
+
+#[test]
+fn half_open_clients_do_not_delay_the_metrics_of_serve() {
+    let (scratch, _files) = needs!(installed("half-open"));
+    let own = Ipv4Addr::from(0x7f40_0000 | std::process::id());
+    let address = TcpListener::bind((own, 0)).unwrap().local_addr().unwrap();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_millpond"));
+    server.args(["limit", "serve", "--metrics", &address.to_string(), "--bpffs"]).arg(&scratch.0);
+    let mut server = server.stderr(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    while metrics(address).is_none() {
+        assert!(start.elapsed() < Duration::from_secs(30), "it does not answer");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let half_open = |i: usize| {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(&b"GET /metrics HT"[..i % 2 * 15]).unwrap();
+        client
+    };
+    let clients: Vec<TcpStream> = (0..64).map(half_open).collect();
+    let mut slowest = Duration::ZERO;
+    for _ in 0..10 {
+        let start = Instant::now();
+        let page = metrics(address).expect("it answers");
+        assert!(page.contains("millpond_limit_limit_bits_per_second{limit=\"a\""), "{page}");
+        slowest = slowest.max(start.elapsed());
+    }
+    drop(clients);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    eprintln!("the slowest of 10 pages beside 64 half-open clients: {slowest:?}");
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
 }
 
 /// As Kubernetes changes the files of a ConfigMap: all of them at once, by a link in their path.
@@ -289,6 +378,22 @@ fn the_recipe_for_pods_follows_their_list() {
     assert!(done && rates.is_empty(), "{rates:?} {said}");
     let asked = fs::read_to_string(list.with_extension("asked")).unwrap();
     assert!(asked.lines().all(|line| line.contains("spec.nodeName=here")), "{asked}");
+}
+
+#[test]
+fn the_commands_of_the_daemon_set_are_the_programs() {
+    let text = fs::read_to_string(packaging("kubernetes/daemonset.yaml")).unwrap();
+    let commands = text.lines().filter_map(|line| line.trim().strip_prefix("command: "));
+    let commands: Vec<Vec<String>> =
+        commands.map(|command| serde_json::from_str(command).unwrap()).collect();
+    let (own, other): (Vec<_>, Vec<_>) = commands.iter().partition(|words| words[0] == "millpond");
+    for words in &own {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        let out = command.args(&words[1..]).arg("--help").output().unwrap();
+        assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+    let script = Path::new(&other[0][1]).file_name().unwrap().to_str().unwrap();
+    assert!(own.len() == 1 && packaging("kubernetes").join(script).exists(), "{commands:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
  *
  * The functions of the stages are global: the verifier takes each by itself. As parts of one program
  * they would be walked once for every scope and every path before it, which is more than it can do.
+ * Those that take the context are static: a kernel without BTF knows no context in a global one.
  *
  * Invariant: what is charged is counted once, however many processors charge at once; a queue that
  * could not be charged has nothing to be refunded.

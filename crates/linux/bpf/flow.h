@@ -34,28 +34,32 @@ static __always_inline __u32 ipv6_transport(struct __sk_buff *skb, __u8 *next)
 	return at;
 }
 
+/* The first byte and the addresses; false if they cannot be read. */
+static __always_inline bool read_addresses(struct __sk_buff *skb, struct limit_flow *flow, __u8 *version)
+{
+	if (bpf_skb_load_bytes(skb, 0, version, 1))
+		return false;
+	if (*version >> 4 == 4) {
+		flow->source[2] = flow->destination[2] = bpf_htonl(0xffff);
+		return !bpf_skb_load_bytes(skb, 12, &flow->source[3], 4) && !bpf_skb_load_bytes(skb, 16, &flow->destination[3], 4);
+	}
+	return *version >> 4 == 6 && !bpf_skb_load_bytes(skb, 8, flow->source, 16) &&
+	       !bpf_skb_load_bytes(skb, 24, flow->destination, 16);
+}
+
 /* False if it is no TCP packet, or cannot be read. */
 static __always_inline bool read_flow(struct __sk_buff *skb, struct limit_flow *flow)
 {
 	__u8 version = 0, protocol = 0;
+	bool is_v4;
 	__u32 at;
 
-	if (bpf_skb_load_bytes(skb, 0, &version, 1))
+	if (!read_addresses(skb, flow, &version))
 		return false;
-	if (version >> 4 == 4) {
-		flow->source[2] = flow->destination[2] = bpf_htonl(0xffff);
-		at = (version & 15) * 4;
-		if (bpf_skb_load_bytes(skb, 9, &protocol, 1) || bpf_skb_load_bytes(skb, 12, &flow->source[3], 4) ||
-		    bpf_skb_load_bytes(skb, 16, &flow->destination[3], 4))
-			return false;
-	} else if (version >> 4 == 6) {
-		if (bpf_skb_load_bytes(skb, 6, &protocol, 1) || bpf_skb_load_bytes(skb, 8, flow->source, 16) ||
-		    bpf_skb_load_bytes(skb, 24, flow->destination, 16))
-			return false;
-		at = ipv6_transport(skb, &protocol);
-	} else {
+	is_v4 = version >> 4 == 4;
+	if (bpf_skb_load_bytes(skb, is_v4 ? 9 : 6, &protocol, 1))
 		return false;
-	}
+	at = is_v4 ? (version & 15) * 4 : ipv6_transport(skb, &protocol);
 	return protocol == IPPROTO_TCP && !bpf_skb_load_bytes(skb, at, &flow->source_port, 4);
 }
 

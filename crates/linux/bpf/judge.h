@@ -43,7 +43,7 @@ __attribute__((noinline)) __u32 judge(__u32 id, const struct packet *p, const st
  * that allows more (`floor` is 1 + its scope, or 0). 0: it follows no share, since it was there
  * before its first limit.
  */
-__attribute__((noinline)) __u32 largest_of(struct __sk_buff *skb, __u32 floor, __u32 largest)
+static __attribute__((noinline)) __u32 largest_of(struct __sk_buff *skb, __u32 floor, __u32 largest)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct limit_paced *of = sk ? bpf_sk_storage_get(&paced, sk, NULL, 0) : NULL;
@@ -56,38 +56,55 @@ __attribute__((noinline)) __u32 largest_of(struct __sk_buff *skb, __u32 floor, _
 	return queue && queue->share.largest > largest ? (__u32)queue->share.largest : largest;
 }
 
-/* What an arriving packet of a connection gets that its limit would drop or mark. */
-__attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, const struct packet *p,
-					     const struct part *part, __u32 verdict)
+/* Where a packet stands in its connection, and what it would get. */
+struct arriving {
+	struct limit_arrival arrival;
+	__u32 verdict;
+};
+
+/* What a packet gets whose scope loses one at a time. */
+__attribute__((noinline)) __u32 judge_loss(__u32 id, const struct packet *p, const struct part *part,
+					   struct limit_loss *loss, const struct arriving *of)
 {
-	if (!p || !part)
-		return verdict;
+	if (!p || !part || !loss || !of)
+		return 0;
 	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+
+	if (!banks)
+		return of->verdict;
+	return limit_space(loss, &banks->bank[p->bank & 1].settings, part->behind, &p->ask, &of->arrival, of->verdict);
+}
+
+/* What an arriving packet of a connection gets that its limit would drop or mark. */
+static __attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32 id, const struct packet *p,
+						    const struct part *part, __u32 verdict)
+{
 	struct bpf_sock *sk = skb->sk;
 	struct bpf_tcp_sock *tcp = sk ? bpf_tcp_sock(sk) : NULL;
 	__be32 sequence = 0;
 	/* The header's length, and the flags. */
 	__u8 word[2] = {};
 
-	if (!banks || !tcp)
+	if (!tcp)
 		return verdict;
-	const struct limit_settings *settings = &banks->bank[p->bank & 1].settings;
-	struct limit_arrival arrival = { .now = p->now, .expected = tcp->rcv_nxt, .rtt = tcp->rtt_min };
+	struct arriving of = {
+		.arrival = { .now = p->now, .expected = tcp->rcv_nxt, .rtt = tcp->rtt_min },
+		.verdict = verdict,
+	};
 
-	if (!(settings->flags & LIMIT_SPACED) || bpf_skb_load_bytes(skb, p->ip + 4, &sequence, 4) ||
-	    bpf_skb_load_bytes(skb, p->ip + 12, word, 2))
+	if (bpf_skb_load_bytes(skb, p->ip + 4, &sequence, 4) || bpf_skb_load_bytes(skb, p->ip + 12, word, 2))
 		return verdict;
 	__u32 headers = p->ip + (word[0] >> 4) * 4;
 
 	struct limit_held *held_to = bpf_sk_storage_get(&held, sk, NULL, 0);
 
-	arrival.held = held_to && held_to->level;
-	arrival.data = p->ask.bytes > headers ? p->ask.bytes - headers : 0;
-	arrival.last = word[1] & TCP_PSH && p->segments <= 1;
-	arrival.end = bpf_ntohl(sequence) + arrival.data;
+	of.arrival.held = held_to && held_to->level;
+	of.arrival.data = p->ask.bytes > headers ? p->ask.bytes - headers : 0;
+	of.arrival.last = word[1] & TCP_PSH && p->segments <= 1;
+	of.arrival.end = bpf_ntohl(sequence) + of.arrival.data;
 	struct limit_loss *loss = bpf_sk_storage_get(&losses, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 
-	return loss ? limit_space(loss, settings, part->behind, &p->ask, &arrival, verdict) : verdict;
+	return loss ? judge_loss(id, p, part, loss, &of) : verdict;
 }
 
 /* Within its floor a packet passes, whatever the other scopes say. */

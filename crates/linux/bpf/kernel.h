@@ -50,6 +50,7 @@ enum {
 };
 enum { BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG = 1 << 6 };
 enum { TCP_ESTABLISHED = 1, TCP_CLOSE_WAIT = 8 };
+#define AF_INET 2
 #define AF_INET6 10
 
 /* ---- The interface of programs: its layout is the ABI's. ---- */
@@ -208,6 +209,8 @@ struct in6_addr {
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
 	__u16 skc_family;
 	volatile unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
@@ -222,6 +225,20 @@ struct sock {
 
 struct inet_sock {
 	struct sock sk;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct task_struct {
+	__s32 tgid;
+	char comm[16];
+	struct css_set *cgroups;
 };
 
 struct inet_connection_sock {
@@ -270,6 +287,21 @@ struct bpf_iter__tcp {
 		struct sock_common *sk_common;
 	};
 	__u32 uid;
+};
+
+struct file;
+
+struct bpf_iter__task_file {
+	union {
+		struct bpf_iter_meta *meta;
+	};
+	union {
+		struct task_struct *task;
+	};
+	__u32 fd;
+	union {
+		struct file *file;
+	};
 };
 
 #pragma clang attribute pop

@@ -87,7 +87,7 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 	/* With credit it passes, but for a segment that is larger than its share. */
 	if (worst < LIMIT_CHAIN && (parts[worst].behind > 0 || p.ask.share))
 		fate.verdict = judge(scope_at(chain, worst), &p, &parts[worst], &flags);
-	if (direction == LIMIT_INGRESS && fate.verdict & (LIMIT_DROP | LIMIT_CE) && p.ask.tcp)
+	if (direction == LIMIT_INGRESS && fate.verdict & (LIMIT_DROP | LIMIT_CE) && p.ask.tcp && flags & LIMIT_SPACED)
 		fate.verdict = space_losses(skb, scope_at(chain, worst), &p, &parts[worst], fate.verdict);
 	/* A chain with a floor leaves the last place to it: the stack has no more room. */
 	struct part *floor = &parts[LIMIT_CHAIN - 1];
@@ -122,8 +122,8 @@ static __always_inline int limit_packet(struct __sk_buff *skb, int direction)
 		fate.decided = fate.floored;
 		settle_scope(floor_id, &p, floor, &fate);
 	}
-	/* Only a pacing qdisc (fq) heeds it. */
-	if (direction == LIMIT_EGRESS && p.send && !(fate.verdict & LIMIT_DROP))
+	/* Only a pacing qdisc (fq) heeds it. The sender's own time stays where it is later. */
+	if (direction == LIMIT_EGRESS && !p.within && p.send > skb->tstamp && !(fate.verdict & LIMIT_DROP))
 		skb->tstamp = p.send;
 	return fate.returned & (direction == LIMIT_EGRESS ? 3 : 1);
 }

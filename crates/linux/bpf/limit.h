@@ -30,7 +30,7 @@
 
 enum limit_form { LIMIT_CREDIT, LIMIT_LOCK_FREE, LIMIT_EDT };
 enum limit_reaction { LIMIT_LINEAR, LIMIT_STEP, LIMIT_RTT_AWARE };
-enum limit_flag { LIMIT_NO_CWR = 1, LIMIT_MARK_ONLY = 2, LIMIT_OBSERVE = 4, LIMIT_SHARE = 8, LIMIT_SPACED = 16, LIMIT_HELD = 32 };
+enum limit_flag { LIMIT_NO_CWR = 1, LIMIT_MARK_ONLY = 2, LIMIT_OBSERVE = 4, LIMIT_SHARE = 8, LIMIT_SPACED = 16, LIMIT_HELD = 32, LIMIT_WAITS = 64 };
 enum limit_verdict { LIMIT_DROP = 1, LIMIT_CE = 2, LIMIT_CWR = 4, LIMIT_BYPASS = 8, LIMIT_BEHIND = 16 };
 
 struct limit_settings {
@@ -231,9 +231,13 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 	int large = ask->bytes > LIMIT_SMALL;
 	int paced = settings->form == LIMIT_EDT;
 	int shared = tcp && ask->share != 0;
+	int waits = (settings->flags & LIMIT_WAITS) != 0;
+	int alone = tcp && ask->in_flight <= 1;
 	__s64 told_from = tcp || ecn || paced ? settings->mark : 0;
 	__s64 drop = settings->drop, drop_large = settings->drop_large;
 
+	if (waits && !tcp && !ecn)
+		told_from = drop;
 	if (shared) {
 		if (drop < settings->bypass)
 			drop = settings->bypass;
@@ -251,9 +255,9 @@ LIMIT_INLINE __u32 limit_decide(const struct limit_settings *settings, __s64 beh
 
 	if (too_far) {
 		verdict |= tcp && !ecn ? LIMIT_DROP | LIMIT_CWR : LIMIT_DROP;
-		if (shared && ask->in_flight <= 1 && settings->bypass > 0 && behind < LIMIT_FLOOR * settings->drop)
+		if (alone && (shared || waits) && settings->bypass > 0 && behind < LIMIT_FLOOR * settings->drop)
 			return LIMIT_BEHIND | LIMIT_BYPASS;
-		if (tcp && ask->in_flight <= 1 && behind <= settings->bypass)
+		if (alone && behind <= settings->bypass)
 			verdict = LIMIT_BEHIND | LIMIT_BYPASS | LIMIT_CWR;
 	} else if (ecn) {
 		if ((draw >> 16) < limit_share(settings, ask))

@@ -34,14 +34,16 @@ static __always_inline __u32 tell_every(__u32 rtt)
 }
 
 /* Reports the packet's flow, unless it was just reported; 1 if it did. Whoever reads the reports may be gone: then they are full. */
-__attribute__((noinline)) int report(struct __sk_buff *skb, __u32 scope, const struct packet *p)
+static __attribute__((noinline)) int report(struct __sk_buff *skb, __u32 scope, const struct packet *p)
 {
 	if (!p)
 		return 0;
 	__u64 now = p->now;
 	struct limit_report report = { .scope = scope, .at = now };
+	__u8 version = 0;
 
-	if (!read_flow(skb, &report.flow))
+	if (!p->ask.tcp || !read_addresses(skb, &report.flow, &version) ||
+	    bpf_skb_load_bytes(skb, p->ip, &report.flow.source_port, 4))
 		return 0;
 	__u64 *last = bpf_map_lookup_elem(&told, &report.flow);
 

@@ -44,10 +44,12 @@ static __always_inline bool is_local(struct bpf_sock_ops *ops)
  * The rate of the tightest scope, or the least share, though no less than that of the floor, in bytes
  * a second; ~0: beyond 32 bits there is nothing to pace.
  */
-static __always_inline __u32 pace_of(const struct limit_chain *chain, __u32 bank, bool shares)
+__attribute__((noinline)) __u32 pace_of(const struct limit_chain *chain, __u32 bank, __u32 shares)
 {
 	__u32 rate = ~0u;
 
+	if (!chain)
+		return rate;
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
 		__u32 id = chain->scopes[i];
 
@@ -57,7 +59,7 @@ static __always_inline __u32 pace_of(const struct limit_chain *chain, __u32 bank
 
 		if (!banks)
 			continue;
-		const struct limit_settings *settings = &banks->bank[bank].settings;
+		const struct limit_settings *settings = &banks->bank[bank & 1].settings;
 		__u64 bytes = settings->rate * 1000000000ull >> LIMIT_POINT;
 
 		if (settings->flags & LIMIT_OBSERVE)

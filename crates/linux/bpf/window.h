@@ -16,30 +16,35 @@
 /* The kernel's own buffers grow in between, and raise what was set: it is set again this often. */
 #define WINDOW_AGAIN 1000000
 
+/* A scope's window; ~0: it has no say. */
+__attribute__((noinline)) __u32 window_at(__u32 id, __u32 bank, __u64 now, __u32 rtt, __u32 mss)
+{
+	struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
+	struct limit_queue *queue = bpf_map_lookup_elem(&queues, &id);
+
+	if (!banks || !queue)
+		return ~0u;
+	const struct limit_settings *settings = &banks->bank[bank & 1].settings;
+
+	if (settings->flags & LIMIT_OBSERVE)
+		return ~0u;
+	struct limit_state state = {
+		.last = *(volatile __u64 *)&queue->state.last,
+		.credit = *(volatile __s64 *)&queue->state.credit,
+	};
+
+	return limit_window(settings, limit_behind(&state, settings, now), rtt, mss);
+}
+
 /* The least window of all scopes; ~0: none has a say. */
 static __always_inline __u32 window_of(const struct limit_chain *chain, __u32 bank, __u64 now, __u32 rtt, __u32 mss)
 {
 	__u32 least = ~0u;
 
 	for (__u32 i = 0; i < LIMIT_CHAIN; i++) {
-		__u32 id = chain->scopes[i];
-
 		if (i >= chain->count)
 			break;
-		struct limit_scopes *banks = bpf_map_lookup_elem(&scopes, &id);
-		struct limit_queue *queue = bpf_map_lookup_elem(&queues, &id);
-
-		if (!banks || !queue)
-			continue;
-		const struct limit_settings *settings = &banks->bank[bank].settings;
-
-		if (settings->flags & LIMIT_OBSERVE)
-			continue;
-		struct limit_state state = {
-			.last = *(volatile __u64 *)&queue->state.last,
-			.credit = *(volatile __s64 *)&queue->state.credit,
-		};
-		__u32 window = limit_window(settings, limit_behind(&state, settings, now), rtt, mss);
+		__u32 window = window_at(chain->scopes[i], bank, now, rtt, mss);
 
 		if (window < least)
 			least = window;

@@ -9,6 +9,7 @@
 //! | `fabric` | the core's switch node between ports |
 //! | `limit` | bandwidth limits for cgroups: NRM's virtual queues at the kernel's packet hooks |
 //! | `metrics` | a daemon's numbers for Prometheus |
+//! | `netlink` | requests to the kernel, and their answers |
 //! | `switch` | a virtual switch between namespaces and interfaces |
 //! | `tunnel` | which datagrams between two switches count: probes, secrets, sealed frames |
 //!
@@ -24,6 +25,7 @@ pub mod encapsulation;
 pub mod fabric;
 pub mod limit;
 mod metrics;
+mod netlink;
 #[cfg(test)]
 mod recorded;
 pub mod switch;

@@ -5,6 +5,8 @@
 //! What needs the kernel is skipped, with a message, where it may not load programs.
 #![allow(unsafe_code)] // Calls a C function, and looks at values of C as bytes.
 
+use libbpf_rs::btf::types::{self, Linkage};
+use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use millpond_core::limit::{
     Arrival, Ask, Charge, Form, LimitParams, Loss, Reaction, Settings, Share, State, Verdict,
@@ -116,8 +118,9 @@ fn settings(r: &mut Stream) -> Settings {
     };
     let spaced = if pick(r, 2) == 0 { flags::SPACED } else { 0 };
     let held = if pick(r, 2) == 0 { flags::HELD } else { 0 };
+    let waits = if pick(r, 2) == 0 { flags::WAITS } else { 0 };
     let settings = params.settings();
-    Settings { flags: settings.flags | spaced | held, ..settings }
+    Settings { flags: settings.flags | spaced | held | waits, ..settings }
 }
 
 /// Streams of packets through random queues, with clocks that stand still, leap and go back.
@@ -602,6 +605,71 @@ fn an_observing_scope_leaves_the_enforced_one_alone_in_the_kernel() {
         let credits = [bench.credit(0) + observed, bench.credit(1) + 880_000];
         assert!(credits.iter().all(|more| (0..500).contains(more)), "{credits:?}");
     }
+}
+
+/// The kernel's `__sk_buff`, as far as a test gives and takes it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Context {
+    words: [u32; 38],
+    tstamp: u64,
+    rest: [u32; 8],
+}
+
+#[test]
+fn a_departure_time_is_written_and_the_senders_own_stays_where_it_is_later() {
+    let params = LimitParams { rate: Rate(1_000_000), drop: Some(Bytes(1 << 20)), ..slow() };
+    let bench = needs!(Bench::new(&[params.departing()]));
+    let program = bench.object.progs_mut().find(|p| p.name() == "limit_egress").unwrap();
+    let frame = frame(false, UDP, 0, 1000);
+    let leaves = |own: u64| {
+        let given = Context { words: [0; 38], tstamp: own, rest: [0; 8] };
+        // SAFETY: it consists of integers without gaps, and is only read.
+        let given = unsafe {
+            std::slice::from_raw_parts((&raw const given).cast::<u8>(), size_of::<Context>())
+        };
+        let mut given = given.to_vec();
+        let mut out = vec![0; given.len()];
+        let input = ProgramInput {
+            data_in: Some(&frame),
+            context_in: Some(&mut given),
+            context_out: Some(&mut out),
+            ..ProgramInput::default()
+        };
+        assert_eq!(program.test_run(input).unwrap().return_value, 1);
+        u64::from_ne_bytes(out[152..160].try_into().unwrap())
+    };
+    // The burst is 150 packets; each further one departs 8 ms later than the one before.
+    (0..160).for_each(|_| assert!(leaves(0) > 0));
+    let (first, second) = (leaves(0), leaves(0));
+    assert!((7_900_000..8_200_000).contains(&(second - first)), "{first} {second}");
+    let own = second + 1_000_000_000_000;
+    assert_eq!(leaves(own), own);
+}
+
+/// A kernel without BTF knows no context in a global function.
+#[test]
+fn no_global_function_takes_the_context() {
+    let btf = Btf::from_raw("limit", LIMIT).unwrap().unwrap();
+    let takes_context = |of: &types::Func| {
+        let proto = types::FuncProto::try_from(of.referenced_type()).unwrap();
+        proto.iter().any(|parameter| {
+            let pointer = btf.type_by_id::<types::Ptr>(parameter.ty);
+            let to = pointer.map(|pointer| pointer.referenced_type().skip_mods_and_typedefs());
+            to.is_some_and(|to| to.name().is_some_and(|name| name == "__sk_buff"))
+        })
+    };
+    let functions = || btf.type_by_kind::<types::Func>();
+    let of = |linkage: Linkage| {
+        let mut names: Vec<&str> = functions()
+            .filter(|function| function.linkage() == linkage && takes_context(function))
+            .map(|function| function.name().unwrap().to_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(of(Linkage::Global), ["limit_egress", "limit_ingress"], "programs alone");
+    assert_eq!(of(Linkage::Static), ["largest_of", "report", "space_losses"]);
 }
 
 /// A packet that cannot be parsed passes.

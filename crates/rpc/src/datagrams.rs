@@ -10,8 +10,14 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Sends datagrams of `size` bytes at `rate` bits a second of payload.
-pub fn send(to: SocketAddr, rate: f64, size: usize, duration: Duration) -> io::Result<Value> {
+/// Sends datagrams of `size` bytes at `rate` bits a second of payload, `burst` of them at once.
+pub fn send(
+    to: SocketAddr,
+    rate: f64,
+    size: usize,
+    burst: u64,
+    duration: Duration,
+) -> io::Result<Value> {
     let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
     socket.connect(to)?;
     let payload = vec![0; size];
@@ -23,7 +29,7 @@ pub fn send(to: SocketAddr, rate: f64, size: usize, duration: Duration) -> io::R
         if elapsed >= duration {
             break;
         }
-        let due = (elapsed.as_secs_f64() * rate / (8.0 * size as f64)) as u64;
+        let due = (elapsed.as_secs_f64() * rate / (8.0 * size as f64)) as u64 / burst * burst;
         if tried >= due {
             std::thread::sleep(Duration::from_micros(100));
             continue;
@@ -108,9 +114,10 @@ mod tests {
         let to = socket.local_addr().unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let sink = std::thread::spawn(move || sink(&socket, Duration::from_secs(2)).unwrap());
-        let sent = send(to, 8e5, 1000, Duration::from_millis(500)).unwrap();
+        let sent = send(to, 8e5, 1000, 5, Duration::from_millis(500)).unwrap();
         let got = sink.join().unwrap();
         assert!(sent["tried"].as_u64() <= Some(50), "{sent}");
+        assert_eq!(sent["tried"].as_u64().unwrap() % 5, 0, "{sent}");
         assert_eq!(sent["accepted"], got["count"]);
         assert_eq!(sent["errors"], json!({}));
     }

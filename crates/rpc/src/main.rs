@@ -82,6 +82,9 @@ enum Command {
         /// Bytes of a datagram's payload
         #[arg(long, default_value = "1200B", value_parser = units::bytes)]
         size: u64,
+        /// Datagrams that are sent at once
+        #[arg(long, default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
+        burst: u64,
         /// How long
         #[arg(long, default_value = "3s", value_parser = units::duration)]
         duration: Duration,
@@ -156,11 +159,12 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
                 print!("{report}");
             }
         }
-        Command::UdpSend { to, rate, size, duration, cgroup } => {
+        Command::UdpSend { to, rate, size, burst, duration, cgroup } => {
             if let Some(path) = cgroup {
                 socket::join_cgroup(&path)?;
             }
-            println!("{}", datagrams::send(to, rate, size.min(65_507) as usize, duration)?);
+            let size = size.min(65_507) as usize;
+            println!("{}", datagrams::send(to, rate, size, burst, duration)?);
         }
         Command::UdpSink { listen, idle } => {
             println!("{}", datagrams::sink(&UdpSocket::bind(listen)?, idle)?)

@@ -1,6 +1,6 @@
 //! `millpond limit`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use crate::args::linux::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
+use crate::args::linux::{LimitAction, LimitArgs, LimitFileArgs, LimitRunArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;
@@ -8,20 +8,32 @@ use crate::tell;
 use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
-use millpond_linux::limit::{Error, doctor, pods, serve, show};
-use std::path::Path;
+use millpond_linux::limit::{Error, check, doctor, pods, serve, show};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Does what `args` asks for.
 pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
     let bpffs = args.bpffs.as_path();
     match &args.action {
         LimitAction::Apply(file) => apply(bpffs, file, false),
+        LimitAction::Check(what) => check_files(&what.files),
+        LimitAction::Run(what) => run(bpffs, what),
         LimitAction::Observe(what) => observe(bpffs, &what.what),
         LimitAction::Show(how) => show_limits(bpffs, how),
         LimitAction::Set(what) => {
             let mut session = Session::existing(bpffs)?;
             let sources = session.set(&what.name, &what.keys)?;
             done(&session.install(sources, true)?);
+            let has = |s: &&Source| s.config.limits.iter().any(|l| l.name() == what.name);
+            if let Some(source) = session.sources.iter().find(has) {
+                tell(format_args!(
+                    "note: {} is not changed: its next apply, as at a start of the service, brings \
+                     its own values back",
+                    source.file
+                ));
+            }
             Ok(())
         }
         LimitAction::Pods(from) => pods(&from.file),
@@ -81,16 +93,53 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
         return Ok(());
     }
     let mut session = open(bpffs)?;
-    let sources = session.with(session.read(&args.file, observe)?);
+    let source = session.read(&args.file, observe)?;
+    if args.create {
+        for folder in session.make_cgroups(&source)? {
+            tell(format_args!("note: made the cgroup {}", folder.display()));
+        }
+    }
+    let sources = session.with(source);
     done(&session.install(sources, args.wait)?);
+    if let Ok(mut reading) = show::read(bpffs, None) {
+        reading.find_foreign_sockets();
+        reading.notes_of_sockets().iter().for_each(|note| tell(format_args!("note: {note}")));
+    }
     Ok(())
+}
+
+/// Reports what files say, or their errors.
+fn check_files(files: &[PathBuf]) -> Result<(), Failure> {
+    for source in check::check(files)? {
+        let config = &source.config;
+        say(&format!(
+            "{}: no errors in {} and {}",
+            source.file,
+            plural(config.limits.len(), "limit"),
+            plural(config.floors.len(), "floor")
+        ));
+        config.notes().iter().for_each(|note| tell(format_args!("note: {note}")));
+    }
+    Ok(())
+}
+
+/// Becomes the command, in the limit's cgroup.
+fn run(bpffs: &Path, args: &LimitRunArgs) -> Result<(), Failure> {
+    Session::look(bpffs)?.cgroup_of(&args.name)?.enter()?;
+    let [program, arguments @ ..] = &args.command[..] else { return Ok(()) };
+    let error = Command::new(program).args(arguments).exec();
+    Err(Error::file(Path::new(program), error).into())
+}
+
+fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn observe(bpffs: &Path, what: &str) -> Result<(), Failure> {
     let session = Session::look(bpffs)?;
     let installed = session.sources.iter().flat_map(|s| &s.config.limits).any(|l| l.name() == what);
     if !installed && Path::new(what).exists() {
-        let file = LimitFileArgs { file: what.into(), dry_run: false, wait: false };
+        let file = LimitFileArgs { file: what.into(), dry_run: false, wait: false, create: false };
         return apply(bpffs, &file, true);
     }
     let mut session = Session::existing(bpffs)?;
@@ -113,7 +162,6 @@ fn pods(file: &Path) -> Result<(), Failure> {
 }
 
 fn done(done: &Done) {
-    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     say(&format!(
         "{} in force, {} with programs",
         plural(done.limits, "limit"),
@@ -161,8 +209,8 @@ fn planned(old: &[Source], new: &[Source], plan: &Plan) -> String {
 fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
     let pause = args.pause();
     let mut before = match show::read(bpffs, None) {
-        Err(Error::Nothing) if args.json => {
-            say("{\"limits\": []}");
+        Err(Error::Nothing) => {
+            say(if args.json { "{\"limits\": []}" } else { "no limits are installed" });
             return Ok(());
         }
         other => other?,
@@ -171,7 +219,8 @@ fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
         if !pause.is_zero() {
             std::thread::sleep(pause);
         }
-        let now = show::read(bpffs, Some(&before))?;
+        let mut now = show::read(bpffs, Some(&before))?;
+        now.find_foreign_sockets();
         match args.json {
             true => say(&serde_json::to_string(&now)?),
             // Home, and clear what is below: the table stays in its place.

@@ -7,7 +7,9 @@
 //! | neither | pass if not behind (EDT: pass) | small: pass; large: drop | the same | drop |
 //!
 //! With departure times a packet that is not behind `mark` is not too much, only early: the qdisc
-//! below holds it until then. *CWR* asks the local TCP to reduce its window (`tcp_enter_cwr`), as a
+//! below holds it until then. Where that qdisc is certain ([`flags::WAITS`]) a datagram without ECN
+//! passes up to `drop`, and a TCP packet whose flow has nothing else in flight passes as one with a
+//! share does: what the sender hears is the time that its packets wait. *CWR* asks the local TCP to reduce its window (`tcp_enter_cwr`), as a
 //! full qdisc does; its probability rises linearly from `mark` to `drop_large` (NRM's slides;
 //! thresholds in [`LimitParams`](super::LimitParams)). A TCP packet that would be dropped while its
 //! flow has nothing else in flight is let through with CWR, since no acknowledgement would clock
@@ -80,8 +82,12 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
     let large = ask.bytes > SMALL;
     let paced = settings.form == Form::Edt as u32;
     let shared = tcp && ask.share != 0;
+    let waits = settings.flags & flags::WAITS != 0;
     let mut told_from = if tcp || ecn || paced { settings.mark } else { 0 };
     let (mut drop, mut drop_large) = (settings.drop, settings.drop_large);
+    if waits && !tcp && !ecn {
+        told_from = drop;
+    }
     if shared {
         // Its pace follows the queue, and a window that is reduced while it is paced hardly grows
         // again: where many begin at once, their small segments would stay.
@@ -99,14 +105,15 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
     let mut verdict = Verdict::BEHIND;
     if too_far {
         verdict |= if tcp && !ecn { Verdict::DROP | Verdict::CWR } else { Verdict::DROP };
-        if shared
-            && ask.in_flight <= 1
+        let alone = tcp && ask.in_flight <= 1;
+        if alone
+            && (shared || waits)
             && settings.bypass > 0
             && behind < super::FLOOR * settings.drop
         {
             return Verdict(Verdict::BEHIND | Verdict::BYPASS);
         }
-        if tcp && ask.in_flight <= 1 && behind <= settings.bypass {
+        if alone && behind <= settings.bypass {
             verdict = Verdict::BEHIND | Verdict::BYPASS | Verdict::CWR;
         }
     } else if ecn {

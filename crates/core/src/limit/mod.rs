@@ -88,6 +88,8 @@ pub mod flags {
     pub const SPACED: u32 = 16;
     /// Receive windows of its connections follow its queue; see [`window`](super::window).
     pub const HELD: u32 = 32;
+    /// A qdisc below holds packets until they may leave: datagrams are dropped beyond `drop` alone.
+    pub const WAITS: u32 = 64;
 }
 
 /// Binary places of [`Settings::rate`] and [`Settings::cost`]. The published program has 20; 24

@@ -107,6 +107,9 @@ const BURST: Threshold = Threshold { published: 100 * PACKET, ms: 2, least: 10 *
 const MARK: Threshold = Threshold { published: 120 * PACKET, ms: 5, least: 10 * PACKET };
 const DROP: Threshold = Threshold { published: 600 * PACKET, ms: 20, least: 72 * PACKET };
 
+/// What Linux lets one socket have in qdiscs (`net.core.wmem_default`), and a quarter more.
+const SOCKET_BUFFER: u64 = 266_240;
+
 impl Threshold {
     fn at(self, bps: u64) -> u64 {
         self.published.min((bps / 8 * self.ms / 1000).max(self.least))
@@ -151,6 +154,18 @@ impl LimitParams {
             mark: Some(self.mark.unwrap_or(Bytes(time(5, MARK.least).min(drop.get() / 2)))),
             drop: Some(drop),
             bypass: 1.5 * self.bypass,
+            ..self.clone()
+        }
+    }
+
+    /// As it is where a qdisc below (fq) holds each packet until it may leave. What waits there is
+    /// lost to nobody, so `drop` is a horizon: what is not given is 20 ms, and at least
+    /// [`SOCKET_BUFFER`], so that a sender's socket is full before its datagrams are dropped.
+    pub fn departing(&self) -> LimitParams {
+        let horizon = (self.rate.bps() / 8 * DROP.ms / 1000).max(SOCKET_BUFFER);
+        LimitParams {
+            drop: Some(self.drop.unwrap_or(Bytes(horizon))),
+            form: Form::Edt,
             ..self.clone()
         }
     }

@@ -9,20 +9,18 @@
 //! Invariant: killed at any instant, what is in force is the old or the new, whole.
 
 use super::Error;
-use super::capability::PROGRAMS;
-use super::cgroup::Hierarchy;
-use super::config::{Config, Limit};
+use super::cgroup::{Cgroup, Hierarchy};
+use super::config::{Config, FloorParams, Limit, Target};
 use super::congestion;
+use super::departure;
 use super::exclusive;
 use super::folder::{FORMER, Locked};
-use super::layout::{Attachment, Head, LAYOUT, PACE, WINDOWS};
-use super::link;
+use super::install::{Programs, attach, detach, tells_sockets, write};
+use super::layout::{Head, LAYOUT};
 use super::numbers::Installed;
-use super::object;
 use super::pace::{self, Paces};
 use super::plan::{self, Plan};
-use super::store::{self, DIRECTIONS, MAPS, SOCKETS, Source, Store};
-use libbpf_rs::Object;
+use super::store::{self, Source, Store};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -38,12 +36,14 @@ pub struct Session {
     /// Whether that is in maps of another layout.
     is_former: bool,
     lock: Option<Locked>,
+    /// Loaded by an earlier session, or by this one.
+    pub(super) programs: Option<Programs>,
 }
 
 /// What a change did.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// Limits that are in force.
+    /// Limits that are in force; those that wait are not.
     pub limits: usize,
     /// Cgroups with programs.
     pub cgroups: usize,
@@ -118,6 +118,7 @@ impl Session {
             notes,
             is_former,
             lock,
+            programs: None,
         })
     }
 
@@ -173,8 +174,57 @@ impl Session {
         self.lock.as_ref().ok_or(Error::Nothing)
     }
 
+    /// Does what an installation would take long for, before it is urgent.
+    pub(super) fn prepare(&mut self) -> Result<(), Error> {
+        // Where windows cannot be let go, the installation has a note of it.
+        let _ = pace::can_let_go();
+        self.load()
+    }
+
+    /// Loads the programs, unless those are at hand that were loaded over the same maps.
+    fn load(&mut self) -> Result<(), Error> {
+        let programs = self.programs.take();
+        let locked = self.locked()?;
+        let current = programs.filter(|programs| programs.are_current(locked));
+        let programs = current.map_or_else(|| Programs::load(locked), Ok)?;
+        self.programs = Some(programs);
+        Ok(())
+    }
+
     fn limits(&self) -> impl Iterator<Item = (&Source, &Limit)> {
         self.sources.iter().flat_map(|s| s.config.limits.iter().map(move |l| (s, l)))
+    }
+
+    /// Makes the cgroups that a source names by their paths and that are not there. Returns their
+    /// folders.
+    ///
+    /// # Errors
+    /// [`Error::File`] if a folder cannot be made.
+    pub fn make_cgroups(&self, source: &Source) -> Result<Vec<PathBuf>, Error> {
+        let limits = source.config.limits.iter().filter_map(Limit::cgroup);
+        let floors = source.config.floors.iter().filter_map(FloorParams::target);
+        let mut made = Vec::new();
+        for target in limits.chain(floors) {
+            if let (Target::Path(path), Err(_)) = (&target, self.hierarchy.resolve(&target)) {
+                made.extend(self.hierarchy.make(path)?);
+            }
+        }
+        Ok(made)
+    }
+
+    /// Returns the cgroup of an installed limit.
+    ///
+    /// # Errors
+    /// [`Error::Nothing`] or [`Error::Request`] if no such limit is installed, or it has no cgroup;
+    /// [`Error::Cgroup`] if its cgroup is not there.
+    pub fn cgroup_of(&self, name: &str) -> Result<Cgroup, Error> {
+        let (_, limit) =
+            self.limits().find(|(_, l)| l.name() == name).ok_or_else(|| self.unknown(name))?;
+        let target = limit.cgroup().ok_or_else(|| {
+            Error::Request(format!("limit \"{name}\" has no cgroup: other limits name it"))
+        })?;
+        let failed = |reason| Error::Cgroup { limit: name.into(), reason };
+        self.hierarchy.resolve(&target).map_err(failed)
     }
 
     /// Puts `source` in the place of what its file said before.
@@ -244,8 +294,8 @@ impl Session {
     /// Checks that a plan can be installed.
     ///
     /// # Errors
-    /// [`Error::Cgroup`] if a cgroup is missing and `patient` is off, or a cgroup has programs that
-    /// allow no others beside them.
+    /// [`Error::Cgroup`] if a cgroup is missing and `patient` is off, if a cgroup has programs that
+    /// allow no others beside them, or if packets would get departure times that no interface keeps.
     pub fn check(&self, plan: &Plan, patient: bool) -> Result<(), Error> {
         if let (false, Some((limit, reason))) = (patient, plan.waiting.first()) {
             return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
@@ -254,6 +304,14 @@ impl Session {
             let sockets = tells_sockets(hook) || hook.congestion.is_some();
             let hooks = exclusive::hooks(hook.chain.map(|chain| chain.count > 0), sockets);
             if let Some(reason) = exclusive::in_the_way(&hook.cgroup, &hooks) {
+                return Err(Error::Cgroup { limit: hook.limit.clone(), reason });
+            }
+            // Where it holds already, `install` has a note of it.
+            let holds = self.limits().any(|(_, l)| l.name() == hook.limit && l.waits(0));
+            if plan.waits(hook)
+                && !holds
+                && let Some(reason) = departure::lacking(&hook.cgroup)
+            {
                 return Err(Error::Cgroup { limit: hook.limit.clone(), reason });
             }
         }
@@ -280,13 +338,14 @@ impl Session {
         if self.is_former {
             self.locked()?.set_aside()?;
         }
-        let object = load(self.locked()?)?;
+        self.load()?;
+        let programs = self.programs.as_ref().ok_or(Error::Nothing)?;
         let store = Store::adopt(store::folder(&self.bpffs))?;
         let mut head = store.head()?;
         let is_first = head.layout == 0;
         // New maps are all zero, so bank 0 is in force in them, with nothing in it.
         let bank = 1 - (head.bank & 1);
-        attach(&store, &object, &plan, bank)?;
+        attach(&store, programs, &plan, bank)?;
         write(&store, &plan, &sources, bank)?;
         head.flags[bank as usize] = plan.flags;
         store.put_head(head)?;
@@ -297,27 +356,11 @@ impl Session {
             .try_for_each(|scope| store.reset(scope.id))?;
         detach(&store, &plan)?;
         let mut notes = self.let_former_go()?;
-        // What is only wanted beside the limits must not keep them from holding.
-        let wanted = sources.iter().any(|s| s.config.wants_dctcp());
-        let registered = congestion::register(store.folder(), wanted);
-        let paced = Paces::of(&plan).give(store.folder());
-        let deaf = paced.as_ref().ok().filter(|n| **n > 0).map(|n| {
-            format!(
-                "connections older than their limits, which follow no share (that needs Linux \
-                 6.12): {n}"
-            )
-        });
-        // Before the first nobody had a pace that could be wrong now.
-        let unpaced = paced.err().filter(|_| !is_first);
-        notes.extend(
-            [registered.err(), unpaced, unheld].into_iter().flatten().map(|e| e.to_string()),
-        );
-        notes.extend(deaf);
-        notes.extend(
-            congestion::choose(store.folder(), &plan).unwrap_or_else(|e| vec![e.to_string()]),
-        );
+        notes.extend(unheld.map(|e| e.to_string()));
+        notes.extend(beside(&store, &plan, &sources, is_first));
+        let all = sources.iter().flat_map(|s| &s.config.limits);
         let done = Done {
-            limits: sources.iter().map(|s| s.config.limits.len()).sum(),
+            limits: all.filter(|l| plan.waiting.iter().all(|(name, _)| name != l.name())).count(),
             cgroups: plan.hooks.len(),
             waiting: plan.waiting,
             notes,
@@ -350,6 +393,31 @@ impl Session {
     }
 }
 
+/// Does what is wanted beside the limits, and must not keep them from holding. Returns notes on what
+/// could not be had.
+fn beside(store: &Store, plan: &Plan, sources: &[Source], is_first: bool) -> Vec<String> {
+    let wanted = sources.iter().any(|s| s.config.wants_dctcp());
+    let registered = congestion::register(store.folder(), wanted);
+    let paced = Paces::of(plan).give(store.folder());
+    let deaf = paced.as_ref().ok().filter(|n| **n > 0).map(|n| {
+        format!(
+            "connections older than their limits, which follow no share (that needs Linux 6.12): \
+             {n}"
+        )
+    });
+    // Before the first nobody had a pace that could be wrong now.
+    let unpaced = paced.err().filter(|_| !is_first);
+    let mut notes: Vec<String> =
+        [registered.err(), unpaced].into_iter().flatten().map(|e| e.to_string()).collect();
+    notes.extend(deaf);
+    let waiting = plan.hooks.iter().filter(|hook| plan.waits(hook));
+    notes.extend(waiting.filter_map(|hook| {
+        departure::lacking(&hook.cgroup).map(|why| format!("limit \"{}\": {why}", hook.limit))
+    }));
+    notes.extend(congestion::choose(store.folder(), plan).unwrap_or_else(|e| vec![e.to_string()]));
+    notes
+}
+
 /// Whether two paths lead to one file.
 fn is_same_file(one: &str, other: &str) -> bool {
     one == other
@@ -357,14 +425,20 @@ fn is_same_file(one: &str, other: &str) -> bool {
             .is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
-/// Removes every limit and every trace, of whatever version. Returns notes on what could not be
+/// Removes every limit and every trace, of whatever version: also the cgroups and the mount that an
+/// apply has made, if nobody uses them. Returns notes on what could not be
 /// undone besides, or `None` if nothing was installed.
 ///
 /// # Errors
 /// [`Error::Busy`] if another process holds the lock, [`Error::Foreign`] if another user owns the
 /// folder or may write it, [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed.
 pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
-    Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()
+    let lifted = Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()?;
+    if let Ok(hierarchy) = Hierarchy::find() {
+        hierarchy.remove_made();
+    }
+    store::unmount_bpffs(bpffs);
+    Ok(lifted)
 }
 
 /// Takes the pace off connections when no more are paced, and while it is known which they are.
@@ -373,109 +447,4 @@ fn lift(locked: &Locked) -> Result<Vec<String>, Error> {
     let notes = Paces::default().give(locked.path()).err().map(|e| e.to_string());
     locked.clear()?;
     Ok(notes.into_iter().collect())
-}
-
-/// Loads the programs over the pinned maps; makes and pins the maps that are not there.
-fn load(folder: &Locked) -> Result<Object, Error> {
-    let fail = |what: &str, e: &libbpf_rs::Error| Error::kernel(what, PROGRAMS, e);
-    folder.make_parts()?;
-    let mut open = object::open(object::LIMIT, "the eBPF programs")?;
-    for mut map in open.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if MAPS.contains(&name.as_str()) || SOCKETS.contains(&name.as_str()) {
-            map.set_pin_path(store::map_path(folder.path(), &name))
-                .map_err(|e| fail("pinning a map", &e))?;
-        }
-    }
-    open.load().map_err(|e| fail("loading the eBPF programs", &e))
-}
-
-/// Gives every cgroup of the plan its programs, the present ones.
-fn attach(store: &Store, object: &Object, plan: &Plan, bank: u32) -> Result<(), Error> {
-    for hook in &plan.hooks {
-        let id = hook.cgroup.id;
-        // What an earlier attachment has left: nothing is in force here until the banks turn.
-        let mut attachment = store.attachment(id)?.unwrap_or_default();
-        if !store.links().iter().any(|(cgroup, _)| *cgroup == id) {
-            attachment.chain[1 - bank as usize] = Default::default();
-            store.put_attachment(id, attachment)?;
-        }
-        for direction in (0..2).filter(|&d| hook.chain[d].count > 0) {
-            let path = store::link_path(store.folder(), id, direction);
-            link::attach(object, &hook.cgroup, &format!("limit_{}", DIRECTIONS[direction]), &path)?;
-        }
-        if tells_sockets(hook) {
-            link::attach(
-                object,
-                &hook.cgroup,
-                "limit_sockets",
-                &store::pace_path(store.folder(), id),
-            )?;
-        }
-        attachment.chain[bank as usize] = hook.chain;
-        if !store.put_attachment(id, attachment)? {
-            return Err(Error::Cgroup {
-                limit: hook.limit.clone(),
-                reason: format!("{} went away", hook.cgroup.path.display()),
-            });
-        }
-        let directions =
-            (0..2).filter(|&d| hook.chain[d].count > 0).fold(0, |bits, d| bits | 1 << d);
-        let own = hook.chain.iter().find(|c| c.count > 0).map_or(0, |c| c.scopes[0]);
-        store.put_attached(id, bank, directions, own)?;
-    }
-    Ok(())
-}
-
-/// Whether connections of the cgroup are told of its limits, at either end.
-fn tells_sockets(hook: &plan::Hook) -> bool {
-    hook.chain[0].flags & PACE != 0 || hook.chain[1].flags & WINDOWS != 0
-}
-
-/// Writes all but attachments into the bank that is not in force.
-fn write(store: &Store, plan: &Plan, sources: &[Source], bank: u32) -> Result<(), Error> {
-    for scope in &plan.scopes {
-        if scope.fresh && !scope.late {
-            store.reset(scope.id)?;
-        }
-        store.put_scope(bank, scope.id, scope.settings)?;
-    }
-    let labels: Vec<_> = plan.scopes.iter().map(|s| (s.id, s.label.clone())).collect();
-    store.put_labels(bank, &labels)?;
-    store.put_sources(bank, sources)?;
-    // Cgroups that the plan leaves out have no scopes in it.
-    for (id, _) in
-        store.links().into_iter().filter(|(id, _)| !plan.hooks.iter().any(|h| h.cgroup.id == *id))
-    {
-        if let Some(mut attachment) = store.attachment(id)? {
-            attachment.chain[bank as usize] = Default::default();
-            store.put_attachment(id, attachment)?;
-        }
-        store.put_attached(id, bank, 0, 0)?;
-    }
-    Ok(())
-}
-
-/// Takes programs off where the plan has none.
-fn detach(store: &Store, plan: &Plan) -> Result<(), Error> {
-    for (id, _) in store.links() {
-        let path = store::pace_path(store.folder(), id);
-        let told = plan.hooks.iter().any(|hook| hook.cgroup.id == id && tells_sockets(hook));
-        if !told && path.exists() {
-            fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
-        }
-    }
-    for (id, direction) in store.links() {
-        let hook = plan.hooks.iter().find(|h| h.cgroup.id == id);
-        if hook.is_some_and(|h| h.chain[direction].count > 0) {
-            continue;
-        }
-        let path = store::link_path(store.folder(), id, direction);
-        fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
-        if hook.is_none() {
-            let _ = store.put_attachment(id, Attachment::default());
-            store.forget(id);
-        }
-    }
-    Ok(())
 }

@@ -7,9 +7,11 @@
 
 use super::config::Target;
 use super::{Error, engine};
+use rustix::fs::XattrFlags;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 /// A cgroup that was there.
@@ -24,12 +26,28 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
+    /// Moves the calling process into it.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the kernel refuses.
+    pub fn enter(&self) -> Result<(), Error> {
+        let list = self.path.join("cgroup.procs");
+        fs::write(&list, std::process::id().to_string()).map_err(|e| Error::file(&list, e))
+    }
     /// The ids of it and of all above it, the root's last.
     pub fn lineage(&self) -> impl Iterator<Item = u64> {
         let folders = self.path.ancestors().take(self.level as usize + 1);
         folders.filter_map(|folder| fs::metadata(folder).ok()).map(|meta| meta.ino())
     }
 }
+
+/// The extended attribute of cgroups that limits have made; root alone can set it.
+const MARK: &str = "trusted.millpond";
+/// The kernel's numbers of file systems of cgroups, of both versions.
+const CGROUP2: u64 = 0x6367_7270;
+pub(super) const CGROUP1: u64 = 0x0027_e0eb;
+/// Where the kubelet has the logs of its pods.
+const POD_LOGS: &str = "/var/log/pods";
 
 /// The cgroup v2 hierarchy.
 #[derive(Clone, Debug)]
@@ -38,14 +56,16 @@ pub struct Hierarchy {
     pub root: PathBuf,
 }
 
-/// The first mount of a file system of type `kind`.
-pub(super) fn mounted(kind: &str) -> io::Result<Option<PathBuf>> {
+/// Where a file system of type `kind` is mounted; `magic` is what the kernel calls it. A mount that
+/// is hidden by a later one does not count.
+pub(super) fn mounted(kind: &str, magic: u64) -> io::Result<Option<PathBuf>> {
     let mounts = fs::read_to_string("/proc/self/mounts")?;
-    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(kind));
     // Spaces and the like are octal there.
     let plain =
         |path: &str| path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
-    Ok(line.and_then(|line| line.split(' ').nth(1)).map(|path| PathBuf::from(plain(path))))
+    let of_kind = mounts.lines().filter(|line| line.split(' ').nth(2) == Some(kind));
+    let mut paths = of_kind.filter_map(|line| line.split(' ').nth(1)).map(plain).map(PathBuf::from);
+    Ok(paths.find(|path| rustix::fs::statfs(path).is_ok_and(|of| of.f_type as u64 == magic)))
 }
 
 impl Hierarchy {
@@ -59,7 +79,8 @@ impl Hierarchy {
             what: "reading /proc/self/mounts".into(),
             reason: e.to_string(),
         };
-        Ok(Hierarchy { root: mounted("cgroup2").map_err(unread)?.ok_or(Error::NoCgroups)? })
+        let root = mounted("cgroup2", CGROUP2).map_err(unread)?;
+        Ok(Hierarchy { root: root.ok_or(Error::NoCgroups)? })
     }
 
     /// Returns the cgroup of a folder, given absolutely or relative to the root of the hierarchy.
@@ -95,8 +116,49 @@ impl Hierarchy {
             Target::Path(path) => self.given(path),
             Target::Unit(unit) => self.unit(unit),
             Target::Container(id) => self.container(id),
+            Target::Pod(pod) => self.pod(pod),
             Target::Pid(pid) => self.process(*pid),
         }
+    }
+
+    /// Makes the folders of a path that are not there, and marks them. Returns them.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the path leads elsewhere, or a folder cannot be made.
+    pub(super) fn make(&self, path: &Path) -> Result<Vec<PathBuf>, Error> {
+        let whole =
+            if path.starts_with(&self.root) { path.into() } else { self.root.join(strip(path)) };
+        if path.is_absolute() && whole != path
+            || path.components().any(|c| c == Component::ParentDir)
+        {
+            let reason = format!("cgroup v2 is mounted at {}", self.root.display());
+            return Err(Error::file(path, reason));
+        }
+        let mut missing: Vec<PathBuf> =
+            whole.ancestors().take_while(|at| !at.exists()).map(PathBuf::from).collect();
+        missing.reverse();
+        for folder in &missing {
+            fs::create_dir(folder).map_err(|e| Error::file(folder, e))?;
+            // Without the mark it stays when limits go.
+            let _ = rustix::fs::setxattr(folder, MARK, b"1", XattrFlags::empty());
+        }
+        Ok(missing)
+    }
+
+    /// Removes the cgroups that [`make`](Self::make) has made, where nobody uses them.
+    pub(super) fn remove_made(&self) {
+        let mut marked = Vec::new();
+        let mut open = vec![self.root.clone()];
+        while let Some(folder) = open.pop() {
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let below = entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
+            open.extend(below.map(|entry| entry.path()));
+            if rustix::fs::getxattr(&folder, MARK, &mut [0u8; 1]).is_ok() {
+                marked.push(folder);
+            }
+        }
+        // Those below others come later. The kernel keeps one that has processes.
+        marked.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 
     /// A path as a user writes it: absolute below the mount, or relative to it.
@@ -166,6 +228,33 @@ impl Hierarchy {
         })
     }
 
+    /// The cgroup of a pod, whose uid the kubelet writes into the name of the folder of its logs.
+    fn pod(&self, pod: &str) -> Result<Cgroup, String> {
+        let uids = pod_uids(Path::new(POD_LOGS), pod);
+        // Folders of pods of this name that are gone may be there still.
+        let found = uids.iter().find_map(|uid| self.container(uid).ok());
+        found.ok_or_else(|| match uids.is_empty() {
+            true => format!("no pod {pod:?} is on this node: {POD_LOGS} has no folder of it"),
+            false => {
+                format!("no cgroup belongs to pod {pod:?}, whose uid is {}", uids.join(" or "))
+            }
+        })
+    }
+
+    /// The ids of all cgroups.
+    pub(super) fn ids(&self) -> BTreeSet<u64> {
+        let (mut ids, mut open) = (BTreeSet::new(), vec![self.root.clone()]);
+        while let Some(folder) = open.pop() {
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            for entry in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+                ids.insert(entry.ino());
+                open.push(entry.path());
+            }
+        }
+        ids.extend(fs::metadata(&self.root).map(|root| root.ino()));
+        ids
+    }
+
     /// The one cgroup whose name satisfies `named`, or how many do.
     fn search(&self, named: &dyn Fn(&str) -> bool) -> Result<Cgroup, usize> {
         let (mut found, mut open) = (Vec::new(), vec![self.root.clone()]);
@@ -184,6 +273,17 @@ impl Hierarchy {
             all => Err(all.len()),
         }
     }
+}
+
+/// The uids of the pods of this namespace and name, by folders `NAMESPACE_NAME_UID`.
+fn pod_uids(logs: &Path, pod: &str) -> Vec<String> {
+    let prefix = format!("{}_", pod.replacen('/', "_", 1));
+    let entries = fs::read_dir(logs).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut uids: Vec<String> =
+        names.filter_map(|name| Some(name.strip_prefix(&prefix)?.to_string())).collect();
+    uids.sort_unstable();
+    uids
 }
 
 fn strip(path: &Path) -> &Path {
@@ -227,6 +327,7 @@ mod tests {
         assert_eq!(at(Target::Path("a/b".into())).unwrap().level, 2);
         let ids = ["a/b", "a", "/"].map(|path| h.at(Path::new(path)).unwrap().id);
         assert_eq!(h.at(Path::new("a/b")).unwrap().lineage().collect::<Vec<_>>(), ids);
+        assert!(ids.iter().all(|id| h.ids().contains(id)) && h.ids().len() == 8, "{:?}", h.ids());
         assert_eq!(
             at(Target::Path(h.root.join("a/b"))).unwrap(),
             at(Target::Path("a/b".into())).unwrap()
@@ -249,5 +350,17 @@ mod tests {
         );
         assert!(at(Target::Container("999999999999".into())).unwrap_err().contains("no cgroup"));
         assert!(at(Target::Unit("no-such.service".into())).unwrap_err().contains("no unit"));
+        assert!(at(Target::Pod("no/such".into())).unwrap_err().contains("no pod"));
+    }
+
+    #[test]
+    fn a_pods_uid_is_in_the_name_of_its_logs() {
+        let (_tree, h) = tree("pods");
+        let logs = h.root.join("logs");
+        for name in ["shop_web_6f1c-11-22-333", "shop_web_0-old", "shop_web2_9", "other_web_8"] {
+            fs::create_dir_all(logs.join(name)).unwrap();
+        }
+        assert_eq!(pod_uids(&logs, "shop/web"), ["0-old", "6f1c-11-22-333"]);
+        assert!(pod_uids(&logs, "shop/we").is_empty());
     }
 }

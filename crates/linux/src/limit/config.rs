@@ -26,16 +26,16 @@
 //! scopes that exist and do not go in circles; what it prints as text is read back as the same.
 
 use super::circles::on_circles;
+use super::keys::TARGETS;
+pub use super::keys::{FloorParams, HostParams, NotifyParams, Profile, Target, TargetParams};
 use super::layout::NAME_MAX;
-use ipnet::IpNet;
+use millpond_core::Rate;
 use millpond_core::limit::{Direction, IngressMode, LimitParams, RATES};
 use millpond_core::params::Params;
-use millpond_core::{Rate, Time, choice, params};
 use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What millpond's own DCTCP is called, as a congestion control and as a pin.
 pub const DCTCP: &str = "mp_dctcp";
@@ -48,109 +48,6 @@ const NAME_SIZE: usize = 16;
 fn is_congestion_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     (1..NAME_SIZE).contains(&name.len()) && name.chars().all(fits)
-}
-
-params! {
-    /// The keys outside of any table.
-    pub struct HostParams {
-        /// Whether traffic over loopback counts.
-        pub loopback: bool = false,
-        /// How often `serve` restarts limited TCP connections that have data to send, nothing in
-        /// flight, and would wait for a timer of 200 ms. 20ms is the slides'. Off: never.
-        pub kick: Option<Time> = None,
-        /// Whether to register millpond's own DCTCP as a congestion control, by the name of
-        /// mp_dctcp.
-        pub dctcp: bool = false,
-    }
-}
-
-choice! {
-    /// How TCP is held to a limit.
-    pub enum Profile {
-        /// What leaves by a pace for each connection, which follows the virtual queue; what arrives
-        /// by receive windows, and losses that are spaced. Not in the slides.
-        Shares = "shares",
-        /// By marks, window reductions and drops alone, as in the slides.
-        Published = "published",
-    }
-}
-
-params! {
-    /// The keys of `[[limit]]` that are not its queue's.
-    pub struct TargetParams {
-        /// What it is called; unique on the host.
-        pub name: String = String::new(),
-        /// The cgroup, by its path; relative to where cgroup v2 is mounted.
-        pub cgroup: Option<String> = None,
-        /// The cgroup of this systemd unit (or slice).
-        pub unit: Option<String> = None,
-        /// The cgroup of the container with this id (its first 12 digits are enough), or this name.
-        pub container: Option<String> = None,
-        /// The cgroup that this process is in at the time of apply.
-        pub pid: Option<u32> = None,
-        /// egress, ingress or both. Off: egress; for a limit without a cgroup, both.
-        pub direction: Option<Direction> = None,
-        /// enforce, or mark-only: packets that arrive are never dropped.
-        pub ingress_mode: IngressMode = IngressMode::Enforce,
-        /// Further limits that its packets are charged to as well.
-        pub scopes: Vec<String> = Vec::new(),
-        /// The congestion control of its cgroup's new TCP connections, such as "bbr" or "mp_dctcp",
-        /// which it registers. Off: what the host or the application chooses. Not in the slides.
-        pub congestion: Option<String> = None,
-        /// shares: new TCP connections of its cgroup are paced so that together they send what the
-        /// limit allows; those that it receives have their windows held, and lose one packet at a
-        /// time. published: as in the slides, where nothing is paced, and beyond `drop` all is
-        /// lost.
-        pub profile: Profile = Profile::Shares,
-        /// Whether new TCP connections of its cgroup send no faster than the tightest limit that
-        /// they are charged to, spaced by their own timers; with shares, than the least share. Off:
-        /// as the profile says. Not in the slides.
-        pub pace: Option<bool> = None,
-        /// Whether new TCP connections of its cgroup offer their senders smaller receive windows
-        /// while what arrives is beyond `mark`. Off: as the profile says. Not in the slides.
-        pub windows: Option<bool> = None,
-    }
-}
-
-params! {
-    /// The keys of `[[floor]]`: a cgroup that no limit may hold below a rate.
-    pub struct FloorParams {
-        /// As in `[[limit]]`.
-        pub cgroup: Option<String> = None,
-        /// As in `[[limit]]`.
-        pub unit: Option<String> = None,
-        /// As in `[[limit]]`.
-        pub container: Option<String> = None,
-        /// What it is sure of.
-        pub rate: Rate = Rate(1_000_000),
-    }
-}
-
-params! {
-    /// The keys of `[[notify]]`: how limits at ingress tell senders whose packets cannot carry a
-    /// mark. Both hosts run `serve` and have it.
-    pub struct NotifyParams {
-        /// Where messages are sent to, and listened for: the same UDP port on all hosts.
-        #[within(1..=65535)]
-        pub port: u32 = 7411,
-        /// A file with what the hosts share and nobody else knows, at least 16 bytes.
-        pub secret: String = String::new(),
-        /// Whom to tell and whom to believe: addresses or networks.
-        pub peers: Vec<String> = Vec::new(),
-    }
-}
-
-/// How a cgroup is named.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
-    /// By its path.
-    Path(PathBuf),
-    /// By a systemd unit.
-    Unit(String),
-    /// By a container's id, or its name.
-    Container(String),
-    /// By a process.
-    Pid(u32),
 }
 
 /// One `[[limit]]`.
@@ -175,17 +72,6 @@ pub struct Config {
     pub notify: Option<NotifyParams>,
 }
 
-fn target(
-    cgroup: &Option<String>,
-    unit: &Option<String>,
-    container: &Option<String>,
-    pid: Option<u32>,
-) -> Option<Target> {
-    let path = cgroup.as_ref().map(|path| Target::Path(path.into()));
-    let unit = unit.clone().map(Target::Unit);
-    path.or(unit).or(container.clone().map(Target::Container)).or(pid.map(Target::Pid))
-}
-
 impl Limit {
     /// Its name.
     pub fn name(&self) -> &str {
@@ -197,8 +83,7 @@ impl Limit {
     }
     /// Its cgroup; `None` for a scope that others name.
     pub fn cgroup(&self) -> Option<Target> {
-        let t = &self.target;
-        target(&t.cgroup, &t.unit, &t.container, t.pid)
+        self.target.target()
     }
     /// Whether it has a queue for a direction: 0 egress, 1 ingress.
     pub fn covers(&self, direction: usize) -> bool {
@@ -216,20 +101,25 @@ impl Limit {
     /// Whether the pace of its connections follows its queue for a direction: what arrives is sent
     /// by others.
     pub fn shares(&self, direction: usize) -> bool {
-        direction == 0 && self.target.profile == Profile::Shares && self.paces()
+        direction == 0 && self.target.profile != Profile::Published && self.paces()
+    }
+    /// Whether packets of a direction get departure times, until which the interface holds them.
+    pub fn waits(&self, direction: usize) -> bool {
+        direction == 0 && self.target.profile == Profile::Edt
     }
     /// Whether connections lose one packet at a time in a direction: at egress a drop is no loss.
     pub fn spaces(&self, direction: usize) -> bool {
-        direction == 1 && self.target.profile == Profile::Shares
+        direction == 1 && self.target.profile != Profile::Published
     }
     /// Whether the receive windows of its connections follow its queue: at egress the pace does.
     pub fn holds(&self, direction: usize) -> bool {
-        direction == 1 && self.target.windows.unwrap_or(self.target.profile == Profile::Shares)
+        direction == 1 && self.target.windows.unwrap_or(self.target.profile != Profile::Published)
     }
     /// The queue of a direction.
     pub fn queue(&self, direction: usize) -> LimitParams {
         let never = direction == 1 && self.target.ingress_mode == IngressMode::MarkOnly;
         let queue = match direction {
+            _ if self.waits(direction) => self.queue.departing(),
             _ if self.shares(direction) => self.queue.shared(),
             _ if self.spaces(direction) => self.queue.arriving(),
             _ => self.queue.clone(),
@@ -245,7 +135,7 @@ impl Limit {
         let mut changed = self.clone();
         Document::assignments("set", "limit", pairs).read(|r| {
             for mut item in r.tables("limit") {
-                for key in ["name", "cgroup", "unit", "container", "pid"] {
+                for key in ["name"].into_iter().chain(TARGETS) {
                     if item.has(key) {
                         r.wrong(
                             &item,
@@ -260,22 +150,6 @@ impl Limit {
         })?;
         *self = changed;
         Ok(())
-    }
-}
-
-impl FloorParams {
-    /// Its cgroup.
-    pub fn target(&self) -> Option<Target> {
-        target(&self.cgroup, &self.unit, &self.container, None)
-    }
-}
-
-impl NotifyParams {
-    /// Its peers; what is none comes back as it is written.
-    pub fn networks(&self) -> Vec<Result<IpNet, &str>> {
-        let network =
-            |text: &str| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
-        self.peers.iter().map(|text| network(text).ok_or(text.as_str())).collect()
     }
 }
 
@@ -329,9 +203,8 @@ fn read_name<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, name: &str) {
     }
 }
 
-fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>) {
-    let given: Vec<&str> =
-        ["cgroup", "unit", "container", "pid"].into_iter().filter(|key| item.has(key)).collect();
+fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, pod: Option<&str>) {
+    let given: Vec<&str> = TARGETS.into_iter().filter(|key| item.has(key)).collect();
     if let [first, second, ..] = given[..] {
         r.wrong(
             item,
@@ -340,6 +213,18 @@ fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>) {
             None,
         );
     }
+    if item.has("pod") && !pod.is_some_and(|pod| is_pod_name(pod)) {
+        r.wrong(item, "pod", "a pod has a namespace and a name, such as \"shop/web-0\"", None);
+    }
+}
+
+/// Whether both parts can be names of Kubernetes.
+fn is_pod_name(pod: &str) -> bool {
+    let is_name = |part: &str| {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+        !part.is_empty() && !part.starts_with('.') && part.chars().all(fits)
+    };
+    pod.split_once('/').is_some_and(|(space, name)| is_name(space) && is_name(name))
 }
 
 fn read_notify<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>) -> NotifyParams {
@@ -394,6 +279,18 @@ impl Config {
     /// All errors of syntax, keys and values; a name or a cgroup that two limits have; a scope that
     /// is no limit; a second `[[notify]]`.
     pub fn parse(name: &str, text: &str, others: &[&str]) -> Result<Config, Errors> {
+        Config::read(name, text, Some(others))
+    }
+
+    /// Reads the text of one file of several; its scopes may be limits of any of them.
+    ///
+    /// # Errors
+    /// As [`Config::parse`], but for scopes that are no limit.
+    pub fn parse_part(name: &str, text: &str) -> Result<Config, Errors> {
+        Config::read(name, text, None)
+    }
+
+    fn read(name: &str, text: &str, others: Option<&[&str]>) -> Result<Config, Errors> {
         Document::parse(name, text).read(|r| {
             let mut config = Config::default();
             r.top(&mut config.host);
@@ -404,7 +301,7 @@ impl Config {
                 let mut limit = Limit::default();
                 read_limit(r, &mut item, &mut limit);
                 read_name(r, &item, limit.name());
-                read_targets(r, &item);
+                read_targets(r, &item, limit.target.pod.as_deref());
                 if !names.insert(limit.name().to_string()) {
                     r.wrong(
                         &item,
@@ -415,9 +312,7 @@ impl Config {
                 }
                 let target = limit.cgroup();
                 if let Some(other) = target.as_ref().and_then(|target| cgroups.get(target)) {
-                    let key = ["cgroup", "unit", "container", "pid"]
-                        .into_iter()
-                        .find(|key| item.has(key));
+                    let key = TARGETS.into_iter().find(|key| item.has(key));
                     let message = format!("limit \"{other}\" above has this cgroup already");
                     let help =
                         "a cgroup has one limit; give it direction = \"both\", or further scopes";
@@ -434,7 +329,7 @@ impl Config {
                 let mut floor = FloorParams::default();
                 r.params(&mut item, &mut floor);
                 r.finish(&item);
-                read_targets(r, &item);
+                read_targets(r, &item, floor.pod.as_deref());
                 if floor.target().is_none() {
                     r.missing(&item, "cgroup");
                 }
@@ -502,18 +397,21 @@ fn written(params: &dyn Params, default: &dyn Params) -> String {
     params.keys().iter().enumerate().filter_map(line).collect()
 }
 
-/// Scopes exist and do not go in circles.
+/// Scopes exist, in this file or among `others` if these are known, and do not go in circles.
 fn check_scopes<'a>(
     r: &mut DocumentReader<'a>,
     items: &[Item<'a>],
     limits: &[Limit],
-    others: &[&str],
+    others: Option<&[&str]>,
 ) {
+    let is_open = others.is_none();
+    let others = others.unwrap_or_default();
     let names: Vec<&str> = limits.iter().map(Limit::name).chain(others.iter().copied()).collect();
     let known: HashSet<&str> = names.iter().copied().collect();
     let all: Vec<_> = limits.iter().map(Limit::named).collect();
     for ((limit, item), is_on_circle) in limits.iter().zip(items).zip(on_circles(&all)) {
-        for scope in limit.target.scopes.iter().filter(|scope| !known.contains(scope.as_str())) {
+        let unknown = |scope: &&String| !is_open && !known.contains(scope.as_str());
+        for scope in limit.target.scopes.iter().filter(unknown) {
             let others = names.iter().copied().filter(|name| *name != limit.name());
             // A list of thousands helps nobody, and takes its time for each error.
             let others: Vec<&str> = others.take(CANDIDATES).collect();

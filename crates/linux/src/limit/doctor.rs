@@ -4,7 +4,7 @@
 
 use super::Error;
 use super::capability::{self, PROGRAMS, SYS_ADMIN};
-use super::cgroup::{Hierarchy, mounted};
+use super::cgroup::{CGROUP1, Hierarchy, mounted};
 use super::config::DCTCP;
 use super::folder::{self, Folder};
 use super::{congestion, object};
@@ -125,7 +125,7 @@ fn kernel(bpffs: &Path) -> Vec<Finding> {
         .and_then(|open| open.load().map_err(|e| Error::kernel("loading", PROGRAMS, &e)));
     let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
     let jit = read("/proc/sys/net/core/bpf_jit_enable");
-    let classes = mounted("cgroup").is_ok_and(|root| root.is_some())
+    let classes = mounted("cgroup", CGROUP1).is_ok_and(|root| root.is_some())
         && fs::read_to_string("/proc/cgroups").unwrap_or_default().lines().any(|l| {
             let mut words = l.split_whitespace();
             matches!(words.next(), Some("net_cls" | "net_prio"))
@@ -172,7 +172,9 @@ fn kernel(bpffs: &Path) -> Vec<Finding> {
             btf,
             State::Lacking,
             if btf { "/sys/kernel/btf/vmlinux" } else { "none" },
-            "limits work without; the kick and mp_dctcp do not (CONFIG_DEBUG_INFO_BTF)",
+            "limits hold without; connections older than their limits keep their pace, no receive \
+             window is held, sockets of other cgroups are not found, and there is neither the kick \
+             nor mp_dctcp nor a choice of congestion control (CONFIG_DEBUG_INFO_BTF)",
         ),
     ]
 }
@@ -216,7 +218,8 @@ fn connections() -> Vec<Finding> {
             qdisc == "fq",
             State::Lacking,
             qdisc.clone(),
-            "form = \"edt\" needs fq at the interface; the other forms need no qdisc",
+            "profile = \"edt\" needs fq at the interface (tc qdisc replace dev NAME root fq); the other \
+             profiles need no qdisc",
         ),
     ]
 }

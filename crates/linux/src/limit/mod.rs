@@ -3,7 +3,9 @@
 //! | file | what it does |
 //! |---|---|
 //! | `config` | the file that a user writes, and its errors |
+//! | `keys` | its keys |
 //! | `cgroup` | finds cgroups: by path, unit, container, process |
+//! | `check` | whether files can be applied, without a host |
 //! | `circles` | scopes that go in circles |
 //! | `engine` | asks Docker or Podman which container a name means |
 //! | `layout` | what the maps hold, the twin of `bpf/layout.h` |
@@ -12,11 +14,14 @@
 //! | `store` | what is pinned there |
 //! | `plan` | which scopes a packet of which cgroup is charged to |
 //! | `apply` | makes a plan take effect, all at once |
+//! | `install` | its steps: loading, attaching, writing, detaching |
 //! | `numbers` | the numbers of scopes, which their queues and statistics go by |
 //! | `exclusive` | whose programs keep ours from a cgroup |
+//! | `departure` | whether the interfaces of a cgroup keep departure times |
 //! | `capability` | what this process may do |
 //! | `show` | what is installed, and its statistics |
 //! | `congestion` | millpond's own DCTCP |
+//! | `foreign` | sockets that were made in another cgroup than their process is in |
 //! | `pods` | reads the limits of a Kubernetes node's pods from their annotations |
 //! | `pace` | lets what connections are paced at, and may receive, follow the limits |
 //! | `sockets` | runs iterators over TCP sockets in network namespaces |
@@ -36,14 +41,19 @@
 pub mod apply;
 pub mod capability;
 pub mod cgroup;
+pub mod check;
 mod circles;
 pub mod config;
 pub mod congestion;
+mod departure;
 pub mod doctor;
 mod engine;
 mod error;
 mod exclusive;
 pub mod folder;
+pub mod foreign;
+mod install;
+mod keys;
 pub mod kick;
 pub mod layout;
 mod link;

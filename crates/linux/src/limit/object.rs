@@ -22,6 +22,7 @@ object!(HEED, "heed.bpf.o");
 object!(KICK, "kick.bpf.o");
 object!(PACE, "pace.bpf.o");
 object!(CONGESTION, "congestion.bpf.o");
+object!(FOREIGN, "foreign.bpf.o");
 object!(DCTCP, "dctcp.bpf.o");
 
 /// Reads one, ready to be changed and loaded.

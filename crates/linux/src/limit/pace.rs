@@ -18,13 +18,21 @@ use super::store::{SOCKETS, map_path};
 use libbpf_rs::{MapCore, MapFlags};
 use millpond_core::limit::{POINT, flags};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether windows that a limit holds can be let go again when it is gone.
 pub(super) fn can_let_go() -> Result<(), Error> {
     let what = "letting receive windows go again (it needs BTF, and iterators over TCP sockets \
                 that may set options: Linux 5.18): so none is held";
+    // A kernel that can once can always, and loading takes longer than a limit may be missing.
+    static ABLE: AtomicBool = AtomicBool::new(false);
+    if ABLE.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let object = object::open(object::PACE, what)?.load();
-    object.map(drop).map_err(|e| Error::kernel(what, PROGRAMS, &e))
+    object.map(drop).map_err(|e| Error::kernel(what, PROGRAMS, &e))?;
+    ABLE.store(true, Ordering::Relaxed);
+    Ok(())
 }
 
 /// What the limits above a connection are to it; `struct followed` in `bpf/pace.bpf.c`.

@@ -46,10 +46,24 @@ pub struct Plan {
     pub flags: u32,
 }
 
+impl Hook {
+    /// Whether it is there for a floor alone, and has no limit of its own.
+    pub fn is_of_floor(&self) -> bool {
+        self.limit.starts_with(FLOOR)
+    }
+}
+
 impl Plan {
     /// Whether receive windows of connections are held.
     pub fn holds_windows(&self) -> bool {
         self.hooks.iter().any(|hook| hook.chain[1].flags & WINDOWS != 0)
+    }
+    /// Whether packets that leave a hook's cgroup get departure times.
+    pub fn waits(&self, hook: &Hook) -> bool {
+        let chain = &hook.chain[0];
+        let of = |id: &u16| self.scopes.iter().find(|scope| scope.id == *id);
+        let mut scopes = chain.scopes[..chain.count as usize].iter().filter_map(of);
+        scopes.any(|scope| scope.settings.settings.flags & flags::WAITS != 0)
     }
     /// Leaves receive windows as they are.
     pub fn hold_no_windows(&mut self) {
@@ -93,7 +107,7 @@ pub fn plan(
         let Some(target) = floor.target() else { continue };
         match resolve(&target) {
             Ok(cgroup) => floors.push((floor, cgroup)),
-            Err(reason) => plan.waiting.push((format!("{FLOOR}{}", named(&target)), reason)),
+            Err(reason) => plan.waiting.push((floor_name(&target), reason)),
         }
     }
     let mut numbers = Numbers::new(installed, &identities(&limits, &floors));
@@ -105,6 +119,9 @@ pub fn plan(
             let mut scope = numbers.scope(label, &limit.queue(direction))?;
             if limit.shares(direction) {
                 scope.settings.settings.flags |= flags::SHARE;
+            }
+            if limit.waits(direction) {
+                scope.settings.settings.flags |= flags::WAITS;
             }
             if limit.spaces(direction) {
                 scope.settings.settings.flags |= flags::SPACED;
@@ -319,9 +336,14 @@ fn hooks(plan: &mut Plan, limits: &[&Limit], places: &[(&Limit, Cgroup)]) -> Res
 fn named(target: &Target) -> String {
     match target {
         Target::Path(path) => path.display().to_string(),
-        Target::Unit(name) | Target::Container(name) => name.clone(),
+        Target::Unit(name) | Target::Container(name) | Target::Pod(name) => name.clone(),
         Target::Pid(pid) => format!("pid {pid}"),
     }
+}
+
+/// What a floor is called.
+pub(super) fn floor_name(target: &Target) -> String {
+    format!("{FLOOR}{}", named(target))
 }
 
 /// How the scope of a cgroup's floor is labelled.

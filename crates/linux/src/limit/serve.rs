@@ -8,14 +8,16 @@ use super::Error;
 use super::apply::Session;
 use super::cgroup::Hierarchy;
 use super::config::{FloorParams, Limit};
+use super::install::Programs;
 use super::kick::Kick;
 use super::layout::Label;
 use super::notify::{Counters, Notify};
-use super::plan::floor_label;
+use super::plan::{floor_label, floor_name};
 use super::show;
 use super::store::{Known, Source, Store};
 use super::watch::Watch;
 use crate::metrics;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -42,57 +44,116 @@ pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Re
     }
     let kicked = bpffs.to_path_buf();
     std::thread::spawn(move || kick(&kicked));
-    let (mut waiting, mut known) = (Vec::new(), Known::default());
+    let (mut news, mut known, mut programs) = (News::default(), Known::default(), None);
+    if watch.is_blind() {
+        say("the kernel has no more watches (fs.inotify.max_user_watches): cgroups that are made \
+             anew are looked for once a second");
+    }
     loop {
         notify.follow(bpffs, say);
+        news.tell(say);
         let (cgroups, limits) = (watch.wait(PERIOD), known.look(bpffs).1);
         if !cgroups && !limits {
             continue;
         }
-        match restore(bpffs) {
+        match restore(bpffs, &mut programs, limits) {
             Ok(None) => {}
-            Ok(Some(now)) => {
-                if now != waiting {
-                    let still = if now.is_empty() {
-                        "all are in force".into()
-                    } else {
-                        format!("waiting: {}", now.join(", "))
-                    };
-                    say(&format!("limits applied again; {still}"));
-                }
-                waiting = now;
-            }
-            Err(error) => say(&format!("limits could not be applied again: {error}")),
+            Ok(Some(change)) => news.add(change),
+            Err(error) => news.failed = Some(error.to_string()),
         }
     }
 }
 
-/// Applies again if a cgroup came back, or went; who still waits.
-fn restore(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
+/// What an application of installed limits has changed, by the names of limits and floors.
+struct Change {
+    /// They were missing on cgroups that are there, or in force on cgroups that are gone.
+    lost: Vec<String>,
+    /// They wait for their cgroups now.
+    waiting: Vec<String>,
+}
+
+/// Changes that the log does not have yet: at most one line a second.
+#[derive(Default)]
+struct News {
+    told: Option<Instant>,
+    again: BTreeSet<String>,
+    waiting: BTreeSet<String>,
+    failed: Option<String>,
+}
+
+impl News {
+    fn add(&mut self, change: Change) {
+        let waits = |name: &String| change.waiting.contains(name);
+        let (waiting, again): (Vec<_>, Vec<_>) = change.lost.into_iter().partition(waits);
+        self.waiting.retain(|name| !again.contains(name));
+        self.again.retain(|name| !waiting.contains(name));
+        self.waiting.extend(waiting);
+        self.again.extend(again);
+        self.failed = None;
+    }
+
+    fn tell(&mut self, say: &dyn Fn(&str)) {
+        if self.told.is_some_and(|at| at.elapsed() < PERIOD) {
+            return;
+        }
+        let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+        let mut parts = Vec::new();
+        let (again, waiting) = (std::mem::take(&mut self.again), std::mem::take(&mut self.waiting));
+        if !again.is_empty() {
+            parts.push(format!("in force on cgroups that were made: {}", list(again)));
+        }
+        if !waiting.is_empty() {
+            parts.push(format!("waiting for cgroups that are gone: {}", list(waiting)));
+        }
+        parts.extend(self.failed.take().map(|e| format!("limits could not be applied again: {e}")));
+        if !parts.is_empty() {
+            self.told = Some(Instant::now());
+            say(&parts.join("; "));
+        }
+    }
+}
+
+/// Applies the installed limits again if a cgroup was made or removed. `programs` are kept for the
+/// next time, since loading them takes longer than all the rest; if the limits `are_new`, they are
+/// loaded before they are needed.
+fn restore(
+    bpffs: &Path,
+    programs: &mut Option<Programs>,
+    are_new: bool,
+) -> Result<Option<Change>, Error> {
     let Some(store) = Store::open(bpffs)? else { return Ok(None) };
     let hierarchy = Hierarchy::find()?;
     let bank = store.head()?.bank & 1;
     let labels = store.labels(bank)?;
-    let live = store.live();
-    let live = |cgroup: u64| live.contains(&cgroup);
-    if !has_changed(&hierarchy, &store.sources(bank)?, &labels, &live) {
+    // A link knows that its cgroup is gone some time after that.
+    let (attached, there) = (store.live(), hierarchy.ids());
+    let live = |cgroup: u64| attached.contains(&cgroup) && there.contains(&cgroup);
+    let lost = lost(&hierarchy, &store.sources(bank)?, &labels, &live);
+    if lost.is_empty() && !are_new {
         return Ok(None);
     }
     let mut session = Session::open(bpffs)?;
+    session.programs = programs.take();
+    if lost.is_empty() {
+        session.prepare()?;
+        *programs = session.programs.take();
+        return Ok(None);
+    }
     let sources = session.sources.clone();
-    let done = session.install(sources, true)?;
-    Ok(Some(done.waiting.into_iter().map(|(name, _)| name).collect()))
+    let done = session.install(sources, true);
+    *programs = session.programs.take();
+    Ok(Some(Change { lost, waiting: done?.waiting.into_iter().map(|(name, _)| name).collect() }))
 }
 
-/// Whether a limit or a floor is missing where its cgroup is now, or is in force where none is any
+/// The limits and floors that are missing where their cgroups are now, or in force where none is any
 /// more.
-fn has_changed(
+fn lost(
     hierarchy: &Hierarchy,
     sources: &[Source],
     labels: &[(u16, Label)],
     live: &dyn Fn(u64) -> bool,
-) -> bool {
-    let is_lost = |limit: &Limit| {
+) -> Vec<String> {
+    let is_lost = |limit: &&Limit| {
         let installed =
             labels.iter().find(|(_, l)| l.name == limit.name()).map_or(0, |(_, l)| l.cgroup);
         limit.cgroup().is_some_and(|target| match installed {
@@ -105,7 +166,7 @@ fn has_changed(
     placed.sort_unstable();
     placed.dedup();
     // A floor that no limit is above has no scope.
-    let is_missing = |floor: &FloorParams| {
+    let is_missing = |floor: &&FloorParams| {
         let found = floor.target().and_then(|target| hierarchy.resolve(&target).ok());
         found.is_some_and(|cgroup| {
             let is_limited =
@@ -114,9 +175,16 @@ fn has_changed(
         })
     };
     let floors = || sources.iter().flat_map(|s| &s.config.floors);
-    sources.iter().flat_map(|s| &s.config.limits).any(is_lost)
-        || placed.iter().any(|id| !live(*id))
-        || floors().count() > placed.len() && floors().any(is_missing)
+    let limits = sources.iter().flat_map(|s| &s.config.limits).filter(is_lost);
+    let mut lost: Vec<String> = limits.map(|limit| limit.name().to_string()).collect();
+    if floors().count() > placed.len() {
+        let missing = floors().filter(is_missing).filter_map(FloorParams::target);
+        lost.extend(missing.map(|target| floor_name(&target)));
+    }
+    if lost.is_empty() && placed.iter().any(|id| !live(*id)) {
+        lost.push("a floor".into());
+    }
+    lost
 }
 
 /// The numbers now; nothing where nothing is installed.
@@ -186,7 +254,7 @@ mod tests {
             plan.scopes.into_iter().map(|s| (s.id, s.label)).collect()
         };
         let changed = |labels: &[(u16, Label)], gone: u64| {
-            has_changed(&hierarchy, &sources, labels, &|id| id != gone)
+            !lost(&hierarchy, &sources, labels, &|id| id != gone).is_empty()
         };
         let without = applied();
         assert!(!changed(&without, 0), "both wait");

@@ -9,6 +9,7 @@
 use super::Error;
 use super::cgroup::Hierarchy;
 use super::config::{FloorParams, Limit, Target, TargetParams};
+use super::foreign::{self, Foreign};
 use super::layout::Statistics;
 use super::plan::{FLOOR, floor_label};
 use super::store::{DIRECTIONS, Store};
@@ -76,8 +77,12 @@ pub struct QueueReading {
     pub seconds: f64,
     /// Packets by how far behind they found the queue: not at all, by less than 1 us, 2 us, 4 us …
     pub backlog_us: Vec<u64>,
+    /// Sockets in another cgroup than their process; `None`: not looked for, or not known.
+    pub sockets: Option<Foreign>,
     #[serde(skip)]
     read_ns: u64,
+    #[serde(skip)]
+    cgroup_id: u64,
 }
 
 /// All of it.
@@ -122,15 +127,15 @@ fn credit(state: millpond_core::limit::State, settings: &Settings, now: u64) -> 
 /// A floor's queue as a limit's, and how it is labelled; `None`: its cgroup is not there.
 fn of_floor(floor: &FloorParams, hierarchy: &Hierarchy) -> Option<(Limit, String)> {
     let found = hierarchy.resolve(&floor.target()?).ok()?;
-    let [cgroup, unit, container] =
-        [&floor.cgroup, &floor.unit, &floor.container].map(Option::clone);
+    let [cgroup, unit, container, pod] =
+        [&floor.cgroup, &floor.unit, &floor.container, &floor.pod].map(Option::clone);
     // As names of limits are, which metrics need not quote.
-    let of = cgroup.as_ref().or(unit.as_ref()).or(container.as_ref())?;
+    let of = cgroup.as_ref().or(unit.as_ref()).or(container.as_ref()).or(pod.as_ref())?;
     let name =
         format!("{FLOOR}{}", of.replace(|c: char| c.is_control() || c == '"' || c == '\\', "?"));
     let direction = Some(Direction::Both);
     let target =
-        TargetParams { name, cgroup, unit, container, direction, ..TargetParams::default() };
+        TargetParams { name, cgroup, unit, container, pod, direction, ..TargetParams::default() };
     let queue = LimitParams { rate: floor.rate, ..LimitParams::default() };
     Some((Limit { target, queue }, floor_label(found.id)))
 }
@@ -164,7 +169,7 @@ pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
                 let credit = credit(store.queue(*id)?, &settings, at);
                 let mut reading =
                     reading(&limit, &source.file, direction, standing, &seen, &settings, credit);
-                reading.read_ns = at;
+                (reading.read_ns, reading.cgroup_id) = (at, label.cgroup);
                 let same = |old: &&QueueReading| {
                     old.name == reading.name && old.direction == reading.direction
                 };
@@ -196,7 +201,7 @@ fn reading(
         name: limit.name().into(),
         file: file.into(),
         direction: DIRECTIONS[direction],
-        cgroup: t.cgroup.clone().or(t.unit.clone()).or(t.container.clone()),
+        cgroup: [&t.cgroup, &t.unit, &t.container, &t.pod].into_iter().flatten().next().cloned(),
         standing,
         observe: limit.queue.observe,
         limit_bps: limit.queue.rate.bps(),
@@ -225,7 +230,9 @@ fn reading(
         notifications: seen.told,
         seconds: seen.last.saturating_sub(seen.first) as f64 / 1e9,
         backlog_us: seen.backlog.to_vec(),
+        sockets: None,
         read_ns: 0,
+        cgroup_id: 0,
     }
 }
 
@@ -253,6 +260,29 @@ fn share(part: u64, all: u64) -> String {
 }
 
 impl Reading {
+    /// Looks for sockets in other cgroups than their processes. Where the kernel cannot say, the
+    /// fields stay empty.
+    pub fn find_foreign_sockets(&mut self) {
+        let is_on = |q: &&QueueReading| q.standing == Standing::Active && q.cgroup_id != 0;
+        let mut cgroups: Vec<u64> = self.limits.iter().filter(is_on).map(|q| q.cgroup_id).collect();
+        cgroups.sort_unstable();
+        cgroups.dedup();
+        let Ok(found) = foreign::find(&cgroups) else { return };
+        for q in &mut self.limits {
+            let of = cgroups.binary_search(&q.cgroup_id);
+            q.sockets = of.ok().map(|at| found[at].clone());
+        }
+    }
+
+    /// Returns a line for each limit with sockets in other cgroups than their processes.
+    pub fn notes_of_sockets(&self) -> Vec<String> {
+        let mut notes: Vec<String> =
+            self.limits.iter().filter_map(|q| q.sockets.as_ref()?.note(&q.name)).collect();
+        // Both directions of a limit have the same sockets.
+        notes.dedup();
+        notes
+    }
+
     /// As a table for people.
     pub fn table(&self) -> String {
         let head = [
@@ -319,6 +349,9 @@ impl Reading {
                 _ => continue,
             };
             let _ = writeln!(out, "{}: {said}", q.name);
+        }
+        for note in self.notes_of_sockets() {
+            let _ = writeln!(out, "{note}");
         }
         out
     }

@@ -12,16 +12,16 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Network namespaces, by inode number.
+/// Network namespaces by inode number, each with a process that was in it.
 #[derive(Default)]
-pub(super) struct Namespaces(BTreeMap<u64, File>);
+pub(super) struct Namespaces(BTreeMap<u64, (File, String)>);
 
 impl Namespaces {
     fn add(&mut self, pid: &str) {
         if let Ok(file) = File::open(format!("/proc/{pid}/ns/net"))
             && let Ok(meta) = file.metadata()
         {
-            self.0.entry(meta.ino()).or_insert(file);
+            self.0.entry(meta.ino()).or_insert_with(|| (file, pid.to_string()));
         }
     }
 
@@ -52,11 +52,16 @@ impl Namespaces {
         found
     }
 
+    /// A process of each of them.
+    pub(super) fn processes(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(|(_, pid)| pid.as_str())
+    }
+
     /// One round over all of them; how many could not be entered. Leaves this thread in one of
     /// them.
     pub(super) fn run(&self, link: &Link) -> usize {
         let mut left_out = 0;
-        for (number, namespace) in &self.0 {
+        for (number, (namespace, _)) in &self.0 {
             let here =
                 fs::metadata("/proc/thread-self/ns/net").is_ok_and(|meta| meta.ino() == *number);
             let network = Some(rustix::thread::LinkNameSpaceType::Network);

@@ -1,8 +1,12 @@
-//! When cgroups are made or removed: told by the kernel, so that nothing has to be looked at while
-//! none is.
+//! When cgroups are made or removed: the kernel reports it (inotify), so that nothing is examined
+//! while nothing changes.
 //!
-//! Invariant: what changes is seen, at the latest after [`AT_LEAST`]; where the kernel tells
-//! nothing (watches have run out), all is looked at each time.
+//! A cgroup that is made may be one that was limited before, so it is examined at once. A cgroup
+//! that was removed leaves only what can be cleared away later.
+//!
+//! Invariant: each change is examined, at the latest after [`AT_LEAST`]; where the kernel reports
+//! nothing (watches have run out), the hierarchy is examined at each call. Examinations take no
+//! more than 1 / ([`DEAR`] + 1) of a core beyond [`CREDIT`], however often cgroups come and go.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -12,27 +16,50 @@ use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often all is looked at even if nothing was told.
+/// How often the hierarchy is examined even if no change was reported.
 const AT_LEAST: Duration = Duration::from_secs(30);
-/// Cgroups come and go in numbers: so long others are waited for, and so long from one look to the
-/// next.
-const SETTLING: Duration = Duration::from_millis(100);
-const APART: Duration = Duration::from_secs(1);
+/// How long after a removal.
+const LATER: Duration = Duration::from_secs(1);
+/// How many times as long as an examination takes the next one waits, beyond the credit.
+const DEAR: u32 = 4;
+const CREDIT: Duration = Duration::from_secs(10);
 
 /// All folders of a hierarchy.
 pub(super) struct Watch {
     root: PathBuf,
-    /// `None`: the kernel tells nothing.
+    /// `None`: the kernel reports nothing.
     told: Option<OwnedFd>,
+    /// When the last examination began; whether it was this call's answer.
     looked: Instant,
+    is_looking: bool,
+    /// Whether a change has not been examined yet.
+    is_pending: bool,
+    /// Until when the examinations so far have used their part of a core.
+    used_until: Instant,
+    /// Since when a cgroup is gone.
+    gone: Option<Instant>,
 }
 
 impl Watch {
     pub(super) fn new(root: PathBuf) -> Watch {
         let told = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
-        let mut watch = Watch { root, told, looked: Instant::now() };
+        let now = Instant::now();
+        let mut watch = Watch {
+            root,
+            told,
+            looked: now,
+            is_looking: false,
+            is_pending: false,
+            used_until: now,
+            gone: None,
+        };
         watch.add_all();
         watch
+    }
+
+    /// Whether the kernel reports nothing, so that changes are seen late.
+    pub(super) fn is_blind(&self) -> bool {
+        self.told.is_none()
     }
 
     /// Watches every folder that there is; those that are watched already stay so.
@@ -59,41 +86,67 @@ impl Watch {
         }
     }
 
-    /// Waits so long, or until cgroups have changed; whether to look at them.
+    /// Waits for a change, at most so long. Returns whether the caller has to examine the
+    /// hierarchy; its next call ends that.
     pub(super) fn wait(&mut self, most: Duration) -> bool {
+        if std::mem::take(&mut self.is_looking) {
+            let used = DEAR * self.looked.elapsed();
+            self.used_until = self.used_until.max(self.looked) + used;
+        }
+        if !self.is_pending {
+            self.is_pending = self.has_changed(most);
+        } else {
+            std::thread::sleep(self.dear().min(most));
+        }
+        self.is_looking = self.is_pending && self.dear().is_zero();
+        if self.is_looking {
+            (self.looked, self.is_pending) = (Instant::now(), false);
+            self.gone = self.gone.filter(|since| since.elapsed() < LATER);
+        }
+        self.is_looking
+    }
+
+    /// How long the next examination has to wait.
+    fn dear(&self) -> Duration {
+        self.used_until.saturating_duration_since(Instant::now()).saturating_sub(CREDIT)
+    }
+
+    fn has_changed(&mut self, most: Duration) -> bool {
         let Some(told) = &self.told else {
             std::thread::sleep(most);
             return true;
         };
+        let later = self.gone.map(|since| LATER.saturating_sub(since.elapsed()));
+        let most = later.map_or(most, |later| most.min(later));
         let timeout =
             Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         let mut fds = [PollFd::new(told, PollFlags::IN)];
-        let has_changed = poll(&mut fds, Some(&timeout)).is_ok_and(|n| n > 0);
-        if has_changed {
-            std::thread::sleep(APART.saturating_sub(self.looked.elapsed()).max(SETTLING));
-            if self.drain() {
+        if poll(&mut fds, Some(&timeout)).is_ok_and(|n| n > 0) {
+            let (was_made, was_removed) = self.drain();
+            if was_removed {
+                self.gone.get_or_insert_with(Instant::now);
+            }
+            if was_made {
                 self.add_all();
+                return true;
             }
         }
-        let is_due = has_changed || self.looked.elapsed() >= AT_LEAST;
-        if is_due {
-            self.looked = Instant::now();
-        }
-        is_due
+        self.gone.is_some_and(|since| since.elapsed() >= LATER) || self.looked.elapsed() >= AT_LEAST
     }
 
-    /// Takes what was told; whether there may be folders that are not watched.
-    fn drain(&self) -> bool {
-        let Some(told) = &self.told else { return false };
+    /// Reads what was reported. Returns whether there may be folders that are not watched, and
+    /// whether one is gone.
+    fn drain(&self) -> (bool, bool) {
+        const MADE: ReadFlags =
+            ReadFlags::CREATE.union(ReadFlags::MOVED_TO).union(ReadFlags::QUEUE_OVERFLOW);
+        let Some(told) = &self.told else { return (false, false) };
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(told, &mut buffer);
-        let mut has_more = false;
+        let mut all = ReadFlags::empty();
         while let Ok(event) = reader.next() {
-            has_more |= event
-                .events()
-                .intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::QUEUE_OVERFLOW);
+            all |= event.events();
         }
-        has_more
+        (all.intersects(MADE), all.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM))
     }
 }
 
@@ -102,25 +155,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_below_what_was_made_is_seen() {
+    fn a_folder_that_is_made_is_seen_at_once_and_a_removal_later() {
         let root = std::env::temp_dir().join(format!("millpond-watch-{}", std::process::id()));
         fs::create_dir_all(root.join("a")).unwrap();
         let mut watch = Watch::new(root.clone());
         let (long, short) = (Duration::from_secs(10), Duration::from_millis(10));
-        assert!(watch.told.is_some() && !watch.wait(short), "nothing has changed");
+        assert!(!watch.is_blind() && !watch.wait(short), "nothing has changed");
         for path in ["a/b", "a/b/c", "a/b/c/d"] {
             fs::create_dir(root.join(path)).unwrap();
             let start = Instant::now();
-            assert!(watch.wait(long) && start.elapsed() < long / 2, "{path} was made");
+            assert!(watch.wait(long) && start.elapsed() < LATER / 2, "{path} was made");
             assert!(!watch.wait(short), "and no more");
         }
         fs::remove_dir(root.join("a/b/c/d")).unwrap();
-        assert!(watch.wait(long), "one was removed");
-        assert!(!watch.wait(short));
+        let start = Instant::now();
+        assert!(!watch.wait(short), "a removal can wait");
+        while !watch.wait(long) {}
+        assert!((LATER / 2..long / 2).contains(&start.elapsed()), "{:?}", start.elapsed());
+        fs::create_dir(root.join("a/b/c/d")).unwrap();
+        assert!(watch.wait(long) && !watch.wait(short));
         watch.looked -= AT_LEAST;
         assert!(watch.wait(short) && !watch.wait(short), "after a while in any case");
         watch.told = None;
-        assert!(watch.wait(short), "and always, where nothing is told");
+        assert!(watch.wait(short), "and always, where nothing is reported");
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn examinations_that_take_long_are_spaced() {
+        let root = std::env::temp_dir().join(format!("millpond-dear-{}", std::process::id()));
+        fs::create_dir_all(&root).unwrap();
+        let mut watch = Watch::new(root.clone());
+        let (short, took) = (Duration::from_millis(10), Duration::from_millis(100));
+        fs::create_dir(root.join("a")).unwrap();
+        assert!(watch.wait(short));
+        std::thread::sleep(took);
+        // Nearly all of the credit is gone when this one ends.
+        watch.used_until = watch.looked + CREDIT;
+        let start = Instant::now();
+        fs::create_dir(root.join("b")).unwrap();
+        assert!(!watch.wait(short) && !watch.wait(short), "nobody waits for it longer than asked");
+        while !watch.wait(short) {
+            assert!(start.elapsed() < Duration::from_secs(10), "it goes on");
+        }
+        assert!(start.elapsed() >= (DEAR - 1) * took, "{:?}", start.elapsed());
         fs::remove_dir_all(&root).unwrap();
     }
 }

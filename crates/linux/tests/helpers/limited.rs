@@ -19,6 +19,7 @@ pub fn play(role: &str, args: &[&str]) {
     match role {
         "apply" => return apply_forever(args),
         "apply-once" => return apply_once(Path::new(args[0]), Path::new(args[1])),
+        "wander" => return wander(Path::new(args[0]), Path::new(args[1]), Path::new(args[2])),
         _ => {}
     }
     let procs = Path::new(args[0]).join("cgroup.procs");
@@ -132,6 +133,28 @@ fn apply_forever(args: &[&str]) {
         let sources = session.with(source);
         session.install(sources, false).unwrap();
     }
+}
+
+/// Has a socket that was made elsewhere, enters `cgroup`, makes one there, and leaves to `other`
+/// when a file is there; `file` has where it is.
+fn wander(cgroup: &Path, other: &Path, file: &Path) {
+    let enter = |cgroup: &Path, said: &str| {
+        fs::write(cgroup.join("cgroup.procs"), std::process::id().to_string()).unwrap();
+        fs::write(file, said).unwrap();
+    };
+    let socket = || {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect("127.0.0.1:9").unwrap();
+        socket
+    };
+    let _made_elsewhere = socket();
+    enter(cgroup, "in");
+    let _made_here = socket();
+    while !file.with_extension("leave").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    enter(other, "out");
+    std::thread::sleep(Duration::from_secs(60));
 }
 
 /// Receives over two connections, of which the second has a window of its own, and writes down what

@@ -5,8 +5,11 @@
 //! their own (`helpers`), because a socket belongs to the cgroup that its process was in.
 #![allow(missing_docs)]
 
+mod anew;
 mod arriving;
 mod congestion;
+mod departing;
+mod foreign;
 mod former;
 mod hostile;
 mod operating;

@@ -25,6 +25,18 @@ Limits of other files stay as they are. Values change in place: credit, statisti
 are untouched, and nothing is detached meanwhile. If the command is killed, either all old limits or
 all new ones hold.")]
     Apply(LimitFileArgs),
+    /// Check files without a host: no cgroups and no privileges are needed
+    #[command(after_help = "\
+Files that are applied together are checked together: limits of one may be scopes of another.
+Exit codes: 0 no errors, 2 errors, each with its line.")]
+    Check(LimitCheckArgs),
+    /// Run a command in the cgroup of an installed limit
+    #[command(after_help = "\
+A socket belongs to the cgroup in which it is made, so a program has to start in the limit's cgroup:
+moving it there later leaves the sockets that it has without a limit.
+
+Example: millpond limit run batch -- curl -O https://example.org/backup.tar")]
+    Run(LimitRunArgs),
     /// Count what a file's limits, or one installed limit, would do, and let everything pass
     #[command(after_help = "\
 Back in force: millpond limit apply FILE · millpond limit set NAME observe=false")]
@@ -79,6 +91,27 @@ pub struct LimitFileArgs {
     /// Install limits whose cgroups are not there yet, too; they hold once it is applied again
     #[arg(long)]
     pub wait: bool,
+    /// Make cgroups that are named by a path and are not there; remove --all removes them
+    #[arg(long)]
+    pub create: bool,
+}
+
+/// What `limit check` takes.
+#[derive(Args, Debug)]
+pub struct LimitCheckArgs {
+    /// The limits (TOML)
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+/// What `limit run` takes.
+#[derive(Args, Debug)]
+pub struct LimitRunArgs {
+    /// The limit
+    pub name: String,
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    pub command: Vec<std::ffi::OsString>,
 }
 
 /// What `limit observe` takes.

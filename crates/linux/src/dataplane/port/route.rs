@@ -6,7 +6,7 @@
 //!
 //! Invariant: an answer takes no lock that somebody who makes or removes interfaces holds.
 
-use super::netdev::{attribute, find};
+use crate::netlink::{attribute, find};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
