@@ -6,13 +6,10 @@
 //!
 //! Invariant: the switch sleeps only when none of them has anything and each will wake it.
 
-use super::node::{Node, Remote};
+use super::node::{BURST, Node, Remote};
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::port::Port;
 use millpond_core::Time;
-
-/// Frames of such a port that are handled before others have their turn: they cost no system call.
-const BURST: usize = 64;
 
 impl Node {
     /// Does what such a port is due, and handles what it has for now. Whether there was something.

@@ -28,14 +28,12 @@ use std::io::IoSlice;
 
 mod shimmed;
 
-/// Frames of one port that are handled before others have their turn. Of super-segments that is
-/// half a megabyte, after which their acknowledgements are looked at; 32 was 15 to 25 % slower for
-/// one TCP connection.
-pub const BURST: usize = 8;
+/// Frames of one port that are handled before others have their turn; a turn of large ones ends by
+/// their cost ([`Budget`](crate::dataplane::budget::Budget)). Of super-segments that is half a
+/// megabyte, after which their acknowledgements are looked at; 32 were 15 to 25 % slower for one
+/// TCP connection.
+pub const BURST: usize = 64;
 
-/// The packets that a port's super-segments make, after which others have their turn: those of a
-/// burst of 64 KB with the MSS of Ethernet, and some more.
-const PACKETS: usize = 512;
 /// So many packets of a super-segment may be smaller: what a connection with a small MSS sends at
 /// once.
 const SMALL_PACKETS: usize = 64;
@@ -62,8 +60,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Handles what a port has for now, `burst` frames at most; how many there were. `remote` is
-    /// handed what is for peers.
+    /// Handles what a port has for now, `burst` frames at most and no more than its part of a round;
+    /// how many there were. `remote` is handed what is for peers.
     pub fn receive(
         &mut self,
         now: Time,
@@ -72,9 +70,9 @@ impl Node {
         buffers: &mut Buffers,
         remote: &mut dyn Remote,
     ) -> usize {
-        let mut packets = 0;
+        self.slots[port].entrance.begin();
         for count in 0..burst {
-            if packets >= PACKETS {
+            if !self.slots[port].entrance.allows() {
                 return count;
             }
             let Some(buffer) = buffers.take() else {
@@ -87,9 +85,12 @@ impl Node {
             };
             let more = match received {
                 Received::Frame { start, length, offload } => {
-                    packets += offload.packets(length);
                     let frame = Frame { buffer, start: ROOM + start, length, offload };
-                    self.handle(now, port, frame, buffers, remote)
+                    let flooded = self.flooded;
+                    let more = self.handle(now, port, frame, buffers, remote);
+                    let (packets, places) = (offload.packets(length), self.flooded - flooded);
+                    self.slots[port].entrance.charge(length, packets, places);
+                    more
                 }
                 Received::Refused(refusal) => {
                     self.slots[port].counters.drop(refusal.reason());
