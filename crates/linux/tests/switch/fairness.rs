@@ -105,19 +105,28 @@ impl Drop for Flood {
     }
 }
 
+/// A flood: of which kind, by how many threads, and from which namespace to which.
+#[derive(Clone, Copy)]
+struct Tenant {
+    kind: Kind,
+    threads: usize,
+    networks: [usize; 2],
+}
+
 /// Throughput of connections from the first namespace to the second, alone and beside a flood, in
 /// Gb/s: medians of `turns`, in turn.
-fn beside(place: &Place, kind: Kind, networks: [usize; 2], port: u16, turns: usize) -> [f64; 2] {
+fn beside(place: &Place, tenant: Tenant, port: u16, turns: usize) -> [f64; 2] {
     let second = Duration::from_secs(1);
     let load = Load::start(place, port);
     std::thread::sleep(second);
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for _ in 0..turns {
         alone.push(load.rate(second));
-        let flood = Flood::start(place, kind, networks);
+        let start = |_| Flood::start(place, tenant.kind, tenant.networks);
+        let floods: Vec<Flood> = (0..tenant.threads).map(start).collect();
         std::thread::sleep(Duration::from_millis(200));
         beside.push(load.rate(second));
-        drop(flood);
+        drop(floods);
         std::thread::sleep(Duration::from_millis(300));
     }
     load.end();
@@ -132,9 +141,10 @@ fn counts(place: &Place, name: &str, port: &str) -> [u64; 3] {
     [port.counters.received, dropped("device-full"), dropped("queue-full")]
 }
 
-fn print(what: &str, kind: Kind, [alone, beside]: [f64; 2]) {
+fn print(what: &str, Tenant { kind, threads, .. }: Tenant, [alone, beside]: [f64; 2]) {
     println!(
-        "{what}, {kind:?}: neighbour alone {alone:.2} Gb/s, beside the flood {beside:.2}, {:.2}",
+        "{what}, {kind:?} by {threads} threads: neighbour alone {alone:.2} Gb/s, beside the flood \
+         {beside:.2}, {:.2}",
         beside / alone
     );
 }
@@ -152,8 +162,9 @@ fn behind_peers(place: &Place) {
 fn a_flood_of_small_frames_leaves_the_neighbour_its_part() {
     let place = needs!(Place::new("flood", &["a", "b", "c", "d"]));
     place.apply("s", &format!("{TWO}{}", flooder([2, 3]).concat()));
-    let rates = beside(&place, Kind::Syn, [2, 3], 7701, 3);
-    print("one switch", Kind::Syn, rates);
+    let tenant = Tenant { kind: Kind::Syn, threads: 1, networks: [2, 3] };
+    let rates = beside(&place, tenant, 7701, 3);
+    print("one switch", tenant, rates);
     // Half of the worker is its part. The flood takes processors, too, and others may.
     assert!(rates[1] >= 0.25 * rates[0], "{rates:?}");
     let [received, lost, _] = counts(&place, "s", "c");
@@ -167,8 +178,10 @@ fn a_flood_of_small_frames_leaves_the_neighbour_its_part() {
 fn figures_of_a_flood() {
     let place = needs!(Place::new("floods", &["a", "b", "c", "d"]));
     place.apply("s", &format!("{TWO}{}", flooder([2, 3]).concat()));
-    for (kind, port) in [Kind::Udp, Kind::Syn, Kind::Unknown].into_iter().zip(7710..) {
-        print("one switch", kind, beside(&place, kind, [2, 3], port, 5));
+    let kinds = [(Kind::Udp, 1), (Kind::Syn, 1), (Kind::Unknown, 1), (Kind::Syn, 4)];
+    for ((kind, threads), port) in kinds.into_iter().zip(7710..) {
+        let tenant = Tenant { kind, threads, networks: [2, 3] };
+        print("one switch", tenant, beside(&place, tenant, port, 5));
     }
     println!("flooder's port: received, device-full, queue-full {:?}", counts(&place, "s", "c"));
 }
@@ -179,7 +192,8 @@ fn figures_of_a_flood_to_a_peer() {
     let place = needs!(Place::new("floods-peer", &["a", "b", "c", "d", "e", "f"]));
     behind_peers(&place);
     for (kind, port) in [Kind::Udp, Kind::Syn].into_iter().zip(7720..) {
-        print("two switches", kind, beside(&place, kind, [4, 5], port, 5));
+        let tenant = Tenant { kind, threads: 1, networks: [4, 5] };
+        print("two switches", tenant, beside(&place, tenant, port, 5));
     }
     println!("flooder's port: received, device-full, queue-full {:?}", counts(&place, "left", "c"));
     println!("its target's port: the same {:?}", counts(&place, "right", "d"));
