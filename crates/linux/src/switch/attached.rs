@@ -6,7 +6,7 @@
 //!
 //! Invariant: the switch sleeps only when none of them has anything and each will wake it.
 
-use super::node::{BURST, Node, Remote};
+use super::node::{Node, Remote};
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::port::Port;
 use millpond_core::Time;
@@ -23,7 +23,7 @@ impl Node {
     ) -> bool {
         let is_stopped = self.is_stopped();
         let worked = self.slots[port].attend(now, has_events, is_stopped, &mut self.flat);
-        worked | (!is_stopped && self.receive(now, port, BURST, buffers, remote) > 0)
+        worked | (!is_stopped && self.receive(now, port, usize::MAX, buffers, remote) > 0)
     }
     /// Shows them what was done for them in a round.
     pub fn flush_attached(&mut self, ports: &[usize]) {

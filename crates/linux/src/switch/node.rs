@@ -28,12 +28,6 @@ use std::io::IoSlice;
 
 mod shimmed;
 
-/// Frames of one port that are handled before others have their turn; a turn of large ones ends by
-/// their cost ([`Budget`](crate::dataplane::budget::Budget)). Of super-segments that is half a
-/// megabyte, after which their acknowledgements are looked at; 32 were 15 to 25 % slower for one
-/// TCP connection.
-pub const BURST: usize = 64;
-
 /// So many packets of a super-segment may be smaller: what a connection with a small MSS sends at
 /// once.
 const SMALL_PACKETS: usize = 64;
@@ -55,23 +49,25 @@ pub struct Node {
     told: Option<Time>,
     /// By peer: frames with which the switch answers what came from there.
     answers: Vec<(usize, Vec<u8>)>,
-    /// Frames that were written because they were for everybody.
+    /// Frames that were written because they were for everybody, and fragments.
     flooded: usize,
 }
 
 impl Node {
-    /// Handles what a port has for now, `burst` frames at most and no more than its part of a round;
-    /// how many there were. `remote` is handed what is for peers.
+    /// Handles what a port has for now, no more than its part of a round ([`Budget`]) and `most`
+    /// frames; how many there were. `remote` is handed what is for peers.
+    ///
+    /// [`Budget`]: crate::dataplane::budget::Budget
     pub fn receive(
         &mut self,
         now: Time,
         port: usize,
-        burst: usize,
+        most: usize,
         buffers: &mut Buffers,
         remote: &mut dyn Remote,
     ) -> usize {
         self.slots[port].entrance.begin();
-        for count in 0..burst {
+        for count in 0..most {
             if !self.slots[port].entrance.allows() {
                 return count;
             }
@@ -107,7 +103,7 @@ impl Node {
                 return count;
             }
         }
-        burst
+        most
     }
 
     /// Handles a frame that was read. Whether there may be more behind it.
@@ -156,7 +152,8 @@ impl Node {
         self.table.forget(Place::Port(port));
     }
 
-    /// How many frames were written because they were for everybody, since this was asked last.
+    /// How many frames were written because they were for everybody, and fragments, since this was
+    /// asked last.
     pub fn take_flooded(&mut self) -> usize {
         std::mem::take(&mut self.flooded)
     }

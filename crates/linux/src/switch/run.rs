@@ -13,7 +13,7 @@ use super::control::Request;
 use super::error::Error;
 use super::journal::Rises;
 use super::losses::Losses;
-use super::node::{BURST, Node};
+use super::node::Node;
 use super::shaping::Shaper;
 use super::state::State;
 use super::table::Place;
@@ -223,7 +223,8 @@ impl Switch {
             // A request may have left fewer.
             if port < self.node.slots.len() {
                 busy |=
-                    self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
+                    self.node.receive(now, port, usize::MAX, &mut self.buffers, &mut self.uplink)
+                        > 0;
             }
         }
         for &port in &ready.attached {

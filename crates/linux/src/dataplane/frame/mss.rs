@@ -8,8 +8,8 @@
 use super::checksum::updated;
 use super::parse::{Layers, Version, tcp};
 
-/// The least that Linux takes from an option (`tcp_min_snd_mss`): less would leave no room for TCP's
-/// own options.
+/// The least that Linux takes from an option (`tcp_min_snd_mss`): less would leave no room for
+/// TCP's own options.
 const LEAST: u16 = 48;
 
 /// Bytes of headers that a longest segment leaves room for: IP's and TCP's without options.

@@ -141,7 +141,9 @@ impl Node {
                 done => return done,
             }
         }
-        for packet in frame.fragments(mtu)? {
+        let packets = frame.fragments(mtu)?;
+        self.flooded += packets.len();
+        for packet in packets {
             let view = parse(&packet).ok_or(Drop::Runt)?;
             let (pieces, length) = ([IoSlice::new(&packet)], packet.len());
             let (offload, sender) = (Offload::default(), Sender::Elsewhere);
