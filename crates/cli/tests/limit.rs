@@ -395,22 +395,3 @@ fn the_commands_of_the_daemon_set_are_the_programs() {
     let script = Path::new(&other[0][1]).file_name().unwrap().to_str().unwrap();
     assert!(own.len() == 1 && packaging("kubernetes").join(script).exists(), "{commands:?}");
 }
-
-#[test]
-fn the_unit_is_as_systemd_wants_it() {
-    let text = fs::read_to_string(packaging("systemd/millpond-limit.service")).unwrap();
-    let installed = "/usr/local/bin/millpond";
-    for line in text.lines().filter(|line| line.starts_with("Exec")) {
-        let (_, command) = line.split_once(&format!("{installed} ")).unwrap();
-        // As it is asked for, but for the files.
-        let known: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let out = Command::new(env!("CARGO_BIN_EXE_millpond")).args(known).output().unwrap();
-        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
-    }
-    let scratch = Scratch::new("unit");
-    let unit = scratch.0.join("millpond-limit.service");
-    fs::write(&unit, text.replace(installed, env!("CARGO_BIN_EXE_millpond"))).unwrap();
-    let out = Command::new("systemd-analyze").arg("verify").arg(&unit).output();
-    let out = needs!(out.map_err(|e| format!("systemd-analyze: {e}")));
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-}

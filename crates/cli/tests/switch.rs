@@ -3,8 +3,9 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
-use millpond_worlds::{Namespace, World, needs};
+use millpond_worlds::{Namespace, World, namespace, needs};
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
@@ -133,6 +134,44 @@ fn soon(what: &str, is_so: impl Fn() -> bool) {
         assert!(since.elapsed() < Duration::from_secs(30), "{what}");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn namespaces_are_connected_with_one_command_and_no_file() {
+    let containers = needs!(Containers::new("connect", 3));
+    let name = |which: usize| containers.namespaces[which].name();
+    let connect = |which: &[usize]| {
+        let names: Vec<&str> = which.iter().map(|which| name(*which)).collect();
+        containers.switch(&[&["connect"], &names[..]].concat())
+    };
+    let reaches = |from: usize, to: usize, address: &str| {
+        let bind = || TcpListener::bind((address, 7001));
+        let listener = namespace::within(Some(name(to)), bind).unwrap().unwrap();
+        let address = listener.local_addr().unwrap();
+        let patience = Duration::from_secs(10);
+        let connect = || TcpStream::connect_timeout(&address, patience);
+        namespace::within(Some(name(from)), connect).unwrap().is_ok()
+    };
+    let output = connect(&[0, 1]);
+    assert!(output.status.success(), "{}", said(&output.stderr));
+    let told = said(&output.stdout);
+    assert!(told.contains(&format!("{} mp0 10.88.0.2", name(1))), "{told}");
+    assert!(reaches(0, 1, "10.88.0.2") && reaches(1, 0, "10.88.0.1"));
+    // One more, beside the two.
+    assert!(connect(&[2]).status.success());
+    assert!(reaches(2, 0, "10.88.0.1") && reaches(0, 2, "10.88.0.3"));
+    assert_eq!(containers.ports().len(), 3);
+    // Again, and one that is not there.
+    let again = connect(&[0]);
+    assert!(!again.status.success() && said(&again.stderr).contains("another port"));
+    let wrong = format!("{}x", name(2));
+    let missing = containers.switch(&["connect", &wrong]);
+    let told = said(&missing.stderr);
+    assert!(!missing.status.success() && told.contains("did you mean"), "{told}");
+    assert_eq!(containers.ports().len(), 3);
+    // The switch leads a session of its own, so its group of the scheduler is its own, too.
+    let doctor = said(&containers.switch(&["doctor"]).stdout);
+    assert!(doctor.contains("nice -10"), "{doctor}");
 }
 
 /// Docker, as far as the recipe asks it: what runs, where a container's namespace is, and what

@@ -14,7 +14,7 @@ use millpond_linux::demo::{self, Arm, Plan, Run, backdraft, bridge};
 use millpond_linux::limit::doctor as finding;
 use millpond_linux::switch::control::Done;
 use millpond_linux::switch::state::State;
-use millpond_linux::switch::{apply, cni, control, doctor, serve, show};
+use millpond_linux::switch::{apply, cni, connect, control, doctor, serve, show};
 use std::io::{IsTerminal, Read};
 use std::process::Command;
 
@@ -38,6 +38,13 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
                 )),
                 false => done(&apply::apply(&state, &config, &program)?)?,
             }
+        }
+        SwitchAction::Connect(what) => {
+            let (came, ends) = connect::connect(&state, &what.namespaces, what.subnet, &program)?;
+            for end in &ends {
+                say(&format!("{} {} {}", end.namespace, connect::DEVICE, end.address));
+            }
+            done(&came)?;
         }
         SwitchAction::Show(how) if how.addresses => {
             let addresses = show::read_addresses(&state)?;
@@ -87,6 +94,7 @@ fn examine(state: &State, json: bool) -> Result<(), Failure> {
     if let Some(config) = apply::installed(state)? {
         findings.extend(doctor::examine_config(&config));
     }
+    findings.extend(state.process().and_then(doctor::examine_process));
     match json {
         true => say(&serde_json::to_string(&findings)?),
         false => say(&finding::table(&findings)),

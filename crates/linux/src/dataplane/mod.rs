@@ -6,6 +6,7 @@
 //! | module | content |
 //! |---|---|
 //! | `frame` | the layout of frames; super-segments cut and made |
+//! | `budget` | what a port may cost in a round |
 //! | `buffers` | where frames lie, shared by the packets that are cut from them |
 //! | `packet` | a packet: headers of its own, payload in a buffer |
 //! | `outgoing` | a frame on its way to a port |
@@ -21,6 +22,7 @@
 //! Invariant: payload is not copied between the port that it is read from and the one that it is
 //! written to, unless it waits.
 
+pub mod budget;
 pub mod buffers;
 pub mod counters;
 pub mod egress;

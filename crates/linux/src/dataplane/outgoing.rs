@@ -3,7 +3,7 @@
 //! Invariant: cut into packets, a frame has the same payload, and checksums that are whole.
 
 use super::counters::Drop;
-use super::frame::{Checksums, Header, Offload, Segmenter, View};
+use super::frame::{Checksums, Header, Offload, Segmenter, View, fragment};
 use super::port::shared::Sender;
 use std::io::IoSlice;
 
@@ -19,6 +19,42 @@ pub struct Outgoing<'a> {
     pub length: usize,
     /// Who can be told that it waits.
     pub sender: Sender<'a>,
+}
+
+impl Outgoing<'_> {
+    /// Whether the frame is one packet. A sender may claim segments for a payload that fits into
+    /// one.
+    #[inline]
+    pub fn is_lone(&self) -> bool {
+        let most = usize::from(self.offload.gso_size);
+        most == 0 || self.view.layers().is_none_or(|layers| layers.end - layers.payload <= most)
+    }
+
+    /// Returns the frame as packets of at most `mtu` bytes with whole checksums, cut into fragments
+    /// where a packet is longer.
+    ///
+    /// # Errors
+    /// [`Drop::Oversized`] if a packet is longer and must not be cut; else as [`whole`].
+    #[cold]
+    pub fn fragments(&self, mtu: usize) -> Result<Vec<Vec<u8>>, Drop> {
+        let ethernet = self.view.ethernet;
+        let front = self.pieces.first().ok_or(Drop::Runt)?;
+        if !fragment::may_be_cut(front, ethernet) {
+            return Err(Drop::Oversized);
+        }
+        let (mut all, mut flat) = (Vec::new(), Vec::new());
+        whole(self, &mut flat, |_, pieces| {
+            let packet: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+            match packet.len() <= ethernet + mtu {
+                true => all.push(packet),
+                false => {
+                    all.extend(fragment::cut(&packet, ethernet, mtu).ok_or(Drop::Oversized)?);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
 }
 
 /// Cuts the frame into packets and completes their checksums.

@@ -95,6 +95,11 @@ impl Edge {
         }
     }
 
+    /// From now on there are these peers, to each of which these labels lead.
+    pub fn set_peers(&mut self, labels: Vec<Vec<u16>>) {
+        self.driver.labels = labels;
+    }
+
     /// Forgets some of the flows that are idle: to be called each millisecond.
     pub fn evict(&mut self, now: Time) {
         self.forget_idle(now);

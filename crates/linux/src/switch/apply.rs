@@ -109,13 +109,11 @@ fn last_words(state: &State) -> String {
 }
 
 fn start(state: &State, program: &dyn Fn() -> Command, patience: Duration) -> Result<(), Error> {
-    use std::os::unix::process::CommandExt;
     let path = state.file("log");
     let log = fs::File::create(&path).map_err(|e| Error::file(&path, e))?;
     let errors = log.try_clone().map_err(|e| Error::file(&path, e))?;
     let mut command = program();
-    // In a group of its own: what interrupts the terminal's command does not interrupt the switch.
-    command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
+    command.stdin(Stdio::null()).stdout(log).stderr(errors);
     command.env(STARTER, std::process::id().to_string());
     let mut child = command.spawn().map_err(|e| Error::kernel("starting the switch", e))?;
     let began = Instant::now();
@@ -186,16 +184,23 @@ pub fn remove_all(state: &State) -> Result<bool, Error> {
     Ok(there)
 }
 
-/// Adds one more port to the switch, which may be the first.
+/// Adds the ports that `new` returns for the configuration that was applied last, to the switch
+/// that runs or to a new one.
 ///
 /// # Errors
-/// [`Error::Config`] if the port does not fit the switch, and the errors of [`apply`].
-pub fn add(state: &State, port: PortParams, program: &dyn Fn() -> Command) -> Result<Done, Error> {
+/// [`Error::Config`] if the ports do not fit the switch, the errors of `new`, and those of
+/// [`apply`].
+pub fn add(
+    state: &State,
+    new: impl FnOnce(&Config) -> Result<Vec<PortParams>, Error>,
+    program: &dyn Fn() -> Command,
+) -> Result<Done, Error> {
     let _lock = state.lock_changes()?;
     let mut config = installed(state)?.unwrap_or_default();
-    config.ports.push(port);
-    // What is wrong with it is told as of a file that says it.
-    let config = Config::parse("the switch with one more port", &config.to_text())?;
+    let ports = new(&config)?;
+    config.ports.extend(ports);
+    // What is wrong with them is told as of a file that says it.
+    let config = Config::parse("the switch with more ports", &config.to_text())?;
     change(state, &config, program)
 }
 

@@ -11,9 +11,6 @@ use crate::dataplane::buffers::Buffers;
 use crate::dataplane::port::Port;
 use millpond_core::Time;
 
-/// Frames of such a port that are handled before others have their turn: they cost no system call.
-const BURST: usize = 64;
-
 impl Node {
     /// Does what such a port is due, and handles what it has for now. Whether there was something.
     pub fn serve_attached(
@@ -26,7 +23,7 @@ impl Node {
     ) -> bool {
         let is_stopped = self.is_stopped();
         let worked = self.slots[port].attend(now, has_events, is_stopped, &mut self.flat);
-        worked | (!is_stopped && self.receive(now, port, BURST, buffers, remote) > 0)
+        worked | (!is_stopped && self.receive(now, port, usize::MAX, buffers, remote) > 0)
     }
     /// Shows them what was done for them in a round.
     pub fn flush_attached(&mut self, ports: &[usize]) {

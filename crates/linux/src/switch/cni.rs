@@ -222,7 +222,7 @@ impl Call<'_> {
             hardware_addresses: hardware_addresses(network)?,
             ..PortParams::default()
         };
-        let added = match apply::add(self.state, port, self.program) {
+        let added = match apply::add(self.state, |_| Ok(vec![port]), self.program) {
             // Nothing was changed.
             Err(error @ (Error::Config(_) | Error::Busy(_))) => return Err(error.into()),
             Err(error) => Err(error.into()),

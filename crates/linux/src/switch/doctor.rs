@@ -4,6 +4,7 @@
 //! Invariant: it leaves nothing behind; what can be tried is tried, not guessed from a version.
 
 use super::config::{Config, PortKind, PortParams};
+use super::scheduling;
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::{AfPacket, Tap};
 use crate::limit::doctor::{Finding, State};
@@ -86,6 +87,12 @@ pub fn examine() -> Vec<Finding> {
     ]
 }
 
+/// Looks at a running switch for half a second: its group, and the processor time that it gets.
+/// `None`: no such process runs.
+pub fn examine_process(pid: u32) -> Option<Finding> {
+    scheduling::examine(pid)
+}
+
 /// Names a switch's ports or peers in a finding; so many.
 const NAMED: usize = 5;
 
@@ -123,49 +130,63 @@ pub fn examine_config(config: &Config) -> Vec<Finding> {
         "a tenant can take over the address of a neighbour that is silent for a second: give the \
          port `hardware-addresses`, in the file or by the network's CNI plugin",
     );
-    [addresses].into_iter().chain(redirects(config)).collect()
+    [addresses]
+        .into_iter()
+        .chain(underlay(
+            config,
+            "redirects",
+            &["ipv4", "ipv6"],
+            "accept_redirects",
+            "whoever can forge a router's redirect (ICMP) can lead a path away: set \
+             net.ipv4.conf.*.accept_redirects and net.ipv6.conf.*.accept_redirects to 0",
+        ))
+        .chain(underlay(
+            config,
+            "router advertisements",
+            &["ipv6"],
+            "accept_ra",
+            "whoever can forge a router's advertisement (ICMPv6) can change routes and the MTU of \
+             paths of IPv6: set net.ipv6.conf.*.accept_ra to 0 where addresses are fixed",
+        ))
+        .collect()
 }
 
-/// Interfaces of the calling thread's namespace that take a redirect for the routes of paths.
-fn redirected() -> Vec<String> {
+/// Interfaces of the calling thread's namespace that take such a message for the routes of paths.
+fn accepting(families: &[&str], key: &str) -> Vec<String> {
     let accepts = |family: &str, name: &str| {
-        read(&format!("/proc/sys/net/{family}/conf/{name}/accept_redirects")) == "1"
+        !["", "0"].contains(&&read(&format!("/proc/sys/net/{family}/conf/{name}/{key}"))[..])
     };
     let names = |family: &str| fs::read_dir(format!("/proc/sys/net/{family}/conf"));
-    let of_family = |family: &'static str| {
+    let of_family = |family: &&str| {
         let found = names(family).into_iter().flatten().flatten();
         let found = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
         // One that is made takes what `default` has; IPv4's `all` stands for every one.
-        found.filter(move |name| name != "lo" && accepts(family, name))
+        found.filter(|name| name != "lo" && accepts(family, name)).collect::<Vec<String>>()
     };
-    let mut found: Vec<String> = ["ipv4", "ipv6"].into_iter().flat_map(of_family).collect();
+    let mut found: Vec<String> = families.iter().flat_map(of_family).collect();
     found.sort();
     found.dedup();
     found
 }
 
-/// Whether somebody in the underlay can lead paths elsewhere, where there are paths.
-fn redirects(config: &Config) -> Option<Finding> {
+/// Whether the kernel takes such messages of anybody in the underlay, where there are paths.
+fn underlay(
+    config: &Config,
+    what: &'static str,
+    families: &[&str],
+    key: &str,
+    cost: &'static str,
+) -> Option<Finding> {
     let mut places: Vec<_> = config.paths.iter().map(|path| path.namespace.as_deref()).collect();
     places.sort();
     places.dedup();
-    let found: Vec<String> = places
-        .iter()
-        .flat_map(|place| namespace::within(*place, redirected).unwrap_or_default())
-        .collect();
+    let look = |place: &Option<&str>| namespace::within(*place, || accepting(families, key));
+    let found: Vec<String> =
+        places.iter().flat_map(|place| look(place).unwrap_or_default()).collect();
     let names: Vec<&str> = found.iter().map(String::as_str).collect();
     let is_fine = names.is_empty();
     let told = if is_fine { "none taken".into() } else { format!("taken at {}", list(&names)) };
-    (!places.is_empty()).then(|| {
-        finding(
-            "redirects",
-            is_fine,
-            State::Lacking,
-            told,
-            "whoever can forge a router's redirect (ICMP) can lead a path away: set \
-             net.ipv4.conf.*.accept_redirects and net.ipv6.conf.*.accept_redirects to 0",
-        )
-    })
+    (!places.is_empty()).then(|| finding(what, is_fine, State::Lacking, told, cost))
 }
 
 #[cfg(test)]

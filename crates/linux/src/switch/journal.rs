@@ -3,20 +3,56 @@
 //! A service's lines begin with their level as systemd reads it (sd-daemon(3)), so `journalctl -p`
 //! sorts them; others begin with the time.
 //!
-//! Invariant: a line an event, however often its cause repeats within [`QUIET`]; frames are counted
-//! and never logged.
+//! Invariant: a line an event, however often its cause repeats within [`QUIET`]; after [`AT_ONCE`]
+//! lines one a second at most, and the next line has the number of those left out. Frames are
+//! counted and never logged.
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use millpond_core::Time;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// The same is said again of one subject after so long.
 const QUIET: Time = Time::from_s(10);
+/// A state that comes and goes is logged after it has lasted so long.
+const LASTS: Time = Time::from_s(1);
+/// Lines that may come at once: a switch that starts has one a port.
+const AT_ONCE: f64 = 30.0;
 
 /// Writes lines.
 struct Lines {
     is_service: bool,
+    started: Instant,
+    allowance: Mutex<Allowance>,
+}
+
+/// A bucket of lines, to which one a second is added.
+struct Allowance {
+    lines: f64,
+    at: Time,
+    left_out: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { lines: AT_ONCE, at: Time::ZERO, left_out: 0 }
+    }
+}
+
+impl Allowance {
+    /// Returns how many lines were left out before this one; `None`: this one is left out.
+    fn take(&mut self, now: Time) -> Option<u64> {
+        let passed = now.saturating_sub(self.at).as_us_f64() / 1e6;
+        (self.lines, self.at) = ((self.lines + passed).min(AT_ONCE), now);
+        if self.lines < 1.0 {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines -= 1.0;
+        Some(std::mem::take(&mut self.left_out))
+    }
 }
 
 /// As sd-daemon(3) numbers levels.
@@ -46,7 +82,14 @@ impl Log for Lines {
         true
     }
     fn log(&self, record: &Record<'_>) {
-        let text = line(self.is_service, record.level(), &record.args().to_string());
+        let now = Time::from_ns(self.started.elapsed().as_nanos() as u64);
+        let mut allowance = self.allowance.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = match allowance.take(now) {
+            Some(0) => record.args().to_string(),
+            Some(left_out) => format!("{} ({left_out} lines before left out)", record.args()),
+            None => return,
+        };
+        let text = line(self.is_service, record.level(), &text);
         // Nobody is there to be told that nobody reads.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
@@ -55,7 +98,8 @@ impl Log for Lines {
 
 /// From now on this process says what happens, down to `level`.
 pub fn start(level: LevelFilter) {
-    let lines = Lines { is_service: std::env::var_os("JOURNAL_STREAM").is_some() };
+    let is_service = std::env::var_os("JOURNAL_STREAM").is_some();
+    let lines = Lines { is_service, started: Instant::now(), allowance: Mutex::default() };
     // Another in this process has done so: a test's.
     if log::set_boxed_logger(Box::new(lines)).is_ok() {
         log::set_max_level(level);
@@ -82,9 +126,63 @@ impl Rises {
     }
 }
 
+/// A state that may come and go, of which a line is due once it has lasted.
+#[derive(Default)]
+pub struct Lasting {
+    said: String,
+    /// The state that was last seen, and since when.
+    seen: Option<(String, Time)>,
+    at: Option<Time>,
+}
+
+impl Lasting {
+    /// Returns the state if it has lasted for [`LASTS`] and is not the one that was said last. At
+    /// most once in [`QUIET`].
+    pub fn of(&mut self, now: Time, state: String) -> Option<String> {
+        let since = match &self.seen {
+            Some((seen, since)) if *seen == state => *since,
+            _ => now,
+        };
+        self.seen = Some((state.clone(), since));
+        let is_quiet = self.at.is_some_and(|at| now.saturating_sub(at) < QUIET);
+        if state == self.said || is_quiet || now.saturating_sub(since) < LASTS {
+            return None;
+        }
+        (self.said, self.at) = (state.clone(), Some(now));
+        Some(state)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_state_is_said_once_it_has_lasted() {
+        let mut state = Lasting::default();
+        let mut at = |s: u64, text: &str| state.of(Time::from_s(s), text.into());
+        assert_eq!((at(0, "up"), at(1, "up")), (None, Some("up".into())));
+        // It flaps, once a second.
+        for s in 2..60 {
+            assert_eq!(at(s, if s % 2 == 0 { "down" } else { "up" }), None, "{s}");
+        }
+        assert_eq!((at(60, "down"), at(61, "down")), (None, Some("down".into())));
+        // Again within ten seconds.
+        for s in 62..71 {
+            assert_eq!(at(s, "up"), None, "{s}");
+        }
+        assert_eq!(at(71, "up"), Some("up".into()));
+    }
+
+    #[test]
+    fn many_events_are_a_line_a_second() {
+        let mut allowance = Allowance::default();
+        let mut times = (0..1000).map(|i| Time::from_ms(10 * i));
+        let lines: Vec<u64> = times.by_ref().filter_map(|at| allowance.take(at)).collect();
+        assert!((39..=40).contains(&lines.len()), "{lines:?}");
+        let left_out: u64 = lines.iter().sum();
+        assert_eq!(left_out + allowance.left_out + lines.len() as u64, 1000);
+    }
 
     #[test]
     fn lines_are_journalds_or_have_the_time() {

@@ -26,6 +26,8 @@
 //! | `reading` | what the process that moves frames reports of itself |
 //! | `show` | asks for that, and writes it as a table, JSON or metrics |
 //! | `doctor` | what the kernel offers, and what a lack costs |
+//! | `scheduling` | the processor time of a running switch |
+//! | `connect` | ports for namespaces, without a file |
 //!
 //! Invariant: whatever is killed, interfaces stay until they are taken out of the configuration,
 //! and connections with them; every frame that is not delivered has a reason.
@@ -34,6 +36,7 @@ pub mod apply;
 mod attached;
 pub mod cni;
 pub mod config;
+pub mod connect;
 pub mod control;
 pub mod doctor;
 mod error;
@@ -48,6 +51,7 @@ mod peer;
 mod ports;
 pub mod reading;
 pub mod run;
+mod scheduling;
 pub mod serve;
 pub mod settings;
 mod shaping;

@@ -28,14 +28,6 @@ use std::io::IoSlice;
 
 mod shimmed;
 
-/// Frames of one port that are handled before others have their turn. Of super-segments that is
-/// half a megabyte, after which their acknowledgements are looked at; 32 was 15 to 25 % slower for
-/// one TCP connection.
-pub const BURST: usize = 8;
-
-/// The packets that a port's super-segments make, after which others have their turn: those of a
-/// burst of 64 KB with the MSS of Ethernet, and some more.
-const PACKETS: usize = 512;
 /// So many packets of a super-segment may be smaller: what a connection with a small MSS sends at
 /// once.
 const SMALL_PACKETS: usize = 64;
@@ -57,24 +49,26 @@ pub struct Node {
     told: Option<Time>,
     /// By peer: frames with which the switch answers what came from there.
     answers: Vec<(usize, Vec<u8>)>,
-    /// Frames that were written because they were for everybody.
+    /// Frames that were written because they were for everybody, and fragments.
     flooded: usize,
 }
 
 impl Node {
-    /// Handles what a port has for now, `burst` frames at most; how many there were. `remote` is
-    /// handed what is for peers.
+    /// Handles what a port has for now, no more than its part of a round ([`Budget`]) and `most`
+    /// frames; how many there were. `remote` is handed what is for peers.
+    ///
+    /// [`Budget`]: crate::dataplane::budget::Budget
     pub fn receive(
         &mut self,
         now: Time,
         port: usize,
-        burst: usize,
+        most: usize,
         buffers: &mut Buffers,
         remote: &mut dyn Remote,
     ) -> usize {
-        let mut packets = 0;
-        for count in 0..burst {
-            if packets >= PACKETS {
+        self.slots[port].entrance.begin();
+        for count in 0..most {
+            if !self.slots[port].entrance.allows() {
                 return count;
             }
             let Some(buffer) = buffers.take() else {
@@ -87,9 +81,12 @@ impl Node {
             };
             let more = match received {
                 Received::Frame { start, length, offload } => {
-                    packets += offload.packets(length);
                     let frame = Frame { buffer, start: ROOM + start, length, offload };
-                    self.handle(now, port, frame, buffers, remote)
+                    let flooded = self.flooded;
+                    let more = self.handle(now, port, frame, buffers, remote);
+                    let (packets, places) = (offload.packets(length), self.flooded - flooded);
+                    self.slots[port].entrance.charge(length, packets, places);
+                    more
                 }
                 Received::Refused(refusal) => {
                     self.slots[port].counters.drop(refusal.reason());
@@ -106,7 +103,7 @@ impl Node {
                 return count;
             }
         }
-        burst
+        most
     }
 
     /// Handles a frame that was read. Whether there may be more behind it.
@@ -155,7 +152,8 @@ impl Node {
         self.table.forget(Place::Port(port));
     }
 
-    /// How many frames were written because they were for everybody, since this was asked last.
+    /// How many frames were written because they were for everybody, and fragments, since this was
+    /// asked last.
     pub fn take_flooded(&mut self) -> usize {
         std::mem::take(&mut self.flooded)
     }

@@ -8,6 +8,7 @@
 //! and nothing leaves that is not sealed.
 
 use super::config::PeerParams;
+use super::journal::Lasting;
 use super::overlay::Talk;
 use crate::encapsulation;
 use crate::tunnel::probe::{self, Padded, Probe, Wrong};
@@ -61,6 +62,8 @@ pub struct Peer {
     blocked: Option<String>,
     /// When paths are probed next.
     next: Time,
+    /// How its paths stand, for the log.
+    pub news: Lasting,
 }
 
 /// What is to be sent over one path.
@@ -96,6 +99,7 @@ impl Peer {
             talk: (params.overlay && params.key.is_some()).then(|| Box::new(Talk::new(params))),
             blocked: None,
             next: Time::ZERO,
+            news: Lasting::default(),
         };
         match session::draw() {
             Ok(drawn) => peer.mine = drawn,
@@ -103,6 +107,11 @@ impl Peer {
         }
         peer.read_key();
         peer
+    }
+
+    /// Whether these are its keys.
+    pub fn has(&self, params: &PeerParams) -> bool {
+        self.params == *params
     }
 
     /// Reads the key file, which may have changed. A file that has become wrong changes nothing.

@@ -70,6 +70,7 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
                     }
                     other => other,
                 })?;
+                let port = port.claimed()?;
                 Ok(Port::AfPacket(if params.gate { port.gated()? } else { port }))
             });
             with_mtu(opened.map_err(named(params))?, params)

@@ -13,17 +13,18 @@ use super::control::Request;
 use super::error::Error;
 use super::journal::Rises;
 use super::losses::Losses;
-use super::node::{BURST, Node};
+use super::node::Node;
 use super::shaping::Shaper;
 use super::state::State;
 use super::table::Place;
 use super::uplink::Uplink;
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::mirror::Mirror;
-use crate::dataplane::port::Port;
+use crate::dataplane::port::{Device, Port, Presence};
 use millpond_core::Time;
 use millpond_worlds::namespace::{self, Identity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -64,6 +65,8 @@ pub struct Switch {
     fits: Vec<bool>,
     losses: Losses,
     rises: Rises,
+    /// Whether the interface of an af-packet port had its carrier, by the port's name.
+    carriers: BTreeMap<String, bool>,
     requests: Receiver<Request>,
     wake: Arc<OwnedFd>,
     start: Instant,
@@ -112,6 +115,7 @@ impl Switch {
             fits: Vec::new(),
             losses: Losses::default(),
             rises: Rises::default(),
+            carriers: BTreeMap::new(),
             requests,
             wake,
             start,
@@ -219,7 +223,8 @@ impl Switch {
             // A request may have left fewer.
             if port < self.node.slots.len() {
                 busy |=
-                    self.node.receive(now, port, BURST, &mut self.buffers, &mut self.uplink) > 0;
+                    self.node.receive(now, port, usize::MAX, &mut self.buffers, &mut self.uplink)
+                        > 0;
             }
         }
         for &port in &ready.attached {
@@ -342,8 +347,24 @@ impl Switch {
         }
     }
 
+    /// Logs interfaces that have lost their carrier, and those that have it again.
+    fn report_carriers(&mut self) {
+        let slots = self.node.slots.iter();
+        for port in slots.filter(|slot| matches!(slot.port, Some(Port::AfPacket(_)))) {
+            let device = port.port.as_ref().and_then(Port::device);
+            let Some(Ok(has)) = device.map(Device::has_carrier) else { continue };
+            let had = self.carriers.insert(port.name.clone(), has).unwrap_or(true);
+            match (had, has) {
+                (true, false) => log::warn!("port {}: its interface has no carrier", port.name),
+                (false, true) => log::info!("port {}: its interface has a carrier", port.name),
+                _ => {}
+            }
+        }
+    }
+
     fn housekeeping(&mut self, now: Time) {
         self.count_losses();
+        self.report_carriers();
         self.tell_losses(now);
         self.node.table.age(now);
         self.uplink.housekeeping(now);
@@ -352,9 +373,16 @@ impl Switch {
             // An open port keeps its namespace alive when that has lost its name, or another has
             // it.
             let moved = self.homes[index] != home(&self.config.ports[index]);
-            if moved || self.node.slots[index].port.as_ref().is_some_and(|port| !port.is_there()) {
-                log::warn!("port {}: its interface is gone", self.config.ports[index].name);
+            let port = self.node.slots[index].port.as_mut();
+            let presence = port.map_or(Presence::Same, Port::follow);
+            let name = &self.config.ports[index].name;
+            if moved || presence == Presence::Gone {
+                log::warn!("port {name}: its interface is gone");
                 self.node.lose(index);
+            } else if presence == Presence::Renamed {
+                let device = self.node.slots[index].port.as_ref().and_then(Port::device);
+                let device = device.map_or("", Device::name);
+                log::warn!("port {name}: its interface is called {device} now");
             }
             self.open(index);
             let slot = &mut self.node.slots[index];
@@ -364,12 +392,7 @@ impl Switch {
             if !slot.has_end() {
                 self.node.table.forget(Place::Port(index));
             }
-            let mtu = slot
-                .port
-                .as_ref()
-                .and_then(|port| port.device())
-                .and_then(|device| device.mtu().ok());
-            slot.mtu = mtu.unwrap_or(slot.mtu);
+            slot.renew_mtu();
         }
     }
 

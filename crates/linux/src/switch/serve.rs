@@ -16,6 +16,7 @@ use super::control::{self, Asking};
 use super::error::Error;
 use super::journal;
 use super::run::Switch;
+use super::scheduling;
 use super::state::State;
 use crate::metrics;
 use log::LevelFilter;
@@ -36,7 +37,14 @@ pub fn serve(
 ) -> Result<(), Error> {
     journal::start(level);
     allow_descriptors();
-    let changing = if apply::is_started() { None } else { Some(state.lock_changes()?) };
+    let changing = match apply::is_started() {
+        // What interrupts the terminal's command does not interrupt the switch.
+        true => {
+            scheduling::lead();
+            None
+        }
+        false => Some(state.lock_changes()?),
+    };
     let applied = match config {
         Some(config) => {
             state.write("config.toml", &config.to_text())?;

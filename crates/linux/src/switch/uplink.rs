@@ -5,8 +5,10 @@
 //!
 //! Invariant: a peer that does not answer costs what is sent to it and nothing else.
 
+mod cutting;
 mod paths;
 mod reading;
+mod renewing;
 
 use super::config::Config;
 use super::node::{Node, Remote};
@@ -25,8 +27,6 @@ use crate::edge::Edge;
 use millpond_core::Time;
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::OffloadParams;
-use millpond_core::edge::liveness::Standing;
-use millpond_core::edge::schedule::weighted;
 use millpond_worlds::namespace;
 use paths::{Paths, take};
 use std::collections::BTreeSet;
@@ -66,26 +66,16 @@ impl Uplink {
         offload: &OffloadParams,
         burst: usize,
     ) -> Uplink {
-        let names = config.peers();
-        let mut paths = Vec::new();
-        let mut labels = vec![Vec::new(); names.len()];
-        for params in &config.paths {
-            let peer = names.iter().position(|name| *name == params.peer).unwrap_or(0);
-            let label = labels[peer].len() as u16;
-            labels[peer].push((label, u64::from(params.weight)));
-            paths.push(Path::new(params.clone(), peer, label));
-        }
-        let peers = names
-            .iter()
-            .zip(&labels)
-            .map(|(name, labels)| Peer::new(name, &config.peer(name), labels.len()));
-        let paths = Paths { paths, peers: peers.collect() };
-        let labels = labels.iter().map(|weights| weighted(weights)).collect();
-        let homes = paths.peers.iter().any(|peer| peer.overlay().is_some()).then(Homes::default);
-        let (edge, told) = (Edge::new(rule, labels, offload), Vec::new());
-        let mut uplink =
-            Uplink { paths, edge, homes, told, drained: Time::ZERO, burst, evicted: Time::ZERO };
-        uplink.open();
+        let mut uplink = Uplink {
+            paths: Paths::default(),
+            edge: Edge::new(rule, Vec::new(), offload),
+            homes: None,
+            told: Vec::new(),
+            drained: Time::ZERO,
+            burst,
+            evicted: Time::ZERO,
+        };
+        uplink.renew(config);
         uplink
     }
 
@@ -258,7 +248,7 @@ impl Uplink {
                 self.paths.probe(now, peer, sending.label, &sending.datagram);
             }
             if changed {
-                self.relabel(peer);
+                self.edge.set_labels(peer, self.labels(peer));
             }
         }
     }
@@ -266,23 +256,6 @@ impl Uplink {
     pub fn tick_due(&self) -> Option<Time> {
         self.paths.peers.iter().map(Peer::due).min()
     }
-    /// Other paths lead to a peer than before.
-    fn relabel(&mut self, peer: usize) {
-        let Paths { paths, peers, .. } = &self.paths;
-        let standing = |path: &Path| peers[peer].standing(path.label);
-        let of_peer = || paths.iter().filter(|path| path.peer == peer);
-        let weights: Vec<(u16, u64)> = of_peer()
-            .filter(|path| standing(path) == Standing::Used)
-            .map(|path| (path.label, u64::from(path.params.weight)))
-            .collect();
-        let told: Vec<String> = of_peer()
-            .map(|path| format!("{} {}", path.params.local, standing(path).name()))
-            .collect();
-        let level = if told.len() == weights.len() { log::Level::Info } else { log::Level::Warn };
-        log::log!(level, "paths to {}: {}", peers[peer].name, told.join(", "));
-        self.edge.set_labels(peer, weighted(&weights));
-    }
-
     /// A poll of all paths has ended, after which there may be more or not.
     pub fn flush(&mut self, now: Time, is_drained: bool, buffers: &mut Buffers, node: &mut Node) {
         if is_drained {
@@ -334,7 +307,10 @@ impl Uplink {
         view: &View,
         peer: usize,
     ) -> Result<(), Drop> {
-        self.fit(buffers, frame, view, peer)?;
+        match self.fit(buffers, frame, view, peer) {
+            Err(Drop::Oversized) => return self.send_cut(now, buffers, frame, view, peer),
+            fits => fits?,
+        }
         let Uplink { paths, edge, .. } = self;
         edge.send(now, buffers, frame, view, peer, paths)
     }
@@ -380,6 +356,7 @@ impl Uplink {
     }
     /// What need not be done at once.
     pub fn housekeeping(&mut self, now: Time) {
+        self.report(now);
         self.open();
         self.look_for_room();
         self.paths.peers.iter_mut().for_each(Peer::read_key);
@@ -426,7 +403,10 @@ impl Remote for Uplink {
         let mut frame = *frame;
         match peer {
             Some((peer, sender)) => {
-                self.fit(buffers, &frame, view, peer)?;
+                if self.fit(buffers, &frame, view, peer) == Err(Drop::Oversized) {
+                    let sent = self.send_cut(now, buffers, &frame, view, peer);
+                    return sent.map(|()| Fate::Left);
+                }
                 let Uplink { paths, edge, homes, .. } = self;
                 if let Some(talk) = paths.peers.get_mut(peer).and_then(Peer::talk) {
                     let bytes = frame.bytes(buffers);

@@ -19,18 +19,18 @@ const FLOWS: usize = 8;
 const STEP: Duration = Duration::from_millis(20);
 
 /// Connections from the first namespace to the second, which send as fast as they can.
-struct Load {
+pub struct Load {
     arrived: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     senders: Vec<JoinHandle<std::io::Result<()>>>,
 }
 
 impl Load {
-    fn start(place: &Place, port: u16) -> Load {
+    pub fn start(place: &Place, port: u16) -> Load {
         Load::towards(place, port, FLOWS, 1)
     }
     /// So many of them, to the second namespace or to the first.
-    fn towards(place: &Place, port: u16, flows: usize, to: usize) -> Load {
+    pub fn towards(place: &Place, port: u16, flows: usize, to: usize) -> Load {
         let address: SocketAddr = format!("10.98.8.{}:{port}", to + 1).parse().unwrap();
         let listener = namespace::within(Some(place.network(to)), || TcpListener::bind(address))
             .unwrap()
@@ -61,13 +61,13 @@ impl Load {
         Load { arrived, stop, senders }
     }
     /// Gigabits a second over the next so long.
-    fn rate(&self, time: Duration) -> f64 {
+    pub fn rate(&self, time: Duration) -> f64 {
         let (start, before) = (Instant::now(), self.arrived.load(Ordering::Relaxed));
         std::thread::sleep(time);
         (self.arrived.load(Ordering::Relaxed) - before) as f64 * 8e-9
             / start.elapsed().as_secs_f64()
     }
-    fn end(self) {
+    pub fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         for sender in self.senders {
             sender.join().unwrap().expect("no connection is lost");
@@ -98,7 +98,7 @@ fn set_dead(place: &Place, path: usize, is_dead: bool) {
     assert!(done);
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

@@ -159,7 +159,8 @@ fn four_forged_reports_of_a_smaller_path_do_not_stop_a_keyed_tunnel() {
 fn forged_reports_and_redirects_change_no_path() {
     let place = needs!(Place::new("reports", &["a", "b", "c", "d"]));
     let key = keyed(&place);
-    assert!(soon(|| states(&place, "left") == ["used"; 4]));
+    let all_used = || states(&place, "left") == ["used"; 4];
+    assert!(soon(|| all_used() && sizes(&place).iter().all(|size| *size >= 1414)));
     let before = (sizes(&place), lost(&place));
     transfer(place.network(0), place.network(1), "10.98.8.2:7411", 100_000_000, || {
         let start = Instant::now();
@@ -237,5 +238,96 @@ fn a_forged_neighbour_costs_its_path_alone() {
     assert_eq!(states(&place, "left")[1..], ["used"; 3]);
     transfer(place.network(0), place.network(1), "10.98.8.2:7421", 20_000_000, forge);
     assert_eq!(states(&place, "left")[1..], ["used"; 3]);
+    fs::remove_file(key).unwrap();
+}
+
+/// A message of ICMPv6 to all nodes of a link, as a frame.
+fn to_all_nodes(from: &str, mut body: Vec<u8>) -> Vec<u8> {
+    use millpond_linux::dataplane::frame::checksum::Sum;
+    let [from, to] = [from, "ff02::1"].map(|it| it.parse::<std::net::Ipv6Addr>().unwrap());
+    let addresses = [from.octets(), to.octets()].concat();
+    let sum = Sum::default().bytes(&addresses).word(body.len() as u16).word(58).bytes(&body);
+    body[2..4].copy_from_slice(&sum.checksum().to_be_bytes());
+    let link = [0x33, 0x33, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0x99, 0x86, 0xdd];
+    let header = [0x60, 0, 0, 0, 0, body.len() as u8, 58, 255];
+    [&link[..], &header, &addresses, &body].concat()
+}
+
+/// A router's advertisement: a default route, and this MTU.
+fn advertisement(mtu: u32) -> Vec<u8> {
+    let body = [134, 0, 0, 0, 64, 0, 0x07, 0x08, 0, 0, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0];
+    to_all_nodes("fe80::99", [&body[..], &mtu.to_be_bytes()].concat())
+}
+
+/// A neighbour's advertisement that overrides what is known of an address.
+fn neighbour(address: &str) -> Vec<u8> {
+    let target = address.parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let option = [2, 1, 2, 0, 0, 0, 0, 0x99];
+    to_all_nodes(address, [&[136, 0, 0, 0, 0x20, 0, 0, 0][..], &target, &option].concat())
+}
+
+#[test]
+fn a_forged_neighbour_advertisement_costs_its_path_alone() {
+    use millpond_linux::dataplane::frame::Offload;
+    use millpond_linux::dataplane::port::{AfPacket, Port};
+    let place = needs!(Place::new("advertised", &["a", "b", "c", "d"]));
+    let key = keyed(&place);
+    assert!(soon(|| states(&place, "left") == ["used"; 4]));
+    let open = || Port::AfPacket(AfPacket::open("mpd2").unwrap());
+    let mut wire = namespace::within(Some(place.network(3)), open).unwrap();
+    let frame = neighbour("fd97:2::2");
+    let mut forge = || wire.send(&Offload::default(), &[std::io::IoSlice::new(&frame)]).unwrap();
+    let start = Instant::now();
+    while states(&place, "left")[2] != "dead" {
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", states(&place, "left"));
+        forge();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    transfer(place.network(0), place.network(1), "10.98.8.2:7441", 20_000_000, forge);
+    let states = states(&place, "left");
+    assert_eq!([&states[0], &states[1], &states[3]], ["used"; 3]);
+    fs::remove_file(key).unwrap();
+}
+
+/// A host of the underlay says that it is a router, and that the link carries little.
+#[test]
+fn a_forged_router_advertisement_costs_ipv6_paths_alone() {
+    use millpond_linux::dataplane::frame::Offload;
+    use millpond_linux::dataplane::port::{AfPacket, Port};
+    let place = needs!(Place::new("router", &["a", "b", "c", "d"]));
+    let key = keyed(&place);
+    assert!(soon(|| states(&place, "left") == ["used"; 4]));
+    let config = apply::installed(&place.state("left")).unwrap().unwrap();
+    let finding = || {
+        let found = doctor::examine_config(&config);
+        found.into_iter().find(|it| it.what == "router advertisements").unwrap().state
+    };
+    assert_eq!(finding(), State::Lacking, "the kernel's default");
+    let mut wires: Vec<Port> = (0..4)
+        .map(|i| {
+            let open = || AfPacket::open(&format!("mpd{i}")).unwrap();
+            Port::AfPacket(namespace::within(Some(place.network(3)), open).unwrap())
+        })
+        .collect();
+    let mut forge = || {
+        for wire in &mut wires {
+            let frame = advertisement(1280);
+            wire.send(&Offload::default(), &[std::io::IoSlice::new(&frame)]).unwrap();
+        }
+    };
+    transfer(place.network(0), place.network(1), "10.98.8.2:7431", 50_000_000, &mut forge);
+    let mtu = || {
+        let read = || fs::read_to_string("/proc/sys/net/ipv6/conf/mpc2/mtu").unwrap();
+        namespace::within(Some(place.network(2)), read).unwrap()
+    };
+    assert!(soon(|| mtu().trim() == "1280"), "the kernel takes it: {}", mtu());
+    forge();
+    transfer(place.network(0), place.network(1), "10.98.8.2:7432", 20_000_000, || {});
+    assert_eq!(states(&place, "left")[..2], ["used"; 2]);
+    // Where it is not taken nothing changes.
+    for interface in ["default", "all", "mpc0", "mpc1", "mpc2", "mpc3"] {
+        place.set(2, &format!("ipv6/conf/{interface}/accept_ra"), "0");
+    }
+    assert_eq!(finding(), State::Ok);
     fs::remove_file(key).unwrap();
 }

@@ -24,6 +24,14 @@ pub enum SwitchAction {
 Ports that stay keep their interfaces and counters. A port that cannot be opened is tried again
 every second; the exit code is then 1.")]
     Apply(SwitchApplyArgs),
+    /// Connect network namespaces, without a file
+    #[command(after_help = "\
+Each namespace gets an interface mp0 with the next free address of the subnet. Namespaces are added
+to the switch that runs, or to a new one.
+
+Examples: millpond switch connect web db
+          millpond switch connect cache --subnet 10.1.0.0/24")]
+    Connect(SwitchConnectArgs),
     /// Show its ports and paths: frames, rates, drops by reason; its address table, or its flows
     Show(SwitchShowArgs),
     /// Take one port out of it, or end it and remove every trace
@@ -230,6 +238,17 @@ pub struct SwitchApplyArgs {
     /// Check the file, and change nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// What `switch connect` takes.
+#[derive(Args, Debug)]
+pub struct SwitchConnectArgs {
+    /// Network namespaces (`ip netns`)
+    #[arg(required = true, value_name = "NAMESPACE")]
+    pub namespaces: Vec<String>,
+    /// Where their addresses are from
+    #[arg(long, value_name = "NETWORK", default_value = "10.88.0.0/24")]
+    pub subnet: millpond_linux::switch::connect::Ipv4Net,
 }
 
 /// What `switch show` takes.

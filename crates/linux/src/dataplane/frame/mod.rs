@@ -13,6 +13,7 @@
 //! | `tag` | rank and label, for switches that decide by them |
 //! | `mss` | the longest segment that a connection's ends ask for |
 //! | `too_big` | what somebody is told whose packet does not fit |
+//! | `fragment` | cuts an IPv4 packet that is too long and may be cut |
 //! | `pause` | frames that stop a link or its priorities |
 //!
 //! Follows net/core/gro.c, net/ipv4/tcp_offload.c and include/linux/virtio_net.h of Linux 6.18 in
@@ -23,6 +24,7 @@
 
 pub mod checksum;
 pub mod coalesce;
+pub mod fragment;
 pub mod header;
 pub mod mss;
 pub mod offload;

@@ -8,6 +8,10 @@
 use super::checksum::updated;
 use super::parse::{Layers, Version, tcp};
 
+/// The least that Linux takes from an option (`tcp_min_snd_mss`): less would leave no room for
+/// TCP's own options.
+const LEAST: u16 = 48;
+
 /// Bytes of headers that a longest segment leaves room for: IP's and TCP's without options.
 pub fn headers(version: Version) -> usize {
     match version {
@@ -16,12 +20,13 @@ pub fn headers(version: Version) -> usize {
     }
 }
 
-/// Lowers what a SYN asks for to `most`; whether it asked for more. `is_partial`: its checksum is
-/// yet to be completed, from the bytes that it then has.
+/// Lowers what a SYN asks for to `most`, and to no less than [`LEAST`]; whether it asked for more.
+/// `is_partial`: its checksum is yet to be completed, from the bytes that it then has.
 pub fn clamp(frame: &mut [u8], layers: &Layers, most: u16, is_partial: bool) -> bool {
     if tcp::flags(frame, layers) & tcp::SYN == 0 {
         return false;
     }
+    let most = most.max(LEAST);
     let Some(at) = option(&frame[..layers.payload], layers.transport + 20) else { return false };
     if u16::from_be_bytes([frame[at], frame[at + 1]]) <= most {
         return false;
@@ -110,6 +115,16 @@ mod tests {
                     frame[layers.transport + 16..][..2]
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_path_without_room_asks_for_the_least() {
+        for most in [0, 47, 48] {
+            let (mut frame, layers) = syn(Version::V4, &[2, 4, 0x05, 0xb4]);
+            assert!(clamp(&mut frame, &layers, most, false));
+            assert_eq!(frame[layers.transport + 22..][..2], LEAST.to_be_bytes());
+            assert!(checksum::is_right(&frame, &layers));
         }
     }
 

@@ -8,7 +8,8 @@
 //! Invariant: read and write never block; frames that the host itself sends on the interface do not
 //! come back in.
 
-use super::device::Device;
+use super::claim::Claim;
+use super::device::{Device, Presence};
 use super::gate::Gate;
 use super::{Error, Received, Refusal, gather};
 use crate::dataplane::frame::offload::{self, Offload};
@@ -47,6 +48,8 @@ pub struct AfPacket {
     index: i32,
     /// By which senders behind it are made to wait.
     gate: Option<Gate>,
+    /// By which other switches do not attach to it.
+    _claim: Option<Claim>,
 }
 
 /// Sets an option of packet sockets, none of which rustix has.
@@ -118,7 +121,15 @@ impl AfPacket {
         if bound < 0 {
             return Err(failed("attaching")(io::Error::last_os_error()));
         }
-        Ok(AfPacket { socket, device, index, gate: None })
+        Ok(AfPacket { socket, device, index, gate: None, _claim: None })
+    }
+    /// Keeps the interface from other switches of the host.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another switch has it, [`Error::Kernel`] if that cannot be found out.
+    pub fn claimed(self) -> Result<AfPacket, Error> {
+        let claim = Claim::of(self.device.name(), self.index)?;
+        Ok(AfPacket { _claim: claim, ..self })
     }
     /// Adds a gate, by which the port can make its senders wait.
     ///
@@ -174,9 +185,9 @@ impl AfPacket {
                 Some(Errno::AGAIN | Errno::INTR) => Received::Nothing,
                 // Told once, which may be before the interface is deleted; the socket hears again
                 // when it comes up.
-                Some(Errno::NETDOWN) => match self.is_there() {
-                    true => Received::Nothing,
-                    false => Received::Gone,
+                Some(Errno::NETDOWN) => match self.device.name_of(self.index) {
+                    Some(_) => Received::Nothing,
+                    None => Received::Gone,
                 },
                 Some(errno) => match Refusal::of(errno) {
                     Refusal::Gone => Received::Gone,
@@ -210,9 +221,9 @@ impl AfPacket {
         super::socket_losses(self.fd())
     }
 
-    /// Whether the interface is still the one that was attached to.
-    pub(super) fn is_there(&self) -> bool {
-        self.device.index().is_ok_and(|index| index == self.index)
+    /// Looks for the interface that was attached to.
+    pub(super) fn follow(&mut self) -> Presence {
+        self.device.follow(self.index)
     }
 
     pub(super) fn send(

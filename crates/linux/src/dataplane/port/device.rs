@@ -16,6 +16,17 @@ pub struct Device {
     socket: OwnedFd,
 }
 
+/// How an interface was found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is there, under its name.
+    Same,
+    /// It has another name.
+    Renamed,
+    /// It is not in its namespace.
+    Gone,
+}
+
 /// `name` as a request to the kernel.
 pub(super) fn request(name: &str) -> Result<libc::ifreq, Error> {
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(['/', ' ', '\0', ':']) {
@@ -65,14 +76,27 @@ impl Device {
     /// As [`Device::new`].
     pub fn of_index(index: i32) -> Result<Option<Device>, Error> {
         let mut device = Device::new("lo")?;
-        let mut request = request("lo")?;
+        Ok((device.follow(index) != Presence::Gone).then_some(device))
+    }
+    /// Returns the name of the interface with this index in the device's namespace, or `None` if
+    /// there is none.
+    pub fn name_of(&self, index: i32) -> Option<String> {
+        let mut request = request("lo").ok()?;
         request.ifr_ifru.ifru_ifindex = index;
-        if ioctl(&device.socket, libc::SIOCGIFNAME, &mut request).is_err() {
-            return Ok(None);
-        }
+        ioctl(&self.socket, libc::SIOCGIFNAME, &mut request).ok()?;
         let bytes = request.ifr_name.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
-        device.name = String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned();
-        Ok(Some(device))
+        Some(String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned())
+    }
+    /// Looks for the interface with this index, and takes its name.
+    pub fn follow(&mut self, index: i32) -> Presence {
+        match self.name_of(index) {
+            None => Presence::Gone,
+            Some(name) if name == self.name => Presence::Same,
+            Some(name) => {
+                self.name = name;
+                Presence::Renamed
+            }
+        }
     }
     /// Its name.
     pub fn name(&self) -> &str {
@@ -112,6 +136,17 @@ impl Device {
         // SAFETY: the kernel has written this field of the union.
         #[allow(unsafe_code)]
         Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }) & libc::IFF_UP != 0)
+    }
+    /// Returns whether the interface is up and has its carrier.
+    ///
+    /// # Errors
+    /// The kernel's reason, such as a missing interface.
+    pub fn has_carrier(&self) -> io::Result<bool> {
+        let request = self.ask(libc::SIOCGIFFLAGS)?;
+        let both = libc::IFF_UP | libc::IFF_RUNNING;
+        // SAFETY: the kernel has written this field of the union.
+        #[allow(unsafe_code)]
+        Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }) & both == both)
     }
     /// Returns the interface's hardware address.
     ///

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tap` | an interface of its own in a namespace; super-segments of up to 64 KB either way |
 //! | `af_packet` | an interface that is there already |
+//! | `claim` | that interface, for one switch of the host |
 //! | `gate`, `netdev` | its senders made to wait; what the kernel says of its queues |
 //! | `pcap` | files, for tests |
 //! | `shared` | memory that an application shares with the switch |
@@ -16,6 +17,7 @@
 //! gone says so, and is never an error of another.
 
 pub mod af_packet;
+mod claim;
 mod device;
 mod gate;
 mod netdev;
@@ -28,7 +30,7 @@ pub mod udp;
 pub mod vhost;
 
 pub use af_packet::AfPacket;
-pub use device::Device;
+pub use device::{Device, Presence};
 pub use pcap::Pcap;
 pub use shared::Shared;
 pub use tap::Tap;
@@ -193,11 +195,13 @@ impl Port {
         }
     }
     /// Whether it takes what is still to be done to a frame; what does not gets packets that are
-    /// whole.
+    /// whole. `is_lone`: the frame is one packet. Behind a packet socket's interface nobody need
+    /// know that such a packet's checksum is partial.
     #[inline]
-    pub fn takes(&self, offload: &Offload) -> bool {
+    pub fn takes(&self, offload: &Offload, is_lone: bool) -> bool {
         match self {
-            Port::Tap(_) | Port::AfPacket(_) => true,
+            Port::Tap(_) => true,
+            Port::AfPacket(_) => !(is_lone && offload.partial),
             Port::Pcap(_) | Port::Shared(_) => *offload == Offload::default(),
             Port::Vhost(port) => port.takes(offload),
         }
@@ -258,13 +262,14 @@ impl Port {
             Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => {}
         }
     }
-    /// Whether its interface is still the one that was opened. A packet socket is told that its
-    /// interface is down, once, and that may be before the kernel has forgotten the interface; so
-    /// this is to be asked now and then.
-    pub fn is_there(&self) -> bool {
+    /// Looks for its interface again, whose name may have changed. A packet socket hears that its
+    /// interface is down once, and that may be before the kernel has forgotten the interface: call
+    /// this now and then. A tap may be moved to another namespace, and ends by being read.
+    pub fn follow(&mut self) -> Presence {
         match self {
-            Port::AfPacket(port) => port.is_there(),
-            Port::Tap(_) | Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) => true,
+            Port::AfPacket(port) => port.follow(),
+            Port::Tap(port) => port.follow(),
+            Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) => Presence::Same,
         }
     }
     /// The interface behind it.

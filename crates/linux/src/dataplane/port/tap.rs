@@ -13,7 +13,7 @@
 //!
 //! Invariant: read and write never block.
 
-use super::device::{Device, ioctl, request};
+use super::device::{Device, Presence, ioctl, request};
 use super::{Error, Received, Refusal, gather};
 use crate::dataplane::frame::offload::{self, Offload};
 use rustix::fs::{Mode, OFlags};
@@ -38,6 +38,8 @@ pub struct TapSettings {
 pub struct Tap {
     file: OwnedFd,
     device: Device,
+    /// The interface's number; `None`: it is none.
+    index: Option<i32>,
 }
 
 /// By libc: rustix has no requests of TAPs.
@@ -81,13 +83,15 @@ impl Tap {
             .map_err(failed("offloads"))?;
         control(&file, libc::TUNSETPERSIST, libc::c_ulong::from(settings.persistent))
             .map_err(failed("persistence"))?;
-        Ok(Tap { file, device: Device::new(name)? })
+        let device = Device::new(name)?;
+        let index = device.index().ok();
+        Ok(Tap { file, device, index })
     }
 
     /// Over anything that is read and written as a TAP is.
     #[cfg(test)]
     pub(crate) fn over(file: OwnedFd) -> Result<Tap, Error> {
-        Ok(Tap { file, device: Device::new("none")? })
+        Ok(Tap { file, device: Device::new("none")?, index: None })
     }
 
     /// Makes the interface end with the last process that has it open.
@@ -98,6 +102,14 @@ impl Tap {
         let what = format!("removing the TAP {}", self.device.name());
         control(&self.file, libc::TUNSETPERSIST, 0 as libc::c_ulong)
             .map_err(|e| Error::kernel(what, e))
+    }
+
+    /// Looks for its interface, which stays the tap's in any namespace.
+    pub(super) fn follow(&mut self) -> Presence {
+        match self.index.map(|index| self.device.follow(index)) {
+            Some(Presence::Renamed) => Presence::Renamed,
+            _ => Presence::Same,
+        }
     }
 
     /// Its interface.

@@ -8,6 +8,7 @@
 mod applications;
 mod guests;
 
+use super::budget::Budget;
 use super::counters::{Counters, Drop};
 use super::egress::{Egress, PATIENCE};
 use super::frame::parse::ETHERNET;
@@ -41,6 +42,8 @@ pub struct Slot {
     pub counters: Counters,
     /// Who looks on.
     pub mirror: Option<Mirror>,
+    /// What frames from it may cost in this round.
+    pub entrance: Budget,
     /// What waits for its device.
     pub(crate) queue: Egress<Waiting>,
 }
@@ -71,6 +74,7 @@ impl Slot {
             vlans,
             counters,
             mirror: None,
+            entrance: Budget::default(),
             queue,
         }
     }
@@ -211,6 +215,13 @@ impl Slot {
         Ok(())
     }
 
+    /// Reads the interface's MTU, which somebody else may have changed.
+    #[cold]
+    pub fn renew_mtu(&mut self) {
+        let device = self.port.as_ref().and_then(Port::device);
+        self.mtu = device.and_then(|device| device.mtu().ok()).unwrap_or(self.mtu);
+    }
+
     /// Whether its packets are no longer than the port takes.
     pub(super) fn fits(&self, frame: &Outgoing<'_>) -> Result<(), Drop> {
         let packet = frame.offload.longest(&frame.view, frame.length);
@@ -231,7 +242,7 @@ impl Slot {
     pub fn write(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
         self.fits(frame)?;
         let port = self.port.as_mut().ok_or(Drop::PortGone)?;
-        if port.takes(&frame.offload) {
+        if port.takes(&frame.offload, frame.is_lone()) {
             port.send(&frame.offload, frame.pieces).map_err(Refusal::reason)?;
             self.counters.sent_large += u64::from(frame.offload.gso_size > 0);
         } else {

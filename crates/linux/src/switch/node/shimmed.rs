@@ -12,6 +12,7 @@ use crate::dataplane::outgoing::Outgoing;
 use crate::dataplane::port::shared::{Fate, Sender};
 use crate::switch::importance::HostShim;
 use millpond_core::Time;
+use std::io::IoSlice;
 
 impl Node {
     fn shim(&mut self, port: usize) -> Option<&mut HostShim> {
@@ -109,12 +110,51 @@ impl Node {
         self.shims.iter().flatten().filter_map(|shim| shim.deadline()).min()
     }
 
-    /// Hands a frame to a port, through its shim if it has one.
+    /// Hands a frame to a port, through its shim if it has one. The port gets a packet that is too
+    /// long for it in fragments, if the packet may be cut.
     ///
     /// # Errors
     /// The reason to drop the frame.
     #[inline]
     pub(super) fn deliver(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Outgoing<'_>,
+    ) -> Result<Fate, Drop> {
+        match self.deliver_whole(now, port, frame) {
+            Err(Drop::Oversized) => self.deliver_cut(now, port, frame),
+            done => done,
+        }
+    }
+
+    /// Delivers a frame that was too long for the port: as it is if the interface's MTU has grown,
+    /// else in fragments.
+    #[cold]
+    fn deliver_cut(&mut self, now: Time, port: usize, frame: &Outgoing<'_>) -> Result<Fate, Drop> {
+        let before = self.slots[port].mtu;
+        self.slots[port].renew_mtu();
+        let mtu = self.slots[port].mtu;
+        if mtu > before {
+            match self.deliver_whole(now, port, frame) {
+                Err(Drop::Oversized) => {}
+                done => return done,
+            }
+        }
+        let packets = frame.fragments(mtu)?;
+        self.flooded += packets.len();
+        for packet in packets {
+            let view = parse(&packet).ok_or(Drop::Runt)?;
+            let (pieces, length) = ([IoSlice::new(&packet)], packet.len());
+            let (offload, sender) = (Offload::default(), Sender::Elsewhere);
+            let packet = Outgoing { view, offload, pieces: &pieces, length, sender };
+            self.slots[port].deliver(now, &packet, &mut self.flat)?;
+        }
+        Ok(Fate::Left)
+    }
+
+    #[inline]
+    fn deliver_whole(
         &mut self,
         now: Time,
         port: usize,

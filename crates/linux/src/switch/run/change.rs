@@ -11,7 +11,7 @@ use crate::switch::error::Error;
 use crate::switch::importance::HostShim;
 use crate::switch::ports::{self, Opened};
 use crate::switch::table::{Place, Table};
-use crate::switch::uplink::Uplink;
+use millpond_worlds::namespace::Identity;
 use std::iter;
 
 /// A port of the configuration before.
@@ -19,6 +19,11 @@ struct Old {
     params: PortParams,
     slot: Slot,
     shim: Option<Box<HostShim>>,
+    /// Why it is not open: the log has that.
+    waiting: Option<Error>,
+    /// Where it was opened, and whether the switch chooses its MTU.
+    home: Option<Identity>,
+    fits: bool,
 }
 
 /// Whether a port's interface is opened anew. A shim comes and goes without that.
@@ -27,6 +32,22 @@ fn is_opened_anew(before: &PortParams, new: &PortParams) -> bool {
 }
 
 impl Switch {
+    /// Takes all ports out.
+    fn take_ports(&mut self) -> Vec<Option<Old>> {
+        let shims =
+            std::mem::take(&mut self.node.shims).into_iter().chain(iter::repeat_with(|| None));
+        std::mem::take(&mut self.config.ports)
+            .into_iter()
+            .zip(self.node.slots.drain(..))
+            .zip(shims)
+            .zip(self.waiting.drain(..))
+            .zip(self.homes.drain(..).zip(self.fits.drain(..)))
+            .map(|((((params, slot), shim), waiting), (home, fits))| {
+                Some(Old { params, slot, shim, waiting, home, fits })
+            })
+            .collect()
+    }
+
     /// Makes the ports those of `config`. One whose interface stays keeps it open, with its
     /// counters.
     pub(super) fn change(&mut self, config: Config) -> Done {
@@ -35,14 +56,7 @@ impl Switch {
                 == (b.kind, b.device(), &b.namespace, &b.read, &b.write, &b.socket)
         };
         let before = self.config.clone();
-        let shims =
-            std::mem::take(&mut self.node.shims).into_iter().chain(iter::repeat_with(|| None));
-        let mut old: Vec<Option<Old>> = std::mem::take(&mut self.config.ports)
-            .into_iter()
-            .zip(self.node.slots.drain(..))
-            .zip(shims)
-            .map(|((params, slot), shim)| Some(Old { params, slot, shim }))
-            .collect();
+        let mut old = self.take_ports();
         let kept: Vec<Option<Old>> = config
             .ports
             .iter()
@@ -58,28 +72,25 @@ impl Switch {
                 log::warn!("{error}");
             }
         }
-        self.waiting.clear();
-        self.homes.clear();
-        self.fits.clear();
         for (new, kept) in config.ports.iter().zip(kept) {
-            let (before, mut slot, shim) = match kept {
-                Some(Old { params, slot, shim }) => (Some(params), slot, shim),
-                None => (None, Slot::new("", None, 0), None),
-            };
+            let (params, slot) = (new.clone(), Slot::new("", None, 0));
+            let (shim, waiting, home, fits) = (None, None, home(new), false);
+            let Old { params: before, mut slot, shim, waiting, home, fits } =
+                kept.unwrap_or(Old { params, slot, shim, waiting, home, fits });
             (slot.name, slot.gso_least, slot.vlans) =
                 (new.name.clone(), new.gso_least as u16, new.vlans());
             let has_shim = new.importance == ImportanceKind::Tlt;
             self.node.shims.push(has_shim.then(|| shim.unwrap_or_default()));
-            if before.is_some_and(|before| is_opened_anew(&before, new)) {
+            if is_opened_anew(&before, new) {
                 // Opened anew, for its new address or MTU: the interface is persistent. An
                 // application attaches again.
                 slot.detach();
                 slot.port = None;
             }
             self.node.slots.push(slot);
-            self.waiting.push(None);
-            self.homes.push(home(new));
-            self.fits.push(false);
+            self.waiting.push(waiting);
+            self.homes.push(home);
+            self.fits.push(fits);
             self.config.ports.push(new.clone());
             self.open(self.config.ports.len() - 1);
         }
@@ -92,9 +103,7 @@ impl Switch {
             let now = self.now();
             self.uplink.drain(now, &mut self.buffers, &mut self.node);
             self.buffers.set_limit(config.switch.buffers as usize);
-            // Its sockets first: those of the same addresses are to be opened anew.
-            self.uplink = Uplink::new(&Config::default());
-            self.uplink = Uplink::new(&config);
+            self.uplink.change(&config, own.edge != new.edge);
         }
         (self.config.switch, self.config.edge) = (config.switch, config.edge);
         (self.config.paths, self.config.peers) = (config.paths, config.peers);
