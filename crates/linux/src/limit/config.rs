@@ -213,7 +213,7 @@ fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, pod: Option<&st
             None,
         );
     }
-    if item.has("pod") && !pod.is_some_and(|pod| is_pod_name(pod)) {
+    if item.has("pod") && !pod.is_some_and(is_pod_name) {
         r.wrong(item, "pod", "a pod has a namespace and a name, such as \"shop/web-0\"", None);
     }
 }
