@@ -14,8 +14,9 @@ target/release/examples/rate
 echo "== the simulator beside the lab"
 for scenario in incast:200 dumbbell:200 leaf-spine:500 slow-receiver:200; do
     name=${scenario%:*}
-    $millpond compare "scenarios/lab/$name.toml" --worlds sim,lab --scale "${scenario#*:}" \
-        --seeds 3 --force --out "$out/$name" | grep -vE '^(warning|note|          )'
+    # 4: some run was invalid, as its row says.
+    { $millpond compare "scenarios/lab/$name.toml" --worlds sim,lab --scale "${scenario#*:}" \
+        --seeds 3 --force --out "$out/$name" || [ $? -eq 4 ]; } | grep -vE '^(warning|note|          )'
 done
 echo "== demos"
 for demo in tlt canary; do

@@ -67,17 +67,27 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     }
     match compared.failed {
         Some(failed) => Err(Failure::Audit(format!("{:?}", failed.audit))),
-        None => stalled(results),
+        None => valid(results).and_then(|()| stalled(results)),
     }
+}
+
+/// The variants that ended so.
+fn ended(results: &[VariantResult], status: Status) -> Option<String> {
+    let ended = results.iter().filter(|result| result.status == status);
+    let names: Vec<&str> = ended.map(|result| result.variant.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// Fails if a run of some variant is invalid.
+fn valid(results: &[VariantResult]) -> Result<(), Failure> {
+    let Some(names) = ended(results, Status::Invalid) else { return Ok(()) };
+    let what = "the results are written, and are not those of the scenario";
+    Err(Failure::Invalid(format!("invalid: {names}; {what}")))
 }
 
 /// Fails if a run of some variant stalled.
 fn stalled(results: &[VariantResult]) -> Result<(), Failure> {
-    let stalled = results.iter().filter(|result| result.status == Status::Stalled);
-    let names: Vec<&str> = stalled.map(|result| result.variant.as_str()).collect();
-    if names.is_empty() {
-        return Ok(());
-    }
+    let Some(names) = ended(results, Status::Stalled) else { return Ok(()) };
     let what = "no open flow could end any more; the results are written";
-    Err(Failure::Stalled(format!("stalled: {}: {what}", names.join(", "))))
+    Err(Failure::Stalled(format!("stalled: {names}: {what}")))
 }

@@ -17,6 +17,9 @@ pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn Wor
     use millpond::{Lab, Sim};
     let lab = Lab { scale };
     let has_lab = names.contains(&WorldName::Lab);
+    if has_lab {
+        need_root()?;
+    }
     let world = |name: &WorldName| -> Box<dyn World> {
         match name {
             WorldName::Lab => Box::new(lab),
@@ -25,6 +28,18 @@ pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn Wor
         }
     };
     Ok(names.iter().map(world).collect())
+}
+
+/// Fails if labs are out of this user's reach.
+///
+/// # Errors
+/// [`Failure::Usage`] for any user but root.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub fn need_root() -> Result<(), Failure> {
+    match rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err(Failure::Usage("a lab needs root: its hosts are namespaces".into())),
+    }
 }
 
 /// The simulator, which is the only world of this build.

@@ -72,6 +72,6 @@ pub use error::Error;
 pub use lab::Lab;
 pub use lateness::{Lateness, Quantiles};
 pub use millpond_linux::limit::show::QueueReading;
-pub use millpond_worlds::Namespace;
+pub use millpond_worlds::{Namespace, sweep};
 pub use record::{Record, Records};
 pub use urgent::{Role, prepare};

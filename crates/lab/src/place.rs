@@ -85,9 +85,9 @@ fn host_place(
     namespace: &Namespace,
 ) -> Result<Slot, Error> {
     let keys = kernel::settings(plan);
-    let set = || -> std::io::Result<()> {
-        // For programs. A kernel that restricts it to others leaves sockets to ask for it.
-        let _ = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", congestion);
+    let set = || -> std::io::Result<bool> {
+        // For programs.
+        let default = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", congestion);
         // No router and no neighbour speaks IPv6 here.
         let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
         keys.iter().try_for_each(|(key, value)| {
@@ -95,10 +95,13 @@ fn host_place(
                 // A kernel without this key has no other behaviour to switch off.
                 if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) }
             })
-        })
+        })?;
+        Ok(default.is_ok())
     };
     let what = || format!("setting TCP's keys in {}", namespace.name());
-    namespace.run(set).and_then(|done| done).map_err(|e| Error::system(what(), e))?;
+    let set = namespace.run(set).and_then(|done| done).map_err(|e| Error::system(what(), e))?;
+    // A kernel that restricts a namespace's default to others does not restrict a route's.
+    let control = if set { String::new() } else { format!(" congctl {congestion}") };
     let settings = TapSettings { device: DEVICE.into(), ..TapSettings::default() };
     let tap = within(Some(namespace.name()), || Tap::open(&settings))?;
     let mtu = kernel::mtu(plan);
@@ -108,7 +111,7 @@ fn host_place(
         "link set {DEVICE} address {} mtu {mtu} txqueuelen {QUEUE}\n\
          addr add {own}/{PREFIX} dev {DEVICE} noprefixroute\n\
          link set {DEVICE} up\n\
-         route add {}.{}.0.0/{PREFIX} dev {DEVICE} scope link src {own} {route}\n",
+         route add {}.{}.0.0/{PREFIX} dev {DEVICE} scope link src {own} {route}{control}\n",
         mac(host),
         subnet[0],
         subnet[1],

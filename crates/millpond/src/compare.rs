@@ -265,28 +265,52 @@ impl Comparison {
         options.world_of(arm.world).prepare(&plan)
     }
 
+    /// Prepares every arm of a world that has the machine for itself, and says how long all will
+    /// take, so that what it refuses is refused before anything runs.
+    fn check(&self, options: &Options<'_>) -> Result<(), Error> {
+        let (mut first, mut runs) = (None, 0);
+        for arm in &self.arms {
+            let world = options.world_of(arm.world);
+            if !world.is_exclusive() {
+                continue;
+            }
+            let plan = self.prepared(arm, arm.seeds[0], options).map_err(|error| match error {
+                Error::Usage(text) => Error::Usage(format!("{}: {text}", arm.name)),
+                other => other,
+            })?;
+            runs += arm.seeds.len();
+            first = first.or_else(|| world.note(&plan));
+        }
+        if let Some(note) = first.filter(|_| runs > 1) {
+            options.control.note(&format!("{runs} runs, one after the other; the first: {note}"));
+        }
+        Ok(())
+    }
+
+    /// The manifest of a compare that begins now.
+    fn manifest(&self, options: &Options<'_>) -> Manifest {
+        Manifest {
+            name: self.name.clone(),
+            world: options.world.kind(),
+            seed: self.arms[0].seeds[0],
+            overrides: self.changed.clone(),
+            shows: self.shows.clone(),
+            ..revision::manifest(self.scenario.text())
+        }
+    }
+
     /// Writes what is made of these runs.
     fn finish(
         &self,
         folder: &Folder,
         variants: &[(String, Vec<u64>)],
-        status: Status,
-        warnings: Vec<String>,
+        manifest: Manifest,
     ) -> Result<Vec<VariantResult>, Error> {
-        let manifest = Manifest {
-            name: self.name.clone(),
-            seed: self.arms[0].seeds[0],
-            overrides: self.changed.clone(),
-            status,
-            warnings,
-            shows: self.shows.clone(),
-            ..revision::manifest(self.scenario.text())
-        };
         Ok(finish_compare(folder, variants, self.several, manifest)?)
     }
 
     /// Reports on the runs that are finished, and leaves them for the same comparison.
-    fn stopped(&self, folder: Folder, finished: usize) -> Result<Error, Error> {
+    fn stopped(&self, folder: Folder, finished: usize, manifest: Manifest) -> Result<Error, Error> {
         let all = self.runs();
         let text = format!(
             "{finished} of {all} runs are finished; the same command goes on with the others"
@@ -296,7 +320,8 @@ impl Comparison {
             return Ok(Error::Stopped(text));
         }
         let warning = format!("interrupted: {finished} of {all} runs are finished");
-        self.finish(&folder, &variants, Status::Interrupted, vec![warning])?;
+        let (status, warnings) = (Status::Interrupted, vec![warning]);
+        self.finish(&folder, &variants, Manifest { status, warnings, ..manifest })?;
         let page = folder.leave().join("report.html");
         Ok(Error::Stopped(format!("{text}; report of what there is: {}", page.display())))
     }
@@ -363,6 +388,7 @@ pub fn compare(
     folder: impl AsRef<Path>,
     options: &Options<'_>,
 ) -> Result<Compared, Error> {
+    comparison.check(options)?;
     let owner = Owner::new(Kind::Compare, &comparison.name);
     let jobs = comparison
         .jobs()
@@ -375,6 +401,7 @@ pub fn compare(
     for what in folder.damaged() {
         options.control.warn(&format!("warning: {what}; what is damaged is run again"));
     }
+    let manifest = comparison.manifest(options);
     let runs = comparison.run_all(&folder, options);
     if let Some(error) = runs.error {
         if runs.finished > 0 {
@@ -388,10 +415,10 @@ pub fn compare(
         return Err(error);
     }
     if runs.finished < comparison.runs() {
-        return Err(comparison.stopped(folder, runs.finished)?);
+        return Err(comparison.stopped(folder, runs.finished, manifest)?);
     }
-    let results =
-        comparison.finish(&folder, &comparison.seeds(|_, _| true), Status::Complete, Vec::new())?;
+    let manifest = Manifest { status: Status::Complete, ..manifest };
+    let results = comparison.finish(&folder, &comparison.seeds(|_, _| true), manifest)?;
     Ok(Compared { results, folder: folder.commit()?, failed: runs.failed })
 }
 

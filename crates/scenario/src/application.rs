@@ -103,6 +103,12 @@ fn check_switch(s: &Settings, report: &mut Report) {
         }
         return;
     }
+    if s.applications.is_empty() {
+        report.warnings.push(format!(
+            "no [[application]] is behind edge.virtual-switch \"{kind}\": nothing waits in it, and \
+             no flow is held"
+        ));
+    }
     let mut refuse = |path: &str, what: String, why: &str| {
         let text = format!("{what} and edge.virtual-switch \"{kind}\" cannot be together: {why}");
         report.add(s.place(path), Problem::Impossible(text));

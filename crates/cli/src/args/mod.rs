@@ -135,9 +135,9 @@ namespaces. docs/switch-reference.md has every key.")]
     Switch(SwitchArgs),
     /// Run a scenario under real kernel TCP: hosts are network namespaces (Linux)
     #[command(after_help = "\
-Examples: millpond lab scenarios/incast.toml                 one run, or all variants
-          millpond lab scenarios/incast.toml --scale 100     10 Gb/s becomes 100 Mb/s
-          millpond compare scenarios/incast.toml --worlds sim,lab --seeds 5
+Examples: millpond lab scenarios/lab/incast.toml             one run, or all variants: 30 s
+          millpond lab scenarios/lab/incast.toml --scale 100 10 Gb/s becomes 100 Mb/s
+          millpond compare scenarios/lab/incast.toml --worlds sim,lab --seeds 5
 
 The network is the simulator's switches in one process; links are paced by its clock. The lab slows
 the network so that this machine can follow: rates are divided by --scale, and all times multiplied.

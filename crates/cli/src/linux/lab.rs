@@ -5,6 +5,7 @@ use crate::args::linux::{AskArgs, AskRequest, LabCommand};
 use crate::args::{CompareArgs, LabArgs, RunArgs, Threads, WorldName};
 use crate::failure::Failure;
 use crate::run::load;
+use crate::worlds::need_root;
 use crate::{compare, run};
 use millpond_core::Time;
 use millpond_lab::ask::{Asking, Request};
@@ -12,6 +13,9 @@ use std::io::Write;
 
 /// Does what is asked.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {
+    if !matches!(args.command, Some(LabCommand::Ask(_))) {
+        need_root()?;
+    }
     match &args.command {
         Some(LabCommand::Up(args)) => standing::up(args),
         Some(LabCommand::Down(which)) => standing::down(which),

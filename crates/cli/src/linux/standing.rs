@@ -1,8 +1,8 @@
 //! Labs that stay: `millpond lab up`, and what enters them.
 //!
 //! A lab that is up has a file in [`FOLDER`] with its process and its hosts' namespaces, and a
-//! socket for captures. Both go with the lab; a file whose process is gone is removed by whoever
-//! finds it.
+//! socket for captures. Both go with the lab; of a lab whose process is gone whoever finds its file
+//! removes all that is left.
 //!
 //! Invariant: `up` ends with its namespaces, also by a signal; after `kill -9` the next lab removes
 //! them.
@@ -14,7 +14,7 @@ use crate::watch::{catch_interrupts, interrupted};
 use crate::{say, tell};
 use millpond::{Lab, World};
 use millpond_lab::watching;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -36,6 +36,8 @@ struct Standing {
     pid: i32,
     /// The world that owns the namespaces; processes with its name end with it.
     world: String,
+    /// By how much its network is slowed.
+    scale: u32,
     hosts: Vec<Host>,
 }
 
@@ -59,13 +61,27 @@ fn socket(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{name}.sock"))
 }
 
+/// What a lab in the background says.
+fn log(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(format!("{name}.log"))
+}
+
 impl Standing {
     fn pid(&self) -> Option<Pid> {
         Pid::from_raw(self.pid)
     }
-    /// Whether its process lives.
+    /// Whether its process lives; one that nobody has waited for does not.
     fn is_up(&self) -> bool {
-        self.pid().is_some_and(|pid| test_kill_process(pid).is_ok())
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        state.is_some_and(|state| !"ZX".contains(state))
+    }
+    /// Removes what a lab has left that died.
+    fn bury(&self) {
+        let files = [file(&self.name), socket(&self.name), log(&self.name)];
+        files.iter().for_each(|file| _ = fs::remove_file(file));
+        let _ = millpond_lab::sweep();
+        tell(format_args!("lab {} had died; what was left of it is removed", self.name));
     }
 
     /// All that are up, by name.
@@ -75,7 +91,7 @@ impl Standing {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             match serde_json::from_str::<Standing>(&text) {
                 Ok(lab) if lab.is_up() => all.push(lab),
-                Ok(_) => _ = fs::remove_file(entry.path()),
+                Ok(lab) => lab.bury(),
                 Err(_) => {}
             }
         }
@@ -132,7 +148,9 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
         return detach(args, &name);
     }
     let world = Lab { scale: args.scale.factor };
+    let fast = plan.detail().topology.links[0].rate.bps();
     let plan = world.prepare(&plan)?;
+    let scale = fast / plan.detail().topology.links[0].rate.bps().max(1);
     catch_interrupts();
     let lab = millpond_lab::Lab::up(plan.detail())
         .map_err(|error| Failure::Runs(format!("lab: {error}")))?;
@@ -143,6 +161,7 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
     let standing = Standing {
         pid: rustix::process::getpid().as_raw_nonzero().get(),
         world: lab.world().name().to_string(),
+        scale: u32::try_from(scale).unwrap_or(u32::MAX),
         hosts: hosts.collect(),
         name,
     };
@@ -183,7 +202,7 @@ impl Drop for Published {
 fn detach(args: &UpArgs, name: &str) -> Result<(), Failure> {
     use std::os::unix::process::CommandExt;
     fs::create_dir_all(FOLDER).map_err(failed(FOLDER))?;
-    let log = Path::new(FOLDER).join(format!("{name}.log"));
+    let log = log(name);
     let out = fs::File::create(&log).map_err(failed(log.display()))?;
     let own = std::env::current_exe().map_err(failed("finding this program"))?;
     let mut command = Command::new(own);
@@ -217,7 +236,8 @@ fn described(lab: &Standing) -> String {
     let last = lab.hosts.len().saturating_sub(1);
     let address = |host: Option<&Host>| host.map_or(String::new(), |it| it.address.to_string());
     let (first, end) = (address(lab.hosts.first()), address(lab.hosts.last()));
-    format!("lab {} is up: host0 ({first}) to host{last} ({end})", lab.name)
+    let Standing { name, scale, .. } = lab;
+    format!("lab {name} is up at scale {scale}: host0 ({first}) to host{last} ({end})")
 }
 
 /// Ends a lab.
@@ -233,7 +253,7 @@ pub fn down(which: &WhichLab) -> Result<(), Failure> {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    let _ = fs::remove_file(Path::new(FOLDER).join(format!("{}.log", lab.name)));
+    let _ = fs::remove_file(log(&lab.name));
     tell(format_args!("lab {} is down", lab.name));
     Ok(())
 }
@@ -301,5 +321,11 @@ fn enter(lab: &Standing, host: &str, command: &[OsString]) -> Result<(), Failure
         .env("MILLPOND_WORLD", &lab.world)
         .env("MILLPOND_HOST", format!("host{number}"))
         .exec();
-    Err(Failure::Runs(format!("{}: {error}", program.to_string_lossy())))
+    let text = match error.kind() {
+        ErrorKind::NotFound => {
+            format!("{}: no such program; install it", program.to_string_lossy())
+        }
+        _ => format!("{}: {error}", program.to_string_lossy()),
+    };
+    Err(Failure::Runs(text))
 }

@@ -101,7 +101,7 @@ fn compare_rows(
     };
     let mut rows = vec![heads(0), heads(1)];
     for result in results {
-        let mut row = vec![clean(&result.variant)];
+        let mut row = vec![row_name(result)];
         row.extend(is_first.then(|| percent(result.statistics.share_of_flows())));
         let number =
             |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
@@ -112,13 +112,19 @@ fn compare_rows(
     let Some((first, others)) = results.split_first() else { return (rows, values) };
     for result in others {
         let Some(differences) = &result.differences else { continue };
-        let mut row = vec![clean(&result.variant)];
+        let mut row = vec![row_name(result)];
         row.extend(is_first.then(|| share_cell(first, result, differences, marks)));
         let of = (&first.statistics, &result.statistics, differences);
         row.extend(columns.iter().map(|column| difference_cell(of, column, marks)));
         rows.push(row);
     }
     (rows, values)
+}
+
+/// A variant's name, and whether its numbers are to be used.
+fn row_name(result: &VariantResult) -> String {
+    let name = clean(&result.variant);
+    if result.status == crate::Status::Invalid { format!("{name} (invalid)") } else { name }
 }
 
 /// The change of the share of flows completed.
