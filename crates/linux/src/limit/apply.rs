@@ -295,7 +295,8 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Cgroup`] if a cgroup is missing and `patient` is off, if a cgroup has programs that
-    /// allow no others beside them, or if packets would get departure times that no interface keeps.
+    /// allow no others beside them, or if packets would get departure times and an interface does
+    /// not keep them.
     pub fn check(&self, plan: &Plan, patient: bool) -> Result<(), Error> {
         if let (false, Some((limit, reason))) = (patient, plan.waiting.first()) {
             return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
@@ -393,8 +394,8 @@ impl Session {
     }
 }
 
-/// Does what is wanted beside the limits, and must not keep them from holding. Returns notes on what
-/// could not be had.
+/// Does what is wanted beside the limits, and must not keep them from holding. Returns notes on
+/// what could not be had.
 fn beside(store: &Store, plan: &Plan, sources: &[Source], is_first: bool) -> Vec<String> {
     let wanted = sources.iter().any(|s| s.config.wants_dctcp());
     let registered = congestion::register(store.folder(), wanted);

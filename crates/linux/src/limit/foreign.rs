@@ -42,7 +42,7 @@ fn record(bytes: &[u8; RECORD]) -> Record {
     address.copy_from_slice(&bytes[32..48]);
     let there = match u16::from_ne_bytes(half(48)) {
         IPV4 => IpAddr::from([bytes[32], bytes[33], bytes[34], bytes[35]]),
-        _ => IpAddr::from(Ipv6Addr::from(address).to_canonical()),
+        _ => Ipv6Addr::from(address).to_canonical(),
     };
     let (port, port_there) = (u16::from_ne_bytes(half(50)), u16::from_be_bytes(half(52)));
     let name = &bytes[16..32];
