@@ -17,6 +17,7 @@ use super::exclusive;
 use super::folder::{FORMER, Locked};
 use super::install::{Programs, attach, detach, tells_sockets, write};
 use super::layout::{Head, LAYOUT};
+use super::mount;
 use super::numbers::Installed;
 use super::pace::{self, Paces};
 use super::plan::{self, Plan};
@@ -63,7 +64,7 @@ impl Session {
     pub fn open(bpffs: &Path) -> Result<Session, Error> {
         let hierarchy = Hierarchy::find()?;
         let mut notes = Vec::new();
-        if store::mount_bpffs(bpffs)? {
+        if mount::mount_bpffs(bpffs)? {
             notes.push(format!(
                 "mounted a bpf file system at {}, where the limits are kept",
                 bpffs.display()
@@ -438,7 +439,7 @@ pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     if let Ok(hierarchy) = Hierarchy::find() {
         hierarchy.remove_made();
     }
-    store::unmount_bpffs(bpffs);
+    mount::unmount_bpffs(bpffs);
     Ok(lifted)
 }
 
