@@ -365,8 +365,10 @@ LIMIT_INLINE __u64 limit_least(__u64 a, __u64 b)
 /* window.rs: window. */
 LIMIT_INLINE __u32 limit_window(const struct limit_settings *settings, __s64 behind, __u32 rtt, __u32 mss)
 {
-	if (!(settings->flags & LIMIT_HELD) || behind <= settings->mark)
+	if (!(settings->flags & LIMIT_HELD))
 		return ~0u;
+	if (behind <= settings->mark)
+		behind = 0;
 	__u64 drop = limit_nanoseconds(settings, (__u64)settings->drop);
 	__u64 trip = rtt == ~0u ? 0 : limit_least(rtt, LIMIT_RTT_MOST) * 1000;
 	__u64 octave = drop / LIMIT_WINDOW_OCTAVES;
@@ -375,7 +377,7 @@ LIMIT_INLINE __u32 limit_window(const struct limit_settings *settings, __s64 beh
 		octave = trip + trip / 2;
 	if (octave < 1)
 		octave = 1;
-	__u64 far = limit_least(limit_nanoseconds(settings, behind < 0 ? 0 : (__u64)behind), 16 * octave);
+	__u64 far = limit_least(limit_nanoseconds(settings, (__u64)behind), 16 * octave);
 	__u64 rate = limit_lowered(settings, (__s64)(far * LIMIT_OCTAVE / octave));
 	__u64 bytes = limit_least(rate, 1ull << 33) * (limit_least(drop, 1000000000) + trip) / 1000000000;
 	__u64 least = LIMIT_WINDOW_SEGMENTS * (__u64)mss;

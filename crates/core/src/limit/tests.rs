@@ -125,6 +125,29 @@ fn decision_table() {
     assert_eq!(verdict(180_001, Ask { ecn: 2, ..UDP }, 0), V::BEHIND | V::CE);
 }
 
+/// Where a qdisc is certain to hold what is early, `drop` is a horizon.
+#[test]
+fn packets_that_wait_are_dropped_beyond_the_horizon_alone() {
+    use Verdict as V;
+    let mut settings = gigabit().departing().settings();
+    settings.flags |= flags::WAITS;
+    assert_eq!((settings.form, settings.drop), (Form::Edt as u32, 20_000_000), "20 ms");
+    let of = |behind, ask: Ask| decide(&settings, behind, &ask, 0).0;
+    assert_eq!([of(1, UDP), of(settings.drop_large, UDP)], [0, 0]);
+    assert_eq!(of(settings.drop_large + 1, UDP), V::BEHIND | V::DROP);
+    assert_eq!(of(settings.mark + 1, ECT), V::BEHIND | V::CE);
+    assert_eq!(of(settings.drop + 1, TCP), V::BEHIND | V::DROP | V::CWR);
+    let alone = Ask { in_flight: 1, ..TCP };
+    assert_eq!(
+        of(4 * settings.drop - 1, alone),
+        V::BEHIND | V::BYPASS,
+        "it would wait for a timer"
+    );
+    assert!(Verdict(of(4 * settings.drop, alone)).has(V::DROP));
+    let slow = LimitParams { rate: Rate(15_000_000), ..gigabit() }.departing();
+    assert_eq!(slow.drop, Some(Bytes(266_240)), "more than a socket's buffer");
+}
+
 /// With departure times what is not far behind is only early, whatever its protocol.
 #[test]
 fn a_paced_datagram_waits_until_it_is_behind_the_mark() {

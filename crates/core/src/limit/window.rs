@@ -1,9 +1,11 @@
 //! The window: how much a connection may have under way to a receiver whose limit is behind.
 //!
 //! Who receives cannot pace who sends. What it can do in TCP is to offer less room: a sender has no
-//! more under way than its peer's receive window. So while a limit's queue is behind by more than
-//! `mark`, its connections offer a window that halves with each [`OCTAVES`]th part of `drop`. The
-//! first window is what the limit carries in a round trip and the time of `drop`.
+//! more under way than its peer's receive window. So connections behind a limit offer no more than
+//! the limit carries in a round trip and the time of `drop`, even while its queue is empty: a
+//! sender that does not heed losses (BBR) fills a window at once, and a larger one would be beyond
+//! `bypass` and lost as a whole. While the queue is behind by more than `mark`, the window halves
+//! with each [`OCTAVES`]th part of `drop`.
 //!
 //! A sender whose windows are small loses little where [`space`](super::space) drops one of its
 //! packets, and one that does not heed losses (BBR) is held as well. Where the round trip is long,
@@ -31,13 +33,14 @@ const MOST: u64 = 1 << 30;
 /// unknown, which counts as short), and its segments have `mss` bytes.
 #[inline]
 pub fn window(settings: &Settings, behind: i64, rtt: u32, mss: u32) -> u32 {
-    if settings.flags & flags::HELD == 0 || behind <= settings.mark {
+    if settings.flags & flags::HELD == 0 {
         return u32::MAX;
     }
+    let behind = if behind > settings.mark { behind } else { 0 };
     let drop = nanoseconds(settings, settings.drop as u64);
     let rtt = if rtt == u32::MAX { 0 } else { rtt.min(RTT_MOST) as u64 * 1_000 };
     let octave = (drop / OCTAVES).max(rtt + rtt / 2).max(1);
-    let far = nanoseconds(settings, behind.max(0) as u64).min(16 * octave);
+    let far = nanoseconds(settings, behind as u64).min(16 * octave);
     let rate = lowered(settings, (far * OCTAVE as u64 / octave) as i64);
     let bytes = rate.min(1 << 33) * (drop.min(1_000_000_000) + rtt) / 1_000_000_000;
     bytes.max(SEGMENTS * mss as u64).min(MOST) as u32
@@ -63,9 +66,10 @@ mod tests {
     fn it_halves_with_each_tenth_of_the_way_to_drop() {
         let settings = held(1_000_000_000, Form::Credit);
         let at = |tenths: i64| window(&settings, settings.drop * tenths / 10, 20, MSS);
-        assert_eq!(at(0), u32::MAX);
-        assert_eq!(at(5), u32::MAX, "at mark, not beyond");
         // 10 ms of 1 Gb/s and the round trip are 1,252,500 bytes.
+        assert!(at(0).abs_diff(1_252_500) < 2_000, "{}", at(0));
+        assert_eq!(at(5), at(0), "at mark, not beyond");
+        assert_eq!(window(&settings, i64::MIN, 20, MSS), at(0), "and with credit");
         for (tenths, of) in [(6, 64), (7, 128), (8, 256)] {
             let expected = 1_252_500 / of;
             assert!(

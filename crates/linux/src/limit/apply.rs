@@ -17,6 +17,7 @@ use super::exclusive;
 use super::folder::{FORMER, Locked};
 use super::install::{Programs, attach, detach, tells_sockets, write};
 use super::layout::{Head, LAYOUT};
+use super::mount;
 use super::numbers::Installed;
 use super::pace::{self, Paces};
 use super::plan::{self, Plan};
@@ -63,7 +64,7 @@ impl Session {
     pub fn open(bpffs: &Path) -> Result<Session, Error> {
         let hierarchy = Hierarchy::find()?;
         let mut notes = Vec::new();
-        if store::mount_bpffs(bpffs)? {
+        if mount::mount_bpffs(bpffs)? {
             notes.push(format!(
                 "mounted a bpf file system at {}, where the limits are kept",
                 bpffs.display()
@@ -295,7 +296,8 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Cgroup`] if a cgroup is missing and `patient` is off, if a cgroup has programs that
-    /// allow no others beside them, or if packets would get departure times that no interface keeps.
+    /// allow no others beside them, or if packets would get departure times and an interface does
+    /// not keep them.
     pub fn check(&self, plan: &Plan, patient: bool) -> Result<(), Error> {
         if let (false, Some((limit, reason))) = (patient, plan.waiting.first()) {
             return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
@@ -393,8 +395,8 @@ impl Session {
     }
 }
 
-/// Does what is wanted beside the limits, and must not keep them from holding. Returns notes on what
-/// could not be had.
+/// Does what is wanted beside the limits, and must not keep them from holding. Returns notes on
+/// what could not be had.
 fn beside(store: &Store, plan: &Plan, sources: &[Source], is_first: bool) -> Vec<String> {
     let wanted = sources.iter().any(|s| s.config.wants_dctcp());
     let registered = congestion::register(store.folder(), wanted);
@@ -437,7 +439,7 @@ pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
     if let Ok(hierarchy) = Hierarchy::find() {
         hierarchy.remove_made();
     }
-    store::unmount_bpffs(bpffs);
+    mount::unmount_bpffs(bpffs);
     Ok(lifted)
 }
 

@@ -536,6 +536,8 @@ peers = ["10.0.0.0/8", "fd00::1"]
             "[[limit]]\nname = \"a\"\ncgroup = \"x\"\ncongestion = \"no way\"\n",
             "a.toml:4:14: `congestion`",
         );
+        has("[[limit]]\nname = \"a\"\npod = \"web\"\n", "a.toml:3:7: `pod`: a pod has a namespace");
+        has("[[limit]]\nname = \"a\"\nprofile = \"etd\"\n", "edt");
         has("[[limit]\n", "a.toml:1:");
         has("[[floor]]\nrate = \"1Mbps\"\n", "[[floor]] needs `cgroup`");
         let notify = "[[notify]]\nsecret = \"/s\"\npeers = [\"10.0.0.1\"]\n";

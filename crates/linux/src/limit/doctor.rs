@@ -218,8 +218,8 @@ fn connections() -> Vec<Finding> {
             qdisc == "fq",
             State::Lacking,
             qdisc.clone(),
-            "profile = \"edt\" needs fq at the interface (tc qdisc replace dev NAME root fq); the other \
-             profiles need no qdisc",
+            "profile = \"edt\" needs fq at the interface (tc qdisc replace dev NAME root fq); the \
+             other profiles need no qdisc",
         ),
     ]
 }

@@ -29,7 +29,8 @@ choice! {
         /// by receive windows, and losses that are spaced. Not in the slides.
         Shares = "shares",
         /// What leaves by a departure time for each packet, until which fq at the interface holds
-        /// it; what arrives as with shares. Not in the slides, but in the program that came of them.
+        /// it; what arrives as with shares. Not in the slides, but in the program that came of
+        /// them.
         Edt = "edt",
         /// By marks, window reductions and drops alone, as in the slides.
         Published = "published",
@@ -63,8 +64,8 @@ params! {
         /// shares: new TCP connections of its cgroup are paced so that together they send what the
         /// limit allows; those that it receives have their windows held, and lose one packet at a
         /// time. edt: each packet that leaves waits in fq at the interface for its departure time;
-        /// what arrives is as with shares. published: as in the slides, where nothing is paced, and beyond `drop` all is
-        /// lost.
+        /// what arrives is as with shares. published: as in the slides, where nothing is paced, and
+        /// beyond `drop` all is lost.
         pub profile: Profile = Profile::Shares,
         /// Whether new TCP connections of its cgroup send no faster than the tightest limit that
         /// they are charged to, spaced by their own timers; with shares, than the least share. Off:

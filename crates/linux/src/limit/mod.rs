@@ -15,6 +15,7 @@
 //! | `plan` | which scopes a packet of which cgroup is charged to |
 //! | `apply` | makes a plan take effect, all at once |
 //! | `install` | its steps: loading, attaching, writing, detaching |
+//! | `mount` | the bpf file system: mounted and unmounted |
 //! | `numbers` | the numbers of scopes, which their queues and statistics go by |
 //! | `exclusive` | whose programs keep ours from a cgroup |
 //! | `departure` | whether the interfaces of a cgroup keep departure times |
@@ -58,6 +59,7 @@ pub mod kick;
 pub mod layout;
 mod link;
 pub mod message;
+mod mount;
 pub mod notify;
 pub mod numbers;
 mod object;

@@ -485,6 +485,23 @@ mod tests {
     }
 
     #[test]
+    fn what_leaves_has_departure_times_and_what_arrives_has_windows() {
+        let text = "[[limit]]\nname = \"t\"\ncgroup = \"/x\"\ndirection = \"both\"\nprofile = \
+                    \"edt\"\n";
+        let plan = plan_of(&[source("x", text)], &Vec::new()).unwrap();
+        let of = |direction: u32| {
+            let scope = plan.scopes.iter().find(|s| s.label.direction == direction).unwrap();
+            scope.settings.settings
+        };
+        assert_eq!(of(0).form, millpond_core::limit::Form::Edt as u32);
+        assert_eq!(of(0).flags & (flags::WAITS | flags::SHARE), flags::WAITS);
+        let arriving = flags::SPACED | flags::HELD;
+        assert_eq!(of(1).flags & (flags::WAITS | arriving), arriving);
+        let hook = &plan.hooks[0];
+        assert!(plan.waits(hook) && hook.chain[0].flags & (PACE | SHARES) == 0);
+    }
+
+    #[test]
     fn numbers_stay() {
         let first = plan_of(&[source("x", NESTED_LIMITS)], &Vec::new()).unwrap();
         let installed: Installed =

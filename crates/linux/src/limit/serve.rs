@@ -145,8 +145,8 @@ fn restore(
     Ok(Some(Change { lost, waiting: done?.waiting.into_iter().map(|(name, _)| name).collect() }))
 }
 
-/// The limits and floors that are missing where their cgroups are now, or in force where none is any
-/// more.
+/// The limits and floors that are missing where their cgroups are now, or in force where none is
+/// any more.
 fn lost(
     hierarchy: &Hierarchy,
     sources: &[Source],

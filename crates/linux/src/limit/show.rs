@@ -78,6 +78,7 @@ pub struct QueueReading {
     /// Packets by how far behind they found the queue: not at all, by less than 1 us, 2 us, 4 us …
     pub backlog_us: Vec<u64>,
     /// Sockets in another cgroup than their process; `None`: not looked for, or not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sockets: Option<Foreign>,
     #[serde(skip)]
     read_ns: u64,

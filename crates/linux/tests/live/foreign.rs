@@ -1,4 +1,5 @@
-//! Sockets that were made in another cgroup than their process is in: `apply` and `show` count them.
+//! Sockets that were made in another cgroup than their process is in: `apply` and `show` count
+//! them.
 
 use crate::place::{Place, Running};
 use millpond_linux::limit::foreign::Foreign;
