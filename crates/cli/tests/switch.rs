@@ -171,7 +171,7 @@ fn namespaces_are_connected_with_one_command_and_no_file() {
     assert_eq!(containers.ports().len(), 3);
     // The switch leads a session of its own, so its group of the scheduler is its own, too.
     let doctor = said(&containers.switch(&["doctor"]).stdout);
-    assert!(doctor.contains("nice -10"), "{doctor}");
+    assert!(doctor.contains("nice -5"), "{doctor}");
 }
 
 /// Docker, as far as the recipe asks it: what runs, where a container's namespace is, and what

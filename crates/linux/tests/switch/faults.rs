@@ -224,9 +224,9 @@ fn a_switch_that_apply_starts_leads_a_session() {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split_whitespace().collect();
     // Session, and nice, of proc_pid_stat(5).
-    assert_eq!((fields[3], fields[16]), (&pid.to_string()[..], "-10"));
+    assert_eq!((fields[3], fields[16]), (&pid.to_string()[..], "-5"));
     let finding = millpond_linux::switch::doctor::examine_process(pid).unwrap();
-    assert!(finding.found.contains("nice -10"), "{}", finding.found);
+    assert!(finding.found.contains("nice -5"), "{}", finding.found);
 }
 
 /// Connections stay open while the worker is killed and started again.

@@ -85,9 +85,8 @@ fn a_path_that_dies_or_is_too_small_is_left_out() {
     place.apply("left", &left);
     place.apply("right", &right);
     let (a, b) = (place.network(0), place.network(1));
-    assert!(soon(
-        || states(&place, "left") == ["used"; 4] && states(&place, "right") == ["used"; 4]
-    ));
+    let are_used = || ["left", "right"].iter().all(|name| states(&place, name) == ["used"; 4]);
+    assert!(soon(are_used), "{:?} {:?}", states(&place, "left"), states(&place, "right"));
     // The first path, which all that is no flow took: frames to its other end go nowhere, without a
     // word.
     let neighbour = [
