@@ -202,7 +202,8 @@ fn the_next_lab_removes_what_a_killed_one_has_left() {
 }
 
 /// A network of 64 hosts that stays up.
-const MANY: &str = "duration = \"1s\"\ntransport = { kind = \"cubic\" }\n[topology]\nkind = \"single-switch\"\nhosts = 64\n\
+const MANY: &str = "duration = \"1s\"\ntransport = { kind = \"cubic\" }\n[topology]\n\
+                    kind = \"single-switch\"\nhosts = 64\n\
                     host-link = { rate = \"100Mbps\", delay = \"20us\" }\n[[traffic]]\n\
                     kind = \"permutation\"\nsize = \"1KB\"\n";
 

@@ -1,5 +1,5 @@
-//! The bpf file system in which limits are kept: mounted where there is none, and unmounted with the
-//! last limit.
+//! The bpf file system in which limits are kept: mounted where there is none, and unmounted with
+//! the last limit.
 //!
 //! Invariant: a mount of others, or one in which others have pins, stays.
 
