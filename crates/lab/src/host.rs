@@ -264,7 +264,8 @@ impl Host {
                 flowcell: packet.flowcell(),
                 partial,
             };
-            return edge.arrive(at, packet.src as usize, stamp, held.bytes, buffers);
+            let view = held.bytes.view();
+            return edge.arrive(at, packet.src as usize, stamp, (held.bytes, view), buffers);
         }
         let pieces =
             [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];

@@ -3,7 +3,7 @@
 //! Invariant: a packet holds one reference to its buffer, which whoever ends the packet gives back.
 
 use crate::dataplane::buffers::{BufferId, Buffers, NONE};
-use crate::dataplane::frame::{HEADER_MAX, Header, parse};
+use crate::dataplane::frame::{HEADER_MAX, Header, View, parse_head};
 use std::ops::Range;
 
 /// The packet.
@@ -37,12 +37,22 @@ impl Packet {
         header.set(&buffers.bytes(buffer)[frame.start..split]);
         Packet::new(header, buffer, split..frame.end)
     }
-    /// As [`Packet::of_frame`]; its headers are found.
+    /// As [`Packet::of_frame`]; its headers are found. Returns what they say, too: no more than the
+    /// header that is kept apart has, and `None` if that is no frame's.
     #[inline]
-    pub fn of_bytes(buffers: &Buffers, buffer: BufferId, frame: Range<usize>) -> Packet {
-        let view = parse(&buffers.bytes(buffer)[frame.clone()]);
+    pub fn read(
+        buffers: &Buffers,
+        buffer: BufferId,
+        frame: Range<usize>,
+    ) -> (Packet, Option<View>) {
+        let bytes = &buffers.bytes(buffer)[frame.clone()];
+        let view = parse_head(&bytes[..bytes.len().min(HEADER_MAX)], bytes.len());
         let headers = view.and_then(|v| v.layers().map(|l| l.payload)).unwrap_or(HEADER_MAX);
-        Packet::of_frame(buffers, buffer, frame, headers)
+        (Packet::of_frame(buffers, buffer, frame, headers), view)
+    }
+    /// What its header says; `None` if that is no frame's.
+    pub fn view(&self) -> Option<View> {
+        parse_head(self.header.bytes(), self.length())
     }
     /// Whether it refers to its buffer.
     #[inline]

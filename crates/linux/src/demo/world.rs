@@ -127,7 +127,10 @@ impl World {
             count += 1;
             last = Some(at);
             match Encapsulation::read(&header) {
-                Some((stamp, _)) => side.edge.arrive(at, 0, stamp, packet, &mut self.buffers),
+                Some((stamp, _)) => {
+                    let view = packet.view();
+                    side.edge.arrive(at, 0, stamp, (packet, view), &mut self.buffers);
+                }
                 None => packet.end(&mut self.buffers),
             }
         }

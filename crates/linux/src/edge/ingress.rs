@@ -20,7 +20,7 @@ use crate::dataplane::counters::Drop;
 use crate::dataplane::flow::FlowKey;
 use crate::dataplane::frame::checksum::{Sum, pseudo};
 use crate::dataplane::frame::parse::tcp;
-use crate::dataplane::frame::{Inner, Layers, Offload, Version, View, coalesce, parse_head};
+use crate::dataplane::frame::{Inner, Layers, Offload, Version, View, coalesce};
 use crate::dataplane::metadata;
 use crate::dataplane::outgoing::Outgoing;
 use crate::dataplane::packet::Packet as Bytes;
@@ -48,16 +48,16 @@ impl Flows for Kernel {
 }
 
 impl Edge {
-    /// A packet has left the fabric at `at`; [`Edge::flush`] follows when the round ends.
+    /// Takes a packet that has left the fabric at `at`, and what its header says, if that is a
+    /// frame's. [`Edge::flush`] follows when the round ends.
     pub fn arrive(
         &mut self,
         at: Time,
         peer: usize,
         stamp: Encapsulation,
-        mut bytes: Bytes,
+        (mut bytes, view): (Bytes, Option<View>),
         buffers: &mut Buffers,
     ) {
-        let view = parse_head(bytes.header.bytes(), bytes.length());
         let Some(view) = view.filter(|view| !stamp.partial || view.layers().is_some()) else {
             bytes.end(buffers);
             return self.counters.drop(Drop::BadInner);
@@ -73,6 +73,7 @@ impl Edge {
         });
         let is_trusted =
             stamp.partial || segment.is_some_and(|layers| is_right(&bytes, &layers, buffers));
+        let flow = segment.map(|l| FlowKey::of(header, &l, view.vlan, peer as u16));
         let packet = Packet {
             body: Body::Data {
                 seq: segment.map_or(0, |layers| tcp::seq(header, &layers).into()),
@@ -80,9 +81,7 @@ impl Edge {
                 flowcell: stamp.flowcell,
             },
             stamp: at,
-            flow: segment.map_or(0, |layers| {
-                FlowKey::of(header, &layers, view.vlan, peer as u16).hash(&self.driver.keys)
-            }),
+            flow: flow.map_or(0, |flow| flow.hash(&self.driver.keys)),
             src: peer as HostId,
             dst: NONE,
             entropy: stamp.label.into(),
@@ -91,8 +90,8 @@ impl Edge {
             class: metadata::class(header, &view),
             ..Packet::default()
         };
-        let (merges, is_partial) = (segment.is_some(), stamp.partial);
-        let arrived = Arrived { bytes, view, is_trusted, merges, is_partial, next: NONE, mss: 0 };
+        let is_partial = stamp.partial;
+        let arrived = Arrived { bytes, view, is_trusted, flow, is_partial, next: NONE, mss: 0 };
         let id = self.driver.insert(packet, arrived);
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
         self.host.on_arrival(at, id, &mut link);
@@ -211,7 +210,8 @@ fn deliver(
 ) -> Result<(), Drop> {
     let Some(first) = part.first().and_then(|id| driver.arrived(*id)) else { return Ok(()) };
     let peer = driver.packets[part[0]].src as usize;
-    let whole = first.view.tcp().filter(|_| first.merges && (first.is_trusted || part.len() > 1));
+    let whole =
+        first.view.tcp().filter(|_| first.flow.is_some() && (first.is_trusted || part.len() > 1));
     let Some(layers) = whole else { return single(peer, first, buffers, up) };
 
     let mut header = first.bytes.header;

@@ -21,8 +21,8 @@ pub(super) struct Arrived {
     pub(super) view: View,
     /// Its checksum is partial, or was found right: it may be taken for a partial one.
     pub(super) is_trusted: bool,
-    /// It is a packet of TCP and nothing else, which may merge.
-    pub(super) merges: bool,
+    /// Its flow, if it is a packet of TCP and nothing else, which may merge.
+    pub(super) flow: Option<FlowKey>,
     /// The sender has left its checksum partial.
     pub(super) is_partial: bool,
     /// The next packet of its segment, or [`NONE`].
@@ -166,10 +166,10 @@ impl HostWire for Link<'_> {
     fn arrived(&mut self, _: PacketId) {}
     fn headers(&mut self, id: PacketId) -> Option<Arrival<FlowKey>> {
         let Driver { packets, keys, .. } = &*self.driver;
-        let arrived = self.driver.arrived(id).filter(|arrived| arrived.merges)?;
+        let arrived = self.driver.arrived(id)?;
+        let flow = arrived.flow?;
         let (packet, header, layers) =
             (&packets[id], arrived.bytes.header.bytes(), arrived.view.tcp()?);
-        let flow = FlowKey::of(header, layers, arrived.view.vlan, packet.src as u16);
         Some(Arrival {
             flow,
             hash: packet.flow,

@@ -51,7 +51,8 @@ impl Bench {
     }
     fn packet(&mut self, frame: &[u8]) -> Packet {
         let buffer = self.keep(frame);
-        let packet = Packet::of_bytes(&self.buffers, buffer, 0..frame.len());
+        let (packet, view) = Packet::read(&self.buffers, buffer, 0..frame.len());
+        assert_eq!(view, packet.view());
         self.buffers.retain(buffer, u32::from(packet.has_payload()));
         self.buffers.release(buffer);
         packet
@@ -67,7 +68,8 @@ impl Bench {
     ) {
         let packet = self.packet(frame);
         let stamp = Encapsulation { label, flowcell, partial };
-        edge.arrive(Time::from_us(us), 0, stamp, packet, &mut self.buffers);
+        let view = packet.view();
+        edge.arrive(Time::from_us(us), 0, stamp, (packet, view), &mut self.buffers);
     }
     pub(super) fn flush(&mut self, edge: &mut Edge, us: u64) {
         let now = Time::from_us(us);
@@ -181,7 +183,8 @@ fn super_segments_cross_whole_and_in_order() {
         cells[1..].chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
         for (us, cell) in cells.into_iter().enumerate() {
             for (stamp, packet) in cell {
-                receiver.arrive(Time::from_us(us as u64), 0, stamp, packet, &mut bench.buffers);
+                let (at, view) = (Time::from_us(us as u64), packet.view());
+                receiver.arrive(at, 0, stamp, (packet, view), &mut bench.buffers);
             }
             bench.flush(&mut receiver, us as u64);
         }

@@ -2,8 +2,10 @@
 //!
 //! A super-segment's packets leave in one call of the kernel. Short packets that come one by one
 //! are copied, and leave together when the round ends: a call costs far more than such a copy, and
-//! the other end reads them in one, too. A datagram that has joined others is the path's: what
-//! becomes of it is counted here.
+//! the other end reads them in one, too. Sealed packets are copied by sealing them, so all of them
+//! leave together, as many as a call takes: the rest of one super-segment and the next one's first
+//! packets need no call of their own. A datagram that has joined others is the path's: what becomes
+//! of it is counted here.
 //!
 //! Invariant: every datagram that it is given is sent once, waits, or is dropped for a reason that
 //! is counted.
@@ -15,15 +17,16 @@ use crate::dataplane::egress::Egress;
 use crate::dataplane::frame::parse_head;
 use crate::dataplane::metadata::class;
 use crate::dataplane::packet::Packet;
-use crate::dataplane::port::{self, Refusal, udp::Udp};
+use crate::dataplane::port::udp::{BYTES_MAX, Udp};
+use crate::dataplane::port::{self, Refusal};
 use crate::encapsulation::Encapsulation;
-use crate::tunnel::session::Session;
+use crate::tunnel::session::{HEAD, Session, TAG};
 use millpond_core::Time;
 use millpond_core::packet::TrafficClass;
 
 /// The longest packet that waits for others to leave with.
 const STAGED_MAX: usize = 2048;
-/// The most that leave together.
+/// The most that leave together, of at most [`BYTES_MAX`] bytes.
 const TOGETHER: usize = 64;
 
 /// A path.
@@ -103,7 +106,7 @@ impl Path {
         self.queue_rest(now, refused, rest)
     }
 
-    /// The same with packets sealed.
+    /// The same with packets sealed, of which all leave with others.
     pub fn send_sealed(
         &mut self,
         now: Time,
@@ -116,6 +119,9 @@ impl Path {
             return Err(Drop::PortGone);
         }
         for packet in packets {
+            if self.staged.bytes.len() + packet.length() + HEAD + TAG > BYTES_MAX {
+                self.depart(now);
+            }
             if !session.seal(
                 stamp,
                 [packet.header.bytes(), packet.payload(buffers)],
@@ -124,9 +130,6 @@ impl Path {
                 return Err(Drop::NoSession);
             }
             self.stage(now, packet);
-        }
-        if packets.len() > 1 {
-            self.depart(now);
         }
         Ok(())
     }
@@ -252,5 +255,49 @@ impl Staged {
     fn datagram(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[at]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataplane::frame::Header;
+    use crate::tunnel::secret::Secrets;
+
+    #[test]
+    fn sealed_packets_of_several_frames_leave_in_one_call() {
+        let [socket, other] = Udp::pair();
+        let session = |drawn| Session::new(Secrets::parse("0123456789abcdef").unwrap(), drawn);
+        let [mut ours, mut theirs] = [session([1; 16]), session([2; 16])];
+        assert!(ours.greeted([2; 16], [1; 16]) && theirs.greeted([1; 16], [2; 16]));
+        let mut path = Path::new(PathParams::default(), 0, 0);
+        path.socket = Some(socket);
+        let mut buffers = Buffers::new(1);
+        let buffer = buffers.take().unwrap();
+        let stamp = Encapsulation { label: 0, flowcell: 0, partial: false };
+        let now = Time::ZERO;
+        for frame in 0..3 {
+            let packet = |i: u8| {
+                let mut header = Header::default();
+                header.set(&[30 * frame + i; 20]);
+                Packet::new(header, buffer, 0..1000)
+            };
+            let packets: Vec<Packet> = (0..30).map(packet).collect();
+            path.send_sealed(now, &buffers, &stamp, &packets, &mut ours).unwrap();
+        }
+        // As many as a call takes have left, and the rest leaves when the round ends.
+        let length = 1020 + HEAD + TAG;
+        assert_eq!(path.counters.sent as usize, BYTES_MAX / length);
+        path.depart(now);
+        assert_eq!((path.counters.sent, path.counters.sent_large), (90, 2));
+        let (mut room, mut came, start) = (vec![0; 70_000], Vec::new(), std::time::Instant::now());
+        while came.len() < 90 && start.elapsed().as_secs() < 5 {
+            let Some((bytes, size)) = other.receive(&mut room).unwrap() else { continue };
+            for datagram in room[..bytes].chunks_mut(size) {
+                let (_, frame) = theirs.open(datagram).unwrap();
+                came.push((datagram[frame.start], frame.len()));
+            }
+        }
+        assert_eq!(came, (0..90).map(|i| (i, 1020)).collect::<Vec<_>>());
     }
 }

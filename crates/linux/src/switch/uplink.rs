@@ -152,9 +152,9 @@ impl Uplink {
                         Ok(None) => {}
                         Ok(Some((stamp, frame))) => {
                             let range = start + frame.start..start + frame.end;
-                            let packet = Packet::of_bytes(buffers, buffer, range);
+                            let (packet, view) = Packet::read(buffers, buffer, range);
                             buffers.retain(buffer, u32::from(packet.has_payload()));
-                            edge.arrive(now, path.peer, stamp, packet, buffers);
+                            edge.arrive(now, path.peer, stamp, (packet, view), buffers);
                         }
                         Err(reason) => path.counters.drop(reason),
                     }

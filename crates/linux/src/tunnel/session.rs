@@ -229,17 +229,19 @@ impl Session {
         let number = self.numbers[at];
         self.numbers[at] += 1;
         let start = out.len();
-        out.extend([MARK, VERSION | if stamp.partial { PARTIAL } else { 0 }]);
-        for word in [stamp.label, stamp.flowcell, *id] {
-            out.extend(word.to_be_bytes());
+        let mut head = [0; HEAD];
+        head[..2].copy_from_slice(&[MARK, VERSION | if stamp.partial { PARTIAL } else { 0 }]);
+        for (place, word) in [stamp.label, stamp.flowcell, *id].into_iter().enumerate() {
+            head[2 + 2 * place..4 + 2 * place].copy_from_slice(&word.to_be_bytes());
         }
-        out.extend(number.to_be_bytes());
+        head[8..].copy_from_slice(&number.to_be_bytes());
+        out.extend_from_slice(&head);
         parts.iter().for_each(|part| out.extend_from_slice(part));
-        let (head, frame) = out[start..].split_at_mut(HEAD);
+        let frame = &mut out[start + HEAD..];
         let sealed =
             key.seal_in_place_separate_tag(nonce(stamp.label, number), Aad::from(head), frame);
         match sealed {
-            Ok(tag) => out.extend(tag.as_ref()),
+            Ok(tag) => out.extend_from_slice(tag.as_ref()),
             // Only a frame of 64 GB is refused.
             Err(_) => out.truncate(start),
         }

@@ -9,6 +9,8 @@ use millpond_linux::switch::apply;
 use millpond_worlds::{namespace, needs};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -103,6 +105,14 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// A file with a secret for the two switches.
+fn key_file(place: &Place) -> PathBuf {
+    let key = place.folder.with_extension("key");
+    std::fs::write(&key, "a key of two switches").unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    key
+}
+
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_of_a_path_that_dies() {
@@ -166,11 +176,8 @@ fn figures_of_a_path_that_dies() {
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_of_a_key() {
-    use std::os::unix::fs::PermissionsExt;
     let place = needs!(Place::new("figures-key", &["a", "b", "c", "d"]));
-    let key = place.folder.with_extension("key");
-    std::fs::write(&key, "a key of two switches").unwrap();
-    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let key = key_file(&place);
     let plain = four_paths(&place);
     let sealed =
         plain.clone().map(|text| text + &format!("[[peer]]\nname = \"other\"\nkey = {key:?}\n"));
@@ -262,8 +269,66 @@ fn no_vxlan(place: &Place) {
     }
 }
 
-/// The switch over one wire, and over four, and the kernel's VXLAN over a bridge over the first
-/// wire.
+/// Requests of 64 bytes and their responses over one connection, one at a time: how many a second.
+fn transactions(place: &Place, port: u16, time: Duration) -> f64 {
+    let address: SocketAddr = format!("10.98.8.2:{port}").parse().unwrap();
+    let listener =
+        namespace::within(Some(place.network(1)), || TcpListener::bind(address)).unwrap().unwrap();
+    let to = || TcpStream::connect_timeout(&address, Duration::from_secs(5));
+    let mut here = namespace::within(Some(place.network(0)), to).unwrap().unwrap();
+    let (mut there, _) = listener.accept().unwrap();
+    [&here, &there].into_iter().for_each(|end| end.set_nodelay(true).unwrap());
+    let server = std::thread::spawn(move || {
+        let mut message = [0; 64];
+        while there.read_exact(&mut message).is_ok() && there.write_all(&message).is_ok() {}
+    });
+    let (start, mut count, mut message) = (Instant::now(), 0u64, [0; 64]);
+    while start.elapsed() < time {
+        here.write_all(&message).unwrap();
+        here.read_exact(&mut message).unwrap();
+        count += 1;
+    }
+    let rate = count as f64 / start.elapsed().as_secs_f64();
+    drop(here);
+    server.join().unwrap();
+    rate
+}
+
+/// Gigabits a second of all these loads together, each of so many flows to a namespace.
+fn rate_of(place: &Place, port: &mut u16, loads: &[(usize, usize)], time: Duration) -> f64 {
+    let loads = loads.iter().map(|(flows, to)| {
+        *port += 1;
+        Load::towards(place, *port, *flows, *to)
+    });
+    let loads: Vec<Load> = loads.collect();
+    std::thread::sleep(Duration::from_millis(500));
+    let count = || loads.iter().map(|load| load.arrived.load(Ordering::Relaxed)).sum::<u64>();
+    let (start, before) = (Instant::now(), count());
+    std::thread::sleep(time);
+    let rate = (count() - before) as f64 * 8e-9 / start.elapsed().as_secs_f64();
+    loads.into_iter().for_each(Load::end);
+    rate
+}
+
+/// What is measured of each arm.
+const FIGURES: [&str; 5] = [
+    "1 flow, Gb/s",
+    "8 flows, Gb/s",
+    "4 flows each way, Gb/s",
+    "requests a second",
+    "64 bytes at 50,000 a second, lost, %",
+];
+
+fn figures_of(place: &Place, port: &mut u16, time: Duration) -> [f64; FIGURES.len()] {
+    let mut rate = |loads: &[(usize, usize)]| rate_of(place, port, loads, time);
+    let rates = [rate(&[(1, 1)]), rate(&[(FLOWS, 1)]), rate(&[(FLOWS / 2, 1), (FLOWS / 2, 0)])];
+    *port += 2;
+    let requests = transactions(place, *port - 1, time);
+    [rates[0], rates[1], rates[2], requests, 100.0 * small_datagrams(place, *port, time)]
+}
+
+/// The switch over one wire, plain and with a key, and over four, and the kernel's VXLAN over a
+/// bridge over the first wire.
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_beside_vxlan() {
@@ -273,16 +338,23 @@ fn figures_beside_vxlan() {
         let second = text.match_indices("[[path]]").nth(1).unwrap().0;
         text[..second].to_string()
     });
+    let key = key_file(&place);
+    let sealed =
+        one.clone().map(|text| text + &format!("[[peer]]\nname = \"other\"\nkey = {key:?}\n"));
     let has_vxlan = vxlan(&place);
     no_vxlan(&place);
     needs!(has_vxlan, "a kernel with VXLAN and bridges");
-    let (turns, time) = (5, Duration::from_secs(2));
-    // By arm, and in it by what is measured.
-    let mut all = vec![vec![Vec::new(); 4]; 3];
-    let mut port = 7600;
+    let (turns, time, mut port) = (5, Duration::from_secs(2), 7600);
+    let arms = [
+        ("VXLAN", None),
+        ("one path", Some(&one)),
+        ("with a key", Some(&sealed)),
+        ("four paths", Some(&four)),
+    ];
+    let mut all = arms.each_ref().map(|_| Vec::new());
     for _ in 0..turns {
-        for (arm, figures) in all.iter_mut().enumerate() {
-            match [None, Some(&one), Some(&four)][arm] {
+        for ((_, texts), figures) in arms.iter().zip(&mut all) {
+            match texts {
                 None => assert!(vxlan(&place)),
                 Some([left, right]) => {
                     place.apply("left", left);
@@ -290,50 +362,24 @@ fn figures_beside_vxlan() {
                     assert!(soon(|| states(&place, "left").iter().all(|state| state == "used")));
                 }
             }
-            let mut rate = |loads: &[(usize, usize)]| {
-                let loads = loads.iter().map(|(flows, to)| {
-                    port += 1;
-                    Load::towards(&place, port, *flows, *to)
-                });
-                let loads: Vec<Load> = loads.collect();
-                std::thread::sleep(Duration::from_millis(500));
-                let count =
-                    || loads.iter().map(|load| load.arrived.load(Ordering::Relaxed)).sum::<u64>();
-                let (start, before) = (Instant::now(), count());
-                std::thread::sleep(time);
-                let rate = (count() - before) as f64 * 8e-9 / start.elapsed().as_secs_f64();
-                loads.into_iter().for_each(Load::end);
-                rate
-            };
-            let rates =
-                [rate(&[(1, 1)]), rate(&[(FLOWS, 1)]), rate(&[(FLOWS / 2, 1), (FLOWS / 2, 0)])];
-            figures.iter_mut().zip(rates).for_each(|(figures, rate)| figures.push(rate));
-            port += 1;
-            figures[3].push(small_datagrams(&place, port, time));
-            match arm {
-                0 => no_vxlan(&place),
-                _ => ["left", "right"]
+            figures.push(figures_of(&place, &mut port, time));
+            match texts {
+                None => no_vxlan(&place),
+                Some(_) => ["left", "right"]
                     .iter()
                     .for_each(|name| assert!(apply::remove_all(&place.state(name)).unwrap())),
             }
         }
     }
-    println!("medians of {turns} in turn; ratios are medians of the turns' own");
-    for (at, name) in ["1 flow", "8 flows", "4 flows each way"].into_iter().enumerate() {
-        let ratio = |arm: usize| {
-            median(all[arm][at].iter().zip(&all[0][at]).map(|(ours, its)| ours / its).collect())
-        };
-        let [vxlan, one, four] = [0, 1, 2].map(|arm| median(all[arm][at].clone()));
-        println!(
-            "{name}: VXLAN {vxlan:.2} Gb/s; switch over one path {one:.2} ({:.2}), over four \
-             {four:.2} ({:.2})",
-            ratio(1),
-            ratio(2)
-        );
+    std::fs::remove_file(&key).unwrap();
+    println!("medians of {turns} in turn; ratios to VXLAN are medians of the turns' own");
+    for (at, what) in FIGURES.iter().enumerate() {
+        for ((name, _), figures) in arms.iter().zip(&all) {
+            let value = median(figures.iter().map(|turn| turn[at]).collect());
+            let ratios = figures.iter().zip(&all[0]).map(|(ours, its)| ours[at] / its[at]);
+            let ratio = Some(median(ratios.collect())).filter(|ratio| ratio.is_finite());
+            let ratio = ratio.map_or(String::new(), |ratio| format!(" ({ratio:.2})"));
+            println!("{what}: {name} {value:.2}{ratio}");
+        }
     }
-    let [vxlan, one, four] = [0, 1, 2].map(|arm| 100.0 * median(all[arm][3].clone()));
-    println!(
-        "64 bytes at 50,000 a second, lost: VXLAN {vxlan:.2} %, one path {one:.2} %, four \
-         {four:.2} %"
-    );
 }

@@ -26,7 +26,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The most bytes of one call: a UDP datagram's largest content, with room to spare.
-const BYTES_MAX: usize = 65_000;
+pub const BYTES_MAX: usize = 65_000;
 /// The longest IP packet.
 const LENGTH_MAX: usize = 65_535;
 /// The most datagrams of one call (UDP_MAX_SEGMENTS of older kernels).

@@ -47,7 +47,7 @@ fn held(packet: &Packet, buffers: &mut Buffers) -> Held {
     let buffer = buffers.take().expect("a buffer");
     buffers.bytes_mut(buffer)[..bytes.len()].copy_from_slice(bytes);
     let view = parse(bytes).expect("a frame");
-    let bytes = Bytes::of_bytes(buffers, buffer, 0..bytes.len());
+    let (bytes, _) = Bytes::read(buffers, buffer, 0..bytes.len());
     if bytes.has_payload() {
         buffers.retain(buffer, 1);
     }

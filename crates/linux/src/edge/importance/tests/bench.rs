@@ -104,7 +104,7 @@ impl Bench {
     fn pass(&mut self, bytes: &[u8], leaves: bool) -> Option<Vec<u8>> {
         let id = self.buffers.take().unwrap();
         self.buffers.bytes_mut(id)[..bytes.len()].copy_from_slice(bytes);
-        let mut packet = Packet::of_bytes(&self.buffers, id, 0..bytes.len());
+        let (mut packet, _) = Packet::read(&self.buffers, id, 0..bytes.len());
         let mut verdict = Verdict::Pass;
         if let Some(view) = parse(bytes) {
             if leaves {

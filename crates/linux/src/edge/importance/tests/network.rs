@@ -132,7 +132,7 @@ impl<'a> Network<'a> {
         let Some(shim) = &mut self.shims[host] else { return Some(bytes.to_vec()) };
         let id = self.buffers.take().unwrap();
         self.buffers.bytes_mut(id)[..bytes.len()].copy_from_slice(bytes);
-        let mut packet = Packet::of_bytes(&self.buffers, id, 0..bytes.len());
+        let (mut packet, _) = Packet::read(&self.buffers, id, 0..bytes.len());
         let view = parse(bytes).unwrap();
         let verdict = match leaves {
             true => {
