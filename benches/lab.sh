@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The figures of docs/lab.md: rate and lateness of the lab's thread, the simulator beside the lab,
-# and both demos. Needs root, and a machine with nothing else to do. About ten minutes.
+# both demos, and connections a second. Needs root, and a machine with nothing else to do. About ten minutes.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,10 +16,14 @@ for scenario in incast:200 dumbbell:200 leaf-spine:500 slow-receiver:200; do
     name=${scenario%:*}
     # 4: some run was invalid, as its row says.
     { $millpond compare "scenarios/lab/$name.toml" --worlds sim,lab --scale "${scenario#*:}" \
-        --seeds 3 --force --out "$out/$name" || [ $? -eq 4 ]; } | grep -vE '^(warning|note|          )'
+        --seeds 3 --force --out "$out/$name" || [ $? -eq 4 ]; } |
+        grep -vE '^(warning|note|          )'
 done
 echo "== demos"
 for demo in tlt canary; do
     $millpond lab demo "$demo" --seeds 3 --force --out "$out/$demo" |
         grep -vE '^(warning|note|          )'
 done
+echo "== connections a second"
+cargo test --release --locked -q -p millpond-lab --test load connections_a_second -- \
+    --ignored --nocapture

@@ -214,3 +214,14 @@ fn a_waiting_row_out_of_range_is_an_error() {
         assert!(rows(row).unwrap_err().contains(says), "{row}");
     }
 }
+
+#[test]
+fn a_virtual_switch_without_an_application_is_warned_about() {
+    let about = "no [[application]] is behind edge.virtual-switch";
+    let application = "[[application]]\nname = \"a\"\n";
+    let set = [("edge.virtual-switch.kind", "backdraft")];
+    let warnings = plan(BASE, &set).unwrap().warnings;
+    assert!(warnings.iter().any(|w| w.contains(about)), "{warnings:#?}");
+    is_quiet(application, &set, about);
+    is_quiet("", &[], about);
+}

@@ -61,7 +61,7 @@ fn socket(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{name}.sock"))
 }
 
-/// What a lab in the background says.
+/// The log of a lab in the background.
 fn log(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{name}.log"))
 }

@@ -158,9 +158,9 @@ impl LimitParams {
         }
     }
 
-    /// As it is where a qdisc below (fq) holds each packet until it may leave. What waits there is
-    /// lost to nobody, so `drop` is a horizon: what is not given is 20 ms, and at least
-    /// [`SOCKET_BUFFER`], so that a sender's socket is full before its datagrams are dropped.
+    /// These parameters for a limit whose packets a qdisc (fq) holds until their departure times.
+    /// Packets that wait are not lost, so `drop` is a horizon: 20 ms unless it is given, and at
+    /// least [`SOCKET_BUFFER`], so that a sender's socket is full before its datagrams are dropped.
     pub fn departing(&self) -> LimitParams {
         let horizon = (self.rate.bps() / 8 * DROP.ms / 1000).max(SOCKET_BUFFER);
         LimitParams {

@@ -37,7 +37,7 @@ pub fn frame(packet: &Packet, words: &Words) -> Vec<u8> {
     frame
 }
 
-/// What a frame says; nothing, if it is no such frame.
+/// Reads the words of a frame; none if another kind of frame is given.
 pub fn read(held: &Held, buffers: &Buffers) -> Words {
     let frame = [held.bytes.header.bytes(), held.bytes.payload(buffers)].concat();
     let datagram = frame.get(ETHERNET + HEADERS as usize..);

@@ -50,7 +50,7 @@ impl Packet {
         let headers = view.and_then(|v| v.layers().map(|l| l.payload)).unwrap_or(HEADER_MAX);
         (Packet::of_frame(buffers, buffer, frame, headers), view)
     }
-    /// What its header says; `None` if that is no frame's.
+    /// Parses the header; `None` if it is not that of a frame.
     pub fn view(&self) -> Option<View> {
         parse_head(self.header.bytes(), self.length())
     }

@@ -1,11 +1,10 @@
 //! Requests and answers over ports of shared memory, with a timeout that does not favour anybody.
 //!
-//! A client keeps a window of requests open, or sends bursts at random. What is not answered in
-//! time is sent again: by RFC 6298 (smoothed round trip and four deviations, no less than `rto`,
-//! doubled each time), the same in all arms. An answer tells which sending it is of, so each is a
-//! sample, as with TCP's timestamps. While its flow is paused a client's timers stand still, as a
-//! transport's do that knows of pauses. A server answers what it gets, and does not know what was
-//! sent again.
+//! A client keeps a window of requests open, or sends bursts at random. It retransmits requests by
+//! RFC 6298 (smoothed round trip and four deviations, no less than `rto`, doubled each time), the
+//! same in all arms. An answer carries the number of its transmission, so each is a sample, as with
+//! TCP's timestamps. While its flow is paused a client's timers stand still. A server answers every
+//! request it receives, retransmissions too.
 //!
 //! Invariant: a request that is open at the end counts with its age, and one that the port did not
 //! take at once counts from its arrival.
