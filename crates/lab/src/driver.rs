@@ -8,17 +8,13 @@
 //! Invariant: a packet is delivered no earlier than its schedule says; how much later is counted.
 
 use crate::Error;
-use crate::changes::Changes;
 use crate::host::Host;
 use crate::lateness::{Lateness, Quantiles};
-use crate::record::{Recorder, Recorders};
+use crate::record::Recorder;
+use crate::state::State;
 use crate::urgent::{Role, prepare};
-use crate::virtual_switch::VirtualSwitch;
 use millpond_core::Time;
 use millpond_core::counters::{Counters, DropReason};
-use millpond_linux::dataplane::buffers::Buffers;
-use millpond_linux::dataplane::counters::Drop;
-use millpond_linux::fabric::{Fabric, Far};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,8 +32,6 @@ const NAP: Time = Time::from_us(80);
 const EARLY: Time = Time::from_us(60);
 /// The longest sleep: so long may a request to stop wait.
 const PATIENCE: Time = Time::from_ms(20);
-/// Frame buffers: 64 KB each, so 1 GB at most.
-const BUFFERS: usize = 16_384;
 
 /// Counts of the network since the lab came up.
 #[derive(Clone, Debug, Default)]
@@ -95,18 +89,13 @@ pub enum Order {
 
 /// The thread's own.
 struct Driver {
-    fabric: Fabric,
-    hosts: Vec<Host>,
-    changes: Changes,
-    buffers: Buffers,
+    state: State,
     shared: Arc<Shared>,
     orders: Receiver<Order>,
-    recorders: Recorders,
     epoll: OwnedFd,
     began: Instant,
     late: Lateness,
     round: Lateness,
-    delivered: [u64; 2],
     /// Hosts that got something in this round.
     touched: Vec<u32>,
 }
@@ -114,31 +103,25 @@ struct Driver {
 /// Starts the thread, whose clock is zero at `began`.
 pub fn start(
     began: Instant,
-    fabric: Fabric,
-    (hosts, changes): (Vec<Host>, Changes),
+    state: State,
     (shared, orders): (Arc<Shared>, Receiver<Order>),
 ) -> Result<JoinHandle<Counted>, Error> {
     let failed = |e: rustix::io::Errno| Error::system("watching the hosts' ports", e);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
-    for (host, it) in hosts.iter().enumerate() {
+    for (host, it) in state.hosts.iter().enumerate() {
         if let Some(fd) = it.slot.port.as_ref().and_then(|port| port.fd()) {
             let data = epoll::EventData::new_u64(host as u64);
             epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(failed)?;
         }
     }
     let driver = Driver {
-        fabric,
-        hosts,
-        changes,
-        buffers: Buffers::new(BUFFERS),
+        state,
         shared,
         orders,
-        recorders: Recorders::default(),
         epoll,
         began,
         late: Lateness::default(),
         round: Lateness::default(),
-        delivered: [0; 2],
         touched: Vec::new(),
     };
     let thread = std::thread::Builder::new().name("lab-fabric".into());
@@ -173,9 +156,9 @@ impl Driver {
             busy = delivered + read > 0;
             if now.saturating_sub(aged) >= Time::from_ms(1) {
                 aged = now;
-                self.hosts.iter_mut().for_each(|host| host.age(now));
-                self.shared.hops.store(self.hops(), Relaxed);
-                self.recorders.hand_over(now, &mut self.fabric, &mut self.hosts);
+                self.state.hosts.iter_mut().for_each(|host| host.age(now));
+                self.shared.hops.store(self.state.hops(), Relaxed);
+                self.state.hand_over(now);
             }
             if !busy {
                 self.sleep();
@@ -184,7 +167,7 @@ impl Driver {
         // Records end where the fabric does.
         let now = self.now();
         self.deliver(now);
-        self.recorders.hand_over(now, &mut self.fabric, &mut self.hosts);
+        self.state.hand_over(now);
         self.counted()
     }
 
@@ -194,52 +177,37 @@ impl Driver {
                 (self.late, self.round) = (Lateness::default(), Lateness::default());
             }
             Order::Record(recorder) => {
-                self.recorders.add(*recorder, &mut self.fabric, &mut self.hosts);
-            }
-        }
-    }
-
-    /// Brings the fabric to `now`, with failures and samples of queues at their times.
-    fn advance(&mut self, now: Time) {
-        let Driver { fabric, hosts, changes, recorders, buffers, .. } = self;
-        loop {
-            let change = changes.next().filter(|at| *at <= now);
-            let next = change.unwrap_or(now);
-            recorders.sample(next, fabric, hosts, buffers);
-            fabric.advance(next, buffers);
-            match change {
-                Some(_) => changes.make(fabric, hosts),
-                None => return,
+                let State { recorders, fabric, hosts, .. } = &mut self.state;
+                recorders.add(*recorder, fabric, hosts);
             }
         }
     }
 
     /// Makes what is due by `seen`, and hands it over; how many packets.
     fn deliver(&mut self, seen: Time) -> usize {
-        self.advance(seen);
+        self.state.advance(seen);
         let mut count = 0;
-        while let Some(left) = self.fabric.leave() {
-            let (at, host, bytes) = (left.at, left.host, left.held.bytes.length());
+        while let Some(left) = self.state.leave() {
+            let (at, host) = (left.at, left.host);
             let now = self.now();
             self.late.add(now.saturating_sub(at));
-            self.delivered[0] += 1;
-            self.delivered[1] += bytes as u64;
             count += 1;
-            self.hosts[host as usize].arrive(now, left, &mut self.buffers);
+            self.state.hosts[host as usize].arrive(now, left, &mut self.state.buffers);
             if self.touched.last() != Some(&host) {
                 self.touched.push(host);
             }
         }
         let now = self.now();
+        let State { fabric, hosts, buffers, .. } = &mut self.state;
         for host in self.touched.drain(..) {
-            self.hosts[host as usize].flush((now, seen), &mut self.fabric, &mut self.buffers);
+            hosts[host as usize].flush((now, seen), fabric, buffers);
         }
-        for host in &mut self.hosts {
+        for host in hosts {
             if host.deadline().is_some_and(|at| at <= now) {
                 // First the frames that its kernel has sent, so that the shim forces none instead.
                 let began = self.began;
-                host.read(|| since(began), BURST, &mut self.fabric, &mut self.buffers);
-                host.flush((now, seen), &mut self.fabric, &mut self.buffers);
+                host.read(|| since(began), BURST, fabric, buffers);
+                host.flush((now, seen), fabric, buffers);
             }
         }
         count
@@ -254,8 +222,10 @@ impl Driver {
         }
         let mut count = 0;
         for event in events.iter() {
-            let (began, host) = (self.began, &mut self.hosts[event.data.u64() as usize]);
-            count += host.read(|| since(began), BURST, &mut self.fabric, &mut self.buffers);
+            let (began, state) = (self.began, &mut self.state);
+            let State { fabric, hosts, buffers, .. } = state;
+            let host = &mut hosts[event.data.u64() as usize];
+            count += host.read(|| since(began), BURST, fabric, buffers);
             self.deliver(self.now());
         }
         count
@@ -263,8 +233,8 @@ impl Driver {
 
     /// Sleeps until a frame comes or something is nearly due.
     fn sleep(&self) {
-        let hosts = self.hosts.iter().filter_map(Host::deadline);
-        let due = self.fabric.deadline().into_iter().chain(hosts).chain(self.changes.next()).min();
+        let hosts = self.state.hosts.iter().filter_map(Host::deadline);
+        let due = self.state.deadline().into_iter().chain(hosts).min();
         let left = due.map_or(PATIENCE, |due| due.saturating_sub(self.now())).min(PATIENCE);
         if left < NAP {
             return std::hint::spin_loop();
@@ -275,62 +245,9 @@ impl Driver {
         let _ = poll(&mut fds, Some(&time));
     }
 
-    fn hops(&self) -> u64 {
-        self.fabric.hops() + self.hosts.iter().map(Host::entered).sum::<u64>()
-    }
-
-    fn mechanisms(&self) -> Counters {
-        let mut all = Counters::default();
-        for host in &self.hosts {
-            host.count(&mut all);
-        }
-        all
-    }
-
     fn counted(&self) -> Counted {
-        let lines = self.fabric.lines();
-        let switches = || self.hosts.iter().filter_map(Host::switch);
-        let of_hosts = |reason: DropReason| switches().map(|it| it.dropped(reason)).sum::<u64>();
-        let sum = |reason: DropReason| {
-            let of_lines = lines.iter().map(|line| line.slot.counters.discarded(reason));
-            of_lines.sum::<u64>() + of_hosts(reason)
-        };
-        // To the fabric these had left.
-        let (kept, kept_bytes) = switches()
-            .map(VirtualSwitch::kept)
-            .fold((0, 0), |(packets, bytes), kept| (packets + kept.0, bytes + kept.1));
-        let lost: u64 = DropReason::ALL.iter().map(|reason| of_hosts(*reason)).sum();
-        let lost_bytes: u64 = switches().map(VirtualSwitch::dropped_bytes).sum();
-        let refused = |slot: &millpond_linux::dataplane::slot::Slot| {
-            // Frames for groups, such as a program's announcements, have no way here.
-            let refused = Drop::ALL.iter().filter(|reason| **reason != Drop::Nowhere);
-            refused.map(|reason| slot.counters.dropped(*reason)).sum::<u64>()
-        };
-        let entered: u64 = self.hosts.iter().map(Host::entered).sum();
-        let (held_bytes, dropped_bytes) = self.fabric.bytes();
-        let of_hosts = lines.iter().filter(|line| matches!(line.far, Far::Host(..)));
-        let bytes: u64 = of_hosts.map(|line| line.slot.counters.received_bytes).sum();
-        Counted {
-            entered,
-            delivered: self.delivered[0] - kept - lost,
-            dropped: DropReason::ALL.iter().map(|reason| (*reason, sum(*reason))).collect(),
-            held: self.fabric.held() as u64 + kept,
-            bytes: [
-                bytes,
-                self.delivered[1] - kept_bytes - lost_bytes,
-                dropped_bytes + lost_bytes,
-                held_bytes + kept_bytes,
-            ],
-            refused: self.hosts.iter().map(|host| refused(&host.slot)).sum(),
-            missed: self.recorders.missed(),
-            hops: self.hops(),
-            mechanisms: self.mechanisms(),
-            marked: self.fabric.switches().map(|node| node.marked()).sum(),
-            deflected: self.fabric.switches().map(|node| node.deflected).sum(),
-            late: self.late.quantiles(),
-            round: self.round.quantiles(),
-            // The namespaces' own, which the lab adds.
-            ..Counted::default()
-        }
+        let (late, round) = (self.late.quantiles(), self.round.quantiles());
+        // The lab adds what namespaces have counted.
+        Counted { late, round, ..self.state.counted() }
     }
 }

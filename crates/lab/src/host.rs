@@ -102,6 +102,10 @@ impl Host {
         let Some(edge) = &mut self.edge else { return };
         (0..self.hosts).for_each(|peer| edge.set_labels(peer as usize, labels(peer).to_vec()));
     }
+    /// Until when its link is taken by what it has sent.
+    pub fn sends_until(&self) -> Time {
+        self.nic.busy_until()
+    }
     /// Packets that its NIC has taken.
     pub fn entered(&self) -> u64 {
         self.nic.entered
@@ -170,12 +174,8 @@ impl Host {
             let more = !matches!(received, Received::Nothing | Received::Gone);
             match received {
                 Received::Frame { start, length, offload } => {
-                    self.slot.counters.received += 1;
-                    self.slot.counters.received_bytes += length as u64;
                     let frame = Frame { buffer, start, length, offload };
-                    if let Err(reason) = self.send(now, frame, fabric, buffers) {
-                        self.slot.counters.drop(reason);
-                    }
+                    self.leave(now, frame, fabric, buffers);
                 }
                 Received::Refused(refusal) => self.slot.counters.drop(refusal.reason()),
                 Received::Nothing => {}
@@ -187,6 +187,15 @@ impl Host {
             }
         }
         burst
+    }
+
+    /// Takes a frame that its kernel has sent.
+    pub fn leave(&mut self, now: Time, frame: Frame, fabric: &mut Fabric, buffers: &mut Buffers) {
+        self.slot.counters.received += 1;
+        self.slot.counters.received_bytes += frame.length as u64;
+        if let Err(reason) = self.send(now, frame, fabric, buffers) {
+            self.slot.counters.drop(reason);
+        }
     }
 
     fn send(

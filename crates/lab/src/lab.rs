@@ -2,20 +2,18 @@
 //!
 //! Invariant: dropping a lab ends its thread, its namespaces and the processes in them.
 
-use crate::changes::Changes;
 use crate::driver::{self, Counted, Order, Shared};
-use crate::host::Host;
 use crate::limits::Limits;
 use crate::load::Cgroup;
 use crate::place::{self, Places};
 use crate::record::{Recorder, Records};
-use crate::{Error, address, kernel, network, support};
+use crate::state::State;
+use crate::{Error, address, kernel, support};
 use millpond_core::Time;
 use millpond_linux::limit::congestion;
 use millpond_linux::limit::show::QueueReading;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::transport::TransportKind;
-use millpond_sim::labels::LabelPlan;
 use millpond_worlds::{Namespace, World};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -82,17 +80,11 @@ impl Lab {
         let congestion = congestion(&world, &plan.transport_kind)?;
         let limits = Limits::apply(plan, &world)?;
         let (places, slots) = place::make(plan, world, &congestion)?;
-        let plan = &led(plan);
-        let labels = LabelPlan::new(plan);
-        let hosts = slots.into_iter().zip(network::uplinks(plan)).zip(0..);
-        let hosts = hosts
-            .map(|((slot, uplink), host)| Host::new(plan, labels.as_ref(), host, uplink, slot))
-            .collect();
-        let nodes = (hosts, Changes::new(plan, labels));
+        let state = State::new(&led(plan), slots);
         let (shared, clock) = (Arc::new(Shared::default()), Instant::now());
         let (orders, followed) = channel();
         let reached = (shared.clone(), followed);
-        let thread = driver::start(clock, network::fabric(plan), nodes, reached)?;
+        let thread = driver::start(clock, state, reached)?;
         Ok(Lab { shared, orders, thread: Some(thread), places, congestion, limits, clock })
     }
 

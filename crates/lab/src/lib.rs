@@ -17,6 +17,7 @@
 //! | `nic`, `nic_queue` | a host's NIC; what waits in it |
 //! | `virtual_switch` | a host's virtual switch, and flows that other hosts' switches hold |
 //! | `rank`, `order`, `stream` | ranks of what leaves, order of what arrives, by stream offsets |
+//! | `state` | the network as it moves |
 //! | `driver` | the thread that moves packets by the clock |
 //! | `changes` | links that fail and come back, and routes and labels that follow |
 //! | `limits` | the eBPF limiter on cgroups of hosts |
@@ -45,13 +46,13 @@ mod command;
 mod driver;
 pub mod enter;
 mod error;
-mod host;
+pub mod host;
 pub mod kernel;
 mod lab;
 mod lateness;
 mod limits;
 pub mod load;
-mod network;
+pub mod network;
 mod nic;
 mod nic_queue;
 mod order;
@@ -60,6 +61,7 @@ pub mod programs;
 mod rank;
 mod record;
 mod responses;
+pub mod state;
 mod stream;
 pub mod support;
 mod urgent;

@@ -110,6 +110,11 @@ impl Nic {
         }
     }
 
+    /// Until when the link is taken.
+    pub fn busy_until(&self) -> Time {
+        self.busy_until
+    }
+
     /// Marks, ranks and labels a packet, and puts it on the link or has it wait for that.
     pub fn launch(
         &mut self,

@@ -7,6 +7,7 @@
 //! | `claim` | that interface, for one switch of the host |
 //! | `gate`, `netdev` | its senders made to wait; what the kernel says of its queues |
 //! | `pcap` | files, for tests |
+//! | `caller` | whoever drives this process, for worlds without ports |
 //! | `shared` | memory that an application shares with the switch |
 //! | `vhost` | the network device of a virtual machine |
 //! | `socket` | where applications and guests attach |
@@ -17,6 +18,7 @@
 //! gone says so, and is never an error of another.
 
 pub mod af_packet;
+pub mod caller;
 mod claim;
 mod device;
 mod gate;
@@ -30,6 +32,7 @@ pub mod udp;
 pub mod vhost;
 
 pub use af_packet::AfPacket;
+pub use caller::Caller;
 pub use device::{Device, Presence};
 pub use pcap::Pcap;
 pub use shared::Shared;
@@ -164,6 +167,8 @@ pub enum Port {
     Shared(Box<Shared>),
     /// A virtual machine's.
     Vhost(Box<Vhost>),
+    /// The caller's.
+    Caller(Caller),
 }
 
 impl Port {
@@ -177,6 +182,7 @@ impl Port {
             Port::Pcap(port) => port.receive(buffer),
             Port::Shared(port) => port.receive(buffer),
             Port::Vhost(port) => port.receive(buffer),
+            Port::Caller(_) => Received::Nothing,
         }
     }
     /// Writes a frame that is made of at most [`PIECES_MAX`] pieces. Frames to an application go by
@@ -191,6 +197,7 @@ impl Port {
             Port::AfPacket(port) => port.send(offload, pieces),
             Port::Pcap(port) => port.send(offload, pieces),
             Port::Vhost(port) => port.send(offload, pieces),
+            Port::Caller(port) => port.send(offload, pieces),
             Port::Shared(_) => Err(Refusal::Invalid),
         }
     }
@@ -204,6 +211,7 @@ impl Port {
             Port::AfPacket(_) => !(is_lone && offload.partial),
             Port::Pcap(_) | Port::Shared(_) => *offload == Offload::default(),
             Port::Vhost(port) => port.takes(offload),
+            Port::Caller(port) => port.takes(offload),
         }
     }
     /// What to wait for; `None`: there is no need to wait.
@@ -213,7 +221,7 @@ impl Port {
             Port::AfPacket(port) => Some(port.fd()),
             Port::Shared(port) => Some(port.fd()),
             Port::Vhost(port) => Some(port.fd()),
-            Port::Pcap(_) => None,
+            Port::Pcap(_) | Port::Caller(_) => None,
         }
     }
     /// The application's, if it is one.
@@ -243,7 +251,7 @@ impl Port {
         match self {
             Port::Shared(port) => port.flush(),
             Port::Vhost(port) => port.flush(),
-            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => {}
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) | Port::Caller(_) => {}
         }
     }
     /// Whether there is nothing to do until its descriptor says so.
@@ -251,7 +259,7 @@ impl Port {
         match self {
             Port::Shared(port) => port.may_sleep(),
             Port::Vhost(port) => port.may_sleep(),
-            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => true,
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) | Port::Caller(_) => true,
         }
     }
     /// The switch is awake: nobody who has attached need wake it.
@@ -259,7 +267,7 @@ impl Port {
         match self {
             Port::Shared(port) => port.awake(),
             Port::Vhost(port) => port.awake(),
-            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) => {}
+            Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) | Port::Caller(_) => {}
         }
     }
     /// Looks for its interface again, whose name may have changed. A packet socket hears that its
@@ -269,7 +277,7 @@ impl Port {
         match self {
             Port::AfPacket(port) => port.follow(),
             Port::Tap(port) => port.follow(),
-            Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) => Presence::Same,
+            Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) | Port::Caller(_) => Presence::Same,
         }
     }
     /// The interface behind it.
@@ -277,7 +285,7 @@ impl Port {
         match self {
             Port::Tap(port) => Some(port.device()),
             Port::AfPacket(port) => Some(port.device()),
-            Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) => None,
+            Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) | Port::Caller(_) => None,
         }
     }
 }

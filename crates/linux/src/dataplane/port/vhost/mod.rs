@@ -18,9 +18,9 @@
 
 mod control;
 mod device;
-mod frames;
-mod memory;
-mod ring;
+pub mod frames;
+pub mod memory;
+pub mod ring;
 #[cfg(test)]
 mod tests;
 

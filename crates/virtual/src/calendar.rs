@@ -1,0 +1,227 @@
+//! The calendar: guests and network in one virtual time.
+//!
+//! Time passes in windows. A window is no longer than a packet needs from any host to its switch, so
+//! what a guest sends within one reaches the fabric after it: the guests of a window need nothing
+//! of each other, and run one after another, or side by side.
+//!
+//! Invariant: results depend on times, numbers of hosts and order at one host, never on the wall
+//! clock or on how many guests run side by side.
+
+use crate::error::Error;
+use crate::guest::{self, Boot, Guest, Stop};
+use crate::site::{Said, Site, Zero, ns};
+use millpond_core::Time;
+use millpond_lab::state::State;
+use millpond_worlds::World;
+
+/// While guests boot nothing crosses the network, and windows are long.
+const BOOT_WINDOW: u64 = 1_000_000;
+/// Guests that do not boot within this of virtual time never will.
+const BOOT_MAX: u64 = 20_000_000_000;
+/// The plan's time begins at a multiple of this.
+const ROUND: u64 = 10_000_000;
+/// The shortest span of time.
+const INSTANT: Time = Time::from_ps(1);
+/// How often hosts forget what is idle.
+const AGE: u64 = 1_000_000;
+
+/// Orders for agents, each with its host, and when it is due by the plan's time.
+pub type Orders = Vec<(Time, u32, Vec<u8>)>;
+
+/// What steers the agents of a world.
+pub trait Steering {
+    /// When it has something to order, by the plan's time.
+    fn next(&mut self) -> Option<Time>;
+    /// Its time has come.
+    fn on_time(&mut self, now: Time, orders: &mut Orders) -> Result<(), Error>;
+    /// An agent has said something.
+    fn on_report(
+        &mut self,
+        now: Time,
+        host: u32,
+        report: &[u8],
+        orders: &mut Orders,
+    ) -> Result<(), Error>;
+    /// Whether the run ends at `now`. Called once a window.
+    fn is_over(&mut self, now: Time, state: &mut State) -> Result<bool, Error>;
+}
+
+/// Guests, the network between them, and their time.
+pub struct Calendar {
+    /// The network.
+    pub state: State,
+    /// By number of host.
+    pub sites: Vec<Site>,
+    zero: Zero,
+    /// The length of a window in nanoseconds.
+    window: u64,
+    /// Guests that run side by side.
+    parallel: usize,
+    /// Windows so far.
+    pub windows: u64,
+    aged: u64,
+}
+
+impl Calendar {
+    /// Boots a guest for each host of a network.
+    pub fn boot<'a>(
+        world: &World,
+        state: State,
+        boots: impl Iterator<Item = Boot<'a>>,
+        (window, throttle, parallel): (Time, Time, usize),
+    ) -> Result<Calendar, Error> {
+        let mut sites = Vec::new();
+        for boot in boots {
+            sites.push(Site::new(boot.host, Guest::boot(world, &boot)?, ns(throttle)));
+        }
+        let window = (window.as_ps() / 1000).max(1);
+        let parallel = parallel.max(1);
+        let mut calendar =
+            Calendar { state, sites, zero: None, window, parallel, windows: 0, aged: 0 };
+        // Up to their first wait, at the beginning of time.
+        let all: Vec<usize> = (0..calendar.sites.len()).collect();
+        for site in all {
+            calendar.serve(&mut vec![site], 1)?;
+        }
+        Ok(calendar)
+    }
+
+    /// What agents say while they boot, until `is_ready` has seen enough: then the plan's time
+    /// begins. Orders are due at once.
+    pub fn begin(
+        &mut self,
+        mut on_report: impl FnMut(&Said) -> Result<Vec<Vec<u8>>, Error>,
+        mut is_ready: impl FnMut() -> bool,
+    ) -> Result<(), Error> {
+        while !is_ready() {
+            let now = self.sites.iter().filter_map(|site| site.next(&self.state, None)).min();
+            let Some(now) = now.filter(|now| *now < BOOT_MAX) else {
+                let site = &self.sites[0];
+                return Err(site.guest.fails("the kernels run, and their agents are not ready"));
+            };
+            let end = now + BOOT_WINDOW;
+            self.run(end)?;
+            for said in self.said() {
+                let site = said.host as usize;
+                for order in on_report(&said)? {
+                    self.sites[site].order(end, &order);
+                }
+            }
+        }
+        let latest = self.sites.iter().map(|site| site.guest.schedule.now()).max().unwrap_or(0);
+        let zero = (latest + BOOT_WINDOW).next_multiple_of(ROUND);
+        self.run(zero)?;
+        self.zero = Some(zero);
+        Ok(())
+    }
+
+    /// Runs until it is over.
+    pub fn go(&mut self, steering: &mut dyn Steering) -> Result<(), Error> {
+        let Some(zero) = self.zero else { return Ok(()) };
+        let mut orders = Orders::new();
+        loop {
+            let sites = self.sites.iter().filter_map(|site| site.next(&self.state, self.zero));
+            let others = self.state.deadline().into_iter().chain(steering.next());
+            let others = others.map(|at| ns(at).saturating_add(zero));
+            let Some(now) = sites.chain(others).min() else { return Ok(()) };
+            let now = now.max(zero);
+            let end = now + self.window;
+            let plan = |at: u64| Time::from_ns(at - zero);
+            if steering.is_over(plan(now), &mut self.state)? {
+                return Ok(());
+            }
+            while let Some(at) = steering.next().filter(|at| ns(*at) + zero < end) {
+                steering.on_time(at, &mut orders)?;
+            }
+            self.send(&mut orders, zero);
+            self.state.advance(plan(end).saturating_sub(INSTANT));
+            while let Some(left) = self.state.leave() {
+                self.sites[left.host as usize].arrives(left);
+            }
+            self.run(end)?;
+            for said in self.said() {
+                steering.on_report(plan(said.at.max(zero)), said.host, &said.bytes, &mut orders)?;
+            }
+            // What follows from a report reaches other hosts a window later.
+            orders.iter_mut().for_each(|(at, ..)| *at = (*at).max(plan(end)));
+            self.send(&mut orders, zero);
+            if now - self.aged >= AGE {
+                self.aged = now;
+                self.state.hosts.iter_mut().for_each(|host| host.age(plan(now)));
+                self.state.hand_over(plan(now));
+            }
+        }
+    }
+
+    fn send(&mut self, orders: &mut Orders, zero: u64) {
+        for (at, host, bytes) in orders.drain(..) {
+            self.sites[host as usize].order(ns(at) + zero, &bytes);
+        }
+    }
+
+    /// What agents have said in this window, in the order of time and of hosts.
+    fn said(&mut self) -> Vec<Said> {
+        let mut all: Vec<Said> =
+            self.sites.iter_mut().flat_map(|site| std::mem::take(&mut site.said)).collect();
+        all.sort_by_key(|said| (said.at, said.host));
+        all
+    }
+
+    /// Runs all guests up to the end of a window.
+    fn run(&mut self, end: u64) -> Result<(), Error> {
+        self.windows += 1;
+        let (mut busy, mut next) = (Vec::new(), 0);
+        loop {
+            while busy.len() < self.parallel && next < self.sites.len() {
+                if self.advance(next, end)? {
+                    busy.push(next);
+                }
+                next += 1;
+            }
+            if busy.is_empty() {
+                return Ok(());
+            }
+            self.serve(&mut busy, end)?;
+        }
+    }
+
+    fn advance(&mut self, site: usize, end: u64) -> Result<bool, Error> {
+        let Calendar { state, sites, zero, .. } = self;
+        let site = &mut sites[site];
+        site.advance(end, state, *zero).map_err(|error| blame(site, error))
+    }
+
+    /// Serves guests that run, until one of them has nothing more to do in this window.
+    fn serve(&mut self, busy: &mut Vec<usize>, end: u64) -> Result<(), Error> {
+        let before = busy.len();
+        while busy.len() == before {
+            let at = match busy[..] {
+                [_] => 0,
+                _ => guest::first(busy.iter().map(|site| &self.sites[*site].guest))?,
+            };
+            let which = busy[at];
+            let Calendar { state, sites, zero, .. } = &mut *self;
+            let site = &mut sites[which];
+            match site.guest.next()? {
+                Stop::Kick(device, ring) => {
+                    let answered = site.kicked(device, ring, state, *zero);
+                    answered.map_err(|error| blame(site, error))?;
+                }
+                Stop::Waits => {
+                    if !self.advance(which, end)? {
+                        busy.swap_remove(at);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error of a guest's, with what its console says.
+fn blame(site: &Site, error: Error) -> Error {
+    match error {
+        Error::Protocol(_) | Error::System { .. } => site.guest.fails(error.to_string()),
+        other => other,
+    }
+}
