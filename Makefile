@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo book dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-switch lint fuzz setup setup-sim setup-test setup-book setup-bench setup-limit setup-fuzz
+.PHONY: help demo book dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-switch lint fuzz setup setup-sim setup-test setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -40,6 +40,10 @@ setup-bench:
 setup-limit:
 	@scripts/setup.sh --limit
 
+# The kernel of the world `virtual`.
+setup-virtual:
+	@scripts/setup.sh --virtual
+
 setup-fuzz:
 	@scripts/setup.sh --fuzz
 
@@ -71,12 +75,12 @@ test-core: setup-sim
 # Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
 # Property tests draw their cases by the number of the tree: a commit has one outcome, the next commit other cases.
 test: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
-test: setup-test
+test: setup-test setup-virtual
 	@echo "cases of property tests: PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"
 	cargo test --workspace --locked
 
 # And these draw them anew each time.
-test-full: setup-test
+test-full: setup-test setup-virtual
 	cargo test --workspace --locked -- --include-ignored
 	cargo check --locked --manifest-path fuzz/Cargo.toml
 

@@ -9,6 +9,8 @@
 #   scripts/setup.sh --fuzz     and what fuzzing needs: a C++ compiler, Rust's nightly, cargo-fuzz
 #   scripts/setup.sh --limit    and what the rigs of bandwidth limits need: python3, iproute2, bpftool, QEMU; without QEMU there is no
 #                               virtual time, without bpftool no cost a packet
+#   scripts/setup.sh --virtual  and the kernel of the world `virtual` (some minutes, once); on another architecture than x86_64, or
+#                               without its source, that world's tests are skipped
 # Works as root or with sudo. What the installers print goes to target/setup.log.
 set -euo pipefail
 
@@ -119,6 +121,7 @@ book=false
 fuzz=false
 gate=false
 limit=false
+virtual=false
 linux=true
 test=false
 for option in "$@"; do
@@ -128,9 +131,10 @@ for option in "$@"; do
     --fuzz) fuzz=true ;;
     --gate) gate=true ;;
     --limit) limit=true ;;
+    --virtual) virtual=true ;;
     --sim) linux=false ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --sim, --test, --book, --gate, --bench, --fuzz or --limit" ;;
+    *) fail "unknown option $option: --sim, --test, --book, --gate, --bench, --fuzz, --limit or --virtual" ;;
     esac
 done
 
@@ -183,4 +187,16 @@ if $limit; then
     have bpftool || install_packages "bpftool" bpftool || say "without bpftool: the cost a packet is not measured"
     have dash || install_packages "dash" dash || say "without dash: no virtual time"
     have qemu-system-x86_64 || install_packages "QEMU" qemu-system-x86 || say "without QEMU: no virtual time"
+fi
+if $virtual && [[ $(uname -m) == x86_64 ]]; then
+    packages=()
+    [[ -f /usr/src/${MILLPOND_KERNEL_SOURCE:-linux-source-6.12}.tar.xz ]] || packages+=("${MILLPOND_KERNEL_SOURCE:-linux-source-6.12}")
+    have flex || packages+=(flex)
+    have bison || packages+=(bison)
+    have bc || packages+=(bc)
+    have pahole || packages+=(dwarves)
+    have xz || packages+=(xz-utils)
+    have make || packages+=(make)
+    [[ ${#packages[@]} -eq 0 ]] || install_packages "what the kernel of the world virtual is built with" "${packages[@]}" || true
+    scripts/kernel.sh || say "without that kernel: the world virtual does not run, and its tests are skipped"
 fi

@@ -10,17 +10,19 @@ use crate::worlds::worlds;
 use millpond::{Comparison, Options, Status, VariantResult, World};
 use millpond_results::{compare_table, sizes_table};
 
-fn world_name(world: WorldName) -> &'static str {
+pub fn world_name(world: WorldName) -> &'static str {
     match world {
         WorldName::Sim => "sim",
         WorldName::Lab => "lab",
+        WorldName::Virtual => "virtual",
     }
 }
 
-/// Suffix of a compare's results folder: `compare`, `lab` or `worlds`.
+/// Suffix of a compare's results folder: `compare`, `lab`, `virtual` or `worlds`.
 fn suffix(worlds: &[WorldName]) -> &'static str {
     match worlds {
         [WorldName::Lab] => "lab",
+        [WorldName::Virtual] => "virtual",
         [_] => "compare",
         _ => "worlds",
     }

@@ -1,6 +1,7 @@
 //! `millpond run`: one scenario, one folder.
 
 use crate::args::{Overrides, RunArgs, WorldName};
+use crate::compare::world_name;
 use crate::failure::Failure;
 use crate::say;
 use crate::tell;
@@ -31,9 +32,9 @@ pub fn default_out(out: &Option<PathBuf>, name: &str, suffix: Option<&str>) -> P
     out.clone().unwrap_or_else(|| Path::new("out").join(folder_name(&name)))
 }
 
-/// Suffix of a run's results folder: its variant, and its world if that is the lab.
+/// Suffix of a run's results folder: its variant, and its world if that is not the simulator.
 fn world_suffix(world: WorldName, variant: Option<&str>) -> Option<String> {
-    let world = (world == WorldName::Lab).then_some("lab");
+    let world = (world != WorldName::Sim).then(|| world_name(world));
     let parts: Vec<&str> = variant.into_iter().chain(world).collect();
     (!parts.is_empty()).then(|| parts.join("-"))
 }

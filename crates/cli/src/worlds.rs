@@ -11,23 +11,49 @@ pub const REMEDY: &str = "build with --features linux (it needs clang and libelf
 #[cfg(not(target_os = "linux"))]
 pub const REMEDY: &str = "the command needs Linux";
 
-/// The worlds of these names. Beside a lab the simulator runs the lab's network.
+/// The worlds of these names. Beside a lab the simulator and kernels in virtual time run the lab's
+/// network; beside kernels the simulator has the kernels' timers.
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn World>>, Failure> {
     use millpond::{Lab, Sim};
     let lab = Lab { scale };
-    let has_lab = names.contains(&WorldName::Lab);
+    let has = |name| names.contains(&name);
+    let (has_lab, has_virtual) = (has(WorldName::Lab), has(WorldName::Virtual));
     if has_lab {
         need_root()?;
     }
-    let world = |name: &WorldName| -> Box<dyn World> {
-        match name {
+    let world = |name: &WorldName| -> Result<Box<dyn World>, Failure> {
+        Ok(match name {
             WorldName::Lab => Box::new(lab),
+            WorldName::Virtual => kernels(has_lab.then_some(lab))?,
             WorldName::Sim if has_lab => Box::new(lab.simulator()),
+            WorldName::Sim if has_virtual => beside_kernels(),
             WorldName::Sim => Box::new(Sim),
-        }
+        })
     };
-    Ok(names.iter().map(world).collect())
+    names.iter().map(world).collect()
+}
+
+/// Linux kernels in virtual time.
+#[cfg(all(feature = "virtual", target_os = "linux"))]
+fn kernels(slowed: Option<millpond::Lab>) -> Result<Box<dyn World>, Failure> {
+    Ok(Box::new(millpond::Virtual { slowed }))
+}
+
+/// The simulator, beside such kernels.
+#[cfg(all(feature = "virtual", target_os = "linux"))]
+fn beside_kernels() -> Box<dyn World> {
+    Box::new(millpond::Virtual::default().simulator())
+}
+
+#[cfg(all(feature = "linux", not(feature = "virtual"), target_os = "linux"))]
+fn kernels(_: Option<millpond::Lab>) -> Result<Box<dyn World>, Failure> {
+    Err(Failure::Usage("this build has no world virtual; build with --features virtual".into()))
+}
+
+#[cfg(all(feature = "linux", not(feature = "virtual"), target_os = "linux"))]
+fn beside_kernels() -> Box<dyn World> {
+    Box::new(millpond::Sim)
 }
 
 /// Fails if labs are out of this user's reach.
@@ -45,8 +71,11 @@ pub fn need_root() -> Result<(), Failure> {
 /// The simulator, which is the only world of this build.
 #[cfg(not(all(feature = "linux", target_os = "linux")))]
 pub fn worlds(names: &[WorldName], _: Option<u32>) -> Result<Vec<Box<dyn World>>, Failure> {
-    match names.contains(&WorldName::Lab) {
-        true => Err(Failure::Usage(format!("this build has no lab; {}", REMEDY))),
-        false => Ok(names.iter().map(|_| Box::new(millpond::Sim) as Box<dyn World>).collect()),
+    match names.iter().find(|name| **name != WorldName::Sim) {
+        Some(name) => {
+            let name = crate::compare::world_name(*name);
+            Err(Failure::Usage(format!("this build has no world {name}; {REMEDY}")))
+        }
+        None => Ok(names.iter().map(|_| Box::new(millpond::Sim) as Box<dyn World>).collect()),
     }
 }

@@ -30,9 +30,42 @@ pub const DELAYED_ACK: Time = Time::from_ms(40);
 /// The kernel's shortest probe timer, which a sender waits for whose host refuses its packets.
 pub const PROBE_TIMER: Time = Time::from_ms(200);
 
-/// A jiffy at 250 Hz, the default of most distributions. The kernel does not report its own.
-const JIFFY_MS: u64 = 4;
 const PS_PER_MS: u64 = 1_000_000_000;
+
+/// What differs between kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The world whose hosts have it, as messages name it.
+    pub world: &'static str,
+    /// The length of a jiffy, which timers count.
+    pub jiffy: Time,
+    /// Whether its CUBIC ends slow start by HyStart.
+    pub has_hystart: bool,
+    /// Whether TCP small queues hold a flow back whose bytes have not left the host.
+    pub has_small_queues: bool,
+}
+
+impl Kernel {
+    /// This machine's, in a lab: a jiffy at 250 Hz, the default of most distributions, since the
+    /// kernel does not report its own. A TAP takes a socket's bytes off its account at once, so TCP
+    /// small queues hold nothing back.
+    pub fn of_lab() -> Kernel {
+        Kernel {
+            world: "lab",
+            jiffy: Time::from_ms(4),
+            has_hystart: has_hystart(),
+            has_small_queues: false,
+        }
+    }
+
+    /// One that `make setup-virtual` builds.
+    pub const VIRTUAL: Kernel = Kernel {
+        world: "virtual",
+        jiffy: Time::from_ms(1),
+        has_hystart: true,
+        has_small_queues: true,
+    };
+}
 
 /// The keys of `[transport]` that are applied, or that have the kernel's value instead.
 const APPLIED: [&str; 16] = [
@@ -90,15 +123,15 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
 }
 
 /// `rto_min` of a route in milliseconds: one jiffy at least.
-fn rto_min(plan: &Plan) -> u64 {
-    plan.transport.min_rto.as_ps().div_ceil(PS_PER_MS).max(JIFFY_MS)
+pub fn rto_min(plan: &Plan, kernel: &Kernel) -> u64 {
+    plan.transport.min_rto.max(kernel.jiffy).as_ps().div_ceil(PS_PER_MS)
 }
 
 /// The attributes of a host's route to all others.
-pub fn route(plan: &Plan) -> String {
+pub fn route(plan: &Plan, kernel: &Kernel) -> String {
     let transport = &plan.transport;
     let mut attributes =
-        format!("initcwnd {} rto_min {}ms", transport.initial_window, rto_min(plan));
+        format!("initcwnd {} rto_min {}ms", transport.initial_window, rto_min(plan, kernel));
     if transport.delayed_ack == 1 {
         attributes += " quickack 1";
     }
@@ -110,7 +143,7 @@ pub fn route(plan: &Plan) -> String {
 
 /// The values of the plan's keys that the kernel has instead of the plan's own: what a simulation
 /// of the same hosts takes.
-pub fn constants(plan: &Plan) -> Vec<(String, String)> {
+pub fn constants(plan: &Plan, kernel: &Kernel) -> Vec<(String, String)> {
     let transport = &plan.transport;
     let mut constants = Vec::new();
     let mut set = |key: &str, is: bool, value: String| {
@@ -118,7 +151,7 @@ pub fn constants(plan: &Plan) -> Vec<(String, String)> {
             constants.push((key.to_string(), value));
         }
     };
-    let min = Time::from_ms(rto_min(plan));
+    let min = Time::from_ms(rto_min(plan, kernel));
     set("transport.min-rto", transport.min_rto == min, min.to_string());
     let initial = transport.initial_rto == INITIAL_RTO;
     set("transport.initial-rto", initial, INITIAL_RTO.to_string());
@@ -136,15 +169,15 @@ pub fn constants(plan: &Plan) -> Vec<(String, String)> {
     set("transport.fixed-rto", transport.fixed_rto.is_none(), "off".into());
     set("transport.handshake", transport.handshake, "true".into());
     if let TransportKind::Cubic(cubic) = &plan.transport_kind {
-        let has = has_hystart();
+        let has = kernel.has_hystart;
         set("transport.cubic-hystart", cubic.cubic_hystart == has, has.to_string());
     }
     if let TransportKind::Dctcp(dctcp) = &plan.transport_kind {
         let first = dctcp.dctcp_reduce == DctcpReduce::FirstMark;
         set("transport.dctcp-reduce", first, "first-mark".into());
     }
-    // A TAP takes a socket's bytes off its account at once, so TCP small queues hold nothing back.
-    set("host.nic.per-flow-limit", plan.host.nic.per_flow_limit.is_none(), "off".into());
+    let holds = kernel.has_small_queues || plan.host.nic.per_flow_limit.is_none();
+    set("host.nic.per-flow-limit", holds, "off".into());
     // A kernel's timers go on while a virtual switch holds its flow.
     let freezes = plan.edge.virtual_switch.speaking().is_some_and(|it| it.freeze_timers);
     set("edge.virtual-switch.freeze-timers", !freezes, "false".into());
@@ -160,15 +193,16 @@ fn has_hystart() -> bool {
 }
 
 /// A sentence that names these constants; `None`: there are none.
-pub fn note(constants: &[(String, String)]) -> Option<String> {
+pub fn note(constants: &[(String, String)], kernel: &Kernel) -> Option<String> {
     let list: Vec<String> =
         constants.iter().map(|(key, value)| format!("{key} is {value}")).collect();
-    (!list.is_empty()).then(|| format!("lab: as the kernel has it, {}", list.join(", ")))
+    (!list.is_empty())
+        .then(|| format!("{}: as the kernel has it, {}", kernel.world, list.join(", ")))
 }
 
 /// A sentence that names the keys of `[transport]` which the kernel decides by itself although the
 /// plan, as its user wrote it, sets them otherwise than by default; `None`: there are none.
-pub fn ignored(plan: &Plan) -> Option<String> {
+pub fn ignored(plan: &Plan, kernel: &Kernel) -> Option<String> {
     let mut keys = set_keys(&plan.transport, &TransportParams::default());
     let kind = &plan.transport_kind;
     let default = TransportKind::of_kind(kind.kind()).unwrap_or_default();
@@ -183,7 +217,9 @@ pub fn ignored(plan: &Plan) -> Option<String> {
         keys.push("importance.first (a shim marks the first packet)".into());
     }
     let keys: Vec<String> = keys.iter().map(|key| format!("transport.{key}")).collect();
-    (!keys.is_empty()).then(|| format!("lab: the kernel decides by itself: {}", keys.join(", ")))
+    let world = kernel.world;
+    (!keys.is_empty())
+        .then(|| format!("{world}: the kernel decides by itself: {}", keys.join(", ")))
 }
 
 /// The keys whose values are not the default.
@@ -213,14 +249,14 @@ mod tests {
             let kind = ("transport.kind".to_string(), kind.to_string());
             let mut set = vec![kind, ("transport.probe-timer".into(), "20ms".into())];
             let scenario = Scenario::parse("a", TEXT).unwrap();
-            let found = constants(&scenario.plan(None, &set, None).unwrap());
+            let found = constants(&scenario.plan(None, &set, None).unwrap(), &Kernel::of_lab());
             for key in ["transport.reduction", "transport.probe-timer", "host.nic.per-flow-limit"] {
                 assert!(found.iter().any(|(name, _)| name == key), "{key} not in {found:?}");
             }
             set.retain(|(key, _)| key == "transport.kind");
             set.extend(found);
             let kernels = scenario.plan(None, &set, None).unwrap();
-            assert_eq!(constants(&kernels), [], "{set:?}");
+            assert_eq!(constants(&kernels, &Kernel::of_lab()), [], "{set:?}");
         }
     }
 }

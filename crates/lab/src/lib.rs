@@ -75,5 +75,5 @@ pub use lab::Lab;
 pub use lateness::{Lateness, Quantiles};
 pub use millpond_linux::limit::show::QueueReading;
 pub use millpond_worlds::{Namespace, sweep};
-pub use record::{Record, Records};
+pub use record::{Record, Recorder, Records};
 pub use urgent::{Role, prepare};

@@ -3,6 +3,7 @@
 //! Invariant: all of it belongs to one [`World`], so it is gone when that ends, however it ends.
 
 use crate::address::{PREFIX, ip, mac};
+use crate::kernel::Kernel;
 use crate::{Error, kernel};
 use millpond_linux::dataplane::port::tap::{Tap, TapSettings};
 use millpond_linux::dataplane::port::{Port, within};
@@ -105,7 +106,7 @@ fn host_place(
     let settings = TapSettings { device: DEVICE.into(), ..TapSettings::default() };
     let tap = within(Some(namespace.name()), || Tap::open(&settings))?;
     let mtu = kernel::mtu(plan);
-    let (own, route) = (ip(host), kernel::route(plan));
+    let (own, route) = (ip(host), kernel::route(plan, &Kernel::of_lab()));
     let subnet = ip(0).octets();
     namespace.ip(&format!(
         "link set {DEVICE} address {} mtu {mtu} txqueuelen {QUEUE}\n\

@@ -26,7 +26,18 @@ type Lack = (&'static str, String);
 /// # Errors
 /// [`Error::Unsupported`] with the first such key.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let lacks = [transports, edges, virtual_switches, switches, hosts, limits, network];
+    refuse(plan, &[transports, edges, virtual_switches, switches, hosts, limits, network])
+}
+
+/// The same for hosts that are kernels in virtual time.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_virtual(plan: &Plan) -> Result<(), Error> {
+    refuse(plan, &[transports, edges, virtual_switches, pauses, hosts, limits, network])
+}
+
+fn refuse(plan: &Plan, lacks: &[fn(&Plan) -> Option<Lack>]) -> Result<(), Error> {
     match lacks.iter().find_map(|lack| lack(plan)) {
         Some((key, reason)) => Err(Error::unsupported(key, reason)),
         None => Ok(()),
@@ -51,12 +62,12 @@ fn transports(plan: &Plan) -> Option<Lack> {
         (
             !plan.traffic.other_transports.is_empty(),
             "traffic.transport",
-            "all sockets of a lab have the scenario's transport",
+            "all sockets of real kernels have the scenario's transport",
         ),
         (
             plan.traffic.priorities.iter().any(|priority| *priority != 0),
             "traffic.priority",
-            "the lab does not mark priorities",
+            "hosts' kernels do not mark priorities",
         ),
         (
             choices.rank.kind() == "remaining-bytes",
@@ -66,7 +77,7 @@ fn transports(plan: &Plan) -> Option<Lack> {
         (
             restores && plan.host.choices.receive_offload.kind() != "none",
             "transport.ordering",
-            "the lab restores order below receive offload: set that to \"none\"",
+            "order is restored below receive offload: set that to \"none\"",
         ),
     ])
 }
@@ -99,12 +110,23 @@ fn switches(plan: &Plan) -> Option<Lack> {
     first([(Pause::new(&plan.switch.pause).is_active(), "switch.pause", reason)])
 }
 
+/// Of the pauses hosts obey those of their whole link.
+fn pauses(plan: &Plan) -> Option<Lack> {
+    let kind = plan.switch.pause.kind();
+    let reason = format!("hosts' interfaces obey \"pfc\", and not \"{kind}\"");
+    (!["none", "pfc"].contains(&kind)).then_some(("switch.pause", reason))
+}
+
 fn hosts(plan: &Plan) -> Option<Lack> {
     let nic = &plan.host.nic;
     first([
-        (plan.host.receive_cpu.is_some(), "host.receive-cpu", "hosts share this machine's cores"),
-        (nic.buffer.is_some(), "host.nic.buffer", "a host's NIC has no limit in the lab"),
-        (nic.marking.kind() != "none", "host.nic.marking", "a host's NIC does not mark in the lab"),
+        (
+            plan.host.receive_cpu.is_some(),
+            "host.receive-cpu",
+            "code costs what this machine needs for it",
+        ),
+        (nic.buffer.is_some(), "host.nic.buffer", "a host's NIC has no limit here"),
+        (nic.marking.kind() != "none", "host.nic.marking", "a host's NIC does not mark here"),
         (
             plan.host.frame_overhead > 65_535 - plan.host.mtu,
             "host.frame-overhead",

@@ -6,6 +6,7 @@ use crate::sim::without_programs;
 use crate::totals::{calls, fairness, goodput_over_time, unsampled};
 use crate::{ConnectionRecord, FlowRecord, QueryRecord, Sim, Standing, Status, Time, Totals};
 use crate::{Error, Observer, Plan, World, WorldKind};
+use millpond_lab::kernel::Kernel;
 use millpond_lab::load::{Counts, PORT, Place, Settings, Sink};
 use millpond_lab::{Counted, Lab as Up, Lateness, Record, Records, Role, check_programs, prepare};
 use millpond_lab::{kernel, programs, support};
@@ -59,7 +60,7 @@ fn choose(plan: &Plan) -> u32 {
     SCALES.into_iter().find(|scale| u64::from(*scale) >= needed).unwrap_or(last)
 }
 
-fn failed(error: millpond_lab::Error) -> Error {
+pub(crate) fn failed(error: millpond_lab::Error) -> Error {
     match error {
         millpond_lab::Error::Unsupported { .. } => Error::Usage(format!("lab: {error}")),
         other => Error::Runs(format!("lab: {other}")),
@@ -85,14 +86,15 @@ impl Lab {
     }
 
     /// The plan as this lab runs it, whoever runs it.
-    fn slow(&self, plan: &Plan) -> Result<Plan, Error> {
+    pub(crate) fn slow(&self, plan: &Plan) -> Result<Plan, Error> {
         let detail = plan.detail();
         support::check(detail).map_err(failed)?;
         let factor = self.scale.unwrap_or_else(|| choose(plan)).max(1);
         let text = millpond_scenario::slowed(detail, factor).map_err(Error::Usage)?;
         let text = Text::parse(&detail.name, &text)?;
         let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
-        let constants = kernel::constants(&text.plan(None, &[], Some(detail.seed))?);
+        let constants =
+            kernel::constants(&text.plan(None, &[], Some(detail.seed))?, &Kernel::of_lab());
         let mut slow = text.plan(None, &constants, Some(detail.seed))?;
         slow.name.clone_from(&detail.name);
         slow.variant.clone_from(&detail.variant);
@@ -109,7 +111,7 @@ impl Lab {
                  acknowledgements and the first RTO of the kernel are not"
             ));
         }
-        slow.warnings.extend(kernel::note(&constants));
+        slow.warnings.extend(kernel::note(&constants, &Kernel::of_lab()));
         Ok(Plan::new(slow, plan.overrides()))
     }
 }
@@ -144,7 +146,7 @@ impl World for Lab {
     fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
         check_programs(plan.detail()).map_err(failed)?;
         let mut detail = self.slow(plan)?.detail().clone();
-        detail.warnings.extend(kernel::ignored(plan.detail()));
+        detail.warnings.extend(kernel::ignored(plan.detail(), &Kernel::of_lab()));
         Ok(Plan::new(detail, plan.overrides()))
     }
 
@@ -380,14 +382,14 @@ fn invalid(plan: &Plan, median: Time, counts: &Counts, counted: &Counted) -> Vec
 }
 
 /// Warnings of failed connections.
-fn errors(counts: &Counts) -> impl Iterator<Item = String> + '_ {
+pub(crate) fn errors(counts: &Counts) -> impl Iterator<Item = String> + '_ {
     counts.errors.iter().map(|(kind, failure)| {
         format!("lab: {} connections failed: {kind} (first: {})", failure.count, failure.first)
     })
 }
 
 /// Warning for packets that captures lack.
-fn missed(counted: &Counted) -> Option<String> {
+pub(crate) fn missed(counted: &Counted) -> Option<String> {
     let count = counted.missed;
     (count > 0).then(|| {
         format!(
@@ -397,7 +399,7 @@ fn missed(counted: &Counted) -> Option<String> {
     })
 }
 
-fn totals(
+pub(crate) fn totals(
     plan: &Plan,
     counts: &Counts,
     counted: &Counted,

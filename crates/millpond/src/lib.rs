@@ -31,6 +31,8 @@ mod compare;
 mod control;
 mod error;
 mod estimate;
+#[cfg(all(feature = "virtual", target_os = "linux"))]
+mod kernels;
 #[cfg(all(feature = "lab", target_os = "linux"))]
 mod lab;
 mod plan;
@@ -52,6 +54,8 @@ pub use compare::{Compared, Comparison, compare};
 pub use control::{Control, Options, Runs};
 pub use error::Error;
 pub use estimate::Estimate;
+#[cfg(all(feature = "virtual", target_os = "linux"))]
+pub use kernels::Virtual;
 #[cfg(all(feature = "lab", target_os = "linux"))]
 pub use lab::Lab;
 pub use plan::Plan;

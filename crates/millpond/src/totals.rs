@@ -107,6 +107,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
     let measured = outcome.simulated.saturating_sub(plan.warm_up);
     let wall_s = wall.as_secs_f64();
     Totals {
+        inputs: Vec::new(),
         status: match (outcome.interrupted, outcome.is_stalled()) {
             (true, _) => Status::Interrupted,
             (false, true) => Status::Stalled,

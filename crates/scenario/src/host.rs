@@ -15,6 +15,10 @@ pub const HEADER_BYTES: u32 = 40;
 /// The largest segment that a transport may hand down at a time: far beyond what any NIC cuts.
 const SEGMENT_MAX: u64 = 1 << 30;
 
+/// A kernel's memory: less does not boot, and more no machine of today has for several.
+const MEMORY_MIN: u64 = 32 << 20;
+const MEMORY_MAX: u64 = 64 << 30;
+
 /// The host's plan; settles its segment size.
 pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     let h = &s.host;
@@ -63,11 +67,17 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             format!("{} is more than 1000s", h.stack_delay),
         );
     }
+    if !(MEMORY_MIN..=MEMORY_MAX).contains(&h.memory.get()) {
+        let message = format!("{} is not {} to {}", h.memory, Bytes(MEMORY_MIN), Bytes(MEMORY_MAX));
+        report.value(s.place("host.memory"), "host.memory", message);
+    }
     let plan = HostPlan {
         mtu: h.mtu,
         frame_overhead: h.frame_overhead,
         segment_offload: h.segment_offload,
         stack_delay: h.stack_delay,
+        kernel: h.kernel.clone(),
+        memory: h.memory,
         nic: NicPlan {
             buffer: match &s.nic.buffer {
                 NicChoice::Without => None,
@@ -80,6 +90,7 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
                 NicChoice::Own(marking) => marking.clone(),
             },
             per_flow_limit: s.nic.params.per_flow_limit,
+            interrupt_throttle: s.nic.params.interrupt_throttle,
         },
         choices: s.host_choices.clone(),
         receive_cpu: s.receive_cpu.clone(),
@@ -105,6 +116,10 @@ pub struct HostPlan {
     pub segment_offload: Option<Bytes>,
     /// Time between the wire and the transport, each way.
     pub stack_delay: Time,
+    /// World virtual: each host's kernel, if not the usual one.
+    pub kernel: Option<String>,
+    /// World virtual: each kernel's memory.
+    pub memory: Bytes,
     /// The NIC's transmit queue.
     pub nic: NicPlan,
     /// What is chosen at its places.
@@ -140,6 +155,8 @@ pub struct NicPlan {
     pub marking: MarkingParams,
     /// What one flow may have waiting; `None`: no limit.
     pub per_flow_limit: Option<Bytes>,
+    /// World virtual: the least time from an interrupt for frames to the next.
+    pub interrupt_throttle: Time,
 }
 
 /// What a switch's buffer follows from. A host's stack lies on its link.

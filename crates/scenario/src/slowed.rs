@@ -12,8 +12,9 @@ use crate::plan::Plan;
 use millpond_core::{Rate, Time};
 
 /// Keys whose strings are names or commands, whatever they look like.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "name",
+    "kernel",
     "shows",
     "classes",
     "after",

@@ -43,7 +43,8 @@ pub trait Steering {
         orders: &mut Orders,
     ) -> Result<(), Error>;
     /// Whether the run ends at `now`. Called once a window.
-    fn is_over(&mut self, now: Time, state: &mut State) -> Result<bool, Error>;
+    fn is_over(&mut self, now: Time, state: &mut State, orders: &mut Orders)
+    -> Result<bool, Error>;
 }
 
 /// Guests, the network between them, and their time.
@@ -127,7 +128,7 @@ impl Calendar {
             let now = now.max(zero);
             let end = now + self.window;
             let plan = |at: u64| Time::from_ns(at - zero);
-            if steering.is_over(plan(now), &mut self.state)? {
+            if steering.is_over(plan(now), &mut self.state, &mut orders)? {
                 return Ok(());
             }
             while let Some(at) = steering.next().filter(|at| ns(*at) + zero < end) {
@@ -137,6 +138,9 @@ impl Calendar {
             self.state.advance(plan(end).saturating_sub(INSTANT));
             while let Some(left) = self.state.leave() {
                 self.sites[left.host as usize].arrives(left);
+            }
+            while let Some(paused) = self.state.fabric.paused() {
+                self.sites[paused.host as usize].pauses(paused);
             }
             self.run(end)?;
             for said in self.said() {

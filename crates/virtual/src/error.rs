@@ -39,7 +39,7 @@ pub enum Error {
     /// The hosts' memory is more than this machine has.
     #[error(
         "{hosts} kernels need {needed} MB of memory and this machine has {available} MB free: use \
-         fewer hosts, or a smaller host.memory"
+         fewer hosts"
     )]
     Memory {
         /// How many.

@@ -1,10 +1,61 @@
-//! A scenario's hosts as real Linux kernels in virtual time.
+//! World `virtual`: a scenario's hosts as real Linux kernels, in virtual time.
+//!
+//! ```text
+//!  agent ─ sockets ─ kernel TCP ─ virtio ──► site: NIC, edge, shim ──► Fabric: switches, links
+//!    ▲                              ▲         ▲
+//!    └── orders, reports ── site ───┴─────────┴── calendar: windows, clocks
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `kernels`, `memory` | which kernel runs, whether it can, and how many fit |
+//! | `image` | the initial file system of a guest: the agent |
+//! | `schedule` | a guest's clock |
+//! | `device` | a guest's network interface |
+//! | `guest` | one kernel: a process, its clock, its interfaces |
+//! | `site` | a host: a guest, its interfaces by the calendar, the stages above its link |
+//! | `calendar` | guests and network in one time |
+//! | `load` | the plan's traffic: orders for agents, and what their reports mean |
+//! | `core` | one core for kernels that run one after another |
+//! | `run` | a run from boot to end |
+//!
+//! The network, the stages between a host and its link, and the records are the lab's
+//! (`millpond-lab`), whose switches are the simulator's.
+//!
+//! Invariant: a result depends on the plan, the kernel and the image, and on nothing else of the
+//! machine.
 
-pub mod calendar;
-pub mod device;
+mod calendar;
+mod core;
+mod device;
 mod error;
-pub mod guest;
-pub mod schedule;
-pub mod site;
+mod guest;
+mod image;
+pub mod kernels;
+mod load;
+mod memory;
+mod run;
+mod schedule;
+mod site;
 
 pub use error::Error;
+pub use run::{Outcome, Settings, Watch, check, note, run};
+
+/// What this world needs beside a kernel: each by its name, found or missing.
+pub fn needs() -> Vec<(&'static str, Result<String, String>)> {
+    let has = |program: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+    };
+    let setarch = match has("setarch") {
+        true => Ok("yes".to_string()),
+        false => Err("missing: it is of util-linux".to_string()),
+    };
+    let shm = std::fs::metadata("/dev/shm").map_err(|e| e.to_string());
+    let memory = memory::available().map(|mb| format!("{mb} MB free: {} hosts", mb / 16));
+    vec![
+        ("setarch", setarch),
+        ("/dev/shm", shm.map(|_| "yes".to_string())),
+        ("memory", memory.ok_or_else(|| "/proc/meminfo does not say".to_string())),
+    ]
+}

@@ -17,7 +17,7 @@ use millpond_linux::dataplane::buffers::Frame;
 use millpond_linux::dataplane::frame::Offload;
 use millpond_linux::dataplane::port::Port;
 use millpond_linux::dataplane::port::vhost::frames::Taken;
-use millpond_linux::fabric::Left;
+use millpond_linux::fabric::{Left, Paused};
 use std::collections::VecDeque;
 
 /// The type of frames between the world and agents: one of those for local experiments.
@@ -66,6 +66,10 @@ pub struct Site {
     throttle: u64,
     /// When the interface has sent what it has taken, in nanoseconds as all here.
     sending: Option<u64>,
+    /// Until when a neighbour's pause holds the interface.
+    held: Option<u64>,
+    /// Pauses that will have arrived.
+    pauses: VecDeque<Paused>,
     /// Packets that will have arrived.
     arriving: VecDeque<Left>,
     /// Frames for the guest.
@@ -90,6 +94,8 @@ impl Site {
             guest,
             throttle,
             sending: None,
+            held: None,
+            pauses: VecDeque::new(),
             arriving: VecDeque::new(),
             up: VecDeque::new(),
             interrupted: None,
@@ -104,6 +110,11 @@ impl Site {
     /// A packet reaches the host at its time, which is not before the present window.
     pub fn arrives(&mut self, left: Left) {
         self.arriving.push_back(left);
+    }
+
+    /// A pause frame reaches the host's interface, as [`Site::arrives`] says.
+    pub fn pauses(&mut self, paused: Paused) {
+        self.pauses.push_back(paused);
     }
 
     /// An order reaches the agent at a time, which is not before the present window.
@@ -128,7 +139,8 @@ impl Site {
         let deadline = zero.and_then(|zero| {
             state.hosts[self.host as usize].deadline().map(|at| ns(at).saturating_add(zero))
         });
-        let all = [arrival, up, order, deadline, self.sending, self.reported];
+        let pause = self.pauses.front().map(|paused| ns(paused.at) + zero.unwrap_or(0));
+        let all = [arrival, up, order, deadline, pause, self.held, self.sending, self.reported];
         all.into_iter().flatten().min()
     }
 
@@ -156,6 +168,14 @@ impl Site {
 
     /// Does what is due at `now`.
     fn happen(&mut self, now: u64, state: &mut State, zero: Zero) -> Result<(), Error> {
+        if let Some(zero) = zero {
+            while let Some(paused) = self.pauses.pop_front_if(|it| ns(it.at) + zero <= now) {
+                self.held = Some(now + ns(paused.frame.duration));
+            }
+        }
+        if self.held.take_if(|at| *at <= now).is_some() {
+            self.transmit(now, state, zero)?;
+        }
         if self.sending.is_some_and(|at| at <= now) {
             self.sending = None;
             self.guest.devices[LINK].complete()?;
@@ -213,7 +233,7 @@ impl Site {
 
     /// The link is free at `now`: sends the guest's next frame, or has it kick for one.
     fn transmit(&mut self, now: u64, state: &mut State, zero: Zero) -> Result<(), Error> {
-        while self.sending.is_none() {
+        while self.sending.is_none() && self.held.is_none() {
             let State { fabric, hosts, buffers, .. } = state;
             let device = &mut self.guest.devices[LINK];
             let Some(buffer) = buffers.take() else {

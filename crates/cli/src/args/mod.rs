@@ -269,6 +269,8 @@ pub enum WorldName {
     Sim,
     /// Network namespaces with kernel TCP (Linux, root)
     Lab,
+    /// Linux kernels in virtual time (Linux on x86_64; `make setup-virtual` builds one)
+    Virtual,
 }
 
 /// The factor by which a lab slows the network.

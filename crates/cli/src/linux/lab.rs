@@ -1,6 +1,6 @@
 //! `millpond lab`: a run or a compare under real kernel TCP, or a lab that stays.
 
-use super::{demo, standing};
+use super::{demo, doctor, standing};
 use crate::args::linux::{AskArgs, AskRequest, LabCommand};
 use crate::args::{CompareArgs, LabArgs, RunArgs, Threads, WorldName};
 use crate::failure::Failure;
@@ -13,10 +13,11 @@ use std::io::Write;
 
 /// Does what is asked.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {
-    if !matches!(args.command, Some(LabCommand::Ask(_))) {
+    if !matches!(args.command, Some(LabCommand::Ask(_) | LabCommand::Doctor(_))) {
         need_root()?;
     }
     match &args.command {
+        Some(LabCommand::Doctor(args)) => doctor::doctor(args),
         Some(LabCommand::Up(args)) => standing::up(args),
         Some(LabCommand::Down(which)) => standing::down(which),
         Some(LabCommand::List(args)) => standing::list(args),

@@ -2,6 +2,7 @@
 //! folder where the feature `linux` is off, or the target is another system.
 
 mod demo;
+mod doctor;
 mod lab;
 mod limit;
 mod standing;

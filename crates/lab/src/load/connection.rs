@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub enum Role {
     /// The client sends a flow.
     OneWay,
     /// The same, and the source host's next flow of this source follows.
@@ -32,7 +32,7 @@ impl Role {
 
 /// An end, by its part in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub enum Side {
     /// It has connected.
     Client,
     /// It has accepted.
@@ -70,7 +70,7 @@ impl End {
 
 /// The flow of a connection, as its client opens it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Opening {
+pub struct Opening {
     /// The flow of the client's bytes; that of the server's, if any, is the next.
     pub flow: FlowId,
     pub class: u16,
@@ -248,7 +248,7 @@ const FIRST_PORT: u16 = 1024;
 
 /// The ports to try for a flow, from one that follows from its number, so that a run that is
 /// repeated has the same ones.
-pub(super) fn ports(flow: FlowId, except: Range<u16>) -> impl Iterator<Item = u16> {
+pub fn ports(flow: FlowId, except: Range<u16>) -> impl Iterator<Item = u16> {
     let count = u32::from(u16::MAX - FIRST_PORT) + 1;
     (0..count)
         .map(move |i| FIRST_PORT + ((flow % count + i) % count) as u16)

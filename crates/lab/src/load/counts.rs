@@ -59,7 +59,8 @@ pub struct Failure {
 }
 
 impl Counts {
-    pub(super) fn fail(&mut self, error: &io::Error, what: impl FnOnce() -> String) {
+    /// Counts a connection that an error has ended.
+    pub fn fail(&mut self, error: &io::Error, what: impl FnOnce() -> String) {
         let kind = error.kind().to_string();
         let first = || Failure { count: 0, first: format!("{}: {error}", what()) };
         self.errors.entry(kind).or_insert_with(first).count += 1;

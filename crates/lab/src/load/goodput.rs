@@ -7,7 +7,7 @@ use millpond_core::Time;
 use millpond_sim::samples::Clock;
 
 /// Samples of what has been read.
-pub(super) struct Goodput {
+pub struct Goodput {
     clock: Clock,
     /// By class, since the beginning.
     read: Vec<u64>,

@@ -40,7 +40,7 @@ const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// One end of a connection as its kernel counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TcpInfo {
+pub struct TcpInfo {
     /// Segments sent again, a SYN among them.
     pub retransmitted: u32,
     /// Expiries of the retransmission timer, those of the SYN among them.
@@ -73,6 +73,13 @@ impl TcpInfo {
         let mut bytes = [0; LENGTH];
         socket::tcp_info(socket.as_fd(), &mut bytes);
         TcpInfo::parse(&bytes)
+    }
+
+    /// Of the kernel's bytes, which may be fewer.
+    pub fn of_bytes(bytes: &[u8]) -> TcpInfo {
+        let mut all = [0; LENGTH];
+        all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        TcpInfo::parse(&all)
     }
 
     fn parse(bytes: &[u8; LENGTH]) -> TcpInfo {

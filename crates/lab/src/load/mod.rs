@@ -12,6 +12,7 @@
 //! | `connection` | connections and their two ends |
 //! | `records` | records of flows, calls and queries |
 //! | `counts`, `goodput` | sums over the run, lateness, errors; bytes read over time |
+//! | `dependents` | flows that wait for others |
 //! | `socket`, `info`, `namespaces`, `cgroups`, `clock` | the kernel |
 //!
 //! Connections end without a packet (TCP_REPAIR), as in the simulator: no FIN, no TIME_WAIT. A run
@@ -26,13 +27,14 @@
 
 mod cgroups;
 mod clock;
-mod connection;
+pub mod connection;
 mod counts;
+pub mod dependents;
 mod engine;
-mod goodput;
-mod info;
+pub mod goodput;
+pub mod info;
 mod namespaces;
-mod records;
+pub mod records;
 mod socket;
 
 /// The port at which a lab's hosts listen for the first class of traffic.

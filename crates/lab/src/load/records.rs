@@ -6,7 +6,7 @@
 //!
 //! Invariant: every other field means what it means in the simulator; `path_changes` is unknown.
 
-use super::connection::{Connection, Opening, Role, Side};
+use super::connection::{Opening, Role};
 use super::info::TcpInfo;
 use millpond_core::{FlowId, Time};
 use millpond_results::{FlowRecord, QueryRecord};
@@ -15,12 +15,33 @@ use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::Query;
 
 /// Makes records.
-pub(super) struct Recorder<'a> {
+pub struct Recorder<'a> {
+    /// Whose.
     pub plan: &'a Plan,
     ideal: IdealTimes,
 }
 
+/// A flow as it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// What its client has opened.
+    pub opening: &'a Opening,
+    /// Whether a response is under way.
+    pub answers: bool,
+    /// When its last byte was read.
+    pub delivered: Option<Time>,
+    /// When its sender's socket was offered the first byte.
+    pub first_sent: Option<Time>,
+    /// When its last byte was acknowledged.
+    pub acked: Option<Time>,
+    /// Its sender's end.
+    pub sent: TcpInfo,
+    /// Its receiver's, if the flow has begun.
+    pub received: TcpInfo,
+}
+
 impl<'a> Recorder<'a> {
+    /// Makes a plan's.
     pub fn new(plan: &'a Plan) -> Recorder<'a> {
         Recorder { plan, ideal: IdealTimes::default() }
     }
@@ -54,45 +75,30 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A flow as it stands. A response that has not begun has its request's sender.
-    pub fn flow(&self, c: &Connection) -> FlowRecord {
-        let sender = match c.opening.role {
-            Role::Exchange { .. } if c.answers => Side::Server,
-            _ => Side::Client,
-        };
-        let is_of_sender = c.sender() == Some(sender);
-        let (sending, receiving) = (c.end(sender), c.end(sender.other()));
-        let sent = sending.map(|end| TcpInfo::of(&end.socket)).unwrap_or_default();
-        let received = receiving.filter(|_| is_of_sender).map(|end| TcpInfo::of(&end.socket));
+    /// A flow as it stands.
+    pub fn flow(&self, seen: &Seen<'_>) -> FlowRecord {
+        let ideal = seen.delivered.map(|_| self.ideal(seen.opening));
         FlowRecord {
-            finish: c.delivered,
-            sender_first: sending.and_then(|end| end.first_sent),
-            sender_last: sending.and_then(|end| end.acked),
-            ideal: if c.delivered.is_some() { self.ideal(&c.opening) } else { Time::ZERO },
-            retransmitted: sent.retransmitted,
-            timeouts: sent.timeouts,
-            out_of_order: Some(received.unwrap_or_default().out_of_order),
-            srtt: sent.srtt,
-            rto: sent.rto,
-            ..self.opening(&c.opening)
+            finish: seen.delivered,
+            sender_first: seen.first_sent,
+            sender_last: seen.acked,
+            ideal: ideal.unwrap_or_default(),
+            retransmitted: seen.sent.retransmitted,
+            timeouts: seen.sent.timeouts,
+            out_of_order: Some(seen.received.out_of_order),
+            srtt: seen.sent.srtt,
+            rto: seen.sent.rto,
+            ..self.opening(seen.opening)
         }
     }
 
-    /// The record of the flow or call that a connection leaves unfinished.
-    pub fn unfinished(&self, c: &Connection) -> FlowRecord {
-        match c.opening.role {
-            Role::Rpc { .. } => self.call(c, None),
-            _ => self.flow(c),
-        }
-    }
-
-    /// The present call of a persistent connection.
-    pub fn call(&self, c: &Connection, finish: Option<Time>) -> FlowRecord {
-        let record = self.opening(&Opening { start: c.asked, ..c.opening });
-        let Opening { src, dst, bytes, class, start, .. } = c.opening;
+    /// The call of a persistent connection that was asked at `asked`.
+    pub fn call(&self, o: &Opening, asked: Time, finish: Option<Time>) -> FlowRecord {
+        let record = self.opening(&Opening { start: asked, ..*o });
+        let Opening { src, dst, bytes, class, start, .. } = *o;
         let ideal = finish.map(|_| {
             // The first call waits for the connection.
-            let opens = c.asked == start && self.plan.opens_by_handshake(class);
+            let opens = asked == start && self.plan.opens_by_handshake(class);
             let handshake =
                 if opens { self.ideal.handshake(self.plan, src, dst) } else { Time::ZERO };
             let call = self.ideal.call(self.plan, (src, dst), (bytes, record.bytes));

@@ -92,6 +92,17 @@ pub struct Left {
     pub held: Held,
 }
 
+/// A pause frame that reaches a host. Drivers whose hosts do not pause need not take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paused {
+    /// When.
+    pub at: Time,
+    /// Where.
+    pub host: u32,
+    /// Whom it stops, and for how long.
+    pub frame: PauseFrame,
+}
+
 /// One end of a link: a port of a switch.
 pub struct Line {
     /// Counters of the line, and its port if the link leads out of the fabric.
@@ -154,6 +165,8 @@ pub struct Lines {
     calls: BinaryHeap<Reverse<(Time, Call)>>,
     /// Packets that have reached their hosts, in the order of time.
     pub left: VecDeque<Left>,
+    /// Pause frames for hosts, in the order in which they were sent.
+    pub paused: VecDeque<Paused>,
     /// Arrivals that were asked for.
     arrivals: u64,
     /// Packets put on links.
@@ -176,6 +189,7 @@ impl Lines {
             held: Vec::new(),
             calls: BinaryHeap::new(),
             left: VecDeque::new(),
+            paused: VecDeque::new(),
             arrivals: 0,
             hops: 0,
             dropped_bytes: 0,
@@ -412,8 +426,10 @@ impl Wire for Exit<'_> {
                 let call = Call::Pause(to, frame.target, frame.duration);
                 self.lines.call(departs + delay, call);
             }
-            // Hosts of the driver do not pause.
-            Far::Host(..) => line.pauses += 1,
+            Far::Host(host, delay) => {
+                line.pauses += 1;
+                self.lines.paused.push_back(Paused { at: departs + delay, host, frame });
+            }
         }
     }
     fn call_pause_check(&mut self, port: u16, target: PauseTarget, at: Time) {

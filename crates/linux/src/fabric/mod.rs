@@ -24,7 +24,7 @@ mod passing;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{Far, Held, Left, Line};
+pub use lines::{Far, Held, Left, Line, Paused};
 pub use passing::{LinkEnd, Passed};
 
 use crate::dataplane::buffers::{Buffers, Frame};
@@ -157,6 +157,11 @@ impl Fabric {
     /// The next packet that has reached its host, in the order of time.
     pub fn leave(&mut self) -> Option<Left> {
         self.lines.left.pop_front()
+    }
+
+    /// The next pause frame for a host, in the order in which they were sent.
+    pub fn paused(&mut self) -> Option<Paused> {
+        self.lines.paused.pop_front()
     }
 
     /// Reads what a port has for now, `burst` frames at most; how many there were.

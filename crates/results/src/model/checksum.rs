@@ -31,7 +31,10 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> String {
 }
 
 /// The checksum of a file. Reads it in pieces.
-pub(crate) fn of_file(path: &Path) -> Result<String> {
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn of_file(path: &Path) -> Result<String> {
     let mut file = File::open(path).at("read", path)?;
     let (mut hasher, mut buffer) = (XxHash64::with_seed(0), vec![0; CHUNK]);
     loop {

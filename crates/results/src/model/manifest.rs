@@ -120,6 +120,10 @@ pub struct Manifest {
     /// runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<LinkFailure>,
+    /// Files beside the scenario that decide the result, such as a kernel, each with its XXH64;
+    /// absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<(String, String)>,
     /// The machine.
     pub machine: Machine,
     /// RFC 3339, UTC.

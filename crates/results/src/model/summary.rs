@@ -40,6 +40,8 @@ pub enum World {
     Sim,
     /// The lab: a scenario's hosts as network namespaces with kernel TCP.
     Lab,
+    /// A scenario's hosts as Linux kernels in virtual time.
+    Virtual,
     /// Linux.
     Linux,
     /// Linux in virtual machines.

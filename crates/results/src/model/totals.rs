@@ -62,6 +62,8 @@ pub struct Totals {
     pub limits: Vec<Limit>,
     /// Programs that ran on hosts.
     pub programs: Vec<Program>,
+    /// Files beside the scenario that decide the result, such as a kernel, each with its XXH64.
+    pub inputs: Vec<(String, String)>,
     /// What the user should know.
     pub warnings: Vec<String>,
     /// Conservation.

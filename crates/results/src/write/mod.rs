@@ -411,6 +411,7 @@ impl RunWriter {
             table.close()?;
         }
         self.recording.close()?;
+        let inputs = totals.inputs.clone();
         let summary = show(self.summary(totals)?, &manifest.shows);
         crate::model::files::write_json(&self.dir.join("summary.json"), &summary)?;
         let manifest = Manifest {
@@ -421,6 +422,7 @@ impl RunWriter {
             variant: summary.variant.clone(),
             status: summary.status,
             warnings: summary.warnings.clone(),
+            inputs,
             ..manifest
         };
         if self.keep == Keep::All {

@@ -90,6 +90,12 @@ params! {
         pub segment_offload: Option<Bytes> = Some(Bytes(64 << 10)),
         /// Time between the wire and the transport, each way.
         pub stack_delay: Time = Time::ZERO,
+        /// World virtual: the Linux kernel of each host, a program for User Mode Linux; off means
+        /// the one that `make setup-virtual` builds. Relative to the scenario's file.
+        pub kernel: Option<String> = None,
+        /// World virtual: the memory of each kernel. What is not touched costs nothing, and TCP may
+        /// use 3/32 of it.
+        pub memory: Bytes = Bytes(256 << 20),
     }
 }
 
@@ -99,6 +105,9 @@ params! {
         /// Bytes that one flow may have waiting in the NIC; off means no limit. Source: Linux's TCP
         /// small queues, which hold back a flow whose bytes have not left the host.
         pub per_flow_limit: Option<Bytes> = Some(Bytes(128 << 10)),
+        /// World virtual: after an interrupt for frames that have arrived the next one comes no
+        /// sooner, as with the throttle of a NIC. Source: rx-usecs of common drivers is 3 to 50.
+        pub interrupt_throttle: Time = Time::from_us(10),
     }
 }
 

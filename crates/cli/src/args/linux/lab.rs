@@ -1,6 +1,6 @@
 //! Arguments of `millpond lab`.
 
-use crate::args::{OutputArgs, Overrides, Scale, Seeds, Shows};
+use crate::args::{JsonArgs, OutputArgs, Overrides, Scale, Seeds, Shows};
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -53,6 +53,9 @@ Examples: millpond lab capture host3 -w host3.pcapng --seconds 10
 
 The packets are those of the fabric, both ways and whole, at the times at which they pass.")]
     Capture(CaptureArgs),
+    /// Say what the worlds lab and virtual find on this machine, and what they lack
+    #[command(after_help = "Exit codes: 0 both can work, 2 one of them cannot.")]
+    Doctor(JsonArgs),
     /// Ask a memcached or Redis server over and over, and print each response time in microseconds
     #[command(after_help = "\
 Example: millpond lab ask memcached-get 10.213.0.3:11211 --connections 8 --size 1KB --for 5s

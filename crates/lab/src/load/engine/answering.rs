@@ -49,7 +49,7 @@ impl Engine<'_> {
     /// A call is complete; the next one follows.
     fn called(&mut self, now: Time, key: Key, stop: Time) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let record = self.recorder.call(connection, Some(now));
+        let record = self.recorder.call(&connection.opening, connection.asked, Some(now));
         connection.asked = now;
         let bytes = connection.opening.bytes;
         self.counts.completed += 1;

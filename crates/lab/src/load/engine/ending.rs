@@ -4,6 +4,7 @@
 
 use super::super::connection::{Connection, End, Opening, Role, Side};
 use super::super::info::TcpInfo;
+use super::super::records::Seen;
 use super::*;
 use std::io;
 
@@ -20,7 +21,12 @@ impl Engine<'_> {
             Role::Exchange { .. } => (opening.flow + 1, opening.src),
             _ => (opening.flow, opening.dst),
         };
-        self.tell_delivered(now, (flow, opening.class), host);
+        let mut due = Vec::new();
+        self.dependents.delivered(now, (flow, opening.class), host, &mut due);
+        for (at, flow) in due {
+            self.to_start += 1;
+            self.set_timer(at, Timer::Waited(flow));
+        }
     }
 
     fn answered(&mut self, now: Time, query: u32) {
@@ -36,7 +42,7 @@ impl Engine<'_> {
     /// A flow is delivered and acknowledged.
     pub(super) fn end(&mut self, key: Key) {
         let Some(connection) = self.connections.get(key) else { return };
-        let record = self.recorder.flow(connection);
+        let record = self.recorder.flow(&seen(connection));
         let opening = connection.opening;
         self.drop_connection(key);
         self.counts.completed += 1;
@@ -48,13 +54,21 @@ impl Engine<'_> {
         }
     }
 
+    /// The record of the flow or call that a connection leaves unfinished.
+    fn unfinished(&self, c: &Connection) -> FlowRecord {
+        match c.opening.role {
+            Role::Rpc { .. } => self.recorder.call(&c.opening, c.asked, None),
+            _ => self.recorder.flow(&seen(c)),
+        }
+    }
+
     /// A connection is no more. Its flow stays unfinished.
     pub(super) fn fail(&mut self, key: Key, error: &io::Error) {
         let Some(connection) = self.connections.get(key) else { return };
         let Opening { flow, src, dst, .. } = connection.opening;
         self.counts.fail(error, || format!("flow {flow} from host {src} to host {dst}"));
         if !connection.is_probe() {
-            self.failed.push(self.recorder.unfinished(connection));
+            self.failed.push(self.unfinished(connection));
             self.counts.failed += 1;
             self.active -= 1;
         }
@@ -96,7 +110,7 @@ impl Engine<'_> {
         for key in open {
             if let Some(connection) = self.connections.get(key) {
                 if !connection.is_probe() {
-                    self.failed.push(self.recorder.unfinished(connection));
+                    self.failed.push(self.unfinished(connection));
                 }
                 for side in [Side::Client, Side::Server] {
                     if end > self.plan.warm_up && is_sending(connection, side) {
@@ -113,10 +127,30 @@ impl Engine<'_> {
         for Pending { query, completed } in std::mem::take(&mut self.queries).into_values() {
             self.sink.query(self.recorder.query(&query, completed, None));
         }
-        self.count_not_started();
+        (self.counts.late, self.counts.waiting) = self.dependents.not_started();
         self.counts.goodput = self.goodput.finish(end);
         self.counts.sampled = self.chosen.take().map(Chosen::flows).unwrap_or_default();
         self.counts
+    }
+}
+
+/// A connection's flow as it stands. A response that has not begun has its request's sender.
+fn seen(c: &Connection) -> Seen<'_> {
+    let sender = match c.opening.role {
+        Role::Exchange { .. } if c.answers => Side::Server,
+        _ => Side::Client,
+    };
+    let is_of_sender = c.sender() == Some(sender);
+    let (sending, receiving) = (c.end(sender), c.end(sender.other()));
+    let info = |end: Option<&End>| end.map(|end| TcpInfo::of(&end.socket)).unwrap_or_default();
+    Seen {
+        opening: &c.opening,
+        answers: c.answers,
+        delivered: c.delivered,
+        first_sent: sending.and_then(|end| end.first_sent),
+        acked: sending.and_then(|end| end.acked),
+        sent: info(sending),
+        received: info(receiving.filter(|_| is_of_sender)),
     }
 }
 

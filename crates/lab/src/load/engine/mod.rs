@@ -8,7 +8,6 @@
 //! | `answering` | complete messages: answers, next calls, deliveries |
 //! | `ending` | completions, failures and their records; the end of the run |
 //! | `sampling` | samples of connections |
-//! | `waiting` | flows that start when others are delivered |
 //!
 //! Invariant: nothing starts before its time, and nothing at or after the horizon.
 
@@ -18,7 +17,6 @@ mod opening;
 mod preparing;
 mod sampling;
 mod serving;
-mod waiting;
 
 use preparing::Prepared;
 
@@ -26,6 +24,7 @@ use super::cgroups::Makers;
 use super::clock::Clock;
 use super::connection::{Connections, Key, Peer, Token};
 use super::counts::Counts;
+use super::dependents::Dependents;
 use super::goodput::Goodput;
 use super::namespaces::Namespaces;
 use super::records::Recorder;
@@ -33,7 +32,7 @@ use super::{Error, Settings, Sink, socket};
 use millpond_core::{FlowId, Time};
 use millpond_results::FlowRecord;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::traffic::{Arrivals, Event, NodeId, Query, SourceKind};
+use millpond_scenario::traffic::{Arrivals, Event, Query, SourceKind};
 use millpond_sim::samples::Chosen;
 use rustix::event::epoll;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -109,9 +108,8 @@ pub(super) struct Engine<'a> {
     queries: BTreeMap<u32, Pending>,
     /// By source and host: flows of a shuffle that have started.
     shuffled: BTreeMap<(u16, u32), u32>,
-    /// By flow or barrier: deliveries that it waits for, and its earliest time so far.
-    left: BTreeMap<NodeId, (u64, Time)>,
-    waited_started: Vec<FlowId>,
+    /// Flows that start when others are delivered.
+    dependents: Dependents<'a>,
     counts: Counts,
     goodput: Goodput,
     /// Connections that are sampled.
@@ -167,8 +165,7 @@ impl<'a> Engine<'a> {
             timers_set: 0,
             queries: BTreeMap::new(),
             shuffled: BTreeMap::new(),
-            left: BTreeMap::new(),
-            waited_started: Vec::new(),
+            dependents: Dependents::new(plan),
             counts: Counts::default(),
             goodput: Goodput::new(plan.capture.goodput, plan.traffic.classes.len()),
             chosen: None,
@@ -329,7 +326,9 @@ impl<'a> Engine<'a> {
             }
             Timer::Waited(flow) => {
                 self.to_start -= 1;
-                self.start_waited(at, flow);
+                if let Some(arrival) = self.dependents.arrival(at, flow) {
+                    self.start(&arrival);
+                }
             }
             Timer::Answer(key) => self.answer(key),
             Timer::Ask(key) => self.ask(key),

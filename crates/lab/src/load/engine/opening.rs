@@ -17,7 +17,7 @@ impl Engine<'_> {
             response => Role::Exchange { response },
         };
         self.prepared.note_start();
-        self.note_start(arrival.flow);
+        self.dependents.note_start(arrival.flow);
         self.note_lateness(arrival.at);
         self.begin(Opening {
             flow: arrival.flow,

@@ -22,7 +22,8 @@ impl Caller {
         offload: &Offload,
         pieces: &[IoSlice<'_>],
     ) -> Result<(), Refusal> {
-        let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+        let mut bytes = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
+        pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
         self.frames.push((*offload, bytes));
         Ok(())
     }

@@ -163,6 +163,7 @@ fn world_text(world: World) -> &'static str {
     match world {
         World::Sim => "simulated",
         World::Lab => "the lab: kernel TCP",
+        World::Virtual => "Linux kernels in virtual time",
         World::Linux => "Linux",
         World::LinuxVm => "Linux in virtual machines",
     }

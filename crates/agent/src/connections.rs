@@ -1,0 +1,337 @@
+//! Connections: ends that send and receive what they were ordered to.
+//!
+//! In a guest a system call that fails takes a microsecond and one that succeeds none, so nothing
+//! is tried that is known to fail: a short write means that the socket is full, a short read that it
+//! is empty.
+//!
+//! Invariant: a message that is complete is told once, at the moment at which its last byte was
+//! read.
+
+use crate::sys::{self, Poller};
+use crate::wire::{Order, Report};
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::OwnedFd;
+
+/// The most that one write hands over, and that waits in a socket unsent.
+const WRITE_MAX: usize = 1 << 18;
+/// The most that one read takes away.
+const READ_MAX: u64 = 1 << 20;
+static ZEROS: [u8; WRITE_MAX] = [0; WRITE_MAX];
+
+/// An end of a connection.
+struct End {
+    socket: OwnedFd,
+    is_server: bool,
+    is_open: bool,
+    to_send: u64,
+    to_receive: u64,
+    /// Bytes of each message that comes, and of the answer to it.
+    message: (u64, u64),
+    /// Whether a new message follows a complete one at once.
+    calls: bool,
+    /// Whether the last byte's acknowledgement is told.
+    is_watched: bool,
+    received: u64,
+    /// Whether it waits for room to send.
+    is_full: bool,
+}
+
+/// A connection that is to come.
+struct Awaited {
+    connection: u32,
+    message: (u64, u64),
+    is_watched: bool,
+}
+
+/// All of a host's.
+pub struct Connections {
+    address: [u8; 4],
+    listeners: Vec<(u16, OwnedFd)>,
+    awaited: BTreeMap<([u8; 4], u16, u16), Awaited>,
+    ends: BTreeMap<u32, End>,
+}
+
+/// What a poller tells of.
+#[derive(Clone, Copy, Debug)]
+pub enum Token {
+    /// A listener, by number.
+    Listener(u32),
+    /// A connection.
+    Connection(u32),
+}
+
+/// Encodes tokens for a poller: these kinds are this module's.
+const LISTENER: u64 = 1 << 32;
+const CONNECTION: u64 = 2 << 32;
+
+/// The token in a poller's data, if it is of this module.
+pub fn token(data: u64) -> Option<Token> {
+    match data & !0xffff_ffff {
+        LISTENER => Some(Token::Listener(data as u32)),
+        CONNECTION => Some(Token::Connection(data as u32)),
+        _ => None,
+    }
+}
+
+impl End {
+    fn events(&self) -> libc::c_int {
+        let out = if self.is_full || !self.is_open { libc::EPOLLOUT } else { 0 };
+        libc::EPOLLIN | out
+    }
+
+    /// Sends what there is, as far as the socket takes it. Whether that changes what it waits for.
+    fn send(&mut self) -> Result<bool> {
+        let before = self.events();
+        self.is_full = false;
+        while self.to_send > 0 {
+            let bytes = usize::try_from(self.to_send).unwrap_or(WRITE_MAX).min(WRITE_MAX);
+            if self.is_watched && bytes as u64 == self.to_send {
+                sys::stamp_acknowledgements(&self.socket)?;
+            }
+            let sent = sys::send(&self.socket, &ZEROS[..bytes])?;
+            self.to_send -= sent as u64;
+            if sent < bytes {
+                self.is_full = true;
+                break;
+            }
+        }
+        Ok(before != self.events())
+    }
+
+    /// Takes away what has arrived. Whether a message is complete.
+    fn receive(&mut self) -> Result<bool> {
+        let was_awaited = self.to_receive > 0;
+        loop {
+            // One byte more than there should be, to notice it.
+            let most = (self.to_receive + 1).min(READ_MAX);
+            let Some(count) = sys::discard(&self.socket, most as usize)? else { break };
+            if count == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            self.to_receive =
+                self.to_receive.checked_sub(count as u64).ok_or(ErrorKind::InvalidData)?;
+            self.received += count as u64;
+            if (count as u64) < most {
+                break;
+            }
+        }
+        Ok(was_awaited && self.to_receive == 0)
+    }
+}
+
+impl Connections {
+    /// Of a host with this address.
+    pub fn new(address: [u8; 4]) -> Connections {
+        Connections {
+            address,
+            listeners: Vec::new(),
+            awaited: BTreeMap::new(),
+            ends: BTreeMap::new(),
+        }
+    }
+
+    /// Listens at a port.
+    pub fn listen(&mut self, poller: &Poller, port: u16) -> Result<()> {
+        let socket = sys::tcp(self.address, port)?;
+        sys::listen(&socket)?;
+        poller.add(&socket, libc::EPOLLIN, LISTENER | self.listeners.len() as u64)?;
+        self.listeners.push((port, socket));
+        Ok(())
+    }
+
+    /// Does what an order asks of a connection.
+    pub fn obey(&mut self, poller: &Poller, order: Order, say: &mut dyn FnMut(&Report)) {
+        let connection = match order {
+            Order::Open { connection, .. }
+            | Order::Send { connection, .. }
+            | Order::Close { connection } => connection,
+            Order::Await { connection, peer, from, port, receive, answer, is_watched } => {
+                let message = (receive, answer);
+                self.awaited
+                    .insert((peer, from, port), Awaited { connection, message, is_watched });
+                return;
+            }
+            _ => return,
+        };
+        let done = match order {
+            Order::Open { .. } => self.open(poller, &order),
+            Order::Send { send, receive, is_watched, .. } => {
+                let Some(end) = self.ends.get_mut(&connection) else { return };
+                end.to_send += send;
+                end.to_receive += receive;
+                end.is_watched = is_watched;
+                if end.is_open { Connections::send(poller, connection, end) } else { Ok(()) }
+            }
+            _ => {
+                if let Some(end) = self.ends.remove(&connection) {
+                    sys::close(end.socket);
+                }
+                self.awaited.retain(|_, awaited| awaited.connection != connection);
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            self.fail(connection, &error, say);
+        }
+    }
+
+    fn open(&mut self, poller: &Poller, order: &Order) -> Result<()> {
+        let Order::Open { connection, from, to, port, send, receive, calls } = *order else {
+            return Ok(());
+        };
+        let socket = sys::tcp(self.address, from)?;
+        if send > WRITE_MAX as u64 {
+            let unsent = WRITE_MAX as libc::c_int;
+            sys::set(&socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, unsent)?;
+        }
+        sys::connect(&socket, to, port)?;
+        let end = End {
+            socket,
+            is_server: false,
+            is_open: false,
+            to_send: send,
+            to_receive: receive,
+            message: (receive, send),
+            calls,
+            is_watched: receive == 0,
+            received: 0,
+            is_full: false,
+        };
+        poller.add(&end.socket, end.events(), CONNECTION | u64::from(connection))?;
+        self.ends.insert(connection, end);
+        Ok(())
+    }
+
+    fn send(poller: &Poller, connection: u32, end: &mut End) -> Result<()> {
+        if end.send()? {
+            poller.change(&end.socket, end.events(), CONNECTION | u64::from(connection))?;
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, connection: u32, error: &Error, say: &mut dyn FnMut(&Report)) {
+        self.ends.remove(&connection);
+        let errno = match (error.raw_os_error(), error.kind()) {
+            (Some(errno), _) => errno,
+            (None, ErrorKind::UnexpectedEof) => libc::ECONNRESET,
+            _ => libc::EPROTO,
+        };
+        say(&Report::Failed { connection, errno: errno as u32 });
+    }
+
+    /// Serves an event.
+    pub fn serve(
+        &mut self,
+        poller: &Poller,
+        token: Token,
+        events: u32,
+        say: &mut dyn FnMut(&Report),
+    ) {
+        match token {
+            Token::Listener(number) => self.accept(poller, number, say),
+            Token::Connection(connection) => {
+                if let Err(error) = self.serve_end(poller, connection, events as i32, say) {
+                    self.fail(connection, &error, say);
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self, poller: &Poller, number: u32, say: &mut dyn FnMut(&Report)) {
+        let Some((port, listener)) = self.listeners.get(number as usize) else { return };
+        let Ok((socket, peer, from)) = sys::accept(listener) else { return };
+        let Some(awaited) = self.awaited.remove(&(peer, from, *port)) else {
+            let peer = peer.map(|byte| byte.to_string()).join(".");
+            let text = format!("port {port} has a connection from {peer}:{from} that no flow has");
+            return say(&Report::Problem(text));
+        };
+        let _ = sys::set(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+        let Awaited { connection, message, is_watched } = awaited;
+        let end = End {
+            socket,
+            is_server: true,
+            is_open: true,
+            to_send: 0,
+            to_receive: message.0,
+            message,
+            calls: false,
+            is_watched,
+            received: 0,
+            is_full: false,
+        };
+        let added = poller.add(&end.socket, end.events(), CONNECTION | u64::from(connection));
+        self.ends.insert(connection, end);
+        if let Err(error) = added {
+            self.fail(connection, &error, say);
+        }
+    }
+
+    fn serve_end(
+        &mut self,
+        poller: &Poller,
+        connection: u32,
+        events: libc::c_int,
+        say: &mut dyn FnMut(&Report),
+    ) -> Result<()> {
+        let Some(end) = self.ends.get_mut(&connection) else { return Ok(()) };
+        if events & libc::EPOLLERR != 0 {
+            match sys::stamp(&end.socket) {
+                Some(stamp) => {
+                    let is_last = end.to_send == 0 && sys::unacknowledged(&end.socket) == 0;
+                    if end.is_watched && is_last {
+                        end.is_watched = false;
+                        let info = sys::info(&end.socket);
+                        say(&Report::Acknowledged { connection, stamp, info });
+                    }
+                }
+                None => sys::error(&end.socket).map_or(Ok(()), Err)?,
+            }
+        }
+        if events & libc::EPOLLOUT != 0 {
+            if !end.is_open {
+                sys::error(&end.socket).map_or(Ok(()), Err)?;
+                end.is_open = true;
+                say(&Report::Opened { connection });
+                // It waits for less now, whatever it sends.
+                end.send()?;
+                let token = CONNECTION | u64::from(connection);
+                poller.change(&end.socket, end.events(), token)?;
+            } else {
+                Connections::send(poller, connection, end)?;
+            }
+        }
+        if events & (libc::EPOLLIN | libc::EPOLLHUP) != 0 && end.receive()? {
+            say(&Report::Received { connection, info: sys::info(&end.socket) });
+            let (receive, answer) = end.message;
+            if answer > 0 && (end.is_server || end.calls) {
+                end.to_receive = receive;
+                end.to_send += answer;
+                Connections::send(poller, connection, end)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of some connections, or of all.
+    pub fn sample(&self, which: &[u32], say: &mut dyn FnMut(&Report)) {
+        let mut tell = |connection: u32, end: &End| {
+            say(&Report::Sampled {
+                connection,
+                is_server: end.is_server,
+                received: end.received,
+                unsent: end.to_send + u64::from(sys::unacknowledged(&end.socket)),
+                info: sys::info(&end.socket),
+            });
+        };
+        if which.is_empty() {
+            self.ends.iter().for_each(|(connection, end)| tell(*connection, end));
+        }
+        for connection in which {
+            if let Some(end) = self.ends.get(connection) {
+                tell(*connection, end);
+            }
+        }
+        say(&Report::SampleEnds);
+    }
+}

@@ -1,0 +1,212 @@
+//! The world of Linux kernels in virtual time.
+
+use crate::lab::{self, Lab};
+use crate::sim::without_programs;
+use crate::{ConnectionRecord, FlowRecord, QueryRecord, Sim, Standing, Time, Totals};
+use crate::{Error, Observer, Plan, World, WorldKind};
+use millpond_lab::kernel::{self, Kernel};
+use millpond_lab::load::Sink;
+use millpond_lab::{Record, support};
+use millpond_scenario::Scenario as Text;
+use millpond_virtual::{Outcome, Settings, Watch};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+/// Linux kernels in virtual time: a host is a real kernel (User Mode Linux), and the network is the
+/// simulator's switches, with the scenario's rates and delays. Needs Linux on x86_64 and a kernel,
+/// which `make setup-virtual` builds.
+///
+/// ```no_run
+/// use millpond::{Options, Scenario, Virtual, run};
+///
+/// let scenario = Scenario::open("incast.toml")?;
+/// let options = Options { world: &Virtual::default(), ..Options::default() };
+/// let summary = run(&scenario.plan(None)?, &options)?;
+/// println!("p99 {:?} us", summary.fct_us.get("all").and_then(|fct| fct.p99));
+/// # Ok::<(), millpond::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Virtual {
+    /// Run the slower network that this lab runs, to compare the two.
+    pub slowed: Option<Lab>,
+}
+
+fn failed(error: millpond_virtual::Error) -> Error {
+    match error {
+        millpond_virtual::Error::Unsupported { .. } => Error::Usage(format!("virtual: {error}")),
+        other => Error::Runs(format!("virtual: {other}")),
+    }
+}
+
+impl Virtual {
+    /// The simulator of what this world runs: the plan has the kernels' timers. So a result of each
+    /// differ by their worlds alone.
+    ///
+    /// ```no_run
+    /// use millpond::{Comparison, Options, Scenario, Virtual, compare};
+    ///
+    /// let (scenario, kernels) = (Scenario::open("incast.toml")?, Virtual::default());
+    /// let both = Comparison::across(&scenario, &[], Some(1..=5), &["sim", "virtual"])?;
+    /// let options =
+    ///     Options { world: &kernels.simulator(), beside: &[&kernels], ..Options::default() };
+    /// compare(&both, "out/incast-worlds", &options)?;
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    pub fn simulator(self) -> impl World {
+        Simulated(self)
+    }
+
+    /// The plan as this world runs it, whoever runs it.
+    fn prepared(&self, plan: &Plan) -> Result<Plan, Error> {
+        let plan = match &self.slowed {
+            Some(lab) => lab.slow(plan)?,
+            None => plan.clone(),
+        };
+        let detail = plan.detail();
+        support::check_virtual(detail).map_err(|error| match error {
+            millpond_lab::Error::Unsupported { .. } => Error::Usage(format!("virtual: {error}")),
+            other => Error::Runs(format!("virtual: {other}")),
+        })?;
+        let text = Text::parse(&detail.name, &detail.resolved)?;
+        let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
+        let constants = kernel::constants(detail, &Kernel::VIRTUAL);
+        let mut own = text.plan(None, &constants, Some(detail.seed))?;
+        own.name.clone_from(&detail.name);
+        own.variant.clone_from(&detail.variant);
+        own.warnings.clone_from(&detail.warnings);
+        own.warnings.extend(kernel::note(&constants, &Kernel::VIRTUAL));
+        Ok(Plan::new(own, plan.overrides()).on(plan.threads()))
+    }
+}
+
+/// The simulator, of this world's plans.
+struct Simulated(Virtual);
+
+impl World for Simulated {
+    fn kind(&self) -> WorldKind {
+        WorldKind::Sim
+    }
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        without_programs(self.0.prepared(plan)?)
+    }
+    fn note(&self, plan: &Plan) -> Option<String> {
+        Sim.note(plan)
+    }
+    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+        Sim.run(plan, observer)
+    }
+}
+
+impl World for Virtual {
+    fn kind(&self) -> WorldKind {
+        WorldKind::Virtual
+    }
+
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        let mut detail = self.prepared(plan)?.detail().clone();
+        detail.warnings.extend(kernel::ignored(plan.detail(), &Kernel::VIRTUAL));
+        millpond_virtual::check(&detail).map_err(failed)?;
+        Ok(Plan::new(detail, plan.overrides()).on(plan.threads()))
+    }
+
+    fn note(&self, plan: &Plan) -> Option<String> {
+        millpond_virtual::note(plan.detail()).ok()
+    }
+
+    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+        let detail = plan.detail();
+        let settings = Settings { parallel: plan.threads().unwrap_or(1) };
+        let mut watched = Watched { observer, error: None };
+        let began = Instant::now();
+        let outcome = millpond_virtual::run(detail, &settings, &mut watched);
+        if let Some(error) = watched.error {
+            return Err(error);
+        }
+        let outcome = outcome.map_err(failed)?;
+        let invalid = invalid(&outcome);
+        let wall = began.elapsed();
+        let mut totals = lab::totals(plan, &outcome.counts, &outcome.counted, wall, invalid);
+        totals.run.threads = settings.parallel as u32;
+        totals.mechanisms = mechanisms(&outcome);
+        totals.inputs = outcome.inputs;
+        Ok(totals)
+    }
+}
+
+/// The observer, and its first error.
+struct Watched<'a> {
+    observer: &'a mut dyn Observer,
+    error: Option<Error>,
+}
+
+impl Watched<'_> {
+    /// Passes something on, unless that has failed before; whether the run goes on.
+    fn pass(&mut self, work: impl FnOnce(&mut dyn Observer) -> Result<bool, Error>) -> bool {
+        if self.error.is_some() {
+            return false;
+        }
+        match work(self.observer) {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                self.error = Some(error);
+                false
+            }
+        }
+    }
+}
+
+impl Sink for Watched<'_> {
+    fn flow(&mut self, record: FlowRecord) -> bool {
+        self.pass(|observer| observer.flow(&record).map(|()| true))
+    }
+    fn query(&mut self, record: QueryRecord) -> bool {
+        self.pass(|observer| observer.query(&record).map(|()| true))
+    }
+    fn rtt(&mut self, rtt: Time) -> bool {
+        self.pass(|observer| observer.rtt(rtt).map(|()| true))
+    }
+    fn connection(&mut self, record: ConnectionRecord) -> bool {
+        self.pass(|observer| observer.connection(&record).map(|()| true))
+    }
+}
+
+impl Watch for Watched<'_> {
+    fn recorded(&mut self, batch: &[Record]) -> bool {
+        batch.iter().all(|record| {
+            self.pass(|observer| match record {
+                Record::Queue(queue) => observer.queue(queue).map(|()| true),
+                Record::Packet(packet) => observer.packet(packet).map(|()| true),
+            })
+        })
+    }
+    fn edge(&mut self, now: Time, hops: u64, started: u64, completed: u64) -> bool {
+        let standing = Standing { simulated: now, hops, started, completed };
+        self.pass(|observer| observer.edge(&standing))
+    }
+}
+
+/// Reasons why the run is invalid, a sentence each.
+fn invalid(outcome: &Outcome) -> Vec<String> {
+    let mut found = Vec::new();
+    let pressed = outcome.pressed;
+    if pressed > 0 {
+        found.push(format!(
+            "invalid: hosts' kernels were short of memory for TCP {pressed} times, which stalls \
+             flows: use a larger host.memory"
+        ));
+    }
+    let count = outcome.counted.refused;
+    if count > 0 {
+        found.push(format!("invalid: hosts' kernels had no buffer for {count} frames"));
+    }
+    found
+}
+
+/// The world's own measurements, beside the mechanisms' counters.
+fn mechanisms(outcome: &Outcome) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut all = outcome.counted.mechanisms.numbers();
+    let own = outcome.numbers.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+    all.insert("virtual".to_string(), own);
+    all
+}

@@ -1,0 +1,353 @@
+//! A run: guests boot and are prepared, the plan's traffic passes, and agents tell what they know.
+//!
+//! Invariant: all that a run has made, processes and files, ends with it.
+
+use crate::calendar::{Calendar, Orders, Steering};
+use crate::core::Pinned;
+use crate::device;
+use crate::error::Error;
+use crate::guest::Boot;
+use crate::load::{Load, PORT};
+use crate::{image, kernels, memory};
+use millpond_agent::wire::{Order, Report};
+use millpond_core::Time;
+use millpond_core::random::mix64;
+use millpond_core::registry::Choice;
+use millpond_lab::kernel::{self, Kernel};
+use millpond_lab::load::{Counts, Sink};
+use millpond_lab::state::State;
+use millpond_lab::{Counted, Record, Recorder, Records, address};
+use millpond_linux::dataplane::frame::Mac;
+use millpond_linux::dataplane::port::{Caller, Port};
+use millpond_linux::dataplane::slot::Slot;
+use millpond_results::checksum_of_file;
+use millpond_scenario::plan::Plan;
+use millpond_worlds::World;
+use std::time::{Duration, Instant};
+
+/// How a plan is run; none of it changes a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Kernels that run side by side.
+    pub parallel: usize,
+}
+
+/// Who watches a run, and may end it: each method returns whether it goes on.
+pub trait Watch: Sink {
+    /// Takes what the plan captures of queues and packets.
+    fn recorded(&mut self, batch: &[Record]) -> bool;
+    /// Called several times a second of wall-clock time.
+    fn edge(&mut self, now: Time, hops: u64, started: u64, completed: u64) -> bool;
+}
+
+/// What a run has counted.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Of the traffic.
+    pub counts: Counts,
+    /// Of the network.
+    pub counted: Counted,
+    /// Kernel and image, each with its checksum.
+    pub inputs: Vec<(String, String)>,
+    /// How often kernels were short of memory for TCP, which makes a run invalid.
+    pub pressed: u64,
+    /// The world's own measurements.
+    pub numbers: Vec<(&'static str, u64)>,
+}
+
+/// Between two looks at what the user wants.
+const LOOK: Duration = Duration::from_millis(100);
+/// Bytes of the shortest frame.
+const FRAME_MIN: u64 = 60;
+
+/// Refuses a plan that this machine cannot run.
+///
+/// # Errors
+/// If there is no kernel, or too little memory, or the plan has what this world lacks.
+pub fn check(plan: &Plan) -> Result<(), Error> {
+    let lacks = |key: &str, reason: &str| {
+        Err(Error::Unsupported { key: key.into(), reason: reason.into() })
+    };
+    if !plan.programs.is_empty() {
+        return lacks("program", "programs run in the lab only so far");
+    }
+    if !plan.limits.is_empty() {
+        return lacks("limit", "limits run in the lab and the simulator only so far");
+    }
+    kernels::of(plan)?;
+    memory::check(plan.topology.hosts)
+}
+
+/// How this world will run a plan, for the user.
+///
+/// # Errors
+/// As [`check`].
+pub fn note(plan: &Plan) -> Result<String, Error> {
+    let kernel = kernels::of(plan)?;
+    let hosts = plan.topology.hosts;
+    let seconds = 0.15 * f64::from(hosts);
+    Ok(format!(
+        "virtual: {hosts} kernels (Linux {}), which boot in some {seconds:.1} s",
+        kernel.version
+    ))
+}
+
+/// A window: as long as the shortest frame needs from a host to its switch.
+fn window(plan: &Plan) -> Time {
+    let hosts = plan.topology.links.iter().take(plan.topology.hosts as usize);
+    let frame = FRAME_MIN * 8;
+    let least = hosts.map(|link| {
+        let bits = u128::from(frame) * 1_000_000_000_000 / u128::from(link.rate.bps()).max(1);
+        link.delay + Time::from_ps(bits as u64)
+    });
+    least.min().unwrap_or(Time::from_us(1))
+}
+
+/// The hardware address of a host's interface to the world.
+fn control(host: u32) -> Mac {
+    let [.., high, low] = (host + 1).to_be_bytes();
+    Mac([0x02, 0x6d, 0x71, 0, high, low])
+}
+
+/// What a host's agent is ordered before the plan's time begins.
+fn preparation(plan: &Plan, host: u32) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let mut order = |order: Order| order.pack(&mut frames);
+    let congestion = kernel::congestion(&plan.transport_kind, true);
+    let keys = kernel::settings(plan).into_iter().chain([
+        ("tcp_congestion_control", congestion.to_string()),
+        // Enough for the bandwidth-delay products of 100 Gb/s.
+        ("tcp_rmem", "4096 1048576 67108864".to_string()),
+        ("tcp_wmem", "4096 1048576 67108864".to_string()),
+    ]);
+    for (key, value) in keys {
+        order(Order::Write { path: format!("/proc/sys/net/ipv4/{key}"), value });
+    }
+    let somaxconn = "/proc/sys/net/core/somaxconn".to_string();
+    order(Order::Write { path: somaxconn, value: "65535".into() });
+    let no_ipv6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6".to_string();
+    order(Order::Write { path: no_ipv6, value: "1".into() });
+    let own = address::ip(host).octets();
+    let mtu = kernel::mtu(plan).min(u16::MAX.into()) as u16;
+    order(Order::Interface { address: own, prefix: address::PREFIX, mtu });
+    order(Order::Route {
+        initial_window: plan.transport.initial_window,
+        rto_min: kernel::rto_min(plan, &Kernel::VIRTUAL) as u32,
+        quickack: plan.transport.delayed_ack == 1,
+        mss: plan.transport.mss.unwrap_or(0),
+        congestion: congestion.into(),
+    });
+    let others = (0..plan.topology.hosts).filter(|other| *other != host);
+    let others: Vec<_> =
+        others.map(|other| (address::ip(other).octets(), address::mac(other).0)).collect();
+    others.chunks(100).for_each(|some| order(Order::Neighbours(some.to_vec())));
+    for class in 0..plan.traffic.classes.len() as u16 {
+        order(Order::Listen { port: PORT + class });
+    }
+    order(Order::Prepare);
+    frames
+}
+
+/// The traffic as what steers agents, with who watches.
+struct Traffic<'a, 'b> {
+    load: Load<'a>,
+    plan: &'a Plan,
+    watch: &'b mut dyn Watch,
+    records: Records,
+    looked: Instant,
+    now: Time,
+}
+
+impl Traffic<'_, '_> {
+    fn recorded(&mut self) {
+        while let Some(batch) = self.records.next(Duration::ZERO) {
+            self.load.goes_on &= self.watch.recorded(&batch);
+        }
+    }
+}
+
+/// The sink of records, as [`Load`] wants it.
+struct Into<'a>(&'a mut dyn Watch);
+
+impl Sink for Into<'_> {
+    fn flow(&mut self, record: millpond_results::FlowRecord) -> bool {
+        self.0.flow(record)
+    }
+    fn query(&mut self, record: millpond_results::QueryRecord) -> bool {
+        self.0.query(record)
+    }
+    fn rtt(&mut self, rtt: Time) -> bool {
+        self.0.rtt(rtt)
+    }
+    fn connection(&mut self, record: millpond_results::ConnectionRecord) -> bool {
+        self.0.connection(record)
+    }
+}
+
+impl Steering for Traffic<'_, '_> {
+    fn next(&mut self) -> Option<Time> {
+        self.load.next()
+    }
+
+    fn on_time(&mut self, now: Time, orders: &mut Orders) -> Result<(), Error> {
+        self.load.on_time(now, orders);
+        Ok(())
+    }
+
+    fn on_report(
+        &mut self,
+        now: Time,
+        host: u32,
+        mut report: &[u8],
+        orders: &mut Orders,
+    ) -> Result<(), Error> {
+        loop {
+            match Report::read(&mut report) {
+                Ok(Some(report)) => {
+                    let mut sink = Into(&mut *self.watch);
+                    self.load.on_report(now, host, report, (orders, &mut sink))?;
+                }
+                Ok(None) => return Ok(()),
+                Err(_) => {
+                    let reason = "its agent says what cannot be".to_string();
+                    return Err(Error::Guest { host, reason, console: String::new() });
+                }
+            }
+        }
+    }
+
+    fn is_over(
+        &mut self,
+        now: Time,
+        state: &mut State,
+        orders: &mut Orders,
+    ) -> Result<bool, Error> {
+        self.now = now;
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            self.recorded();
+            let (started, completed) = (self.load.counts.started, self.load.counts.completed);
+            self.load.goes_on &= self.watch.edge(now, state.hops(), started, completed);
+        }
+        let is_complete = self.plan.until_complete && self.load.is_complete();
+        if is_complete || !self.load.goes_on {
+            self.load.stop(now, orders);
+        }
+        Ok(self.load.is_over())
+    }
+}
+
+/// Boots a plan's hosts, in a world that owns them.
+fn boot(plan: &Plan, settings: &Settings, world: &World) -> Result<(Calendar, Inputs), Error> {
+    let kernel = kernels::of(plan)?;
+    let image = image::write(world.folder())?;
+    let inputs = inputs(&kernel, &image)?;
+    let mtu = kernel::mtu(plan).min(u16::MAX.into()) as u16;
+    let merges = plan.host.choices.receive_offload.kind() != "none";
+    let port = || Some(Port::Caller(Caller { merges, ..Caller::default() }));
+    let hosts = 0..plan.topology.hosts;
+    let slots =
+        hosts.clone().map(|host| Slot::new(format!("host{host}"), port(), mtu.into())).collect();
+    let cuts = plan.host.segment_offload.is_some();
+    let link = |mac: Mac| device::Settings { mac, mtu, cuts, merges };
+    let own = |mac: Mac| device::Settings { mac, mtu: 1500, cuts: false, merges: false };
+    let boots = hosts.map(|host| Boot {
+        host,
+        kernel: &kernel.program,
+        seeded: &kernel.seeded,
+        image: &image,
+        seed: mix64(plan.seed ^ mix64(u64::from(host) + 1)),
+        memory: plan.host.memory.get() >> 20,
+        devices: [link(address::mac(host)), own(control(host))],
+    });
+    let throttle = plan.host.nic.interrupt_throttle;
+    let state = State::new(plan, slots);
+    let calendar =
+        Calendar::boot(world, state, boots, (window(plan), throttle, settings.parallel))?;
+    Ok((calendar, inputs))
+}
+
+/// Files beside the scenario that decide a result, each with its checksum.
+type Inputs = Vec<(String, String)>;
+
+fn inputs(kernel: &kernels::Kernel, image: &std::path::Path) -> Result<Inputs, Error> {
+    let sum = |path: &std::path::Path| {
+        let failed = |e| Error::system(path.display().to_string(), std::io::Error::other(e));
+        checksum_of_file(path).map_err(failed)
+    };
+    Ok(vec![
+        (format!("kernel {}", kernel.version), sum(&kernel.program)?),
+        ("image".into(), sum(image)?),
+    ])
+}
+
+/// Prepares the hosts: addresses, routes, TCP's keys, listeners.
+fn prepare(plan: &Plan, calendar: &mut Calendar) -> Result<(), Error> {
+    let left = std::cell::Cell::new(plan.topology.hosts);
+    calendar.begin(
+        |said| {
+            let (mut report, mut orders) = (&said.bytes[..], Vec::new());
+            while let Ok(Some(report)) = Report::read(&mut report) {
+                match report {
+                    Report::Hello => orders.extend(preparation(plan, said.host)),
+                    Report::Ready => left.set(left.get().saturating_sub(1)),
+                    Report::Problem(reason) => {
+                        let console = String::new();
+                        return Err(Error::Guest { host: said.host, reason, console });
+                    }
+                    _ => {}
+                }
+            }
+            Ok(orders)
+        },
+        || left.get() == 0,
+    )
+}
+
+/// Runs a plan.
+///
+/// # Errors
+/// As [`check`]; if a guest ends, stands still, or cannot do what it is told.
+pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+    check(plan)?;
+    let _pinned = (settings.parallel <= 1).then(Pinned::new);
+    let failed = |e: millpond_worlds::Error| Error::system(e.what, e.source);
+    let world = World::new("virtual").map_err(failed)?;
+    let began = Instant::now();
+    let (mut calendar, inputs) = boot(plan, settings, &world)?;
+    prepare(plan, &mut calendar)?;
+    let booted = began.elapsed();
+    let (recorder, records) = Recorder::new(plan, began, began);
+    if let Some(recorder) = recorder {
+        let State { recorders, fabric, hosts, .. } = &mut calendar.state;
+        recorders.add(recorder, fabric, hosts);
+    }
+    let (looked, now) = (Instant::now(), Time::ZERO);
+    let mut traffic = Traffic { load: Load::new(plan), plan, watch, records, looked, now };
+    let windows = calendar.windows;
+    calendar.go(&mut traffic)?;
+    calendar.state.hand_over(traffic.now);
+    traffic.recorded();
+    let Traffic { load, watch, now, .. } = traffic;
+    let counters = load.counters.clone();
+    let counts = load.conclude(now, &mut Into(watch));
+    let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
+    let of = |count: fn(&crate::site::Counts) -> u64| {
+        calendar.sites.iter().map(|site| count(&site.counts)).sum::<u64>()
+    };
+    let mut counted = calendar.state.counted();
+    counted.refused += of(|it| it.refused);
+    (counted.timeouts, counted.retransmitted) = (counts.timeouts, counts.retransmitted);
+    let numbers = vec![
+        ("boot_ms", booted.as_millis() as u64),
+        ("windows", calendar.windows - windows),
+        ("frames_sent", of(|it| it.sent)),
+        ("frames_received", of(|it| it.received)),
+        ("interrupts", of(|it| it.interrupts)),
+        ("loss_probes", counter("TCPLossProbes")),
+        ("marks_acknowledged", counter("TCPDeliveredCE")),
+        ("failed_connections", counts.errors.values().map(|failure| failure.count).sum()),
+    ];
+    let pressed = counter("TCPMemoryPressures") + counter("TCPAbortOnMemory");
+    Ok(Outcome { counts, counted, inputs, pressed, numbers })
+}
