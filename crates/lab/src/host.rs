@@ -25,6 +25,7 @@ use millpond_core::registry::Choice;
 use millpond_core::switch::QueueView;
 use millpond_linux::dataplane::buffers::{Buffers, Frame};
 use millpond_linux::dataplane::counters::Drop;
+use millpond_linux::dataplane::flow::Keys;
 use millpond_linux::dataplane::frame::parse::tcp;
 use millpond_linux::dataplane::frame::{Offload, parse, parse_head};
 use millpond_linux::dataplane::outgoing::Outgoing;
@@ -70,7 +71,9 @@ fn edge(plan: &Plan, labels: Option<&LabelPlan>, host: u32) -> Option<Edge> {
     }
     let list = |peer| labels.map_or(vec![0], |it| it.between(Time::ZERO, host, peer).to_vec());
     let lists = (0..plan.topology.hosts).map(list).collect();
-    Some(Edge::new(labels.map_or(UNUSED, |labels| labels.rule), lists, offload))
+    let rule = labels.map_or(UNUSED, |labels| labels.rule);
+    let keys = Keys::seeded(plan.seed ^ u64::from(host) << 32);
+    Some(Edge::keyed(rule, lists, offload, keys))
 }
 
 impl Host {

@@ -12,6 +12,7 @@ use millpond_core::jitter::Jitter;
 use millpond_core::outages::Outages;
 use millpond_core::switch::Switch;
 use millpond_core::switch::port::LinkRate;
+use millpond_linux::dataplane::flow::Keys;
 use millpond_linux::dataplane::metadata::Classifier;
 use millpond_linux::fabric::{Fabric, Far, Line};
 use millpond_scenario::plan::Plan;
@@ -82,6 +83,7 @@ pub fn fabric(plan: &Plan) -> Fabric {
     let topology = &plan.topology;
     let hosts = (0..topology.hosts).map(|host| (mac(host), host));
     let classifier = Classifier::new(hosts, plan.host.frame_overhead as u16);
+    let classifier = classifier.keyed(Keys::seeded(plan.seed));
     let first = first_lines(topology);
     let switches = nodes(plan).into_iter().zip(0..);
     Fabric::of(switches.map(|(node, switch)| (node, lines(plan, switch, &first))), classifier)

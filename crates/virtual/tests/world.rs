@@ -88,3 +88,65 @@ fn an_incast_completes_and_packets_are_conserved() {
     assert_eq!(counted.entered, counted.delivered + dropped + counted.held);
     assert_eq!((outcome.pressed, outcome.counts.failed), (0, 0));
 }
+
+/// The same incast, captured: everything that a run tells, and all bytes of its packets.
+fn captured(parallel: usize) -> (Vec<FlowRecord>, Vec<Record>) {
+    let text = format!("{INCAST}\n[capture]\npcap = [\"host0\", \"switch0:1\"]\n");
+    let (_, told) = run_it(&text, parallel);
+    (told.flows, told.records)
+}
+
+#[test]
+fn runs_are_the_same_to_the_byte_however_many_kernels_run_side_by_side() {
+    needs_kernel!();
+    let one = captured(1);
+    assert!(one.1.len() > 100, "{} packets", one.1.len());
+    for parallel in [1, 2, 4] {
+        let other = captured(parallel);
+        let at = one.1.iter().zip(&other.1).position(|(a, b)| a != b);
+        let first = at.map(|at| (&one.1[at], &other.1[at]));
+        assert!(other == one, "{parallel} side by side: packet {at:?}: {first:?}");
+    }
+}
+
+#[test]
+fn probes_take_the_time_of_their_links() {
+    needs_kernel!();
+    let text = "duration = \"5ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
+                host-link = { rate = \"10Gbps\", delay = \"2us\" }\n\
+                [host]\njitter = { kind = \"none\" }\nnic.interrupt-throttle = \"0us\"\n\
+                [[traffic]]\nkind = \"probe\"\nsize = 100\nperiod = \"1ms\"\n";
+    let (_, told) = run_it(text, 1);
+    eprintln!("{:?}", told.rtts);
+    assert!(told.rtts.len() >= 4);
+    // Four links there and back of 2 us, and four times 166 bytes at 10 Gb/s: 100, and headers of
+    // TCP with time stamps, IPv4 and Ethernet.
+    let exact = 4 * (2_000_000 + 166 * 800);
+    let least = told.rtts.iter().map(|rtt| rtt.as_ps()).min().unwrap();
+    assert!((exact..exact + 1_000_000).contains(&least), "{least} ps, and {exact} on links");
+}
+
+#[test]
+fn hosts_obey_pauses() {
+    needs_kernel!();
+    let text = INCAST.replace(
+        "[[traffic]]",
+        "[switch]\nbuffer = { kind = \"shared\", size = \"400KB\" }\n\
+         pause = { kind = \"pfc\" }\n[[traffic]]",
+    );
+    let (outcome, told) = run_it(&text, 1);
+    let dropped: u64 = outcome.counted.dropped.iter().map(|(_, count)| count).sum();
+    assert_eq!((dropped, told.flows.len()), (0, 6));
+}
+
+#[test]
+fn a_file_that_is_no_kernel_is_refused_with_what_it_lacks() {
+    needs_kernel!();
+    let refused = |path: &str| {
+        let text = format!("{INCAST}\n[host]\nkernel = \"{path}\"\n");
+        try_run(&text, 1).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert!(refused("/no/such/kernel").contains("host.kernel cannot be read"));
+    assert!(refused("/etc/passwd").contains("it is no program"));
+    assert!(refused("/bin/sh").contains("CONFIG_UML_TIME_TRAVEL_SUPPORT"));
+}

@@ -7,6 +7,7 @@
 
 use crate::dataplane::frame::{Layers, Version};
 use millpond_core::overlay;
+use millpond_core::random::mix64;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 
@@ -35,6 +36,10 @@ impl Default for Keys {
 }
 
 impl Keys {
+    /// Those of a seed, for worlds that repeat to the byte.
+    pub fn seeded(seed: u64) -> Keys {
+        Keys(mix64(seed) | 1, mix64(seed ^ 1))
+    }
     /// A hash of two numbers.
     #[inline]
     pub fn of_pair(&self, a: u64, b: u64) -> u32 {

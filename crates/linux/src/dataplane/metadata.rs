@@ -120,6 +120,11 @@ impl Classifier {
         Classifier { hosts: hosts.into_iter().collect(), keys: Keys::default(), framing }
     }
 
+    /// The same with hashes of these keys.
+    pub fn keyed(self, keys: Keys) -> Classifier {
+        Classifier { keys, ..self }
+    }
+
     /// Returns the packet of a frame of `length` bytes. `header` has the frame's first bytes: all
     /// headers that `view` names.
     ///

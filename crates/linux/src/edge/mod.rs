@@ -59,6 +59,11 @@ pub struct Edge {
 impl Edge {
     /// By this rule, with these lists of labels, one a peer, and this receive offload.
     pub fn new(rule: Rule, labels: Vec<Vec<u16>>, offload: &OffloadParams) -> Edge {
+        Edge::keyed(rule, labels, offload, Keys::default())
+    }
+
+    /// The same with hashes of these keys.
+    pub fn keyed(rule: Rule, labels: Vec<Vec<u16>>, offload: &OffloadParams, keys: Keys) -> Edge {
         // The kernel has polled and waited already: the ring's poll is the driver's round.
         let receive = ReceiveConfig {
             offload: offload.clone(),
@@ -75,7 +80,6 @@ impl Edge {
             virtual_switch: None,
             ordering: None,
         };
-        let keys = Keys::default();
         let mut host = Host::new(config);
         host.bound_flows(egress::FLOWS_MAX);
         Edge {
