@@ -60,7 +60,7 @@ mod place;
 pub mod programs;
 mod rank;
 mod record;
-mod responses;
+pub mod responses;
 pub mod state;
 mod stream;
 pub mod support;

@@ -130,6 +130,8 @@ impl World for Virtual {
         totals.run.threads = settings.parallel as u32;
         totals.mechanisms = mechanisms(&outcome);
         totals.inputs = outcome.inputs;
+        totals.programs = outcome.programs;
+        totals.warnings.extend(outcome.warnings);
         Ok(totals)
     }
 }
@@ -179,6 +181,12 @@ impl Watch for Watched<'_> {
                 Record::Packet(packet) => observer.packet(packet).map(|()| true),
             })
         })
+    }
+    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> bool {
+        self.pass(|observer| observer.output(program, stream, bytes).map(|()| true))
+    }
+    fn response(&mut self, class: &str, time: Time) -> bool {
+        self.pass(|observer| observer.response(class, time).map(|()| true))
     }
     fn edge(&mut self, now: Time, hops: u64, started: u64, completed: u64) -> bool {
         let standing = Standing { simulated: now, hops, started, completed };

@@ -16,6 +16,7 @@
 //! | `site` | a host: a guest, its interfaces by the calendar, the stages above its link |
 //! | `calendar` | guests and network in one time |
 //! | `load` | the plan's traffic: orders for agents, and what their reports mean |
+//! | `programs` | the scenario's programs |
 //! | `core` | one core for kernels that run one after another |
 //! | `run` | a run from boot to end |
 //!
@@ -34,6 +35,7 @@ mod image;
 pub mod kernels;
 mod load;
 mod memory;
+mod programs;
 mod run;
 mod schedule;
 mod site;

@@ -8,6 +8,7 @@ use crate::device;
 use crate::error::Error;
 use crate::guest::Boot;
 use crate::load::{Load, PORT};
+use crate::programs::Programs;
 use crate::{image, kernels, memory};
 use millpond_agent::wire::{Order, Report};
 use millpond_core::Time;
@@ -20,7 +21,7 @@ use millpond_lab::{Counted, Record, Recorder, Records, address};
 use millpond_linux::dataplane::frame::Mac;
 use millpond_linux::dataplane::port::{Caller, Port};
 use millpond_linux::dataplane::slot::Slot;
-use millpond_results::checksum_of_file;
+use millpond_results::{Program, checksum_of_file};
 use millpond_scenario::plan::Plan;
 use millpond_worlds::World;
 use std::time::{Duration, Instant};
@@ -36,6 +37,10 @@ pub struct Settings {
 pub trait Watch: Sink {
     /// Takes what the plan captures of queues and packets.
     fn recorded(&mut self, batch: &[Record]) -> bool;
+    /// Takes bytes of a program's `stdout` or `stderr`; none when it starts.
+    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> bool;
+    /// Takes a response time that a program of this class has written.
+    fn response(&mut self, class: &str, time: Time) -> bool;
     /// Called several times a second of wall-clock time.
     fn edge(&mut self, now: Time, hops: u64, started: u64, completed: u64) -> bool;
 }
@@ -51,6 +56,10 @@ pub struct Outcome {
     pub inputs: Vec<(String, String)>,
     /// How often kernels were short of memory for TCP, which makes a run invalid.
     pub pressed: u64,
+    /// Its programs.
+    pub programs: Vec<Program>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
     /// The world's own measurements.
     pub numbers: Vec<(&'static str, u64)>,
 }
@@ -68,9 +77,6 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     let lacks = |key: &str, reason: &str| {
         Err(Error::Unsupported { key: key.into(), reason: reason.into() })
     };
-    if !plan.programs.is_empty() {
-        return lacks("program", "programs run in the lab only so far");
-    }
     if !plan.limits.is_empty() {
         return lacks("limit", "limits run in the lab and the simulator only so far");
     }
@@ -151,6 +157,7 @@ fn preparation(plan: &Plan, host: u32) -> Vec<Vec<u8>> {
 /// The traffic as what steers agents, with who watches.
 struct Traffic<'a, 'b> {
     load: Load<'a>,
+    programs: Programs<'a>,
     plan: &'a Plan,
     watch: &'b mut dyn Watch,
     records: Records,
@@ -186,11 +193,15 @@ impl Sink for Into<'_> {
 
 impl Steering for Traffic<'_, '_> {
     fn next(&mut self) -> Option<Time> {
-        self.load.next()
+        self.load.next().into_iter().chain(self.programs.next()).min()
     }
 
     fn on_time(&mut self, now: Time, orders: &mut Orders) -> Result<(), Error> {
-        self.load.on_time(now, orders);
+        if self.load.next().is_some_and(|at| at <= now) {
+            self.load.on_time(now, orders);
+        } else {
+            self.programs.on_time(now, self.watch, orders);
+        }
         Ok(())
     }
 
@@ -203,6 +214,12 @@ impl Steering for Traffic<'_, '_> {
     ) -> Result<(), Error> {
         loop {
             match Report::read(&mut report) {
+                Ok(Some(Report::Output { program, stream, bytes })) => {
+                    self.programs.wrote(program, stream, &bytes, self.watch);
+                }
+                Ok(Some(Report::Exited { program, status })) => {
+                    self.programs.exited(program, status);
+                }
                 Ok(Some(report)) => {
                     let mut sink = Into(&mut *self.watch);
                     self.load.on_report(now, host, report, (orders, &mut sink))?;
@@ -230,10 +247,14 @@ impl Steering for Traffic<'_, '_> {
             self.load.goes_on &= self.watch.edge(now, state.hops(), started, completed);
         }
         let is_complete = self.plan.until_complete && self.load.is_complete();
+        let is_complete = is_complete && self.programs.awaits_none();
         if is_complete || !self.load.goes_on {
             self.load.stop(now, orders);
         }
-        Ok(self.load.is_over())
+        if self.load.has_stopped() {
+            self.programs.stop(now, orders);
+        }
+        Ok(self.load.is_over() && self.programs.are_over())
     }
 }
 
@@ -323,12 +344,14 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
         recorders.add(recorder, fabric, hosts);
     }
     let (looked, now) = (Instant::now(), Time::ZERO);
-    let mut traffic = Traffic { load: Load::new(plan), plan, watch, records, looked, now };
+    let (load, programs) = (Load::new(plan), Programs::new(plan));
+    let mut traffic = Traffic { load, programs, plan, watch, records, looked, now };
     let windows = calendar.windows;
     calendar.go(&mut traffic)?;
     calendar.state.hand_over(traffic.now);
     traffic.recorded();
-    let Traffic { load, watch, now, .. } = traffic;
+    let Traffic { load, programs, watch, now, .. } = traffic;
+    let (programs, warnings) = programs.ended();
     let counters = load.counters.clone();
     let counts = load.conclude(now, &mut Into(watch));
     let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
@@ -349,5 +372,5 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
         ("failed_connections", counts.errors.values().map(|failure| failure.count).sum()),
     ];
     let pressed = counter("TCPMemoryPressures") + counter("TCPAbortOnMemory");
-    Ok(Outcome { counts, counted, inputs, pressed, numbers })
+    Ok(Outcome { counts, counted, inputs, pressed, programs, warnings, numbers })
 }

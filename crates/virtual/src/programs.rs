@@ -1,0 +1,217 @@
+//! The scenario's programs: started at their times by agents, from the machine's own files, which
+//! guests see read-only.
+//!
+//! Times are virtual, a program's own clock too. What programs write is passed on as it comes; a
+//! pipe's bytes cost no virtual time.
+//!
+//! Invariant: every program of the plan ends with a status, and the run does not end before those
+//! that it awaits.
+
+use crate::calendar::Orders;
+use crate::run::Watch;
+use millpond_agent::wire::Order;
+use millpond_core::Time;
+use millpond_lab::address;
+use millpond_lab::programs::KEPT;
+use millpond_lab::responses::Responses;
+use millpond_results::Program;
+use millpond_scenario::plan::{Plan, ProgramPlan};
+
+/// From SIGTERM to SIGKILL, and from that to the end.
+const GRACE: Time = Time::from_ms(100);
+const TERM: u8 = 15;
+const KILL: u8 = 9;
+/// The end of standard error that a warning quotes, in bytes.
+const QUOTED: usize = 160;
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
+
+struct One<'a> {
+    plan: &'a ProgramPlan,
+    has_started: bool,
+    /// As `wait` has it.
+    exit: Option<u32>,
+    /// Whether SIGTERM, and SIGKILL, came before its exit.
+    is_ended: bool,
+    is_killed: bool,
+    written: [u64; 2],
+    dropped: u64,
+    tail: Vec<u8>,
+    responses: Responses,
+}
+
+/// All of a plan's.
+pub struct Programs<'a> {
+    all: Vec<One<'a>>,
+    /// When the next signal is due, once the run is to end.
+    signals: Option<(Time, u8)>,
+}
+
+impl<'a> Programs<'a> {
+    /// Before any has started.
+    pub fn new(plan: &'a Plan) -> Programs<'a> {
+        let one = |plan| One {
+            plan,
+            has_started: false,
+            exit: None,
+            is_ended: false,
+            is_killed: false,
+            written: [0; 2],
+            dropped: 0,
+            tail: Vec::new(),
+            responses: Responses::default(),
+        };
+        Programs { all: plan.programs.iter().map(one).collect(), signals: None }
+    }
+
+    /// Whether every program that the run awaits has exited.
+    pub fn awaits_none(&self) -> bool {
+        self.all.iter().all(|one| !one.plan.awaits || one.exit.is_some())
+    }
+
+    /// Whether none runs, or those that do have been given up.
+    pub fn are_over(&self) -> bool {
+        let runs = |one: &One<'_>| one.has_started && one.exit.is_none();
+        !self.all.iter().any(runs) || self.signals == Some((Time::MAX, 0))
+    }
+
+    /// When something is due.
+    pub fn next(&self) -> Option<Time> {
+        if let Some((at, _)) = self.signals {
+            return Some(at).filter(|at| *at < Time::MAX);
+        }
+        let waits = self.all.iter().filter(|one| !one.has_started);
+        waits.map(|one| one.plan.start).min()
+    }
+
+    /// Does what is due at `now`.
+    pub fn on_time(&mut self, now: Time, watch: &mut dyn Watch, orders: &mut Orders) {
+        if let Some((at, signal)) = self.signals.filter(|(at, _)| *at <= now) {
+            return self.signal(at, signal, orders);
+        }
+        if self.signals.is_some() {
+            return;
+        }
+        for (number, one) in (0..).zip(&mut self.all) {
+            if one.has_started || one.plan.start > now {
+                continue;
+            }
+            one.has_started = true;
+            STREAMS.iter().for_each(|stream| {
+                watch.output(&one.plan.name, stream, &[]);
+            });
+            let command = one.plan.expanded(address::ip);
+            order(now, one.plan.host, Order::Run { program: number, command }, orders);
+        }
+    }
+
+    /// The run is to end: has those that run end, too.
+    pub fn stop(&mut self, now: Time, orders: &mut Orders) {
+        if self.signals.is_none() {
+            self.signal(now, TERM, orders);
+        }
+    }
+
+    fn signal(&mut self, now: Time, signal: u8, orders: &mut Orders) {
+        if signal == 0 {
+            self.signals = Some((Time::MAX, 0));
+            return;
+        }
+        let runs = |one: &One<'_>| one.has_started && one.exit.is_none();
+        for (number, one) in (0..).zip(&mut self.all).filter(|(_, one)| runs(one)) {
+            match signal {
+                KILL => one.is_killed = true,
+                _ => one.is_ended = true,
+            }
+            order(now, one.plan.host, Order::Signal { program: number, signal }, orders);
+        }
+        let next = if signal == TERM { KILL } else { 0 };
+        self.signals = Some((now.saturating_add(GRACE), next));
+    }
+
+    /// A program has written something.
+    pub fn wrote(&mut self, program: u16, stream: u8, bytes: &[u8], watch: &mut dyn Watch) {
+        let stream = usize::from(stream == 2);
+        let Some(one) = self.all.get_mut(usize::from(program)) else { return };
+        let left = KEPT.saturating_sub(one.written.iter().sum());
+        let kept = left.min(bytes.len() as u64);
+        one.written[stream] += bytes.len() as u64;
+        one.dropped += bytes.len() as u64 - kept;
+        if kept > 0 {
+            watch.output(&one.plan.name, STREAMS[stream], &bytes[..kept as usize]);
+        }
+        if let (0, Some(class)) = (stream, &one.plan.responses) {
+            one.responses.read(bytes, &mut |time| {
+                watch.response(class, time);
+            });
+        }
+        if stream == 1 {
+            one.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(QUOTED)..]);
+            one.tail.drain(..one.tail.len().saturating_sub(QUOTED));
+        }
+    }
+
+    /// A program has exited.
+    pub fn exited(&mut self, program: u16, status: u32) {
+        if let Some(one) = self.all.get_mut(usize::from(program)) {
+            one.exit = Some(status);
+        }
+    }
+
+    /// The programs as results have them, and what the user should know.
+    pub fn ended(self) -> (Vec<Program>, Vec<String>) {
+        let (mut programs, mut warnings) = (Vec::new(), Vec::new());
+        for one in self.all {
+            warnings.extend(one.warning());
+            if one.dropped > 0 {
+                let (name, dropped, kept) = (&one.plan.name, one.dropped, KEPT >> 20);
+                warnings.push(format!(
+                    "program {name}: {dropped} bytes of output are not kept: more than {kept} MiB"
+                ));
+            }
+            warnings.extend(one.responses.warning(&one.plan.name));
+            programs.push(Program {
+                name: one.plan.name.clone(),
+                host: one.plan.host,
+                command: one.plan.expanded(address::ip),
+                status: one.status(),
+                stdout_bytes: one.written[0],
+                stderr_bytes: one.written[1],
+                dropped_bytes: one.dropped,
+            });
+        }
+        (programs, warnings)
+    }
+}
+
+impl One<'_> {
+    /// Its exit status, unless a signal has ended it.
+    fn code(&self) -> Option<u32> {
+        self.exit.filter(|exit| exit & 0x7f == 0).map(|exit| exit >> 8 & 0xff)
+    }
+
+    fn status(&self) -> String {
+        match (self.has_started, self.is_killed, self.is_ended, self.exit, self.code()) {
+            (false, ..) => "not started".to_string(),
+            (_, true, ..) => format!("killed: did not end {GRACE} after SIGTERM"),
+            (_, _, true, ..) => "ended with the run".to_string(),
+            (.., Some(code)) => format!("exit status {code}"),
+            (_, _, _, Some(exit), None) => format!("ended by signal {}", exit & 0x7f),
+            (_, _, _, None, None) => "unknown".to_string(),
+        }
+    }
+
+    /// The warning of a program that failed.
+    fn warning(&self) -> Option<String> {
+        let fails = !self.has_started || !self.is_ended && self.code() != Some(0);
+        let text = String::from_utf8_lossy(&self.tail);
+        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let last = last.map_or(String::new(), |line| format!(": {line}"));
+        fails.then(|| format!("program {}: {}{last}", self.plan.name, self.status()))
+    }
+}
+
+fn order(at: Time, host: u32, order: Order, orders: &mut Orders) {
+    let mut bytes = Vec::new();
+    order.write(&mut bytes);
+    orders.push((at, host, bytes));
+}
