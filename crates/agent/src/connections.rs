@@ -1,8 +1,8 @@
 //! Connections: ends that send and receive what they were ordered to.
 //!
 //! In a guest a system call that fails takes a microsecond and one that succeeds none, so nothing
-//! is tried that is known to fail: a short write means that the socket is full, a short read that it
-//! is empty.
+//! is tried that is known to fail: a short write means that the socket is full, a short read that
+//! it is empty.
 //!
 //! Invariant: a message that is complete is told once, at the moment at which its last byte was
 //! read.

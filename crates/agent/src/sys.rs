@@ -328,7 +328,8 @@ pub fn bring_up(interface: &str, address: Option<([u8; 4], u8)>, mtu: Option<u16
             let mut it = request(interface);
             let place = internet(value, 0);
             // SAFETY: both are plain data of the same size.
-            it.ifr_ifru.ifru_addr = unsafe { std::mem::transmute::<_, libc::sockaddr>(place) };
+            it.ifr_ifru.ifru_addr =
+                unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(place) };
             ask(&socket, number, &mut it)?;
         }
     }

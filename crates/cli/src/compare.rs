@@ -6,17 +6,9 @@ use crate::run::{default_out, load};
 use crate::say;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
-use crate::worlds::worlds;
+use crate::worlds::{world_name, worlds};
 use millpond::{Comparison, Options, Status, VariantResult, World};
 use millpond_results::{compare_table, sizes_table};
-
-pub fn world_name(world: WorldName) -> &'static str {
-    match world {
-        WorldName::Sim => "sim",
-        WorldName::Lab => "lab",
-        WorldName::Virtual => "virtual",
-    }
-}
 
 /// Suffix of a compare's results folder: `compare`, `lab`, `virtual` or `worlds`.
 fn suffix(worlds: &[WorldName]) -> &'static str {

@@ -1,12 +1,11 @@
 //! `millpond run`: one scenario, one folder.
 
 use crate::args::{Overrides, RunArgs, WorldName};
-use crate::compare::world_name;
 use crate::failure::Failure;
 use crate::say;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
-use crate::worlds::worlds;
+use crate::worlds::{world_name, worlds};
 use millpond::{Options, Scenario, Status, run_into};
 use millpond_results::{folder_name, run_table};
 use std::path::{Path, PathBuf};

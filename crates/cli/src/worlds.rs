@@ -4,6 +4,15 @@ use crate::args::WorldName;
 use crate::failure::Failure;
 use millpond::World;
 
+/// The name of a world, as commands take it.
+pub fn world_name(world: WorldName) -> &'static str {
+    match world {
+        WorldName::Sim => "sim",
+        WorldName::Lab => "lab",
+        WorldName::Virtual => "virtual",
+    }
+}
+
 /// Remedy that errors of a build without its Linux part print.
 #[cfg(all(not(feature = "linux"), target_os = "linux"))]
 pub const REMEDY: &str = "build with --features linux (it needs clang and libelf)";
@@ -73,7 +82,7 @@ pub fn need_root() -> Result<(), Failure> {
 pub fn worlds(names: &[WorldName], _: Option<u32>) -> Result<Vec<Box<dyn World>>, Failure> {
     match names.iter().find(|name| **name != WorldName::Sim) {
         Some(name) => {
-            let name = crate::compare::world_name(*name);
+            let name = world_name(*name);
             Err(Failure::Usage(format!("this build has no world {name}; {REMEDY}")))
         }
         None => Ok(names.iter().map(|_| Box::new(millpond::Sim) as Box<dyn World>).collect()),

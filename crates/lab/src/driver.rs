@@ -9,12 +9,11 @@
 
 use crate::Error;
 use crate::host::Host;
-use crate::lateness::{Lateness, Quantiles};
+use crate::lateness::Lateness;
 use crate::record::Recorder;
-use crate::state::State;
+use crate::state::{Counted, State};
 use crate::urgent::{Role, prepare};
 use millpond_core::Time;
-use millpond_core::counters::{Counters, DropReason};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,43 +31,6 @@ const NAP: Time = Time::from_us(80);
 const EARLY: Time = Time::from_us(60);
 /// The longest sleep: so long may a request to stop wait.
 const PATIENCE: Time = Time::from_ms(20);
-
-/// Counts of the network since the lab came up.
-#[derive(Clone, Debug, Default)]
-pub struct Counted {
-    /// Packets that hosts have put on their links.
-    pub entered: u64,
-    /// Packets that have reached their hosts.
-    pub delivered: u64,
-    /// Packets that switches and hosts' virtual switches dropped, by reason.
-    pub dropped: Vec<(DropReason, u64)>,
-    /// Packets still in the fabric, or in a virtual switch that has received them.
-    pub held: u64,
-    /// The bytes of each of these four, of frames.
-    pub bytes: [u64; 4],
-    /// Frames that a host's kernel did not take, or whose headers are wrong.
-    pub refused: u64,
-    /// Packets that hosts' interfaces have dropped.
-    pub lost: u64,
-    /// Packets that captures have missed because their reader was too slow.
-    pub missed: u64,
-    /// Expiries of retransmission timers, of all sockets of hosts.
-    pub timeouts: u64,
-    /// Segments sent again, of all sockets of hosts.
-    pub retransmitted: u64,
-    /// Packets put on links by switches and hosts.
-    pub hops: u64,
-    /// Counters of the hosts' mechanisms.
-    pub mechanisms: Counters,
-    /// Packets marked.
-    pub marked: u64,
-    /// Packets deflected.
-    pub deflected: u64,
-    /// Delivery against schedule.
-    pub late: Quantiles,
-    /// From one look at the hosts' ports to the next, while there was traffic.
-    pub round: Quantiles,
-}
 
 /// State that the thread shares with its lab.
 #[derive(Default)]

@@ -2,12 +2,12 @@
 //!
 //! Invariant: dropping a lab ends its thread, its namespaces and the processes in them.
 
-use crate::driver::{self, Counted, Order, Shared};
+use crate::driver::{self, Order, Shared};
 use crate::limits::Limits;
 use crate::load::Cgroup;
 use crate::place::{self, Places};
 use crate::record::{Recorder, Records};
-use crate::state::State;
+use crate::state::{Counted, State};
 use crate::{Error, address, kernel, support};
 use millpond_core::Time;
 use millpond_linux::limit::congestion;

@@ -69,11 +69,11 @@ mod virtual_switch;
 pub mod watching;
 
 pub use command::check as check_programs;
-pub use driver::Counted;
 pub use error::Error;
 pub use lab::Lab;
 pub use lateness::{Lateness, Quantiles};
 pub use millpond_linux::limit::show::QueueReading;
 pub use millpond_worlds::{Namespace, sweep};
 pub use record::{Record, Recorder, Records};
+pub use state::Counted;
 pub use urgent::{Role, prepare};

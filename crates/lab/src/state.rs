@@ -7,6 +7,7 @@
 
 use crate::changes::Changes;
 use crate::host::Host;
+use crate::lateness::Quantiles;
 use crate::network;
 use crate::record::Recorders;
 use crate::virtual_switch::VirtualSwitch;
@@ -19,10 +20,45 @@ use millpond_linux::fabric::{Fabric, Far, Left};
 use millpond_scenario::plan::Plan;
 use millpond_sim::labels::LabelPlan;
 
-use crate::driver::Counted;
-
 /// Frame buffers: 64 KB each, so 1 GB at most.
 const BUFFERS: usize = 16_384;
+
+/// Counts of the network since the lab came up.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// Packets that hosts have put on their links.
+    pub entered: u64,
+    /// Packets that have reached their hosts.
+    pub delivered: u64,
+    /// Packets that switches and hosts' virtual switches dropped, by reason.
+    pub dropped: Vec<(DropReason, u64)>,
+    /// Packets still in the fabric, or in a virtual switch that has received them.
+    pub held: u64,
+    /// The bytes of each of these four, of frames.
+    pub bytes: [u64; 4],
+    /// Frames that a host's kernel did not take, or whose headers are wrong.
+    pub refused: u64,
+    /// Packets that hosts' interfaces have dropped.
+    pub lost: u64,
+    /// Packets that captures have missed because their reader was too slow.
+    pub missed: u64,
+    /// Expiries of retransmission timers, of all sockets of hosts.
+    pub timeouts: u64,
+    /// Segments sent again, of all sockets of hosts.
+    pub retransmitted: u64,
+    /// Packets put on links by switches and hosts.
+    pub hops: u64,
+    /// Counters of the hosts' mechanisms.
+    pub mechanisms: Counters,
+    /// Packets marked.
+    pub marked: u64,
+    /// Packets deflected.
+    pub deflected: u64,
+    /// Delivery against schedule.
+    pub late: Quantiles,
+    /// From one look at the hosts' ports to the next, while there was traffic.
+    pub round: Quantiles,
+}
 
 /// The network of a plan.
 pub struct State {

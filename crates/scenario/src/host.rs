@@ -19,6 +19,22 @@ const SEGMENT_MAX: u64 = 1 << 30;
 const MEMORY_MIN: u64 = 32 << 20;
 const MEMORY_MAX: u64 = 64 << 30;
 
+/// Refuses times and memory that no host has.
+fn bounds(s: &Settings, report: &mut Report) {
+    let h = &s.host;
+    if h.stack_delay > Time::from_s(1_000) {
+        report.value(
+            s.place("host.stack-delay"),
+            "host.stack-delay",
+            format!("{} is more than 1000s", h.stack_delay),
+        );
+    }
+    if !(MEMORY_MIN..=MEMORY_MAX).contains(&h.memory.get()) {
+        let message = format!("{} is not {} to {}", h.memory, Bytes(MEMORY_MIN), Bytes(MEMORY_MAX));
+        report.value(s.place("host.memory"), "host.memory", message);
+    }
+}
+
 /// The host's plan; settles its segment size.
 pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     let h = &s.host;
@@ -60,17 +76,7 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             format!("{limit} is less than one packet; \"off\" is no limit"),
         );
     }
-    if h.stack_delay > Time::from_s(1_000) {
-        report.value(
-            s.place("host.stack-delay"),
-            "host.stack-delay",
-            format!("{} is more than 1000s", h.stack_delay),
-        );
-    }
-    if !(MEMORY_MIN..=MEMORY_MAX).contains(&h.memory.get()) {
-        let message = format!("{} is not {} to {}", h.memory, Bytes(MEMORY_MIN), Bytes(MEMORY_MAX));
-        report.value(s.place("host.memory"), "host.memory", message);
-    }
+    bounds(s, report);
     let plan = HostPlan {
         mtu: h.mtu,
         frame_overhead: h.frame_overhead,

@@ -1,8 +1,8 @@
 //! The calendar: guests and network in one virtual time.
 //!
-//! Time passes in windows. A window is no longer than a packet needs from any host to its switch, so
-//! what a guest sends within one reaches the fabric after it: the guests of a window need nothing
-//! of each other, and run one after another, or side by side.
+//! Time passes in windows. A window is no longer than a packet needs from any host to its switch,
+//! so what a guest sends within one reaches the fabric after it: the guests of a window need
+//! nothing of each other, and run one after another, or side by side.
 //!
 //! Invariant: results depend on times, numbers of hosts and order at one host, never on the wall
 //! clock or on how many guests run side by side.

@@ -172,11 +172,6 @@ impl Guest {
     pub fn console(&self) -> String {
         last_lines(&self.folder)
     }
-
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
 }
 
 impl Drop for Guest {

@@ -18,6 +18,7 @@
 //! | `load` | the plan's traffic: orders for agents, and what their reports mean |
 //! | `programs` | the scenario's programs |
 //! | `core` | one core for kernels that run one after another |
+//! | `watch` | who is told |
 //! | `run` | a run from boot to end |
 //!
 //! The network, the stages between a host and its link, and the records are the lab's
@@ -39,9 +40,11 @@ mod programs;
 mod run;
 mod schedule;
 mod site;
+mod watch;
 
 pub use error::Error;
-pub use run::{Outcome, Settings, Watch, check, note, run};
+pub use run::{Outcome, Settings, check, note, run};
+pub use watch::Watch;
 
 /// What this world needs beside a kernel: each by its name, found or missing.
 pub fn needs() -> Vec<(&'static str, Result<String, String>)> {

@@ -8,7 +8,7 @@
 //! that it awaits.
 
 use crate::calendar::Orders;
-use crate::run::Watch;
+use crate::watch::Watch;
 use millpond_agent::wire::Order;
 use millpond_core::Time;
 use millpond_lab::address;

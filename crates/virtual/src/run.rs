@@ -9,15 +9,16 @@ use crate::error::Error;
 use crate::guest::Boot;
 use crate::load::{Load, PORT};
 use crate::programs::Programs;
+use crate::watch::{Into, Watch};
 use crate::{image, kernels, memory};
 use millpond_agent::wire::{Order, Report};
 use millpond_core::Time;
 use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
 use millpond_lab::kernel::{self, Kernel};
-use millpond_lab::load::{Counts, Sink};
+use millpond_lab::load::Counts;
 use millpond_lab::state::State;
-use millpond_lab::{Counted, Record, Recorder, Records, address};
+use millpond_lab::{Counted, Recorder, Records, address};
 use millpond_linux::dataplane::frame::Mac;
 use millpond_linux::dataplane::port::{Caller, Port};
 use millpond_linux::dataplane::slot::Slot;
@@ -31,18 +32,6 @@ use std::time::{Duration, Instant};
 pub struct Settings {
     /// Kernels that run side by side.
     pub parallel: usize,
-}
-
-/// Who watches a run, and may end it: each method returns whether it goes on.
-pub trait Watch: Sink {
-    /// Takes what the plan captures of queues and packets.
-    fn recorded(&mut self, batch: &[Record]) -> bool;
-    /// Takes bytes of a program's `stdout` or `stderr`; none when it starts.
-    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> bool;
-    /// Takes a response time that a program of this class has written.
-    fn response(&mut self, class: &str, time: Time) -> bool;
-    /// Called several times a second of wall-clock time.
-    fn edge(&mut self, now: Time, hops: u64, started: u64, completed: u64) -> bool;
 }
 
 /// What a run has counted.
@@ -170,24 +159,6 @@ impl Traffic<'_, '_> {
         while let Some(batch) = self.records.next(Duration::ZERO) {
             self.load.goes_on &= self.watch.recorded(&batch);
         }
-    }
-}
-
-/// The sink of records, as [`Load`] wants it.
-struct Into<'a>(&'a mut dyn Watch);
-
-impl Sink for Into<'_> {
-    fn flow(&mut self, record: millpond_results::FlowRecord) -> bool {
-        self.0.flow(record)
-    }
-    fn query(&mut self, record: millpond_results::QueryRecord) -> bool {
-        self.0.query(record)
-    }
-    fn rtt(&mut self, rtt: Time) -> bool {
-        self.0.rtt(rtt)
-    }
-    fn connection(&mut self, record: millpond_results::ConnectionRecord) -> bool {
-        self.0.connection(record)
     }
 }
 

@@ -14,13 +14,29 @@ pub enum Role {
     /// The client sends a flow.
     OneWay,
     /// The same, and the source host's next flow of this source follows.
-    Shuffle { source: u16 },
+    Shuffle {
+        /// Which.
+        source: u16,
+    },
     /// The client sends a request, and the server, when it has thought, a response.
-    Exchange { response: u64 },
+    Exchange {
+        /// Its bytes.
+        response: u64,
+    },
     /// Requests and responses in turn, for ever.
-    Rpc { response: u64, stop: Time },
+    Rpc {
+        /// Bytes of a response.
+        response: u64,
+        /// No call begins at or after this.
+        stop: Time,
+    },
     /// Questions and answers of the flow's size, each question at its time.
-    Probe { period: Time, stop: Time },
+    Probe {
+        /// From one question to the next.
+        period: Time,
+        /// No question is asked at or after this.
+        stop: Time,
+    },
 }
 
 impl Role {
@@ -40,6 +56,7 @@ pub enum Side {
 }
 
 impl Side {
+    /// The other one.
     pub fn other(self) -> Side {
         match self {
             Side::Client => Side::Server,
@@ -73,14 +90,19 @@ impl End {
 pub struct Opening {
     /// The flow of the client's bytes; that of the server's, if any, is the next.
     pub flow: FlowId,
+    /// Its class of traffic.
     pub class: u16,
+    /// The client's host.
     pub src: u32,
+    /// The server's.
     pub dst: u32,
     /// Bytes of the flow, of the request, of a probe.
     pub bytes: u64,
+    /// The query that it is of, if any.
     pub query: Option<u32>,
     /// When it was to start.
     pub start: Time,
+    /// Its purpose.
     pub role: Role,
 }
 

@@ -79,6 +79,9 @@ fn copy(memory: &Memory, buffers: &[Buffer], header: &mut [u8], frame: &mut [u8]
 }
 
 /// Takes the next frame of a guest. Its buffers are to be [published](Ring::publish).
+///
+/// # Errors
+/// [`Broken`] if the ring says what cannot be.
 #[inline]
 pub fn take(
     ring: &mut Ring,
@@ -105,6 +108,9 @@ pub fn take(
 
 /// Gives a guest a frame. A chain that cannot be written is a ring that is broken: no driver makes
 /// one.
+///
+/// # Errors
+/// [`Broken`] if the ring says what cannot be.
 pub fn give(
     ring: &mut Ring,
     memory: &Memory,

@@ -56,6 +56,9 @@ fn map(
 
 impl Memory {
     /// Maps what the front end has sent.
+    ///
+    /// # Errors
+    /// A sentence with what is wrong with a region, or why it cannot be mapped.
     pub fn map(
         regions: &[VhostUserMemoryRegion],
         files: Vec<File>,

@@ -141,6 +141,9 @@ impl Ring {
     }
 
     /// The next chain; its buffers are appended to `into`.
+    ///
+    /// # Errors
+    /// [`Broken`] if the ring says what cannot be.
     #[inline]
     pub fn take(
         &mut self,
@@ -215,6 +218,9 @@ impl Ring {
     }
 
     /// Notes that a chain is given back, `ahead` behind those that were; [`Ring::give`] shows it.
+    ///
+    /// # Errors
+    /// [`Broken`] if the ring says what cannot be.
     #[inline]
     pub fn note(&mut self, ahead: u16, head: u16, length: u32) -> Result<(), Broken> {
         let place = HEADER + 8 * u64::from(self.given.wrapping_add(ahead) % self.size);
@@ -224,6 +230,9 @@ impl Ring {
         self.used.write(place, &entry).ok_or(Broken)
     }
     /// Shows the guest so many chains that were noted, at once.
+    ///
+    /// # Errors
+    /// [`Broken`] if the ring says what cannot be.
     #[inline]
     pub fn give(&mut self, count: u16) -> Result<(), Broken> {
         self.given = self.given.wrapping_add(count);
@@ -232,6 +241,9 @@ impl Ring {
 
     /// Notes that a chain is given back; [`Ring::publish`] shows all such at once. A number that
     /// both sides look at costs the more the more often it is written.
+    ///
+    /// # Errors
+    /// [`Broken`] if the ring says what cannot be.
     #[inline]
     pub fn defer(&mut self, head: u16, length: u32) -> Result<(), Broken> {
         self.note(self.deferred, head, length)?;
@@ -239,6 +251,9 @@ impl Ring {
         if self.deferred == self.size { self.publish() } else { Ok(()) }
     }
     /// Shows the guest what was deferred.
+    ///
+    /// # Errors
+    /// [`Broken`] if the ring says what cannot be.
     #[inline]
     pub fn publish(&mut self) -> Result<(), Broken> {
         match std::mem::take(&mut self.deferred) {
@@ -248,6 +263,9 @@ impl Ring {
     }
 
     /// Whether the guest is to be signalled what was given back since this was last asked.
+    ///
+    /// # Errors
+    /// [`Broken`] if the ring says what cannot be.
     #[inline]
     pub fn wants_signal(&mut self) -> Result<bool, Broken> {
         let before = std::mem::replace(&mut self.signalled, self.given);
@@ -275,6 +293,9 @@ impl Ring {
     }
     /// Asks the guest to kick when it makes more available than is known. Whether it has done so
     /// already.
+    ///
+    /// # Errors
+    /// [`Broken`] if the ring says what cannot be.
     pub fn arm(&mut self) -> Result<bool, Broken> {
         match self.has_event_index {
             true => {
