@@ -145,6 +145,7 @@ impl Connections {
         let connection = match order {
             Order::Open { connection, .. }
             | Order::Send { connection, .. }
+            | Order::Cease { connection }
             | Order::Close { connection } => connection,
             Order::Await { connection, peer, from, port, receive, answer, is_watched } => {
                 let message = (receive, answer);
@@ -162,6 +163,12 @@ impl Connections {
                 end.to_receive += receive;
                 end.is_watched = is_watched;
                 if end.is_open { Connections::send(poller, connection, end) } else { Ok(()) }
+            }
+            Order::Cease { .. } => {
+                if let Some(end) = self.ends.get_mut(&connection) {
+                    end.calls = false;
+                }
+                Ok(())
             }
             _ => {
                 if let Some(end) = self.ends.remove(&connection) {

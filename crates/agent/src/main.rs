@@ -2,10 +2,12 @@
 //!
 //! It takes orders from the world and makes reports to it, as Ethernet frames on an interface of
 //! their own. The world stops the kernel's clock while it takes a report, so the agent reads no
-//! clock.
+//! clock. With `--socket FD` it is an ordinary process that takes orders from that socket, and
+//! mounts nothing.
 //!
 //! | file | content |
 //! |---|---|
+//! | `control` | the way between world and agent |
 //! | `setup` | file systems, interfaces, the route |
 //! | `connections` | ends that send and receive |
 //! | `programs` | programs of the machine |
@@ -14,22 +16,21 @@
 //! Invariant: orders are done in the order in which they come, and what cannot be done is told.
 
 mod connections;
+mod control;
 mod programs;
 mod setup;
 mod sys;
 use millpond_agent::wire;
 
 use connections::Connections;
+use control::Control;
 use programs::Programs;
-use setup::{CONTROL, LINK, Metrics, Subnet};
+use setup::{LINK, Metrics, Subnet};
 use std::io::Result;
 use std::os::fd::OwnedFd;
 use sys::Poller;
 use wire::{Order, Report};
 
-/// The type of the world's frames: one of those for local experiments.
-const ETHERTYPE: u16 = 0x88b5;
-const ETHERNET: usize = 14;
 /// What a poller tells of, beside what `connections` and `programs` name.
 const ORDERS: u64 = 0;
 const CHILDREN: u64 = 1;
@@ -37,31 +38,22 @@ const CHILDREN: u64 = 1;
 /// The agent's state.
 struct Agent {
     poller: Poller,
-    control: OwnedFd,
+    control: Control,
     children: OwnedFd,
     subnet: Subnet,
     connections: Connections,
     programs: Programs,
 }
 
-/// Makes a report. The kernel stands still until the world has it.
-fn say(control: &OwnedFd, report: &Report) {
-    let mut frame = vec![0xff; 6];
-    frame.extend_from_slice(&[0x02, 0, 0, 0, 0, 2]);
-    frame.extend_from_slice(&ETHERTYPE.to_be_bytes());
-    report.write(&mut frame);
-    // Its queue can be full, which the world empties within this very instant.
-    while let Ok(0) = sys::send(control, &frame) {
-        std::thread::yield_now();
-    }
-}
-
 impl Agent {
-    fn new() -> Result<Agent> {
+    /// The agent of a guest.
+    fn of_guest() -> Result<Agent> {
+        setup::mounts()?;
         sys::bring_up("lo", None, None)?;
-        sys::bring_up(CONTROL, None, None)?;
-        setup::await_carrier(CONTROL)?;
-        let control = sys::frames(CONTROL, ETHERTYPE)?;
+        Agent::new(Control::interface()?)
+    }
+
+    fn new(control: Control) -> Result<Agent> {
         let (poller, children) = (Poller::new()?, sys::children()?);
         poller.add(&control, libc::EPOLLIN, ORDERS)?;
         poller.add(&children, libc::EPOLLIN, CHILDREN)?;
@@ -71,17 +63,19 @@ impl Agent {
     }
 
     fn run(mut self) -> Result<()> {
-        say(&self.control, &Report::Hello);
+        self.control.say(&Report::Hello);
         let mut events = Vec::new();
         loop {
             self.poller.wait(&mut events);
             for (data, flags) in events.drain(..) {
                 if data == ORDERS {
-                    self.obey_frame()?;
+                    if !self.obey_frame()? {
+                        return Ok(());
+                    }
                     continue;
                 }
                 let Agent { poller, control, connections, programs, children, .. } = &mut self;
-                let mut say = |report: &Report| say(control, report);
+                let mut say = |report: &Report| control.say(report);
                 if data == CHILDREN {
                     sys::read(children, &mut [0; 128]).ok();
                     programs.reap(&mut say);
@@ -94,11 +88,13 @@ impl Agent {
         }
     }
 
-    /// Takes a frame of orders, and does them.
-    fn obey_frame(&mut self) -> Result<()> {
+    /// Takes a frame of orders, and does them. Returns whether the world is there.
+    fn obey_frame(&mut self) -> Result<bool> {
         let mut frame = [0; 2048];
-        let length = sys::read(&self.control, &mut frame)?;
-        let mut orders = frame.get(ETHERNET..length).unwrap_or_default();
+        let mut orders = self.control.take(&mut frame)?;
+        if orders.is_empty() {
+            return Ok(false);
+        }
         loop {
             match Order::read(&mut orders) {
                 Ok(Some(order)) => {
@@ -107,13 +103,13 @@ impl Agent {
                         other => format!("{other:?}"),
                     };
                     if let Err(error) = self.obey(order) {
-                        say(&self.control, &Report::Problem(format!("{what}: {error}")));
+                        self.control.say(&Report::Problem(format!("{what}: {error}")));
                     }
                 }
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(true),
                 Err(wire::Malformed) => {
-                    say(&self.control, &Report::Problem("an order is malformed".into()));
-                    return Ok(());
+                    self.control.say(&Report::Problem("an order is malformed".into()));
+                    return Ok(true);
                 }
             }
         }
@@ -121,7 +117,7 @@ impl Agent {
 
     fn obey(&mut self, order: Order) -> Result<()> {
         let Agent { poller, control, connections, programs, .. } = self;
-        let mut say = |report: &Report| say(control, report);
+        let mut say = |report: &Report| control.say(report);
         match order {
             Order::Write { path, value } => match std::fs::write(path, value) {
                 // A kernel without this key has no other behaviour to switch off.
@@ -130,7 +126,9 @@ impl Agent {
             },
             Order::Interface { address, prefix, mtu } => {
                 sys::bring_up(LINK, Some((address, prefix)), Some(mtu))?;
-                setup::await_carrier(LINK)?;
+                if control.is_interface() {
+                    setup::await_carrier(LINK)?;
+                }
                 self.subnet = Subnet { address, prefix };
                 *connections = Connections::new(address);
             }
@@ -164,14 +162,17 @@ impl Agent {
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(programs::RUN) {
-        let command = arguments.next().unwrap_or_default();
-        eprintln!("{command}: {}", programs::become_command(&command));
-        std::process::exit(127);
-    }
-    let ended = setup::mounts().and_then(|()| Agent::new()).and_then(Agent::run);
+    let ended = match (arguments.next().as_deref(), arguments.next()) {
+        (Some(programs::RUN), command) => {
+            let command = command.unwrap_or_default();
+            eprintln!("{command}: {}", programs::become_command(&command));
+            std::process::exit(127);
+        }
+        (Some("--socket"), Some(number)) => Control::socket(&number).and_then(Agent::new),
+        _ => Agent::of_guest(),
+    };
     // The kernel stops with its first process, and the world shows the last lines of its console.
-    if let Err(error) = ended {
+    if let Err(error) = ended.and_then(Agent::run) {
         eprintln!("millpond-agent: {error}");
     }
 }

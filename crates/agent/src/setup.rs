@@ -7,8 +7,6 @@ use std::io::Result;
 
 /// The scenario's link.
 pub const LINK: &str = "eth0";
-/// The world's own.
-pub const CONTROL: &str = "eth1";
 /// Where the machine's files are, read-only.
 pub const MACHINE: &str = "/host";
 
@@ -92,7 +90,10 @@ pub fn route(subnet: Subnet, metrics: &Metrics) -> Result<()> {
     attribute(libc::RTA_OIF, &sys::index(LINK)?.to_ne_bytes(), &mut attributes);
     attribute(libc::RTA_PREFSRC, &subnet.address, &mut attributes);
     let mut inner = Vec::new();
-    // include/uapi/linux/rtnetlink.h: RTAX_*.
+    // include/uapi/linux/rtnetlink.h: RTAX_*. TCP takes a least timeout from a locked metric alone.
+    if metrics.rto_min > 0 {
+        attribute(1, &(1u32 << 13).to_ne_bytes(), &mut inner);
+    }
     let quick = u32::from(metrics.quickack);
     let numbers =
         [(8, metrics.mss), (11, metrics.initial_window), (13, metrics.rto_min), (15, quick)];

@@ -268,6 +268,12 @@ pub fn close(socket: OwnedFd) {
     let _ = set(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1);
 }
 
+/// A descriptor that this process was started with.
+pub fn inherited(number: RawFd) -> Result<OwnedFd> {
+    // SAFETY: the call takes no pointer, and refuses what is no descriptor.
+    owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })
+}
+
 /// A socket for frames of this type at an interface.
 pub fn frames(interface: &str, kind: u16) -> Result<OwnedFd> {
     let name = text(interface)?;

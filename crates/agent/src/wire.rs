@@ -102,6 +102,11 @@ pub enum Order {
         /// Whether the last byte's acknowledgement is to be reported.
         is_watched: bool,
     },
+    /// Begin no further call, if the present one is incomplete.
+    Cease {
+        /// The number of the connection.
+        connection: u32,
+    },
     /// Forget a connection, without a packet.
     Close {
         /// The number of the connection.
@@ -235,7 +240,11 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
     fn bytes(&mut self) -> Result<Vec<u8>, Malformed> {
-        let length = self.u16()?.into();
+        let length = usize::from(self.u16()?);
+        // Nobody writes more.
+        if length > BODY_MAX {
+            return Err(Malformed);
+        }
         self.take(length).map(<[u8]>::to_vec)
     }
     fn text(&mut self) -> Result<String, Malformed> {
@@ -369,6 +378,7 @@ impl Order {
                 w.u16(*program).bytes(command.as_bytes()).end(13, into);
             }
             Order::Signal { program, signal } => w.u16(*program).u8(*signal).end(14, into),
+            Order::Cease { connection } => w.u32(*connection).end(15, into),
         }
     }
 
@@ -420,6 +430,7 @@ impl Order {
             12 => Order::Count,
             13 => Order::Run { program: r.u16()?, command: r.text()? },
             14 => Order::Signal { program: r.u16()?, signal: r.u8()? },
+            15 => Order::Cease { connection: r.u32()? },
             _ => return Err(Malformed),
         };
         whole(Some(order), &r)
@@ -490,131 +501,4 @@ impl Report {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn order() -> impl Strategy<Value = Order> {
-        let text = "[a-z0-9/_ ]{0,40}";
-        prop_oneof![
-            (text, text).prop_map(|(path, value)| Order::Write { path, value }),
-            (any::<[u8; 4]>(), any::<u8>(), any::<u16>())
-                .prop_map(|(address, prefix, mtu)| Order::Interface { address, prefix, mtu }),
-            prop::collection::vec(any::<([u8; 4], [u8; 6])>(), 0..100).prop_map(Order::Neighbours),
-            (any::<u32>(), any::<u32>(), any::<bool>(), any::<u32>(), text).prop_map(
-                |(initial_window, rto_min, quickack, mss, congestion)| Order::Route {
-                    initial_window,
-                    rto_min,
-                    quickack,
-                    mss,
-                    congestion
-                }
-            ),
-            any::<u16>().prop_map(|port| Order::Listen { port }),
-            Just(Order::Prepare),
-            any::<(u32, u16, [u8; 4], u16, u64, u64, bool)>().prop_map(
-                |(connection, from, to, port, send, receive, calls)| Order::Open {
-                    connection,
-                    from,
-                    to,
-                    port,
-                    send,
-                    receive,
-                    calls
-                }
-            ),
-            any::<(u32, [u8; 4], u16, u16, u64, u64, bool)>().prop_map(
-                |(connection, peer, from, port, receive, answer, is_watched)| Order::Await {
-                    connection,
-                    peer,
-                    from,
-                    port,
-                    receive,
-                    answer,
-                    is_watched
-                }
-            ),
-            any::<(u32, u64, u64, bool)>().prop_map(|(connection, send, receive, is_watched)| {
-                Order::Send { connection, send, receive, is_watched }
-            }),
-            any::<u32>().prop_map(|connection| Order::Close { connection }),
-            prop::collection::vec(any::<u32>(), 0..300).prop_map(Order::Sample),
-            Just(Order::Count),
-            (any::<u16>(), text).prop_map(|(program, command)| Order::Run { program, command }),
-            any::<(u16, u8)>().prop_map(|(program, signal)| Order::Signal { program, signal }),
-        ]
-    }
-
-    fn report() -> impl Strategy<Value = Report> {
-        let info = || prop::collection::vec(any::<u8>(), 0..INFO);
-        prop_oneof![
-            Just(Report::Hello),
-            Just(Report::Ready),
-            "[a-z ]{0,80}".prop_map(Report::Problem),
-            any::<u32>().prop_map(|connection| Report::Opened { connection }),
-            (any::<u32>(), info())
-                .prop_map(|(connection, info)| Report::Received { connection, info }),
-            (any::<u32>(), any::<u64>(), info()).prop_map(|(connection, stamp, info)| {
-                Report::Acknowledged { connection, stamp, info }
-            }),
-            any::<(u32, u32)>()
-                .prop_map(|(connection, errno)| Report::Failed { connection, errno }),
-            (any::<(u32, bool, u64, u64)>(), info()).prop_map(
-                |((connection, is_server, received, unsent), info)| Report::Sampled {
-                    connection,
-                    is_server,
-                    received,
-                    unsent,
-                    info
-                }
-            ),
-            Just(Report::SampleEnds),
-            prop::collection::vec(("[A-Za-z]{0,20}", any::<u64>()), 0..20)
-                .prop_map(Report::Counters),
-            (any::<u16>(), any::<u8>(), prop::collection::vec(any::<u8>(), 0..BODY_MAX))
-                .prop_map(|(program, stream, bytes)| Report::Output { program, stream, bytes }),
-            any::<(u16, u32)>().prop_map(|(program, status)| Report::Exited { program, status }),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn orders_are_read_as_they_were_written(
-            orders in prop::collection::vec(order(), 0..20),
-            padding in 0..20usize,
-        ) {
-            let mut frames = Vec::new();
-            orders.iter().for_each(|order| order.pack(&mut frames));
-            let mut read = Vec::new();
-            for mut frame in frames {
-                frame.resize(frame.len() + padding, 0);
-                let mut rest = &frame[..];
-                while let Some(order) = Order::read(&mut rest).unwrap() {
-                    read.push(order);
-                }
-            }
-            prop_assert_eq!(read, orders);
-        }
-
-        #[test]
-        fn reports_are_read_as_they_were_written(report in report()) {
-            let mut bytes = Vec::new();
-            report.write(&mut bytes);
-            prop_assert!(bytes.len() <= FRAME_MAX);
-            let mut rest = &bytes[..];
-            prop_assert_eq!(Report::read(&mut rest), Ok(Some(report)));
-            prop_assert!(rest.is_empty());
-            for cut in 1..bytes.len() {
-                prop_assert!(Report::read(&mut &bytes[..cut]).is_err());
-            }
-        }
-
-        #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let mut rest = &bytes[..];
-            while let Ok(Some(_)) = Order::read(&mut rest) {}
-            let mut rest = &bytes[..];
-            while let Ok(Some(_)) = Report::read(&mut rest) {}
-        }
-    }
-}
+mod tests;

@@ -28,9 +28,9 @@ pub const TO_GUEST: usize = 0;
 /// The ring of the guest's own frames.
 pub const FROM_GUEST: usize = 1;
 
-/// Features of virtio: checksums are left to the other side both ways, an MTU and an address, frames
-/// over several buffers, whether the link is up; of rings: tables elsewhere, event indices; of the
-/// protocol; version 1.
+/// Features of virtio: checksums are left to the other side both ways, an MTU and an address,
+/// frames over several buffers, whether the link is up; of rings: tables elsewhere, event indices;
+/// of the protocol; version 1.
 const FEATURES: u64 =
     1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 15 | 1 << 16 | 1 << 28 | 1 << 29 | 1 << 30 | 1 << 32;
 /// The guest's super-segments of TCP, over IPv4 and IPv6 and with ECN, which its interface cuts.
@@ -39,7 +39,8 @@ const CUTS: u64 = 1 << 11 | 1 << 12 | 1 << 13;
 const MERGES: u64 = 1 << 7 | 1 << 8 | 1 << 9;
 const EVENT_INDEX: u64 = 1 << 29;
 const MERGEABLE: u64 = 1 << 15;
-/// Features of the protocol: answers on demand, requests to the guest, configuration, kicks in band.
+/// Features of the protocol: answers on demand, requests to the guest, configuration, kicks in
+/// band.
 const PROTOCOL: u64 = 1 << 3 | 1 << 5 | 1 << 9 | 1 << 14;
 
 /// Messages.

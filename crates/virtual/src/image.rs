@@ -7,7 +7,7 @@ use crate::error::Error;
 use std::path::{Path, PathBuf};
 
 /// The agent: a static program.
-const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
+pub(crate) const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 
 /// Folders that the agent mounts file systems on.
 const FOLDERS: [&str; 12] =

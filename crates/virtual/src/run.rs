@@ -157,7 +157,7 @@ struct Traffic<'a, 'b> {
 impl Traffic<'_, '_> {
     fn recorded(&mut self) {
         while let Some(batch) = self.records.next(Duration::ZERO) {
-            self.load.goes_on &= self.watch.recorded(&batch);
+            self.load.ledger.goes_on &= self.watch.recorded(&batch);
         }
     }
 }
@@ -214,12 +214,13 @@ impl Steering for Traffic<'_, '_> {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             self.recorded();
-            let (started, completed) = (self.load.counts.started, self.load.counts.completed);
-            self.load.goes_on &= self.watch.edge(now, state.hops(), started, completed);
+            let ledger = &mut self.load.ledger;
+            let (started, completed) = (ledger.counts.started, ledger.counts.completed);
+            ledger.goes_on &= self.watch.edge(now, state.hops(), started, completed);
         }
         let is_complete = self.plan.until_complete && self.load.is_complete();
         let is_complete = is_complete && self.programs.awaits_none();
-        if is_complete || !self.load.goes_on {
+        if is_complete || !self.load.ledger.goes_on {
             self.load.stop(now, orders);
         }
         if self.load.has_stopped() {

@@ -1,12 +1,11 @@
-//! Connections and their two ends, both of which this process has.
+//! Connections and their two ends.
 //!
-//! Invariant: a key names one connection for ever: its place may be used again, its generation is
-//! not.
+//! Invariant: whoever has the sockets, here or in another kernel, the two ends of a connection and
+//! its times mean the same.
 
+use super::info::Socket;
 use millpond_core::{FlowId, Time};
-use std::net::Ipv4Addr;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,26 +14,26 @@ pub enum Role {
     OneWay,
     /// The same, and the source host's next flow of this source follows.
     Shuffle {
-        /// Which.
+        /// The source, by its place in the plan.
         source: u16,
     },
     /// The client sends a request, and the server, when it has thought, a response.
     Exchange {
-        /// Its bytes.
+        /// Bytes of the response.
         response: u64,
     },
     /// Requests and responses in turn, for ever.
     Rpc {
-        /// Bytes of a response.
+        /// Bytes of each response.
         response: u64,
-        /// No call begins at or after this.
+        /// No request starts from here on.
         stop: Time,
     },
     /// Questions and answers of the flow's size, each question at its time.
     Probe {
         /// From one question to the next.
         period: Time,
-        /// No question is asked at or after this.
+        /// No question starts from here on.
         stop: Time,
     },
 }
@@ -56,7 +55,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The other one.
+    /// The end on the other side.
     pub fn other(self) -> Side {
         match self {
             Side::Client => Side::Server,
@@ -65,10 +64,11 @@ impl Side {
     }
 }
 
-/// One end.
+/// One end, with its socket or what stands for it.
 #[derive(Debug)]
-pub(super) struct End {
-    pub socket: OwnedFd,
+pub struct End<S> {
+    /// The socket.
+    pub socket: S,
     /// Bytes that the socket has not taken.
     pub to_send: u64,
     /// Bytes until the message is complete.
@@ -79,44 +79,52 @@ pub(super) struct End {
     pub acked: Option<Time>,
 }
 
-impl End {
-    pub fn new(socket: OwnedFd, to_receive: u64) -> End {
+impl<S: Socket> End<S> {
+    /// An end that has nothing to send.
+    pub fn new(socket: S, to_receive: u64) -> End<S> {
         End { socket, to_send: 0, to_receive, first_sent: None, acked: None }
+    }
+
+    /// Whether it has bytes that are not acknowledged, or not sent.
+    pub fn is_sending(&self) -> bool {
+        self.to_send > 0 || self.first_sent.is_some() && self.socket.unacknowledged() > 0
     }
 }
 
 /// The flow of a connection, as its client opens it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// The flow of the client's bytes; that of the server's, if any, is the next.
     pub flow: FlowId,
-    /// Its class of traffic.
+    /// The class of traffic.
     pub class: u16,
     /// The client's host.
     pub src: u32,
-    /// The server's.
+    /// The server's host.
     pub dst: u32,
     /// Bytes of the flow, of the request, of a probe.
     pub bytes: u64,
-    /// The query that it is of, if any.
+    /// The query that it belongs to.
     pub query: Option<u32>,
     /// When it was to start.
     pub start: Time,
-    /// Its purpose.
+    /// The purpose.
     pub role: Role,
 }
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub struct Connection<S> {
+    /// The flow.
     pub opening: Opening,
     /// Of the client.
     pub port: u16,
     /// Whether the handshake is over for the client.
     pub is_open: bool,
-    pub client: End,
+    /// The end that has connected.
+    pub client: End<S>,
     /// `None` before it is accepted.
-    pub server: Option<End>,
+    pub server: Option<End<S>>,
     /// Whether the server has all of an exchange's request.
     pub answers: bool,
     /// When the flow's last byte was read.
@@ -127,8 +135,9 @@ pub(super) struct Connection {
     pub due: Time,
 }
 
-impl Connection {
-    pub fn new(opening: Opening, port: u16, socket: OwnedFd) -> Connection {
+impl<S: Socket> Connection<S> {
+    /// A connection whose client begins to connect.
+    pub fn new(opening: Opening, port: u16, socket: S) -> Connection<S> {
         Connection {
             opening,
             port,
@@ -142,20 +151,23 @@ impl Connection {
         }
     }
 
-    pub fn end(&self, side: Side) -> Option<&End> {
+    /// An end, if there is one.
+    pub fn end(&self, side: Side) -> Option<&End<S>> {
         match side {
             Side::Client => Some(&self.client),
             Side::Server => self.server.as_ref(),
         }
     }
 
-    pub fn end_mut(&mut self, side: Side) -> Option<&mut End> {
+    /// An end, if there is one.
+    pub fn end_mut(&mut self, side: Side) -> Option<&mut End<S>> {
         match side {
             Side::Client => Some(&mut self.client),
             Side::Server => self.server.as_mut(),
         }
     }
 
+    /// Whether it measures round-trip times.
     pub fn is_probe(&self) -> bool {
         matches!(self.opening.role, Role::Probe { .. })
     }
@@ -169,6 +181,21 @@ impl Connection {
         }
     }
 
+    /// Bytes that the server answers with.
+    pub fn answer(&self) -> u64 {
+        match self.opening.role {
+            Role::OneWay | Role::Shuffle { .. } => 0,
+            Role::Exchange { response } | Role::Rpc { response, .. } => response,
+            Role::Probe { .. } => self.opening.bytes,
+        }
+    }
+
+    /// Whether the flow is delivered and its last byte acknowledged.
+    pub fn is_over(&self) -> bool {
+        let sender = self.sender().and_then(|side| self.end(side));
+        self.delivered.is_some() && sender.is_some_and(|end| end.acked.is_some())
+    }
+
     /// The pair of hosts, in the direction of what an end sends.
     pub fn pair(&self, sender: Side) -> (u32, u32) {
         let Opening { src, dst, .. } = self.opening;
@@ -176,92 +203,6 @@ impl Connection {
             Side::Client => (src, dst),
             Side::Server => (dst, src),
         }
-    }
-}
-
-/// Names a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    slot: u32,
-    generation: u32,
-}
-
-/// The source of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
-    /// A listener, by number.
-    Listener(u32),
-    /// An end of a connection.
-    End(Key, Side),
-}
-
-const LISTENER: u64 = 1 << 63;
-/// Generations and slots have 31 bits each.
-const MASK: u32 = u32::MAX >> 1;
-
-impl Token {
-    pub fn encode(self) -> u64 {
-        match self {
-            Token::Listener(number) => LISTENER | u64::from(number),
-            Token::End(key, side) => {
-                let side = u64::from(side == Side::Server);
-                u64::from(key.generation) << 32 | u64::from(key.slot) << 1 | side
-            }
-        }
-    }
-
-    pub fn decode(bits: u64) -> Token {
-        if bits & LISTENER != 0 {
-            return Token::Listener(bits as u32);
-        }
-        let key = Key { slot: bits as u32 >> 1, generation: (bits >> 32) as u32 };
-        Token::End(key, if bits & 1 == 0 { Side::Client } else { Side::Server })
-    }
-}
-
-/// Connections by key.
-#[derive(Debug, Default)]
-pub(super) struct Connections {
-    /// Each place with the generation that it has, or will have next.
-    places: Vec<(u32, Option<Connection>)>,
-    free: Vec<u32>,
-}
-
-impl Connections {
-    pub fn insert(&mut self, connection: Connection) -> Key {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.places.push((0, None));
-            self.places.len() as u32 - 1
-        });
-        let place = &mut self.places[slot as usize];
-        place.1 = Some(connection);
-        Key { slot, generation: place.0 }
-    }
-
-    pub fn get(&self, key: Key) -> Option<&Connection> {
-        let (generation, connection) = self.places.get(key.slot as usize)?;
-        connection.as_ref().filter(|_| *generation == key.generation)
-    }
-
-    pub fn get_mut(&mut self, key: Key) -> Option<&mut Connection> {
-        let (generation, connection) = self.places.get_mut(key.slot as usize)?;
-        connection.as_mut().filter(|_| *generation == key.generation)
-    }
-
-    pub fn remove(&mut self, key: Key) -> Option<Connection> {
-        self.get(key)?;
-        let place = &mut self.places[key.slot as usize];
-        place.0 = (place.0 + 1) & MASK;
-        self.free.push(key.slot);
-        place.1.take()
-    }
-
-    /// All, with their keys.
-    pub fn iter(&self) -> impl Iterator<Item = (Key, &Connection)> {
-        self.places.iter().enumerate().filter_map(|(slot, (generation, connection))| {
-            let key = Key { slot: slot as u32, generation: *generation };
-            connection.as_ref().map(|connection| (key, connection))
-        })
     }
 }
 
@@ -277,26 +218,9 @@ pub fn ports(flow: FlowId, except: Range<u16>) -> impl Iterator<Item = u16> {
         .filter(move |port| !except.contains(port))
 }
 
-/// A connection as its server can identify it: the client's address and port, and the server's
-/// host.
-pub(super) type Peer = (Ipv4Addr, u16, u32);
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_token_names_what_it_was_made_of() {
-        let key = Key { slot: MASK, generation: MASK };
-        for token in [
-            Token::Listener(7),
-            Token::End(Key { slot: 3, generation: 0 }, Side::Server),
-            Token::End(key, Side::Client),
-            Token::End(key, Side::Server),
-        ] {
-            assert_eq!(Token::decode(token.encode()), token);
-        }
-    }
 
     #[test]
     fn ports_begin_at_the_flows_own_and_leave_listeners_out() {

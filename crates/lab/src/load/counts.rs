@@ -59,7 +59,7 @@ pub struct Failure {
 }
 
 impl Counts {
-    /// Counts a connection that an error has ended.
+    /// Counts an error of a connection.
     pub fn fail(&mut self, error: &io::Error, what: impl FnOnce() -> String) {
         let kind = error.kind().to_string();
         let first = || Failure { count: 0, first: format!("{}: {error}", what()) };

@@ -7,7 +7,7 @@
 
 use super::socket;
 use millpond_core::Time;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Eight bits each.
 const TCPI_STATE: usize = 0;
@@ -28,8 +28,8 @@ const TCPI_BYTES_ACKED: usize = 120;
 const TCPI_RCV_OOOPACK: usize = 224;
 /// Sixteen bits, since Linux 6.7.
 const TCPI_TOTAL_RTO: usize = 240;
-/// Up to the last field that is read here.
-const LENGTH: usize = 248;
+/// Bytes up to the last field that is read here.
+pub const LENGTH: usize = 248;
 
 /// `TCP_SYN_SENT` of `include/net/tcp_states.h`.
 const SYN_SENT: u8 = 2;
@@ -75,14 +75,10 @@ impl TcpInfo {
         TcpInfo::parse(&bytes)
     }
 
-    /// Of the kernel's bytes, which may be fewer.
-    pub fn of_bytes(bytes: &[u8]) -> TcpInfo {
-        let mut all = [0; LENGTH];
-        all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-        TcpInfo::parse(&all)
-    }
-
-    fn parse(bytes: &[u8; LENGTH]) -> TcpInfo {
+    /// Reads the kernel's bytes; fields beyond their end are zero.
+    pub fn parse(raw: &[u8]) -> TcpInfo {
+        let mut bytes = [0; LENGTH];
+        bytes.iter_mut().zip(raw).for_each(|(to, from)| *to = *from);
         let word = |at: usize| {
             u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
@@ -134,6 +130,23 @@ impl TcpInfo {
     }
 }
 
+/// What a connection's end reports of itself.
+pub trait Socket {
+    /// TCP_INFO.
+    fn info(&self) -> TcpInfo;
+    /// Bytes that it has taken and the peer has not acknowledged.
+    fn unacknowledged(&self) -> u64;
+}
+
+impl Socket for OwnedFd {
+    fn info(&self) -> TcpInfo {
+        TcpInfo::of(self)
+    }
+    fn unacknowledged(&self) -> u64 {
+        socket::unacknowledged(self).into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +185,12 @@ mod tests {
             .copy_from_slice(&INFINITE_SSTHRESH.to_ne_bytes());
         let info = TcpInfo::parse(&bytes);
         assert_eq!((info.state(), info.ssthresh()), ("syn-sent", None));
+    }
+
+    #[test]
+    fn an_older_kernels_bytes_are_zero_beyond_their_end() {
+        let info = TcpInfo::parse(&[0xff; TCPI_TOTAL_RETRANS + 4]);
+        assert_eq!((info.retransmitted, info.out_of_order, info.timeouts), (u32::MAX, 0, 0));
     }
 
     #[test]

@@ -9,11 +9,16 @@
 //! | module | content |
 //! |---|---|
 //! | `engine` | the loop, and what connections do |
-//! | `connection` | connections and their two ends |
-//! | `records` | records of flows, calls and queries |
+//! | `table` | its connections, by the keys of their events |
+//! | `agenda` | what begins when |
+//! | `connection` | a connection and its two ends |
+//! | `ledger` | what a flow does to counts and records |
+//! | `records` | records of flows, calls, queries, and samples of connections |
 //! | `counts`, `goodput` | sums over the run, lateness, errors; bytes read over time |
-//! | `dependents` | flows that wait for others |
 //! | `socket`, `info`, `namespaces`, `cgroups`, `clock` | the kernel |
+//!
+//! The world `virtual` makes the same traffic with sockets in other kernels, by `agenda`,
+//! `connection` and `ledger`.
 //!
 //! Connections end without a packet (TCP_REPAIR), as in the simulator: no FIN, no TIME_WAIT. A run
 //! needs CAP_SYS_ADMIN and CAP_NET_ADMIN. Bursts of connections to one host need `somaxconn` of its
@@ -25,17 +30,19 @@
 //! Invariant: each flow that starts makes exactly one record, and the thread ends in the namespace
 //! in which it began.
 
+pub mod agenda;
 mod cgroups;
 mod clock;
 pub mod connection;
 mod counts;
-pub mod dependents;
 mod engine;
-pub mod goodput;
+mod goodput;
 pub mod info;
+pub mod ledger;
 mod namespaces;
 pub mod records;
 mod socket;
+mod table;
 
 /// The port at which a lab's hosts listen for the first class of traffic.
 pub const PORT: u16 = 7100;

@@ -6,42 +6,23 @@
 //!
 //! Invariant: every other field means what it means in the simulator; `path_changes` is unknown.
 
-use super::connection::{Opening, Role};
-use super::info::TcpInfo;
+use super::connection::{Connection, Opening, Role, Side};
+use super::info::Socket;
 use millpond_core::{FlowId, Time};
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::IdealTimes;
-use millpond_scenario::plan::Plan;
+use millpond_scenario::plan::{ConnectionCapture, Plan};
 use millpond_scenario::traffic::Query;
 
 /// Makes records.
 pub struct Recorder<'a> {
-    /// Whose.
+    /// Whose records.
     pub plan: &'a Plan,
     ideal: IdealTimes,
 }
 
-/// A flow as it stands.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
-    /// What its client has opened.
-    pub opening: &'a Opening,
-    /// Whether a response is under way.
-    pub answers: bool,
-    /// When its last byte was read.
-    pub delivered: Option<Time>,
-    /// When its sender's socket was offered the first byte.
-    pub first_sent: Option<Time>,
-    /// When its last byte was acknowledged.
-    pub acked: Option<Time>,
-    /// Its sender's end.
-    pub sent: TcpInfo,
-    /// Its receiver's, if the flow has begun.
-    pub received: TcpInfo,
-}
-
 impl<'a> Recorder<'a> {
-    /// Makes a plan's.
+    /// Makes records of a plan's flows.
     pub fn new(plan: &'a Plan) -> Recorder<'a> {
         Recorder { plan, ideal: IdealTimes::default() }
     }
@@ -75,30 +56,45 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A flow as it stands.
-    pub fn flow(&self, seen: &Seen<'_>) -> FlowRecord {
-        let ideal = seen.delivered.map(|_| self.ideal(seen.opening));
+    /// A flow as it stands. A response that has not begun has its request's sender.
+    pub fn flow<S: Socket>(&self, c: &Connection<S>) -> FlowRecord {
+        let sender = match c.opening.role {
+            Role::Exchange { .. } if c.answers => Side::Server,
+            _ => Side::Client,
+        };
+        let is_of_sender = c.sender() == Some(sender);
+        let (sending, receiving) = (c.end(sender), c.end(sender.other()));
+        let sent = sending.map(|end| end.socket.info()).unwrap_or_default();
+        let received = receiving.filter(|_| is_of_sender).map(|end| end.socket.info());
         FlowRecord {
-            finish: seen.delivered,
-            sender_first: seen.first_sent,
-            sender_last: seen.acked,
-            ideal: ideal.unwrap_or_default(),
-            retransmitted: seen.sent.retransmitted,
-            timeouts: seen.sent.timeouts,
-            out_of_order: Some(seen.received.out_of_order),
-            srtt: seen.sent.srtt,
-            rto: seen.sent.rto,
-            ..self.opening(seen.opening)
+            finish: c.delivered,
+            sender_first: sending.and_then(|end| end.first_sent),
+            sender_last: sending.and_then(|end| end.acked),
+            ideal: if c.delivered.is_some() { self.ideal(&c.opening) } else { Time::ZERO },
+            retransmitted: sent.retransmitted,
+            timeouts: sent.timeouts,
+            out_of_order: Some(received.unwrap_or_default().out_of_order),
+            srtt: sent.srtt,
+            rto: sent.rto,
+            ..self.opening(&c.opening)
         }
     }
 
-    /// The call of a persistent connection that was asked at `asked`.
-    pub fn call(&self, o: &Opening, asked: Time, finish: Option<Time>) -> FlowRecord {
-        let record = self.opening(&Opening { start: asked, ..*o });
-        let Opening { src, dst, bytes, class, start, .. } = *o;
+    /// The record of the flow or call that a connection leaves unfinished.
+    pub fn unfinished<S: Socket>(&self, c: &Connection<S>) -> FlowRecord {
+        match c.opening.role {
+            Role::Rpc { .. } => self.call(c, None),
+            _ => self.flow(c),
+        }
+    }
+
+    /// The present call of a persistent connection.
+    pub fn call<S: Socket>(&self, c: &Connection<S>, finish: Option<Time>) -> FlowRecord {
+        let record = self.opening(&Opening { start: c.asked, ..c.opening });
+        let Opening { src, dst, bytes, class, start, .. } = c.opening;
         let ideal = finish.map(|_| {
             // The first call waits for the connection.
-            let opens = asked == start && self.plan.opens_by_handshake(class);
+            let opens = c.asked == start && self.plan.opens_by_handshake(class);
             let handshake =
                 if opens { self.ideal.handshake(self.plan, src, dst) } else { Time::ZERO };
             let call = self.ideal.call(self.plan, (src, dst), (bytes, record.bytes));
@@ -136,4 +132,59 @@ impl<'a> Recorder<'a> {
             counted: q.at >= self.plan.warm_up,
         }
     }
+}
+
+/// The flow that an end of a connection sends, if the capture means it and it is under way.
+pub fn sampled_flow<S: Socket>(
+    capture: &ConnectionCapture,
+    c: &Connection<S>,
+    side: Side,
+) -> Option<FlowId> {
+    let flow = c.opening.flow + u32::from(side == Side::Server);
+    let (src, dst) = c.pair(side);
+    let is_named = capture.flows.as_ref().is_none_or(|flows| flows.binary_search(&flow).is_ok());
+    if !is_named || !capture.means(c.opening.class, src, dst) {
+        return None;
+    }
+    let is_under_way = match (c.opening.role, side) {
+        (Role::OneWay | Role::Shuffle { .. } | Role::Rpc { .. }, Side::Client) => true,
+        // A request is no flow of the results: it must be named.
+        (Role::Exchange { .. }, Side::Client) => {
+            capture.flows.is_some() && (c.client.first_sent.is_none() || c.client.is_sending())
+        }
+        (Role::Exchange { .. } | Role::Rpc { .. }, Side::Server) => {
+            c.server.as_ref().is_some_and(|server| server.first_sent.is_some())
+        }
+        (Role::OneWay | Role::Shuffle { .. }, Side::Server) | (Role::Probe { .. }, _) => false,
+    };
+    is_under_way.then_some(flow)
+}
+
+/// The sample of an end that sends a flow; `None`: there is no such end.
+pub fn sample<S: Socket>(
+    at: Time,
+    flow: FlowId,
+    c: &Connection<S>,
+    side: Side,
+) -> Option<ConnectionRecord> {
+    let info = c.end(side)?.socket.info();
+    let (src, dst) = c.pair(side);
+    Some(ConnectionRecord {
+        at,
+        flow,
+        class: c.opening.class,
+        src,
+        dst,
+        state: info.state(),
+        cwnd: info.cwnd(),
+        ssthresh: info.ssthresh(),
+        in_flight: info.in_flight(),
+        acked: info.acked(side == Side::Client),
+        srtt: Some(info.srtt).filter(|srtt| *srtt > Time::ZERO),
+        rto: info.rto,
+        retransmitted: info.retransmitted,
+        timeouts: info.timeouts,
+        // The kernel does not report what its control laws steer by.
+        law: Vec::new(),
+    })
 }

@@ -1,106 +1,88 @@
 //! The plan's traffic: what the world orders of agents, and what it makes of their reports.
 //!
-//! The same flows as in the simulator and the lab, whose records these are: ids, sizes and starts
-//! come from the plan. A connection has a number that both of its ends know. Nothing here waits or
-//! reads a clock: the calendar calls when something is due and when something was reported.
+//! The same flows as in the simulator and the lab: agenda, connections, ledger and records are the
+//! lab's. A connection has the number of its flow, which both of its ends have. Nothing here waits
+//! or reads a clock: the calendar calls when something is due and when something was reported.
 //!
 //! | file | content |
 //! |---|---|
-//! | `opening` | arrivals, closed loops and probes open connections |
+//! | `opening` | flows open connections |
 //! | `reports` | what agents report of connections |
 //! | `sampling` | what connections have received by some time, and how they stand |
-//! | `ending` | the end of flows and of the run |
 //!
-//! What follows from a report reaches agents a window later, but for answers and calls, which agents
-//! make by themselves.
+//! What follows from a report reaches agents a window later, but for answers and calls, which
+//! agents make by themselves.
 //!
-//! Invariant: each flow that starts makes exactly one record, and nothing starts before its time, or
-//! at or after the horizon.
+//! Invariant: each flow that starts makes exactly one record, and nothing starts before its time,
+//! or at or after the horizon.
 
-mod ending;
 mod opening;
 mod reports;
 mod sampling;
+#[cfg(test)]
+mod tests;
 
 use crate::calendar::Orders;
 use crate::error::Error;
 use millpond_agent::wire::{Order, Report};
-use millpond_core::{FlowId, Time};
-use millpond_lab::address;
-use millpond_lab::load::connection::{Opening, Side};
-use millpond_lab::load::dependents::Dependents;
-use millpond_lab::load::goodput::Goodput;
-use millpond_lab::load::info::TcpInfo;
-use millpond_lab::load::records::Recorder;
+use millpond_core::Time;
+use millpond_lab::load::connection::{self, Side};
+use millpond_lab::load::info::{Socket, TcpInfo};
+use millpond_lab::load::ledger::Ledger;
 use millpond_lab::load::{Counts, Sink};
-use millpond_results::FlowRecord;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::traffic::{Arrivals, Event, Query, SourceKind};
 use millpond_sim::samples::Chosen;
 use sampling::Sampling;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::iter::Peekable;
 
 /// The port at which hosts listen for the first class of traffic.
 pub use millpond_lab::load::PORT;
 
-/// How long after a delivery the world looks for an acknowledgement that has no time stamp.
-const SWEEP: Time = Time::from_ms(50);
-
-/// An action that is due at a time.
+/// An action that is due at a time. Samples come before what else happens at their instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// Probes connect.
-    Probes(u16),
-    /// A source's closed loops begin.
-    Loop(u16),
-    /// A flow that has waited starts.
-    Waited(FlowId),
-    /// A server has thought.
-    Answer(u32),
-    /// A probe asks.
-    Ask(u32),
-    /// A delivered flow's acknowledgement is looked for.
-    Sweep(u32),
+    /// The run ends.
+    Horizon,
     /// Measuring begins.
     WarmUp,
     /// A sample of what was read is due.
     Goodput,
     /// Connections are sampled.
     Connections,
-    /// The run ends.
-    Horizon,
+    /// Probes connect.
+    Probes,
+    /// A connection makes no further calls.
+    Cease(u32),
+    /// A server has thought.
+    Answer(u32),
+    /// A probe asks.
+    Ask(u32),
+    /// A delivered flow's acknowledgement is looked for.
+    Sweep(u32),
 }
 
-/// A query under way, and its complete flows.
-struct Pending {
-    query: Query,
-    completed: u32,
+/// An end of a connection, in a guest.
+#[derive(Debug, Default)]
+struct Remote {
+    /// As last reported.
+    info: TcpInfo,
+    unacknowledged: u64,
+    /// Bytes of whole messages that it has received, and bytes that were counted.
+    whole: u64,
+    counted: u64,
 }
 
-/// A connection under way.
-struct Connection {
-    opening: Opening,
-    port: u16,
-    /// Whether a response is under way.
-    answers: bool,
-    delivered: Option<Time>,
-    first_sent: Option<Time>,
-    acked: Option<Time>,
-    /// When the present call or question began, and when it was due.
-    asked: Time,
-    due: Time,
-    /// By side: bytes of whole messages that it has received, and bytes that were counted.
-    messages: [u64; 2],
-    counted: [u64; 2],
-    /// By side, as last reported.
-    info: [TcpInfo; 2],
+impl Socket for Remote {
+    fn info(&self) -> TcpInfo {
+        self.info
+    }
+    fn unacknowledged(&self) -> u64 {
+        self.unacknowledged
+    }
 }
 
-fn at(side: Side) -> usize {
-    usize::from(side == Side::Server)
-}
+type Connection = connection::Connection<Remote>;
 
 /// What agents have counted since they booted, summed over hosts.
 pub type Counters = BTreeMap<String, u64>;
@@ -108,171 +90,103 @@ pub type Counters = BTreeMap<String, u64>;
 /// The traffic of a plan.
 pub struct Load<'a> {
     plan: &'a Plan,
-    recorder: Recorder<'a>,
-    arrivals: Peekable<Arrivals>,
-    /// By time and then in the order in which they were set.
-    timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
-    timers_set: u64,
+    /// What was counted so far, and what is to come.
+    pub ledger: Ledger<'a>,
+    /// By time.
+    timers: BinaryHeap<Reverse<(Time, Timer)>>,
+    /// By number.
     connections: BTreeMap<u32, Connection>,
-    opened: u32,
     /// Ports that hosts' clients have.
     ports: BTreeSet<(u32, u16)>,
-    queries: BTreeMap<u32, Pending>,
-    /// By source and host: flows of a shuffle that have started.
-    shuffled: BTreeMap<(u16, u32), u32>,
-    dependents: Dependents<'a>,
-    /// Flows and calls under way, and loops and waited flows among the timers.
-    active: u64,
-    to_start: u64,
-    /// Records of what errors have ended.
-    failed: Vec<FlowRecord>,
-    goodput: Goodput,
     chosen: Option<Chosen>,
     /// By host: samples that its agent was asked for.
     samples: Vec<VecDeque<Sampling>>,
-    /// Rows of the present sample of connections, and hosts that have not answered.
     rows: sampling::Rows,
-    /// Whether bytes that are read are measured, by host.
-    measures: Vec<bool>,
-    /// Counts so far.
-    pub counts: Counts,
     /// Counters of all hosts' kernels, once the run is over.
     pub counters: Counters,
     /// Hosts whose counters are missing, once they were asked for.
     left: Option<u32>,
-    /// Whether neither the sink nor the caller has ended the run.
-    pub goes_on: bool,
     ended: Option<Time>,
 }
 
 impl<'a> Load<'a> {
     /// Of a plan, at the beginning of its time.
     pub fn new(plan: &'a Plan) -> Load<'a> {
-        let hosts = plan.topology.hosts as usize;
-        let mut load = Load {
+        let capture = &plan.capture;
+        let never = Time::MAX;
+        let connections = capture.connections.as_ref().map_or(never, |it| it.every);
+        let warm_up = if plan.warm_up > Time::ZERO { plan.warm_up } else { never };
+        let timers = [
+            (plan.horizon, Timer::Horizon),
+            (warm_up, Timer::WarmUp),
+            (capture.goodput.unwrap_or(never), Timer::Goodput),
+            (connections, Timer::Connections),
+            (Time::ZERO, Timer::Probes),
+        ];
+        Load {
             plan,
-            recorder: Recorder::new(plan),
-            arrivals: plan.traffic.arrivals().peekable(),
-            timers: BinaryHeap::new(),
-            timers_set: 0,
+            ledger: Ledger::new(plan),
+            timers: timers.into_iter().filter(|(at, _)| *at < never).map(Reverse).collect(),
             connections: BTreeMap::new(),
-            opened: 0,
             ports: BTreeSet::new(),
-            queries: BTreeMap::new(),
-            shuffled: BTreeMap::new(),
-            dependents: Dependents::new(plan),
-            active: 0,
-            to_start: 0,
-            failed: Vec::new(),
-            goodput: Goodput::new(plan.capture.goodput, plan.traffic.classes.len()),
-            chosen: None,
-            samples: vec![VecDeque::new(); hosts],
+            chosen: capture.connections.clone().map(Chosen::new),
+            samples: vec![VecDeque::new(); plan.topology.hosts as usize],
             rows: sampling::Rows::default(),
-            measures: vec![plan.warm_up == Time::ZERO; hosts],
-            counts: Counts::default(),
             counters: Counters::new(),
             left: None,
-            goes_on: true,
             ended: None,
-        };
-        load.begin();
-        load
-    }
-
-    fn begin(&mut self) {
-        for (index, source) in (0..).zip(&self.plan.traffic.sources) {
-            match &source.kind {
-                SourceKind::Open => {}
-                SourceKind::Shuffle { start, .. } | SourceKind::Rpc { start, .. } => {
-                    self.to_start += 1;
-                    self.set_timer(*start, Timer::Loop(index));
-                }
-                SourceKind::Probe { .. } => self.set_timer(Time::ZERO, Timer::Probes(index)),
-            }
-        }
-        let capture = &self.plan.capture;
-        if let Some(connections) = &capture.connections {
-            self.chosen = Some(Chosen::new(connections.clone()));
-            self.set_timer(connections.every, Timer::Connections);
-        }
-        if let Some(period) = capture.goodput {
-            self.set_timer(period, Timer::Goodput);
-        }
-        if self.plan.warm_up > Time::ZERO {
-            self.set_timer(self.plan.warm_up, Timer::WarmUp);
-        }
-        if self.plan.horizon < Time::MAX {
-            self.set_timer(self.plan.horizon, Timer::Horizon);
         }
     }
 
     fn set_timer(&mut self, at: Time, timer: Timer) {
-        self.timers.push(Reverse((at, self.timers_set, timer)));
-        self.timers_set += 1;
+        self.timers.push(Reverse((at, timer)));
     }
 
-    fn next_arrival(&mut self) -> Option<Time> {
-        let at = |event: &Event| match event {
-            Event::Flow(flow) => flow.at,
-            Event::Query(query) => query.at,
-        };
-        let next = self.arrivals.peek().map(at);
-        next.filter(|at| *at < self.plan.horizon && self.ended.is_none())
+    fn next_timer(&self) -> Option<Time> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// When something is due.
+    /// When something is due; `None`: nothing before another report.
     pub fn next(&mut self) -> Option<Time> {
-        let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
-        self.next_arrival().into_iter().chain(timer).min()
+        if self.ended.is_some() {
+            return None;
+        }
+        let start = self.ledger.agenda.next().filter(|at| *at < self.plan.horizon);
+        start.into_iter().chain(self.next_timer()).min()
     }
 
-    /// Does what is due at `now`.
+    /// Does the next thing that is due by `now`.
     pub fn on_time(&mut self, now: Time, orders: &mut Orders) {
-        if self.next_arrival() == Some(now) {
-            match self.arrivals.next() {
-                Some(Event::Query(query)) => {
-                    self.queries.insert(query.query, Pending { query, completed: 0 });
-                }
-                Some(Event::Flow(arrival)) => self.start(&arrival, orders),
-                None => {}
-            }
+        let Some(next) = self.next().filter(|next| *next <= now) else { return };
+        if self.next_timer() != Some(next) {
+            let mut starts = Vec::new();
+            self.ledger.agenda.take(&mut starts);
+            starts.into_iter().for_each(|opening| self.begin(now, opening, orders));
             return;
         }
-        if self.timers.peek().is_none_or(|Reverse((at, ..))| *at > now) {
-            return;
-        }
-        let Some(Reverse((at, _, timer))) = self.timers.pop() else { return };
-        if self.ended.is_some() {
-            return;
-        }
+        let Some(Reverse((_, timer))) = self.timers.pop() else { return };
         match timer {
-            Timer::Probes(source) => self.open_probes(source, orders),
-            Timer::Loop(source) => {
-                self.to_start -= 1;
-                self.start_loop(at, source, orders);
-            }
-            Timer::Waited(flow) => {
-                self.to_start -= 1;
-                if let Some(arrival) = self.dependents.arrival(at, flow) {
-                    self.start(&arrival, orders);
-                }
-            }
-            Timer::Answer(connection) => self.answer(now, connection, orders),
-            Timer::Ask(connection) => self.ask(now, connection, orders),
-            Timer::Sweep(connection) => self.sweep(now, connection, orders),
-            Timer::WarmUp => self.sample_all(now, Sampling::WarmUp, orders),
-            Timer::Goodput => {
-                self.sample_all(now, Sampling::Goodput(now), orders);
-                if let Some(period) = self.plan.capture.goodput {
-                    self.set_timer(now.saturating_add(period), Timer::Goodput);
-                }
-            }
-            Timer::Connections => self.sample_connections(now, orders),
             Timer::Horizon => self.stop(now, orders),
+            Timer::WarmUp => self.sample_all(now, Sampling::Read(next), orders),
+            Timer::Goodput => {
+                self.sample_all(now, Sampling::Read(next), orders);
+                if let Some(period) = self.plan.capture.goodput {
+                    self.set_timer(next.saturating_add(period), Timer::Goodput);
+                }
+            }
+            Timer::Connections => self.sample_connections(now, next, orders),
+            Timer::Probes => self.open_probes(now, orders),
+            Timer::Cease(number) => self.cease(now, number, orders),
+            Timer::Answer(number) => self.answer(now, number, orders),
+            Timer::Ask(number) => self.ask(now, number, orders),
+            Timer::Sweep(number) => self.sweep(now, number, orders),
         }
     }
 
     /// An agent has reported something.
+    ///
+    /// # Errors
+    /// If an agent could not do as ordered, other than with a connection.
     pub fn on_report(
         &mut self,
         now: Time,
@@ -281,19 +195,11 @@ impl<'a> Load<'a> {
         (orders, sink): (&mut Orders, &mut dyn Sink),
     ) -> Result<(), Error> {
         match report {
-            Report::Opened { connection } => self.on_opened(now, connection),
-            Report::Received { connection, info } => {
-                self.on_received(now, host, (connection, &info), orders, sink);
-            }
-            Report::Acknowledged { connection, info, .. } => {
-                self.on_acknowledged(now, host, (connection, &info), orders, sink);
-            }
-            Report::Failed { connection, errno } => self.on_failed(connection, errno, orders),
             Report::Sampled { connection, is_server, received, unsent, info } => {
                 let side = if is_server { Side::Server } else { Side::Client };
-                let info = TcpInfo::of_bytes(&info);
+                let info = TcpInfo::parse(&info);
                 let end = sampling::Sampled { connection, side, received, unsent, info };
-                self.on_sampled(now, host, &end, orders, sink);
+                self.on_sampled(now, host, &end, (orders, sink));
             }
             Report::SampleEnds => self.on_sample_ends(host, sink),
             Report::Counters(list) => {
@@ -305,6 +211,18 @@ impl<'a> Load<'a> {
             Report::Problem(text) => {
                 return Err(Error::Guest { host, reason: text, console: String::new() });
             }
+            // The run has ended before.
+            _ if self.ended.is_some_and(|ended| now >= ended) => {}
+            Report::Opened { connection } => self.on_opened(now, connection),
+            Report::Received { connection, info } => {
+                self.on_received(now, host, (connection, &info), (orders, sink));
+            }
+            Report::Acknowledged { connection, info, .. } => {
+                self.on_acknowledged(now, host, (connection, &info), (orders, sink));
+            }
+            Report::Failed { connection, errno } => {
+                self.on_failed(now, host, (connection, errno), orders);
+            }
             Report::Hello | Report::Ready | Report::Output { .. } | Report::Exited { .. } => {}
         }
         Ok(())
@@ -312,10 +230,10 @@ impl<'a> Load<'a> {
 
     /// Whether every flow of the plan is over.
     pub fn is_complete(&mut self) -> bool {
-        self.active == 0 && self.to_start == 0 && self.next_arrival().is_none()
+        self.ledger.is_complete()
     }
 
-    /// Whether the run was to end, and agents have told all.
+    /// Whether the run was to end, and agents have reported all.
     pub fn is_over(&self) -> bool {
         self.left == Some(0)
     }
@@ -325,14 +243,41 @@ impl<'a> Load<'a> {
         self.ended.is_some()
     }
 
-    fn order(&self, at: Time, host: u32, order: Order, orders: &mut Orders) {
-        let mut bytes = Vec::new();
-        order.write(&mut bytes);
-        orders.push((at, host, bytes));
+    /// The run ends at `now`: asks agents for how their connections stand.
+    pub fn stop(&mut self, now: Time, orders: &mut Orders) {
+        if self.ended.is_some() {
+            return;
+        }
+        let ended = now.min(self.plan.horizon);
+        self.ended = Some(ended);
+        self.sample_all(now, Sampling::End(ended), orders);
+        (0..self.plan.topology.hosts).for_each(|host| order(now, host, &Order::Count, orders));
+        self.left = Some(self.plan.topology.hosts);
+    }
+
+    /// The run is over: hands over the records of what is not, and returns the counts. Segments
+    /// sent again and timeouts are those of the hosts' kernels.
+    pub fn conclude(mut self, now: Time, sink: &mut dyn Sink) -> Counts {
+        let end = self.ended.unwrap_or(now).min(self.plan.horizon);
+        for it in self.connections.values() {
+            self.ledger.leave(end, it);
+            [Some(&it.client), it.server.as_ref()]
+                .into_iter()
+                .flatten()
+                .for_each(|end| self.ledger.close(&end.socket.info));
+        }
+        let mut counts = self.ledger.conclude(end, sink);
+        counts.sampled = self.chosen.take().map(Chosen::flows).unwrap_or_default();
+        let counter = |name: &str| self.counters.get(name).copied().unwrap_or(0);
+        counts.timeouts = counter("TCPTimeouts");
+        counts.retransmitted = counter("RetransSegs");
+        counts
     }
 }
 
-/// The address of a host, as agents have it.
-fn address(host: u32) -> [u8; 4] {
-    address::ip(host).octets()
+/// An order of one message.
+fn order(at: Time, host: u32, order: &Order, orders: &mut Orders) {
+    let mut bytes = Vec::new();
+    order.write(&mut bytes);
+    orders.push((at, host, bytes));
 }

@@ -1,196 +1,98 @@
-//! Connections open: arrivals, closed loops and probes.
+//! Flows open connections, and probes and servers send when it is time.
 
-use super::{Connection, Load, PORT, Timer, address};
+use super::{Connection, Load, PORT, Remote, Timer, order};
 use crate::calendar::Orders;
 use millpond_agent::wire::Order;
-use millpond_core::{FlowId, Time};
-use millpond_lab::load::connection::{Opening, Role, ports};
-use millpond_lab::load::info::TcpInfo;
-use millpond_scenario::traffic::{Arrival, SourceKind};
+use millpond_core::Time;
+use millpond_lab::address;
+use millpond_lab::load::connection::{End, Opening, Role, ports};
+use std::io::{Error, ErrorKind};
+
+/// The address of a host, as agents have it.
+fn address(host: u32) -> [u8; 4] {
+    address::ip(host).octets()
+}
 
 impl Load<'_> {
-    /// An open-loop flow starts.
-    pub(super) fn start(&mut self, arrival: &Arrival, orders: &mut Orders) {
-        let role = match arrival.response {
-            0 => Role::OneWay,
-            response => Role::Exchange { response },
-        };
-        self.dependents.note_start(arrival.flow);
-        self.begin_flow(
-            Opening {
-                flow: arrival.flow,
-                class: arrival.class,
-                src: arrival.src,
-                dst: arrival.dst,
-                bytes: arrival.bytes,
-                query: arrival.query,
-                start: arrival.at,
-                role,
-            },
-            orders,
-        );
-    }
-
     /// Counts a flow's start, and opens its connection.
-    fn begin_flow(&mut self, opening: Opening, orders: &mut Orders) {
-        self.counts.started += 1;
-        self.active += 1;
-        if self.open(opening, orders).is_none() {
-            let error = std::io::Error::from(std::io::ErrorKind::AddrInUse);
-            let Opening { flow, src, dst, .. } = opening;
-            self.counts.fail(&error, || format!("flow {flow} from host {src} to host {dst}"));
-            self.failed.push(self.recorder.opening(&opening));
-            self.counts.failed += 1;
-            self.active -= 1;
+    pub(super) fn begin(&mut self, now: Time, opening: Opening, orders: &mut Orders) {
+        self.ledger.begin();
+        self.open(now, opening, orders);
+        if let Role::Rpc { stop, .. } = opening.role
+            && stop < self.plan.horizon
+        {
+            self.set_timer(stop, Timer::Cease(opening.flow));
         }
     }
 
-    /// The first free port of a flow's client.
-    fn port(&self, flow: FlowId, src: u32) -> Option<u16> {
+    /// Has both ends make a connection, unless no port of the client's host is free.
+    pub(super) fn open(&mut self, now: Time, opening: Opening, orders: &mut Orders) {
+        let Opening { flow, class, src, dst, bytes, role, .. } = opening;
         let last = PORT + self.plan.traffic.classes.len() as u16;
-        ports(flow, PORT..last).find(|port| !self.ports.contains(&(src, *port)))
-    }
-
-    /// Has both ends make a connection; its number. `None`: no port is free.
-    fn open(&mut self, opening: Opening, orders: &mut Orders) -> Option<u32> {
-        let Opening { flow, class, src, dst, bytes, start, role, .. } = opening;
-        let from = self.port(flow, src)?;
+        let mut free = ports(flow, PORT..last).filter(|port| !self.ports.contains(&(src, *port)));
+        let Some(from) = free.next() else {
+            return self.ledger.fail_opening(&opening, &Error::from(ErrorKind::AddrInUse));
+        };
         self.ports.insert((src, from));
-        let connection = self.opened;
-        self.opened += 1;
         let port = PORT + class;
-        let thinks = self.recorder.thinks(class, flow + 1);
-        let (send, receive, answer, calls) = match role {
-            Role::OneWay | Role::Shuffle { .. } => (bytes, 0, 0, false),
-            Role::Exchange { response } if thinks > Time::ZERO => (bytes, response, 0, false),
-            Role::Exchange { response } => (bytes, response, response, false),
-            Role::Rpc { response, .. } => (bytes, response, response, true),
-            Role::Probe { .. } => (0, 0, bytes, false),
+        let mut it = Connection::new(opening, from, Remote::default());
+        it.server = Some(End::new(Remote::default(), bytes));
+        let answer = it.answer();
+        let thinks = self.ledger.recorder.thinks(class, flow + 1) > Time::ZERO;
+        let is_exchange = matches!(role, Role::Exchange { .. });
+        // A probe sends its questions when they are due.
+        let (send, receive) = if it.is_probe() { (0, 0) } else { (bytes, answer) };
+        it.client.to_send = send;
+        self.connections.insert(flow, it);
+        let awaits = Order::Await {
+            connection: flow,
+            peer: address(src),
+            from,
+            port,
+            receive: bytes,
+            answer: if is_exchange && thinks { 0 } else { answer },
+            is_watched: is_exchange,
         };
-        let is_watched = matches!(role, Role::Exchange { .. });
-        let peer = address(src);
-        let awaits =
-            Order::Await { connection, peer, from, port, receive: bytes, answer, is_watched };
-        self.order(start, dst, awaits, orders);
+        order(now, dst, &awaits, orders);
+        let calls = matches!(role, Role::Rpc { .. });
         let to = address(dst);
-        let opens = Order::Open { connection, from, to, port, send, receive, calls };
-        self.order(start, src, opens, orders);
-        let state = Connection {
-            opening,
-            port: from,
-            answers: false,
-            delivered: None,
-            first_sent: None,
-            acked: None,
-            asked: start,
-            due: start,
-            messages: [0; 2],
-            counted: [0; 2],
-            info: [TcpInfo::default(); 2],
-        };
-        self.connections.insert(connection, state);
-        Some(connection)
+        let opens = Order::Open { connection: flow, from, to, port, send, receive, calls };
+        order(now, src, &opens, orders);
     }
 
-    /// A source's closed loops begin.
-    pub(super) fn start_loop(&mut self, at: Time, source: u16, orders: &mut Orders) {
-        let traffic = &self.plan.traffic.sources[usize::from(source)];
-        match &traffic.kind {
-            SourceKind::Open | SourceKind::Probe { .. } => {}
-            SourceKind::Shuffle { concurrency, .. } => {
-                for host in 0..self.plan.topology.hosts {
-                    (0..*concurrency).for_each(|_| self.next_of_shuffle(at, source, host, orders));
-                }
-            }
-            SourceKind::Rpc { connections, request, response, stop, first_flow, .. } => {
-                for (index, (client, server)) in (0..).zip(connections) {
-                    let opening = Opening {
-                        flow: first_flow + 2 * index,
-                        class: traffic.class,
-                        src: *client,
-                        dst: *server,
-                        bytes: *request,
-                        query: None,
-                        start: at,
-                        role: Role::Rpc { response: *response, stop: *stop },
-                    };
-                    self.begin_flow(opening, orders);
-                }
-            }
-        }
-    }
-
-    /// Starts a host's next flow of a shuffle, if there is one.
-    pub(super) fn next_of_shuffle(&mut self, at: Time, source: u16, src: u32, orders: &mut Orders) {
-        let traffic = &self.plan.traffic.sources[usize::from(source)];
-        let SourceKind::Shuffle { size, stop, order, first_flow, .. } = &traffic.kind else {
-            return;
-        };
-        let destinations = &order[src as usize];
-        let started = self.shuffled.entry((source, src)).or_insert(0);
-        let Some(dst) = destinations.get(*started as usize).filter(|_| at < *stop) else { return };
-        let flow = first_flow + src * destinations.len() as u32 + *started;
-        *started += 1;
-        let opening = Opening {
-            flow,
-            class: traffic.class,
-            src,
-            dst: *dst,
-            bytes: *size,
-            query: None,
-            start: at,
-            role: Role::Shuffle { source },
-        };
-        self.begin_flow(opening, orders);
-    }
-
-    /// Opens the connections of a source of probes, which ask when they are due.
-    pub(super) fn open_probes(&mut self, source: u16, orders: &mut Orders) {
-        let traffic = &self.plan.traffic.sources[usize::from(source)];
-        let SourceKind::Probe { pairs, size, period, start, stop, first_flow } = &traffic.kind
-        else {
-            return;
-        };
-        for (index, pair) in (0..).zip(pairs) {
-            let at = start.saturating_add(pair.phase);
-            if at >= *stop {
-                continue;
-            }
-            let opening = Opening {
-                flow: first_flow + 2 * index,
-                class: traffic.class,
-                src: pair.src,
-                dst: pair.dst,
-                bytes: *size,
-                query: None,
-                start: Time::ZERO,
-                role: Role::Probe { period: *period, stop: *stop },
-            };
-            if let Some(connection) = self.open(opening, orders) {
-                if let Some(it) = self.connections.get_mut(&connection) {
-                    it.due = at;
-                }
-                self.set_timer(at, Timer::Ask(connection));
-            }
+    /// Opens the connections of probes, which ask when they are due.
+    pub(super) fn open_probes(&mut self, now: Time, orders: &mut Orders) {
+        for opening in self.ledger.agenda.probes() {
+            self.open(now, opening, orders);
+            self.set_timer(opening.start, Timer::Ask(opening.flow));
         }
     }
 
     /// A probe asks, as it is due.
-    pub(super) fn ask(&mut self, now: Time, connection: u32, orders: &mut Orders) {
-        let Some(it) = self.connections.get_mut(&connection) else { return };
+    pub(super) fn ask(&mut self, now: Time, number: u32, orders: &mut Orders) {
+        let Some(it) = self.connections.get_mut(&number) else { return };
         it.asked = now;
         let Opening { src, bytes, .. } = it.opening;
-        let order = Order::Send { connection, send: bytes, receive: bytes, is_watched: false };
-        self.order(now, src, order, orders);
+        let sends =
+            Order::Send { connection: number, send: bytes, receive: bytes, is_watched: false };
+        order(now, src, &sends, orders);
+    }
+
+    /// A connection makes no further calls.
+    pub(super) fn cease(&mut self, now: Time, number: u32, orders: &mut Orders) {
+        if let Some(it) = self.connections.get(&number) {
+            order(now, it.opening.src, &Order::Cease { connection: number }, orders);
+        }
     }
 
     /// A server has thought, and answers.
-    pub(super) fn answer(&mut self, now: Time, connection: u32, orders: &mut Orders) {
-        let Some(it) = self.connections.get_mut(&connection) else { return };
-        let Role::Exchange { response } = it.opening.role else { return };
-        it.first_sent = Some(now);
-        let dst = it.opening.dst;
-        let order = Order::Send { connection, send: response, receive: 0, is_watched: true };
-        self.order(now, dst, order, orders);
+    pub(super) fn answer(&mut self, now: Time, number: u32, orders: &mut Orders) {
+        let Some(it) = self.connections.get_mut(&number) else { return };
+        let send = it.answer();
+        let Some(server) = &mut it.server else { return };
+        server.first_sent = Some(now);
+        server.socket.unacknowledged = send;
+        let sends = Order::Send { connection: number, send, receive: 0, is_watched: true };
+        order(now, it.opening.dst, &sends, orders);
     }
 }

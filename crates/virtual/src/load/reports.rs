@@ -1,54 +1,29 @@
 //! What agents report of connections: opened, complete, acknowledged, failed.
 
-use super::{Connection, Load, SWEEP, Timer, at};
+use super::{Connection, Load, Timer, order};
 use crate::calendar::Orders;
+use millpond_agent::wire::Order;
 use millpond_core::Time;
 use millpond_lab::load::Sink;
 use millpond_lab::load::connection::{Opening, Role, Side};
 use millpond_lab::load::info::TcpInfo;
+use std::io::{Error, ErrorKind};
+
+/// How long after a delivery the world looks for an acknowledgement that has no time stamp.
+const SWEEP: Time = Time::from_ms(50);
 
 /// The side of a connection that a host has.
 fn side(connection: &Connection, host: u32) -> Side {
     if connection.opening.dst == host { Side::Server } else { Side::Client }
 }
 
-impl Connection {
-    pub(super) fn is_probe(&self) -> bool {
-        matches!(self.opening.role, Role::Probe { .. })
-    }
-
-    /// The end whose bytes the record is of; `None`: there is a record a message.
-    pub(super) fn sender(&self) -> Option<Side> {
-        match self.opening.role {
-            Role::OneWay | Role::Shuffle { .. } => Some(Side::Client),
-            Role::Exchange { .. } => Some(Side::Server),
-            Role::Rpc { .. } | Role::Probe { .. } => None,
-        }
-    }
-
-    /// Bytes of the messages that a side receives.
-    fn message(&self, side: Side) -> u64 {
-        match (self.opening.role, side) {
-            (Role::Exchange { response } | Role::Rpc { response, .. }, Side::Client) => response,
-            _ => self.opening.bytes,
-        }
-    }
-
-    /// The pair of hosts, in the direction of what a side sends.
-    pub(super) fn pair(&self, sender: Side) -> (u32, u32) {
-        let Opening { src, dst, .. } = self.opening;
-        match sender {
-            Side::Client => (src, dst),
-            Side::Server => (dst, src),
-        }
-    }
-}
-
 impl Load<'_> {
-    pub(super) fn on_opened(&mut self, now: Time, connection: u32) {
-        let Some(it) = self.connections.get_mut(&connection) else { return };
-        if it.sender() == Some(Side::Client) {
-            it.first_sent = Some(now);
+    pub(super) fn on_opened(&mut self, now: Time, number: u32) {
+        let Some(it) = self.connections.get_mut(&number) else { return };
+        it.is_open = true;
+        if it.client.to_send > 0 {
+            it.client.first_sent = Some(now);
+            it.client.socket.unacknowledged = std::mem::take(&mut it.client.to_send);
         }
     }
 
@@ -57,143 +32,146 @@ impl Load<'_> {
         &mut self,
         now: Time,
         host: u32,
-        (connection, info): (u32, &[u8]),
-        orders: &mut Orders,
-        sink: &mut dyn Sink,
+        (number, info): (u32, &[u8]),
+        (orders, sink): (&mut Orders, &mut dyn Sink),
     ) {
-        if self.has_stopped() {
-            return;
-        }
-        let Some(it) = self.connections.get_mut(&connection) else { return };
-        let side = side(it, host);
-        it.info[at(side)] = TcpInfo::of_bytes(info);
-        it.messages[at(side)] += it.message(side);
-        let received = it.messages[at(side)];
-        let role = it.opening.role;
-        self.count_received(now, connection, side, received);
+        let Some(it) = self.connections.get_mut(&number) else { return };
+        let (side, role) = (side(it, host), it.opening.role);
+        let message = if side == Side::Client { it.answer() } else { it.opening.bytes };
+        let Some(end) = it.end_mut(side) else { return };
+        end.socket.info = TcpInfo::parse(info);
+        end.socket.whole += message;
+        let received = end.socket.whole;
+        self.count(now, (number, side), received);
         match (role, side) {
             (Role::OneWay | Role::Shuffle { .. }, _) | (Role::Exchange { .. }, Side::Client) => {
-                self.deliver(now, connection, orders, sink);
+                self.deliver(now, number, (orders, sink));
             }
-            (Role::Exchange { .. }, Side::Server) => self.asked(now, connection),
-            (Role::Rpc { stop, .. }, Side::Client) => {
-                self.called(now, connection, stop, orders, sink);
-            }
-            (Role::Probe { period, stop }, Side::Client) => {
-                self.probed(now, connection, (period, stop), orders, sink);
-            }
-            (Role::Rpc { .. } | Role::Probe { .. }, Side::Server) => {}
+            (Role::Exchange { .. }, Side::Server) => self.asked(now, number),
+            (Role::Rpc { .. }, Side::Server) => self.answered(now, number),
+            (Role::Rpc { .. }, Side::Client) => self.called(now, number, (orders, sink)),
+            (Role::Probe { .. }, Side::Client) => self.probed(now, number, (orders, sink)),
+            (Role::Probe { .. }, Side::Server) => {}
         }
+    }
+
+    fn deliver(&mut self, now: Time, number: u32, (orders, sink): (&mut Orders, &mut dyn Sink)) {
+        let Some(it) = self.connections.get_mut(&number) else { return };
+        self.ledger.deliver(now, it, sink);
+        self.settle(now, number, (orders, sink));
     }
 
     /// A server has all of a request.
-    fn asked(&mut self, now: Time, connection: u32) {
-        let Some(it) = self.connections.get_mut(&connection) else { return };
+    fn asked(&mut self, now: Time, number: u32) {
+        let Some(it) = self.connections.get_mut(&number) else { return };
         it.answers = true;
-        it.first_sent = Some(now);
-        let thinks = self.recorder.thinks(it.opening.class, it.opening.flow + 1);
-        if thinks > Time::ZERO {
-            it.first_sent = None;
-            self.set_timer(now.saturating_add(thinks), Timer::Answer(connection));
+        it.client.socket.unacknowledged = 0;
+        match self.ledger.recorder.thinks(it.opening.class, it.opening.flow + 1) {
+            Time::ZERO => self.answered(now, number),
+            time => self.set_timer(now.saturating_add(time), Timer::Answer(number)),
         }
     }
 
-    /// A call is complete; its agent has begun the next one.
-    fn called(
-        &mut self,
-        now: Time,
-        connection: u32,
-        stop: Time,
-        orders: &mut Orders,
-        sink: &mut dyn Sink,
-    ) {
-        let Some(it) = self.connections.get_mut(&connection) else { return };
-        let record = self.recorder.call(&it.opening, it.asked, Some(now));
-        it.asked = now;
-        self.counts.completed += 1;
-        self.active -= 1;
-        self.goes_on &= sink.flow(record);
-        if now >= stop {
-            return self.forget(connection, now, orders);
-        }
-        self.counts.started += 1;
-        self.active += 1;
+    /// An agent has answered by itself.
+    fn answered(&mut self, now: Time, number: u32) {
+        let Some(it) = self.connections.get_mut(&number) else { return };
+        let bytes = it.answer();
+        let Some(server) = &mut it.server else { return };
+        server.first_sent = server.first_sent.or(Some(now));
+        server.socket.unacknowledged = bytes;
     }
 
-    /// A probe is answered: measures it, and asks again when the period is over.
-    fn probed(
-        &mut self,
-        now: Time,
-        connection: u32,
-        (period, stop): (Time, Time),
-        orders: &mut Orders,
-        sink: &mut dyn Sink,
-    ) {
-        let Some(it) = self.connections.get_mut(&connection) else { return };
-        let asked = it.asked;
-        let next = it.due.saturating_add(period).max(now);
-        it.due = next;
-        if asked >= self.plan.warm_up {
-            self.goes_on &= sink.rtt(now.saturating_sub(asked));
-        }
-        if next < stop {
-            self.set_timer(next, Timer::Ask(connection));
-        } else {
-            self.forget(connection, now, orders);
+    /// A call is complete, and its agent has begun the next one, if there is to be one.
+    fn called(&mut self, now: Time, number: u32, (orders, sink): (&mut Orders, &mut dyn Sink)) {
+        let Some(it) = self.connections.get_mut(&number) else { return };
+        if !self.ledger.call(now, it, sink) {
+            self.forget(now, number, orders);
         }
     }
 
-    /// A flow's last byte is acknowledged.
+    /// A probe is answered, and asks again when the period is over.
+    fn probed(&mut self, now: Time, number: u32, (orders, sink): (&mut Orders, &mut dyn Sink)) {
+        let Some(it) = self.connections.get_mut(&number) else { return };
+        match self.ledger.probe(now, it, sink) {
+            Some(next) => self.set_timer(next, Timer::Ask(number)),
+            None => self.forget(now, number, orders),
+        }
+    }
+
+    /// An end's last byte is acknowledged.
     pub(super) fn on_acknowledged(
         &mut self,
         now: Time,
         host: u32,
-        (connection, info): (u32, &[u8]),
-        orders: &mut Orders,
-        sink: &mut dyn Sink,
+        (number, info): (u32, &[u8]),
+        (orders, sink): (&mut Orders, &mut dyn Sink),
     ) {
-        if self.has_stopped() {
-            return;
-        }
-        let Some(it) = self.connections.get_mut(&connection) else { return };
+        let Some(it) = self.connections.get_mut(&number) else { return };
         let side = side(it, host);
-        it.info[at(side)] = TcpInfo::of_bytes(info);
-        if it.sender() == Some(side) {
-            it.acked = Some(now);
-        }
-        self.settle(now, connection, orders, sink);
+        let is_sender = it.sender() == Some(side);
+        let Some(end) = it.end_mut(side) else { return };
+        end.socket.info = TcpInfo::parse(info);
+        end.socket.unacknowledged = 0;
+        end.acked = end.acked.or(is_sender.then_some(now));
+        self.settle(now, number, (orders, sink));
     }
 
-    /// A flow that is delivered waits for its acknowledgement, or is over.
+    /// Ends a flow that is delivered and acknowledged; a delivered one waits for that.
     pub(super) fn settle(
         &mut self,
         now: Time,
-        connection: u32,
-        orders: &mut Orders,
-        sink: &mut dyn Sink,
+        number: u32,
+        (orders, sink): (&mut Orders, &mut dyn Sink),
     ) {
-        let Some(it) = self.connections.get(&connection) else { return };
-        if it.delivered.is_none() {
+        let Some(it) = self.connections.get(&number) else { return };
+        let opening = it.opening;
+        if !it.is_over() {
+            if it.delivered.is_some() {
+                self.set_timer(now.saturating_add(SWEEP), Timer::Sweep(number));
+            }
             return;
         }
-        match it.acked {
-            Some(_) => self.end_flow(now, connection, orders, sink),
-            None => self.set_timer(now.saturating_add(SWEEP), Timer::Sweep(connection)),
+        self.ledger.end(it, sink);
+        self.forget(now, number, orders);
+        if let Role::Shuffle { source } = opening.role
+            && let Some(next) = self.ledger.agenda.shuffle(now, source, opening.src)
+        {
+            self.begin(now, next, orders);
         }
     }
 
-    /// A connection is no more. Its flow stays unfinished.
-    pub(super) fn on_failed(&mut self, connection: u32, errno: u32, orders: &mut Orders) {
-        let Some(it) = self.connections.get(&connection) else { return };
-        let error = std::io::Error::from_raw_os_error(errno as i32);
-        let Opening { flow, src, dst, start, .. } = it.opening;
-        self.counts.fail(&error, || format!("flow {flow} from host {src} to host {dst}"));
-        if !it.is_probe() {
-            let record = self.unfinished(it);
-            self.failed.push(record);
-            self.counts.failed += 1;
-            self.active -= 1;
+    /// A connection is no more, and its flow stays unfinished. One whose port a program of its host
+    /// has takes the next port.
+    pub(super) fn on_failed(
+        &mut self,
+        now: Time,
+        host: u32,
+        (number, errno): (u32, u32),
+        orders: &mut Orders,
+    ) {
+        let Some(it) = self.connections.get(&number) else { return };
+        let error = Error::from_raw_os_error(errno as i32);
+        let Opening { src, dst, .. } = it.opening;
+        if error.kind() == ErrorKind::AddrInUse && host == src && !it.is_open {
+            let opening = it.opening;
+            self.connections.remove(&number);
+            order(now, dst, &Order::Close { connection: number }, orders);
+            return self.open(now, opening, orders);
         }
-        self.forget(connection, start, orders);
+        self.ledger.fail(it, &error);
+        self.forget(now, number, orders);
+    }
+
+    /// Has both ends forget a connection, and counts what they have counted.
+    fn forget(&mut self, now: Time, number: u32, orders: &mut Orders) {
+        let Some(it) = self.connections.remove(&number) else { return };
+        let Opening { src, dst, .. } = it.opening;
+        self.ports.remove(&(src, it.port));
+        for end in [Some(&it.client), it.server.as_ref()].into_iter().flatten() {
+            self.ledger.close(&end.socket.info);
+        }
+        for host in [src, dst] {
+            order(now, host, &Order::Close { connection: number }, orders);
+        }
     }
 }

@@ -10,10 +10,10 @@ impl Engine<'_> {
         let opening = connection.opening;
         match (opening.role, side) {
             (Role::OneWay | Role::Shuffle { .. }, _) | (Role::Exchange { .. }, Side::Client) => {
-                self.deliver(now, key);
+                self.ledger.deliver(now, connection, self.sink);
             }
             (Role::Exchange { .. }, Side::Server) => {
-                match self.recorder.thinks(opening.class, opening.flow + 1) {
+                match self.ledger.recorder.thinks(opening.class, opening.flow + 1) {
                     Time::ZERO => self.answer(key),
                     time => {
                         connection.answers = true;
@@ -22,8 +22,8 @@ impl Engine<'_> {
                 }
             }
             (Role::Rpc { .. } | Role::Probe { .. }, Side::Server) => self.answer(key),
-            (Role::Rpc { stop, .. }, Side::Client) => self.called(now, key, stop),
-            (Role::Probe { period, stop }, Side::Client) => self.probed(now, key, (period, stop)),
+            (Role::Rpc { .. }, Side::Client) => self.called(now, key),
+            (Role::Probe { .. }, Side::Client) => self.probed(now, key),
         }
     }
 
@@ -31,10 +31,7 @@ impl Engine<'_> {
     pub(super) fn answer(&mut self, key: Key) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let opening = connection.opening;
-        let bytes = match opening.role {
-            Role::Exchange { response } | Role::Rpc { response, .. } => response,
-            _ => opening.bytes,
-        };
+        let bytes = connection.answer();
         connection.answers = true;
         connection.client.to_receive += bytes;
         if opening.role.is_persistent()
@@ -47,20 +44,13 @@ impl Engine<'_> {
     }
 
     /// A call is complete; the next one follows.
-    fn called(&mut self, now: Time, key: Key, stop: Time) {
+    fn called(&mut self, now: Time, key: Key) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let record = self.recorder.call(&connection.opening, connection.asked, Some(now));
-        connection.asked = now;
         let bytes = connection.opening.bytes;
-        self.counts.completed += 1;
-        self.active -= 1;
-        self.goes_on &= self.sink.flow(record);
-        if now >= stop {
-            return self.drop_connection(key);
+        match self.ledger.call(now, connection, self.sink) {
+            true => self.write(key, Side::Client, bytes),
+            false => self.drop_connection(key),
         }
-        self.counts.started += 1;
-        self.active += 1;
-        self.write(key, Side::Client, bytes);
     }
 
     /// A probe asks, as it is due.
@@ -72,19 +62,12 @@ impl Engine<'_> {
         self.write(key, Side::Client, bytes);
     }
 
-    /// A probe is answered: measures it, and asks again when the period is over.
-    fn probed(&mut self, now: Time, key: Key, (period, stop): (Time, Time)) {
+    /// A probe is answered, and asks again when the period is over.
+    fn probed(&mut self, now: Time, key: Key) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let asked = connection.asked;
-        let next = connection.due.saturating_add(period).max(now);
-        connection.due = next;
-        if asked >= self.plan.warm_up {
-            self.goes_on &= self.sink.rtt(now.saturating_sub(asked));
-        }
-        if next < stop {
-            self.set_timer(next, Timer::Ask(key));
-        } else {
-            self.drop_connection(key);
+        match self.ledger.probe(now, connection, self.sink) {
+            Some(next) => self.set_timer(next, Timer::Ask(key)),
+            None => self.drop_connection(key),
         }
     }
 }

@@ -22,23 +22,19 @@ use preparing::Prepared;
 
 use super::cgroups::Makers;
 use super::clock::Clock;
-use super::connection::{Connections, Key, Peer, Token};
 use super::counts::Counts;
-use super::dependents::Dependents;
-use super::goodput::Goodput;
+use super::ledger::Ledger;
 use super::namespaces::Namespaces;
-use super::records::Recorder;
+use super::table::{Connections, Key, Peer, Token};
 use super::{Error, Settings, Sink, socket};
 use millpond_core::{FlowId, Time};
-use millpond_results::FlowRecord;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::traffic::{Arrivals, Event, Query, SourceKind};
+use millpond_scenario::traffic::Arrivals;
 use millpond_sim::samples::Chosen;
 use rustix::event::epoll;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
-use std::iter::Peekable;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,10 +60,6 @@ const WRITE_MAX: usize = 1 << 18;
 /// An action that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// A source's closed loops begin.
-    Loop(u16),
-    /// A flow that has waited starts.
-    Waited(FlowId),
     /// A server has thought.
     Answer(Key),
     /// A probe asks.
@@ -76,19 +68,13 @@ enum Timer {
     Sample,
 }
 
-/// A query under way, and its complete flows.
-struct Pending {
-    query: Query,
-    completed: u32,
-}
-
 /// Makes the traffic.
 pub(super) struct Engine<'a> {
     settings: &'a Settings<'a>,
     plan: &'a Plan,
     sink: &'a mut dyn Sink,
     clock: Clock,
-    recorder: Recorder<'a>,
+    ledger: Ledger<'a>,
     namespaces: Namespaces,
     epoll: OwnedFd,
     makers: Makers,
@@ -100,28 +86,12 @@ pub(super) struct Engine<'a> {
     /// Connections that have not been accepted, and the ports of all.
     peers: HashMap<Peer, Key>,
     ports: HashSet<(u32, u16)>,
-    arrivals: Peekable<Arrivals>,
     prepared: Prepared,
     /// By time and then in the order in which they were set.
     timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
     timers_set: u64,
-    queries: BTreeMap<u32, Pending>,
-    /// By source and host: flows of a shuffle that have started.
-    shuffled: BTreeMap<(u16, u32), u32>,
-    /// Flows that start when others are delivered.
-    dependents: Dependents<'a>,
-    counts: Counts,
-    goodput: Goodput,
     /// Connections that are sampled.
     chosen: Option<Chosen>,
-    /// Flows and calls under way.
-    active: u64,
-    /// Loops and waited flows among the timers.
-    to_start: u64,
-    /// Records of what errors have ended.
-    failed: Vec<FlowRecord>,
-    /// Whether neither the sink nor the caller has ended the run.
-    goes_on: bool,
     swept: Time,
     /// Listeners that could not accept, and try again.
     blocked: Vec<u32>,
@@ -150,7 +120,7 @@ impl<'a> Engine<'a> {
             plan,
             sink,
             clock: Clock::new(settings.began),
-            recorder: Recorder::new(plan),
+            ledger: Ledger::new(plan),
             namespaces,
             makers,
             epoll,
@@ -159,20 +129,10 @@ impl<'a> Engine<'a> {
             connections: Connections::default(),
             peers: HashMap::new(),
             ports: HashSet::new(),
-            arrivals: plan.traffic.arrivals().peekable(),
             prepared: Prepared::new(plan),
             timers: BinaryHeap::new(),
             timers_set: 0,
-            queries: BTreeMap::new(),
-            shuffled: BTreeMap::new(),
-            dependents: Dependents::new(plan),
-            counts: Counts::default(),
-            goodput: Goodput::new(plan.capture.goodput, plan.traffic.classes.len()),
             chosen: None,
-            active: 0,
-            to_start: 0,
-            failed: Vec::new(),
-            goes_on: true,
             swept: Time::ZERO,
             blocked: Vec::new(),
             zeros: vec![0; WRITE_MAX],
@@ -225,19 +185,19 @@ impl<'a> Engine<'a> {
 
     /// Makes the traffic, and returns the counts.
     pub fn run(mut self, stop: &AtomicBool) -> Result<Counts, Error> {
-        self.begin_loops();
+        self.open_probes();
         self.begin_samples();
         let nothing =
             epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [nothing; EVENTS_MAX];
         let (lingers, mut served) = (self.lingers(), None::<Time>);
-        while self.goes_on && self.clock.until(self.plan.horizon) > Duration::ZERO {
+        while self.ledger.goes_on && self.clock.until(self.plan.horizon) > Duration::ZERO {
             if stop.load(Ordering::Relaxed) {
-                self.goes_on = false;
+                self.ledger.goes_on = false;
                 break;
             }
             let next = self.start_due(STARTS_A_ROUND);
-            if self.plan.until_complete && self.is_complete() {
+            if self.plan.until_complete && self.ledger.is_complete() {
                 break;
             }
             let next = next.unwrap_or(Time::MAX).min(self.plan.horizon);
@@ -266,20 +226,6 @@ impl<'a> Engine<'a> {
         crate::urgent::is_apart() && self.plan.programs.is_empty()
     }
 
-    /// Sets the timers of closed loops, and opens the connections of probes.
-    fn begin_loops(&mut self) {
-        for (index, source) in self.plan.traffic.sources.iter().enumerate() {
-            match &source.kind {
-                SourceKind::Open => {}
-                SourceKind::Shuffle { start, .. } | SourceKind::Rpc { start, .. } => {
-                    self.to_start += 1;
-                    self.set_timer(*start, Timer::Loop(index as u16));
-                }
-                SourceKind::Probe { .. } => self.open_probes(index),
-            }
-        }
-    }
-
     fn set_timer(&mut self, at: Time, timer: Timer) {
         self.timers.push(Reverse((at, self.timers_set, timer)));
         self.timers_set += 1;
@@ -287,6 +233,7 @@ impl<'a> Engine<'a> {
 
     /// Starts what is due, at most so much; returns when the next thing is.
     fn start_due(&mut self, most: usize) -> Option<Time> {
+        let mut starts = Vec::new();
         for _ in 0..most {
             let next = self.next_start()?;
             if next >= self.plan.horizon || self.clock.until(next) > Duration::ZERO {
@@ -297,48 +244,24 @@ impl<'a> Engine<'a> {
                     self.on_timer(at, timer);
                 }
             } else {
-                match self.arrivals.next() {
-                    Some(Event::Query(query)) => {
-                        self.queries.insert(query.query, Pending { query, completed: 0 });
-                    }
-                    Some(Event::Flow(arrival)) => self.start(&arrival),
-                    None => {}
-                }
+                self.ledger.agenda.take(&mut starts);
+                self.start(&mut starts);
             }
         }
         self.next_start()
     }
 
     fn next_start(&mut self) -> Option<Time> {
-        let arrival = self.arrivals.peek().map(|event| match event {
-            Event::Flow(flow) => flow.at,
-            Event::Query(query) => query.at,
-        });
         let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
-        arrival.into_iter().chain(timer).min()
+        self.ledger.agenda.next().into_iter().chain(timer).min()
     }
 
     fn on_timer(&mut self, at: Time, timer: Timer) {
         match timer {
-            Timer::Loop(source) => {
-                self.to_start -= 1;
-                self.start_loop(at, source);
-            }
-            Timer::Waited(flow) => {
-                self.to_start -= 1;
-                if let Some(arrival) = self.dependents.arrival(at, flow) {
-                    self.start(&arrival);
-                }
-            }
             Timer::Answer(key) => self.answer(key),
             Timer::Ask(key) => self.ask(key),
             Timer::Sample => self.sample(at),
         }
-    }
-
-    /// Whether every flow of the plan is over.
-    fn is_complete(&mut self) -> bool {
-        self.active == 0 && self.to_start == 0 && self.arrivals.peek().is_none()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Connections open: arrivals, closed loops and probes.
 
-use super::super::connection::{Connection, Opening, Role, Side, Token, ports};
+use super::super::connection::{Opening, Role, Side, ports};
+use super::super::table::Connection;
 use super::*;
-use millpond_scenario::traffic::Arrival;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -10,39 +10,30 @@ use std::os::fd::AsFd;
 const UNSENT_MAX: u32 = 1 << 18;
 
 impl Engine<'_> {
-    /// An open-loop flow starts.
-    pub(super) fn start(&mut self, arrival: &Arrival) {
-        let role = match arrival.response {
-            0 => Role::OneWay,
-            response => Role::Exchange { response },
-        };
-        self.prepared.note_start();
-        self.dependents.note_start(arrival.flow);
-        self.note_lateness(arrival.at);
-        self.begin(Opening {
-            flow: arrival.flow,
-            class: arrival.class,
-            src: arrival.src,
-            dst: arrival.dst,
-            bytes: arrival.bytes,
-            query: arrival.query,
-            start: arrival.at,
-            role,
-        });
+    /// Starts flows that are due together.
+    pub(super) fn start(&mut self, starts: &mut Vec<Opening>) {
+        if let Some(first) = starts.first() {
+            self.note_lateness(first.start);
+        }
+        for opening in starts.drain(..) {
+            if matches!(opening.role, Role::OneWay | Role::Exchange { .. }) {
+                self.prepared.note_start();
+            }
+            self.begin(opening);
+        }
     }
 
     /// Counts how late it is for what was to start at `at`.
     fn note_lateness(&mut self, at: Time) {
-        self.counts.lateness.add(self.clock.now().saturating_sub(at));
+        self.ledger.counts.lateness.add(self.clock.now().saturating_sub(at));
     }
 
     /// Counts a flow's start, opens its connection and writes its bytes.
-    fn begin(&mut self, opening: Opening) {
-        self.counts.started += 1;
-        self.active += 1;
+    pub(super) fn begin(&mut self, opening: Opening) {
+        self.ledger.begin();
         match self.open(opening) {
             Ok(key) => self.write(key, Side::Client, opening.bytes),
-            Err(error) => self.fail_opening(&opening, &error),
+            Err(error) => self.ledger.fail_opening(&opening, &error),
         }
     }
 
@@ -99,85 +90,12 @@ impl Engine<'_> {
         Err(io::ErrorKind::AddrInUse.into())
     }
 
-    /// A source's closed loops begin.
-    pub(super) fn start_loop(&mut self, at: Time, source: u16) {
-        self.note_lateness(at);
-        let traffic = &self.plan.traffic.sources[usize::from(source)];
-        match &traffic.kind {
-            SourceKind::Open | SourceKind::Probe { .. } => {}
-            SourceKind::Shuffle { concurrency, .. } => {
-                for host in 0..self.plan.topology.hosts {
-                    (0..*concurrency).for_each(|_| self.next_of_shuffle(at, source, host));
-                }
-            }
-            SourceKind::Rpc { connections, request, response, stop, first_flow, .. } => {
-                for (index, (client, server)) in connections.iter().enumerate() {
-                    self.begin(Opening {
-                        flow: first_flow + 2 * index as u32,
-                        class: traffic.class,
-                        src: *client,
-                        dst: *server,
-                        bytes: *request,
-                        query: None,
-                        start: at,
-                        role: Role::Rpc { response: *response, stop: *stop },
-                    });
-                }
-            }
-        }
-    }
-
-    /// Starts a host's next flow of a shuffle, if there is one.
-    pub(super) fn next_of_shuffle(&mut self, at: Time, source: u16, src: u32) {
-        let traffic = &self.plan.traffic.sources[usize::from(source)];
-        let SourceKind::Shuffle { size, stop, order, first_flow, .. } = &traffic.kind else {
-            return;
-        };
-        let destinations = &order[src as usize];
-        let started = self.shuffled.entry((source, src)).or_insert(0);
-        let Some(dst) = destinations.get(*started as usize) else { return };
-        if at >= *stop {
-            return;
-        }
-        let flow = first_flow + src * destinations.len() as u32 + *started;
-        *started += 1;
-        self.begin(Opening {
-            flow,
-            class: traffic.class,
-            src,
-            dst: *dst,
-            bytes: *size,
-            query: None,
-            start: at,
-            role: Role::Shuffle { source },
-        });
-    }
-
-    /// Opens the connections of a source of probes, which ask when they are due.
-    pub(super) fn open_probes(&mut self, source: usize) {
-        let traffic = &self.plan.traffic.sources[source];
-        let SourceKind::Probe { pairs, size, period, start, stop, first_flow } = &traffic.kind
-        else {
-            return;
-        };
-        for (index, pair) in pairs.iter().enumerate() {
-            let at = start.saturating_add(pair.phase);
-            if at >= *stop {
-                continue;
-            }
-            let opening = Opening {
-                flow: first_flow + 2 * index as u32,
-                class: traffic.class,
-                src: pair.src,
-                dst: pair.dst,
-                bytes: *size,
-                query: None,
-                start: at,
-                role: Role::Probe { period: *period, stop: *stop },
-            };
+    /// Opens the connections of probes, which ask when they are due.
+    pub(super) fn open_probes(&mut self) {
+        for opening in self.ledger.agenda.probes() {
             match self.open(opening) {
-                Ok(key) => self.set_timer(at, Timer::Ask(key)),
-                Err(error) => self.fail_opening(&opening, &error),
+                Ok(key) => self.set_timer(opening.start, Timer::Ask(key)),
+                Err(error) => self.ledger.fail_opening(&opening, &error),
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Events are edge-triggered, so each is served until the socket has no more.
 
-use super::super::connection::{Connection, End, Side};
+use super::super::connection::{End, Side};
+use super::super::table::Connection;
 use super::opening::watch;
 use super::*;
 use rustix::event::epoll::EventFlags;
@@ -67,12 +68,12 @@ impl Engine<'_> {
                 Ok(None) => return,
                 Err(error) => {
                     self.blocked.push(number);
-                    return self.counts.fail(&error, || format!("accepting at host {host}"));
+                    return self.ledger.counts.fail(&error, || format!("accepting at host {host}"));
                 }
                 Ok(Some((socket, peer))) => {
                     let Some(key) = self.peers.remove(&(*peer.ip(), peer.port(), host)) else {
                         let error = io::Error::from(io::ErrorKind::ConnectionAborted);
-                        self.counts.fail(&error, || {
+                        self.ledger.counts.fail(&error, || {
                             format!(
                                 "host {host} accepted a connection from {peer}, which no flow has"
                             )
@@ -112,8 +113,6 @@ impl Engine<'_> {
     /// Returns whether a message has become complete.
     fn take_received(&mut self, key: Key, side: Side) -> io::Result<bool> {
         let Some(connection) = self.connections.get_mut(key) else { return Ok(false) };
-        let (is_probe, class) = (connection.is_probe(), connection.opening.class);
-        let pair = connection.pair(side.other());
         let Some(end) = connection.end_mut(side) else { return Ok(false) };
         let (mut taken, was_awaited) = (0, end.to_receive > 0);
         loop {
@@ -136,14 +135,7 @@ impl Engine<'_> {
             }
         }
         let is_complete = was_awaited && end.to_receive == 0;
-        if taken > 0 && !is_probe {
-            let now = self.clock.now();
-            self.goodput.add(now, class, taken);
-            if now >= self.plan.warm_up {
-                self.counts.bytes_measured += taken;
-                *self.counts.pairs.entry(pair).or_insert(0) += taken;
-            }
-        }
+        self.ledger.read(self.clock.now(), connection, side, taken);
         Ok(is_complete)
     }
 
@@ -176,9 +168,7 @@ impl Engine<'_> {
 
     /// Ends a connection whose flow is delivered and acknowledged.
     pub(super) fn settle(&mut self, key: Key) {
-        let Some(connection) = self.connections.get(key) else { return };
-        let sender = connection.sender().and_then(|side| connection.end(side));
-        if connection.delivered.is_some() && sender.is_some_and(|end| end.acked.is_some()) {
+        if self.connections.get(key).is_some_and(Connection::is_over) {
             self.end(key);
         }
     }
@@ -206,7 +196,7 @@ impl Engine<'_> {
             .map(|(key, _)| key)
             .collect();
         for key in found {
-            self.counts.unstamped += 1;
+            self.ledger.counts.unstamped += 1;
             if let Some(connection) = self.connections.get_mut(key)
                 && let Some(side) = connection.sender()
                 && let Some(end) = connection.end_mut(side)
