@@ -93,3 +93,58 @@ impl Uplink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataplane::frame::Offload;
+    use crate::dataplane::frame::segment::tests::{Build, frame_of};
+    use crate::dataplane::port::shared::Fate;
+    use crate::dataplane::port::udp::Udp;
+    use crate::switch::config::{Config, PathParams};
+    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+
+    #[test]
+    fn frames_are_handed_over_in_order_and_so_many_at_once() {
+        let paths = vec![PathParams { peer: "a".into(), ..PathParams::default() }];
+        let config = Config { paths, ..Config::default() };
+        let [mut first, mut other] = [(); 2].map(|()| Uplink::new(&config));
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        first.put(0, Udp::over(theirs));
+        other.follow();
+        let (now, mut buffers, mut node) = (Time::ZERO, Buffers::new(16), Node::default());
+        let mut give = |seq: u32, buffers: &mut Buffers, other: &mut Uplink| {
+            let bytes = frame_of(&Build { port: 80, seq, payload: 100, ..Build::default() });
+            let buffer = buffers.take().unwrap();
+            buffers.bytes_mut(buffer)[..bytes.len()].copy_from_slice(&bytes);
+            let (length, offload) = (bytes.len(), Offload::default());
+            let frame = Frame { buffer, start: 0, length, offload };
+            let to = Some((0, Sender::Elsewhere));
+            let sent = other.transmit(now, buffers, &frame, &parse(&bytes).unwrap(), to);
+            buffers.release(buffer);
+            (sent, bytes)
+        };
+        let mut frames = Vec::new();
+        for number in 0..WAITING as u32 {
+            let (sent, bytes) = give(1000 + 100 * number, &mut buffers, &mut other);
+            assert_eq!(sent, Ok(Fate::Left));
+            frames.push(bytes);
+        }
+        // They are under way when they have been taken away, and until they are sent.
+        let handed = other.take_away();
+        assert_eq!(give(0, &mut buffers, &mut other).0, Err(Drop::PathFull));
+        let mut came = Vec::new();
+        for frame in handed {
+            first.take_handed(now, frame, &mut buffers, &mut node);
+            first.depart(now);
+            let mut room = [0; 400];
+            let (_, length) = recv(&ours, &mut room[..], RecvFlags::empty()).unwrap();
+            came.push(room[crate::encapsulation::LENGTH..length].to_vec());
+        }
+        assert!(came == frames, "each once, in their order, as they were");
+        assert_eq!(give(0, &mut buffers, &mut other).0, Ok(Fate::Left));
+        assert_eq!(buffers.in_use(), 0);
+    }
+}
