@@ -259,7 +259,7 @@ fn four_paths_once(place: &Place, turn: usize) -> [String; 2] {
     four_paths(place)
 }
 
-/// The second worker's tunnel is not answered: the first one sends its frames.
+/// The peer does not answer the second worker's tunnel: the first worker sends its frames.
 #[test]
 fn a_peer_with_one_worker_hears_both() {
     let place = needs!(Place::new("unequal", &["a", "b", "c", "d"]));

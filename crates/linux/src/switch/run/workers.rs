@@ -198,7 +198,7 @@ impl Switch {
         true
     }
 
-    /// Tells other workers what they have to know after a round.
+    /// Sends other workers what a round has for them.
     pub(super) fn report_to_team(&mut self) {
         if self.team.is_alone() {
             return;

@@ -115,7 +115,7 @@ mod tests {
         first.put(0, Udp::over(theirs));
         other.follow();
         let (now, mut buffers, mut node) = (Time::ZERO, Buffers::new(16), Node::default());
-        let mut give = |seq: u32, buffers: &mut Buffers, other: &mut Uplink| {
+        let give = |seq: u32, buffers: &mut Buffers, other: &mut Uplink| {
             let bytes = frame_of(&Build { port: 80, seq, payload: 100, ..Build::default() });
             let buffer = buffers.take().unwrap();
             buffers.bytes_mut(buffer)[..bytes.len()].copy_from_slice(&bytes);
