@@ -103,6 +103,20 @@ fn both_ways(place: &Place, port: u16) -> [u64; 2] {
     [0, 1].map(|what| (0..2).map(|host| after[host][what] - before[host][what]).sum())
 }
 
+/// Whether flows keep their order with any number of workers. A busy machine delays a path or loses
+/// a segment now and then; a flow that changes its worker is out of order in every sitting.
+fn assert_order(place: &Place, port: u16) {
+    let share = |turn: u16| {
+        let [late, segments] = both_ways(place, port + 2 * turn);
+        late as f64 / segments as f64
+    };
+    let mut shares = Vec::new();
+    while shares.len() < 3 && !shares.iter().any(|share| *share < 0.005) {
+        shares.push(share(shares.len() as u16));
+    }
+    assert!(shares.iter().any(|share| *share < 0.005), "out of order: {shares:?}");
+}
+
 fn are_shared(workers: &[WorkerReading], of: impl Fn(&WorkerReading) -> u64) -> bool {
     let all: u64 = workers.iter().map(&of).sum();
     workers.len() == 2 && workers.iter().all(|worker| 20 * of(worker) > all)
@@ -112,15 +126,14 @@ fn are_shared(workers: &[WorkerReading], of: impl Fn(&WorkerReading) -> u64) -> 
 fn two_workers_keep_order_and_outlive_a_kill() {
     let place = needs!(Place::new("workers", &["a", "b"]));
     let two = TWO_WORKERS.to_string() + TWO;
-    // Addresses are learned by one worker, and known to both.
+    // One worker, by the same measure.
     place.apply("s", TWO);
-    let [late_with_one, _] = both_ways(&place, 7100);
+    assert_order(&place, 7100);
     apply::remove_all(&place.state("s")).unwrap();
     let first = place.apply("s", &two);
-    let [late, segments] = both_ways(&place, 7110);
+    assert_order(&place, 7110);
     let reading = read(&place, "s");
     assert!(are_shared(&reading.workers, |worker| worker.received), "{}", reading.table(None));
-    assert!(late <= late_with_one + segments / 1000, "{late} of {segments}, {late_with_one}");
     let sum: u64 = reading.workers.iter().map(|worker| worker.received).sum();
     assert_eq!(sum, reading.ports.iter().map(|port| port.counters.received).sum::<u64>());
     // What an interface says when it comes up goes nowhere where it is the only one.
@@ -222,7 +235,7 @@ fn two_workers_have_a_tunnel_each_plain_and_sealed() {
             read(&place, "left").table(None)
         );
         let port = 7200 + 50 * turn as u16;
-        let [late, segments] = both_ways(&place, port);
+        assert_order(&place, port);
         for name in ["left", "right"] {
             let reading = read(&place, name);
             let workers = &reading.workers;
@@ -231,7 +244,6 @@ fn two_workers_have_a_tunnel_each_plain_and_sealed() {
             let dropped = reading.paths.iter().flat_map(|path| path.counters.dropped.keys());
             assert!(!dropped.clone().any(|it| lost.contains(&&it[..])), "{}", reading.table(None));
         }
-        assert!(late <= segments / 50, "{late} of {segments}");
         // A path dies for both workers, under a connection; then the other switch.
         transfer(a, b, &format!("10.98.8.2:{}", port + 10), 100_000_000, || {
             assert!(ip(&["-n", place.network(3), "link", "set", "mpd2", "down"]));
