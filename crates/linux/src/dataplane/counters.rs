@@ -223,6 +223,20 @@ pub struct Reading {
     pub dropped: BTreeMap<String, u64>,
 }
 
+impl Reading {
+    /// Adds what another worker has counted.
+    pub fn add(&mut self, other: &Reading) {
+        self.received += other.received;
+        self.received_bytes += other.received_bytes;
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.sent_large += other.sent_large;
+        for (reason, count) in &other.dropped {
+            *self.dropped.entry(reason.clone()).or_default() += count;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

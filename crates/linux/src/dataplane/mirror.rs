@@ -50,6 +50,10 @@ impl Mirror {
         let (frames, shown) = sync_channel(WAITING);
         (Mirror { frames, missed: 0 }, shown)
     }
+    /// Another end for frames, of another worker's queue of the port.
+    pub fn another(&self) -> Mirror {
+        Mirror { frames: self.frames.clone(), missed: 0 }
+    }
 
     /// Shows a frame, if there is room; whether anybody looks on.
     #[cold]

@@ -30,6 +30,8 @@ use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use millpond_scenario::{Errors, nearest};
 use std::net::SocketAddr;
 
+mod workers;
+
 /// The most ports of one switch.
 pub const PORTS_MAX: usize = 1024;
 /// The most paths, to all peers together.
@@ -150,12 +152,15 @@ params! {
 params! {
     /// The keys outside of any table, beside the edge's.
     pub struct SwitchParams {
-        /// Frame buffers, of 64 KiB each; only what is in flight together takes memory.
+        /// Frame buffers of each worker, of 64 KiB; only what is in flight together takes memory.
         #[within(16..=65536)]
         pub buffers: u32 = 2048,
         /// How long the poll loop looks for frames, and yields its core, before it sleeps; 0us: it
         /// sleeps at once.
         pub spin: Time = Time::from_us(50),
+        /// Threads that move frames, each with a queue of every port and a tunnel of its own.
+        #[within(1..=16)]
+        pub workers: u32 = 1,
     }
 }
 
@@ -284,6 +289,7 @@ fn read_ports(r: &mut DocumentReader<'_>, config: &mut Config) {
         r.params(&mut item, &mut port);
         r.finish(&item);
         read_port(r, &item, &port);
+        workers::read_port(r, &item, &port, config.switch.workers);
         if config.ports.iter().any(|p| p.name == port.name) {
             r.wrong(&item, "name", format!("there is another port \"{}\" above", port.name), None);
         }
@@ -333,6 +339,7 @@ fn read_paths(r: &mut DocumentReader<'_>, config: &mut Config) {
         r.params(&mut item, &mut path);
         r.finish(&item);
         read_path(r, &item, &path);
+        workers::read_path(r, &item, &path, &config.paths, config.switch.workers);
         let same = |p: &PathParams| (&p.local, &p.namespace) == (&path.local, &path.namespace);
         if item.has("local") && config.paths.iter().any(same) {
             r.wrong(&item, "local", "a path above has this address and port already", None);
@@ -607,6 +614,7 @@ impl Config {
                 r.params(&mut item, &mut peer);
                 r.finish(&item);
                 read_peer(r, &item, &peer, &config);
+                workers::read_peer(r, &item, &peer, config.switch.workers);
                 config.peers.push(peer);
             }
             config

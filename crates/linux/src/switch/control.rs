@@ -8,6 +8,7 @@
 
 use super::config::Config;
 use super::error::Error;
+use super::order::Order;
 use super::reading::{AddressReading, FlowReading, Reading};
 use super::state::State;
 use crate::dataplane::mirror::{self, Shown};
@@ -39,8 +40,10 @@ pub enum Request {
     Flows(Sender<Vec<FlowReading>>),
     /// What crosses the port of this name; `None`: there is none.
     Mirror(String, Sender<Option<Receiver<Shown>>>),
-    /// To become another switch.
-    Apply(Box<Config>, Sender<Done>),
+    /// To become another switch; `None`: not while it runs.
+    Apply(Box<Config>, Sender<Option<Done>>),
+    /// What another worker asks.
+    Team(Order),
     /// To end, and leave its interfaces.
     Stop(Sender<()>),
 }
@@ -130,9 +133,20 @@ impl Asking {
     /// Changes the running switch to `config`.
     ///
     /// # Errors
-    /// As [`Asking::show`].
+    /// [`Error::Refused`] if it has another number of workers, and the errors of [`Asking::show`].
     pub fn apply(&self, config: Config) -> Result<Done, Error> {
-        self.ask(PATIENCE_FOR_CHANGES, |answer| Request::Apply(Box::new(config), answer))
+        let workers = config.switch.workers;
+        let done =
+            self.ask(PATIENCE_FOR_CHANGES, |answer| Request::Apply(Box::new(config), answer))?;
+        let message = format!("{workers} workers (`workers`) take a switch that starts anew");
+        done.ok_or(Error::Refused(message))
+    }
+    /// Sends a worker an order.
+    pub(super) fn tell(&self, order: Order) {
+        // One that has ended needs none.
+        if self.requests.send(Request::Team(order)).is_ok() {
+            let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
+        }
     }
     /// Ends the switch, and leaves its interfaces.
     ///

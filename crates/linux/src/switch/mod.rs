@@ -16,7 +16,8 @@
 //! | `held` | frames for a peer that has paused their flows |
 //! | `shaping` | senders behind a tap that are made to wait |
 //! | `peer` | another switch: which paths there work, and what both have agreed on |
-//! | `run` | the poll loop |
+//! | `run` | the poll loop, and the workers that each have one |
+//! | `order` | messages between workers |
 //! | `ports` | opens what a configuration says, and keeps account of what was made |
 //! | `state` | the folder that all state is kept in, and its locks |
 //! | `control` | how the process that moves frames is asked |
@@ -45,6 +46,7 @@ pub mod importance;
 pub mod journal;
 mod losses;
 pub mod node;
+pub mod order;
 pub mod overlay;
 mod path;
 mod peer;

@@ -298,6 +298,14 @@ impl Node {
         }
     }
 
+    /// The same to whoever sent a frame that another worker took.
+    #[cold]
+    pub fn answer_too_big(&mut self, now: Time, frame: &[u8], view: &View, most: Option<usize>) {
+        if let Some(Place::Port(from)) = self.table.find(Address::source(view)) {
+            self.tell_too_big(now, from, frame, view, most);
+        }
+    }
+
     /// What its sender is told, unless somebody has just been told. Of the frame, its beginning is
     /// enough.
     fn too_big(&mut self, now: Time, frame: &[u8], view: &View, most: usize) -> Option<Vec<u8>> {

@@ -227,6 +227,13 @@ impl Peer {
         Ok(())
     }
 
+    /// Whether it answers, and frames can go there.
+    #[inline]
+    pub fn answers(&self, now: Time) -> bool {
+        let is_heard = self.liveness.newest().is_some_and(|at| now.saturating_sub(at) <= SILENCE);
+        is_heard && (!self.has_key() || self.session.as_ref().is_some_and(Session::is_open))
+    }
+
     /// The kernel says that what is sent over this path goes nowhere.
     pub fn failed(&mut self, now: Time, label: u16) {
         self.liveness.failed(now, label.into());

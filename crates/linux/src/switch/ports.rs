@@ -28,6 +28,8 @@ fn made(params: &PortParams) -> Made {
 pub struct Opened {
     /// The port.
     pub port: Port,
+    /// Its other queues, for the workers after the first.
+    pub others: Vec<Port>,
     /// The interface's MTU.
     pub mtu: usize,
     /// Whether the switch chooses that: it made the interface, and its file says nothing.
@@ -36,12 +38,13 @@ pub struct Opened {
 
 impl Opened {
     fn new(port: Port, mtu: usize) -> Opened {
-        Opened { port, mtu, fits: false }
+        Opened { port, others: Vec::new(), mtu, fits: false }
     }
 }
 
-/// Opens a port; makes its interface where it is a tap that is not there.
-pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
+/// Opens a port, with a queue for each of so many workers; makes its interface where it is a tap
+/// that is not there.
+pub fn open(state: &State, params: &PortParams, workers: usize) -> Result<Opened, Error> {
     let namespace = params.namespace.as_deref();
     match params.kind {
         PortKind::Pcap => {
@@ -64,14 +67,16 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
         }
         PortKind::AfPacket => {
             let opened = port::within(namespace, || {
-                let port = AfPacket::open(params.device()).map_err(|error| match error {
+                let opened = AfPacket::open_queues(params.device(), workers);
+                let mut queues = opened.map_err(|error| match error {
                     port::Error::NoDevice { device, .. } => {
                         port::Error::NoDevice { device, namespace: params.namespace.clone() }
                     }
                     other => other,
                 })?;
-                let port = port.claimed()?;
-                Ok(Port::AfPacket(if params.gate { port.gated()? } else { port }))
+                let port = queues.remove(0).claimed()?;
+                let port = Port::AfPacket(if params.gate { port.gated()? } else { port });
+                Ok((port, queues.into_iter().map(Port::AfPacket).collect()))
             });
             with_mtu(opened.map_err(named(params))?, params)
         }
@@ -84,7 +89,8 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
             let opened = port::within(namespace, || {
                 let settings =
                     TapSettings { device: params.device().into(), persistent: true, napi: false };
-                let tap = Tap::open(&settings)?;
+                let mut queues = Tap::open_queues(&settings, workers)?;
+                let tap = queues.remove(0);
                 wanted.map_or(Ok(()), |mac| tap.device().set_mac(mac))?;
                 let (mac, index) = (tap.device().mac().ok(), tap.device().index());
                 let failed = |e| {
@@ -97,7 +103,7 @@ pub fn open(state: &State, params: &PortParams) -> Result<Opened, Error> {
                     }
                 })?;
                 configure(tap.device(), params, there.is_none())?;
-                Ok(Port::Tap(tap))
+                Ok((Port::Tap(tap), queues.into_iter().map(Port::Tap).collect()))
             });
             let opened = with_mtu(opened.map_err(named(params))?, params)?;
             let fits = params.mtu.is_none() && state.record(&ours)?.is_some();
@@ -139,11 +145,11 @@ fn settle_record(
     Ok(address)
 }
 
-fn with_mtu(port: Port, params: &PortParams) -> Result<Opened, Error> {
+fn with_mtu((port, others): (Port, Vec<Port>), params: &PortParams) -> Result<Opened, Error> {
     let mtu = port.device().map(Device::mtu).transpose();
     let failed = |e| port::Error::kernel(format!("asking for the MTU of {}", params.device()), e);
     let mtu = mtu.map_err(failed).map_err(named(params))?.unwrap_or(usize::from(u16::MAX));
-    Ok(Opened::new(port, mtu))
+    Ok(Opened { others, ..Opened::new(port, mtu) })
 }
 
 /// Opens a path.

@@ -178,4 +178,65 @@ pub struct Reading {
     pub bursts: u64,
     /// Those that were ready to sleep.
     pub sleeps: u64,
+    /// Its workers' shares, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerReading>,
+}
+
+/// What one worker has done of what its switch has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerReading {
+    /// Frames that came in at ports.
+    pub received: u64,
+    /// Frames that it has written to ports.
+    pub sent: u64,
+    /// Datagrams that came over paths.
+    pub path_received: u64,
+    /// Datagrams that it has sent over paths.
+    pub path_sent: u64,
+    /// Its paths that are used and answered: none, if the peers have fewer workers.
+    pub paths: usize,
+    /// Rounds of its poll loop.
+    pub bursts: u64,
+}
+
+impl Reading {
+    /// The share of the worker whose reading this is.
+    pub fn share(&self) -> WorkerReading {
+        let ports = || self.ports.iter().map(|port| &port.counters);
+        let paths = || self.paths.iter().map(|path| &path.counters);
+        WorkerReading {
+            received: ports().map(|it| it.received).sum(),
+            sent: ports().map(|it| it.sent).sum(),
+            path_received: paths().map(|it| it.received).sum(),
+            path_sent: paths().map(|it| it.sent).sum(),
+            paths: self.paths.iter().filter(|path| path.health.state == "used").count(),
+            bursts: self.bursts,
+        }
+    }
+
+    /// Adds what another worker has done. How ports and paths stand is the first worker's.
+    pub fn add(&mut self, other: &Reading) {
+        for (own, other) in self.ports.iter_mut().zip(&other.ports) {
+            own.counters.add(&other.counters);
+        }
+        for (own, other) in self.paths.iter_mut().zip(&other.paths) {
+            own.counters.add(&other.counters);
+            own.reports_ignored += other.reports_ignored;
+        }
+        let (own, its) = (&mut self.edge, &other.edge);
+        own.packets += its.packets;
+        own.segments += its.segments;
+        own.held += its.held;
+        own.timed_out += its.timed_out;
+        own.forced += its.forced;
+        for (reason, count) in &its.dropped {
+            *own.dropped.entry(reason.clone()).or_default() += count;
+        }
+        self.flows += other.flows;
+        self.flows_received += other.flows_received;
+        self.buffers += other.buffers;
+        self.bursts += other.bursts;
+        self.sleeps += other.sleeps;
+    }
 }

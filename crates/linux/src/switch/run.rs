@@ -14,6 +14,7 @@ use super::error::Error;
 use super::journal::Rises;
 use super::losses::Losses;
 use super::node::Node;
+use super::order::Order;
 use super::shaping::Shaper;
 use super::state::State;
 use super::table::Place;
@@ -29,6 +30,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
+use workers::Team;
 
 mod change;
 #[cfg(test)]
@@ -37,6 +39,7 @@ mod fit;
 mod reading;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 /// How often what is slow is looked after.
 const HOUSEKEEPING: Time = Time::from_s(1);
@@ -69,6 +72,7 @@ pub struct Switch {
     carriers: BTreeMap<String, bool>,
     requests: Receiver<Request>,
     wake: Arc<OwnedFd>,
+    team: Team,
     start: Instant,
     /// The port that the next round begins with, if it has something.
     first: usize,
@@ -99,11 +103,28 @@ impl Switch {
         requests: Receiver<Request>,
         wake: Arc<OwnedFd>,
     ) -> Switch {
+        let mut switch = Switch::of_team(state, &config, requests, wake, Team::default());
+        switch.change(config);
+        switch.wait_for_predecessor();
+        switch
+    }
+
+    /// A worker without ports and paths yet.
+    fn of_team(
+        state: State,
+        config: &Config,
+        requests: Receiver<Request>,
+        wake: Arc<OwnedFd>,
+        team: Team,
+    ) -> Switch {
         let (node, buffers) = (Node::default(), Buffers::new(config.switch.buffers as usize));
         let empty = Config { switch: config.switch.clone(), ..Config::default() };
-        let uplink = Uplink::new(&empty);
+        let mut uplink = Uplink::new(&empty);
+        if !team.leads() {
+            uplink.follow();
+        }
         let (waiting, homes, start) = (Vec::new(), Vec::new(), Instant::now());
-        let mut switch = Switch {
+        Switch {
             state,
             config: empty,
             node,
@@ -118,14 +139,12 @@ impl Switch {
             carriers: BTreeMap::new(),
             requests,
             wake,
+            team,
             start,
             first: 0,
             bursts: 0,
             sleeps: 0,
-        };
-        switch.change(config);
-        switch.wait_for_predecessor();
-        switch
+        }
     }
 
     /// A process that was killed has given up its lock, and may not have given up its interfaces
@@ -180,6 +199,7 @@ impl Switch {
             }
             now = self.now();
             busy = self.round(now, &ready);
+            self.report_to_team();
             if busy || !ready.paths.is_empty() {
                 worked = now;
             }
@@ -331,6 +351,10 @@ impl Switch {
     /// Counts what the kernel has lost since this was done last.
     fn count_losses(&mut self) {
         let ports = self.node.slots.iter_mut().zip(&self.homes).zip(&self.config.ports);
+        // The kernel counts a tap's losses for all its queues together.
+        let leads = self.team.leads();
+        let ports =
+            ports.filter(|((slot, _), _)| leads || !matches!(slot.port, Some(Port::Tap(_))));
         self.losses
             .count(ports.map(|((slot, home), params)| (slot, *home, params.namespace.as_deref())));
         self.uplink.count_losses();
@@ -364,10 +388,13 @@ impl Switch {
 
     fn housekeeping(&mut self, now: Time) {
         self.count_losses();
-        self.report_carriers();
         self.tell_losses(now);
         self.node.table.age(now);
         self.uplink.housekeeping(now);
+        if !self.team.leads() {
+            return self.follow_ports();
+        }
+        self.report_carriers();
         self.fit();
         for index in 0..self.node.slots.len() {
             // An open port keeps its namespace alive when that has lost its name, or another has
@@ -379,6 +406,7 @@ impl Switch {
             if moved || presence == Presence::Gone {
                 log::warn!("port {name}: its interface is gone");
                 self.node.lose(index);
+                self.team.tell(|| Order::Lost(index));
             } else if presence == Presence::Renamed {
                 let device = self.node.slots[index].port.as_ref().and_then(Port::device);
                 let device = device.map_or("", Device::name);
@@ -404,23 +432,41 @@ impl Switch {
             match request {
                 Request::Show(answer) => {
                     self.count_losses();
-                    drop(answer.send(self.reading()));
+                    drop(answer.send(self.reading_of_all()));
                 }
                 Request::Addresses(answer) => drop(answer.send(self.addresses())),
-                Request::Flows(answer) => drop(answer.send(self.uplink.flows(self.now()))),
+                Request::Flows(answer) => {
+                    let mut flows = self.uplink.flows(self.now());
+                    if self.team.leads() {
+                        flows.extend(self.team.flows());
+                    }
+                    drop(answer.send(flows));
+                }
                 Request::Mirror(name, answer) => {
                     let slot = self.node.slots.iter_mut().find(|slot| slot.name == name);
                     let shown = slot.map(|slot| {
                         let (mirror, shown) = Mirror::new();
+                        self.team.tell(|| Order::Watched(name.clone(), mirror.another()));
                         slot.mirror = Some(mirror);
                         shown
                     });
                     drop(answer.send(shown));
                 }
+                Request::Apply(config, answer) if !self.team.fits(&config) => {
+                    drop(answer.send(None));
+                }
                 Request::Apply(config, answer) => {
                     let done = self.change(*config);
-                    log::info!("changed: {} ports open, {} wait", done.open, done.waiting.len());
-                    drop(answer.send(done));
+                    if self.team.leads() {
+                        let (open, waiting) = (done.open, done.waiting.len());
+                        log::info!("changed: {open} ports open, {waiting} wait");
+                    }
+                    drop(answer.send(Some(done)));
+                }
+                Request::Team(order) => {
+                    if !self.obey(order) {
+                        return false;
+                    }
                 }
                 Request::Stop(answer) => {
                     log::info!("ends, as it was told");

@@ -90,7 +90,7 @@ pub fn serve(
             peer.name
         );
     }
-    let mut switch = Switch::new(state.clone(), applied, requests, wake);
+    let mut switch = Switch::with_workers(state.clone(), applied, &asking, requests, wake)?;
     control::listen(state, asking)?;
     drop(changing);
     switch.run()

@@ -5,7 +5,7 @@
 use super::control;
 use super::error::Error;
 use super::overlay;
-use super::reading::{AddressReading, FlowReading, PathReading, Reading};
+use super::reading::{AddressReading, FlowReading, PathReading, Reading, WorkerReading};
 use super::state::State;
 use crate::dataplane::port::{shared, vhost};
 use std::fmt::Write;
@@ -220,6 +220,7 @@ impl Reading {
             }
         }
         self.paths_table(before, &mut out);
+        self.workers.iter().enumerate().for_each(|(number, it)| worker_line(&mut out, number, it));
         out
     }
 
@@ -266,6 +267,16 @@ impl Reading {
             let _ = writeln!(out, "  dropped, {reason}: {count}");
         }
     }
+}
+
+/// A worker's share.
+fn worker_line(out: &mut String, number: usize, worker: &WorkerReading) {
+    let WorkerReading { received, sent, path_received, path_sent, paths, .. } = worker;
+    let _ = writeln!(
+        out,
+        "worker {number}: ports {received} frames in, {sent} out; paths {path_received} packets \
+         in, {path_sent} out, {paths} used"
+    );
 }
 
 /// A path's line, and what is to know of it. `before` is an earlier reading of the same process.
@@ -382,6 +393,7 @@ mod tests {
             buffers: 0,
             bursts: 9,
             sleeps: 8,
+            workers: vec![WorkerReading { sent: 17, ..WorkerReading::default() }; 2],
         }
     }
 
@@ -398,6 +410,7 @@ mod tests {
             "{table}"
         );
         assert!(!table.contains("NOT AUTHENTICATED"));
+        assert!(table.contains("worker 1: ports 0 frames in, 17 out; paths"), "{table}");
         assert!(
             table.contains(" trunk ") && back.table(None).contains("  a trunk of VLAN 10, 20\n"),
             "{table}"

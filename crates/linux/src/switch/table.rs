@@ -7,6 +7,10 @@
 //! to no peer by traffic: the port closes, or the address ages, first. A port may have named
 //! addresses alone, which then are nowhere else, in no VLAN.
 //!
+//! Each worker has a table. A worker reports what it learns to the first one, and again while the
+//! address is alive. The first worker reports what its own table holds then, and the others take
+//! that over. So two workers that learn an address at different places soon agree.
+//!
 //! A place is a port or a peer. Each has a reserve, an equal part of half of the table, and may
 //! take of the rest up to its own bound.
 //!
@@ -28,6 +32,8 @@ pub const ADDRESSES_OF_A_PEER: u32 = 4096;
 /// How long an address must have been silent before it is believed to have moved: longer than
 /// anybody who is alive leaves a neighbour's question unanswered, shorter than a migration.
 pub const HOLD: Time = Time::from_ms(1000);
+/// Between two reports of an address to other workers: well below [`HOLD`].
+const REPORT: Time = Time::from_ms(250);
 /// How long an address is remembered that sends nothing (IEEE 802.1Q's default).
 const AGE: Time = Time::from_ms(300_000);
 
@@ -99,6 +105,8 @@ impl From<Mac> for Address {
 struct Entry {
     place: Place,
     seen: Time,
+    /// When other workers heard of it last.
+    reported: Time,
 }
 
 type Numbers<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
@@ -118,6 +126,9 @@ struct Rights {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign;
 
+/// An address and its place, from one worker to another.
+pub type News = (Address, Place);
+
 /// The table.
 #[derive(Default)]
 pub struct Table {
@@ -132,6 +143,8 @@ pub struct Table {
     /// Entries beyond the reserves of all places, and how many of these are taken.
     pool: u32,
     taken: u32,
+    /// What other workers are to learn; `None`: there are none.
+    news: Option<Vec<News>>,
 }
 
 impl Table {
@@ -185,6 +198,12 @@ impl Table {
         match self.entries.get_mut(&address.number()) {
             Some(entry) if entry.place == place => {
                 entry.seen = now;
+                if let Some(news) = &mut self.news
+                    && now.saturating_sub(entry.reported) >= REPORT
+                {
+                    entry.reported = now;
+                    news.push((address, place));
+                }
                 Ok(())
             }
             _ => self.settle(now, address, place),
@@ -209,8 +228,38 @@ impl Table {
             self.left(from);
         }
         self.came(place);
-        self.entries.insert(address.number(), Entry { place, seen: now });
+        self.entries.insert(address.number(), Entry { place, seen: now, reported: now });
+        self.news.iter_mut().for_each(|news| news.push((address, place)));
         Ok(())
+    }
+
+    /// Reports from now on what is learned ([`Table::take_news`]).
+    pub fn report(&mut self) {
+        self.news.get_or_insert_default();
+    }
+    /// Returns what other workers are to learn.
+    pub fn take_news(&mut self) -> Vec<News> {
+        self.news.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+    /// The first worker's: learns from another worker. If the address is elsewhere, it reports that
+    /// place.
+    pub fn hear(&mut self, now: Time, (address, place): News) {
+        if self.learn(now, address, place).is_err()
+            && let (Some(news), Some(entry)) = (&mut self.news, self.entries.get(&address.number()))
+        {
+            news.push((address, entry.place));
+        }
+    }
+    /// Another worker's: the address is where the first worker has it, wherever it was.
+    pub fn obey(&mut self, now: Time, (address, place): News) {
+        if self.entries.get(&address.number()).is_some_and(|entry| entry.place != place)
+            && let Some(entry) = self.entries.remove(&address.number())
+        {
+            self.left(entry.place);
+        }
+        let news = self.news.take();
+        let _ = self.learn(now, address, place);
+        self.news = news;
     }
 
     fn rights(&mut self, place: Place) -> Option<&mut Rights> {
@@ -363,6 +412,79 @@ mod tests {
         let named = Some(Place::Port(2));
         assert_eq!(found, [None, Some(Place::Port(0)), named, Some(Place::Peer(0))]);
         assert_eq!((table.ports[0].has, table.ports[1].has, table.peers[0].has), (1, 0, 1));
+    }
+
+    /// Workers that learn the same addresses at different places, with reports under way in any
+    /// order: once all have arrived, all tables are the first one's.
+    #[test]
+    fn tables_of_workers_agree_once_reports_have_arrived() {
+        let mut random = 0x9e37_79b9_7f4a_7c15u64;
+        let mut draw = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        let mut disputed = 0;
+        for round in 0..200 {
+            let mut tables: Vec<Table> = (0..3).map(|_| Table::default()).collect();
+            for table in &mut tables {
+                (0..3).for_each(|_| table.add_port(9, &[]));
+                table.report();
+            }
+            let mut under_way: Vec<(usize, usize, News)> = Vec::new();
+            let mut now = Time::from_s(10);
+            for step in 0..60 {
+                now += Time::from_ms(draw(400));
+                if step < 30 {
+                    let mac = Address::from(Mac([2, 0, 0, 0, 0, draw(3) as u8]));
+                    let place = Place::Port(draw(3) as usize);
+                    disputed +=
+                        usize::from(tables[draw(3) as usize].learn(now, mac, place).is_err());
+                }
+                loop {
+                    for (from, table) in tables.iter_mut().enumerate() {
+                        for news in table.take_news() {
+                            let others = (0..3).filter(|to| (*to == 0) != (from == 0));
+                            under_way.extend(others.map(|to| (from, to, news)));
+                        }
+                    }
+                    let some = step >= 30 || draw(2) == 0;
+                    if under_way.is_empty() || !some {
+                        break;
+                    }
+                    let (from, to, news) = under_way.remove(0);
+                    match from {
+                        0 => tables[to].obey(now, news),
+                        _ => tables[to].hear(now, news),
+                    }
+                }
+            }
+            for last in 0..3 {
+                let mac = Address::from(Mac([2, 0, 0, 0, 0, last]));
+                let found: Vec<_> = tables.iter().map(|table| table.find(mac)).collect();
+                assert!(found.iter().all(|it| *it == found[0]), "{round}: {found:?}");
+            }
+            let counts = tables.iter().map(|table| table.ports.iter().map(|r| r.has).sum::<u32>());
+            assert!(counts.zip(&tables).all(|(has, table)| has as usize == table.len()));
+        }
+        assert!(disputed > 100, "{disputed}");
+    }
+
+    /// An address that only another worker hears is as safe here as one that is heard here.
+    #[test]
+    fn an_address_that_another_worker_hears_is_not_taken_over() {
+        let mac = Address::from(Mac([2, 0, 0, 0, 0, 1]));
+        let mut tables = [Table::default(), Table::default()];
+        tables.iter_mut().for_each(Table::report);
+        for ms in (0..5000).step_by(10) {
+            let now = Time::from_ms(10_000 + ms);
+            tables[1].learn(now, mac, Place::Port(0)).unwrap();
+            for news in tables[1].take_news() {
+                tables[0].hear(now, news);
+            }
+            assert_eq!(tables[0].learn(now, mac, Place::Port(1)), Err(Foreign), "{ms} ms");
+        }
+        let told = tables[0].take_news().len();
+        assert!((10..=30).contains(&told), "once, and each 250 ms: {told}");
     }
 
     #[test]

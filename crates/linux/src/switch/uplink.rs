@@ -6,6 +6,7 @@
 //! Invariant: a peer that does not answer costs what is sent to it and nothing else.
 
 mod cutting;
+mod handing;
 mod paths;
 mod reading;
 mod renewing;
@@ -24,6 +25,7 @@ use crate::dataplane::packet::Packet;
 use crate::dataplane::port::shared::{Fate, Sender, Told};
 use crate::dataplane::port::{self, udp::Udp};
 use crate::edge::Edge;
+use handing::Handing;
 use millpond_core::Time;
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::OffloadParams;
@@ -51,6 +53,8 @@ pub struct Uplink {
     burst: usize,
     /// When idle flows were looked for last.
     evicted: Time,
+    /// Frames for the first worker; `None`: this is the first.
+    handing: Option<Handing>,
 }
 
 impl Uplink {
@@ -74,6 +78,7 @@ impl Uplink {
             drained: Time::ZERO,
             burst,
             evicted: Time::ZERO,
+            handing: None,
         };
         uplink.renew(config);
         uplink
@@ -307,6 +312,9 @@ impl Uplink {
         view: &View,
         peer: usize,
     ) -> Result<(), Drop> {
+        if self.hands_over(now, peer) {
+            return self.hand_over(buffers, frame, peer);
+        }
         match self.fit(buffers, frame, view, peer) {
             Err(Drop::Oversized) => return self.send_cut(now, buffers, frame, view, peer),
             fits => fits?,
@@ -402,6 +410,9 @@ impl Remote for Uplink {
     ) -> Result<Fate, Drop> {
         let mut frame = *frame;
         match peer {
+            Some((peer, _)) if self.hands_over(now, peer) => {
+                self.hand_over(buffers, &frame, peer).map(|()| Fate::Left)
+            }
             Some((peer, sender)) => {
                 if self.fit(buffers, &frame, view, peer) == Err(Drop::Oversized) {
                     let sent = self.send_cut(now, buffers, &frame, view, peer);

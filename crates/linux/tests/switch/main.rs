@@ -33,6 +33,7 @@ mod operating;
 mod peers;
 mod place;
 mod vlans;
+mod workers;
 
 use place::{Place, TWO, byte, ip, program, soon, transfer};
 

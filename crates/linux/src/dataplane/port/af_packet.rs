@@ -5,6 +5,9 @@
 //! kernel has taken off a frame is put back. The socket takes super-segments, and the kernel cuts
 //! them where the interface cannot.
 //!
+//! With several workers each has a socket. The kernel gives a flow's frames of both directions to
+//! one of them, by hash (`PACKET_FANOUT_HASH`).
+//!
 //! Invariant: read and write never block; frames that the host itself sends on the interface do not
 //! come back in.
 
@@ -21,7 +24,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Not in the libc crate: include/uapi/linux/if_packet.h.
 const PACKET_VNET_HDR: libc::c_int = 15;
+const PACKET_FANOUT: libc::c_int = 18;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const FANOUT_HASH: u32 = 0;
+const FANOUT_UNIQUE: u32 = 0x2000;
+const FANOUT_IGNORE_OUTGOING: u32 = 0x4000;
 const VLAN_VALID: u32 = 1 << 4;
 const VLAN_TPID_VALID: u32 = 1 << 6;
 /// What may wait in the socket: some round trips of super-segments.
@@ -122,6 +129,39 @@ impl AfPacket {
             return Err(failed("attaching")(io::Error::last_os_error()));
         }
         Ok(AfPacket { socket, device, index, gate: None, _claim: None })
+    }
+    /// Attaches with so many sockets, among which the kernel divides what comes in.
+    ///
+    /// # Errors
+    /// As [`AfPacket::open`]; [`Error::Kernel`] if the interface is down, or the kernel does not
+    /// divide.
+    pub fn open_queues(name: &str, count: usize) -> Result<Vec<AfPacket>, Error> {
+        let mut all = vec![AfPacket::open(name)?];
+        if count <= 1 {
+            return Ok(all);
+        }
+        let failed = |e: io::Error| {
+            let what = format!("dividing what comes in on {name} among workers (is it up?)");
+            Error::kernel(what, e)
+        };
+        let kind = FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
+        let joins = |socket: &AfPacket, group: u32| {
+            option(&socket.socket, libc::SOL_PACKET, PACKET_FANOUT, &group).map_err(failed)
+        };
+        joins(&all[0], (kind | FANOUT_UNIQUE) << 16)?;
+        let group = fanout_group(&all[0].socket).map_err(failed)?;
+        for _ in 1..count {
+            let mut next = AfPacket::open(name)?;
+            joins(&next, kind << 16 | group)?;
+            next.discard();
+            all.push(next);
+        }
+        Ok(all)
+    }
+    /// Drops what came before the socket joined others, which have it, too.
+    fn discard(&mut self) {
+        let mut room = [0; 64];
+        while rustix::io::read(&self.socket, &mut room).is_ok() {}
     }
     /// Keeps the interface from other switches of the host.
     ///
@@ -236,6 +276,16 @@ impl AfPacket {
         // The socket is bound: where to is known.
         rustix::io::writev(&self.socket, &all[..count]).map(|_| ()).map_err(Refusal::of)
     }
+}
+
+/// The number of the group of sockets that one has joined.
+fn fanout_group(socket: &OwnedFd) -> io::Result<u32> {
+    let (mut value, mut size) = (0u32, size_of::<u32>() as libc::socklen_t);
+    let (fd, at) = (socket.as_raw_fd(), (&raw mut value).cast());
+    // SAFETY: the kernel writes no more bytes than `size` says the value has.
+    #[allow(unsafe_code)]
+    let done = unsafe { libc::getsockopt(fd, libc::SOL_PACKET, PACKET_FANOUT, at, &raw mut size) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value & 0xffff) }
 }
 
 fn auxiliary(message: &libc::msghdr) -> Option<Auxiliary> {

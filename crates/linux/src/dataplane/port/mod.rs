@@ -68,6 +68,15 @@ pub enum Error {
         /// Which.
         device: String,
     },
+    /// Each worker needs a queue of its own, and the interface was made with one.
+    #[error(
+        "the TAP {device} has one queue, and each worker needs one: take its port out of the file \
+         and apply, then put it back"
+    )]
+    OneQueue {
+        /// Which.
+        device: String,
+    },
     /// There is no such interface.
     #[error(
         "there is no interface {device}{}",

@@ -11,8 +11,13 @@
 //! `gso_size` must not claim to be several. A full queue is no backpressure to the sender: what is
 //! beyond the interface's `txqueuelen` is dropped by its qdisc.
 //!
+//! With several workers each has a queue of the TAP (`IFF_MULTI_QUEUE`). The kernel gives a flow's
+//! frames to the queue by which the flow's other direction was written last, and those of a new
+//! flow to one by hash. So both directions of a connection are one worker's.
+//!
 //! Invariant: read and write never block.
 
+use super::claim::Claim;
 use super::device::{Device, Presence, ioctl, request};
 use super::{Error, Received, Refusal, gather};
 use crate::dataplane::frame::offload::{self, Offload};
@@ -40,6 +45,8 @@ pub struct Tap {
     device: Device,
     /// The interface's number; `None`: it is none.
     index: Option<i32>,
+    /// By which other switches take no queue of it.
+    _claim: Option<Claim>,
 }
 
 /// By libc: rustix has no requests of TAPs.
@@ -58,17 +65,48 @@ impl Tap {
     /// [`Error::Busy`] if another process has it open, [`Error::Privilege`] without CAP_NET_ADMIN,
     /// [`Error::Kernel`] if /dev/net/tun is missing or the kernel refuses an option.
     pub fn open(settings: &TapSettings) -> Result<Tap, Error> {
+        match Tap::attach(settings, false) {
+            // A switch with several workers has left it.
+            Err(Error::OneQueue { .. }) => Tap::attach(settings, true)?.claimed(),
+            opened => opened,
+        }
+    }
+
+    /// The same with so many queues, each a TAP to read and to write.
+    ///
+    /// # Errors
+    /// As [`Tap::open`], and [`Error::OneQueue`] if the interface is there and has one queue.
+    pub fn open_queues(settings: &TapSettings, count: usize) -> Result<Vec<Tap>, Error> {
+        if count <= 1 {
+            return Ok(vec![Tap::open(settings)?]);
+        }
+        let first = Tap::attach(settings, true)?.claimed()?;
+        let others = (1..count).map(|_| Tap::attach(settings, true));
+        std::iter::once(Ok(first)).chain(others).collect()
+    }
+
+    /// Keeps other switches of the host from attaching queues of theirs, as the kernel does where
+    /// there is one.
+    fn claimed(self) -> Result<Tap, Error> {
+        let claim = self.index.map_or(Ok(None), |index| Claim::of(self.device.name(), index))?;
+        Ok(Tap { _claim: claim, ..self })
+    }
+
+    /// Attaches a queue; [`Error::OneQueue`]: the interface has not as many as `several` says.
+    fn attach(settings: &TapSettings, several: bool) -> Result<Tap, Error> {
         let name = &settings.device;
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())
             .map_err(|e| Error::kernel("opening /dev/net/tun", e))?;
         let mut wanted = request(name)?;
         let napi = if settings.napi { libc::IFF_NAPI } else { 0 };
+        let queues = if several { libc::IFF_MULTI_QUEUE } else { 0 };
         wanted.ifr_ifru.ifru_flags =
-            (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | napi) as libc::c_short;
+            (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | napi | queues) as libc::c_short;
         ioctl(&file, libc::TUNSETIFF as libc::c_ulong, &mut wanted).map_err(|e| {
             match Errno::from_io_error(&e) {
                 Some(Errno::BUSY) => Error::Busy { device: name.clone() },
+                Some(Errno::INVAL) => Error::OneQueue { device: name.clone() },
                 _ => Error::kernel(format!("making the TAP {name}"), e),
             }
         })?;
@@ -85,13 +123,13 @@ impl Tap {
             .map_err(failed("persistence"))?;
         let device = Device::new(name)?;
         let index = device.index().ok();
-        Ok(Tap { file, device, index })
+        Ok(Tap { file, device, index, _claim: None })
     }
 
     /// Over anything that is read and written as a TAP is.
     #[cfg(test)]
     pub(crate) fn over(file: OwnedFd) -> Result<Tap, Error> {
-        Ok(Tap { file, device: Device::new("none")?, index: None })
+        Ok(Tap { file, device: Device::new("none")?, index: None, _claim: None })
     }
 
     /// Makes the interface end with the last process that has it open.

@@ -272,3 +272,43 @@ fn the_reference_has_every_key() {
         }
     }
 }
+
+#[test]
+fn a_switch_of_several_workers_refuses_what_needs_one() {
+    let refused = |text: &str, place: &str, what: &str| {
+        let said = Config::parse("a.toml", text).unwrap_err().to_string();
+        assert!(said.contains(place) && said.contains(what), "{what:?} not in {said}");
+    };
+    refused("worker = 2\n", "a.toml:1:1", "did you mean `workers`?");
+    refused("workers = 17\n", "a.toml:1:11", "`workers`");
+    let port = |keys: &str| format!("workers = 2\n[[port]]\nname = \"a\"\n{keys}\n");
+    for kind in ["shared", "vhost-user"] {
+        let keys = format!("kind = \"{kind}\"\nsocket = \"/run/a\"");
+        refused(&port(&keys), "a.toml:4:8", "has one end for one worker, and this switch has 2");
+    }
+    refused(&port("kind = \"pcap\"\nread = \"a\""), "a.toml:4:8", "a port of kind pcap");
+    refused(&port("shape = \"1Gbps\""), "a.toml:4:9", "`shape`: makes senders wait");
+    refused(&port("importance = \"tlt\""), "a.toml:4:14", "both directions of a connection");
+    refused(&port("kind = \"af-packet\"\ngate = true"), "a.toml:5:8", "`gate`: makes senders wait");
+    let path = |local: u16, remote: u16| {
+        format!(
+            "[[path]]\npeer = \"b\"\nlocal = \"192.0.2.1:{local}\"\nremote = \
+             \"192.0.2.2:{remote}\"\n"
+        )
+    };
+    let three = |paths: &str| format!("workers = 3\n{paths}");
+    refused(&three(&path(65534, 1)), "a.toml:4:9", "3 workers (`workers`) have no ports");
+    refused(&three(&path(1, 65534)), "a.toml:5:10", "3 workers (`workers`) have no ports");
+    let near = three(&(path(4799, 1) + &path(4801, 1)));
+    refused(&near, "a.toml:8:9", "the path above from 192.0.2.1:4799 has this port");
+    let peer = "[[peer]]\nname = \"b\"\nkey = \"k\"\noverlay = true\n";
+    refused(&three(&(path(4799, 1) + peer)), "a.toml:9:11", "the overlay needs one worker");
+    // Beside each other, and with one worker, all of it is right.
+    let far = Config::parse("a.toml", &three(&(path(4799, 1) + &path(4802, 1)))).unwrap();
+    let last = far.clone().of_worker(2);
+    let ends: Vec<&str> = last.paths.iter().map(|path| &path.local[..]).collect();
+    assert_eq!(ends, ["192.0.2.1:4801", "192.0.2.1:4804"]);
+    assert_eq!(far.clone().of_worker(0).paths, far.paths);
+    assert_eq!(Config::parse("a.toml", &far.to_text()).unwrap(), far);
+    Config::parse("a.toml", &near.replace("workers = 3", "workers = 1")).unwrap();
+}

@@ -51,6 +51,9 @@ impl Switch {
     /// Makes the ports those of `config`. One whose interface stays keeps it open, with its
     /// counters.
     pub(super) fn change(&mut self, config: Config) -> Done {
+        // Their queues of ports that go are closed first.
+        let others = if self.team.leads() { self.team.change(&config) } else { Vec::new() };
+        let config = config.of_worker(self.team.number());
         let same = |a: &PortParams, b: &PortParams| {
             (a.kind, a.device(), &a.namespace, &a.read, &a.write, &a.socket)
                 == (b.kind, b.device(), &b.namespace, &b.read, &b.write, &b.socket)
@@ -67,7 +70,8 @@ impl Switch {
             })
             .collect();
         // What goes first: a new port may want the interface of an old one.
-        for Old { params, slot, .. } in old.into_iter().flatten() {
+        let leads = self.team.leads();
+        for Old { params, slot, .. } in old.into_iter().flatten().filter(|_| leads) {
             if let Err(error) = ports::close(&self.state, &params, slot.port) {
                 log::warn!("{error}");
             }
@@ -109,7 +113,12 @@ impl Switch {
         (self.config.paths, self.config.peers) = (config.paths, config.peers);
         self.uplink.look_for_room();
         self.fit();
-        self.done()
+        if !self.team.leads() && before.paths.is_empty() {
+            self.wait_for_predecessor();
+        }
+        let mut done = self.done();
+        done.waiting.extend(others);
+        done
     }
 
     /// Places that stay as they are keep their addresses: a change is no moment to take them over.
@@ -127,6 +136,9 @@ impl Switch {
             Place::Port(port) => ports.get(port).copied().flatten().map(Place::Port),
             Place::Peer(peer) => peers.get(peer).copied().flatten().map(Place::Peer),
         };
+        if !self.team.is_alone() {
+            table.report();
+        }
         table.take_over(&self.node.table, stays);
         self.node.table = table;
     }
@@ -142,13 +154,14 @@ impl Switch {
 
     /// Opens a port that is not open.
     pub(super) fn open(&mut self, index: usize) {
-        if self.node.slots[index].port.is_some() {
+        if self.node.slots[index].port.is_some() || !self.team.leads() {
             return;
         }
         let params = &self.config.ports[index];
         self.homes[index] = home(params);
-        self.waiting[index] = match ports::open(&self.state, params) {
-            Ok(Opened { port, mtu, fits }) => {
+        self.waiting[index] = match ports::open(&self.state, params, self.team.size()) {
+            Ok(Opened { port, others, mtu, fits }) => {
+                self.team.opened(index, others, mtu);
                 let slot = &mut self.node.slots[index];
                 (slot.port, slot.mtu, self.fits[index]) = (Some(port), mtu, fits);
                 self.losses.opened(slot, self.homes[index], params.namespace.as_deref());

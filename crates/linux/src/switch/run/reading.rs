@@ -48,6 +48,18 @@ impl Switch {
         all
     }
 
+    /// Of all workers together.
+    pub(super) fn reading_of_all(&self) -> Reading {
+        let mut all = self.reading();
+        if !self.team.leads() || self.team.is_alone() {
+            return all;
+        }
+        let others = self.team.readings();
+        all.workers = [all.share()].into_iter().chain(others.iter().map(Reading::share)).collect();
+        others.iter().for_each(|other| all.add(other));
+        all
+    }
+
     pub(super) fn reading(&self) -> Reading {
         let shims = self.node.shims.iter().map(Option::as_deref).chain(iter::repeat(None));
         let port =
@@ -104,6 +116,7 @@ impl Switch {
             buffers: self.buffers.in_use(),
             bursts: self.bursts,
             sleeps: self.sleeps,
+            workers: Vec::new(),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::importance::Metric;
 use crate::dataplane::port::{shared, vhost};
 use crate::switch::overlay;
-use crate::switch::reading::{PathReading, PortReading, PortState, Reading};
+use crate::switch::reading::{PathReading, PortReading, PortState, Reading, WorkerReading};
 use std::fmt::Write;
 
 /// Each path's state, as a label.
@@ -81,6 +81,22 @@ impl Reading {
             "Rounds of the poll loop.",
             "counter",
             vec![(String::new(), self.bursts as f64)],
+        );
+        let of = |f: &dyn Fn(&WorkerReading) -> u64| -> Vec<(String, f64)> {
+            let worker = |(at, it)| (format!("{{worker=\"{at}\"}}"), f(it) as f64);
+            self.workers.iter().enumerate().map(worker).collect()
+        };
+        metric(
+            "worker_received_frames_total",
+            "Frames that came in at ports, by worker.",
+            "counter",
+            of(&|it| it.received),
+        );
+        metric(
+            "worker_path_packets_total",
+            "Datagrams over paths, both ways, by worker.",
+            "counter",
+            of(&|it| it.path_received + it.path_sent),
         );
     }
 

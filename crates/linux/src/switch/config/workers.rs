@@ -1,0 +1,119 @@
+//! A switch of several workers: which keys it cannot have, and what each worker's switch is.
+//!
+//! Invariant: no two workers have the same address and port of a path.
+
+use super::{Config, ImportanceKind, PathParams, PeerParams, PortKind, PortParams};
+use millpond_scenario::document::{DocumentReader, Item};
+use std::net::SocketAddr;
+
+/// The help of an error.
+const ONE: &str = "take the key away, or `workers`";
+
+/// Refuses what needs one worker that has all frames.
+pub(super) fn read_port<'a>(
+    r: &mut DocumentReader<'a>,
+    item: &Item<'a>,
+    port: &PortParams,
+    workers: u32,
+) {
+    if workers == 1 {
+        return;
+    }
+    if matches!(port.kind, PortKind::Shared | PortKind::VhostUser | PortKind::Pcap) {
+        let message = format!(
+            "a port of kind {} has one end for one worker, and this switch has {workers} \
+             (`workers`)",
+            port.kind_name()
+        );
+        r.wrong(item, "kind", message, Some("tap and af-packet ports have a queue each".into()));
+    }
+    let why = [
+        ("shape", port.shape.is_some(), "makes senders wait for flows that one worker knows"),
+        ("gate", port.gate, "makes senders wait for flows that one worker knows"),
+        (
+            "importance",
+            port.importance != ImportanceKind::None,
+            "follows both directions of a connection in one worker",
+        ),
+    ];
+    for (key, _, why) in why.into_iter().filter(|(_, is_set, _)| *is_set) {
+        let message = format!("{why}, and this switch has {workers} (`workers`)");
+        r.wrong(item, key, message, Some(ONE.into()));
+    }
+}
+
+/// Refuses ports of addresses that another path's workers have, or that are none.
+pub(super) fn read_path<'a>(
+    r: &mut DocumentReader<'a>,
+    item: &Item<'a>,
+    path: &PathParams,
+    others: &[PathParams],
+    workers: u32,
+) {
+    let of = |text: &str| text.parse::<SocketAddr>().ok();
+    for (key, text) in [("local", &path.local), ("remote", &path.remote)] {
+        let last = of(text).map(|at| u32::from(at.port()) + workers - 1);
+        if last.is_some_and(|last| last > u16::MAX.into()) {
+            let message = format!("{workers} workers (`workers`) have no ports from there on");
+            r.wrong(item, key, message, None);
+        }
+    }
+    let Some(local) = of(&path.local) else { return };
+    let near = |other: &&PathParams| {
+        of(&other.local).is_some_and(|it| {
+            it.ip() == local.ip()
+                && other.namespace == path.namespace
+                && (1..workers).contains(&u32::from(it.port().abs_diff(local.port())))
+        })
+    };
+    if let Some(other) = others.iter().find(near) {
+        let message = format!(
+            "the path above from {} has this port for one of {workers} workers (`workers`): a path \
+             has as many ports from its own on",
+            other.local
+        );
+        r.wrong(item, "local", message, None);
+    }
+}
+
+/// Refuses the overlay.
+pub(super) fn read_peer<'a>(
+    r: &mut DocumentReader<'a>,
+    item: &Item<'a>,
+    peer: &PeerParams,
+    workers: u32,
+) {
+    for key in ["overlay", "feedback", "pause-ttl", "hold-memory"] {
+        if workers > 1 && item.has(key) && (key != "overlay" || peer.overlay) {
+            let message = format!(
+                "the overlay needs one worker, and this switch has {workers} (`workers`): its \
+                 flows cannot be paused"
+            );
+            r.wrong(item, key, message, Some(ONE.into()));
+        }
+    }
+}
+
+/// An address with the port of a worker.
+fn shifted(text: &str, worker: usize) -> String {
+    let shift = |mut at: SocketAddr| {
+        at.set_port(at.port().saturating_add(worker as u16));
+        at.to_string()
+    };
+    text.parse().map_or_else(|_| text.to_string(), shift)
+}
+
+impl Config {
+    /// The switch of one worker: its ports of the paths' addresses. With several workers none
+    /// speaks the overlay.
+    pub fn of_worker(mut self, worker: usize) -> Config {
+        if self.switch.workers > 1 {
+            self.peers.iter_mut().for_each(|peer| peer.overlay = false);
+        }
+        for path in self.paths.iter_mut().filter(|_| worker > 0) {
+            path.local = shifted(&path.local, worker);
+            path.remote = shifted(&path.remote, worker);
+        }
+        self
+    }
+}

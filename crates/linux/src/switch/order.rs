@@ -1,0 +1,44 @@
+//! Messages between the workers of a switch.
+//!
+//! Invariant: whatever one worker has of another's came by a message; nothing is shared.
+
+use super::table::News;
+use crate::dataplane::frame::Offload;
+use crate::dataplane::mirror::Mirror;
+use crate::dataplane::port::Port;
+use std::sync::Arc;
+
+/// What one worker sends another.
+pub enum Order {
+    /// The first worker has opened a port: a queue of it.
+    Opened {
+        /// Its place.
+        index: usize,
+        /// The queue.
+        port: Box<Port>,
+        /// In bytes of IP.
+        mtu: usize,
+    },
+    /// The port's interface is gone.
+    Lost(usize),
+    /// Addresses: from the first worker where they are, from others where they were seen.
+    Learned(Vec<News>),
+    /// Frames for peers that the sender has no session with.
+    Handed(Vec<Handed>),
+    /// What crosses the port of this name is shown.
+    Watched(String, Mirror),
+    /// To end.
+    End,
+}
+
+/// A frame that another worker sends.
+pub struct Handed {
+    /// To which peer.
+    pub peer: usize,
+    /// What is still to be done to it.
+    pub offload: Offload,
+    /// The frame.
+    pub bytes: Vec<u8>,
+    /// Its place among the frames that are under way, until it is sent.
+    pub place: Arc<()>,
+}
