@@ -125,8 +125,8 @@ impl Calendar {
             let others = self.state.deadline().into_iter().chain(steering.next());
             let others = others.map(|at| ns(at).saturating_add(zero));
             let Some(now) = sites.chain(others).min() else { return Ok(()) };
-            // What follows from a report can be due before the end of the window that the report was
-            // of, and guests have passed that time.
+            // What follows from a report can be due before the end of the report's window, and
+            // guests have passed that time.
             let now = now.max(reached);
             let end = now + self.window;
             reached = end;
