@@ -119,20 +119,23 @@ impl Calendar {
     /// Runs until it is over.
     pub fn go(&mut self, steering: &mut dyn Steering) -> Result<(), Error> {
         let Some(zero) = self.zero else { return Ok(()) };
-        let mut orders = Orders::new();
+        let (mut orders, mut reached) = (Orders::new(), zero);
         loop {
             let sites = self.sites.iter().filter_map(|site| site.next(&self.state, self.zero));
             let others = self.state.deadline().into_iter().chain(steering.next());
             let others = others.map(|at| ns(at).saturating_add(zero));
             let Some(now) = sites.chain(others).min() else { return Ok(()) };
-            let now = now.max(zero);
+            // What follows from a report can be due before the end of the report's window, and
+            // guests have passed that time.
+            let now = now.max(reached);
             let end = now + self.window;
+            reached = end;
             let plan = |at: u64| Time::from_ns(at - zero);
             if steering.is_over(plan(now), &mut self.state, &mut orders)? {
                 return Ok(());
             }
             while let Some(at) = steering.next().filter(|at| ns(*at) + zero < end) {
-                steering.on_time(at, &mut orders)?;
+                steering.on_time(at.max(plan(now)), &mut orders)?;
             }
             self.send(&mut orders, zero);
             self.state.advance(plan(end).saturating_sub(INSTANT));

@@ -76,7 +76,7 @@ impl<'a> Agenda<'a> {
     }
 
     /// When the next thing begins; `None`: nothing does before another delivery.
-    pub fn next(&mut self) -> Option<Time> {
+    pub fn next_time(&mut self) -> Option<Time> {
         let arrival = self.arrivals.peek().map(|event| match event {
             Event::Flow(flow) => flow.at,
             Event::Query(query) => query.at,
@@ -87,12 +87,12 @@ impl<'a> Agenda<'a> {
 
     /// Whether nothing begins any more before another delivery.
     pub fn is_over(&mut self) -> bool {
-        self.next().is_none()
+        self.next_time().is_none()
     }
 
     /// Takes the next thing, and appends the flows that start with it.
     pub fn take(&mut self, starts: &mut Vec<Opening>) {
-        let Some(next) = self.next() else { return };
+        let Some(next) = self.next_time() else { return };
         let is_timer = self.timers.peek().is_some_and(|Reverse((at, ..))| *at == next);
         if let Some(Reverse((at, _, begin))) = is_timer.then(|| self.timers.pop()).flatten() {
             return match begin {

@@ -151,7 +151,7 @@ impl<'a> Load<'a> {
         if self.ended.is_some() {
             return None;
         }
-        let start = self.ledger.agenda.next().filter(|at| *at < self.plan.horizon);
+        let start = self.ledger.agenda.next_time().filter(|at| *at < self.plan.horizon);
         start.into_iter().chain(self.next_timer()).min()
     }
 

@@ -253,7 +253,7 @@ impl<'a> Engine<'a> {
 
     fn next_start(&mut self) -> Option<Time> {
         let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
-        self.ledger.agenda.next().into_iter().chain(timer).min()
+        self.ledger.agenda.next_time().into_iter().chain(timer).min()
     }
 
     fn on_timer(&mut self, at: Time, timer: Timer) {

@@ -20,7 +20,7 @@ use rustix::net::{
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,7 @@ static TURN: Mutex<()> = Mutex::new(());
 struct Agents {
     hosts: Vec<Namespace>,
     sockets: Vec<OwnedFd>,
+    processes: Vec<Child>,
     /// Reports that nobody has taken.
     reports: VecDeque<(u32, Report)>,
     _world: World,
@@ -63,18 +64,19 @@ impl Agents {
         let program = world.folder().join("agent");
         std::fs::write(&program, image::AGENT).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-        let mut sockets = Vec::new();
+        let (mut sockets, mut processes) = (Vec::new(), Vec::new());
         for namespace in &namespaces {
             let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
             let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
             let mut command = Command::new(&program);
             command.args(["--socket", "0"]).stdin(Stdio::from(theirs));
-            namespace.spawn(&mut command).unwrap();
+            processes.push(namespace.spawn(&mut command).unwrap());
             sockets.push(ours);
         }
         namespaces.iter().for_each(wait_for_link);
         let reports = VecDeque::new();
-        let mut agents = Agents { hosts: namespaces, sockets, reports, _world: world, _turn: turn };
+        let mut agents =
+            Agents { hosts: namespaces, sockets, processes, reports, _world: world, _turn: turn };
         (0..hosts).for_each(|host| agents.wait_for(host, &Report::Hello));
         Ok(agents)
     }
@@ -203,6 +205,16 @@ impl Agents {
             table.lines().skip(1).filter(is_left).map(String::from).collect::<Vec<_>>()
         };
         self.hosts.iter().flat_map(of).collect()
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        // Agents end with the world.
+        self.sockets.clear();
+        let ended = self.processes.iter_mut().map(|it| it.wait().map(|status| status.success()));
+        let all = ended.map(|it| it.unwrap_or(false)).fold(true, |all, it| all & it);
+        assert!(all || std::thread::panicking(), "an agent ends with an error");
     }
 }
 
