@@ -249,6 +249,7 @@ impl Connections {
         let Some((port, listener)) = self.listeners.get(number as usize) else { return };
         let Ok((socket, peer, from)) = sys::accept(listener) else { return };
         let Some(awaited) = self.awaited.remove(&(peer, from, *port)) else {
+            sys::close(socket);
             let peer = peer.map(|byte| byte.to_string()).join(".");
             let text = format!("port {port} has a connection from {peer}:{from} that no flow has");
             return say(&Report::Problem(text));

@@ -193,7 +193,7 @@ impl Steering for Traffic<'_, '_> {
                 }
                 Ok(Some(report)) => {
                     let mut sink = Into(&mut *self.watch);
-                    self.load.on_report(now, host, report, (orders, &mut sink))?;
+                    self.load.on_report(now, host, report, (orders, &mut sink));
                 }
                 Ok(None) => return Ok(()),
                 Err(_) => {

@@ -23,7 +23,6 @@ mod sampling;
 mod tests;
 
 use crate::calendar::Orders;
-use crate::error::Error;
 use millpond_agent::wire::{Order, Report};
 use millpond_core::Time;
 use millpond_lab::load::connection::{self, Side};
@@ -184,16 +183,13 @@ impl<'a> Load<'a> {
     }
 
     /// An agent has reported something.
-    ///
-    /// # Errors
-    /// If an agent could not do as ordered, other than with a connection.
     pub fn on_report(
         &mut self,
         now: Time,
         host: u32,
         report: Report,
         (orders, sink): (&mut Orders, &mut dyn Sink),
-    ) -> Result<(), Error> {
+    ) {
         match report {
             Report::Sampled { connection, is_server, received, unsent, info } => {
                 let side = if is_server { Side::Server } else { Side::Client };
@@ -208,8 +204,10 @@ impl<'a> Load<'a> {
                 }
                 self.left = self.left.map(|left| left.saturating_sub(1));
             }
+            // Such as a SYN that was sent twice and comes when its flow is over.
             Report::Problem(text) => {
-                return Err(Error::Guest { host, reason: text, console: String::new() });
+                let error = std::io::Error::from(std::io::ErrorKind::ConnectionAborted);
+                self.ledger.counts.fail(&error, || format!("host {host}: {text}"));
             }
             // The run has ended before.
             _ if self.ended.is_some_and(|ended| now >= ended) => {}
@@ -225,7 +223,6 @@ impl<'a> Load<'a> {
             }
             Report::Hello | Report::Ready | Report::Output { .. } | Report::Exited { .. } => {}
         }
-        Ok(())
     }
 
     /// Whether every flow of the plan is over.
