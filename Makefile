@@ -11,6 +11,7 @@ help:
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
+	@echo "make setup-virtual  the kernel of world virtual: Linux for User Mode, some minutes, once"
 	@echo "make lint       formatting, clippy, licences of dependencies"
 	@echo "make bench      speed against ns-3, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"

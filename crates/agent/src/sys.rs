@@ -286,6 +286,8 @@ pub fn frames(interface: &str, kind: u16) -> Result<OwnedFd> {
     let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: the call takes no pointer.
     let socket = owned(unsafe { libc::socket(libc::AF_PACKET, flags, kind.into()) })?;
+    // All orders of an instant wait in it.
+    set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 64 << 20)?;
     // SAFETY: it is plain data, for which zeros are a value; it lives until the call returns.
     let done = unsafe {
         let mut place: libc::sockaddr_ll = zeroed();

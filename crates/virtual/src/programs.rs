@@ -99,7 +99,7 @@ impl<'a> Programs<'a> {
             STREAMS.iter().for_each(|stream| {
                 watch.output(&one.plan.name, stream, &[]);
             });
-            let command = one.plan.expanded(address::ip);
+            let command = with_own_path(one.plan.expanded(address::ip));
             order(now, one.plan.host, Order::Run { program: number, command }, orders);
         }
     }
@@ -207,6 +207,16 @@ impl One<'_> {
         let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
         let last = last.map_or(String::new(), |line| format!(": {line}"));
         fails.then(|| format!("program {}: {}{last}", self.plan.name, self.status()))
+    }
+}
+
+/// A command that finds this program, too, such as for `millpond limit`.
+fn with_own_path(command: String) -> String {
+    let own = std::env::current_exe().ok();
+    let folder = own.as_deref().and_then(std::path::Path::parent);
+    match folder.map(|it| it.display().to_string()).filter(|it| !it.contains('\'')) {
+        Some(folder) => format!("PATH=\"$PATH:\"'{folder}'\n{command}"),
+        None => command,
     }
 }
 

@@ -11,6 +11,7 @@
 use crate::device::{FROM_GUEST, TO_GUEST};
 use crate::error::Error;
 use crate::guest::{CONTROL, Guest, LINK};
+use millpond_agent::wire::FRAME_MAX;
 use millpond_core::Time;
 use millpond_lab::state::State;
 use millpond_linux::dataplane::buffers::Frame;
@@ -23,6 +24,8 @@ use std::collections::VecDeque;
 /// The type of frames between the world and agents: one of those for local experiments.
 pub const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const ETHERNET: usize = 14;
+/// The shortest frame of Ethernet.
+const FRAME_MIN: usize = 60;
 
 /// A time in whole nanoseconds, not before it is.
 pub fn ns(time: Time) -> u64 {
@@ -119,11 +122,17 @@ impl Site {
 
     /// An order reaches the agent at a time, which is not before the present window.
     pub fn order(&mut self, at: u64, bytes: &[u8]) {
+        // Orders of one time share frames: the agent's socket holds so many bytes of these.
+        if let Some((last, frame)) = self.orders.back_mut()
+            && *last == at
+            && frame.len() + bytes.len() <= ETHERNET + FRAME_MAX
+        {
+            return frame.extend_from_slice(bytes);
+        }
         let mut frame = vec![0xff; 6];
         frame.extend_from_slice(&[0x02, 0, 0, 0, 0, 1]);
         frame.extend_from_slice(&ETHERTYPE);
         frame.extend_from_slice(bytes);
-        frame.resize(frame.len().max(60), 0);
         self.orders.push_back((at, frame));
     }
 
@@ -198,7 +207,9 @@ impl Site {
         }
         if self.orders.front().is_some_and(|(at, _)| *at <= now) {
             while let Some((_, frame)) = self.orders.pop_front_if(|(at, _)| *at <= now) {
-                if !self.guest.devices[CONTROL].give(&Offload::default(), &frame)? {
+                let mut padded = frame.clone();
+                padded.resize(frame.len().max(FRAME_MIN), 0);
+                if !self.guest.devices[CONTROL].give(&Offload::default(), &padded)? {
                     // Its ring is full, or it is not up yet: a moment later.
                     self.orders.push_front((now + RETRY, frame));
                     break;

@@ -1,0 +1,134 @@
+//! World `virtual` as a user meets it: a run of real kernels, the simulator beside it, and nothing
+//! left behind.
+
+#![cfg(all(feature = "virtual", target_os = "linux"))]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const SCENARIO: &str = r#"
+until = "flows-complete"
+topology = { kind = "single-switch", hosts = 3 }
+[[traffic]]
+kind = "incast"
+degree = 2
+response = "32KB"
+period = "1ms"
+count = 3
+"#;
+
+/// A folder with a scenario, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, scenario: &str) -> Scratch {
+        let name = format!("millpond-kernels-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("s.toml"), scenario).unwrap();
+        Scratch(path)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        command.current_dir(&self.0).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn text(&self, file: &str) -> String {
+        fs::read_to_string(self.0.join(file)).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+macro_rules! needs_kernel {
+    () => {
+        if let Err(error) = millpond_virtual::kernels::find(None) {
+            millpond_worlds::skip::skip(module_path!(), error);
+            return;
+        }
+    };
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_run_is_repeated_to_the_byte_and_names_its_kernel() {
+    needs_kernel!();
+    let scratch = Scratch::new("run", SCENARIO);
+    for out in ["a", "b"] {
+        let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", out]);
+        assert!(ran.status.success(), "{}", error(&ran));
+    }
+    let flows = |out: &str| fs::read(scratch.0.join(out).join("flows.parquet")).unwrap();
+    assert!(flows("a") == flows("b"));
+    let manifest: serde_json::Value =
+        serde_json::from_str(&scratch.text("a/manifest.json")).unwrap();
+    let kernel = manifest["inputs"][0][0].as_str().unwrap();
+    assert!(kernel.starts_with("kernel ") && manifest["world"] == "virtual", "{manifest}");
+}
+
+#[test]
+fn the_simulator_runs_beside_kernels_with_their_timers() {
+    needs_kernel!();
+    let scratch = Scratch::new("compare", SCENARIO);
+    let args = ["compare", "s.toml", "--worlds", "sim,virtual", "--out", "c", "--json", "-q"];
+    let ran = scratch.run(&args);
+    assert!(ran.status.success(), "{}", error(&ran));
+    let results: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let names: Vec<&str> =
+        results.as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, ["sim", "virtual"]);
+}
+
+#[test]
+fn a_kernel_that_is_none_is_a_clear_error() {
+    let scratch = Scratch::new("none", SCENARIO);
+    let args = ["run", "s.toml", "--world", "virtual", "--set", "host.kernel=s.toml"];
+    let ran = scratch.run(&args);
+    assert_eq!(ran.status.code(), Some(1), "{}", error(&ran));
+    assert!(error(&ran).contains("it is no program"), "{}", error(&ran));
+    let empty = scratch.0.join("no-kernel-here");
+    let args = ["run", "s.toml", "--world", "virtual"];
+    let ran = scratch.command(&args).env("MILLPOND_CACHE", &empty).output().unwrap();
+    assert!(error(&ran).contains("make setup-virtual"), "{}", error(&ran));
+}
+
+/// Processes whose working folder is a guest's.
+fn kernels() -> usize {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let folders = all.filter_map(|it| fs::read_link(it.path().join("cwd")).ok());
+    folders.filter(|it| it.to_string_lossy().contains("-virtual-")).count()
+}
+
+#[test]
+fn nothing_is_left_of_a_run_that_is_killed() {
+    needs_kernel!();
+    let scratch = Scratch::new("killed", &SCENARIO.replace("count = 3", "count = 1000000"));
+    for after in [100, 400, 900] {
+        let before = kernels();
+        let args = ["run", "s.toml", "--world", "virtual", "--out", "k", "--force", "-q"];
+        let mut child = scratch.command(&args).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(after));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let began = Instant::now();
+        while kernels() > before {
+            assert!(began.elapsed() < Duration::from_secs(10), "kernels are left");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
