@@ -16,6 +16,10 @@ use millpond_results::{Claim as Judged, Verdict, World};
 const NO_LAB: &str = "no valid runs of the lab are there: --lab makes them, as root on Linux and \
                       on an idle machine";
 
+/// Why claims of world virtual are.
+const NO_KERNELS: &str = "no runs of real kernels are there: --virtual makes them, on Linux with \
+                          the kernel of `make setup-virtual`";
+
 impl Claim {
     /// Decides it by what its experiment found, and once more with its mechanism off.
     pub fn judge(
@@ -32,8 +36,13 @@ impl Claim {
                 .or(found.left_out)
                 .map(|why| format!("--quick does not decide this: {why}")),
         };
-        let is_absent = experiment.world == World::Lab && found.arms.iter().all(Arm::is_empty);
-        let undecided = undecided.or(is_absent.then(|| NO_LAB.to_string()));
+        let absent = match experiment.world {
+            World::Lab => Some(NO_LAB),
+            World::Virtual => Some(NO_KERNELS),
+            _ => None,
+        };
+        let absent = absent.filter(|_| found.arms.iter().all(Arm::is_empty));
+        let undecided = undecided.or(absent.map(str::to_string));
         let decidable = undecided.map_or_else(|| has_seeds(experiment, found, effort), Err);
         let measured = decidable.clone().and_then(|()| self.measure.of(experiment, found));
         let absolute =

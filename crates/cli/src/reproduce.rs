@@ -44,7 +44,9 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut total = Total::default();
     catch_interrupts();
     let terminal = Terminal::new(args.quiet, "");
-    let worlds = worlds(&names(args), Some(1))?;
+    // Each by itself: kernels run their networks unslowed beside a lab's.
+    let worlds = names(args).into_iter().map(|name| worlds(&[name], Some(1)));
+    let worlds: Vec<_> = worlds.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     let beside: Vec<&dyn World> = worlds.iter().map(|world| &**world).collect();
     for job in &jobs {
         let options = Options { beside: &beside, ..options(args, &terminal) };
@@ -76,7 +78,15 @@ fn built() -> Vec<&'static str> {
 
 /// The worlds beside the simulator.
 fn names(args: &ReproduceArgs) -> Vec<WorldName> {
-    args.lab.then_some(WorldName::Lab).into_iter().collect()
+    let lab = args.lab.then_some(WorldName::Lab);
+    lab.into_iter().chain(args.kernels.then_some(WorldName::Virtual)).collect()
+}
+
+/// The worlds of experiments.
+fn kinds_of_worlds(args: &ReproduceArgs) -> Vec<WorldKind> {
+    let others = [(args.lab, WorldKind::Lab), (args.kernels, WorldKind::Virtual)];
+    let others = others.into_iter().filter_map(|(is_asked, kind)| is_asked.then_some(kind));
+    std::iter::once(WorldKind::Sim).chain(others).collect()
 }
 
 /// What is asked for of a paper.
@@ -88,10 +98,7 @@ fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Repr
         vm: args.vm.clone(),
         force: args.force,
         out,
-        chosen: Chosen::of(paper, &args.only)?.only_in(
-            paper,
-            if args.lab { &[WorldKind::Sim, WorldKind::Lab] } else { &[WorldKind::Sim] },
-        ),
+        chosen: Chosen::of(paper, &args.only)?.only_in(paper, &kinds_of_worlds(args)),
     })
 }
 
@@ -126,6 +133,7 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--dry-run", args.dry_run),
         ("--vm", !args.vm.is_empty()),
         ("--lab", args.lab),
+        ("--virtual", args.kernels),
         ("--out", args.out.is_some()),
         ("--force", args.force),
     ];
@@ -231,6 +239,9 @@ fn simulated<'a>(
     let prepared = prepared.as_ref().map_err(|why| format!("left out by --quick: {why}"))?;
     match experiment.world {
         WorldKind::Lab => Err(format!("{} runs in the lab", prepared.design.sweep.runs().count())),
+        WorldKind::Virtual => {
+            Err(format!("{} runs of real kernels", prepared.design.sweep.runs().count()))
+        }
         _ => Ok(prepared),
     }
 }

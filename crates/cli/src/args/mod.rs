@@ -420,6 +420,10 @@ pub struct ReproduceArgs {
     /// Run the experiments of the lab, too: real kernel TCP and real programs (root, Linux)
     #[arg(long)]
     pub lab: bool,
+    /// Run the experiments of world virtual, too: real Linux kernels in virtual time (Linux on
+    /// x86_64)
+    #[arg(long = "virtual")]
+    pub kernels: bool,
     /// Write results.json and page.md of what was measured into the paper's folder DIR
     #[arg(long, value_name = "DIR")]
     pub page: Option<PathBuf>,
