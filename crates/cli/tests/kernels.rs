@@ -90,7 +90,7 @@ fn the_simulator_runs_beside_kernels_with_their_timers() {
     assert!(ran.status.success(), "{}", error(&ran));
     let results: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
     let names: Vec<&str> =
-        results.as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+        results.as_array().unwrap().iter().filter_map(|it| it["variant"].as_str()).collect();
     assert_eq!(names, ["sim", "virtual"]);
 }
 
@@ -131,4 +131,28 @@ fn nothing_is_left_of_a_run_that_is_killed() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+#[test]
+fn the_limiter_holds_its_rate_in_a_real_kernel() {
+    needs_kernel!();
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !has("iperf3") {
+        return millpond_worlds::skip::skip(module_path!(), "iperf3 is missing");
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/virtual/limit.toml");
+    let scratch = Scratch::new("limit", &fs::read_to_string(file).unwrap());
+    let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", "l"]);
+    assert!(ran.status.success(), "{}", error(&ran));
+    let text = scratch.text("l/programs/client.stdout");
+    let line = text
+        .lines()
+        .find(|line| line.ends_with("receiver"))
+        .unwrap_or_else(|| panic!("{text}\n{}", scratch.text("l/programs/client.stderr")));
+    let rate = line.split_whitespace().zip(line.split_whitespace().skip(1));
+    let rate: f64 =
+        rate.filter(|(_, unit)| *unit == "Mbits/sec").find_map(|it| it.0.parse().ok()).unwrap();
+    // IP bytes: 1500 for 1448 of payload.
+    let of_limit = rate * 1500.0 / 1448.0 / 1000.0;
+    assert!((0.985..1.01).contains(&of_limit), "{line}");
 }
