@@ -219,12 +219,16 @@ impl Steering for Traffic<'_, '_> {
             ledger.goes_on &= self.watch.edge(now, state.hops(), started, completed);
         }
         let is_complete = self.plan.until_complete && self.load.is_complete();
-        let is_complete = is_complete && self.programs.awaits_none();
         if is_complete || !self.load.ledger.goes_on {
             self.load.stop(now, orders);
         }
-        if self.load.has_stopped() {
+        // Programs that the run awaits go on beyond the traffic's end.
+        let awaits_none = self.programs.awaits_none() || !self.load.ledger.goes_on;
+        if self.load.has_stopped() && awaits_none {
             self.programs.stop(now, orders);
+            if self.programs.are_over() {
+                self.load.ask_counters(now, orders);
+            }
         }
         Ok(self.load.is_over() && self.programs.are_over())
     }

@@ -248,8 +248,17 @@ impl<'a> Load<'a> {
         let ended = now.min(self.plan.horizon);
         self.ended = Some(ended);
         self.sample_all(now, Sampling::End(ended), orders);
-        (0..self.plan.topology.hosts).for_each(|host| order(now, host, &Order::Count, orders));
-        self.left = Some(self.plan.topology.hosts);
+        if self.plan.programs.is_empty() {
+            self.ask_counters(now, orders);
+        }
+    }
+
+    /// All is over, programs too: asks agents for their kernels' counters.
+    pub fn ask_counters(&mut self, now: Time, orders: &mut Orders) {
+        if self.left.is_none() {
+            (0..self.plan.topology.hosts).for_each(|host| order(now, host, &Order::Count, orders));
+            self.left = Some(self.plan.topology.hosts);
+        }
     }
 
     /// The run is over: hands over the records of what is not, and returns the counts. Segments
