@@ -46,6 +46,9 @@ pub struct Kernel {
     /// The bytes of a flow in its host's queue from which on TCP small queues hold it back; `None`:
     /// they never do.
     pub small_queue: Option<Bytes>,
+    /// Whether the simulator beside it has the kernel's deferral of segments and its timers' ticks.
+    /// Beside a lab their effect is not measured yet.
+    pub has_ticks: bool,
 }
 
 impl Kernel {
@@ -58,17 +61,19 @@ impl Kernel {
             jiffy: Time::from_ms(4),
             has_hystart: has_hystart(),
             small_queue: None,
+            has_ticks: false,
         }
     }
 
-    /// One that `make setup-virtual` builds. Its TCP small queues hold what the pacing rate gives in
-    /// 1/1024 s, `tcp_limit_output_bytes` at most. In a datacenter the rate is a window a round
-    /// trip, twice, so the limit is nearly always the latter.
+    /// One that `make setup-virtual` builds. Its TCP small queues hold what the pacing rate gives
+    /// in 1/1024 s, `tcp_limit_output_bytes` at most. With a datacenter's round trips the latter is
+    /// nearly always the less.
     pub const VIRTUAL: Kernel = Kernel {
         world: "virtual",
         jiffy: Time::from_ms(1),
         has_hystart: true,
         small_queue: Some(Bytes(1 << 20)),
+        has_ticks: true,
     };
 }
 
@@ -185,9 +190,9 @@ pub fn constants(plan: &Plan, kernel: &Kernel) -> Vec<(String, String)> {
     }
     let queue = kernel.small_queue.map_or("off".to_string(), |bytes| bytes.to_string());
     set("host.nic.per-flow-limit", plan.host.nic.per_flow_limit == kernel.small_queue, queue);
-    let ticks = transport.jiffy == Some(kernel.jiffy);
+    let ticks = !kernel.has_ticks || transport.jiffy == Some(kernel.jiffy);
     set("transport.jiffy", ticks, kernel.jiffy.to_string());
-    let defers = !transport.sack || transport.deferral == Deferral::Linux;
+    let defers = !kernel.has_ticks || !transport.sack || transport.deferral == Deferral::Linux;
     set("transport.deferral", defers, "linux".into());
     // A kernel's timers go on while a virtual switch holds its flow.
     let freezes = plan.edge.virtual_switch.speaking().is_some_and(|it| it.freeze_timers);

@@ -153,9 +153,10 @@ millpond_core::params! {
         /// trips: new data if there is any, else the last segment again. It needs `sack`. Source:
         /// RFC 8985 §7; not its §7.4, which cuts the window if the probe alone has repaired a loss.
         pub tlp: bool = false,
-        /// The tick that the timers of loss probes and of reordering count: they wait 2 ms longer (a
-        /// probe behind a lone packet `min-rto`) and expire at the end of a tick. Off: they are
-        /// exact. Source: Linux, `TCP_TIMEOUT_MIN_US`, `tcp_schedule_loss_probe` and the timer wheel.
+        /// The tick that the timers of loss probes and of reordering count: they wait 2 ms longer
+        /// (a probe behind a lone packet `min-rto`) and expire at the end of a tick. Off: they
+        /// are exact. Source: Linux, `TCP_TIMEOUT_MIN_US`, `tcp_schedule_loss_probe` and the
+        /// timer wheel.
         pub jiffy: Option<Time> = None,
         /// Whether a connection opens with SYN and SYN-ACK before its data. Source: RFC 9293 §3.5.
         pub handshake: bool = true,
