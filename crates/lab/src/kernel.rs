@@ -13,14 +13,16 @@
 //! the plan gets its value ([`constants`]). A warning names all other keys that a user has set
 //! ([`ignored`]).
 
-use millpond_core::Time;
 use millpond_core::congestion::{DctcpReduce, Echo};
 use millpond_core::importance::{First, ImportanceParams};
 use millpond_core::params::Params;
 use millpond_core::registry::Choice;
+use millpond_core::{Bytes, Time};
 use millpond_scenario::HEADER_BYTES;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::transport::{LossDetection, Reduction, TransportKind, TransportParams};
+use millpond_scenario::transport::{
+    Deferral, LossDetection, Reduction, TransportKind, TransportParams,
+};
 
 /// The kernel's retransmission timeout before it has measured a round trip (RFC 6298 (2.1)).
 pub const INITIAL_RTO: Time = Time::from_s(1);
@@ -41,8 +43,12 @@ pub struct Kernel {
     pub jiffy: Time,
     /// Whether its CUBIC ends slow start by HyStart.
     pub has_hystart: bool,
-    /// Whether TCP small queues hold a flow back whose bytes have not left the host.
-    pub has_small_queues: bool,
+    /// The bytes of a flow in its host's queue from which on TCP small queues hold it back; `None`:
+    /// they never do.
+    pub small_queue: Option<Bytes>,
+    /// Whether the simulator beside it has the kernel's deferral of segments and its timers' ticks.
+    /// Beside a lab their effect is not measured yet.
+    pub has_ticks: bool,
 }
 
 impl Kernel {
@@ -54,21 +60,25 @@ impl Kernel {
             world: "lab",
             jiffy: Time::from_ms(4),
             has_hystart: has_hystart(),
-            has_small_queues: false,
+            small_queue: None,
+            has_ticks: false,
         }
     }
 
-    /// One that `make setup-virtual` builds.
+    /// One that `make setup-virtual` builds. Its TCP small queues hold what the pacing rate gives
+    /// in 1/1024 s, `tcp_limit_output_bytes` at most. With a datacenter's round trips the latter is
+    /// nearly always the less.
     pub const VIRTUAL: Kernel = Kernel {
         world: "virtual",
         jiffy: Time::from_ms(1),
         has_hystart: true,
-        has_small_queues: true,
+        small_queue: Some(Bytes(1 << 20)),
+        has_ticks: true,
     };
 }
 
 /// The keys of `[transport]` that are applied, or that have the kernel's value instead.
-const APPLIED: [&str; 16] = [
+const APPLIED: [&str; 18] = [
     "mss",
     "initial-window",
     "min-rto",
@@ -84,6 +94,8 @@ const APPLIED: [&str; 16] = [
     "cubic-hystart",
     "probe-timer",
     "reduction",
+    "deferral",
+    "jiffy",
     "dctcp-reduce",
 ];
 
@@ -176,8 +188,12 @@ pub fn constants(plan: &Plan, kernel: &Kernel) -> Vec<(String, String)> {
         let first = dctcp.dctcp_reduce == DctcpReduce::FirstMark;
         set("transport.dctcp-reduce", first, "first-mark".into());
     }
-    let holds = kernel.has_small_queues || plan.host.nic.per_flow_limit.is_none();
-    set("host.nic.per-flow-limit", holds, "off".into());
+    let queue = kernel.small_queue.map_or("off".to_string(), |bytes| bytes.to_string());
+    set("host.nic.per-flow-limit", plan.host.nic.per_flow_limit == kernel.small_queue, queue);
+    let ticks = !kernel.has_ticks || transport.jiffy == Some(kernel.jiffy);
+    set("transport.jiffy", ticks, kernel.jiffy.to_string());
+    let defers = !kernel.has_ticks || !transport.sack || transport.deferral == Deferral::Linux;
+    set("transport.deferral", defers, "linux".into());
     // A kernel's timers go on while a virtual switch holds its flow.
     let freezes = plan.edge.virtual_switch.speaking().is_some_and(|it| it.freeze_timers);
     set("edge.virtual-switch.freeze-timers", !freezes, "false".into());

@@ -75,6 +75,17 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
+    /// What a sender does whose window has room for less than it could send at once.
+    pub enum Deferral {
+        /// It sends as soon as there is room for a segment.
+        Off = "off",
+        /// It waits until a third of its window is free, unless nothing left within 1 ms or the
+        /// oldest data in flight is younger than half a round trip.
+        Linux = "linux",
+    }
+}
+
+millpond_core::choice! {
     /// What spaces the segments of a transport that steers a window.
     pub enum Pacing {
         /// Nothing: acknowledgements alone let segments out.
@@ -142,6 +153,11 @@ millpond_core::params! {
         /// trips: new data if there is any, else the last segment again. It needs `sack`. Source:
         /// RFC 8985 §7; not its §7.4, which cuts the window if the probe alone has repaired a loss.
         pub tlp: bool = false,
+        /// The tick that the timers of loss probes and of reordering count: they wait 2 ms longer
+        /// (a probe behind a lone packet `min-rto`) and expire at the end of a tick. Off: they
+        /// are exact. Source: Linux, `TCP_TIMEOUT_MIN_US`, `tcp_schedule_loss_probe` and the
+        /// timer wheel.
+        pub jiffy: Option<Time> = None,
         /// Whether a connection opens with SYN and SYN-ACK before its data. Source: RFC 9293 §3.5.
         pub handshake: bool = true,
         /// Bytes that the sender may hold unacknowledged.
@@ -173,6 +189,10 @@ millpond_core::params! {
         /// pace of their own and ignore this. Source: Linux, `tcp_update_pacing_rate`,
         /// `tcp_tso_autosize` and `tcp_update_skb_after_send`.
         pub pacing: Pacing = Pacing::Off,
+        /// Whether new data waits for room for a larger segment, so that acknowledgements let out
+        /// few large bursts. "linux" needs `loss-detection` = "rack". Source: Linux,
+        /// `tcp_tso_should_defer` and `tcp_tso_win_divisor` = 3.
+        pub deferral: Deferral = Deferral::Off,
         /// Whether the window falls back to the initial one after an idle time of one timeout.
         /// Source: RFC 5681 §4.1.
         pub restart_after_idle: bool = true,

@@ -27,6 +27,8 @@ const HELD_UP: (u64, Time) = (4 * 65_536, Time::from_ms(1));
 pub(super) struct HyStart {
     /// The shortest delay so far.
     shortest: Time,
+    /// The smoothed delay (RFC 6298), by which Linux works out the pacing rate.
+    smoothed: Time,
     /// The round ends when what was sent at its beginning is acknowledged.
     end: u64,
     began: Time,
@@ -42,6 +44,7 @@ impl Default for HyStart {
     fn default() -> HyStart {
         HyStart {
             shortest: Time::MAX,
+            smoothed: Time::ZERO,
             end: 0,
             began: Time::ZERO,
             last: Time::ZERO,
@@ -54,9 +57,9 @@ impl Default for HyStart {
 
 impl HyStart {
     fn begin(&mut self, now: Time, nxt: u64) {
-        let (shortest, found) = (self.shortest, self.found);
+        let (shortest, smoothed, found) = (self.shortest, self.smoothed, self.found);
         let of_round = HyStart { end: nxt, began: now, last: now, ..HyStart::default() };
-        *self = HyStart { shortest, found, ..of_round };
+        *self = HyStart { shortest, smoothed, found, ..of_round };
     }
 
     /// A timeout: the next slow start looks again, and forgets the path's delay.
@@ -68,6 +71,10 @@ impl HyStart {
     /// start ends here.
     pub(super) fn ends(&mut self, ack: &Acked, cwnd: u64, mss: u64) -> bool {
         self.shortest = self.shortest.min(ack.delay);
+        self.smoothed = match self.smoothed {
+            Time::ZERO => ack.delay,
+            smoothed => smoothed - smoothed / 8 + ack.delay / 8,
+        };
         if self.found {
             return false;
         }
@@ -87,8 +94,8 @@ impl HyStart {
             return false;
         }
         self.last = now;
-        // The pacing rate of slow start is two windows a round trip.
-        let ps = u128::from(HELD_UP.0) * u128::from(self.shortest.as_ps()) / 2;
+        // The pacing rate of slow start is two windows a smoothed round trip.
+        let ps = u128::from(HELD_UP.0) * u128::from(self.smoothed.as_ps()) / 2;
         let held_up = Time::from_ps((ps / u128::from(cwnd.max(1))).min(u64::MAX.into()) as u64);
         let threshold = (self.shortest.saturating_add(held_up.min(HELD_UP.1))).as_ps() / 2;
         now.saturating_sub(self.began).as_ps() > threshold
@@ -134,6 +141,16 @@ mod tests {
         assert_eq!(ended(100, us(2_001), |_| us(10_000)), None, "no train");
         // At a high rate segments hold up nothing: 16 us for 4 of TSO, two windows of 100,000.
         assert_eq!(ended(100_000, us(100), |_| us(10_000)), Some(52));
+    }
+
+    /// Of two connections with the same shortest delay, the one in whose way a queue builds up has
+    /// the lower pacing rate, and its train may be longer.
+    #[test]
+    fn a_train_may_be_longer_behind_a_queue() {
+        let us = Time::from_us;
+        let built_up = |i: u64| us(if i == 1 { 20 } else { 80 });
+        let (empty, queued) = (ended(60, us(1), |_| us(20)), ended(60, us(1), built_up));
+        assert!(empty.unwrap() + 20 < queued.unwrap(), "{empty:?} {queued:?}");
     }
 
     #[test]

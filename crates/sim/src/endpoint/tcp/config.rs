@@ -3,12 +3,15 @@
 use millpond_core::congestion::{Demands, Echo, Terms};
 use millpond_core::{Ecn, Time};
 use millpond_scenario::transport::{
-    FastRecovery, LossDetection, Pacing, Reduction, RtoEstimator, RttSamples, TransportKind,
-    TransportParams,
+    Deferral, FastRecovery, LossDetection, Pacing, Reduction, RtoEstimator, RttSamples,
+    TransportKind, TransportParams,
 };
 
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
 const SHORTEST_RTO: Time = Time::from_us(1);
+
+/// What Linux adds to the waits for a probe and for reordering (`TCP_TIMEOUT_MIN_US`).
+pub(super) const JIFFY_LEAST: Time = Time::from_ms(2);
 
 /// What all connections of a run share: the scenario's parameters, resolved to numbers.
 #[derive(Clone, Debug)]
@@ -48,6 +51,10 @@ pub struct Config {
     pub rack: bool,
     /// RFC 9937.
     pub prr: bool,
+    /// The tick of the timers of probes and reordering, if they are not exact.
+    pub jiffy: Option<Time>,
+    /// New data waits for room for a larger segment.
+    pub defers: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
     /// RFC 5681 §3.2 without RFC 6582, where there is no SACK.
@@ -141,6 +148,8 @@ impl Config {
             tlp: params.tlp && params.sack,
             rack,
             prr,
+            jiffy: params.jiffy.filter(|jiffy| *jiffy > Time::ZERO),
+            defers: params.deferral == Deferral::Linux && rack,
             limited_transmit: params.limited_transmit,
             reno: params.fast_recovery == FastRecovery::Reno && !params.sack,
             window_validation: params.window_validation,
@@ -159,6 +168,14 @@ impl Config {
             others: Vec::new(),
             terms,
         }
+    }
+
+    /// When a timer that is set at `now` for `wait` expires: where timers count jiffies, after
+    /// `least` more and as many whole ticks, at the end of the tick that follows.
+    pub fn expires(&self, now: Time, wait: Time, least: Time) -> Time {
+        let Some(jiffy) = self.jiffy.map(Time::as_ps) else { return now.saturating_add(wait) };
+        let ticks = wait.saturating_add(least).as_ps().div_ceil(jiffy);
+        Time::from_ps((now.as_ps() / jiffy + ticks + 1).saturating_mul(jiffy))
     }
 
     /// Whether the transport declares that it reacts to marks.

@@ -132,6 +132,11 @@ impl Rack {
         self.bytes
     }
 
+    /// When the lowest segment outstanding was last sent.
+    pub(super) fn first_sent(&self) -> Option<Time> {
+        self.sent.front().map(|sent| sent.at)
+    }
+
     /// Whether anything lost waits to be sent again.
     pub(super) fn has_lost(&self) -> bool {
         self.lost > 0

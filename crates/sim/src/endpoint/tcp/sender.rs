@@ -12,6 +12,7 @@
 //! Invariant: `una ≤ nxt ≤ written`; new data leaves only within the congestion window and
 //! `window_limit`; while data is unacknowledged or a SYN unanswered the deadline is set.
 
+mod deferral;
 mod detection;
 mod forced;
 mod pace;
@@ -128,6 +129,8 @@ pub struct Sender {
     partial: bool,
     /// The pace forbids to send; the deadline is when it allows it.
     held: bool,
+    /// New data waits for room for a larger segment.
+    deferring: bool,
     /// Expiries since `una` last moved.
     expiries: u8,
     /// SYNs sent.
@@ -197,6 +200,7 @@ impl Sender {
             cwr_due: false,
             partial: false,
             held: false,
+            deferring: false,
             expiries: 0,
             syns: 0,
             which,
@@ -244,7 +248,7 @@ impl Sender {
     }
     /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
     pub fn would_send(&self, cfg: &Config) -> bool {
-        self.plan(u32::MAX, cfg.of(self.which)).is_some()
+        !self.deferring && self.plan(u32::MAX, cfg.of(self.which)).is_some()
     }
 
     /// The next segment that the windows allow, of at most `max_len` bytes (at least one MSS, or
@@ -314,6 +318,12 @@ impl Sender {
             self.begin_flight(now, cfg);
         }
         let next = self.plan(max_len, cfg)?;
+        self.deferring = matches!(next, Next::New(_))
+            && self.tail != Tail::Due
+            && self.defers(now, max_len, cfg);
+        if self.deferring {
+            return None;
+        }
         self.disarm();
         let segment = match next {
             Next::Syn => return Some(self.send_syn(now)),

@@ -5,6 +5,7 @@
 //! After every event it asserts what must always hold.
 
 mod anything;
+mod linux;
 mod marks;
 mod pacing;
 mod rack;

@@ -18,6 +18,7 @@ use super::tail::Tail;
 use super::{Phase, Sender};
 use crate::endpoint::AckIn;
 use crate::endpoint::tcp::Config;
+use crate::endpoint::tcp::config::JIFFY_LEAST;
 use crate::endpoint::tcp::rack::Rack;
 use millpond_core::Time;
 
@@ -67,6 +68,10 @@ impl Sender {
         let segments = board.sacked().div_ceil(u64::from(cfg.mss));
         let eager = recovering || segments >= u64::from(cfg.dupack_threshold);
         rack.detect(now, rack.window(eager, self.rto.srtt()));
+        if rack.reorder_at != Time::MAX {
+            let wait = rack.reorder_at.saturating_sub(now);
+            rack.reorder_at = cfg.expires(now, wait, JIFFY_LEAST);
+        }
         board.pipe = rack.pipe();
         debug_assert_eq!(rack.outstanding() + board.sacked(), self.nxt - self.una);
         self.first_due &= rack.has_lost();

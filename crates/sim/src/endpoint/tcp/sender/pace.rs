@@ -36,6 +36,7 @@ impl Sender {
     /// again.
     pub(super) fn let_go(&mut self) {
         self.disarm();
+        self.deferring = false;
         if !self.unschedule_probe() && self.tail == Tail::Due {
             self.tail = Tail::Idle; // what happens now decides anew
         }

@@ -11,6 +11,7 @@
 
 use super::{Next, Phase, Sender, Why, whole_segments};
 use crate::endpoint::tcp::Config;
+use crate::endpoint::tcp::config::JIFFY_LEAST;
 use millpond_core::Time;
 
 /// Shortest wait for a probe. Source: that of TLT's authors' simulator.
@@ -67,7 +68,9 @@ impl Sender {
         };
         self.tail = Tail::Scheduled;
         self.rto_at = self.deadline;
-        self.deadline = self.deadline.min(now.saturating_add(wait));
+        // Linux expects that the acknowledgement of a lone packet is delayed.
+        let least = if one { cfg.min_rto } else { JIFFY_LEAST };
+        self.deadline = self.deadline.min(cfg.expires(now, wait, least));
     }
 
     /// The probe: new data if the receiver's window allows any, whatever the congestion window,
