@@ -2,7 +2,7 @@
 # Installs what building needs and this machine lacks, and says so, one line each; silent where nothing is missing.
 #   scripts/setup.sh            Rust (the version in rust-toolchain.toml), a C compiler, and clang and libelf for eBPF
 #   scripts/setup.sh --sim      Rust and a C compiler, which links: all that a build without the Linux part needs
-#   scripts/setup.sh --test     and what some tests look at results with: Chromium and tshark; without, they are skipped
+#   scripts/setup.sh --test     and what some tests use: Chromium, tshark, iperf3; without, they are skipped
 #   scripts/setup.sh --book     Rust, a C compiler, and mdBook (into target/tools)
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
@@ -149,6 +149,7 @@ fi
 need_rust
 if $test; then
     have chromium || install_packages "Chromium" chromium || say "without Chromium: the test that opens a report is skipped"
+    have iperf3 || install_packages "iperf3" iperf3 || say "without iperf3: the test of limits in a real kernel is skipped"
     have tshark || install_packages "tshark" tshark || say "without tshark: the test that reads captures is skipped"
 fi
 if $book && ! [[ -x target/tools/bin/mdbook ]]; then

@@ -3,6 +3,7 @@
 
 #![cfg(all(feature = "virtual", target_os = "linux"))]
 
+use millpond_worlds::needs;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -52,22 +53,13 @@ impl Drop for Scratch {
     }
 }
 
-macro_rules! needs_kernel {
-    () => {
-        if let Err(error) = millpond_virtual::kernels::find(None) {
-            millpond_worlds::skip::skip(module_path!(), error);
-            return;
-        }
-    };
-}
-
 fn error(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
 fn a_run_is_repeated_to_the_byte_and_names_its_kernel() {
-    needs_kernel!();
+    needs!(millpond_virtual::kernels::find(None));
     let scratch = Scratch::new("run", SCENARIO);
     for out in ["a", "b"] {
         let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", out]);
@@ -83,7 +75,7 @@ fn a_run_is_repeated_to_the_byte_and_names_its_kernel() {
 
 #[test]
 fn the_simulator_runs_beside_kernels_with_their_timers() {
-    needs_kernel!();
+    needs!(millpond_virtual::kernels::find(None));
     let scratch = Scratch::new("compare", SCENARIO);
     let args = ["compare", "s.toml", "--worlds", "sim,virtual", "--out", "c", "--json", "-q"];
     let ran = scratch.run(&args);
@@ -116,7 +108,7 @@ fn kernels() -> usize {
 
 #[test]
 fn nothing_is_left_of_a_run_that_is_killed() {
-    needs_kernel!();
+    needs!(millpond_virtual::kernels::find(None));
     let scratch = Scratch::new("killed", &SCENARIO.replace("count = 3", "count = 1000000"));
     for after in [100, 400, 900] {
         let before = kernels();
@@ -135,11 +127,9 @@ fn nothing_is_left_of_a_run_that_is_killed() {
 
 #[test]
 fn the_limiter_holds_its_rate_in_a_real_kernel() {
-    needs_kernel!();
+    needs!(millpond_virtual::kernels::find(None));
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    if !has("iperf3") {
-        return millpond_worlds::skip::skip(module_path!(), "iperf3 is missing");
-    }
+    needs!(has("iperf3"), "iperf3 is missing");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/virtual/limit.toml");
     let scratch = Scratch::new("limit", &fs::read_to_string(file).unwrap());
     let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", "l"]);
@@ -155,4 +145,20 @@ fn the_limiter_holds_its_rate_in_a_real_kernel() {
     // IP bytes: 1500 for 1448 of payload.
     let of_limit = rate * 1500.0 / 1448.0 / 1000.0;
     assert!((0.985..1.01).contains(&of_limit), "{line}");
+}
+
+#[test]
+fn limits_of_a_scenario_are_millpond_limits_in_each_kernel() {
+    needs!(millpond_virtual::kernels::find(None));
+    let limited = "duration = \"60ms\"\nwarm-up = \"10ms\"\n\
+                   topology = { kind = \"single-switch\", hosts = 3 }\n\
+                   [[traffic]]\nkind = \"permutation\"\nsize = \"40MB\"\n\
+                   [[limit]]\nname = \"slow\"\nhosts = 1\nrate = \"1Gbps\"\n";
+    let scratch = Scratch::new("limits", limited);
+    let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", "l"]);
+    assert!(ran.status.success(), "{}", error(&ran));
+    let summary: serde_json::Value = serde_json::from_str(&scratch.text("l/summary.json")).unwrap();
+    let limit = &summary["limits"][0];
+    let rate = limit["rate_gbps"].as_f64().unwrap();
+    assert!(limit["name"] == "slow" && (0.93..1.02).contains(&rate), "{limit}");
 }

@@ -50,7 +50,7 @@ pub mod host;
 pub mod kernel;
 mod lab;
 mod lateness;
-mod limits;
+pub mod limits;
 pub mod load;
 pub mod network;
 mod nic;

@@ -69,6 +69,22 @@ fn limit(plan: &LimitPlan, number: u16, host: u32, cgroup: Option<&Path>) -> Opt
     Some(Limit { target, queue: queue.clone() })
 }
 
+/// A plan's limits on one host, for `millpond limit apply` on a machine of its own. The host's own
+/// limit has the cgroup `limitN`, where N is its number in the plan.
+pub fn of_host(plan: &Plan, host: u32) -> Config {
+    let (mut limits, mut charged) = (Vec::new(), BTreeSet::new());
+    let is_own = |number: u16| plan.limits[usize::from(number)].hosts.binary_search(&host).is_ok();
+    for (number, it) in (0..).zip(&plan.limits).filter(|(number, _)| is_own(*number)) {
+        let folder = PathBuf::from(format!("limit{number}"));
+        limits.extend(limit(it, number, host, Some(&folder)));
+        charged.extend(it.scopes.iter().copied());
+    }
+    for number in charged.into_iter().filter(|number| !is_own(*number)) {
+        limits.extend(limit(&plan.limits[usize::from(number)], number, host, None));
+    }
+    Config { limits, ..Config::default() }
+}
+
 /// Makes a cgroup whose members are threads, below this process's.
 fn threaded(world: &World, folder: &Path) -> Result<(), Error> {
     world.cgroup(folder)?;

@@ -6,7 +6,7 @@ use crate::{ConnectionRecord, FlowRecord, QueryRecord, Sim, Standing, Time, Tota
 use crate::{Error, Observer, Plan, World, WorldKind};
 use millpond_lab::kernel::{self, Kernel};
 use millpond_lab::load::Sink;
-use millpond_lab::{Record, support};
+use millpond_lab::{QueueReading, Record, support};
 use millpond_scenario::Scenario as Text;
 use millpond_virtual::{Outcome, Settings, Watch};
 use std::collections::BTreeMap;
@@ -129,6 +129,11 @@ impl World for Virtual {
         let mut totals = lab::totals(plan, &outcome.counts, &outcome.counted, wall, invalid);
         totals.run.threads = settings.parallel as u32;
         totals.mechanisms = mechanisms(&outcome);
+        if let [Some(warm), Some(end)] = &outcome.limits {
+            let began = Instant::now();
+            let end = (began + end.at.saturating_sub(warm.at).to_duration(), counters(end)?);
+            totals.limits = lab::limits::limits(detail, &(began, counters(warm)?), &end);
+        }
         totals.inputs = outcome.inputs;
         totals.programs = outcome.programs;
         totals.warnings.extend(outcome.warnings);
@@ -192,6 +197,37 @@ impl Watch for Watched<'_> {
         let standing = Standing { simulated: now, hops, started, completed };
         self.pass(|observer| observer.edge(&standing))
     }
+}
+
+/// What `millpond limit show --json` has printed, with the number of each limit in the plan.
+fn counters(reading: &millpond_virtual::Reading) -> Result<Vec<(u16, QueueReading)>, Error> {
+    let mut all = Vec::new();
+    for text in &reading.texts {
+        let failed = |e| Error::Runs(format!("virtual: what a guest's limits print: {e}: {text}"));
+        let value: serde_json::Value = serde_json::from_str(text).map_err(failed)?;
+        let limits = value["limits"].as_array().into_iter().flatten();
+        all.extend(limits.filter_map(|it| {
+            let number = it["name"].as_str()?.split('.').next()?.parse().ok()?;
+            Some((number, counter(it)))
+        }));
+    }
+    Ok(all)
+}
+
+fn counter(of: &serde_json::Value) -> QueueReading {
+    let count = |name: &str| of[name].as_u64().unwrap_or(0);
+    let mut it = QueueReading::default();
+    let is = |name: &str, value: &str| of[name] == value;
+    (it.direction, it.credit_unit) = (
+        if is("direction", "ingress") { "ingress" } else { "egress" },
+        if is("credit_unit", "bytes") { "bytes" } else { "ns" },
+    );
+    (it.packets, it.bytes) = (count("packets"), count("bytes"));
+    (it.dropped, it.dropped_bytes) = (count("dropped"), count("dropped_bytes"));
+    (it.marked, it.marked_bytes) = (count("marked"), count("marked_bytes"));
+    (it.reduced, it.bypassed, it.decided) = (count("reduced"), count("bypassed"), count("decided"));
+    (it.credit_mean, it.rtt_us_mean) = (of["credit_mean"].as_f64(), of["rtt_us_mean"].as_f64());
+    it
 }
 
 /// Reasons why the run is invalid, a sentence each.

@@ -1,6 +1,6 @@
 //! The world of network namespaces with kernel TCP.
 
-mod limits;
+pub(crate) mod limits;
 
 use crate::sim::without_programs;
 use crate::totals::{calls, fairness, goodput_over_time, unsampled};

@@ -16,6 +16,7 @@
 //! | `site` | a host: a guest, its interfaces by the calendar, the stages above its link |
 //! | `calendar` | guests and network in one time |
 //! | `load` | the plan's traffic: orders for agents, and what their reports mean |
+//! | `limits` | `[[limit]]`, by `millpond limit` in guests |
 //! | `programs` | the scenario's programs |
 //! | `core` | one core for kernels that run one after another |
 //! | `watch` | who is told |
@@ -34,6 +35,7 @@ mod error;
 mod guest;
 mod image;
 pub mod kernels;
+mod limits;
 mod load;
 mod memory;
 mod programs;
@@ -43,6 +45,7 @@ mod site;
 mod watch;
 
 pub use error::Error;
+pub use limits::Reading;
 pub use run::{Outcome, Settings, check, note, run};
 pub use watch::Watch;
 

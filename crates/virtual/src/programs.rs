@@ -211,7 +211,7 @@ impl One<'_> {
 }
 
 /// A command that finds this program, too, such as for `millpond limit`.
-fn with_own_path(command: String) -> String {
+pub fn with_own_path(command: String) -> String {
     let own = std::env::current_exe().ok();
     let folder = own.as_deref().and_then(std::path::Path::parent);
     match folder.map(|it| it.display().to_string()).filter(|it| !it.contains('\'')) {

@@ -7,11 +7,12 @@ use crate::core::Pinned;
 use crate::device;
 use crate::error::Error;
 use crate::guest::Boot;
+use crate::limits::{self, Reading};
 use crate::load::{Load, PORT};
 use crate::programs::Programs;
 use crate::watch::{Into, Watch};
 use crate::{image, kernels, memory};
-use millpond_agent::wire::{Order, Report};
+use millpond_agent::wire::{BODY_MAX, Order, Report};
 use millpond_core::Time;
 use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
@@ -23,7 +24,7 @@ use millpond_linux::dataplane::frame::Mac;
 use millpond_linux::dataplane::port::{Caller, Port};
 use millpond_linux::dataplane::slot::Slot;
 use millpond_results::{Program, checksum_of_file};
-use millpond_scenario::plan::Plan;
+use millpond_scenario::plan::{Plan, ProgramPlan};
 use millpond_worlds::World;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,8 @@ pub struct Outcome {
     pub inputs: Vec<(String, String)>,
     /// How often kernels were short of memory for TCP, which makes a run invalid.
     pub pressed: u64,
+    /// What its limits had counted at the end of the warm-up, and of the run, if it has any.
+    pub limits: [Option<Reading>; 2],
     /// Its programs.
     pub programs: Vec<Program>,
     /// What the user should know.
@@ -55,6 +58,8 @@ pub struct Outcome {
 
 /// Between two looks at what the user wants.
 const LOOK: Duration = Duration::from_millis(100);
+/// A command, and where this program is, must fit into one order.
+const COMMAND_MAX: usize = BODY_MAX - 256;
 /// Bytes of the shortest frame.
 const FRAME_MIN: u64 = 60;
 
@@ -63,11 +68,13 @@ const FRAME_MIN: u64 = 60;
 /// # Errors
 /// If there is no kernel, or too little memory, or the plan has what this world lacks.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let lacks = |key: &str, reason: &str| {
-        Err(Error::Unsupported { key: key.into(), reason: reason.into() })
-    };
-    if !plan.limits.is_empty() {
-        return lacks("limit", "limits run in the lab and the simulator only so far");
+    limits::check(plan)?;
+    let is_long = |it: &&ProgramPlan| it.expanded(address::ip).len() > COMMAND_MAX;
+    if let Some(program) = plan.programs.iter().find(is_long) {
+        return Err(Error::Unsupported {
+            key: "program.command".into(),
+            reason: format!("that of {:?} is longer than {COMMAND_MAX} bytes", program.name),
+        });
     }
     kernels::of(plan)?;
     memory::check(plan.topology.hosts)
@@ -147,6 +154,7 @@ fn preparation(plan: &Plan, host: u32) -> Vec<Vec<u8>> {
 struct Traffic<'a, 'b> {
     load: Load<'a>,
     programs: Programs<'a>,
+    limits: limits::Reader<'a>,
     plan: &'a Plan,
     watch: &'b mut dyn Watch,
     records: Records,
@@ -164,13 +172,15 @@ impl Traffic<'_, '_> {
 
 impl Steering for Traffic<'_, '_> {
     fn next(&mut self) -> Option<Time> {
-        self.load.next().into_iter().chain(self.programs.next()).min()
+        let others = self.programs.next().into_iter().chain(self.limits.next());
+        self.load.next().into_iter().chain(others).min()
     }
 
     fn on_time(&mut self, now: Time, orders: &mut Orders) -> Result<(), Error> {
         if self.load.next().is_some_and(|at| at <= now) {
             self.load.on_time(now, orders);
         } else {
+            self.limits.on_time(now, orders);
             self.programs.on_time(now, self.watch, orders);
         }
         Ok(())
@@ -186,10 +196,14 @@ impl Steering for Traffic<'_, '_> {
         loop {
             match Report::read(&mut report) {
                 Ok(Some(Report::Output { program, stream, bytes })) => {
-                    self.programs.wrote(program, stream, &bytes, self.watch);
+                    if !self.limits.wrote(host, (program, stream), &bytes) {
+                        self.programs.wrote(program, stream, &bytes, self.watch);
+                    }
                 }
                 Ok(Some(Report::Exited { program, status })) => {
-                    self.programs.exited(program, status);
+                    if !self.limits.exited(now, program) {
+                        self.programs.exited(program, status);
+                    }
                 }
                 Ok(Some(report)) => {
                     let mut sink = Into(&mut *self.watch);
@@ -226,7 +240,7 @@ impl Steering for Traffic<'_, '_> {
         let awaits_none = self.programs.awaits_none() || !self.load.ledger.goes_on;
         if self.load.has_stopped() && awaits_none {
             self.programs.stop(now, orders);
-            if self.programs.are_over() {
+            if self.programs.are_over() && self.limits.finish(now, orders) {
                 self.load.ask_counters(now, orders);
             }
         }
@@ -278,20 +292,33 @@ fn inputs(kernel: &kernels::Kernel, image: &std::path::Path) -> Result<Inputs, E
     ])
 }
 
-/// Prepares the hosts: addresses, routes, TCP's keys, listeners.
+/// Prepares the hosts: addresses, routes, TCP's keys, listeners, limits.
 fn prepare(plan: &Plan, calendar: &mut Calendar) -> Result<(), Error> {
     let left = std::cell::Cell::new(plan.topology.hosts);
+    let is_ready = || left.set(left.get().saturating_sub(1));
+    let mut printed = vec![String::new(); plan.topology.hosts as usize];
     calendar.begin(
         |said| {
-            let (mut report, mut orders) = (&said.bytes[..], Vec::new());
+            let (host, mut report) = (said.host, &said.bytes[..]);
+            let fails = |reason: String| Err(Error::Guest { host, reason, console: String::new() });
+            let mut orders = Vec::new();
             while let Ok(Some(report)) = Report::read(&mut report) {
                 match report {
-                    Report::Hello => orders.extend(preparation(plan, said.host)),
-                    Report::Ready => left.set(left.get().saturating_sub(1)),
-                    Report::Problem(reason) => {
-                        let console = String::new();
-                        return Err(Error::Guest { host: said.host, reason, console });
+                    Report::Hello => orders.extend(preparation(plan, host)),
+                    Report::Ready => match limits::apply(plan, host) {
+                        Some(command) => {
+                            Order::Run { program: limits::APPLY, command }.pack(&mut orders);
+                        }
+                        None => is_ready(),
+                    },
+                    Report::Output { bytes, .. } => {
+                        printed[host as usize].push_str(&String::from_utf8_lossy(&bytes));
                     }
+                    Report::Exited { status: 0, .. } => is_ready(),
+                    Report::Exited { .. } => {
+                        return fails(format!("its limit: {}", printed[host as usize].trim()));
+                    }
+                    Report::Problem(reason) => return fails(reason),
                     _ => {}
                 }
             }
@@ -321,12 +348,14 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
     }
     let (looked, now) = (Instant::now(), Time::ZERO);
     let (load, programs) = (Load::new(plan), Programs::new(plan));
-    let mut traffic = Traffic { load, programs, plan, watch, records, looked, now };
+    let limits = limits::Reader::new(plan);
+    let mut traffic = Traffic { load, programs, limits, plan, watch, records, looked, now };
     let windows = calendar.windows;
     calendar.go(&mut traffic)?;
     calendar.state.hand_over(traffic.now);
     traffic.recorded();
-    let Traffic { load, programs, watch, now, .. } = traffic;
+    let Traffic { load, programs, limits, watch, now, .. } = traffic;
+    let limits = limits.readings;
     let (programs, warnings) = programs.ended();
     let counters = load.counters.clone();
     let counts = load.conclude(now, &mut Into(watch));
@@ -348,5 +377,5 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
         ("failed_connections", counts.errors.values().map(|failure| failure.count).sum()),
     ];
     let pressed = counter("TCPMemoryPressures") + counter("TCPAbortOnMemory");
-    Ok(Outcome { counts, counted, inputs, pressed, programs, warnings, numbers })
+    Ok(Outcome { counts, counted, inputs, pressed, limits, programs, warnings, numbers })
 }

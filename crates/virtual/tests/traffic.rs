@@ -8,6 +8,7 @@ use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
 use millpond_virtual::{Settings, Watch, kernels};
+use millpond_worlds::needs;
 use std::collections::BTreeSet;
 
 /// Records of a run.
@@ -66,15 +67,6 @@ fn run(plan: &Plan) -> (Records, Counts) {
     (records, outcome.unwrap_or_else(|error| panic!("{error}")).counts)
 }
 
-macro_rules! needs_kernel {
-    () => {
-        if let Err(error) = kernels::find(None) {
-            millpond_worlds::skip::skip(module_path!(), error);
-            return;
-        }
-    };
-}
-
 const UNTIL: &str = "duration = \"2s\"\nuntil = \"flows-complete\"";
 
 /// All flows are complete, in an order of times that can be.
@@ -96,7 +88,7 @@ fn assert_complete(plan: &Plan, (records, counts): &(Records, Counts)) {
 
 #[test]
 fn dependent_flows_and_shuffles_follow_what_they_wait_for() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let traffic = r#"
         [[traffic]]
         name = "ring"
@@ -126,7 +118,7 @@ fn dependent_flows_and_shuffles_follow_what_they_wait_for() {
 
 #[test]
 fn servers_think_and_queries_complete() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     // Shorter than a window, and longer.
     let takes = ["1us", "300us"].map(|think| {
         let traffic = format!(
@@ -154,7 +146,7 @@ fn servers_think_and_queries_complete() {
 
 #[test]
 fn what_is_due_soon_reaches_a_busy_host_after_all_that_it_has_done() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let traffic = r#"
         [[traffic]]
         kind = "incast"
@@ -181,7 +173,7 @@ fn what_is_due_soon_reaches_a_busy_host_after_all_that_it_has_done() {
 
 #[test]
 fn calls_end_at_their_stop_and_partial_ones_count() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let traffic = r#"
         [[traffic]]
         kind = "rpc"
@@ -223,7 +215,7 @@ fn calls_end_at_their_stop_and_partial_ones_count() {
 
 #[test]
 fn a_least_timeout_of_the_plan_is_the_kernels() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let traffic = "[transport]\nkind = \"cubic\"\nmin-rto = \"5ms\"\n\
                    [[traffic]]\nkind = \"permutation\"\nsize = \"50KB\"\n";
     let run = run(&plan(UNTIL, 2, traffic));

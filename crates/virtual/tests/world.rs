@@ -7,6 +7,7 @@ use millpond_lab::load::Sink;
 use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_virtual::{Error, Outcome, Settings, Watch, kernels, run};
+use millpond_worlds::needs;
 
 /// Everything that a run tells.
 #[derive(Default)]
@@ -71,15 +72,6 @@ fn run_it(text: &str, parallel: usize) -> (Outcome, Told) {
     try_run(text, parallel).unwrap_or_else(|error| panic!("{error}"))
 }
 
-macro_rules! needs_kernel {
-    () => {
-        if let Err(error) = kernels::find(None) {
-            millpond_worlds::skip::skip(module_path!(), error);
-            return;
-        }
-    };
-}
-
 const INCAST: &str = r#"
     until = "flows-complete"
     topology = { kind = "single-switch", hosts = 4 }
@@ -93,7 +85,7 @@ const INCAST: &str = r#"
 
 #[test]
 fn an_incast_completes_and_packets_are_conserved() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let (outcome, told) = run_it(INCAST, 1);
     assert_eq!((told.flows.len(), told.queries.len()), (6, 2));
     assert!(told.flows.iter().all(|flow| flow.finish.is_some() && flow.sender_last.is_some()));
@@ -112,7 +104,7 @@ fn captured(parallel: usize) -> (Vec<FlowRecord>, Vec<Record>) {
 
 #[test]
 fn runs_are_the_same_to_the_byte_however_many_kernels_run_side_by_side() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let one = captured(1);
     assert!(one.1.len() > 100, "{} packets", one.1.len());
     for parallel in [1, 2, 4] {
@@ -125,7 +117,7 @@ fn runs_are_the_same_to_the_byte_however_many_kernels_run_side_by_side() {
 
 #[test]
 fn a_kernel_answers_after_the_time_of_its_links_to_the_picosecond() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let text = "duration = \"5ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
                 host-link = { rate = \"10Gbps\", delay = \"2us\" }\n\
                 [host]\njitter = { kind = \"none\" }\nnic.interrupt-throttle = \"0us\"\n\
@@ -155,7 +147,7 @@ fn a_kernel_answers_after_the_time_of_its_links_to_the_picosecond() {
 
 #[test]
 fn hosts_obey_pauses() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let text = INCAST.replace(
         "[[traffic]]",
         "[switch]\nbuffer = { kind = \"shared\", size = \"400KB\" }\n\
@@ -168,7 +160,7 @@ fn hosts_obey_pauses() {
 
 #[test]
 fn a_file_that_is_no_kernel_is_refused_with_what_it_lacks() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let refused = |path: &str| {
         let text = format!("{INCAST}\n[host]\nkernel = \"{path}\"\n");
         try_run(&text, 1).err().map(|error| error.to_string()).unwrap_or_default()
@@ -180,7 +172,7 @@ fn a_file_that_is_no_kernel_is_refused_with_what_it_lacks() {
 
 #[test]
 fn programs_see_the_machines_files_and_cannot_change_them() {
-    needs_kernel!();
+    needs!(kernels::find(None));
     let text = "until = \"flows-complete\"\n\
                 [topology]\nkind = \"single-switch\"\nhosts = 2\n\
                 [[program]]\nname = \"look\"\nhost = 1\nawaits = true\n\
@@ -192,4 +184,11 @@ fn programs_see_the_machines_files_and_cannot_change_them() {
     assert!(!std::fs::exists("/etc/millpond-was-here").unwrap());
     let statuses: Vec<_> = outcome.programs.iter().map(|it| it.status.as_str()).collect();
     assert_eq!(statuses, ["exit status 3", "ended with the run"]);
+}
+
+#[test]
+fn limits_need_the_command() {
+    let text = format!("{INCAST}\n[[limit]]\nname = \"a\"\nhosts = [\"1..3\"]\nrate = \"1Gbps\"\n");
+    let refused = try_run(&text, 1).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("use the command"), "{refused}");
 }

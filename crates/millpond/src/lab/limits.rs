@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// The counters of all queues at a time, each with the number of its limit.
-pub(super) type Reading = (Instant, Vec<(u16, QueueReading)>);
+pub(crate) type Reading = (Instant, Vec<(u16, QueueReading)>);
 
 fn add(limit: &mut Limit, of: &QueueReading) {
     let egress = u64::from(of.direction == "egress");
@@ -41,7 +41,7 @@ fn passed(of: &[&QueueReading]) -> u64 {
 }
 
 /// Each limit and direction, from the counters at the end of the warm-up and at the end.
-pub(super) fn limits(plan: &Plan, warm: &Reading, end: &Reading) -> Vec<Limit> {
+pub(crate) fn limits(plan: &Plan, warm: &Reading, end: &Reading) -> Vec<Limit> {
     let by_limit = |all: &'_ Reading| {
         let mut by: BTreeMap<(u16, bool), Vec<QueueReading>> = BTreeMap::new();
         for (number, it) in &all.1 {

@@ -248,7 +248,7 @@ impl<'a> Load<'a> {
         let ended = now.min(self.plan.horizon);
         self.ended = Some(ended);
         self.sample_all(now, Sampling::End(ended), orders);
-        if self.plan.programs.is_empty() {
+        if self.plan.programs.is_empty() && self.plan.limits.is_empty() {
             self.ask_counters(now, orders);
         }
     }

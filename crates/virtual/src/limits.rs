@@ -1,0 +1,142 @@
+//! `[[limit]]` in guests: the command's own `millpond limit`, which the agent runs as the machine's
+//! programs are run, and whose object is the one that holds cgroups on any host.
+//!
+//! A host with a limit runs its agent, and so all of its sockets, in the limit's cgroup. Counters
+//! are read by `millpond limit show` when the warm-up ends and when the run does.
+//!
+//! Invariant: a limit is in force before the plan's time begins.
+
+use crate::calendar::Orders;
+use crate::error::Error;
+use crate::programs::with_own_path;
+use millpond_agent::wire::Order;
+use millpond_core::Time;
+use millpond_lab::limits::of_host;
+use millpond_scenario::plan::Plan;
+
+/// The numbers of these commands, beside those of the plan's programs.
+pub const APPLY: u16 = u16::MAX;
+const SHOW: u16 = u16::MAX - 1;
+
+/// The number of a host's own limit, if it has one.
+fn own(plan: &Plan, host: u32) -> Option<usize> {
+    plan.limits.iter().position(|limit| limit.hosts.binary_search(&host).is_ok())
+}
+
+/// Refuses limits that guests cannot have.
+pub fn check(plan: &Plan) -> Result<(), Error> {
+    if plan.limits.is_empty() {
+        return Ok(());
+    }
+    let lacks = |key: &str, reason: &str| {
+        Err(Error::Unsupported { key: key.into(), reason: reason.into() })
+    };
+    if plan.limits.iter().any(|limit| limit.classes.is_some() && !limit.hosts.is_empty()) {
+        let reason = "all sockets of a guest are of one cgroup: limit all of a host's traffic";
+        return lacks("limit.traffic", reason);
+    }
+    let is_command = std::env::current_exe().is_ok_and(|own| own.ends_with("millpond"));
+    match is_command {
+        true => Ok(()),
+        false => lacks("limit", "guests run the command `millpond limit`: use the command"),
+    }
+}
+
+/// The command that puts a host's limit in force; `None`: it has none.
+pub fn apply(plan: &Plan, host: u32) -> Option<String> {
+    let number = own(plan, host)?;
+    let config = of_host(plan, host).to_text();
+    // The agent is the guest's first process.
+    Some(with_own_path(format!(
+        "set -e\nmkdir /sys/fs/cgroup/limit{number}\nprintf %s '{config}' >/run/limits.toml\n\
+         millpond limit apply /run/limits.toml >&2\n\
+         echo 1 >/sys/fs/cgroup/limit{number}/cgroup.procs"
+    )))
+}
+
+/// What limits had counted: what `millpond limit show --json` has printed, by host, and when.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// By the plan's time.
+    pub at: Time,
+    /// Of each host with a limit.
+    pub texts: Vec<String>,
+}
+
+/// Reads what limits have counted.
+pub struct Reader<'a> {
+    plan: &'a Plan,
+    hosts: Vec<u32>,
+    /// At the end of the warm-up, and of the run.
+    pub readings: [Option<Reading>; 2],
+    /// The reading under way: which, what was printed by host, and hosts that have not ended.
+    asked: Option<(usize, Vec<String>, usize)>,
+}
+
+impl<'a> Reader<'a> {
+    /// Of a plan's limits.
+    pub fn new(plan: &'a Plan) -> Reader<'a> {
+        let hosts = (0..plan.topology.hosts).filter(|host| own(plan, *host).is_some()).collect();
+        Reader { plan, hosts, readings: [None, None], asked: None }
+    }
+
+    /// When the first reading is due, if it is.
+    pub fn next(&self) -> Option<Time> {
+        let is_due = !self.hosts.is_empty() && self.readings[0].is_none() && self.asked.is_none();
+        is_due.then_some(self.plan.warm_up)
+    }
+
+    /// Asks for the first reading.
+    pub fn on_time(&mut self, now: Time, orders: &mut Orders) {
+        if self.next().is_some_and(|at| at <= now) {
+            self.ask(0, now, orders);
+        }
+    }
+
+    /// The run is over: asks for the last reading; whether it is there.
+    pub fn finish(&mut self, now: Time, orders: &mut Orders) -> bool {
+        if self.hosts.is_empty() || self.readings[1].is_some() {
+            return true;
+        }
+        if self.asked.is_none() {
+            self.ask(1, now, orders);
+        }
+        false
+    }
+
+    fn ask(&mut self, which: usize, now: Time, orders: &mut Orders) {
+        self.asked = Some((which, vec![String::new(); self.hosts.len()], self.hosts.len()));
+        for host in &self.hosts {
+            let command = with_own_path("millpond limit show --json --interval 0.001".into());
+            let mut bytes = Vec::new();
+            Order::Run { program: SHOW, command }.write(&mut bytes);
+            orders.push((now, *host, bytes));
+        }
+    }
+
+    /// A command has printed something; whether it was this one's.
+    pub fn wrote(&mut self, host: u32, (program, stream): (u16, u8), bytes: &[u8]) -> bool {
+        if program == SHOW
+            && stream == 1
+            && let Ok(at) = self.hosts.binary_search(&host)
+            && let Some((_, texts, _)) = &mut self.asked
+        {
+            texts[at].push_str(&String::from_utf8_lossy(bytes));
+        }
+        program == SHOW
+    }
+
+    /// A command has ended; whether it was this one's.
+    pub fn exited(&mut self, now: Time, program: u16) -> bool {
+        if program != SHOW {
+            return false;
+        }
+        if let Some((_, _, left)) = &mut self.asked {
+            *left -= 1;
+        }
+        if let Some((which, texts, _)) = self.asked.take_if(|(.., left)| *left == 0) {
+            self.readings[which] = Some(Reading { at: now, texts });
+        }
+        true
+    }
+}
