@@ -3,15 +3,13 @@
 //!
 //! Invariant: a frame or message holds whole orders, or one report.
 
-use crate::wire::Report;
+use crate::wire::{self, Report};
 use crate::{setup, sys};
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// The interface of the world's frames.
 pub const INTERFACE: &str = "eth1";
-/// The type of the world's frames: one of those for local experiments.
-const ETHERTYPE: u16 = 0x88b5;
 
 /// The agent's end.
 pub struct Control {
@@ -31,9 +29,9 @@ impl Control {
     pub fn interface() -> Result<Control> {
         sys::bring_up(INTERFACE, None, None)?;
         setup::await_carrier(INTERFACE)?;
-        let fd = sys::frames(INTERFACE, ETHERTYPE)?;
+        let fd = sys::frames(INTERFACE, wire::ETHERTYPE)?;
         let (to, from) = ([0xff; 6], [0x02, 0, 0, 0, 0, 2]);
-        Ok(Control { fd, header: [&to[..], &from, &ETHERTYPE.to_be_bytes()].concat() })
+        Ok(Control { fd, header: [&to[..], &from, &wire::ETHERTYPE.to_be_bytes()].concat() })
     }
 
     /// Messages on a socket (SOCK_SEQPACKET) that this process was started with.

@@ -6,6 +6,8 @@
 //!
 //! Invariant: [`Order::read`] and [`Report::read`] give back what was written, and refuse all else.
 
+/// The type of frames between world and agents: the first for local experiments (IEEE 802).
+pub const ETHERTYPE: u16 = 0x88b5;
 /// The most bytes of messages in a frame: Ethernet's payload.
 pub const FRAME_MAX: usize = 1500;
 /// Bytes of a message beside its body.

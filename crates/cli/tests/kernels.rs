@@ -110,11 +110,13 @@ fn kernels() -> usize {
 fn nothing_is_left_of_a_run_that_is_killed() {
     needs!(millpond_virtual::kernels::find(None));
     let scratch = Scratch::new("killed", &SCENARIO.replace("count = 3", "count = 1000000"));
-    for after in [100, 400, 900] {
+    let mut most = 0;
+    for after in [50, 150, 300, 600, 900] {
         let before = kernels();
         let args = ["run", "s.toml", "--world", "virtual", "--out", "k", "--force", "-q"];
         let mut child = scratch.command(&args).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(after));
+        most = most.max(kernels() - before);
         child.kill().unwrap();
         child.wait().unwrap();
         let began = Instant::now();
@@ -123,6 +125,7 @@ fn nothing_is_left_of_a_run_that_is_killed() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+    assert!(most >= 3, "{most} processes ran at once: the test has killed no kernels");
 }
 
 #[test]

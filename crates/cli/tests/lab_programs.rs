@@ -235,14 +235,14 @@ fn the_simulator_runs_no_programs_and_warns() {
     let out = scratch.command(&["run", "s.toml", "--out", "r"]).output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
     let warnings = scratch.summary()["warnings"].to_string();
-    assert!(warnings.contains("programs run in the lab only: cache did not run"), "{warnings}");
+    assert!(warnings.contains("the simulator runs no programs: cache did not run"), "{warnings}");
     assert!(!scratch.0.join("r/programs").exists());
 
     let scratch = Scratch::new("sim-alone", &cache);
     let out = scratch.command(&["run", "s.toml", "--out", "r"]).output().unwrap();
     let error = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{error}");
-    assert!(error.contains("programs run in the lab only (cache)"), "{error}");
+    assert!(error.contains("the simulator runs no programs (cache)"), "{error}");
     assert!(!scratch.0.join("r").exists());
 }
 

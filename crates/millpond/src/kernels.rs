@@ -1,8 +1,8 @@
 //! The world of Linux kernels in virtual time.
 
 use crate::lab::{self, Lab};
-use crate::sim::without_programs;
-use crate::{ConnectionRecord, FlowRecord, QueryRecord, Sim, Standing, Time, Totals};
+use crate::sim::Beside;
+use crate::{ConnectionRecord, FlowRecord, QueryRecord, Standing, Time, Totals};
 use crate::{Error, Observer, Plan, World, WorldKind};
 use millpond_lab::kernel::{self, Kernel};
 use millpond_lab::load::Sink;
@@ -54,7 +54,7 @@ impl Virtual {
     /// # Ok::<(), millpond::Error>(())
     /// ```
     pub fn simulator(self) -> impl World {
-        Simulated(self)
+        Beside(move |plan: &Plan| self.prepared(plan))
     }
 
     /// The plan as this world runs it, whoever runs it.
@@ -77,24 +77,6 @@ impl Virtual {
         own.warnings.clone_from(&detail.warnings);
         own.warnings.extend(kernel::note(&constants, &Kernel::VIRTUAL));
         Ok(Plan::new(own, plan.overrides()).on(plan.threads()))
-    }
-}
-
-/// The simulator, of this world's plans.
-struct Simulated(Virtual);
-
-impl World for Simulated {
-    fn kind(&self) -> WorldKind {
-        WorldKind::Sim
-    }
-    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
-        without_programs(self.0.prepared(plan)?)
-    }
-    fn note(&self, plan: &Plan) -> Option<String> {
-        Sim.note(plan)
-    }
-    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
-        Sim.run(plan, observer)
     }
 }
 

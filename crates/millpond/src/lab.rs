@@ -2,9 +2,9 @@
 
 pub(crate) mod limits;
 
-use crate::sim::without_programs;
+use crate::sim::Beside;
 use crate::totals::{calls, fairness, goodput_over_time, unsampled};
-use crate::{ConnectionRecord, FlowRecord, QueryRecord, Sim, Standing, Status, Time, Totals};
+use crate::{ConnectionRecord, FlowRecord, QueryRecord, Standing, Status, Time, Totals};
 use crate::{Error, Observer, Plan, World, WorldKind};
 use millpond_lab::kernel::Kernel;
 use millpond_lab::load::{Counts, PORT, Place, Settings, Sink};
@@ -82,7 +82,7 @@ impl Lab {
     /// # Ok::<(), millpond::Error>(())
     /// ```
     pub fn simulator(self) -> impl World {
-        Simulated(self)
+        Beside(move |plan: &Plan| self.slow(plan))
     }
 
     /// The plan as this lab runs it, whoever runs it.
@@ -113,24 +113,6 @@ impl Lab {
         }
         slow.warnings.extend(kernel::note(&constants, &Kernel::of_lab()));
         Ok(Plan::new(slow, plan.overrides()))
-    }
-}
-
-/// The simulator, of a lab's plans.
-struct Simulated(Lab);
-
-impl World for Simulated {
-    fn kind(&self) -> WorldKind {
-        WorldKind::Sim
-    }
-    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
-        without_programs(self.0.slow(plan)?)
-    }
-    fn note(&self, plan: &Plan) -> Option<String> {
-        Sim.note(plan)
-    }
-    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
-        Sim.run(plan, observer)
     }
 }
 

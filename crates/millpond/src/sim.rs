@@ -50,7 +50,7 @@ impl World for Sim {
 ///
 /// # Errors
 /// If the plan has nothing but programs.
-pub(crate) fn without_programs(plan: Plan) -> Result<Plan, Error> {
+fn without_programs(plan: Plan) -> Result<Plan, Error> {
     let detail = plan.detail();
     if detail.programs.is_empty() {
         return Ok(plan);
@@ -59,14 +59,34 @@ pub(crate) fn without_programs(plan: Plan) -> Result<Plan, Error> {
     if detail.traffic.sources.is_empty() {
         let names = names.join(", ");
         return Err(Error::Usage(format!(
-            "programs run in the lab only ({names}), and there is no [[traffic]]: use `millpond \
-             lab`, or add traffic"
+            "the simulator runs no programs ({names}), and there is no [[traffic]]: use `millpond \
+             lab` or --world virtual, or add traffic"
         )));
     }
     let mut detail = detail.clone();
-    let warning = format!("programs run in the lab only: {} did not run", names.join(", "));
+    let warning = format!("the simulator runs no programs: {} did not run", names.join(", "));
     detail.warnings.push(warning);
     Ok(Plan::new(detail, plan.overrides()).on(plan.threads()))
+}
+
+/// The simulator beside another world: it runs the plans that the other world prepares.
+#[cfg(all(feature = "lab", target_os = "linux"))]
+pub(crate) struct Beside<F>(pub F);
+
+#[cfg(all(feature = "lab", target_os = "linux"))]
+impl<F: Fn(&Plan) -> Result<Plan, Error> + Sync> World for Beside<F> {
+    fn kind(&self) -> WorldKind {
+        WorldKind::Sim
+    }
+    fn prepare(&self, plan: &Plan) -> Result<Plan, Error> {
+        without_programs((self.0)(plan)?)
+    }
+    fn note(&self, plan: &Plan) -> Option<String> {
+        Sim.note(plan)
+    }
+    fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
+        Sim.run(plan, observer)
+    }
 }
 
 /// Passes the simulator's records on.

@@ -9,7 +9,7 @@
 
 use crate::error::Error;
 use crate::guest::{self, Boot, Guest, Stop};
-use crate::site::{Said, Site, Zero, ns};
+use crate::site::{Reported, Site, Zero, ns};
 use millpond_core::Time;
 use millpond_lab::state::State;
 use millpond_worlds::World;
@@ -33,18 +33,20 @@ pub trait Steering {
     /// When it has something to order, by the plan's time.
     fn next(&mut self) -> Option<Time>;
     /// Its time has come.
-    fn on_time(&mut self, now: Time, orders: &mut Orders) -> Result<(), Error>;
-    /// An agent has said something.
+    fn on_time(&mut self, now: Time, orders: &mut Orders);
+    /// An agent has sent a report.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
     fn on_report(
         &mut self,
         now: Time,
         host: u32,
         report: &[u8],
         orders: &mut Orders,
-    ) -> Result<(), Error>;
+    ) -> Result<(), String>;
     /// Whether the run ends at `now`. Called once a window.
-    fn is_over(&mut self, now: Time, state: &mut State, orders: &mut Orders)
-    -> Result<bool, Error>;
+    fn is_over(&mut self, now: Time, state: &mut State, orders: &mut Orders) -> bool;
 }
 
 /// Guests, the network between them, and their time.
@@ -87,11 +89,11 @@ impl Calendar {
         Ok(calendar)
     }
 
-    /// What agents say while they boot, until `is_ready` has seen enough: then the plan's time
-    /// begins. Orders are due at once.
+    /// Passes agents' reports on until `is_ready`; then the plan's time begins. `on_report` returns
+    /// frames of orders, which are due at once, or why the host cannot be set up.
     pub fn begin(
         &mut self,
-        mut on_report: impl FnMut(&Said) -> Result<Vec<Vec<u8>>, Error>,
+        mut on_report: impl FnMut(&Reported) -> Result<Vec<Vec<u8>>, String>,
         mut is_ready: impl FnMut() -> bool,
     ) -> Result<(), Error> {
         while !is_ready() {
@@ -102,11 +104,10 @@ impl Calendar {
             };
             let end = now + BOOT_WINDOW;
             self.run(end)?;
-            for said in self.said() {
-                let site = said.host as usize;
-                for order in on_report(&said)? {
-                    self.sites[site].order(end, &order);
-                }
+            for report in self.reports() {
+                let site = &mut self.sites[report.host as usize];
+                let orders = on_report(&report).map_err(|reason| site.guest.fails(reason))?;
+                orders.iter().for_each(|order| site.order(end, order));
             }
         }
         let latest = self.sites.iter().map(|site| site.guest.schedule.now()).max().unwrap_or(0);
@@ -131,11 +132,11 @@ impl Calendar {
             let end = now + self.window;
             reached = end;
             let plan = |at: u64| Time::from_ns(at - zero);
-            if steering.is_over(plan(now), &mut self.state, &mut orders)? {
+            if steering.is_over(plan(now), &mut self.state, &mut orders) {
                 return Ok(());
             }
             while let Some(at) = steering.next().filter(|at| ns(*at) + zero < end) {
-                steering.on_time(at.max(plan(now)), &mut orders)?;
+                steering.on_time(at.max(plan(now)), &mut orders);
             }
             self.send(&mut orders, zero);
             self.state.advance(plan(end).saturating_sub(INSTANT));
@@ -146,8 +147,9 @@ impl Calendar {
                 self.sites[paused.host as usize].pauses(paused);
             }
             self.run(end)?;
-            for said in self.said() {
-                steering.on_report(plan(said.at.max(zero)), said.host, &said.bytes, &mut orders)?;
+            for Reported { at, host, bytes } in self.reports() {
+                let passed = steering.on_report(plan(at.max(zero)), host, &bytes, &mut orders);
+                passed.map_err(|reason| self.sites[host as usize].guest.fails(reason))?;
             }
             // What follows from a report reaches other hosts a window later.
             orders.iter_mut().for_each(|(at, ..)| *at = (*at).max(plan(end)));
@@ -166,11 +168,11 @@ impl Calendar {
         }
     }
 
-    /// What agents have said in this window, in the order of time and of hosts.
-    fn said(&mut self) -> Vec<Said> {
-        let mut all: Vec<Said> =
-            self.sites.iter_mut().flat_map(|site| std::mem::take(&mut site.said)).collect();
-        all.sort_by_key(|said| (said.at, said.host));
+    /// The agents' reports in this window, in the order of time and of hosts.
+    fn reports(&mut self) -> Vec<Reported> {
+        let mut all: Vec<Reported> =
+            self.sites.iter_mut().flat_map(|site| std::mem::take(&mut site.reports)).collect();
+        all.sort_by_key(|report| (report.at, report.host));
         all
     }
 
@@ -225,7 +227,7 @@ impl Calendar {
     }
 }
 
-/// An error of a guest's, with what its console says.
+/// An error of a guest, with the last lines of its console.
 fn blame(site: &Site, error: Error) -> Error {
     match error {
         Error::Protocol(_) | Error::System { .. } => site.guest.fails(error.to_string()),

@@ -23,10 +23,12 @@ pub struct Kernel {
 }
 
 /// Texts that only kernels with these options have.
-const MARKS: [(&[u8], &str); 3] = [
+const MARKS: [(&[u8], &str); 4] = [
     (b"time-travel external link", "CONFIG_UML_TIME_TRAVEL_SUPPORT"),
     (b"virtio_uml", "CONFIG_VIRTIO_UML"),
     (b"virtio_net", "CONFIG_VIRTIO_NET"),
+    // The library that seeds random numbers is loaded into it.
+    (b"ld-linux", "dynamic linking (CONFIG_STATIC_LINK is on)"),
 ];
 /// A remedy.
 const SETUP: &str = "`make setup-virtual` builds one";

@@ -1,4 +1,4 @@
-//! A run: guests boot and are prepared, the plan's traffic passes, and agents tell what they know.
+//! A run: kernels boot, agents set hosts up, the plan's traffic passes, and agents report counters.
 //!
 //! Invariant: all that a run has made, processes and files, ends with it.
 
@@ -10,14 +10,15 @@ use crate::guest::Boot;
 use crate::limits::{self, Reading};
 use crate::load::{Load, PORT};
 use crate::programs::Programs;
-use crate::watch::{Into, Watch};
+use crate::watch::Watch;
 use crate::{image, kernels, memory};
 use millpond_agent::wire::{BODY_MAX, Order, Report};
 use millpond_core::Time;
 use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
+use millpond_core::switch::port::LinkRate;
 use millpond_lab::kernel::{self, Kernel};
-use millpond_lab::load::Counts;
+use millpond_lab::load::{Counts, Sink};
 use millpond_lab::state::State;
 use millpond_lab::{Counted, Recorder, Records, address};
 use millpond_linux::dataplane::frame::Mac;
@@ -60,8 +61,10 @@ pub struct Outcome {
 const LOOK: Duration = Duration::from_millis(100);
 /// A command, and where this program is, must fit into one order.
 const COMMAND_MAX: usize = BODY_MAX - 256;
-/// Bytes of the shortest frame.
-const FRAME_MIN: u64 = 60;
+/// Bytes of the shortest packet: an IPv4 header.
+const PACKET_MIN: u64 = 20;
+/// Boot of a kernel, in seconds of wall-clock time.
+const BOOT: f64 = 0.03;
 
 /// Refuses a plan that this machine cannot run.
 ///
@@ -87,21 +90,18 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
 pub fn note(plan: &Plan) -> Result<String, Error> {
     let kernel = kernels::of(plan)?;
     let hosts = plan.topology.hosts;
-    let seconds = 0.15 * f64::from(hosts);
+    let seconds = BOOT * f64::from(hosts);
     Ok(format!(
         "virtual: {hosts} kernels (Linux {}), which boot in some {seconds:.1} s",
         kernel.version
     ))
 }
 
-/// A window: as long as the shortest frame needs from a host to its switch.
+/// A window: the time of the shortest packet from any host to its switch.
 fn window(plan: &Plan) -> Time {
     let hosts = plan.topology.links.iter().take(plan.topology.hosts as usize);
-    let frame = FRAME_MIN * 8;
-    let least = hosts.map(|link| {
-        let bits = u128::from(frame) * 1_000_000_000_000 / u128::from(link.rate.bps()).max(1);
-        link.delay + Time::from_ps(bits as u64)
-    });
+    let shortest = PACKET_MIN + u64::from(plan.host.frame_overhead);
+    let least = hosts.map(|link| link.delay + LinkRate::new(link.rate).time(shortest));
     least.min().unwrap_or(Time::from_us(1))
 }
 
@@ -176,14 +176,13 @@ impl Steering for Traffic<'_, '_> {
         self.load.next().into_iter().chain(others).min()
     }
 
-    fn on_time(&mut self, now: Time, orders: &mut Orders) -> Result<(), Error> {
+    fn on_time(&mut self, now: Time, orders: &mut Orders) {
         if self.load.next().is_some_and(|at| at <= now) {
             self.load.on_time(now, orders);
         } else {
             self.limits.on_time(now, orders);
             self.programs.on_time(now, self.watch, orders);
         }
-        Ok(())
     }
 
     fn on_report(
@@ -192,7 +191,7 @@ impl Steering for Traffic<'_, '_> {
         host: u32,
         mut report: &[u8],
         orders: &mut Orders,
-    ) -> Result<(), Error> {
+    ) -> Result<(), String> {
         loop {
             match Report::read(&mut report) {
                 Ok(Some(Report::Output { program, stream, bytes })) => {
@@ -206,24 +205,16 @@ impl Steering for Traffic<'_, '_> {
                     }
                 }
                 Ok(Some(report)) => {
-                    let mut sink = Into(&mut *self.watch);
-                    self.load.on_report(now, host, report, (orders, &mut sink));
+                    let sink: &mut dyn Sink = self.watch;
+                    self.load.on_report(now, host, report, (orders, sink));
                 }
                 Ok(None) => return Ok(()),
-                Err(_) => {
-                    let reason = "its agent says what cannot be".to_string();
-                    return Err(Error::Guest { host, reason, console: String::new() });
-                }
+                Err(_) => return Err("its agent sent a malformed report".to_string()),
             }
         }
     }
 
-    fn is_over(
-        &mut self,
-        now: Time,
-        state: &mut State,
-        orders: &mut Orders,
-    ) -> Result<bool, Error> {
+    fn is_over(&mut self, now: Time, state: &mut State, orders: &mut Orders) -> bool {
         self.now = now;
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
@@ -244,7 +235,7 @@ impl Steering for Traffic<'_, '_> {
                 self.load.ask_counters(now, orders);
             }
         }
-        Ok(self.load.is_over() && self.programs.are_over())
+        self.load.is_over() && self.programs.are_over()
     }
 }
 
@@ -300,7 +291,6 @@ fn prepare(plan: &Plan, calendar: &mut Calendar) -> Result<(), Error> {
     calendar.begin(
         |said| {
             let (host, mut report) = (said.host, &said.bytes[..]);
-            let fails = |reason: String| Err(Error::Guest { host, reason, console: String::new() });
             let mut orders = Vec::new();
             while let Ok(Some(report)) = Report::read(&mut report) {
                 match report {
@@ -316,9 +306,9 @@ fn prepare(plan: &Plan, calendar: &mut Calendar) -> Result<(), Error> {
                     }
                     Report::Exited { status: 0, .. } => is_ready(),
                     Report::Exited { .. } => {
-                        return fails(format!("its limit: {}", printed[host as usize].trim()));
+                        return Err(format!("its limit: {}", printed[host as usize].trim()));
                     }
-                    Report::Problem(reason) => return fails(reason),
+                    Report::Problem(reason) => return Err(reason),
                     _ => {}
                 }
             }
@@ -331,7 +321,7 @@ fn prepare(plan: &Plan, calendar: &mut Calendar) -> Result<(), Error> {
 /// Runs a plan.
 ///
 /// # Errors
-/// As [`check`]; if a guest ends, stands still, or cannot do what it is told.
+/// As [`check`]; if a guest ends, stands still, or cannot follow an order.
 pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Outcome, Error> {
     check(plan)?;
     let _pinned = (settings.parallel <= 1).then(Pinned::new);
@@ -358,7 +348,7 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
     let limits = limits.readings;
     let (programs, warnings) = programs.ended();
     let counters = load.counters.clone();
-    let counts = load.conclude(now, &mut Into(watch));
+    let counts = load.conclude(now, watch);
     let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
     let of = |count: fn(&crate::site::Counts) -> u64| {
         calendar.sites.iter().map(|site| count(&site.counts)).sum::<u64>()

@@ -11,7 +11,7 @@
 use crate::device::{FROM_GUEST, TO_GUEST};
 use crate::error::Error;
 use crate::guest::{CONTROL, Guest, LINK};
-use millpond_agent::wire::FRAME_MAX;
+use millpond_agent::wire::{ETHERTYPE, FRAME_MAX};
 use millpond_core::Time;
 use millpond_lab::state::State;
 use millpond_linux::dataplane::buffers::Frame;
@@ -21,13 +21,15 @@ use millpond_linux::dataplane::port::vhost::frames::Taken;
 use millpond_linux::fabric::{Left, Paused};
 use std::collections::VecDeque;
 
-/// The type of frames between the world and agents: one of those for local experiments.
-pub const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+/// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// The shortest frame of Ethernet.
 const FRAME_MIN: usize = 60;
 
-/// A time in whole nanoseconds, not before it is.
+/// An agent whose ring is full gets an order so many nanoseconds later.
+const RETRY: u64 = 1_000;
+
+/// A time in whole nanoseconds, rounded up.
 pub fn ns(time: Time) -> u64 {
     time.as_ps().div_ceil(1000)
 }
@@ -35,14 +37,14 @@ pub fn ns(time: Time) -> u64 {
 /// The zero of the plan's time on the guests' clocks; `None`: guests boot, and no frame leaves.
 pub type Zero = Option<u64>;
 
-/// What an agent has said.
+/// A report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// When, by the guests' clocks.
+pub struct Reported {
+    /// Its time, by the guests' clocks.
     pub at: u64,
-    /// Which host's.
+    /// The agent's host.
     pub host: u32,
-    /// What.
+    /// Messages, as `wire` has them.
     pub bytes: Vec<u8>,
 }
 
@@ -55,8 +57,6 @@ pub struct Counts {
     pub received: u64,
     /// Frames that found no buffer of the guest's.
     pub refused: u64,
-    /// Kicks and interrupts.
-    pub kicks: u64,
     /// Interrupts for frames.
     pub interrupts: u64,
 }
@@ -82,8 +82,8 @@ pub struct Site {
     orders: VecDeque<(u64, Vec<u8>)>,
     /// Whether buffers of a report go back.
     reported: Option<u64>,
-    /// What its agent has said and nobody has taken.
-    pub said: Vec<Said>,
+    /// Its agent's reports that nobody has taken.
+    pub reports: Vec<Reported>,
     /// What was counted.
     pub counts: Counts,
     frame: Vec<u8>,
@@ -104,7 +104,7 @@ impl Site {
             interrupted: None,
             orders: VecDeque::new(),
             reported: None,
-            said: Vec::new(),
+            reports: Vec::new(),
             counts: Counts::default(),
             frame: vec![0; 2048],
         }
@@ -115,7 +115,7 @@ impl Site {
         self.arriving.push_back(left);
     }
 
-    /// A pause frame reaches the host's interface, as [`Site::arrives`] says.
+    /// A pause frame reaches the host's interface at its time, not before the present window.
     pub fn pauses(&mut self, paused: Paused) {
         self.pauses.push_back(paused);
     }
@@ -131,7 +131,7 @@ impl Site {
         }
         let mut frame = vec![0xff; 6];
         frame.extend_from_slice(&[0x02, 0, 0, 0, 0, 1]);
-        frame.extend_from_slice(&ETHERTYPE);
+        frame.extend_from_slice(&ETHERTYPE.to_be_bytes());
         frame.extend_from_slice(bytes);
         self.orders.push_back((at, frame));
     }
@@ -283,7 +283,6 @@ impl Site {
         zero: Zero,
     ) -> Result<(), Error> {
         let now = self.guest.schedule.now();
-        self.counts.kicks += 1;
         if ring == FROM_GUEST {
             match device {
                 LINK => self.transmit(now, state, zero)?,
@@ -297,7 +296,7 @@ impl Site {
         self.guest.devices[device].answer()
     }
 
-    /// Takes what the agent has said.
+    /// Takes the agent's reports.
     fn report(&mut self, now: u64) -> Result<(), Error> {
         let device = &mut self.guest.devices[CONTROL];
         loop {
@@ -305,9 +304,9 @@ impl Site {
                 Taken::Frame(length, _) => {
                     self.reported = Some(now);
                     // Other frames are the kernel's own, such as of its neighbour discovery.
-                    if length > ETHERNET && self.frame[12..ETHERNET] == ETHERTYPE {
+                    if length > ETHERNET && self.frame[12..ETHERNET] == ETHERTYPE.to_be_bytes() {
                         let bytes = self.frame[ETHERNET..length].to_vec();
-                        self.said.push(Said { at: now, host: self.host, bytes });
+                        self.reports.push(Reported { at: now, host: self.host, bytes });
                     }
                 }
                 Taken::Bad => self.reported = Some(now),
@@ -320,6 +319,3 @@ impl Site {
         }
     }
 }
-
-/// An agent that has no room for an order has it so many nanoseconds later.
-const RETRY: u64 = 1_000;

@@ -167,6 +167,8 @@ pub struct Lines {
     pub left: VecDeque<Left>,
     /// Pause frames for hosts, in the order in which they were sent.
     pub paused: VecDeque<Paused>,
+    /// The time of the last advance: nothing arrives before it.
+    pub advanced: Time,
     /// Arrivals that were asked for.
     arrivals: u64,
     /// Packets put on links.
@@ -190,6 +192,7 @@ impl Lines {
             calls: BinaryHeap::new(),
             left: VecDeque::new(),
             paused: VecDeque::new(),
+            advanced: Time::ZERO,
             arrivals: 0,
             hops: 0,
             dropped_bytes: 0,

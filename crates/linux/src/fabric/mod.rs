@@ -128,6 +128,7 @@ impl Fabric {
         slot.counters.received += 1;
         slot.counters.received_bytes += held.bytes.length() as u64;
         let is_watched = watched.host;
+        debug_assert!(at >= self.lines.advanced, "{at} is before {}", self.lines.advanced);
         let id = self.lines.take(packet, held);
         if is_watched {
             self.lines.pass(left, (LinkEnd::Host(line), true), id, buffers);
@@ -263,6 +264,7 @@ impl Fabric {
     /// due, and hands the ports what has left them by then.
     pub fn advance(&mut self, now: Time, buffers: &mut Buffers) {
         self.call_until((now, Call::LAST), buffers);
+        self.lines.advanced = self.lines.advanced.max(now);
         self.lines.release(now, buffers);
     }
 

@@ -1,56 +1,14 @@
-//! The traffic of real kernels in virtual time. They need a kernel, which `make setup-virtual`
-//! builds.
+//! The traffic of real kernels: the records that it makes.
 
+use crate::{Records, try_run};
 use millpond_core::Time;
-use millpond_lab::Record;
-use millpond_lab::load::{Counts, Sink};
-use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
+use millpond_lab::load::Counts;
+use millpond_results::FlowRecord;
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
-use millpond_virtual::{Settings, Watch, kernels};
+use millpond_virtual::kernels;
 use millpond_worlds::needs;
 use std::collections::BTreeSet;
-
-/// Records of a run.
-#[derive(Default)]
-struct Records {
-    flows: Vec<FlowRecord>,
-    queries: Vec<QueryRecord>,
-    connections: Vec<ConnectionRecord>,
-}
-
-impl Sink for Records {
-    fn flow(&mut self, record: FlowRecord) -> bool {
-        self.flows.push(record);
-        true
-    }
-    fn query(&mut self, record: QueryRecord) -> bool {
-        self.queries.push(record);
-        true
-    }
-    fn rtt(&mut self, _: Time) -> bool {
-        true
-    }
-    fn connection(&mut self, record: ConnectionRecord) -> bool {
-        self.connections.push(record);
-        true
-    }
-}
-
-impl Watch for Records {
-    fn recorded(&mut self, _: &[Record]) -> bool {
-        true
-    }
-    fn output(&mut self, _: &str, _: &str, _: &[u8]) -> bool {
-        true
-    }
-    fn response(&mut self, _: &str, _: Time) -> bool {
-        true
-    }
-    fn edge(&mut self, _: Time, _: u64, _: u64, _: u64) -> bool {
-        true
-    }
-}
 
 fn plan(duration: &str, hosts: u32, traffic: &str) -> Plan {
     let text = format!(
@@ -62,9 +20,8 @@ fn plan(duration: &str, hosts: u32, traffic: &str) -> Plan {
 }
 
 fn run(plan: &Plan) -> (Records, Counts) {
-    let mut records = Records::default();
-    let outcome = millpond_virtual::run(plan, &Settings { parallel: 1 }, &mut records);
-    (records, outcome.unwrap_or_else(|error| panic!("{error}")).counts)
+    let (outcome, records) = try_run(plan, 1).unwrap_or_else(|error| panic!("{error}"));
+    (records, outcome.counts)
 }
 
 const UNTIL: &str = "duration = \"2s\"\nuntil = \"flows-complete\"";

@@ -1,75 +1,20 @@
-//! Worlds of real kernels. They need one, which `make setup-virtual` builds.
+//! The world itself: determinism, times, pauses, programs, refusals.
 
-use millpond_core::Time;
+use crate::{Records, try_run};
 use millpond_core::packet::Kind;
 use millpond_lab::Record;
-use millpond_lab::load::Sink;
-use millpond_results::{ConnectionRecord, FlowRecord, PacketRecord, QueryRecord};
+use millpond_results::{FlowRecord, PacketRecord};
 use millpond_scenario::Scenario;
-use millpond_virtual::{Error, Outcome, Settings, Watch, kernels, run};
+use millpond_scenario::plan::Plan;
+use millpond_virtual::{Outcome, kernels};
 use millpond_worlds::needs;
 
-/// Everything that a run tells.
-#[derive(Default)]
-struct Told {
-    flows: Vec<FlowRecord>,
-    queries: Vec<QueryRecord>,
-    rtts: Vec<Time>,
-    connections: Vec<ConnectionRecord>,
-    records: Vec<Record>,
-    output: String,
+fn plan(text: &str) -> Plan {
+    Scenario::parse("world.toml", text).unwrap().plan(None, &[], None).unwrap()
 }
 
-impl Sink for Told {
-    fn flow(&mut self, record: FlowRecord) -> bool {
-        self.flows.push(record);
-        true
-    }
-    fn query(&mut self, record: QueryRecord) -> bool {
-        self.queries.push(record);
-        true
-    }
-    fn rtt(&mut self, rtt: Time) -> bool {
-        self.rtts.push(rtt);
-        true
-    }
-    fn connection(&mut self, record: ConnectionRecord) -> bool {
-        self.connections.push(record);
-        true
-    }
-}
-
-impl Watch for Told {
-    fn recorded(&mut self, batch: &[Record]) -> bool {
-        self.records.extend_from_slice(batch);
-        true
-    }
-    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> bool {
-        let text = String::from_utf8_lossy(bytes);
-        self.output.push_str(
-            &text
-                .lines()
-                .fold(String::new(), |all, line| format!("{all}{program} {stream}: {line}\n")),
-        );
-        true
-    }
-    fn response(&mut self, _: &str, _: Time) -> bool {
-        true
-    }
-    fn edge(&mut self, _: Time, _: u64, _: u64, _: u64) -> bool {
-        true
-    }
-}
-
-fn try_run(text: &str, parallel: usize) -> Result<(Outcome, Told), Error> {
-    let plan = Scenario::parse("world.toml", text).unwrap().plan(None, &[], None).unwrap();
-    let mut told = Told::default();
-    let outcome = run(&plan, &Settings { parallel }, &mut told)?;
-    Ok((outcome, told))
-}
-
-fn run_it(text: &str, parallel: usize) -> (Outcome, Told) {
-    try_run(text, parallel).unwrap_or_else(|error| panic!("{error}"))
+fn run(text: &str, parallel: usize) -> (Outcome, Records) {
+    try_run(&plan(text), parallel).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const INCAST: &str = r#"
@@ -86,20 +31,20 @@ const INCAST: &str = r#"
 #[test]
 fn an_incast_completes_and_packets_are_conserved() {
     needs!(kernels::find(None));
-    let (outcome, told) = run_it(INCAST, 1);
-    assert_eq!((told.flows.len(), told.queries.len()), (6, 2));
-    assert!(told.flows.iter().all(|flow| flow.finish.is_some() && flow.sender_last.is_some()));
+    let (outcome, records) = run(INCAST, 1);
+    assert_eq!((records.flows.len(), records.queries.len()), (6, 2));
+    assert!(records.flows.iter().all(|flow| flow.finish.is_some() && flow.sender_last.is_some()));
     let counted = &outcome.counted;
     let dropped: u64 = counted.dropped.iter().map(|(_, count)| count).sum();
     assert_eq!(counted.entered, counted.delivered + dropped + counted.held);
     assert_eq!((outcome.pressed, outcome.counts.failed), (0, 0));
 }
 
-/// The same incast, captured: everything that a run tells, and all bytes of its packets.
+/// The same incast, captured: all records of a run, and all bytes of its packets.
 fn captured(parallel: usize) -> (Vec<FlowRecord>, Vec<Record>) {
     let text = format!("{INCAST}\n[capture]\npcap = [\"host0\", \"switch0:1\"]\n");
-    let (_, told) = run_it(&text, parallel);
-    (told.flows, told.records)
+    let (_, records) = run(&text, parallel);
+    (records.flows, records.captured)
 }
 
 #[test]
@@ -123,10 +68,10 @@ fn a_kernel_answers_after_the_time_of_its_links_to_the_picosecond() {
                 [host]\njitter = { kind = \"none\" }\nnic.interrupt-throttle = \"0us\"\n\
                 [capture]\npcap = [\"host0\"]\n\
                 [[traffic]]\nkind = \"probe\"\nsize = 100\nperiod = \"1ms\"\n";
-    let (_, told) = run_it(text, 1);
-    assert!(told.rtts.len() >= 4, "{:?}", told.rtts);
-    let packets: Vec<_> = told
-        .records
+    let (_, records) = run(text, 1);
+    assert!(records.rtts.len() >= 4, "{:?}", records.rtts);
+    let packets: Vec<_> = records
+        .captured
         .iter()
         .filter_map(|record| match record {
             Record::Packet(it) => Some(it),
@@ -134,8 +79,10 @@ fn a_kernel_answers_after_the_time_of_its_links_to_the_picosecond() {
         })
         .collect();
     let of = |outgoing: bool, kind: Kind| {
-        let it = |it: &&&PacketRecord| it.outgoing == outgoing && it.packet.kind() == kind;
-        packets.iter().find(it).map(|it| (it.at.as_ps(), u64::from(it.packet.size))).unwrap()
+        let is_wanted =
+            |packet: &&&PacketRecord| packet.outgoing == outgoing && packet.packet.kind() == kind;
+        let found = packets.iter().find(is_wanted);
+        found.map(|packet| (packet.at.as_ps(), u64::from(packet.packet.size))).unwrap()
     };
     let (asked, size) = of(true, Kind::Syn);
     let (answered, _) = of(false, Kind::SynAck);
@@ -146,16 +93,23 @@ fn a_kernel_answers_after_the_time_of_its_links_to_the_picosecond() {
 }
 
 #[test]
-fn hosts_obey_pauses() {
+fn a_host_that_is_paused_loses_nothing_where_others_drop() {
     needs!(kernels::find(None));
-    let text = INCAST.replace(
-        "[[traffic]]",
-        "[switch]\nbuffer = { kind = \"shared\", size = \"400KB\" }\n\
-         pause = { kind = \"pfc\" }\n[[traffic]]",
-    );
-    let (outcome, told) = run_it(&text, 1);
-    let dropped: u64 = outcome.counted.dropped.iter().map(|(_, count)| count).sum();
-    assert_eq!((dropped, told.flows.len()), (0, 6));
+    let dropped = |pause: &str| {
+        let text = format!(
+            "until = \"flows-complete\"\ntopology = {{ kind = \"single-switch\", hosts = 4 }}\n\
+             transport = {{ kind = \"cubic\" }}\n\
+             [switch]\nbuffer = {{ kind = \"shared\", size = \"400KB\" }}\n\
+             marking = {{ kind = \"none\" }}\npause = {{ kind = \"{pause}\" }}\n\
+             [[traffic]]\nkind = \"incast\"\ndegree = 3\nresponse = \"2MB\"\n\
+             period = \"1ms\"\ncount = 1\n"
+        );
+        let (outcome, records) = run(&text, 1);
+        assert_eq!(records.flows.len(), 3);
+        outcome.counted.dropped.iter().map(|(_, count)| count).sum::<u64>()
+    };
+    assert!(dropped("none") > 0);
+    assert_eq!(dropped("pfc"), 0);
 }
 
 #[test]
@@ -163,7 +117,7 @@ fn a_file_that_is_no_kernel_is_refused_with_what_it_lacks() {
     needs!(kernels::find(None));
     let refused = |path: &str| {
         let text = format!("{INCAST}\n[host]\nkernel = \"{path}\"\n");
-        try_run(&text, 1).err().map(|error| error.to_string()).unwrap_or_default()
+        try_run(&plan(&text), 1).err().map(|error| error.to_string()).unwrap_or_default()
     };
     assert!(refused("/no/such/kernel").contains("host.kernel cannot be read"));
     assert!(refused("/etc/passwd").contains("it is no program"));
@@ -178,9 +132,9 @@ fn programs_see_the_machines_files_and_cannot_change_them() {
                 [[program]]\nname = \"look\"\nhost = 1\nawaits = true\n\
                 command = \"touch /etc/millpond-was-here; echo $? {host0}; sleep 0.01; exit 3\"\n\
                 [[program]]\nname = \"server\"\nhost = 0\ncommand = \"exec sleep 1000\"\n";
-    let (outcome, told) = run_it(text, 1);
-    assert!(told.output.contains("look stdout: 1 10.213.0.1"), "{}", told.output);
-    assert!(told.output.contains("Read-only"), "{}", told.output);
+    let (outcome, records) = run(text, 1);
+    assert!(records.output.contains("look stdout: 1 10.213.0.1"), "{}", records.output);
+    assert!(records.output.contains("Read-only"), "{}", records.output);
     assert!(!std::fs::exists("/etc/millpond-was-here").unwrap());
     let statuses: Vec<_> = outcome.programs.iter().map(|it| it.status.as_str()).collect();
     assert_eq!(statuses, ["exit status 3", "ended with the run"]);
@@ -189,6 +143,6 @@ fn programs_see_the_machines_files_and_cannot_change_them() {
 #[test]
 fn limits_need_the_command() {
     let text = format!("{INCAST}\n[[limit]]\nname = \"a\"\nhosts = [\"1..3\"]\nrate = \"1Gbps\"\n");
-    let refused = try_run(&text, 1).err().map(|error| error.to_string()).unwrap_or_default();
+    let refused = try_run(&plan(&text), 1).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(refused.contains("use the command"), "{refused}");
 }

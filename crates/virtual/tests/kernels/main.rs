@@ -1,0 +1,61 @@
+//! Worlds of real kernels. They need one, which `make setup-virtual` builds.
+
+mod traffic;
+mod world;
+
+use millpond_core::Time;
+use millpond_lab::Record;
+use millpond_lab::load::Sink;
+use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
+use millpond_scenario::plan::Plan;
+use millpond_virtual::{Error, Outcome, Settings, Watch, run};
+
+/// Records of a run.
+#[derive(Default)]
+struct Records {
+    flows: Vec<FlowRecord>,
+    queries: Vec<QueryRecord>,
+    rtts: Vec<Time>,
+    connections: Vec<ConnectionRecord>,
+    captured: Vec<Record>,
+    /// Lines of programs, each with the program and the stream.
+    output: String,
+}
+
+impl Sink for Records {
+    fn flow(&mut self, record: FlowRecord) -> bool {
+        self.flows.push(record);
+        true
+    }
+    fn query(&mut self, record: QueryRecord) -> bool {
+        self.queries.push(record);
+        true
+    }
+    fn rtt(&mut self, rtt: Time) -> bool {
+        self.rtts.push(rtt);
+        true
+    }
+    fn connection(&mut self, record: ConnectionRecord) -> bool {
+        self.connections.push(record);
+        true
+    }
+}
+
+impl Watch for Records {
+    fn recorded(&mut self, batch: &[Record]) -> bool {
+        self.captured.extend_from_slice(batch);
+        true
+    }
+    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        text.lines().for_each(|line| self.output += &format!("{program} {stream}: {line}\n"));
+        true
+    }
+}
+
+/// Runs a plan, so many kernels side by side.
+fn try_run(plan: &Plan, parallel: usize) -> Result<(Outcome, Records), Error> {
+    let mut records = Records::default();
+    let outcome = run(plan, &Settings { parallel }, &mut records)?;
+    Ok((outcome, records))
+}
