@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo book dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-switch lint fuzz setup setup-sim setup-test setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo book dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-switch lint fuzz setup setup-sim setup-test setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-lab       the lab beside the simulator, its rate and lateness, its demos (root; minutes)"
 	@echo "make bench-lab-peers the lab beside a bridge with tc tbf, and with HTB as Mininet has it (root; minutes)"
 	@echo "make bench-judge     the simulator beside kernels in virtual time, twelve scenes (ten minutes)"
+	@echo "make bench-virtual   kernels in virtual time: boot, memory, cost of a frame, cores, limits (minutes)"
 	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, Presto's demo, ports of shared memory (root; minutes)"
 
 setup:
@@ -123,6 +124,11 @@ bench-lab-peers: setup
 # The simulator beside kernels in virtual time.
 bench-judge: setup setup-virtual
 	./benches/judge.sh
+
+# Kernels in virtual time. ARGS: --boots N, how many worlds end by kill -9.
+bench-virtual: setup setup-virtual
+	cargo build --release --locked -p millpond-cli
+	python3 benches/virtual.py target/release/millpond $(ARGS)
 
 bench-switch: setup
 	cargo bench --locked -p millpond-port

@@ -190,6 +190,8 @@ if $limit; then
     have qemu-system-x86_64 || install_packages "QEMU" qemu-system-x86 || say "without QEMU: no virtual time"
 fi
 if $virtual && [[ $(uname -m) == x86_64 ]]; then
+    have python3 || install_packages "python3" python3 || say "without python3: no figures of world virtual"
+    have iperf3 || install_packages "iperf3" iperf3 || say "without iperf3: no figures of limits in real kernels"
     packages=()
     [[ -f /usr/src/${MILLPOND_KERNEL_SOURCE:-linux-source-6.12}.tar.xz ]] || packages+=("${MILLPOND_KERNEL_SOURCE:-linux-source-6.12}")
     have flex || packages+=(flex)

@@ -4,8 +4,7 @@
 //! is tried that is known to fail: a short write means that the socket is full, a short read that
 //! it is empty.
 //!
-//! Invariant: a message that is complete is told once, at the moment at which its last byte was
-//! read.
+//! Invariant: the agent reports a complete message once, when it reads the last byte.
 
 use crate::sys::{self, Poller};
 use crate::wire::{Order, Report};
@@ -30,7 +29,7 @@ struct End {
     message: (u64, u64),
     /// Whether a new message follows a complete one at once.
     calls: bool,
-    /// Whether the last byte's acknowledgement is told.
+    /// Whether the agent reports the last byte's acknowledgement.
     is_watched: bool,
     received: u64,
     /// Whether it waits for room to send.
@@ -52,7 +51,7 @@ pub struct Connections {
     ends: BTreeMap<u32, End>,
 }
 
-/// What a poller tells of.
+/// The source of an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Token {
     /// A listener, by number.
@@ -141,7 +140,7 @@ impl Connections {
     }
 
     /// Does what an order asks of a connection.
-    pub fn obey(&mut self, poller: &Poller, order: Order, say: &mut dyn FnMut(&Report)) {
+    pub fn obey(&mut self, poller: &Poller, order: Order, report: &mut dyn FnMut(&Report)) {
         let connection = match order {
             Order::Open { connection, .. }
             | Order::Send { connection, .. }
@@ -179,7 +178,7 @@ impl Connections {
             }
         };
         if let Err(error) = done {
-            self.fail(connection, &error, say);
+            self.fail(connection, &error, report);
         }
     }
 
@@ -217,14 +216,14 @@ impl Connections {
         Ok(())
     }
 
-    fn fail(&mut self, connection: u32, error: &Error, say: &mut dyn FnMut(&Report)) {
+    fn fail(&mut self, connection: u32, error: &Error, report: &mut dyn FnMut(&Report)) {
         self.ends.remove(&connection);
         let errno = match (error.raw_os_error(), error.kind()) {
             (Some(errno), _) => errno,
             (None, ErrorKind::UnexpectedEof) => libc::ECONNRESET,
             _ => libc::EPROTO,
         };
-        say(&Report::Failed { connection, errno: errno as u32 });
+        report(&Report::Failed { connection, errno: errno as u32 });
     }
 
     /// Serves an event.
@@ -233,26 +232,26 @@ impl Connections {
         poller: &Poller,
         token: Token,
         events: u32,
-        say: &mut dyn FnMut(&Report),
+        report: &mut dyn FnMut(&Report),
     ) {
         match token {
-            Token::Listener(number) => self.accept(poller, number, say),
+            Token::Listener(number) => self.accept(poller, number, report),
             Token::Connection(connection) => {
-                if let Err(error) = self.serve_end(poller, connection, events as i32, say) {
-                    self.fail(connection, &error, say);
+                if let Err(error) = self.serve_end(poller, connection, events as i32, report) {
+                    self.fail(connection, &error, report);
                 }
             }
         }
     }
 
-    fn accept(&mut self, poller: &Poller, number: u32, say: &mut dyn FnMut(&Report)) {
+    fn accept(&mut self, poller: &Poller, number: u32, report: &mut dyn FnMut(&Report)) {
         let Some((port, listener)) = self.listeners.get(number as usize) else { return };
         let Ok((socket, peer, from)) = sys::accept(listener) else { return };
         let Some(awaited) = self.awaited.remove(&(peer, from, *port)) else {
             sys::close(socket);
             let peer = peer.map(|byte| byte.to_string()).join(".");
             let text = format!("port {port} has a connection from {peer}:{from} that no flow has");
-            return say(&Report::Problem(text));
+            return report(&Report::Problem(text));
         };
         let _ = sys::set(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
         let Awaited { connection, message, is_watched } = awaited;
@@ -271,7 +270,7 @@ impl Connections {
         let added = poller.add(&end.socket, end.events(), CONNECTION | u64::from(connection));
         self.ends.insert(connection, end);
         if let Err(error) = added {
-            self.fail(connection, &error, say);
+            self.fail(connection, &error, report);
         }
     }
 
@@ -280,7 +279,7 @@ impl Connections {
         poller: &Poller,
         connection: u32,
         events: libc::c_int,
-        say: &mut dyn FnMut(&Report),
+        report: &mut dyn FnMut(&Report),
     ) -> Result<()> {
         let Some(end) = self.ends.get_mut(&connection) else { return Ok(()) };
         if events & libc::EPOLLERR != 0 {
@@ -290,7 +289,7 @@ impl Connections {
                     if end.is_watched && is_last {
                         end.is_watched = false;
                         let info = sys::info(&end.socket);
-                        say(&Report::Acknowledged { connection, stamp, info });
+                        report(&Report::Acknowledged { connection, stamp, info });
                     }
                 }
                 None => sys::error(&end.socket).map_or(Ok(()), Err)?,
@@ -300,7 +299,7 @@ impl Connections {
             if !end.is_open {
                 sys::error(&end.socket).map_or(Ok(()), Err)?;
                 end.is_open = true;
-                say(&Report::Opened { connection });
+                report(&Report::Opened { connection });
                 // It waits for less now, whatever it sends.
                 end.send()?;
                 let token = CONNECTION | u64::from(connection);
@@ -310,7 +309,7 @@ impl Connections {
             }
         }
         if events & (libc::EPOLLIN | libc::EPOLLHUP) != 0 && end.receive()? {
-            say(&Report::Received { connection, info: sys::info(&end.socket) });
+            report(&Report::Received { connection, info: sys::info(&end.socket) });
             let (receive, answer) = end.message;
             if answer > 0 && (end.is_server || end.calls) {
                 end.to_receive = receive;
@@ -322,9 +321,9 @@ impl Connections {
     }
 
     /// Tells of some connections, or of all.
-    pub fn sample(&self, which: &[u32], say: &mut dyn FnMut(&Report)) {
-        let mut tell = |connection: u32, end: &End| {
-            say(&Report::Sampled {
+    pub fn sample(&self, which: &[u32], report: &mut dyn FnMut(&Report)) {
+        let mut sampled = |connection: u32, end: &End| {
+            report(&Report::Sampled {
                 connection,
                 is_server: end.is_server,
                 received: end.received,
@@ -333,13 +332,13 @@ impl Connections {
             });
         };
         if which.is_empty() {
-            self.ends.iter().for_each(|(connection, end)| tell(*connection, end));
+            self.ends.iter().for_each(|(connection, end)| sampled(*connection, end));
         }
         for connection in which {
             if let Some(end) = self.ends.get(connection) {
-                tell(*connection, end);
+                sampled(*connection, end);
             }
         }
-        say(&Report::SampleEnds);
+        report(&Report::SampleEnds);
     }
 }

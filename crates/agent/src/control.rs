@@ -52,7 +52,7 @@ impl Control {
     }
 
     /// Makes a report. A guest's kernel stands still until the world has it.
-    pub fn say(&self, report: &Report) {
+    pub fn report(&self, report: &Report) {
         let mut frame = self.header.clone();
         report.write(&mut frame);
         loop {

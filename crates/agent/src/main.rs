@@ -13,7 +13,7 @@
 //! | `programs` | programs of the machine |
 //! | `sys` | system calls |
 //!
-//! Invariant: orders are done in the order in which they come, and what cannot be done is told.
+//! Invariant: the agent follows orders in the order of their arrival, and reports each failure.
 
 mod connections;
 mod control;
@@ -31,7 +31,7 @@ use std::os::fd::OwnedFd;
 use sys::Poller;
 use wire::{Order, Report};
 
-/// What a poller tells of, beside what `connections` and `programs` name.
+/// Sources of events beside those of `connections` and `programs`.
 const ORDERS: u64 = 0;
 const CHILDREN: u64 = 1;
 
@@ -63,7 +63,7 @@ impl Agent {
     }
 
     fn run(mut self) -> Result<()> {
-        self.control.say(&Report::Hello);
+        self.control.report(&Report::Hello);
         let mut events = Vec::new();
         loop {
             self.poller.wait(&mut events);
@@ -75,14 +75,14 @@ impl Agent {
                     continue;
                 }
                 let Agent { poller, control, connections, programs, children, .. } = &mut self;
-                let mut say = |report: &Report| control.say(report);
+                let mut report = |report: &Report| control.report(report);
                 if data == CHILDREN {
                     sys::read(children, &mut [0; 128]).ok();
-                    programs.reap(&mut say);
+                    programs.reap(&mut report);
                 } else if let Some(token) = connections::token(data) {
-                    connections.serve(poller, token, flags, &mut say);
+                    connections.serve(poller, token, flags, &mut report);
                 } else if let Some((program, stream)) = programs::token(data) {
-                    programs.serve(program, stream, &mut say);
+                    programs.serve(program, stream, &mut report);
                 }
             }
         }
@@ -103,12 +103,12 @@ impl Agent {
                         other => format!("{other:?}"),
                     };
                     if let Err(error) = self.obey(order) {
-                        self.control.say(&Report::Problem(format!("{what}: {error}")));
+                        self.control.report(&Report::Problem(format!("{what}: {error}")));
                     }
                 }
                 Ok(None) => return Ok(true),
                 Err(wire::Malformed) => {
-                    self.control.say(&Report::Problem("an order is malformed".into()));
+                    self.control.report(&Report::Problem("an order is malformed".into()));
                     return Ok(true);
                 }
             }
@@ -117,7 +117,7 @@ impl Agent {
 
     fn obey(&mut self, order: Order) -> Result<()> {
         let Agent { poller, control, connections, programs, .. } = self;
-        let mut say = |report: &Report| control.say(report);
+        let mut report = |report: &Report| control.report(report);
         match order {
             Order::Write { path, value } => match std::fs::write(path, value) {
                 // A kernel without this key has no other behaviour to switch off.
@@ -142,19 +142,19 @@ impl Agent {
                 setup::route(self.subnet, &metrics)?;
             }
             Order::Listen { port } => connections.listen(poller, port)?,
-            Order::Prepare => say(&Report::Ready),
-            Order::Sample(which) => connections.sample(&which, &mut say),
-            Order::Count => say(&Report::Counters(setup::counters())),
+            Order::Prepare => report(&Report::Ready),
+            Order::Sample(which) => connections.sample(&which, &mut report),
+            Order::Count => report(&Report::Counters(setup::counters())),
             Order::Run { program, command } => {
                 if let Err(error) = programs.run(poller, program, &command) {
                     let bytes = format!("{command}: {error}\n").into_bytes();
-                    say(&Report::Output { program, stream: 2, bytes });
+                    report(&Report::Output { program, stream: 2, bytes });
                     // As a shell that cannot run a command.
-                    say(&Report::Exited { program, status: 126 << 8 });
+                    report(&Report::Exited { program, status: 126 << 8 });
                 }
             }
             Order::Signal { program, signal } => programs.signal(program, signal),
-            other => connections.obey(poller, other, &mut say),
+            other => connections.obey(poller, other, &mut report),
         }
         Ok(())
     }

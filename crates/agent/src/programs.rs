@@ -1,7 +1,7 @@
 //! Programs of the machine, in a host: the machine's files are read-only, and what programs write
 //! goes to file systems of the host's own.
 //!
-//! Invariant: an end is told after all that the program has written.
+//! Invariant: the agent reports a program's exit after all of its output.
 
 use crate::setup;
 use crate::sys::{self, Poller};
@@ -80,36 +80,36 @@ impl Programs {
     }
 
     /// A pipe has something.
-    pub fn serve(&mut self, program: u16, stream: usize, say: &mut dyn FnMut(&Report)) {
+    pub fn serve(&mut self, program: u16, stream: usize, report: &mut dyn FnMut(&Report)) {
         let Some(it) = self.0.get_mut(&program) else { return };
         let Some(pipe) = &it.pipes[stream] else { return };
         let mut bytes = [0; OUTPUT_MAX];
         match sys::read(pipe, &mut bytes) {
             Ok(count) if count > 0 => {
                 let bytes = bytes[..count].to_vec();
-                say(&Report::Output { program, stream: stream as u8 + 1, bytes });
+                report(&Report::Output { program, stream: stream as u8 + 1, bytes });
             }
             _ => it.pipes[stream] = None,
         }
-        self.end(program, say);
+        self.end(program, report);
     }
 
     /// Children have ended.
-    pub fn reap(&mut self, say: &mut dyn FnMut(&Report)) {
+    pub fn reap(&mut self, report: &mut dyn FnMut(&Report)) {
         while let Some((pid, status)) = sys::reap() {
             let ended = self.0.iter_mut().find(|(_, it)| it.pid == pid);
             let Some((program, it)) = ended else { continue };
             it.status = Some(status);
             let program = *program;
-            self.end(program, say);
+            self.end(program, report);
         }
     }
 
-    fn end(&mut self, program: u16, say: &mut dyn FnMut(&Report)) {
+    fn end(&mut self, program: u16, report: &mut dyn FnMut(&Report)) {
         let Some(it) = self.0.get(&program) else { return };
         if let Some(status) = it.status.filter(|_| it.pipes.iter().all(Option::is_none)) {
             self.0.remove(&program);
-            say(&Report::Exited { program, status: status as u32 });
+            report(&Report::Exited { program, status: status as u32 });
         }
     }
 }

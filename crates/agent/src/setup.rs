@@ -1,6 +1,6 @@
 //! The host's files, its interfaces and its route, as ordered.
 //!
-//! Invariant: what cannot be set is told by its name, and nothing else is left undone.
+//! Invariant: each function does all that it is asked for, or returns the kernel's error.
 
 use crate::sys;
 use std::io::Result;

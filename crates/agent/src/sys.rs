@@ -67,7 +67,7 @@ impl Poller {
         // SAFETY: the event lives until the call returns.
         checked(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), what, fd, &raw mut event) }).map(drop)
     }
-    /// Watches a descriptor for these events, which are told with `data`.
+    /// Watches a descriptor for these events; [`Poller::wait`] returns `data` with them.
     pub fn add(&self, fd: &impl AsRawFd, events: libc::c_int, data: u64) -> Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), events as u32, data)
     }
@@ -76,7 +76,7 @@ impl Poller {
         self.control(libc::EPOLL_CTL_MOD, fd.as_raw_fd(), events as u32, data)
     }
 
-    /// Waits for events: what was told with the descriptor, and which.
+    /// Waits for events. Fills `into` with the data of descriptors, and their events.
     pub fn wait(&self, into: &mut Vec<(u64, u32)>) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         // SAFETY: the kernel writes no more events than the array has.
@@ -411,7 +411,7 @@ pub fn kill(group: i32, signal: u8) {
     unsafe { libc::kill(-group, signal.into()) };
 }
 
-/// Has SIGCHLD told by a descriptor, and by nothing else.
+/// Blocks SIGCHLD, and returns a descriptor that is readable when a child ends.
 pub fn children() -> Result<OwnedFd> {
     // SAFETY: the set is made by the library's own calls, and lives until they return.
     unsafe {

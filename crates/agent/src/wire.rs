@@ -17,7 +17,7 @@ pub const BODY_MAX: usize = FRAME_MAX - 64;
 /// Bytes of `struct tcp_info` that reports have.
 pub const INFO: usize = 248;
 
-/// What an agent is to do.
+/// An order for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Write a text into a file, such as one of `/proc/sys`.
@@ -134,7 +134,7 @@ pub enum Order {
     },
 }
 
-/// What an agent says.
+/// A report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// It takes orders.

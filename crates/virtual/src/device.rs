@@ -82,7 +82,7 @@ pub struct Settings {
 
 /// What the guest wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// Nothing that is for the world.
     Nothing,
     /// It has put something into its ring, and stands still until [`Device::answer`].
@@ -128,7 +128,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn broken(what: impl Into<String>) -> Error {
-    Error::Protocol(format!("its network interface says what cannot be: {}", what.into()))
+    Error::Protocol(format!("its network interface sent an invalid message: {}", what.into()))
 }
 
 impl Device {
@@ -152,23 +152,23 @@ impl Device {
         })
     }
 
-    /// Where the guest is heard: [`Device::hear`] follows.
+    /// Its socket: readable when the guest has connected or sent a message.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.stream.as_ref().map_or(self.listener.as_fd(), UnixStream::as_fd)
     }
 
-    /// Whether messages were read that [`Device::hear`] has not dealt with.
+    /// Whether messages were read that [`Device::receive`] has not dealt with.
     pub fn has_unread(&self) -> bool {
         self.unread.len() >= HEAD
     }
 
     /// Takes the guest's next message. To be called when there is one.
-    pub fn hear(&mut self) -> Result<Heard, Error> {
+    pub fn receive(&mut self) -> Result<Received, Error> {
         let Some(stream) = &self.stream else {
             let accepted = self.listener.accept();
             let (stream, _) = accepted.map_err(|e| Error::system("a guest's interface", e))?;
             self.stream = Some(stream);
-            return Ok(Heard::Nothing);
+            return Ok(Received::Nothing);
         };
         while self.unread.len() < HEAD || self.unread.len() < HEAD + word(&self.unread, 8) as usize
         {
@@ -182,7 +182,7 @@ impl Device {
             let got = recvmsg(stream, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
             let got = match got {
                 Ok(got) if got.bytes > 0 => got.bytes,
-                Ok(_) | Err(rustix::io::Errno::CONNRESET) => return Ok(Heard::Gone),
+                Ok(_) | Err(rustix::io::Errno::CONNRESET) => return Ok(Received::Gone),
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(Error::system("reading a guest's message", error)),
             };
@@ -199,7 +199,7 @@ impl Device {
         self.obey(request, flags, &body)
     }
 
-    fn obey(&mut self, request: u32, flags: u32, body: &[u8]) -> Result<Heard, Error> {
+    fn obey(&mut self, request: u32, flags: u32, body: &[u8]) -> Result<Received, Error> {
         let (index, number) = (word(body, 0) as usize, word(body, 4));
         let mut answer = None;
         match request {
@@ -228,7 +228,7 @@ impl Device {
             ENABLE => self.enable(index, number != 0)?,
             KICK => {
                 self.kicked = (flags & WANTS_ANSWER != 0).then_some(request);
-                return Ok(Heard::Kick(index));
+                return Ok(Received::Kick(index));
             }
             _ => {}
         }
@@ -238,7 +238,7 @@ impl Device {
             None if flags & WANTS_ANSWER != 0 => self.say(request, &0u64.to_ne_bytes())?,
             None => {}
         }
-        Ok(Heard::Nothing)
+        Ok(Received::Nothing)
     }
 
     fn offered(&self) -> u64 {
@@ -360,7 +360,7 @@ impl Device {
     }
 
     /// Interrupts the guest if it wants to know what was done in a ring. The guest waits, and
-    /// [`Device::hear_answer`] follows.
+    /// [`Device::await_answers`] follows.
     pub fn interrupt(&mut self, which: usize) -> Result<(), Error> {
         let Some(ring) = &mut self.queues[which].ring else { return Ok(()) };
         if !ring.wants_signal().map_err(|_| broken("a ring"))? {
@@ -377,12 +377,12 @@ impl Device {
     }
 
     /// Waits for the answers to interrupts.
-    pub fn hear_answers(&mut self) -> Result<(), Error> {
+    pub fn await_answers(&mut self) -> Result<(), Error> {
         let Some(requests) = &mut self.requests else { return Ok(()) };
         while self.unanswered > 0 {
             let mut bytes = [0; HEAD + 8];
-            let said = requests.read_exact(&mut bytes);
-            said.map_err(|e| Error::system("waiting for a guest's answer to an interrupt", e))?;
+            let done = requests.read_exact(&mut bytes);
+            done.map_err(|e| Error::system("waiting for a guest's answer to an interrupt", e))?;
             self.unanswered -= 1;
         }
         Ok(())

@@ -21,10 +21,10 @@ pub enum Error {
         /// What it lacks, and a remedy.
         reason: String,
     },
-    /// A guest said what cannot be.
+    /// A guest sent an invalid message.
     #[error("{0}")]
     Protocol(String),
-    /// A guest has ended, stands still, or cannot do what it was told.
+    /// A guest has ended, stands still, or cannot follow an order.
     #[error("host {host}: {reason}{}", if console.is_empty() { String::new() } else {
         format!("\nthe last lines of its console:\n{console}")
     })]

@@ -3,12 +3,12 @@
 //! Its command line names no path, since it feeds the kernel's random numbers: the guest runs in a
 //! folder of its own, in which sockets and image have the same names for every guest.
 //!
-//! Invariant: a guest either waits, or runs and is waited for; [`Guest::next`] says which, and
+//! Invariant: a guest either waits, or runs and is waited for; [`Guest::next`] returns which, and
 //! gives up on a guest that does neither within [`PATIENCE`] of the wall clock.
 
-use crate::device::{Device, Heard, PATIENCE, Settings};
+use crate::device::{Device, PATIENCE, Received, Settings};
 use crate::error::Error;
-use crate::schedule::{Said, Schedule};
+use crate::schedule::{Message, Schedule};
 use millpond_worlds::World;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -20,9 +20,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-/// The interface of the scenario's link, and the one by which the world speaks with the agent.
+/// The interface of the scenario's link.
 pub const LINK: usize = 0;
-/// The interface by which the world speaks with the agent.
+/// The interface of orders and reports.
 pub const CONTROL: usize = 1;
 
 /// Lines of a console that an error shows.
@@ -143,20 +143,20 @@ impl Guest {
                     ready(&all).map_err(|e| self.fails(e.to_string()))?
                 }
             };
-            let heard = match self.devices.get_mut(at) {
-                Some(device) => match device.hear() {
-                    Ok(Heard::Kick(ring)) => return Ok(Stop::Kick(at, ring)),
-                    Ok(heard) => heard,
+            let received = match self.devices.get_mut(at) {
+                Some(device) => match device.receive() {
+                    Ok(Received::Kick(ring)) => return Ok(Stop::Kick(at, ring)),
+                    Ok(received) => received,
                     Err(error) => return Err(self.fails(error.to_string())),
                 },
-                None => match self.schedule.hear() {
-                    Ok(Said::Waits) => return Ok(Stop::Waits),
-                    Ok(Said::Gone) => Heard::Gone,
-                    Ok(Said::Other) => Heard::Nothing,
+                None => match self.schedule.receive() {
+                    Ok(Message::Waits) => return Ok(Stop::Waits),
+                    Ok(Message::Gone) => Received::Gone,
+                    Ok(Message::Other) => Received::Nothing,
                     Err(error) => return Err(self.fails(error.to_string())),
                 },
             };
-            if heard == Heard::Gone {
+            if received == Received::Gone {
                 let ended = end(&mut self.process);
                 return Err(self.fails(format!("its kernel has ended{ended}")));
             }

@@ -19,7 +19,7 @@
 //! | `limits` | `[[limit]]`, by `millpond limit` in guests |
 //! | `programs` | the scenario's programs |
 //! | `core` | one core for kernels that run one after another |
-//! | `watch` | who is told |
+//! | `watch` | the interface of a run's watcher |
 //! | `run` | a run from boot to end |
 //!
 //! The network, the stages between a host and its link, and the records are the lab's

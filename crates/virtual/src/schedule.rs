@@ -1,5 +1,5 @@
-//! A guest's clock: the schedule that it shares with this process, and the socket on which it says
-//! that it waits.
+//! A guest's clock: the schedule that it shares with this process, and the socket on which it
+//! reports that it waits.
 //!
 //! Follows `include/uapi/linux/um_timetravel.h`. Each guest has a schedule of its own with one
 //! client, so guests need not run one after another. A guest goes ahead by itself while its time is
@@ -62,7 +62,7 @@ pub const EPOCH: u64 = 1_577_836_800_000_000_000;
 
 /// A message of the guest's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Message {
     /// It has nothing to do before the time that it has asked for.
     Waits,
     /// Something that was answered.
@@ -110,8 +110,8 @@ impl Schedule {
         schedule.put(FIRST + CAPABILITIES, TIME_SHARE);
         schedule.put(RUNNING, GUEST);
         let mut bytes = [0; MESSAGE];
-        let said = schedule.socket.read_exact(&mut bytes);
-        said.map_err(|e| Error::system("a guest's first message", e))?;
+        let done = schedule.socket.read_exact(&mut bytes);
+        done.map_err(|e| Error::system("a guest's first message", e))?;
         let (operation, sequence, name) = parts(&bytes);
         if operation != START {
             return Err(Error::Protocol(format!("its first message is {operation}, not START")));
@@ -142,7 +142,7 @@ impl Schedule {
         let _ = self.shared.store(value, MemoryRegionAddress(at), SeqCst);
     }
 
-    /// Where it says that it waits.
+    /// Its socket: readable when the guest has sent a message.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -175,23 +175,23 @@ impl Schedule {
         self.put(CURRENT, time);
         self.put(FREE_UNTIL, until);
         self.put(RUNNING, GUEST);
-        let said = self.socket.write_all(&message(RUN, 0, time));
-        said.map_err(|e| Error::system("letting a guest run", e))
+        let done = self.socket.write_all(&message(RUN, 0, time));
+        done.map_err(|e| Error::system("letting a guest run", e))
     }
 
     /// Takes the guest's next message.
-    pub fn hear(&mut self) -> Result<Said, Error> {
+    pub fn receive(&mut self) -> Result<Message, Error> {
         let mut bytes = [0; MESSAGE];
         if self.socket.read_exact(&mut bytes).is_err() {
-            return Ok(Said::Gone);
+            return Ok(Message::Gone);
         }
         let (operation, sequence, time) = parts(&bytes);
         let answer = match operation {
             WAIT => {
                 self.put(RUNNING, WORLD);
-                return Ok(Said::Waits);
+                return Ok(Message::Waits);
             }
-            ACK => return Ok(Said::Other),
+            ACK => return Ok(Message::Other),
             TIME_OF_DAY => EPOCH,
             GET => self.now(),
             REQUESTED => {
@@ -205,7 +205,7 @@ impl Schedule {
             }
             _ => time,
         };
-        let said = self.socket.write_all(&message(ACK, sequence, answer));
-        said.map(|()| Said::Other).map_err(|e| Error::system("answering a guest", e))
+        let done = self.socket.write_all(&message(ACK, sequence, answer));
+        done.map(|()| Message::Other).map_err(|e| Error::system("answering a guest", e))
     }
 }

@@ -221,7 +221,7 @@ impl Site {
             self.guest.devices[CONTROL].complete()?;
             self.guest.devices[CONTROL].interrupt(FROM_GUEST)?;
         }
-        self.guest.devices.iter_mut().try_for_each(|device| device.hear_answers())
+        self.guest.devices.iter_mut().try_for_each(|device| device.await_answers())
     }
 
     /// Hands packets that have arrived to the stages above the link, and takes what these let up.

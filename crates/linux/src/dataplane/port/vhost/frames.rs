@@ -81,7 +81,7 @@ fn copy(memory: &Memory, buffers: &[Buffer], header: &mut [u8], frame: &mut [u8]
 /// Takes the next frame of a guest. Its buffers are to be [published](Ring::publish).
 ///
 /// # Errors
-/// [`Broken`] if the ring says what cannot be.
+/// [`Broken`] if the ring has impossible numbers.
 #[inline]
 pub fn take(
     ring: &mut Ring,
@@ -110,7 +110,7 @@ pub fn take(
 /// one.
 ///
 /// # Errors
-/// [`Broken`] if the ring says what cannot be.
+/// [`Broken`] if the ring has impossible numbers.
 pub fn give(
     ring: &mut Ring,
     memory: &Memory,

@@ -143,7 +143,7 @@ impl Ring {
     /// The next chain; its buffers are appended to `into`.
     ///
     /// # Errors
-    /// [`Broken`] if the ring says what cannot be.
+    /// [`Broken`] if the ring has impossible numbers.
     #[inline]
     pub fn take(
         &mut self,
@@ -220,7 +220,7 @@ impl Ring {
     /// Notes that a chain is given back, `ahead` behind those that were; [`Ring::give`] shows it.
     ///
     /// # Errors
-    /// [`Broken`] if the ring says what cannot be.
+    /// [`Broken`] if the ring has impossible numbers.
     #[inline]
     pub fn note(&mut self, ahead: u16, head: u16, length: u32) -> Result<(), Broken> {
         let place = HEADER + 8 * u64::from(self.given.wrapping_add(ahead) % self.size);
@@ -232,7 +232,7 @@ impl Ring {
     /// Shows the guest so many chains that were noted, at once.
     ///
     /// # Errors
-    /// [`Broken`] if the ring says what cannot be.
+    /// [`Broken`] if the ring has impossible numbers.
     #[inline]
     pub fn give(&mut self, count: u16) -> Result<(), Broken> {
         self.given = self.given.wrapping_add(count);
@@ -243,7 +243,7 @@ impl Ring {
     /// both sides look at costs the more the more often it is written.
     ///
     /// # Errors
-    /// [`Broken`] if the ring says what cannot be.
+    /// [`Broken`] if the ring has impossible numbers.
     #[inline]
     pub fn defer(&mut self, head: u16, length: u32) -> Result<(), Broken> {
         self.note(self.deferred, head, length)?;
@@ -253,7 +253,7 @@ impl Ring {
     /// Shows the guest what was deferred.
     ///
     /// # Errors
-    /// [`Broken`] if the ring says what cannot be.
+    /// [`Broken`] if the ring has impossible numbers.
     #[inline]
     pub fn publish(&mut self) -> Result<(), Broken> {
         match std::mem::take(&mut self.deferred) {
@@ -265,7 +265,7 @@ impl Ring {
     /// Whether the guest is to be signalled what was given back since this was last asked.
     ///
     /// # Errors
-    /// [`Broken`] if the ring says what cannot be.
+    /// [`Broken`] if the ring has impossible numbers.
     #[inline]
     pub fn wants_signal(&mut self) -> Result<bool, Broken> {
         let before = std::mem::replace(&mut self.signalled, self.given);
@@ -295,7 +295,7 @@ impl Ring {
     /// already.
     ///
     /// # Errors
-    /// [`Broken`] if the ring says what cannot be.
+    /// [`Broken`] if the ring has impossible numbers.
     pub fn arm(&mut self) -> Result<bool, Broken> {
         match self.has_event_index {
             true => {
