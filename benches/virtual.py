@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures of world `virtual`: boot, memory, cost of a frame, cores, limits, boots that end by kill -9.
+"""Figures of world `virtual`: boot, memory, cost of a frame, cores, limits, kills.
 
 usage: benches/virtual.py MILLPOND [--boots N]
 
@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 
-STAR = 'topology = { kind = "single-switch", hosts = %d, host-link = { rate = "%s", delay = "2500ns" } }\n'
+STAR = ('topology = { kind = "single-switch", hosts = %d, '
+        'host-link = { rate = "%s", delay = "2500ns" } }\n')
 BOOT = 'duration = "1ms"\n' + STAR + '[[traffic]]\nkind = "permutation"\nsize = "1KB"\n'
 FLOW = ('until = "flows-complete"\n' + STAR
-        + 'switch = { buffer = { kind = "per-port", size = "4500KB" }, marking = { kind = "none" } }\n'
-        + 'transport = { kind = "cubic" }\n[[traffic]]\nkind = "flows"\n'
+        + '[switch]\nbuffer = { kind = "per-port", size = "4500KB" }\nmarking = { kind = "none" }\n'
+        + '[transport]\nkind = "cubic"\n[[traffic]]\nkind = "flows"\n'
         + 'rows = [["1ms", 0, 1, 100000000]]\n')
 RING = ('until = "flows-complete"\n' + STAR + 'host = { nic.interrupt-throttle = "5us" }\n'
         + '[[traffic]]\nkind = "stride"\noffset = 1\nsize = "5MB"\n')
@@ -31,11 +32,14 @@ def scenario(text):
         file.write(text)
 
 
+def command():
+    return [MILLPOND, "run", "scenario.toml", "--world", "virtual", "--out", "o", "--force", "-q"]
+
+
 def run(*args):
     """Runs the scenario; its summary, and seconds of wall-clock time."""
     began = time.monotonic()
-    command = [MILLPOND, "run", "scenario.toml", "--world", "virtual", "--out", "o", "--force", "-q"]
-    subprocess.run(command + list(args), check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(command() + list(args), check=True, stderr=subprocess.DEVNULL)
     took = time.monotonic() - began
     with open("o/summary.json") as file:
         return json.load(file), took
@@ -68,8 +72,7 @@ def pss_mb(pid):
 
 
 def start():
-    command = [MILLPOND, "run", "scenario.toml", "--world", "virtual", "--out", "o", "--force", "-q"]
-    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command(), stderr=subprocess.DEVNULL)
 
 
 def boots():
@@ -105,12 +108,12 @@ def cores():
         costs[threads] = frame_us(summary)
         print(f"ring of 16, {threads} kernels at a time: {costs[threads]:.1f} us a frame "
               f"({costs[1] / costs[threads]:.2f} x one at a time; prototype 69 us, 1.4 x asked)")
-    command = [MILLPOND, "compare", "scenario.toml", "--worlds", "virtual", "--out", "c", "--force",
+    compare = [MILLPOND, "compare", "scenario.toml", "--worlds", "virtual", "--out", "c", "--force",
                "-q"]
     took = {}
     for threads in ("1", "2"):
         began = time.monotonic()
-        subprocess.run(command + ["--seeds", "4", "--threads", threads], check=True,
+        subprocess.run(compare + ["--seeds", "4", "--threads", threads], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         took[threads] = time.monotonic() - began
     print(f"four worlds, two at a time on a core each: {took['1'] / took['2']:.2f} x one at a time "
@@ -118,16 +121,15 @@ def cores():
 
 
 def limits():
-    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenarios/virtual/limit.toml")
-    with open(here) as file:
+    with open(os.path.join(HERE, "../scenarios/virtual/limit.toml")) as file:
         scenario(file.read())
     for rate in (1, 3, 5):
         run("--set", f"program.client.arguments={rate}Gbps")
         with open("o/programs/client.stdout") as file:
             lines = [line.split() for line in file if line.rstrip().endswith("receiver")]
         payload = float(lines[0][lines[0].index("Mbits/sec") - 1])
-        print(f"limit of {rate} Gb/s in a guest: {payload / rate / 1e3 * 1500 / 1448:.3f} of it in IP "
-              "bytes (asked: 0.99 to 1.01)")
+        print(f"limit of {rate} Gb/s in a guest: {payload / rate / 1e3 * 1500 / 1448:.3f} of it "
+              "in IP bytes (asked: 0.99 to 1.01)")
 
 
 def killed(count):
@@ -143,10 +145,11 @@ def killed(count):
     folders = [name for name in os.listdir("/run/millpond-worlds") if "-virtual-" in name]
     shared = [name for name in os.listdir("/dev/shm") if "millpond" in name or "vm_file" in name]
     print(f"{count} boots that end by kill -9: {len(kernels()) - before} processes, "
-          f"{len(shared)} files of shared memory left; {len(folders)} folders, which the next world "
-          "removes")
+          f"{len(shared)} files of shared memory left; {len(folders)} folders, which the next "
+          "world removes")
 
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 arguments = sys.argv[1:]
 count = int(arguments[arguments.index("--boots") + 1]) if "--boots" in arguments else 100
 MILLPOND = os.path.abspath(arguments[0])

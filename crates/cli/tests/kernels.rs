@@ -5,6 +5,7 @@
 
 use millpond_worlds::needs;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -97,6 +98,30 @@ fn a_kernel_that_is_none_is_a_clear_error() {
     let args = ["run", "s.toml", "--world", "virtual"];
     let ran = scratch.command(&args).env("MILLPOND_CACHE", &empty).output().unwrap();
     assert!(error(&ran).contains("make setup-virtual"), "{}", error(&ran));
+}
+
+#[test]
+fn a_run_needs_no_root() {
+    let kernel = needs!(millpond_virtual::kernels::find(None));
+    needs!(rustix::process::geteuid().is_root(), "root, to be another user");
+    // Another user reads neither root's cache nor this build's folder.
+    let scratch = Scratch::new("nobody", SCENARIO);
+    let cache = scratch.0.join("kernel/current");
+    fs::create_dir_all(&cache).unwrap();
+    fs::copy(&kernel.program, cache.join("linux")).unwrap();
+    fs::copy(&kernel.seeded, cache.join("seeded.so")).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_millpond"), scratch.0.join("millpond")).unwrap();
+    for path in [scratch.0.as_path(), &scratch.0.join("kernel"), &cache] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let ran = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "./millpond"])
+        .args(["run", "s.toml", "--world", "virtual", "--out", "o"])
+        .current_dir(&scratch.0)
+        .env("MILLPOND_CACHE", &scratch.0)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", error(&ran));
 }
 
 /// Processes whose working folder is a guest's.

@@ -326,7 +326,7 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
     check(plan)?;
     let _pinned = (settings.parallel <= 1).then(Pinned::new);
     let failed = |e: millpond_worlds::Error| Error::system(e.what, e.source);
-    let world = World::new("virtual").map_err(failed)?;
+    let world = World::of_processes("virtual").map_err(failed)?;
     let began = Instant::now();
     let (mut calendar, inputs) = boot(plan, settings, &world)?;
     prepare(plan, &mut calendar)?;

@@ -1,5 +1,6 @@
-//! What a world has made, in a file of `/run/millpond-worlds` that its process holds locked; and
-//! the sweeper, which takes away what files tell that nobody holds.
+//! What a world has made, in a file that its process holds locked; and the sweeper, which takes away
+//! what files list that nobody holds. The files are in `/run/millpond-worlds`, or for another user
+//! than root in a folder of that user's among temporary files.
 //!
 //! A file has a line for each thing: its kind, a tab, its name. The kernel lets go of the lock when
 //! the process ends, however it ends.
@@ -15,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where the journals are: root's alone, since what they name is removed.
+/// Where root's journals are: root's alone, since what they name is removed.
 const FOLDER: &str = "/run/millpond-worlds";
 /// How long the kernel may take for a cgroup whose processes have just ended.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -142,17 +143,21 @@ impl Journal {
     }
 }
 
-/// The folder of journals, which is made if it is not there.
+/// The folder of this user's journals, which is made if it is not there.
 fn folder() -> Result<PathBuf, Error> {
-    let failed = |e| Error::new(FOLDER, e);
-    match DirBuilder::new().mode(0o700).create(FOLDER) {
+    let own = rustix::process::geteuid();
+    let folder = match own.is_root() {
+        true => PathBuf::from(FOLDER),
+        false => std::env::temp_dir().join(format!("millpond-worlds-{}", own.as_raw())),
+    };
+    let failed = |e| Error::new(folder.display().to_string(), e);
+    match DirBuilder::new().mode(0o700).create(&folder) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(e)),
         _ => {}
     }
-    let meta = fs::symlink_metadata(FOLDER).map_err(failed)?;
-    let own = rustix::process::geteuid().as_raw();
-    match meta.is_dir() && meta.uid() == own && meta.mode() & 0o077 == 0 {
-        true => Ok(PathBuf::from(FOLDER)),
+    let meta = fs::symlink_metadata(&folder).map_err(failed)?;
+    match meta.is_dir() && meta.uid() == own.as_raw() && meta.mode() & 0o077 == 0 {
+        true => Ok(folder),
         false => Err(failed(io::Error::other("it is not a folder of this user alone"))),
     }
 }

@@ -92,6 +92,14 @@ impl World {
             let reason = io::Error::new(io::ErrorKind::PermissionDenied, "it needs root");
             return Err(Error::new("making network namespaces", reason));
         }
+        World::of_processes(label)
+    }
+
+    /// A world of processes and files alone, which needs no root.
+    ///
+    /// # Errors
+    /// If files cannot be made.
+    pub fn of_processes(label: &str) -> Result<World, Error> {
         prepare();
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let name = format!("mp-{}-{}-{serial}", plain(label), std::process::id());
