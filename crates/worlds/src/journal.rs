@@ -1,4 +1,4 @@
-//! What a world has made, in a file that its process holds locked; and the sweeper, which takes away
+//! What a world has made, in a file that its process holds locked; and the sweeper, which removes
 //! what files list that nobody holds. The files are in `/run/millpond-worlds`, or for another user
 //! than root in a folder of that user's among temporary files.
 //!
