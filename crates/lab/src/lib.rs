@@ -24,6 +24,7 @@
 //! | `record` | samples of queues and packets at ends of links, for a reader |
 //! | `lateness` | how late packets leave against their schedule |
 //! | `programs`, `command` | real programs in the namespaces; whether the machine has them |
+//! | `output` | a program's output, as results have it |
 //! | `responses` | response times in programs' output |
 //! | `ask` | a client that measures response times of memcached and Redis |
 //! | `load` | the plan's traffic, from sockets in the namespaces |
@@ -56,11 +57,12 @@ pub mod network;
 mod nic;
 mod nic_queue;
 mod order;
+pub mod output;
 mod place;
 pub mod programs;
 mod rank;
 mod record;
-pub mod responses;
+mod responses;
 pub mod state;
 mod stream;
 pub mod support;

@@ -12,8 +12,7 @@
 use crate::address;
 use crate::command::path;
 use crate::load::Cgroup;
-use crate::responses::Responses;
-use millpond_core::Time;
+use crate::output::{Output, Sink};
 use millpond_results::Program;
 use millpond_scenario::plan::{Plan, ProgramPlan};
 use millpond_worlds::Namespace;
@@ -30,18 +29,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Output of a program that is kept, of both streams together.
-pub const KEPT: u64 = 64 << 20;
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// From SIGKILL until output that is still to come is given up.
 const DRAIN: Duration = Duration::from_millis(500);
 /// Between two looks at whether programs have exited or the run is over.
 const LOOK: Duration = Duration::from_millis(10);
-/// The end of standard error that a warning quotes, in bytes.
-const QUOTED: usize = 160;
-/// The two streams, as file names have them.
-const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 /// Where programs run, and from when.
 #[derive(Clone, Copy, Debug)]
@@ -56,15 +49,6 @@ pub struct Settings<'a> {
     pub cgroups: &'a [Cgroup],
     /// For their temporary files (`TMPDIR`). It ends with the lab.
     pub folder: &'a Path,
-}
-
-/// Takes what programs write.
-pub trait Sink {
-    /// Takes bytes of a program's `stdout` or `stderr`. The first call of each stream comes when
-    /// the program starts, and has none.
-    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]);
-    /// Takes a response time that a program of this class has written.
-    fn response(&mut self, class: &str, time: Time);
 }
 
 /// Exits of programs.
@@ -129,13 +113,7 @@ enum State {
 struct One<'a> {
     plan: &'a ProgramPlan,
     state: State,
-    /// By stream: bytes written.
-    written: [u64; 2],
-    dropped: u64,
-    /// The last bytes of standard error.
-    tail: Vec<u8>,
-    /// Of its standard output.
-    responses: Responses,
+    output: Output<'a>,
 }
 
 /// Runs a plan's programs until `is_over` is set and those that the run awaits have exited, or
@@ -146,14 +124,7 @@ pub fn run(
     stop: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> Ended {
-    let one = |plan| One {
-        plan,
-        state: State::Waiting,
-        written: [0; 2],
-        dropped: 0,
-        tail: Vec::new(),
-        responses: Responses::default(),
-    };
+    let one = |plan| One { plan, state: State::Waiting, output: Output::new(plan) };
     let all = settings.plan.programs.iter().map(one).collect();
     let mut programs = Programs { settings, all, sink, buffer: vec![0; 64 << 10] };
     while !(stop.load(Relaxed) || is_over.load(Relaxed) && programs.awaits_none()) {
@@ -196,7 +167,7 @@ impl Programs<'_> {
                 next = next.min(left);
                 continue;
             }
-            STREAMS.iter().for_each(|stream| self.sink.output(&one.plan.name, stream, &[]));
+            one.output.begin(self.sink);
             let namespace = &self.settings.namespaces[one.plan.host as usize];
             let of_host = |it: &&Cgroup| it.host == one.plan.host && it.classes.is_none();
             let cgroup = self.settings.cgroups.iter().find(of_host);
@@ -260,23 +231,9 @@ impl Programs<'_> {
     fn ended(self) -> Ended {
         let mut ended = Ended::default();
         for one in &self.all {
-            ended.warnings.extend(one.warning());
-            if one.dropped > 0 {
-                let (name, dropped, kept) = (&one.plan.name, one.dropped, KEPT >> 20);
-                ended.warnings.push(format!(
-                    "program {name}: {dropped} bytes of output are not kept: more than {kept} MiB"
-                ));
-            }
-            ended.warnings.extend(one.responses.warning(&one.plan.name));
-            ended.programs.push(Program {
-                name: one.plan.name.clone(),
-                host: one.plan.host,
-                command: one.plan.expanded(address::ip),
-                status: one.status(),
-                stdout_bytes: one.written[0],
-                stderr_bytes: one.written[1],
-                dropped_bytes: one.dropped,
-            });
+            let (program, warnings) = one.output.end(one.status(), one.fails());
+            ended.programs.push(program);
+            ended.warnings.extend(warnings);
         }
         ended
     }
@@ -297,21 +254,7 @@ impl One<'_> {
                 *pipe = None;
                 continue;
             }
-            let left = KEPT.saturating_sub(self.written.iter().sum());
-            let kept = left.min(count as u64);
-            self.written[stream] += count as u64;
-            self.dropped += count as u64 - kept;
-            if kept > 0 {
-                sink.output(&self.plan.name, STREAMS[stream], &buffer[..kept as usize]);
-            }
-            if let (0, Some(class)) = (stream, &self.plan.responses) {
-                let bytes = &buffer[..count];
-                self.responses.read(bytes, &mut |time| sink.response(class, time));
-            }
-            if stream == 1 {
-                self.tail.extend_from_slice(&buffer[count.saturating_sub(QUOTED)..count]);
-                self.tail.drain(..self.tail.len().saturating_sub(QUOTED));
-            }
+            self.output.take(stream, &buffer[..count], sink);
         }
     }
 
@@ -336,20 +279,15 @@ impl One<'_> {
         }
     }
 
-    /// The warning of a program that failed.
-    fn warning(&self) -> Option<String> {
-        let status = self.status();
-        let fails = match &self.state {
+    /// Whether it has failed: it did not start, or exited by itself with another status than 0.
+    fn fails(&self) -> bool {
+        match &self.state {
             State::Started(started) => {
                 let exit = started.exit.as_ref().and_then(|exit| exit.exit_status());
                 !started.is_ended && exit != Some(0)
             }
             _ => true,
-        };
-        let text = String::from_utf8_lossy(&self.tail);
-        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-        let last = last.map_or(String::new(), |line| format!(": {line}"));
-        fails.then(|| format!("program {}: {status}{last}", self.plan.name))
+        }
     }
 }
 

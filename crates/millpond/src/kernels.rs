@@ -6,7 +6,7 @@ use crate::{ConnectionRecord, FlowRecord, QueryRecord, Standing, Time, Totals};
 use crate::{Error, Observer, Plan, World, WorldKind};
 use millpond_lab::kernel::{self, Kernel};
 use millpond_lab::load::Sink;
-use millpond_lab::{QueueReading, Record, support};
+use millpond_lab::{QueueReading, Record, output, support};
 use millpond_scenario::Scenario as Text;
 use millpond_virtual::{Outcome, Settings, Watch};
 use std::collections::BTreeMap;
@@ -160,6 +160,15 @@ impl Sink for Watched<'_> {
     }
 }
 
+impl output::Sink for Watched<'_> {
+    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) {
+        self.pass(|observer| observer.output(program, stream, bytes).map(|()| true));
+    }
+    fn response(&mut self, class: &str, time: Time) {
+        self.pass(|observer| observer.response(class, time).map(|()| true));
+    }
+}
+
 impl Watch for Watched<'_> {
     fn recorded(&mut self, batch: &[Record]) -> bool {
         batch.iter().all(|record| {
@@ -168,12 +177,6 @@ impl Watch for Watched<'_> {
                 Record::Packet(packet) => observer.packet(packet).map(|()| true),
             })
         })
-    }
-    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> bool {
-        self.pass(|observer| observer.output(program, stream, bytes).map(|()| true))
-    }
-    fn response(&mut self, class: &str, time: Time) -> bool {
-        self.pass(|observer| observer.response(class, time).map(|()| true))
     }
     fn edge(&mut self, now: Time, hops: u64, started: u64, completed: u64) -> bool {
         let standing = Standing { simulated: now, hops, started, completed };

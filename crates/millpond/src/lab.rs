@@ -9,7 +9,7 @@ use crate::{Error, Observer, Plan, World, WorldKind};
 use millpond_lab::kernel::Kernel;
 use millpond_lab::load::{Counts, PORT, Place, Settings, Sink};
 use millpond_lab::{Counted, Lab as Up, Lateness, Record, Records, Role, check_programs, prepare};
-use millpond_lab::{kernel, programs, support};
+use millpond_lab::{kernel, output, programs, support};
 use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
 use millpond_scenario::Scenario as Text;
 use std::collections::BTreeMap;
@@ -323,7 +323,7 @@ impl Sink for &Watched<'_> {
     }
 }
 
-impl programs::Sink for &Watched<'_> {
+impl output::Sink for &Watched<'_> {
     fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) {
         self.pass(|observer| observer.output(program, stream, bytes).map(|()| true));
     }

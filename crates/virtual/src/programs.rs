@@ -8,12 +8,10 @@
 //! that it awaits.
 
 use crate::calendar::Orders;
-use crate::watch::Watch;
 use millpond_agent::wire::Order;
 use millpond_core::Time;
 use millpond_lab::address;
-use millpond_lab::programs::KEPT;
-use millpond_lab::responses::Responses;
+use millpond_lab::output::{Output, Sink};
 use millpond_results::Program;
 use millpond_scenario::plan::{Plan, ProgramPlan};
 
@@ -21,9 +19,6 @@ use millpond_scenario::plan::{Plan, ProgramPlan};
 const GRACE: Time = Time::from_ms(100);
 const TERM: u8 = 15;
 const KILL: u8 = 9;
-/// The end of standard error that a warning quotes, in bytes.
-const QUOTED: usize = 160;
-const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 struct One<'a> {
     plan: &'a ProgramPlan,
@@ -33,10 +28,7 @@ struct One<'a> {
     /// Whether SIGTERM, and SIGKILL, came before its exit.
     is_ended: bool,
     is_killed: bool,
-    written: [u64; 2],
-    dropped: u64,
-    tail: Vec<u8>,
-    responses: Responses,
+    output: Output<'a>,
 }
 
 /// All of a plan's.
@@ -55,10 +47,7 @@ impl<'a> Programs<'a> {
             exit: None,
             is_ended: false,
             is_killed: false,
-            written: [0; 2],
-            dropped: 0,
-            tail: Vec::new(),
-            responses: Responses::default(),
+            output: Output::new(plan),
         };
         Programs { all: plan.programs.iter().map(one).collect(), signals: None }
     }
@@ -84,7 +73,7 @@ impl<'a> Programs<'a> {
     }
 
     /// Does what is due at `now`.
-    pub fn on_time(&mut self, now: Time, watch: &mut dyn Watch, orders: &mut Orders) {
+    pub fn on_time(&mut self, now: Time, sink: &mut dyn Sink, orders: &mut Orders) {
         if let Some((at, signal)) = self.signals.filter(|(at, _)| *at <= now) {
             return self.signal(at, signal, orders);
         }
@@ -96,9 +85,7 @@ impl<'a> Programs<'a> {
                 continue;
             }
             one.has_started = true;
-            STREAMS.iter().for_each(|stream| {
-                watch.output(&one.plan.name, stream, &[]);
-            });
+            one.output.begin(sink);
             let command = with_own_path(one.plan.expanded(address::ip));
             order(now, one.plan.host, Order::Run { program: number, command }, orders);
         }
@@ -129,24 +116,9 @@ impl<'a> Programs<'a> {
     }
 
     /// A program has written something.
-    pub fn wrote(&mut self, program: u16, stream: u8, bytes: &[u8], watch: &mut dyn Watch) {
-        let stream = usize::from(stream == 2);
-        let Some(one) = self.all.get_mut(usize::from(program)) else { return };
-        let left = KEPT.saturating_sub(one.written.iter().sum());
-        let kept = left.min(bytes.len() as u64);
-        one.written[stream] += bytes.len() as u64;
-        one.dropped += bytes.len() as u64 - kept;
-        if kept > 0 {
-            watch.output(&one.plan.name, STREAMS[stream], &bytes[..kept as usize]);
-        }
-        if let (0, Some(class)) = (stream, &one.plan.responses) {
-            one.responses.read(bytes, &mut |time| {
-                watch.response(class, time);
-            });
-        }
-        if stream == 1 {
-            one.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(QUOTED)..]);
-            one.tail.drain(..one.tail.len().saturating_sub(QUOTED));
+    pub fn wrote(&mut self, program: u16, stream: u8, bytes: &[u8], sink: &mut dyn Sink) {
+        if let Some(one) = self.all.get_mut(usize::from(program)) {
+            one.output.take(usize::from(stream == 2), bytes, sink);
         }
     }
 
@@ -161,23 +133,9 @@ impl<'a> Programs<'a> {
     pub fn ended(self) -> (Vec<Program>, Vec<String>) {
         let (mut programs, mut warnings) = (Vec::new(), Vec::new());
         for one in self.all {
-            warnings.extend(one.warning());
-            if one.dropped > 0 {
-                let (name, dropped, kept) = (&one.plan.name, one.dropped, KEPT >> 20);
-                warnings.push(format!(
-                    "program {name}: {dropped} bytes of output are not kept: more than {kept} MiB"
-                ));
-            }
-            warnings.extend(one.responses.warning(&one.plan.name));
-            programs.push(Program {
-                name: one.plan.name.clone(),
-                host: one.plan.host,
-                command: one.plan.expanded(address::ip),
-                status: one.status(),
-                stdout_bytes: one.written[0],
-                stderr_bytes: one.written[1],
-                dropped_bytes: one.dropped,
-            });
+            let (program, some) = one.output.end(one.status(), one.fails());
+            programs.push(program);
+            warnings.extend(some);
         }
         (programs, warnings)
     }
@@ -200,13 +158,9 @@ impl One<'_> {
         }
     }
 
-    /// The warning of a program that failed.
-    fn warning(&self) -> Option<String> {
-        let fails = !self.has_started || !self.is_ended && self.code() != Some(0);
-        let text = String::from_utf8_lossy(&self.tail);
-        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-        let last = last.map_or(String::new(), |line| format!(": {line}"));
-        fails.then(|| format!("program {}: {}{last}", self.plan.name, self.status()))
+    /// Whether it has failed: it did not start, or exited by itself with another status than 0.
+    fn fails(&self) -> bool {
+        !self.has_started || !self.is_ended && self.code() != Some(0)
     }
 }
 

@@ -4,8 +4,8 @@ mod traffic;
 mod world;
 
 use millpond_core::Time;
-use millpond_lab::Record;
 use millpond_lab::load::Sink;
+use millpond_lab::{Record, output};
 use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::plan::Plan;
 use millpond_virtual::{Error, Outcome, Settings, Watch, run};
@@ -46,11 +46,14 @@ impl Watch for Records {
         self.captured.extend_from_slice(batch);
         true
     }
-    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) -> bool {
+}
+
+impl output::Sink for Records {
+    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         text.lines().for_each(|line| self.output += &format!("{program} {stream}: {line}\n"));
-        true
     }
+    fn response(&mut self, _: &str, _: Time) {}
 }
 
 /// Runs a plan, so many kernels side by side.
