@@ -1,4 +1,4 @@
-//! The output of a program: the part that a run keeps, response times in it, and its row in results.
+//! The output of a program: the part that a run keeps, the response times in it, and its row.
 //!
 //! Invariant: memory holds the last bytes of standard error and one line of standard output; the
 //! rest goes to the [`Sink`], up to [`KEPT`] bytes.
