@@ -3,10 +3,9 @@
 //! Invariant: each function does all that it is asked for, or returns the kernel's error.
 
 use crate::sys;
+use crate::wire::LINK;
 use std::io::Result;
 
-/// The scenario's link.
-pub const LINK: &str = "eth0";
 /// Where the machine's files are, read-only.
 pub const MACHINE: &str = "/host";
 
