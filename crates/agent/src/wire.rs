@@ -8,6 +8,8 @@
 
 /// A host's interface to the scenario's network.
 pub const LINK: &str = "eth0";
+/// Folders that a host has of its own, in the place of the machine's.
+pub const OWN_FOLDERS: [&str; 3] = ["/run", "/tmp", "/var/log"];
 /// Where programs are looked for.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The type of frames between world and agents: the first for local experiments (IEEE 802).

@@ -11,7 +11,7 @@
 use crate::calendar::Orders;
 use crate::error::Error;
 use crate::programs::with_own_path;
-use millpond_agent::wire::{LINK, Order};
+use millpond_agent::wire::{LINK, OWN_FOLDERS, Order};
 use millpond_core::Time;
 use millpond_lab::limits::of_host;
 use millpond_scenario::limit::LimitPlan;
@@ -49,10 +49,17 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     if !plan.limits.iter().any(|limit| matches!(limit.kind, LimitKind::Nrm(_))) {
         return Ok(());
     }
-    let is_command = std::env::current_exe().is_ok_and(|own| own.ends_with("millpond"));
-    match is_command {
-        true => Ok(()),
-        false => lacks("limit", "guests run the command `millpond limit`: use the command"),
+    let own = std::env::current_exe().unwrap_or_default();
+    let is_hidden = |folder: &&&str| own.starts_with(folder);
+    if !own.ends_with("millpond") {
+        return lacks("limit", "guests run the command `millpond limit`: use the command");
+    }
+    match OWN_FOLDERS.iter().find(is_hidden) {
+        None => Ok(()),
+        Some(folder) => {
+            let own = own.display();
+            lacks("limit", &format!("guests run {own}, and have a {folder} of their own: move it"))
+        }
     }
 }
 
