@@ -240,6 +240,14 @@ fn timers(bounds: &Bounds<'_>, report: &mut Report) {
         _ => None,
     });
     homa.into_iter().for_each(|interval| too_short("transport.homa-resend-interval", interval));
+    let uet = s.kinds().find_map(|kind| match kind {
+        TransportKind::Uet(p) => match p.uet_rto {
+            Auto::Given(rto) => Some(rto),
+            Auto::Auto => None,
+        },
+        _ => None,
+    });
+    uet.into_iter().for_each(|rto| too_short("transport.uet-rto", rto));
     let feedback = match &s.edge.virtual_switch {
         VirtualSwitchParams::Backdraft(p) => Some(p.feedback(round_trip)),
         VirtualSwitchParams::Credits(p) => Some(p.feedback(round_trip)),

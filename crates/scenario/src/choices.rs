@@ -24,6 +24,7 @@ use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::deflection::DeflectionParams;
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::switch::occupancy::OccupancyParams;
+use millpond_core::switch::overflow::OverflowParams;
 use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::PauseParams;
 use millpond_core::switch::queue::QueueParams;
@@ -105,6 +106,8 @@ choices! {
         path: PathParams,
         /// Where else when refused.
         deflection: DeflectionParams,
+        /// What becomes of it where there is no room.
+        overflow: OverflowParams,
         /// How fresh is what the switch knows of its queues.
         occupancy: OccupancyParams,
         /// Whom to stop.

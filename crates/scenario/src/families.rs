@@ -4,7 +4,8 @@
 //! A connection's importance, rank, order and limits go by the offsets of one byte stream, and so
 //! does an edge that spreads it. A subflow has offsets of its own. A queue pair has one stream, but
 //! its segments are packets that a NIC paces, and no kernel's. A message of Homa's is sent in any
-//! order by a host that decides among all its messages.
+//! order by a host that decides among all its messages, and a packet of Ultra Ethernet has a number
+//! and no offset.
 
 use crate::error::{Problem, Report};
 use crate::settings::Settings;
@@ -28,6 +29,9 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     }
     if let Some(kind) = first(|family| *family == Family::Homa) {
         refuse(s, kind, messages(s), report);
+    }
+    if let Some(kind) = first(|family| *family == Family::Uet) {
+        refuse(s, kind, packets(s), report);
     }
     if let Some(kind) = first(|family| !family.is_tcp()) {
         let is_alone = s.kinds().all(|kind| !kind.demands().family.is_tcp());
@@ -100,12 +104,24 @@ fn messages(s: &Settings) -> Vec<Refusal> {
     ]
 }
 
+/// Of Ultra Ethernet: as of messages, and no virtual switch knows its answers.
+fn packets(s: &Settings) -> Vec<Refusal> {
+    let mut all = messages(s);
+    let sprays = "its packets choose their paths by themselves (uet-path-choice)";
+    for refusal in all.iter_mut().filter(|(path, ..)| *path == "edge.load-balancing") {
+        refusal.2 = sprays;
+    }
+    let knows = "a virtual switch holds flows by the answers of streams";
+    all.push(("edge.virtual-switch", s.edge.virtual_switch.kind(), knows));
+    all
+}
+
 /// Where the keys are that a kind of transport reads.
 fn own_keys(kind: &str) -> &'static str {
-    if kind == "homa" {
-        "what Homa reads begins with homa-"
-    } else {
-        "what queue pairs read is in [rdma]"
+    match kind {
+        "homa" => "what Homa reads begins with homa-",
+        "uet" => "what Ultra Ethernet reads begins with uet-",
+        _ => "what queue pairs read is in [rdma]",
     }
 }
 

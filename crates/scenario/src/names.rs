@@ -277,8 +277,7 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "switch.deflection",
         &["trimming", "packet-trimming", "cut-payload"],
-        "packet trimming (NDP, SIGCOMM 2017) is not built; the nearest is switch.deflection = { \
-         kind = \"dibs\" }, which saves the whole packet",
+        "packet trimming is switch.overflow = { kind = \"trim\" }, for transport \"uet\"",
         "dibs",
     ),
     kind(

@@ -13,6 +13,7 @@ use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
 use millpond_core::switch::buffer::{BufferParams, PerPortParams, PoolsParams, SharedParams};
 use millpond_core::switch::deflection::{Deflection, DeflectionParams};
+use millpond_core::switch::overflow::OverflowParams;
 use millpond_core::switch::pause::{BfcParams, PauseParams};
 use millpond_core::switch::queue::QueueParams;
 use millpond_core::switch::site::Auto;
@@ -28,6 +29,7 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     pause(s, report);
     scheduler(s, report);
     messages(s, report);
+    trimming(s, report);
 }
 
 /// What follows from the switches' places in the network: each one's minima and headroom must leave
@@ -194,6 +196,28 @@ fn messages(s: &Settings, report: &mut Report) {
              messages wait behind long ones; use \"strict-priority\"",
             kind.kind()
         ));
+    }
+}
+
+/// What is trimmed goes before data, and has room of its own.
+fn trimming(s: &Settings, report: &mut Report) {
+    let trims = !matches!(s.switch.overflow, OverflowParams::Drop(_));
+    let has_packets = s.kinds().any(|kind| kind.demands().family == Family::Uet);
+    if trims && !matches!(s.switch.queue, QueueParams::StrictPriority(_)) {
+        let text = format!(
+            "switch.overflow \"trim\" sends headers on before data, and switch.queue \"{}\" does \
+             not",
+            s.switch.queue.kind()
+        );
+        let help = "write queue = { kind = \"strict-priority\" }";
+        report.help(s.place("switch.overflow"), Problem::Impossible(text), help);
+    }
+    if trims && !has_packets {
+        report.warnings.push(
+            "switch.overflow \"trim\" trims packets of transport \"uet\" alone, and no traffic has \
+             it"
+            .into(),
+        );
     }
 }
 

@@ -15,15 +15,15 @@ pub const DROPPED: [&str; 9] =
 /// Where a packet counts in [`DROPPED`].
 fn dropped_as(packet: &Packet) -> usize {
     match packet.kind() {
-        Kind::Data | Kind::RdmaData | Kind::HomaData => {
+        Kind::Data | Kind::RdmaData | Kind::HomaData | Kind::UetData => {
             usize::from(packet.has(flags::RETRANSMISSION))
         }
-        Kind::Ack | Kind::RdmaAck | Kind::Done => 2,
+        Kind::Ack | Kind::RdmaAck | Kind::Done | Kind::UetAck => 2,
         Kind::Syn => 3,
         Kind::SynAck => 4,
-        Kind::Nack | Kind::Resend | Kind::Unknown => 5,
+        Kind::Nack | Kind::Resend | Kind::Unknown | Kind::UetNack => 5,
         Kind::Cnp => 6,
-        Kind::Grant | Kind::Busy | Kind::Ping => 7,
+        Kind::Grant | Kind::Busy | Kind::Ping | Kind::UetPull | Kind::UetProbe => 7,
         Kind::Overlay => 8,
     }
 }
@@ -67,6 +67,8 @@ pub struct Audit {
     pub dropped: [Tally; DropReason::ALL.len()],
     /// The same packets by [`DROPPED`].
     pub dropped_as: [u64; DROPPED.len()],
+    /// Packets trimmed, and the bytes that were cut off them.
+    pub trimmed: Tally,
     /// Packets on links and in queues, counted at the end.
     pub in_flight: Tally,
     /// Packets that have crossed any link: packet-hops.
@@ -106,6 +108,7 @@ impl Audit {
         self.injected.merge(other.injected);
         self.delivered.merge(other.delivered);
         self.in_flight.merge(other.in_flight);
+        self.trimmed.merge(other.trimmed);
         for (mine, its) in self.dropped.iter_mut().zip(&other.dropped) {
             mine.merge(*its);
         }
@@ -122,6 +125,7 @@ impl Audit {
         let (mut out, dropped) = (self.delivered, self.dropped_total());
         out.merge(dropped);
         out.merge(self.in_flight);
+        out.bytes += self.trimmed.bytes;
         out == self.injected
             && self.lost == 0
             && self.dropped_as.iter().sum::<u64>() == dropped.packets

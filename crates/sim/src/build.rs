@@ -18,7 +18,9 @@ use crate::mail::Mail;
 use crate::partition::Partition;
 use crate::shared::Shared;
 use crate::switch_node::SwitchNode;
+use millpond_core::congestion::TransportKind;
 use millpond_core::host::Round;
+use millpond_core::packet::uet::HEADERS;
 use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::switch::admission::Admission;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory};
@@ -312,6 +314,16 @@ fn collects_telemetry(plan: &Plan) -> bool {
     plan.transports().any(|kind| kind.demands().telemetry)
 }
 
+/// Whether receivers give credit, so that a mark at the port to a host says nothing: no other path
+/// would help there, and the receiver knows (uet-htsim).
+fn gives_credit(plan: &Plan) -> bool {
+    let gives = |kind: &TransportKind| match kind {
+        TransportKind::Uet(params) => params.uet_control.has_credit(),
+        _ => false,
+    };
+    plan.transports().any(gives)
+}
+
 /// Whether switches can use fast ports.
 pub fn fast_ports(plan: &Plan) -> bool {
     let switch = &plan.switch;
@@ -331,6 +343,7 @@ fn port_config(plan: &Plan, site: &PortSite, memory: Option<&Memory>) -> PortCon
     PortConfig {
         rate: site.rate,
         capacity,
+        control: plan.switch.overflow.headers(capacity.bytes),
         marking: Marking::new(&plan.switch.marking.at_port(site, reach)),
         admission: Admission::new(&plan.switch.admission.at_port(&plan.around(site, reach))),
         queue: Queue::new(&plan.switch.queue),
@@ -343,8 +356,14 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
     let name = format!("switch/{}", site.name);
     let link = |id: &u32| *id as usize / 2;
     let memory = Memory::new(&plan.switch.buffer, &plan.switch_facts(index));
+    let gives_credit = gives_credit(plan);
     let port = |id: &u32| {
-        port_config(plan, &plan.port_site(site.tier, topology.links[link(id)].rate), Some(&memory))
+        let site = plan.port_site(site.tier, topology.links[link(id)].rate);
+        let config = port_config(plan, &site, Some(&memory));
+        match gives_credit && topology.is_host_link(link(id)) {
+            true => PortConfig { marking: Marking::new(&Default::default()), ..config },
+            false => config,
+        }
     };
     let ports_of = ports.iter().map(port).collect();
     let fabric_ports =
@@ -360,6 +379,7 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
         deflection: Deflection::new(&plan.switch.deflection),
         occupancy: Occupancy::new(&plan.switch.occupancy),
         pause: Pause::new(&plan.switch.pause),
+        trim: plan.switch.overflow.trim((HEADERS + plan.host.frame_overhead) as u16),
         telemetry: collects_telemetry(plan),
         random: Stream::new(plan.seed, &name),
     })

@@ -1,6 +1,7 @@
 //! What a plan's hosts have between their endpoints and the link.
 
 use crate::shared::has_overlay;
+use millpond_core::congestion::Family;
 use millpond_core::host::limit::{ClassConfig, LimitConfig, QueueConfig, SideConfig};
 use millpond_core::host::virtual_switch::{ApplicationConfig, VirtualSwitchParams};
 use millpond_core::host::{
@@ -73,7 +74,7 @@ fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
         QueueParams::DynamicQueues(p) if Pause::new(&plan.switch.pause).stops_flows() => {
             QueueParams::DynamicQueues(DynamicQueuesParams { queues: None, ..p.clone() })
         }
-        _ if pauses(plan) || has_overlay(plan) => {
+        _ if pauses(plan) || has_overlay(plan) || has_headers(plan) => {
             QueueParams::StrictPriority(StrictPriorityParams::default())
         }
         _ => QueueParams::default(),
@@ -81,6 +82,7 @@ fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
     let config = PortConfig {
         rate,
         capacity,
+        control: None,
         marking: Marking::new(&plan.host.nic.marking.at_port(&site, capacity)),
         admission: Admission::new(&Default::default()),
         queue: Queue::new(&queue),
@@ -90,6 +92,11 @@ fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
         && !plan.engine.general_ports;
     let random = Stream::new(plan.seed, &format!("nic/host{host}"));
     Nic::new(config, Memory::new(buffer, &SwitchFacts::default()), fast, random)
+}
+
+/// Whether packets without payload go before others in NICs.
+fn has_headers(plan: &Plan) -> bool {
+    plan.transports().any(|kind| kind.demands().family == Family::Uet)
 }
 
 /// What limits a host; `None`: nothing does.

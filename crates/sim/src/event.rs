@@ -141,6 +141,8 @@ pub enum HostEvent {
     RoomForMessages,
     /// The NIC asks its queue pairs for a packet.
     Pull,
+    /// The host gives credit.
+    Credit,
     /// The retransmission timer of a flow's sender.
     SenderTimer(FlowId),
     /// The delayed acknowledgement of a flow's receiver.
@@ -158,6 +160,8 @@ const WAITED: u32 = 1;
 /// Of [`Class::NicRoom`], in the place of a flow: the host's messages, and its queue pairs.
 const MESSAGES: u32 = NONE;
 const PULL: u32 = NONE - 1;
+/// Of [`Class::Poll`], its last sequence: the host's credit.
+const CREDIT: u32 = NONE;
 /// Of [`Class::Poll`], events of one ring or core; a core's follow those of the core before.
 const POLLS: u32 = 6;
 
@@ -187,6 +191,7 @@ impl HostEvent {
         match self {
             HostEvent::RoomForMessages => Key::new(Class::NicRoom, host, MESSAGES),
             HostEvent::Pull => Key::new(Class::NicRoom, host, PULL),
+            HostEvent::Credit => Key::new(Class::Poll, host, CREDIT),
             HostEvent::SenderTimer(flow) => Key::new(Class::SenderTimer, host, flow),
             HostEvent::ReceiverTimer(flow) => Key::new(Class::ReceiverTimer, host, flow),
             HostEvent::Probe(flow) => Key::new(Class::Probe, host, flow),
@@ -235,6 +240,7 @@ impl Key {
             Class::Probe => of_host(HostEvent::Probe(sequence)),
             Class::Answer => of_host(HostEvent::Answer(sequence)),
             Class::Release => of_host(HostEvent::Call(Call::Release(sequence))),
+            Class::Poll if sequence == CREDIT => of_host(HostEvent::Credit),
             Class::Poll => {
                 let number = (sequence / POLLS) as u16;
                 of_host(HostEvent::Call(match sequence % POLLS {
@@ -287,6 +293,7 @@ mod tests {
             call().prop_map(HostEvent::Call),
             Just(HostEvent::RoomForMessages),
             Just(HostEvent::Pull),
+            Just(HostEvent::Credit),
             flow.clone().prop_map(HostEvent::SenderTimer),
             flow.clone().prop_map(HostEvent::ReceiverTimer),
             flow.clone().prop_map(HostEvent::Probe),

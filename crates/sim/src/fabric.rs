@@ -385,6 +385,9 @@ impl Wire for Ports<'_> {
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         self.fabric.discard(id, reason);
     }
+    fn trimmed(&mut self, bytes: u16) {
+        self.fabric.audit.trimmed.add(bytes);
+    }
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
         self.fabric.send_pause(self.first + port as u32, frame, departs);
     }

@@ -28,9 +28,11 @@ mod scheduling;
 mod sending;
 mod staged;
 mod standing;
+mod uet;
 mod waiting;
 mod wire;
 
+use crate::endpoint::uet::Pacer;
 use crate::endpoint::{AckIn, AckOut, DataIn, Outgoing, Receiver, Sender};
 use crate::event::{Due, HostEvent, Key};
 use crate::fabric::Fabric;
@@ -54,6 +56,7 @@ use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use uet::UetCounts;
 pub use waiting::Waiting;
 pub use wire::PollRecord;
 use wire::{Departed, at_host};
@@ -181,6 +184,9 @@ pub struct Hosts {
     /// By host here, where messages are sent; empty otherwise.
     messages: Vec<Messages>,
     message_counts: MessageCounts,
+    /// By host here, where receivers give credit; empty otherwise.
+    pacers: Vec<Pacer>,
+    uet_counts: UetCounts,
     queries: BTreeMap<u32, Pending>,
     /// By request: answers that servers here still think about.
     answers: BTreeMap<FlowId, Answer>,
@@ -239,6 +245,8 @@ impl Hosts {
             ],
             messages: messages::of_hosts(&shared, hosts.len()),
             message_counts: MessageCounts::default(),
+            pacers: uet::of_hosts(&shared, hosts.len()),
+            uet_counts: UetCounts::default(),
             shared,
             hosts,
             senders: Slab::default(),

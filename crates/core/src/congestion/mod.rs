@@ -13,8 +13,8 @@
 //! beside acknowledgements they may hear notifications, switches' telemetry and a timer of their
 //! own. Their state is behind a pointer, so that TCP's connections stay small.
 //!
-//! Homa has no law, but a line here: its parameters are a transport's, and what may be in flight is
-//! its receivers' decision.
+//! Homa and Ultra Ethernet have no law, but a line here: their parameters are a transport's, and
+//! what may be in flight is decided by their own endpoints.
 //!
 //! Invariant: `cwnd` is at least one segment, and `ssthresh` at least two where it means anything.
 
@@ -26,6 +26,7 @@ mod hpcc;
 mod hystart;
 mod mptcp;
 mod newreno;
+mod nscc;
 mod rdma_dctcp;
 mod swift;
 mod tas;
@@ -33,6 +34,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod timely;
+mod uet;
 
 pub use cubic::CubicParams;
 pub use dcqcn::DcqcnParams;
@@ -41,6 +43,7 @@ pub use homa::{Cutoffs, HomaParams};
 pub use hpcc::HpccParams;
 pub use mptcp::{Coupling, MptcpParams};
 pub use newreno::NewRenoParams;
+pub use nscc::{Nscc, NsccAck, NsccTerms};
 pub use rdma_dctcp::RdmaDctcpParams;
 pub use swift::SwiftParams;
 pub use tas::TasParams;
@@ -48,6 +51,7 @@ pub use terms::{
     Acked, Cause, Cut, Demands, Echo, Family, Growth, Path, Quantity, Setting, Told, Window,
 };
 pub use timely::TimelyParams;
+pub use uet::{UetControl, UetParams, UetPathChoice};
 
 use crate::packet::Telemetry;
 use crate::registry::PathProperty;
@@ -65,6 +69,7 @@ use std::fmt::Debug;
 use swift::Swift;
 use tas::Tas;
 use timely::Timely;
+use uet::Uet;
 
 /// What a law that goes by losses needs of the path.
 const LOSS_BASED: &[PathProperty] = &[
@@ -352,6 +357,7 @@ laws! {
     "timely" => timely::Timely { TimelyParams },
     "rdma-dctcp" => rdma_dctcp::RdmaDctcp { RdmaDctcpParams },
     "homa" => homa::Homa { HomaParams },
+    "uet" => uet::Uet { UetParams },
 }
 
 const RATE: Quantity =

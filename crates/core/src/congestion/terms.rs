@@ -96,6 +96,8 @@ pub enum Family {
     Rdma,
     /// Messages that their receivers grant.
     Homa,
+    /// Packets that take any path and come in any order.
+    Uet,
 }
 
 impl Family {

@@ -13,6 +13,7 @@
 //! | `gro` | `host.receive-offload` | which segments are released upward, and when? |
 //! | `liveness` | | which paths to a peer may carry data now? |
 //! | `path_size` | | how large a packet does a path carry? |
+//! | `entropy` | | which path does a packet of a sprayed connection take? |
 //!
 //! The first two follow Vertigo (Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks
 //! with Vertigo, CoNEXT 2021) and its published simulations, and are per connection: a driver keeps
@@ -28,6 +29,7 @@
 //! makes a packet.
 
 pub mod controller;
+pub mod entropy;
 pub mod flowcell;
 pub mod gro;
 pub mod hedera;

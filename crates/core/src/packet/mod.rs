@@ -3,8 +3,8 @@
 //! A packet has a kind, and what only that kind has is in its [`Body`]. What few packets carry is a
 //! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says
 //! in one file what its kinds are called, how long their headers are and how a capture shows them
-//! ([`tcp`], [`rdma`], [`homa`], [`overlay`]). In the Linux world the same struct is parsed from
-//! the frame and the bytes stay where they are.
+//! ([`tcp`], [`rdma`], [`homa`], [`uet`], [`overlay`]). In the Linux world the same struct is
+//! parsed from the frame and the bytes stay where they are.
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
 
@@ -18,6 +18,7 @@ pub mod rdma;
 mod side;
 pub mod tcp;
 pub mod telemetry;
+pub mod uet;
 
 pub use class::{Color, Ecn, Importance, TrafficClass};
 pub use conga::CongaHeader;
@@ -27,6 +28,7 @@ pub use pool::{Pool, push_tight};
 pub use side::{Packets, Side, Sided};
 pub use tcp::Sack;
 pub use telemetry::{Hop, Telemetry};
+pub use uet::Selective;
 
 use crate::units::Time;
 
@@ -41,6 +43,8 @@ side::sides! {
     3: Telemetry, telemetry;
     /// Of virtual switches: whom to pause.
     4: Words, words;
+    /// Of an acknowledgement of packets that may come in any order.
+    5: Selective, selectives;
 }
 
 /// Index of a host, 0…H−1, leaf by leaf.
@@ -80,6 +84,10 @@ pub mod flags {
     pub const ASKS: u16 = 128;
     /// The switch that holds it counts it against its flow (BFC); on no wire.
     pub const COUNTS: u16 = 256;
+    /// A switch has cut its payload off.
+    pub const TRIMMED: u16 = 512;
+    /// That was the last switch of its way; an answer says so of what it answers.
+    pub const LAST_HOP: u16 = 1024;
 }
 
 /// A transport protocol as a capture shows it. Each is declared in its own file.
@@ -129,6 +137,16 @@ pub enum Kind {
     Ping,
     /// Says that nothing of it is.
     Unknown,
+    /// A packet of Ultra Ethernet transport, whole or trimmed.
+    UetData,
+    /// Acknowledges it.
+    UetAck,
+    /// Says that it was trimmed.
+    UetNack,
+    /// Gives credit.
+    UetPull,
+    /// Asks for an acknowledgement.
+    UetProbe,
     /// Says to a virtual switch whom to pause.
     Overlay,
 }
@@ -152,6 +170,11 @@ impl Kind {
             Kind::Done => "done",
             Kind::Ping => "ping",
             Kind::Unknown => "unknown",
+            Kind::UetData => "uet-data",
+            Kind::UetAck => "uet-ack",
+            Kind::UetNack => "uet-nack",
+            Kind::UetPull => "uet-pull",
+            Kind::UetProbe => "uet-probe",
             Kind::Overlay => "overlay",
         }
     }
@@ -162,6 +185,8 @@ impl Kind {
             Kind::RdmaData | Kind::RdmaAck | Kind::Nack | Kind::Cnp => &rdma::PROTOCOL,
             Kind::HomaData | Kind::Grant | Kind::Resend | Kind::Busy => &homa::PROTOCOL,
             Kind::Done | Kind::Ping | Kind::Unknown => &homa::PROTOCOL,
+            Kind::UetData | Kind::UetAck | Kind::UetNack => &uet::PROTOCOL,
+            Kind::UetPull | Kind::UetProbe => &uet::PROTOCOL,
             Kind::Overlay => &overlay::PROTOCOL,
         }
     }
@@ -297,6 +322,55 @@ pub enum Body {
         /// Which message.
         number: u16,
     },
+    /// A packet of Ultra Ethernet transport.
+    UetData {
+        /// Its number among the connection's packets.
+        psn: u32,
+        /// Up to where its sender wants credit, in units of credit from the beginning.
+        target: u32,
+        /// The sending end's slot.
+        slot: u32,
+        /// Its entropy value.
+        value: u16,
+    },
+    /// Acknowledges packets; a [`Selective`] says the rest.
+    UetAck {
+        /// The next number expected.
+        next: u32,
+        /// The number that caused it.
+        cause: u32,
+        /// The receiving end's slot.
+        slot: u32,
+    },
+    /// Says that a packet was trimmed.
+    UetNack {
+        /// Its number.
+        psn: u32,
+        /// The receiving end's slot.
+        slot: u32,
+        /// Its entropy value.
+        value: u16,
+    },
+    /// Gives credit.
+    UetPull {
+        /// All credit so far, in its units.
+        credit: u32,
+        /// The receiving end's slot.
+        slot: u32,
+        /// Nobody waits for it.
+        is_slow: bool,
+    },
+    /// Asks for an acknowledgement.
+    UetProbe {
+        /// The last number sent.
+        psn: u32,
+        /// As of data.
+        target: u32,
+        /// The sending end's slot.
+        slot: u32,
+        /// As of data.
+        value: u16,
+    },
     /// Says to a virtual switch whom to pause; the words are a side record.
     Overlay,
 }
@@ -371,20 +445,31 @@ impl Packet {
             Body::Done { .. } => Kind::Done,
             Body::Ping { .. } => Kind::Ping,
             Body::Unknown { .. } => Kind::Unknown,
+            Body::UetData { .. } => Kind::UetData,
+            Body::UetAck { .. } => Kind::UetAck,
+            Body::UetNack { .. } => Kind::UetNack,
+            Body::UetPull { .. } => Kind::UetPull,
+            Body::UetProbe { .. } => Kind::UetProbe,
             Body::Overlay => Kind::Overlay,
         }
     }
     /// Whether it carries payload, as opposed to an answer or a handshake packet.
     #[inline]
     pub fn is_data(&self) -> bool {
-        matches!(self.body, Body::Data { .. } | Body::RdmaData { .. } | Body::HomaData { .. })
+        match self.body {
+            Body::Data { .. } | Body::RdmaData { .. } | Body::HomaData { .. } => true,
+            Body::UetData { .. } => self.payload > 0,
+            _ => false,
+        }
     }
-    /// Offset of the first payload byte in its stream, or in its message; 0 of what carries none.
+    /// Offset of the first payload byte in its stream, or in its message, or the number of a packet
+    /// that has one; 0 of what carries none.
     #[inline]
     pub fn seq(&self) -> u64 {
         match self.body {
             Body::Data { seq, .. } | Body::RdmaData { seq, .. } => seq,
             Body::HomaData { offset, .. } => u64::from(offset),
+            Body::UetData { psn, .. } => u64::from(psn),
             _ => 0,
         }
     }
@@ -423,6 +508,9 @@ impl Packet {
             }
             Body::Busy { slot, .. } | Body::Done { slot, .. } => slot,
             Body::Ping { slot, .. } | Body::Unknown { slot, .. } => slot,
+            Body::UetData { slot, .. } | Body::UetAck { slot, .. } => slot,
+            Body::UetNack { slot, .. } | Body::UetPull { slot, .. } => slot,
+            Body::UetProbe { slot, .. } => slot,
             Body::Overlay => NONE,
         }
     }

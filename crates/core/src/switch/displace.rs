@@ -134,7 +134,7 @@ impl Switch {
     }
 
     /// Queues a packet for which there is room, and which the admission has not refused.
-    fn join<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+    pub(super) fn join<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
         self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
             let packet = &mut wire.packets()[id];

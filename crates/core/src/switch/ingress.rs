@@ -108,6 +108,9 @@ impl Switch {
                 named.add("watchdog_storms", self.storms());
             }
         }
+        if self.trim.is_some() {
+            counters.of("trim").add("packets", self.trimmed);
+        }
     }
 
     /// Counts the bytes of a packet that joins or leaves `port` for its ingress and asks the pause

@@ -17,6 +17,7 @@ mod early;
 mod ingress;
 pub mod marking;
 pub mod occupancy;
+pub mod overflow;
 pub mod path;
 pub mod pause;
 mod pause_frame;
@@ -26,6 +27,7 @@ mod reading;
 pub mod route;
 pub mod site;
 mod standing;
+mod trim;
 mod view;
 
 use view::View;
@@ -100,6 +102,8 @@ pub trait Wire {
     fn call_ready(&mut self, port: u16, at: Time);
     /// `id` is dropped; count it and free it.
     fn discard(&mut self, id: PacketId, reason: DropReason);
+    /// So many bytes were cut off a packet.
+    fn trimmed(&mut self, _bytes: u16) {}
     /// Send a pause frame to the neighbour at `port`; its last bit leaves at `departs`.
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time);
     /// Call [`Switch::on_pause_check`] for `port` and `target` at `at`.
@@ -138,6 +142,8 @@ pub struct SwitchConfig {
     pub occupancy: Occupancy,
     /// Whom to stop.
     pub pause: Pause,
+    /// What it trims; not with fast ports.
+    pub trim: Option<overflow::Trim>,
     /// Add itself to the telemetry of packets that collect it; not with fast ports, whose packets
     /// have left before anybody knows what waits behind them.
     pub telemetry: bool,
@@ -164,6 +170,7 @@ impl SwitchConfig {
             deflection: Deflection::new(&Default::default()),
             occupancy: Occupancy::new(&Default::default()),
             pause: Pause::new(&Default::default()),
+            trim: None,
             telemetry: false,
             random,
         }
@@ -201,8 +208,11 @@ pub struct Switch {
     has_watchdogs: bool,
     /// By port, its rate and the bytes that it has sent; empty where no packet asks.
     sent: Vec<(Rate, u64)>,
+    trim: Option<overflow::Trim>,
     /// Packets deflected here.
     pub deflected: u64,
+    /// Packets trimmed here.
+    pub trimmed: u64,
 }
 
 impl Ports {
@@ -310,7 +320,9 @@ impl Switch {
             } else {
                 Vec::new()
             },
+            trim: config.trim,
             deflected: 0,
+            trimmed: 0,
         }
     }
 
@@ -498,6 +510,9 @@ impl Switch {
         reason: DropReason,
         wire: &mut W,
     ) {
+        if self.trim.is_some() && self.trims(now, port, id, reason, wire) {
+            return;
+        }
         if self.nature.displaces {
             return self.displace(now, port, id, reason, wire);
         }

@@ -54,6 +54,9 @@ impl LinkRate {
     }
 }
 
+/// The priority of packets without payload, which a port may keep apart.
+pub const CONTROL: u8 = 7;
+
 /// What a port is made of.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
@@ -61,6 +64,9 @@ pub struct PortConfig {
     pub rate: Rate,
     /// What it may hold by itself.
     pub capacity: Capacity,
+    /// Bytes that packets of the priority [`CONTROL`] may take beside that; `None`: they take from
+    /// it. With strict priority alone.
+    pub control: Option<u64>,
     /// How it marks.
     pub marking: Marking,
     /// Whom it admits early.
@@ -75,6 +81,7 @@ impl PortConfig {
         PortConfig {
             rate,
             capacity,
+            control: None,
             marking: Marking::new(&Default::default()),
             admission: Admission::new(&Default::default()),
             queue: Queue::new(&Default::default()),
@@ -84,6 +91,7 @@ impl PortConfig {
     /// Whether a [`FastPort`] can serve.
     pub fn fits_fast(&self) -> bool {
         self.queue.is_fifo()
+            && self.control.is_none()
             && !self.marking.marks_at_dequeue()
             && !self.marking.watches_departures()
             && !self.admission.watches_departures()
@@ -171,6 +179,8 @@ pub struct GeneralPort {
     marking: Marking,
     pub(super) admission: Admission,
     queue: Queue,
+    /// Packets without payload, where they are apart.
+    control: Option<Box<Apart>>,
     /// Its number at its switch.
     number: u16,
     /// What pause frames have said; none before the first.
@@ -183,6 +193,14 @@ pub struct GeneralPort {
     pub marked: u64,
     /// The most bytes that ever waited.
     pub bytes_max: u64,
+}
+
+/// What waits beside the buffer: no policy sees it.
+#[derive(Clone, Copy, Debug)]
+struct Apart {
+    capacity: u64,
+    bytes: u64,
+    packets: u32,
 }
 
 /// What the neighbour's pause frames have said.
@@ -220,6 +238,9 @@ impl GeneralPort {
             marking: config.marking,
             admission: config.admission,
             queue: config.queue,
+            control: config
+                .control
+                .map(|capacity| Box::new(Apart { capacity, bytes: 0, packets: 0 })),
             number: 0,
             pauses: None,
             floor: None,
@@ -312,6 +333,9 @@ impl GeneralPort {
         memory: &mut Memory,
         terms: &Terms<'_>,
     ) -> Result<(), DropReason> {
+        if self.control.is_some() && packet.priority() == CONTROL {
+            return self.offer_apart(id, packet);
+        }
         let claim = Claim::of(packet, self.number);
         let capacity = self.capacity;
         let lacks_room = |view: &QueueView| {
@@ -323,6 +347,43 @@ impl GeneralPort {
         admit(if asks { Some(&mut self.admission) } else { None }, &live, terms, lacks_room)?;
         self.take(now, id, packet, memory, terms.random);
         Ok(())
+    }
+
+    /// The same of a packet without payload, where those are apart.
+    fn offer_apart(&mut self, id: PacketId, packet: &Packet) -> Result<(), DropReason> {
+        let Some(apart) = &mut self.control else { return Err(DropReason::QueueFull) };
+        if apart.bytes + u64::from(packet.size) > apart.capacity {
+            return Err(DropReason::QueueFull);
+        }
+        apart.bytes += u64::from(packet.size);
+        apart.packets += 1;
+        self.queue.push(id, packet);
+        Ok(())
+    }
+
+    /// Whether anything waits.
+    #[inline]
+    fn has_any(&self) -> bool {
+        self.packets > 0 || self.control.as_ref().is_some_and(|apart| apart.packets > 0)
+    }
+
+    /// The newest packet that waits, of the lowest priority; with strict priority alone.
+    pub(super) fn newest(&self) -> Option<PacketId> {
+        if let Queue::StrictPriority(queue) = &self.queue { queue.newest() } else { None }
+    }
+
+    /// Takes it out.
+    pub(super) fn take_newest(
+        &mut self,
+        now: Time,
+        packets: &Packets,
+        memory: &mut Memory,
+        random: &Random,
+    ) {
+        let Queue::StrictPriority(queue) = &mut self.queue else { return };
+        if let Some(id) = queue.take_newest() {
+            self.forget(now, &packets[id], memory, random);
+        }
     }
 
     /// Queues a packet for which there is room.
@@ -419,11 +480,21 @@ impl GeneralPort {
             flows.settle(now);
         }
         if now >= self.busy_until
-            && self.packets > 0
+            && self.has_any()
             && let Some(id) = self.queue.pop(held)
         {
             let packet = &mut packets[id];
             let size = packet.size as u64;
+            if let Some(apart) = &mut self.control
+                && packet.priority() == CONTROL
+            {
+                apart.bytes -= size;
+                apart.packets -= 1;
+                self.busy_until = now + self.rate.time(size);
+                service.transmit = Some((id, self.busy_until));
+                self.ask_for_call(now, &mut service);
+                return service;
+            }
             if let Some(floor) = &mut self.floor {
                 floor.on_departure(packet.priority(), size, now);
             }
@@ -444,14 +515,20 @@ impl GeneralPort {
             service.transmit = Some((id, self.busy_until));
         }
         self.bytes_max = self.bytes_max.max(self.bytes);
-        if self.packets > 0 {
+        self.ask_for_call(now, &mut service);
+        service
+    }
+
+    /// Asks to be called when what waits may be served.
+    #[inline(always)]
+    fn ask_for_call(&mut self, now: Time, service: &mut Service) {
+        if self.has_any() {
             let at = if self.busy_until > now { self.busy_until } else { self.next_resume() };
             if at < self.ready_at {
                 self.ready_at = at;
                 service.call_at = self.call(at);
             }
         }
-        service
     }
 
     /// The driver's call at the time that [`Service::call_at`] named.

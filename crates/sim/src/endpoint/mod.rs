@@ -7,6 +7,7 @@
 //! | `mptcp` | RFC 8684: one stream over several TCPs |
 //! | `rdma` | queue pairs: messages, a pace, go-back-N or IRN |
 //! | `homa` | Homa (SIGCOMM 2018): messages, of which receivers grant what is not sent blindly |
+//! | `uet` | Ultra Ethernet: packets that take any path and are taken in any order |
 //!
 //! The hosts hold [`Sender`] and [`Receiver`], closed enums of the families, and name none. An end
 //! knows neither clock nor network. The host tells it what has arrived and when, and asks
@@ -29,12 +30,13 @@ mod mptcp;
 mod rdma;
 mod stages;
 mod tcp;
+pub(crate) mod uet;
 
 pub use exchange::{AckIn, AckOut, Arrived, Counters, DataIn, Outgoing, Standing};
 use millpond_core::congestion::{Family, Quantity, TransportKind};
 use millpond_core::importance::{ImportanceParams, Marker};
 use millpond_core::packet::{Kind, Telemetry};
-use millpond_core::{Ecn, Mapping, Rate, Sack, Time};
+use millpond_core::{Ecn, FlowId, Mapping, Rate, Sack, Time};
 use millpond_scenario::plan::Plan;
 pub use rdma::{Answer, Request};
 
@@ -50,6 +52,8 @@ pub enum Sender {
     Rdma(Box<rdma::Sender>),
     /// Of messages.
     Homa(Box<homa::Sender>),
+    /// Of packets in any order.
+    Uet(Box<uet::Sender>),
 }
 
 /// A connection's receiving end.
@@ -63,6 +67,8 @@ pub enum Receiver {
     Rdma(Box<rdma::Receiver>),
     /// Of messages.
     Homa(Box<homa::Receiver>),
+    /// Of packets in any order.
+    Uet(Box<uet::Receiver>),
 }
 
 /// What the connections of a run share, by family.
@@ -76,6 +82,8 @@ pub struct Config {
     pub rdma: Vec<rdma::Config>,
     /// Homa's.
     pub homa: Vec<homa::Config>,
+    /// Ultra Ethernet's.
+    pub uet: Vec<uet::Config>,
     /// By the run's number of a transport: whose it is, and its number there.
     which: Vec<Which>,
 }
@@ -87,6 +95,7 @@ enum Which {
     Mptcp(u8),
     Rdma(u8),
     Homa(u8),
+    Uet(u8),
 }
 
 /// Asks the family of an end, with the family's own configuration where one is given. TCP is asked
@@ -101,6 +110,7 @@ macro_rules! each {
                 Self::Mptcp($name) => $answer,
                 Self::Rdma($name) => $answer,
                 Self::Homa($name) => $answer,
+                Self::Uet($name) => $answer,
             }
         }
     };
@@ -123,6 +133,10 @@ macro_rules! each {
                     let $cfg = &$cfg.homa[..];
                     $answer
                 }
+                Self::Uet($name) => {
+                    let $cfg = &$cfg.uet[..];
+                    $answer
+                }
             }
         }
     };
@@ -132,7 +146,7 @@ impl Config {
     /// Of a plan's transports: the scenario's, and those that some traffics have for themselves.
     pub fn new(plan: &Plan) -> Config {
         let (mut which, mut plain, mut mptcp) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut rdma, mut homa) = (Vec::new(), Vec::new());
+        let (mut rdma, mut homa, mut uet) = (Vec::new(), Vec::new(), Vec::new());
         let resolved = |kind| tcp::Config::new(&plan.transport, kind, plan.host.mtu);
         for kind in plan.transports() {
             match kind.demands().family {
@@ -153,19 +167,26 @@ impl Config {
                     which.push(Which::Homa(homa.len() as u8));
                     homa.push(homa::Config::new(plan, params, resolved(kind).mss));
                 }
+                Family::Uet => {
+                    let TransportKind::Uet(params) = kind else { continue };
+                    which.push(Which::Uet(uet.len() as u8));
+                    uet.push(uet::Config::new(plan, params, resolved(kind).mss));
+                }
             }
         }
         // Without any TCP the first is that of a subflow, for what all have in common.
         let mut plain = plain.into_iter();
         let first = plain.next().unwrap_or_else(|| resolved(&plan.transport_kind));
-        Config { tcp: first.with_others(plain), mptcp, rdma, homa, which }
+        Config { tcp: first.with_others(plain), mptcp, rdma, homa, uet, which }
     }
 
-    /// What a connection of a transport may have waiting in its NIC, where its family says so: a
-    /// queue pair has one packet below it, be that in the NIC's queue or in transmission.
+    /// What a connection of a transport may have waiting in its NIC, where its family says so. A
+    /// queue pair has one packet below it, be that in the NIC's queue or in transmission, and so
+    /// has a connection of Ultra Ethernet, which takes turns with others by packets.
     pub fn nic_bound(&self, which: u8) -> Option<u64> {
         match self.which[usize::from(which)] {
             Which::Rdma(which) => Some(u64::from(self.rdma[usize::from(which)].mss)),
+            Which::Uet(which) => Some(u64::from(self.uet[usize::from(which)].mss)),
             Which::Tcp(_) | Which::Mptcp(_) | Which::Homa(_) => None,
         }
     }
@@ -175,15 +196,17 @@ impl Config {
         self.which.iter().all(|which| matches!(which, Which::Rdma(_)))
     }
 
-    /// Whether a host decides which of a transport's connections sends next.
+    /// Whether a transport's connections hand down by a way of their family's.
     pub fn is_scheduled(&self, which: u8) -> bool {
-        matches!(self.which[usize::from(which)], Which::Homa(_))
+        matches!(self.which[usize::from(which)], Which::Homa(_) | Which::Uet(_))
     }
 
     /// What marks the important packets of a new connection, by the run's number of its transport.
     pub fn markers(&self, params: &ImportanceParams) -> Vec<Option<Marker>> {
         let marker = |which: &Which| match which {
-            Which::Tcp(_) | Which::Mptcp(_) | Which::Homa(_) => Marker::of(params, true),
+            Which::Tcp(_) | Which::Mptcp(_) | Which::Homa(_) | Which::Uet(_) => {
+                Marker::of(params, true)
+            }
             Which::Rdma(which) => {
                 Marker::of_queue_pair(params, self.rdma[usize::from(*which)].has_clock())
             }
@@ -212,8 +235,8 @@ impl Sender {
     /// The sending end of a connection that follows transport `which` of the run, with nothing
     /// written. One that opens by a handshake begins with a SYN once there is something to send;
     /// otherwise the other side has opened it, or nobody had to. `line` is the rate of its host's
-    /// link.
-    pub fn new(which: u8, handshake: bool, line: Rate, cfg: &Config) -> Sender {
+    /// link, `flow` the connection's.
+    pub fn new(which: u8, handshake: bool, (line, flow): (Rate, FlowId), cfg: &Config) -> Sender {
         match (cfg.which[usize::from(which)], handshake) {
             (Which::Tcp(which), true) => Sender::Tcp(tcp::Sender::following(which, &cfg.tcp)),
             (Which::Tcp(which), false) => Sender::Tcp(tcp::Sender::established(which, &cfg.tcp)),
@@ -224,6 +247,9 @@ impl Sender {
                 Sender::Rdma(Box::new(rdma::Sender::new(which, line, &cfg.rdma)))
             }
             (Which::Homa(which), _) => Sender::Homa(Box::new(homa::Sender::new(which))),
+            (Which::Uet(which), _) => {
+                Sender::Uet(Box::new(uet::Sender::new(which, flow, &cfg.uet)))
+            }
         }
     }
 
@@ -270,13 +296,18 @@ impl Sender {
             Sender::Mptcp(end) => {
                 end.on_syn_ack(now, stamp, mapping.unwrap_or_default(), &cfg.mptcp)
             }
-            Sender::Rdma(_) | Sender::Homa(_) => (),
+            Sender::Rdma(_) | Sender::Homa(_) | Sender::Uet(_) => (),
         }
     }
     /// The message that it sends, of one that sends messages.
     #[inline]
     pub fn message(&mut self) -> Option<&mut homa::Sender> {
         if let Sender::Homa(end) = self { Some(end) } else { None }
+    }
+    /// Its packets in any order, of one that sends such.
+    #[inline]
+    pub fn packets(&mut self) -> Option<&mut uet::Sender> {
+        if let Sender::Uet(end) = self { Some(end) } else { None }
     }
     /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the
     /// ACK of it.
@@ -311,6 +342,7 @@ impl Sender {
             Sender::Tcp(end) => end.thaw(now, held),
             Sender::Mptcp(end) => end.thaw(now, held),
             Sender::Homa(end) => end.thaw(held),
+            Sender::Uet(end) => end.thaw(held),
             Sender::Rdma(_) => (),
         }
     }
@@ -359,6 +391,7 @@ impl Receiver {
             }
             Which::Rdma(which) => Receiver::Rdma(Box::new(rdma::Receiver::new(which))),
             Which::Homa(which) => Receiver::Homa(Box::new(homa::Receiver::new(which))),
+            Which::Uet(which) => Receiver::Uet(Box::new(uet::Receiver::new(which))),
         }
     }
 
@@ -369,7 +402,9 @@ impl Receiver {
             Receiver::Tcp(end) => end.on_data(now, p.seq, p.len, p.ce, p.cwr, p.stamp, &cfg.tcp),
             Receiver::Mptcp(end) => end.on_data(now, &p, &cfg.mptcp),
             Receiver::Rdma(end) => end.on_data(now, &p, &cfg.rdma),
-            Receiver::Homa(_) => unreachable!("a message's data goes to its own end"),
+            Receiver::Homa(_) | Receiver::Uet(_) => {
+                unreachable!("data of such families goes to their own ends")
+            }
         }
     }
     /// The next byte that is expected of the sequence which a packet with this mapping is of.
@@ -380,6 +415,7 @@ impl Receiver {
             Receiver::Mptcp(end) => end.expected(mapping.unwrap_or_default()),
             Receiver::Rdma(end) => end.received(),
             Receiver::Homa(end) => end.received(),
+            Receiver::Uet(end) => end.delivered(),
         }
     }
     /// When [`Receiver::on_timer`] has something to do; `Time::MAX`: never.
@@ -394,7 +430,7 @@ impl Receiver {
             Receiver::Mptcp(end) => {
                 end.on_timer(now, &cfg.mptcp).map(|(ack, subflow)| (ack, Some(subflow)))
             }
-            Receiver::Rdma(_) => None,
+            Receiver::Rdma(_) | Receiver::Uet(_) => None,
             Receiver::Homa(end) => {
                 end.on_timer(now, &cfg.homa);
                 None
@@ -405,7 +441,7 @@ impl Receiver {
     pub fn acknowledge(&mut self, cfg: &Config) -> Option<AckOut> {
         match self {
             Receiver::Tcp(end) => Some(end.acknowledge(&cfg.tcp)),
-            Receiver::Mptcp(_) | Receiver::Rdma(_) | Receiver::Homa(_) => None,
+            Receiver::Mptcp(_) | Receiver::Rdma(_) | Receiver::Homa(_) | Receiver::Uet(_) => None,
         }
     }
     /// The same of a queue pair, to a packet that was marked or not.
@@ -420,6 +456,11 @@ impl Receiver {
     #[inline]
     pub fn message(&mut self) -> Option<&mut homa::Receiver> {
         if let Receiver::Homa(end) = self { Some(end) } else { None }
+    }
+    /// Its packets in any order, of one that receives such.
+    #[inline]
+    pub fn packets(&mut self) -> Option<&mut uet::Receiver> {
+        if let Receiver::Uet(end) = self { Some(end) } else { None }
     }
     /// Whether its answers to important data are echoes: there is an ACK clock.
     pub fn echoes(&self, cfg: &Config) -> bool {

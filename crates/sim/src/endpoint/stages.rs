@@ -71,6 +71,7 @@ impl Sender {
             Self::Mptcp(_) => 0,
             Self::Rdma(end) => end.sent(),
             Self::Homa(end) => end.sent(),
+            Self::Uet(end) => end.sent(),
         }
     }
     /// Whether the pace alone keeps a queue pair's next packet.
@@ -93,7 +94,7 @@ impl Sender {
     pub fn forced(&self, seq: u64, len: u32, cfg: &Config) -> Option<Outgoing> {
         match self {
             Self::Tcp(end) => Some(end.forced(seq, len, &cfg.tcp)),
-            Self::Mptcp(_) | Self::Homa(_) => None,
+            Self::Mptcp(_) | Self::Homa(_) | Self::Uet(_) => None,
             Self::Rdma(end) => Some(end.forced(seq, len, &cfg.rdma)),
         }
     }
@@ -101,7 +102,7 @@ impl Sender {
     pub fn forced_out(&mut self) {
         match self {
             Self::Tcp(end) => end.forced_out(),
-            Self::Mptcp(_) | Self::Homa(_) => (),
+            Self::Mptcp(_) | Self::Homa(_) | Self::Uet(_) => (),
             Self::Rdma(end) => end.forced_out(),
         }
     }

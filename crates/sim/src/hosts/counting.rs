@@ -15,6 +15,9 @@ impl Hosts {
         if !self.messages.is_empty() {
             self.message_counts.tell(counters.of("homa"));
         }
+        if !self.shared.transport.uet.is_empty() {
+            self.uet_counts.tell(counters.of("uet"));
+        }
         if plan.switch.pause.kind() != "none" {
             counters.of(plan.switch.pause.kind()).add(PAUSED, Count::Micros(self.paused_time(now)));
         }

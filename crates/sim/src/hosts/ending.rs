@@ -143,6 +143,9 @@ impl Hosts {
     /// A receiving side is over: what its host has of it is freed.
     pub(super) fn close(&mut self, ended: &mut Receiving, fabric: &mut Fabric) {
         let flow = ended.opening.flow;
+        if let Some(pacer) = self.pacers.get_mut(ended.host as usize) {
+            pacer.forget(flow);
+        }
         let (node, mut link) = at_host!(self, ended.host, fabric);
         if let Some(ingress) = &mut ended.ingress {
             ingress.close(flow, &mut link);

@@ -219,7 +219,7 @@ impl Hosts {
         };
         let bound = shared.transport.nic_bound(which).or(shared.nic_limit);
         let sending = Sending {
-            sender: Sender::new(which, handshake, line, &shared.transport),
+            sender: Sender::new(which, handshake, (line, opening.flow), &shared.transport),
             host,
             opening,
             peer: NONE,

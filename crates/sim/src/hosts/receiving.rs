@@ -27,6 +27,10 @@ impl Hosts {
             Kind::RdmaData => self.on_data(now, host, packet, fabric),
             Kind::RdmaAck | Kind::Nack | Kind::Cnp => self.on_answer_of_pair(now, packet, fabric),
             Kind::HomaData => self.on_message_data(now, host, packet, fabric),
+            Kind::UetData | Kind::UetProbe => self.on_packet(now, host, packet, fabric),
+            Kind::UetAck | Kind::UetNack | Kind::UetPull => {
+                self.on_word_of_packets(now, packet, fabric)
+            }
             // The virtual switch has heard it; without one nobody says anything.
             Kind::Overlay => {}
             _ => self.on_message_control(now, host, packet, fabric),
@@ -135,8 +139,8 @@ impl Hosts {
     /// duplicate (RFC 9293 §3.10.7.4). Its sender is gone, so only the size of the answer matters.
     #[cold]
     pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
-        let is_message = packet.kind() == Kind::HomaData;
-        let priority = if is_message { CONTROL_PRIORITY } else { packet.priority() };
+        let has_own = matches!(packet.kind(), Kind::HomaData | Kind::UetData | Kind::UetProbe);
+        let priority = if has_own { CONTROL_PRIORITY } else { packet.priority() };
         let class = TrafficClass::default().with_priority(priority);
         let size = self.shared.header;
         let answer = Way::back(packet).packet(late(packet), packet.stamp, size, class);
@@ -280,6 +284,9 @@ fn late(packet: &Packet) -> Body {
             Body::Done { slot: NONE, number }
         }
         Body::RdmaData { .. } => Body::RdmaAck { ack, slot: NONE, hops: 0 },
+        Body::UetData { psn, .. } | Body::UetProbe { psn, .. } => {
+            Body::UetAck { next: psn + 1, cause: psn, slot: NONE }
+        }
         _ => Body::Ack { ack, slot: NONE, hops: 0 },
     }
 }

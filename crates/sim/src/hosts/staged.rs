@@ -60,9 +60,13 @@ impl Hosts {
     /// As `pump`, of a connection that has stages.
     #[inline(never)]
     pub(super) fn pump_staged(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        let Some(egress) = &mut self.senders.at(slot).egress else { return };
+        let sending = self.senders.at(slot);
+        let Some(egress) = &mut sending.egress else { return };
         if egress.is_scheduled() {
-            return self.pump_message(now, slot, fabric);
+            return match sending.sender.packets() {
+                Some(_) => self.pump_packets(now, slot, fabric),
+                None => self.pump_message(now, slot, fabric),
+            };
         }
         let stages = Stages::of(egress);
         if stages.is_limited {

@@ -262,6 +262,7 @@ impl Hosts {
             HostEvent::Call(call) => self.on_call(now, host, call, fabric),
             HostEvent::RoomForMessages => self.on_room_for_messages(now, host, fabric),
             HostEvent::Pull => self.on_pull(now, host, fabric),
+            HostEvent::Credit => self.on_credit(now, host, fabric),
             HostEvent::SenderTimer(flow) => self.on_sender_timer(now, flow, fabric),
             HostEvent::ReceiverTimer(flow) => self.on_receiver_timer(now, flow, fabric),
             HostEvent::Probe(flow) => self.on_probe(now, flow, fabric),

@@ -81,6 +81,8 @@ impl Ecmp {
             Kind::HomaData | Kind::Busy | Kind::Ping => (own, DATA_PORT),
             Kind::Ack | Kind::SynAck | Kind::RdmaAck | Kind::Nack | Kind::Cnp => (DATA_PORT, own),
             Kind::Grant | Kind::Resend | Kind::Done | Kind::Unknown => (DATA_PORT, own),
+            Kind::UetData | Kind::UetProbe => (packet.entropy & 0xffff, DATA_PORT),
+            Kind::UetAck | Kind::UetNack | Kind::UetPull => (DATA_PORT, packet.entropy & 0xffff),
             Kind::Overlay => (DATA_PORT, DATA_PORT),
         };
         self.address(packet.src).wrapping_mul(59) ^ self.address(packet.dst) ^ TCP ^ from << 16 ^ to

@@ -48,6 +48,20 @@ impl StrictPriority {
         }
         id
     }
+    /// The newest packet of the lowest priority that waits.
+    pub(in crate::switch) fn newest(&self) -> Option<PacketId> {
+        self.waiting.iter().find_map(VecDeque::back).copied()
+    }
+    /// Takes it out.
+    pub(in crate::switch) fn take_newest(&mut self) -> Option<PacketId> {
+        let p = self.occupied.trailing_zeros() as usize;
+        let queue = self.waiting.get_mut(p)?;
+        let id = queue.pop_back();
+        if queue.is_empty() {
+            self.occupied &= !(1 << p);
+        }
+        id
+    }
     pub(super) fn waiting(&self) -> Vec<PacketId> {
         self.waiting.iter().flatten().copied().collect()
     }

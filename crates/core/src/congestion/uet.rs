@@ -1,0 +1,114 @@
+//! Ultra Ethernet transport's parameters, and a control law that has nothing to say here: its
+//! window ([`super::nscc`]) and its credit are run by its own endpoints (`sim::endpoint::uet`),
+//! which know packets by number.
+//!
+//! The defaults are those of uet-htsim, the consortium's simulator, which says of itself that only
+//! the specification is authoritative.
+
+use super::{Demands, Echo, Family, Law, Shared};
+use crate::registry::{About, PathProperty};
+use crate::switch::site::Auto;
+use crate::{Bytes, Time};
+
+pub(super) const ABOUT: About = About {
+    summary: "packets take any path and come in any order; a window, credit, or both",
+    source: "Ultra Ethernet 1.0 as uet-htsim has it; NSCC, RCCC",
+    needs: &[PathProperty::ControlNeverWaits],
+    breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
+    restores: &[],
+};
+
+crate::choice! {
+    /// What says how much may be in flight.
+    pub enum UetControl {
+        /// The sender's window, by marks and delay (NSCC).
+        Nscc = "nscc",
+        /// The receiver's credit (RCCC).
+        Rccc = "rccc",
+        /// Both: the smaller counts.
+        Both = "both",
+        /// A window that nothing changes: for tests of all else.
+        Constant = "constant",
+    }
+}
+
+impl UetControl {
+    /// Whether a window follows the network.
+    pub fn has_window(self) -> bool {
+        matches!(self, UetControl::Nscc | UetControl::Both)
+    }
+    /// Whether receivers give credit.
+    pub fn has_credit(self) -> bool {
+        matches!(self, UetControl::Rccc | UetControl::Both)
+    }
+}
+
+crate::choice! {
+    /// How a packet's entropy value is chosen, by which switches choose its path.
+    pub enum UetPathChoice {
+        /// One after another, in an order that changes each round.
+        Oblivious = "oblivious",
+        /// The same, without those that packets were marked, trimmed or lost on.
+        Bitmap = "bitmap",
+        /// Those of packets that came unmarked, each once; otherwise at random (REPS).
+        Reps = "reps",
+        /// Those of packets that came unmarked; otherwise as "bitmap".
+        Mixed = "mixed",
+    }
+}
+
+crate::params! {
+    /// Ultra Ethernet transport.
+    pub struct UetParams {
+        /// What says how much may be in flight. Source: the sender's window is uet-htsim's default.
+        pub uet_control: UetControl = UetControl::Nscc,
+        /// How packets' paths are chosen; give switches the path "ecmp", which hashes the value.
+        /// Source: uet-htsim.
+        pub uet_path_choice: UetPathChoice = UetPathChoice::Mixed,
+        /// How many values there are; a power of two. Source: uet-htsim; its tests have 128.
+        #[within(1..=65_536)]
+        pub uet_paths: u32 = 64,
+        /// An ACK at the latest when so many bytes have come since the last. Source: 16,384 bytes
+        /// (uet-htsim); 4,000 is an ACK for each packet.
+        #[within(1..)]
+        pub uet_ack_bytes: Bytes = Bytes(16_384),
+        /// The window of a new connection, and the credit that it begins with. "auto" is 1.5
+        /// times the bandwidth-delay product, which is also the largest. Source: uet-htsim.
+        #[within(1..)]
+        pub uet_window: Auto<Bytes> = Auto::Auto,
+        /// The queueing delay that the window aims at. "auto" is three quarters of the longest
+        /// round trip where switches trim, and all of it where they drop. Source: uet-htsim.
+        #[within(1_000..)]
+        pub uet_target_delay: Auto<Time> = Auto::Auto,
+        /// From a packet's sending to its timeout; it does not back off. "auto" is 15 us and six
+        /// times what a queue takes, of a bandwidth-delay product where switches trim and of five
+        /// where they drop. Source: uet-htsim.
+        #[within(1_000_000..)]
+        pub uet_rto: Auto<Time> = Auto::Auto,
+        /// Repair losses by how many packets came beyond them, and by probes (SLEEK): for switches
+        /// that drop. Source: uet-htsim has it off.
+        pub uet_sleek: bool = false,
+    }
+}
+
+/// Nothing: window and credit are its endpoints'.
+#[derive(Clone, Copy, Debug)]
+pub struct Uet;
+
+impl Law for Uet {
+    type Params = UetParams;
+    type Constants = ();
+
+    fn demands(_: &UetParams) -> Demands {
+        Demands { family: Family::Uet, echo: Echo::Precise, ..Demands::default() }
+    }
+    fn check(params: &UetParams) -> Option<(&'static str, String)> {
+        let paths = params.uet_paths;
+        let reason = format!("{paths} is no power of two");
+        (!paths.is_power_of_two()).then_some(("uet-paths", reason))
+    }
+    fn constants(_: &UetParams) {}
+    fn new(_: u64, _: &Shared<()>) -> Uet {
+        Uet
+    }
+}

@@ -1,0 +1,168 @@
+//! Packets that come in: which have come, and when that is said.
+//!
+//! An ACK leaves at once if the packet is the connection's first, was marked, asks for it, or came
+//! before; if it closes the last gap and one before it has asked; and when so many bytes have come
+//! since the last. It has the next number expected, and a bitmap from the packet's own number on
+//! where that was marked or has asked, otherwise from 63 before it. A packet that was trimmed is
+//! answered by a NACK, or by an ACK if it had come already.
+//!
+//! Invariant: payload counts as delivered when every packet before it has come.
+
+use super::Config;
+use millpond_core::packet::Selective;
+use std::collections::VecDeque;
+
+/// Bits of an ACK's map.
+const BITS: u32 = 64;
+
+/// What a packet that came is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// Nothing.
+    Quietly,
+    /// An ACK: the next number, and the rest.
+    Ack(u32, Selective),
+    /// A NACK.
+    Nack,
+}
+
+/// A packet of data that arrives, or what is left of it.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketIn {
+    /// Its number.
+    pub psn: u32,
+    /// Its payload.
+    pub len: u16,
+    /// Its bytes on the wire.
+    pub size: u16,
+    /// Its entropy value.
+    pub value: u16,
+    /// Whether it was marked.
+    pub is_marked: bool,
+    /// Whether it asks for an ACK.
+    pub asks: bool,
+    /// Whether it was trimmed.
+    pub is_trimmed: bool,
+}
+
+/// A connection's receiving end.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// The next number expected.
+    next: u32,
+    /// By number from `next` on: payload and one, or nothing.
+    beyond: VecDeque<u32>,
+    /// How many of these have come.
+    ahead: u32,
+    /// Bytes on the wire that have come.
+    bytes: u64,
+    /// Of which an ACK has told.
+    told: u64,
+    delivered: u64,
+    has_asked: bool,
+    is_new: bool,
+    /// Which of the run's transports of this family it follows.
+    which: u8,
+}
+
+impl Receiver {
+    /// Nothing received.
+    pub fn new(which: u8) -> Receiver {
+        Receiver {
+            next: 0,
+            beyond: VecDeque::new(),
+            ahead: 0,
+            bytes: 0,
+            told: 0,
+            delivered: 0,
+            has_asked: false,
+            is_new: true,
+            which,
+        }
+    }
+
+    /// What all like it have in common.
+    pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
+        &cfg[usize::from(self.which)]
+    }
+    /// Payload that has come with all before it.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+    /// Nothing is due by itself.
+    pub fn deadline(&self) -> millpond_core::Time {
+        millpond_core::Time::MAX
+    }
+    /// Whether a packet has come.
+    fn has(&self, psn: u32) -> bool {
+        psn < self.next
+            || self.beyond.get((psn - self.next) as usize).is_some_and(|payload| *payload > 0)
+    }
+    /// Whether a packet with this number is beyond one that has not come.
+    pub fn is_ahead(&self, psn: u32) -> bool {
+        psn > self.next
+    }
+
+    /// A packet arrives.
+    pub fn on_data(&mut self, data: &PacketIn, cfg: &[Config]) -> Came {
+        let is_late = self.has(data.psn);
+        if data.is_trimmed {
+            return if is_late { self.ack(data) } else { Came::Nack };
+        }
+        self.bytes += u64::from(data.size);
+        let is_new = std::mem::take(&mut self.is_new);
+        let closes = !is_late && self.take(data);
+        self.has_asked |= data.asks;
+        let wants = is_new
+            || data.is_marked
+            || data.asks
+            || is_late
+            || closes && self.has_asked
+            || self.bytes - self.told >= self.config(cfg).ack_bytes;
+        if wants { self.ack(data) } else { Came::Quietly }
+    }
+
+    /// Takes a packet that has not come before. Whether it closes the last gap.
+    fn take(&mut self, data: &PacketIn) -> bool {
+        let at = (data.psn - self.next) as usize;
+        if self.beyond.len() <= at {
+            self.beyond.resize(at + 1, 0);
+        }
+        self.beyond[at] = u32::from(data.len) + 1;
+        self.ahead += 1;
+        let had_gap = self.ahead > 1;
+        while let Some(payload) = self.beyond.front().copied().filter(|payload| *payload > 0) {
+            self.beyond.pop_front();
+            self.delivered += u64::from(payload - 1);
+            self.next += 1;
+            self.ahead -= 1;
+        }
+        had_gap && self.ahead == 0
+    }
+
+    fn ack(&mut self, data: &PacketIn) -> Came {
+        self.told = self.bytes;
+        if self.ahead == 0 {
+            self.has_asked = false;
+        }
+        let from_itself = data.is_marked || data.asks;
+        let base = match from_itself {
+            true => data.psn,
+            false => data.psn.saturating_sub(BITS - 1).max(self.next.saturating_add(1)),
+        };
+        let map = (0..BITS).filter(|bit| base.checked_add(*bit).is_some_and(|psn| self.has(psn)));
+        let bitmap = map.fold(0, |all, bit| all | 1 << bit);
+        let (bytes, ahead, value) = (self.bytes, self.ahead, data.value);
+        Came::Ack(self.next, Selective { bytes, bitmap, base, ahead, value })
+    }
+
+    /// The answer to a probe: an ACK of all that has come.
+    pub fn probed(&mut self, value: u16) -> Came {
+        self.told = self.bytes;
+        let bytes = self.bytes;
+        let map =
+            (0..BITS).filter(|bit| self.next.checked_add(*bit).is_some_and(|it| self.has(it)));
+        let bitmap = map.fold(0, |all, bit| all | 1 << bit);
+        Came::Ack(self.next, Selective { bytes, bitmap, base: self.next, ahead: self.ahead, value })
+    }
+}

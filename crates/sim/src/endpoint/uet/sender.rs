@@ -1,0 +1,545 @@
+//! Packets that go out: window, credit, what is sent again, timeouts, SLEEK.
+//!
+//! **Sending.** Packets to be sent again go first, the lowest number before others, and then new
+//! ones. Either needs a window of what is in flight and the packet, and credit where the receiver
+//! gives some. A connection begins with a window of speculative credit, which its first answer
+//! ends. A packet asks for an ACK if it is the last, is sent again, or uses window or credit up.
+//!
+//! **Losses.** A NACK has its packet sent again at once. A packet that is not answered within the
+//! timeout is, too; the timeout does not back off. Where switches drop and SLEEK is on, an ACK that
+//! has as many packets beyond the next one expected as a window and a half begins a recovery: what
+//! is unacknowledged up to the highest number sent then goes out once more. A probe asks for such
+//! an ACK when nothing is heard for a while.
+//!
+//! **Asking for credit.** Each packet says up to where its sender wants credit: what is still to be
+//! sent, at most a window, beyond what it has got.
+//!
+//! Invariant: a number is acknowledged, in flight, or waits to be sent again; the deadline is set
+//! while any is in flight.
+
+use super::{CREDIT, Config};
+use crate::endpoint::{Counters, Outgoing, Standing};
+use millpond_core::Time;
+use millpond_core::congestion::{Nscc, NsccAck};
+use millpond_core::edge::entropy::{Entropy, Fate};
+use millpond_core::packet::Selective;
+use millpond_core::random::mix64;
+use std::collections::{BTreeSet, VecDeque};
+
+/// A packet to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its number.
+    pub psn: u32,
+    /// Its payload.
+    pub len: u16,
+    /// Its entropy value.
+    pub value: u16,
+    /// Up to where credit is wanted.
+    pub target: u32,
+    /// It was sent before.
+    pub is_again: bool,
+    /// It asks for an ACK.
+    pub asks: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InFlight,
+    Waits,
+    Acked,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    state: State,
+    at: Time,
+    len: u16,
+    value: u16,
+    /// SLEEK has sent it again in the present recovery.
+    is_repaired: bool,
+}
+
+/// The credit that a sender has.
+#[derive(Clone, Copy, Debug)]
+struct Credit {
+    /// Bytes that may be sent; below zero by a packet at most.
+    left: i64,
+    /// All that the receiver has given, in units.
+    given: u32,
+    /// Up to where it was asked.
+    asked: u32,
+    /// The first answer has not come: what is left is speculative.
+    is_speculative: bool,
+}
+
+/// A connection's sending end.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    written: u64,
+    /// Payload that has a number.
+    cut: u64,
+    acked: u64,
+    /// The first number that is not acknowledged, and those from there on.
+    first: u32,
+    sent: VecDeque<Sent>,
+    again: BTreeSet<u32>,
+    /// Departures in their order; stale where a packet was answered or sent again.
+    departures: VecDeque<(Time, u32)>,
+    /// May be below zero for a moment: what is told of counts packets that wait, too.
+    in_flight: i64,
+    /// Bytes that the receiver has told of.
+    told: u64,
+    nscc: Nscc,
+    credit: Option<Credit>,
+    entropy: Entropy,
+    /// The end of SLEEK's recovery: a number.
+    recovery: Option<u32>,
+    /// A probe is due then; one is to leave now.
+    probe_at: Time,
+    probes: bool,
+    /// A request for credit is to leave: nothing else may.
+    begs: bool,
+    rtt: Time,
+    deadline: Time,
+    retransmitted: u32,
+    timeouts: u32,
+    /// Which of the run's transports of this family it follows.
+    which: u8,
+}
+
+impl Sender {
+    /// Nothing written, of the connection of a flow.
+    pub fn new(which: u8, flow: u32, cfg: &[Config]) -> Sender {
+        let own = &cfg[usize::from(which)];
+        let credit = own.control.has_credit().then_some(Credit {
+            left: own.terms.initial as i64,
+            given: 0,
+            asked: 0,
+            is_speculative: true,
+        });
+        let seed = mix64(own.seed ^ mix64(u64::from(flow) | 1 << 40));
+        Sender {
+            written: 0,
+            cut: 0,
+            acked: 0,
+            first: 0,
+            sent: VecDeque::new(),
+            again: BTreeSet::new(),
+            departures: VecDeque::new(),
+            in_flight: 0,
+            told: 0,
+            nscc: Nscc::new(&own.terms),
+            credit,
+            entropy: Entropy::new(own.path_choice, own.paths, seed),
+            recovery: None,
+            probe_at: Time::MAX,
+            probes: false,
+            begs: false,
+            rtt: Time::ZERO,
+            deadline: Time::MAX,
+            retransmitted: 0,
+            timeouts: 0,
+            which,
+        }
+    }
+
+    /// What all like it have in common.
+    pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
+        &cfg[usize::from(self.which)]
+    }
+    /// The application writes.
+    pub fn write(&mut self, _: Time, bytes: u64) {
+        self.written += bytes;
+    }
+    /// Packets leave by [`Sender::next`].
+    pub fn poll_send(&mut self, _: Time, _: u32, _: &[Config]) -> Option<Outgoing> {
+        None
+    }
+    /// Whether there is a packet that may leave.
+    pub fn would_send(&self, cfg: &[Config]) -> bool {
+        let cfg = self.config(cfg);
+        self.has_packet() && self.may_send(self.next_wire(cfg), cfg)
+    }
+    /// Round trips are measured by what data says.
+    pub fn on_rtt(&mut self, _: Time, _: &[Config]) {}
+    pub fn srtt(&self) -> Time {
+        self.rtt
+    }
+    pub fn rto(&self) -> Time {
+        Time::ZERO
+    }
+    pub fn acked(&self) -> u64 {
+        self.acked
+    }
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+    pub fn is_done(&self) -> bool {
+        self.written > 0 && self.acked == self.written
+    }
+    pub fn counters(&self) -> Counters {
+        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
+    }
+    pub fn deadline(&self) -> Time {
+        self.deadline.min(self.probe_at)
+    }
+    /// Payload sent of all that was written.
+    pub fn sent(&self) -> u64 {
+        self.cut
+    }
+    /// Its flow was held for so long, and its timers stood still.
+    pub fn thaw(&mut self, held: Time) {
+        for sent in &mut self.sent {
+            sent.at = sent.at.saturating_add(held);
+        }
+        self.departures.iter_mut().for_each(|(at, _)| *at = at.saturating_add(held));
+        self.deadline = self.deadline.saturating_add(held);
+        self.probe_at = self.probe_at.saturating_add(held);
+    }
+    pub fn standing(&self, _: &[Config]) -> Standing {
+        let repairs = self.recovery.is_some() || !self.again.is_empty();
+        Standing {
+            state: if repairs { "recovery" } else { "open" },
+            cwnd: self.nscc.window(),
+            ssthresh: u64::MAX,
+            in_flight: self.in_flight.max(0) as u64,
+            law: Vec::new(),
+        }
+    }
+
+    fn has_packet(&self) -> bool {
+        !self.again.is_empty() || self.cut < self.written
+    }
+
+    /// The next packet's bytes on the wire.
+    fn next_wire(&self, cfg: &Config) -> u64 {
+        let len = match self.again.first() {
+            Some(psn) => self.sent[(psn - self.first) as usize].len,
+            None => (self.written - self.cut).min(u64::from(cfg.mss)) as u16,
+        };
+        cfg.wire(len)
+    }
+
+    fn window(&self, cfg: &Config) -> i64 {
+        match cfg.control.has_credit() && !cfg.control.has_window() {
+            true => i64::MAX,
+            false => self.nscc.window() as i64,
+        }
+    }
+
+    fn may_send(&self, wire: u64, cfg: &Config) -> bool {
+        let repairs = self.recovery.is_some() && !self.again.is_empty();
+        let has_window = repairs || self.window(cfg) >= self.in_flight + wire as i64;
+        has_window && self.credit.is_none_or(|credit| credit.left > 0)
+    }
+
+    /// The next packet, if one may leave.
+    pub fn next(&mut self, now: Time, cfg: &[Config]) -> Option<Piece> {
+        let cfg = self.config(cfg);
+        if !self.has_packet() {
+            return None;
+        }
+        let wire = self.next_wire(cfg);
+        if !self.may_send(wire, cfg) {
+            return None;
+        }
+        let value = self.entropy.next(now);
+        let again = self.again.pop_first();
+        let (psn, len) = match again {
+            Some(psn) => {
+                let sent = &mut self.sent[(psn - self.first) as usize];
+                (sent.state, sent.at, sent.value) = (State::InFlight, now, value);
+                self.retransmitted += 1;
+                (psn, sent.len)
+            }
+            None => {
+                let len = (self.written - self.cut).min(u64::from(cfg.mss)) as u16;
+                self.cut += u64::from(len);
+                let state = State::InFlight;
+                self.sent.push_back(Sent { state, at: now, len, value, is_repaired: false });
+                (self.first + self.sent.len() as u32 - 1, len)
+            }
+        };
+        self.in_flight += wire as i64;
+        self.departures.push_back((now, psn));
+        if let Some(credit) = &mut self.credit {
+            credit.left -= wire as i64;
+        }
+        let is_last = self.again.is_empty() && self.cut == self.written;
+        let full = cfg.wire(cfg.mss as u16) as i64;
+        let is_out = self.window(cfg) < self.in_flight.saturating_add(full)
+            || self.credit.is_some_and(|credit| credit.left <= 0);
+        let target = self.target(cfg);
+        self.arm(cfg);
+        self.await_probe(now, cfg, false);
+        let is_again = again.is_some();
+        Some(Piece { psn, len, value, target, is_again, asks: is_last || is_again || is_out })
+    }
+
+    /// Up to where credit is wanted, in units.
+    fn target(&mut self, cfg: &Config) -> u32 {
+        let window = self.nscc.largest(&cfg.terms);
+        let both = cfg.control.has_window();
+        let most = if both { (self.nscc.window() + cfg.terms.mtu).min(window) } else { window };
+        let Some(credit) = &mut self.credit else { return 0 };
+        let waits = self.again.len() as u64 * cfg.terms.mtu;
+        let packets = (self.written - self.cut).div_ceil(u64::from(cfg.mss));
+        let rest = self.written - self.cut + packets * u64::from(cfg.header) + waits;
+        let has = match credit.is_speculative {
+            true => 0,
+            false => credit.left.max(0) as u64,
+        };
+        let wants = rest.min(most).saturating_sub(has);
+        let wants = if wants > 0 { wants.max(cfg.terms.mtu) } else { 0 };
+        credit.asked = credit.asked.max(credit.given + wants.div_ceil(CREDIT) as u32);
+        credit.asked
+    }
+
+    /// The first answer ends speculation.
+    fn hears(&mut self) {
+        if let Some(credit) = &mut self.credit
+            && std::mem::take(&mut credit.is_speculative)
+        {
+            credit.left = 0;
+        }
+        self.begs = false;
+    }
+
+    /// A PULL.
+    pub fn on_pull(&mut self, given: u32) {
+        self.hears();
+        if let Some(credit) = &mut self.credit
+            && given > credit.given
+        {
+            credit.left += i64::from(given - credit.given) * CREDIT as i64;
+            credit.given = given;
+        }
+    }
+
+    /// Takes a packet as acknowledged.
+    fn acknowledge(&mut self, psn: u32) {
+        let Some(at) = psn.checked_sub(self.first) else { return };
+        let Some(sent) = self.sent.get_mut(at as usize) else { return };
+        if sent.state == State::Waits {
+            self.again.remove(&psn);
+        }
+        sent.state = State::Acked;
+    }
+
+    /// Takes the numbers off that are acknowledged with all before them.
+    fn settle(&mut self) {
+        while let Some(sent) = self.sent.front().filter(|sent| sent.state == State::Acked) {
+            self.acked += u64::from(sent.len);
+            self.sent.pop_front();
+            self.first += 1;
+        }
+        if self.recovery.is_some_and(|end| self.first >= end) {
+            self.recovery = None;
+            self.sent.iter_mut().for_each(|sent| sent.is_repaired = false);
+        }
+    }
+
+    /// An ACK: the next number that is expected, the rest, whether what caused it was marked, and
+    /// how long that took.
+    pub fn on_ack(
+        &mut self,
+        now: Time,
+        next: u32,
+        selective: &Selective,
+        (is_marked, rtt): (bool, Time),
+        cfg: &[Config],
+    ) {
+        let cfg = self.config(cfg);
+        self.hears();
+        self.rtt = rtt;
+        for psn in self.first..next.min(self.first + self.sent.len() as u32) {
+            self.acknowledge(psn);
+        }
+        let mut bits = selective.bitmap;
+        while bits != 0 {
+            self.acknowledge(selective.base.saturating_add(bits.trailing_zeros()));
+            bits &= bits - 1;
+        }
+        let newly = selective.bytes.saturating_sub(self.told);
+        self.told = self.told.max(selective.bytes);
+        self.in_flight -= newly as i64;
+        let fate = if is_marked { Fate::Marked } else { Fate::Good };
+        self.learn(now, selective.value, fate, cfg);
+        if cfg.control.has_window() {
+            let in_flight = self.in_flight.max(0) as u64;
+            let ack = NsccAck { now, bytes: newly, rtt: Some(rtt), is_marked, in_flight };
+            self.nscc.on_ack(&ack, &cfg.terms);
+        }
+        self.settle();
+        if cfg.sleek {
+            self.look_for_losses(selective.ahead, cfg);
+        }
+        self.arm(cfg);
+        self.await_probe(now, cfg, true);
+    }
+
+    fn learn(&mut self, now: Time, value: u16, fate: Fate, cfg: &Config) {
+        self.entropy.learn(now, value, fate, cfg.trims);
+    }
+
+    /// A NACK of a packet that was trimmed; on its last link, or before.
+    pub fn on_nack(
+        &mut self,
+        now: Time,
+        psn: u32,
+        value: u16,
+        (is_marked, is_last_hop, rtt): (bool, bool, Time),
+        cfg: &[Config],
+    ) {
+        let cfg = self.config(cfg);
+        self.hears();
+        let fate = match (is_last_hop, is_marked) {
+            (true, false) => Fate::Good,
+            (true, true) => Fate::Marked,
+            (false, _) => Fate::Trimmed,
+        };
+        self.learn(now, value, fate, cfg);
+        let at = psn.wrapping_sub(self.first) as usize;
+        let Some(sent) = self.sent.get_mut(at).filter(|sent| sent.state == State::InFlight) else {
+            return;
+        };
+        sent.state = State::Waits;
+        let bytes = cfg.wire(sent.len);
+        self.in_flight -= bytes as i64;
+        self.again.insert(psn);
+        if cfg.control.has_window() {
+            let in_flight = self.in_flight.max(0) as u64;
+            let ack = NsccAck { now, bytes, rtt: Some(rtt), is_marked, in_flight };
+            let counts = !(cfg.control.has_credit() && is_last_hop);
+            self.nscc.on_nack(&ack, counts, &cfg.terms);
+        }
+        self.arm(cfg);
+    }
+
+    /// SLEEK: begins a recovery if so many packets came beyond the next one expected.
+    fn look_for_losses(&mut self, ahead: u32, cfg: &Config) {
+        let window = self.nscc.window();
+        let most = (window + window / 2).min(self.nscc.largest(&cfg.terms));
+        let enough = most.max(5 * u64::from(cfg.mss)) / u64::from(cfg.mss);
+        if u64::from(ahead) >= enough {
+            self.begin_recovery();
+        }
+        self.repair(cfg);
+    }
+
+    fn begin_recovery(&mut self) {
+        if self.recovery.is_none() && !self.sent.is_empty() {
+            self.recovery = Some(self.first + self.sent.len() as u32);
+        }
+    }
+
+    /// What a recovery sends again, each packet once and a window's packets ahead.
+    fn repair(&mut self, cfg: &Config) {
+        let Some(end) = self.recovery else { return };
+        let ahead = (self.nscc.window() / u64::from(cfg.mss)).max(1) as u32;
+        let upto = end.min(self.first.saturating_add(ahead));
+        for psn in self.first..upto {
+            let sent = &mut self.sent[(psn - self.first) as usize];
+            if sent.state == State::InFlight && !sent.is_repaired {
+                (sent.state, sent.is_repaired) = (State::Waits, true);
+                self.in_flight -= cfg.wire(sent.len) as i64;
+                self.again.insert(psn);
+            }
+        }
+    }
+
+    /// The next probe is due a while after an ACK, or after the last one.
+    fn await_probe(&mut self, now: Time, cfg: &Config, is_ack: bool) {
+        if !cfg.sleek {
+            return;
+        }
+        if self.sent.is_empty() {
+            self.probe_at = Time::MAX;
+        } else if is_ack || self.probe_at == Time::MAX {
+            let base = self.nscc.base();
+            let has_more = self.cut < self.written;
+            let wait = if has_more { base * 3 } else { base + cfg.terms.target };
+            self.probe_at = now + wait;
+        }
+    }
+
+    /// The answer to a probe: if it met no queue, what was sent before should have come.
+    pub fn on_probe_answer(&mut self, delay: Time, cfg: &[Config]) {
+        let cfg = self.config(cfg);
+        if cfg.sleek && delay < cfg.terms.target {
+            self.begin_recovery();
+            self.repair(cfg);
+        }
+    }
+
+    /// A probe that is to leave now: the last number sent, up to where credit is wanted, and an
+    /// entropy value. It is said once.
+    pub fn takes_probe(&mut self, now: Time, cfg: &[Config]) -> Option<(u32, u32, u16)> {
+        let (probes, begs) = (std::mem::take(&mut self.probes), std::mem::take(&mut self.begs));
+        let cfg = self.config(cfg);
+        let last = self.first + self.sent.len() as u32;
+        (probes || begs).then(|| (last.saturating_sub(1), self.target(cfg), self.entropy.next(now)))
+    }
+
+    /// The delay of a round trip beyond the shortest.
+    pub fn delay(&self, rtt: Time) -> Time {
+        rtt.saturating_sub(self.nscc.base())
+    }
+
+    /// The oldest packet in flight has the deadline.
+    fn arm(&mut self, cfg: &Config) {
+        while let Some(&(at, psn)) = self.departures.front() {
+            let sent = psn.checked_sub(self.first).and_then(|at| self.sent.get(at as usize));
+            if sent.is_some_and(|it| it.state == State::InFlight && it.at == at) {
+                break;
+            }
+            self.departures.pop_front();
+        }
+        let oldest = self.departures.front().map(|(at, _)| at.saturating_add(cfg.rto));
+        let waits = (oldest.is_none() && self.has_packet() && self.credit.is_some())
+            .then_some(self.deadline);
+        self.deadline = oldest.or(waits).unwrap_or(Time::MAX);
+    }
+
+    /// Time has come to `now`; does nothing before the deadline.
+    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) {
+        let cfg = self.config(cfg);
+        if now >= self.probe_at {
+            self.probes = !self.sent.is_empty();
+            self.probe_at = match self.probes {
+                true => now + self.nscc.base() * 5,
+                false => Time::MAX,
+            };
+        }
+        if now < self.deadline {
+            return;
+        }
+        while let Some(&(at, psn)) = self.departures.front().filter(|(at, _)| *at + cfg.rto <= now)
+        {
+            self.departures.pop_front();
+            let index = psn.wrapping_sub(self.first) as usize;
+            let Some(sent) = self.sent.get_mut(index) else { continue };
+            if sent.state != State::InFlight || sent.at != at {
+                continue;
+            }
+            sent.state = State::Waits;
+            let (bytes, value) = (cfg.wire(sent.len), sent.value);
+            self.in_flight -= bytes as i64;
+            self.again.insert(psn);
+            self.timeouts += 1;
+            self.learn(now, value, Fate::Lost, cfg);
+            if cfg.control.has_window() {
+                self.nscc.on_timeout(bytes, &cfg.terms);
+            }
+        }
+        self.deadline = Time::MAX;
+        self.arm(cfg);
+        let lacks_credit = self.credit.is_some_and(|credit| credit.left <= 0);
+        if lacks_credit && self.has_packet() {
+            // Nothing that is sent could ask.
+            self.begs = true;
+            self.deadline = self.deadline.min(now + cfg.terms.base);
+        }
+    }
+}
