@@ -56,9 +56,8 @@ impl Nic {
             }
             Nic::General(inner) => {
                 let (port, memory, random) = &mut **inner;
-                match port.offer(now, id, &mut wire.packets()[id], memory, &Terms::plain(random)) {
-                    Ok(()) => {
-                        let service = port.serve(now, wire.packets(), memory, random);
+                match port.pass(now, id, wire.packets(), memory, &Terms::plain(random)) {
+                    Ok(service) => {
                         act(service, wire);
                         return Offered::Waits;
                     }

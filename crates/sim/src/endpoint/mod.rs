@@ -33,7 +33,7 @@ mod tcp;
 pub use exchange::{AckIn, AckOut, Arrived, Counters, DataIn, Outgoing, Standing};
 use millpond_core::congestion::{Family, Quantity, TransportKind};
 use millpond_core::importance::{ImportanceParams, Marker};
-use millpond_core::packet::{Kind, Telemetry};
+use millpond_core::packet::Kind;
 use millpond_core::{Ecn, Mapping, Rate, Sack, Time};
 use millpond_scenario::plan::Plan;
 pub use rdma::{Answer, Request};
