@@ -455,9 +455,14 @@ impl Switch {
                 wire.transmit(port, id, departs);
             }
             Ports::General(ports) if self.is_plain => {
-                let (packets, memory) = (wire.packets(), &mut self.memory);
-                let service = ports[port as usize].pass(now, id, packets, memory, &terms)?;
-                self.act(now, port, service, wire);
+                let (it, memory) = (&mut ports[port as usize], &mut self.memory);
+                match it.pass(now, id, &mut wire.packets()[id], memory, &terms)? {
+                    Some(departs) => self.leave(now, port, id, departs, wire),
+                    None => {
+                        let service = it.serve(now, wire.packets(), memory, &self.random);
+                        self.act(now, port, service, wire);
+                    }
+                }
             }
             Ports::General(ports) => {
                 let packet = &mut wire.packets()[id];
@@ -547,17 +552,23 @@ impl Switch {
             return self.act_closely(now, port, service, wire);
         }
         if let Some((id, departs)) = service.transmit {
-            if !self.sent.is_empty() {
-                self.write_telemetry(now, port, id, wire);
-            }
-            wire.transmit(port, id, departs);
+            self.leave(now, port, id, departs, wire);
         }
         if let Some(at) = service.call_at {
             wire.call_ready(port, at);
         }
     }
 
-    /// The same where somebody counts what leaves.
+    /// A packet goes on the link of `port`.
+    #[inline]
+    fn leave<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, departs: Time, wire: &mut W) {
+        if !self.sent.is_empty() {
+            self.write_telemetry(now, port, id, wire);
+        }
+        wire.transmit(port, id, departs);
+    }
+
+    /// As `act`, where somebody counts what leaves.
     #[inline(never)]
     fn act_closely<W: Wire>(&mut self, now: Time, port: u16, service: Service, wire: &mut W) {
         if let Some((id, departs)) = service.transmit {
@@ -569,10 +580,7 @@ impl Switch {
             if !self.ingress_bytes.is_empty() {
                 self.count_ingress(now, port, id, false, wire);
             }
-            if !self.sent.is_empty() {
-                self.write_telemetry(now, port, id, wire);
-            }
-            wire.transmit(port, id, departs);
+            self.leave(now, port, id, departs, wire);
         }
         if let Some(at) = service.call_at {
             wire.call_ready(port, at);

@@ -348,30 +348,29 @@ impl GeneralPort {
         self.rules.capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, claim))
     }
 
-    /// Takes the packet as [`GeneralPort::offer`] does, and serves the port. A packet that finds
-    /// the link free and nothing before it goes past the queue, to the same effect.
+    /// Takes the packet as [`GeneralPort::offer`] does. One that finds the link free and nothing
+    /// before it goes past the queue: then this is when its last bit leaves. Otherwise follow with
+    /// [`GeneralPort::serve`].
     ///
     /// # Errors
     /// As [`GeneralPort::offer`].
-    #[inline]
+    #[inline(always)] // what it returns stays in registers
     pub fn pass(
         &mut self,
         now: Time,
         id: PacketId,
-        packets: &mut Packets,
+        packet: &mut Packet,
         memory: &mut Memory,
         terms: &Terms<'_>,
-    ) -> Result<Service, DropReason> {
+    ) -> Result<Option<Time>, DropReason> {
         let is_free = self.packets == 0 && now >= self.busy_until && self.paused.is_empty();
-        let packet = &mut packets[id];
         if !(is_free && self.rules.passes) || self.is_guarded || memory.has_pools() {
-            self.offer(now, id, packet, memory, terms)?;
-            return Ok(self.serve(now, packets, memory, terms.random));
+            return self.offer(now, id, packet, memory, terms).map(|()| None);
         }
         self.admit(now, packet, memory, terms)?;
         self.greet(now, packet, terms.random);
         self.busy_until = now + self.rules.rate.time(packet.size as u64);
-        Ok(Service { transmit: Some((id, self.busy_until)), call_at: None })
+        Ok(Some(self.busy_until))
     }
 
     /// Takes the packet into the queue, on the same terms as [`FastPort::offer`]. Follow with
