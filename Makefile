@@ -6,7 +6,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 help:
 	@echo "make demo       build, compare five systems with the plain network (scenarios/five.toml), report"
-	@echo "make dist       build the program as it is shipped: stripped, target/dist/millpond"
+	@echo "make dist       build the program as it is shipped: optimised by a profile, stripped, target/dist/millpond"
 	@echo "make book       the book as HTML, out/book (docs/ with mdBook)"
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test       all tests"
@@ -63,10 +63,9 @@ demo: setup-sim
 book: setup-book
 	target/tools/bin/mdbook build
 
-# Debug information, and what it finds its places by, make most of a release build's size.
+# Two builds, and two minutes of runs between them that make the profile. ARGS="--plain" builds without a profile.
 dist: setup
-	cargo build --profile dist --locked -p millpond-cli
-	@ls -l target/dist/millpond
+	scripts/dist.sh $(ARGS)
 
 # Crates that need neither root nor namespaces; the command's own tests are in `make test`.
 CORE := -p millpond $(patsubst %,-p millpond-%,core scenario sim results claims import doorbell)

@@ -4,6 +4,7 @@ What is measured, each alone on the machine but for what is said:
   speed         packet-hops a second on one thread, per scenario and path choice, and the ratio to ns-3 on the same
                 work, with the flow completion times of both
   ports         the same with general ports everywhere, and the hard workload
+  mechanisms    HPCC, Canary, Vertigo and HARD320 as shares of their plain counterpart's speed, in turn
   deflection    Canary, with all that it needs, against drop-tail with hashed paths on the same load; what one decision costs
   importance    TLT against plain DCTCP on the same load and the same general ports; what its decisions cost
   threads       two threads against one, on a machine that is idle and with one core kept busy; and that results agree
@@ -15,6 +16,9 @@ What is measured, each alone on the machine but for what is said:
   offload       receive offload by the kernel's rules and by Presto's (crates/core, example receive_offload)
 
 With --before BINARY this binary is compared with another one instead, on the same work and with one thread.
+
+The first table has every figure beside its value at the last recorded run (benches/recorded.json) and
+the drift; --record makes this run the recorded one.
 
 Runs of a case are interleaved with ns-3's and with each other's, and the median is taken, so that a slow minute of the
 machine touches all alike. Prints tables of 100 columns and writes target/bench/bench.json.
@@ -31,6 +35,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import figures
 import hpcc_example
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,6 +86,15 @@ BESIDE_BEFORE = {
     "hard320": ("hard320", None, None),
     "canary320 ecmp": ("canary320", None, "ecmp"),
     "canary320 canary": ("canary320", None, "canary"),
+}
+
+# A mechanism and what it is compared with: scenario, settings, variant of each.
+SHORT = ["traffic.stride.size=2MB"]
+MECHANISMS = {
+    "HPCC / DCTCP, ls128": (("ls128", [*SHORT, "transport.kind=hpcc"], None), ("ls128", SHORT, None)),
+    "Canary / hashed paths": (("canary320", [], "canary"), ("canary320", [], "ecmp")),
+    "Vertigo / hashed paths": (("canary320", [], "vertigo"), ("canary320", [], "ecmp")),
+    "HARD320 / ls128": (("hard320", [], None), ("ls128", SHORT, None)),
 }
 
 # What is measured, the least that is accepted, and what is aimed at.
@@ -224,6 +238,17 @@ class Bench:
             "dropped": runs[0]["packets"]["dropped"],
             "timeouts": runs[0]["timeouts"],
         }
+
+    def mechanisms(self):
+        """Each mechanism and its plain counterpart in turn: their speeds' ratio."""
+        ratios = {}
+        for name, pair in MECHANISMS.items():
+            speeds = ([], [])
+            for _ in range(self.options.rounds):
+                for (scenario, settings, variant), runs in zip(pair, speeds):
+                    runs.append(self.millpond(scenario, settings, variant=variant))
+            ratios[name] = median_mhops(speeds[0]) / median_mhops(speeds[1])
+        return ratios
 
     def beside(self, scenario, plain, scheme, program):
         """Runs of a scheme and of the plain one in turn, and the micro-benchmark."""
@@ -369,6 +394,7 @@ class Bench:
             "hard": self.guarded("hard: hard320", self.hard),
             "hpcc": self.guarded("hpcc: its simulator's example", self.hpcc),
             "growth": self.guarded("growth: ft65536", self.growth),
+            "mechanisms": self.guarded("mechanisms", self.mechanisms),
             "deflection": self.guarded("deflection: canary320", self.deflection),
             "importance": self.guarded("importance: tlt96", self.importance),
             "threads": {},
@@ -496,6 +522,11 @@ def off(row, key):
 def report(results):
     machine_line = f"{results['machine']['cpu']}, {results['machine']['cores']} cores"
     print(f"{machine_line}; medians; rounds: {results['rounds']}")
+    table(
+        f"All figures; {figures.title(results)}",
+        [("", 52), ("now", 14), ("recorded", 14), ("drift", 12)],
+        list(figures.rows(results)),
+    )
     speed = {name: row for name, row in results["speed"].items() if row}
     table(
         "Speed on one thread",
@@ -636,6 +667,7 @@ def parse():
     parser.add_argument("--only", nargs="+", choices=scenarios, metavar="SCENARIO", help=f"of {', '.join(scenarios)}")
     parser.add_argument("--millpond", default="target/release/millpond", help="the binary")
     parser.add_argument("--before", metavar="BINARY", help="another one, which it is compared with; nothing else is run")
+    parser.add_argument("--record", action="store_true", help="keep the figures in benches/recorded.json")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
@@ -662,6 +694,8 @@ def main():
     results = Bench(options).all()
     (OUT / "bench.json").write_text(json.dumps(results, indent=2) + "\n")
     report(results)
+    if options.record:
+        figures.record(results)
     print(f"\n{OUT / 'bench.json'}")
     return 1 if results["failures"] else 0
 

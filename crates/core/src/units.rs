@@ -161,6 +161,10 @@ impl Rate {
         if self.0 == 0 {
             return Time::MAX;
         }
+        // What one packet or segment is: a division of 64 bits costs a third of one of 128.
+        if bytes <= u64::MAX / (8 * PS_PER_S) {
+            return Time((bytes * 8 * PS_PER_S).div_ceil(self.0));
+        }
         let bits_ps = bytes as u128 * 8 * PS_PER_S as u128;
         let ps = bits_ps.div_ceil(self.0 as u128);
         Time(if ps > u64::MAX as u128 { u64::MAX } else { ps as u64 })
@@ -496,5 +500,10 @@ mod tests {
         assert_eq!(Rate::from_gbps(3).whole_ps_per_byte(), None);
         assert_eq!(Rate::from_gbps(3).transmission_time(1), Time::from_ps(2667));
         assert_eq!(Rate(0).transmission_time(1), Time::MAX);
+        // The largest for which 64 bits are enough, and the next.
+        for bytes in [2_305_843, 2_305_844] {
+            let ps = (bytes as u128 * 8 * u128::from(PS_PER_S)).div_ceil(3);
+            assert_eq!(u128::from(Rate(3).transmission_time(bytes).as_ps()), ps);
+        }
     }
 }

@@ -195,14 +195,17 @@ impl EventQueue {
     #[inline]
     fn link(&mut self, bucket: u64, event: Event) {
         let slot = bucket as usize % BUCKETS;
-        let node = Node { event, next: self.heads[slot] };
-        let id = if self.free != END {
-            let id = self.free;
-            self.free = self.nodes[id as usize].next;
-            self.nodes[id as usize] = node;
-            id
-        } else {
-            self.new_node(node)
+        let next = self.heads[slot];
+        let id = self.free;
+        let id = match self.nodes.get_mut(id as usize) {
+            // Field by field: a node made on the stack and copied is read back in other pieces than
+            // it was written in, which a processor cannot forward, and every hop would wait for it.
+            Some(node) => {
+                self.free = node.next;
+                (node.event.0, node.event.1, node.next) = (event.0, event.1, next);
+                id
+            }
+            None => self.new_node(event, next),
         };
         self.heads[slot] = id;
         self.occupied[slot / 64] |= 1 << (slot % 64);
@@ -210,8 +213,8 @@ impl EventQueue {
 
     #[cold]
     #[inline(never)]
-    fn new_node(&mut self, node: Node) -> u32 {
-        self.nodes.push(node);
+    fn new_node(&mut self, event: Event, next: u32) -> u32 {
+        self.nodes.push(Node { event, next });
         (self.nodes.len() - 1) as u32
     }
 

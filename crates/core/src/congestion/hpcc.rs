@@ -133,7 +133,7 @@ impl Law for Hpcc {
     fn on_telemetry(&mut self, acked: &Acked, telemetry: &Telemetry, shared: &Shared<HpccParams>) {
         let (it, p) = (&mut *self.0, &shared.law);
         if it.until == 0 {
-            it.note(telemetry.hops());
+            it.note(telemetry);
             it.until = acked.nxt;
             return;
         }
@@ -143,13 +143,13 @@ impl Law for Hpcc {
         }
         let before = it.references;
         let rate = match p.hpcc_multi_rate {
-            true => it.by_link(telemetry.hops(), p),
-            false => it.by_largest(telemetry.hops(), p),
+            true => it.by_link(telemetry, p),
+            false => it.by_largest(telemetry, p),
         };
         if let Some(rate) = rate {
             it.rate = rate;
         }
-        it.note(telemetry.hops());
+        it.note(telemetry);
         if ends {
             it.until = it.until.max(acked.nxt);
         } else {
@@ -173,9 +173,9 @@ impl Law for Hpcc {
 }
 
 impl State {
-    fn note(&mut self, hops: &[Hop]) {
-        self.seen[..hops.len()].copy_from_slice(hops);
-        self.known = hops.len();
+    fn note(&mut self, telemetry: &Telemetry) {
+        self.known = telemetry.hops().len();
+        self.seen.iter_mut().zip(telemetry.hops()).for_each(|(seen, hop)| *seen = hop);
     }
 
     /// What a link has done since the last answer: its utilisation, and over what share of a round
@@ -214,11 +214,11 @@ impl State {
     }
 
     /// Each link has a rate; the least counts.
-    fn by_link(&mut self, hops: &[Hop], p: &HpccParams) -> Option<f64> {
+    fn by_link(&mut self, telemetry: &Telemetry, p: &HpccParams) -> Option<f64> {
         let mut least = self.setting.line.bps() as f64;
         let mut any = false;
-        for (place, hop) in hops.iter().enumerate() {
-            if let Some(load) = self.load(place, hop) {
+        for (place, hop) in telemetry.hops().enumerate() {
+            if let Some(load) = self.load(place, &hop) {
                 self.references[place] = self.moved(self.references[place], load, p);
                 any = true;
             }
@@ -228,10 +228,10 @@ impl State {
     }
 
     /// The link with the largest utilisation steers the one rate.
-    fn by_largest(&mut self, hops: &[Hop], p: &HpccParams) -> Option<f64> {
+    fn by_largest(&mut self, telemetry: &Telemetry, p: &HpccParams) -> Option<f64> {
         let mut largest: Option<(f64, f64)> = None;
-        for (place, hop) in hops.iter().enumerate() {
-            if let Some(load) = self.load(place, hop)
+        for (place, hop) in telemetry.hops().enumerate() {
+            if let Some(load) = self.load(place, &hop)
                 && largest.is_none_or(|largest| load.0 > largest.0)
             {
                 largest = Some(load);

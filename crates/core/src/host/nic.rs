@@ -56,8 +56,13 @@ impl Nic {
             }
             Nic::General(inner) => {
                 let (port, memory, random) = &mut **inner;
-                match port.offer(now, id, &mut wire.packets()[id], memory, &Terms::plain(random)) {
-                    Ok(()) => {
+                let packet = &mut wire.packets()[id];
+                match port.pass(now, id, packet, memory, &Terms::plain(random)) {
+                    Ok(Some(departs)) => {
+                        act(Service { transmit: Some((id, departs)), call_at: None }, wire);
+                        return Offered::Waits;
+                    }
+                    Ok(None) => {
                         let service = port.serve(now, wire.packets(), memory, random);
                         act(service, wire);
                         return Offered::Waits;

@@ -78,7 +78,7 @@ fn put_telemetry(out: &mut Vec<u8>, record: &Telemetry) {
     let end = out.len() + telemetry::BYTES as usize;
     out.extend_from_slice(&[(record.hops().len() << 4) as u8, 0]);
     for hop in record.hops() {
-        out.extend_from_slice(&bits(hop).to_be_bytes());
+        out.extend_from_slice(&bits(&hop).to_be_bytes());
     }
     out.resize(end, 0);
 }

@@ -121,6 +121,13 @@ macro_rules! sides {
                     tag => unreachable!("there is no side record of type {tag}"),
                 }
             }
+            /// Lets another record follow the head of a list.
+            pub(super) fn set_next(&mut self, side: Side, next: Side) {
+                match side.tag() {
+                    $($tag => self.$pool[side.slot()].next = next,)+
+                    tag => unreachable!("there is no side record of type {tag}"),
+                }
+            }
             pub(super) fn free(&mut self, side: Side) {
                 match side.tag() {
                     $($tag => self.$pool.remove(side.slot()),)+
@@ -226,6 +233,26 @@ impl Packets {
         }
         Some(value)
     }
+    /// Takes a packet's side record of a type out of its list. The record stays where it is, to be
+    /// [given](Packets::give) to another packet or [released](Packets::release).
+    pub fn lift<T: Sided>(&mut self, packet: &mut Packet) -> Side {
+        let side = packet.side;
+        if side.is_none() || side.tag() != T::TAG {
+            let value = self.detach::<T>(packet);
+            return value.map_or(Side::NONE, |value| self.sides.insert(value, Side::NONE));
+        }
+        packet.side = self.sides.next(side);
+        self.sides.set_next(side, Side::NONE);
+        side
+    }
+    /// Gives a packet a record that was lifted off another. It must have none of that type.
+    #[inline]
+    pub fn give(&mut self, packet: &mut Packet, lifted: Side) {
+        if !lifted.is_none() {
+            self.sides.set_next(lifted, packet.side);
+            packet.side = lifted;
+        }
+    }
     /// Gives a packet a side record. It must have none of that type.
     pub fn attach<T: Sided>(&mut self, packet: &mut Packet, value: T) {
         packet.side = self.sides.insert(value, packet.side);
@@ -241,10 +268,15 @@ impl Packets {
     /// A packet's side record of a type, to change.
     #[inline]
     pub fn side_mut<T: Sided>(&mut self, packet: &Packet) -> Option<&mut T> {
-        if packet.side.is_none() {
+        self.record_mut(packet.side)
+    }
+    /// The record of a type in a list, to change.
+    #[inline]
+    pub fn record_mut<T: Sided>(&mut self, side: Side) -> Option<&mut T> {
+        if side.is_none() {
             return None;
         }
-        let slot = self.sides.find::<T>(packet.side)?;
+        let slot = self.sides.find::<T>(side)?;
         Some(&mut T::pool_mut(&mut self.sides)[slot].value)
     }
     /// All of a packet's side records.
@@ -362,6 +394,28 @@ mod tests {
         assert_eq!(packets.side::<Sack>(&taken), Some(&sack(1)));
         packets.release(taken.side);
         assert_eq!(packets.live_records(), 0);
+    }
+
+    #[test]
+    fn a_lifted_record_belongs_to_the_packet_that_it_is_given_to() {
+        for behind in [false, true] {
+            let mut packets = Packets::default();
+            let (mut from, mut to) = (Packet::default(), Packet::default());
+            packets.attach(&mut from, sack(1));
+            if behind {
+                packets.attach(&mut from, Mapping::default());
+            }
+            packets.attach(&mut to, Mapping { subflow: 7, data: 8 });
+            let lifted = packets.lift::<Sack>(&mut from);
+            assert_eq!(packets.side::<Sack>(&from), None);
+            packets.give(&mut to, lifted);
+            assert_eq!(packets.side::<Sack>(&to), Some(&sack(1)));
+            assert_eq!(packets.side::<Mapping>(&to).map(|mapping| mapping.data), Some(8));
+            assert!(packets.lift::<Sack>(&mut from).is_none());
+            packets.release(from.side);
+            packets.release(to.side);
+            assert_eq!(packets.live_records(), 0);
+        }
     }
 
     #[test]

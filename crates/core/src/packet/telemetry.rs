@@ -2,10 +2,12 @@
 //!
 //! A sender whose control law asks for it gives its data an empty record. A switch adds itself to
 //! it when the packet leaves its queue (HPCC, SIGCOMM 2019 §4.1), and the receiver copies the
-//! record to its answer. Values are exact; HPCC's header has them in 64 bits a switch, with times
-//! of 24 bits.
+//! hands the record on to its answer. Values are exact up to 2^48 bytes sent, 2^32 bytes waiting
+//! and 2^48 bits a second; HPCC's header has them in 64 bits a switch, with times of 24 bits.
 //!
-//! Invariant: the record has the switches in the order of the way, and at most [`HOPS`] of them.
+//! Invariant: the record has the switches in the order of the way, and at most [`HOPS`] of them. It
+//! takes two cache lines with its place in a packet's list, of which a way of two switches fills
+//! one: every packet in flight has a record, so its size decides what caches hold.
 
 use crate::units::{Rate, Time};
 
@@ -29,30 +31,54 @@ pub struct Hop {
     pub rate: Rate,
 }
 
+/// A [`Hop`] in 24 bytes: 64 bits of time, 32 of queue, 48 of bytes sent and 48 of rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Packed([u32; 6]);
+
+impl Packed {
+    fn new(hop: Hop) -> Packed {
+        const MOST: u64 = (1 << 48) - 1;
+        let [at, sent, rate] = [hop.at.as_ps(), hop.sent & MOST, hop.rate.bps().min(MOST)];
+        let queue = u32::try_from(hop.queue).unwrap_or(u32::MAX);
+        let high = (sent >> 32) as u32 | (rate >> 32 << 16) as u32;
+        Packed([at as u32, (at >> 32) as u32, queue, sent as u32, rate as u32, high])
+    }
+    fn hop(self) -> Hop {
+        let [at, at_high, queue, sent, rate, high] = self.0;
+        let wide = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        Hop {
+            at: Time::from_ps(wide(at, at_high)),
+            sent: wide(sent, high & 0xFFFF),
+            queue: queue.into(),
+            rate: Rate(wide(rate, high >> 16)),
+        }
+    }
+}
+
 /// What the switches on a packet's way have written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Telemetry {
-    hops: [Hop; HOPS],
     count: u8,
+    hops: [Packed; HOPS],
 }
+
+const _: () = assert!(size_of::<super::side::Linked<Telemetry>>() == 128);
 
 impl Telemetry {
     /// What a packet begins with.
-    pub const EMPTY: Telemetry = Telemetry {
-        hops: [Hop { at: Time::ZERO, sent: 0, queue: 0, rate: Rate(0) }; HOPS],
-        count: 0,
-    };
+    pub const EMPTY: Telemetry = Telemetry { count: 0, hops: [Packed([0; 6]); HOPS] };
 
     /// The next switch on the way adds itself; one for which there is no more room does not.
     pub fn push(&mut self, hop: Hop) {
         if let Some(free) = self.hops.get_mut(usize::from(self.count)) {
-            *free = hop;
+            *free = Packed::new(hop);
             self.count += 1;
         }
     }
     /// In the order of the way.
-    pub fn hops(&self) -> &[Hop] {
-        &self.hops[..usize::from(self.count)]
+    pub fn hops(&self) -> impl ExactSizeIterator<Item = Hop> + '_ {
+        self.hops[..usize::from(self.count)].iter().map(|hop| hop.hop())
     }
 }
 
@@ -63,8 +89,17 @@ mod tests {
     #[test]
     fn a_record_has_the_first_switches_of_the_way() {
         let mut record = Telemetry::default();
-        assert!(record.hops().is_empty());
+        assert_eq!(record.hops().len(), 0);
         (0..7).for_each(|sent| record.push(Hop { sent, ..Hop::default() }));
-        assert_eq!(record.hops().iter().map(|hop| hop.sent).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert_eq!(record.hops().map(|hop| hop.sent).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_packed_hop_gives_back_its_parts() {
+        let (at, queue) = (Time::from_ps(u64::MAX - 1), u64::from(u32::MAX));
+        for (sent, rate) in [(0, (1 << 48) - 1), ((1 << 48) - 1, 0), (0x8765_4321_0FED, 1 << 47)] {
+            let hop = Hop { at, sent, queue, rate: Rate(rate) };
+            assert_eq!(Packed::new(hop).hop(), hop);
+        }
     }
 }

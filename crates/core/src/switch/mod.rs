@@ -206,6 +206,8 @@ pub struct Switch {
     victims: Vec<PacketId>,
     /// Whether its ports have watchdogs.
     has_watchdogs: bool,
+    /// Nobody counts what enters and leaves its general ports' queues.
+    is_plain: bool,
     /// By port, its rate and the bytes that it has sent; empty where no packet asks.
     sent: Vec<(Rate, u64)>,
     trim: Option<overflow::Trim>,
@@ -263,10 +265,7 @@ impl Switch {
         let mut ports = if config.fast {
             Ports::Fast(FastPort::all(&config.ports))
         } else {
-            let port = |(number, it): (usize, &PortConfig)| {
-                GeneralPort::new(it.clone()).numbered(number as u16)
-            };
-            Ports::General(config.ports.iter().enumerate().map(port).collect())
+            Ports::General(GeneralPort::all(&config.ports))
         };
         let count = ports.count();
         // A stream of their own, so that what they draw does not move the node's.
@@ -289,6 +288,10 @@ impl Switch {
         if let (Some(terms), Ports::General(ports)) = (watchdog, &mut ports) {
             ports.iter_mut().for_each(|port| port.guard(terms));
         }
+        let is_plain = !pause.is_active()
+            && watchdog.is_none()
+            && !occupancy.watches_departures()
+            && config.trim.is_none();
         let mut path = config.path;
         path.install(&Facts { attachment: config.routes.attachment(), rates: &rates });
         let nature = config.deflection.nature();
@@ -315,6 +318,7 @@ impl Switch {
             detours: false,
             victims: Vec::new(),
             has_watchdogs: watchdog.is_some(),
+            is_plain,
             sent: if config.telemetry {
                 rates.iter().map(|rate| (*rate, 0)).collect()
             } else {
@@ -465,6 +469,16 @@ impl Switch {
                 let departs = ports[port as usize].offer(now, &mut wire.packets()[id], &terms)?;
                 wire.transmit(port, id, departs);
             }
+            Ports::General(ports) if self.is_plain => {
+                let (it, memory) = (&mut ports[port as usize], &mut self.memory);
+                match it.pass(now, id, &mut wire.packets()[id], memory, &terms)? {
+                    Some(departs) => self.leave(now, port, id, departs, wire),
+                    None => {
+                        let service = it.serve(now, wire.packets(), memory, &self.random);
+                        self.act(now, port, service, wire);
+                    }
+                }
+            }
             Ports::General(ports) => {
                 let packet = &mut wire.packets()[id];
                 if self.has_watchdogs && ports[port as usize].keeps_out(packet) {
@@ -552,6 +566,29 @@ impl Switch {
 
     #[inline]
     fn act<W: Wire>(&mut self, now: Time, port: u16, service: Service, wire: &mut W) {
+        if !self.is_plain {
+            return self.act_closely(now, port, service, wire);
+        }
+        if let Some((id, departs)) = service.transmit {
+            self.leave(now, port, id, departs, wire);
+        }
+        if let Some(at) = service.call_at {
+            wire.call_ready(port, at);
+        }
+    }
+
+    /// A packet goes on the link of `port`.
+    #[inline]
+    fn leave<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, departs: Time, wire: &mut W) {
+        if !self.sent.is_empty() {
+            self.write_telemetry(now, port, id, wire);
+        }
+        wire.transmit(port, id, departs);
+    }
+
+    /// As `act`, where somebody counts what leaves.
+    #[inline(never)]
+    fn act_closely<W: Wire>(&mut self, now: Time, port: u16, service: Service, wire: &mut W) {
         if let Some((id, departs)) = service.transmit {
             if self.occupancy.watches_departures() {
                 let view = self.ports.view(now, port);
@@ -561,10 +598,7 @@ impl Switch {
             if !self.ingress_bytes.is_empty() {
                 self.count_ingress(now, port, id, false, wire);
             }
-            if !self.sent.is_empty() {
-                self.tell(now, port, id, wire);
-            }
-            wire.transmit(port, id, departs);
+            self.leave(now, port, id, departs, wire);
         }
         if let Some(at) = service.call_at {
             wire.call_ready(port, at);
@@ -577,17 +611,16 @@ impl Switch {
 
 impl Switch {
     /// A packet has left the queue of `port`: adds what the port knows to its telemetry.
-    #[inline(never)]
-    fn tell<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
-        let packet = wire.packets()[id];
+    #[inline]
+    fn write_telemetry<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        let packet = &wire.packets()[id];
+        let (size, side, is_data) = (packet.size, packet.side, packet.is_data());
         let (rate, sent) = &mut self.sent[port as usize];
-        if packet.is_data()
-            && let Some(telemetry) = wire.packets().side_mut::<Telemetry>(&packet)
-        {
+        if is_data && let Some(telemetry) = wire.packets().record_mut::<Telemetry>(side) {
             let queue = self.ports.view(now, port).bytes;
             telemetry.push(Hop { at: now, sent: *sent, queue, rate: *rate });
         }
-        *sent += u64::from(packet.size);
+        *sent += u64::from(size);
     }
 }
 

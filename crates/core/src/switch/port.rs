@@ -18,7 +18,7 @@ use super::admission::Admission;
 use super::buffer::{Capacity, Claim, Memory};
 use super::marking::Marking;
 use super::pause::{FRAME_BYTES, Floor, PauseTarget, Watchdog};
-use super::queue::{DynamicQueues, Load, PausedSet, Queue};
+use super::queue::{DynamicQueues, Load, PausedSet, Queue, Waiting};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::{Ecn, Packet, PacketId, Packets};
@@ -150,7 +150,7 @@ fn admit(
     refusal.map_or(Ok(()), Err)
 }
 
-/// What a fast port judges packets by: a cache line that ports alike share.
+/// What a port judges packets by: a cache line that ports alike share.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(align(64))]
 struct Rules {
@@ -160,39 +160,80 @@ struct Rules {
     marks_from: QueueView,
     /// The admission is to be asked: drop-tail has nothing to say, and most ports have it.
     asks: bool,
+    /// Marking or admission act on departures.
+    watches: bool,
+    /// The queue keeps pauses of flows, and its clock.
+    has_flows: bool,
+    /// A packet that finds nothing before it can go past the queue and those who watch it.
+    passes: bool,
 }
 
 const _: () = assert!(size_of::<Rules>() == 64);
 
-/// A port that holds its packets.
+impl Rules {
+    fn new(config: &PortConfig) -> Rules {
+        let watches = config.marking.marks_at_dequeue()
+            || config.marking.watches_departures()
+            || config.admission.watches_departures();
+        // The others keep something of every packet.
+        let forgets =
+            matches!(config.queue, Queue::Fifo(_) | Queue::StrictPriority(_) | Queue::Srpt(_));
+        Rules {
+            rate: LinkRate::new(config.rate),
+            capacity: config.capacity,
+            marks_from: config.marking.asked_from(),
+            asks: !matches!(config.admission, Admission::DropTail(_)),
+            watches,
+            has_flows: matches!(config.queue, Queue::DynamicQueues(_)),
+            passes: forgets && !watches,
+        }
+    }
+
+    /// Those of a switch's ports, of which ports alike share one line.
+    fn of_all(configs: &[PortConfig]) -> impl Iterator<Item = Arc<Rules>> + '_ {
+        let mut known: Vec<Arc<Rules>> = Vec::new();
+        configs.iter().map(move |config| {
+            let rules = Rules::new(config);
+            if let Some(same) = known.iter().find(|it| ***it == rules) {
+                return same.clone();
+            }
+            known.push(Arc::new(rules));
+            known[known.len() - 1].clone()
+        })
+    }
+}
+
+/// A port that holds its packets. What every packet changes is one cache line, its queue the next.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct GeneralPort {
     /// When the link is free again.
     busy_until: Time,
     /// When the driver will call [`GeneralPort::on_ready`]; `Time::MAX`: not at all.
     ready_at: Time,
     bytes: u64,
-    packets: u32,
+    /// The most bytes that ever waited.
+    pub bytes_max: u64,
     paused: PausedSet,
-    rate: LinkRate,
-    capacity: Capacity,
-    marking: Marking,
-    pub(super) admission: Admission,
-    queue: Queue,
     /// Packets without payload, where they are apart.
     control: Option<Box<Apart>>,
+    rules: Arc<Rules>,
+    packets: u32,
     /// Its number at its switch.
     number: u16,
+    /// It has a floor or a watchdog.
+    is_guarded: bool,
+    /// Packets marked here.
+    pub marked: u64,
+    queue: Queue,
+    marking: Marking,
+    pub(super) admission: Admission,
     /// What pause frames have said; none before the first.
     pauses: Option<Box<Pauses>>,
     /// What is served although it is paused, if anything is.
     floor: Option<Box<Floor>>,
     /// What ends a pause that lasts too long, if anything does.
     watchdog: Option<Box<Watchdog>>,
-    /// Packets marked here.
-    pub marked: u64,
-    /// The most bytes that ever waited.
-    pub bytes_max: u64,
 }
 
 /// What waits beside the buffer: no policy sees it.
@@ -227,37 +268,47 @@ pub struct Service {
 impl GeneralPort {
     /// A port with an idle link.
     pub fn new(config: PortConfig) -> GeneralPort {
+        let rules = Arc::new(Rules::new(&config));
+        GeneralPort::ruled(config, rules)
+    }
+
+    /// A switch's ports.
+    pub fn all(configs: &[PortConfig]) -> Vec<GeneralPort> {
+        let port = |((number, rules), config): ((usize, Arc<Rules>), &PortConfig)| GeneralPort {
+            number: number as u16,
+            ..GeneralPort::ruled(config.clone(), rules)
+        };
+        Rules::of_all(configs).enumerate().zip(configs).map(port).collect()
+    }
+
+    fn ruled(config: PortConfig, rules: Arc<Rules>) -> GeneralPort {
         GeneralPort {
             busy_until: Time::ZERO,
             ready_at: Time::MAX,
             bytes: 0,
-            packets: 0,
+            bytes_max: 0,
             paused: PausedSet::default(),
-            rate: LinkRate::new(config.rate),
-            capacity: config.capacity,
+            rules,
+            packets: 0,
+            number: 0,
+            is_guarded: false,
+            marked: 0,
+            queue: config.queue,
             marking: config.marking,
             admission: config.admission,
-            queue: config.queue,
             control: config
                 .control
                 .map(|capacity| Box::new(Apart { capacity, bytes: 0, packets: 0 })),
-            number: 0,
             pauses: None,
             floor: None,
             watchdog: None,
-            marked: 0,
-            bytes_max: 0,
         }
     }
 
     /// Each priority gets this rate, paused or not.
     pub fn guarantee(&mut self, rate: Rate) {
         self.floor = Some(Box::new(Floor::new(rate)));
-    }
-
-    /// The same port as the `number`-th of its switch.
-    pub fn numbered(self, number: u16) -> GeneralPort {
-        GeneralPort { number, ..self }
+        self.is_guarded = true;
     }
 
     /// What waits.
@@ -268,7 +319,7 @@ impl GeneralPort {
 
     /// Its link's rate.
     pub fn rate(&self) -> Rate {
-        self.rate.rate
+        self.rules.rate.rate
     }
 
     /// When the packet in transmission has left; what waits may follow it.
@@ -315,7 +366,32 @@ impl GeneralPort {
         claim: &Claim,
         memory: &Memory,
     ) -> Option<DropReason> {
-        self.capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, claim))
+        self.rules.capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, claim))
+    }
+
+    /// Takes the packet as [`GeneralPort::offer`] does. One that finds the link free and nothing
+    /// before it goes past the queue: then this is when its last bit leaves. Otherwise follow with
+    /// [`GeneralPort::serve`].
+    ///
+    /// # Errors
+    /// As [`GeneralPort::offer`].
+    #[inline(always)] // what it returns stays in registers
+    pub fn pass(
+        &mut self,
+        now: Time,
+        id: PacketId,
+        packet: &mut Packet,
+        memory: &mut Memory,
+        terms: &Terms<'_>,
+    ) -> Result<Option<Time>, DropReason> {
+        let is_free = self.packets == 0 && now >= self.busy_until && self.paused.is_empty();
+        if !(is_free && self.rules.passes) || self.is_guarded || memory.has_pools() {
+            return self.offer(now, id, packet, memory, terms).map(|()| None);
+        }
+        self.admit(now, packet, memory, terms)?;
+        self.greet(now, packet, terms.random);
+        self.busy_until = now + self.rules.rate.time(packet.size as u64);
+        Ok(Some(self.busy_until))
     }
 
     /// Takes the packet into the queue, on the same terms as [`FastPort::offer`]. Follow with
@@ -336,15 +412,7 @@ impl GeneralPort {
         if self.control.is_some() && packet.priority() == CONTROL {
             return self.offer_apart(id, packet);
         }
-        let claim = Claim::of(packet, self.number);
-        let capacity = self.capacity;
-        let lacks_room = |view: &QueueView| {
-            capacity.lacks_room(view, claim.size).or_else(|| memory.test(view.bytes, &claim))
-        };
-        let live = Context { now, packet, view: self.view(), random: terms.random };
-        // Drop-tail has nothing to say: not even a call.
-        let asks = !matches!(self.admission, Admission::DropTail(_));
-        admit(if asks { Some(&mut self.admission) } else { None }, &live, terms, lacks_room)?;
+        self.admit(now, packet, memory, terms)?;
         self.take(now, id, packet, memory, terms.random);
         Ok(())
     }
@@ -386,6 +454,42 @@ impl GeneralPort {
         }
     }
 
+    /// Asks whether the packet may join the queue.
+    #[inline(always)]
+    fn admit(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        memory: &Memory,
+        terms: &Terms<'_>,
+    ) -> Result<(), DropReason> {
+        let claim = Claim::of(packet, self.number);
+        let lacks_room = |view: &QueueView| {
+            let full = self.rules.capacity.lacks_room(view, claim.size);
+            full.or_else(|| memory.test(view.bytes, &claim))
+        };
+        let view = QueueView { packets: self.packets, bytes: self.bytes };
+        let live = Context { now, packet, view, random: terms.random };
+        let admission = if self.rules.asks { Some(&mut self.admission) } else { None };
+        admit(admission, &live, terms, lacks_room)
+    }
+
+    /// Shows marking and admission a packet that joins the queue.
+    #[inline(always)]
+    fn greet(&mut self, now: Time, packet: &mut Packet, random: &Random) {
+        let (view, from) = (self.view(), self.rules.marks_from);
+        let is_long = view.packets >= from.packets || view.bytes >= from.bytes;
+        if is_long
+            && self.marking.at_enqueue(&Context { now, packet, view, random })
+            && set_ce(packet)
+        {
+            self.marked += 1;
+        }
+        if self.rules.asks {
+            self.admission.on_enqueue(&Context { now, packet, view, random });
+        }
+    }
+
     /// Queues a packet for which there is room.
     #[inline]
     pub fn take(
@@ -396,14 +500,8 @@ impl GeneralPort {
         memory: &mut Memory,
         random: &Random,
     ) {
-        let view = self.view();
-        if self.marking.at_enqueue(&Context { now, packet, view, random }) && set_ce(packet) {
-            self.marked += 1;
-        }
-        self.admission.on_enqueue(&Context { now, packet, view, random });
-        if let Queue::DynamicQueues(flows) = &mut self.queue {
-            flows.settle(now);
-        }
+        self.greet(now, packet, random);
+        self.settle(now);
         self.queue.push(id, packet);
         self.bytes += packet.size as u64;
         self.packets += 1;
@@ -417,9 +515,9 @@ impl GeneralPort {
     /// bytes.
     pub fn can_displace(&self, rank: u32, size: u64, memory: &Memory) -> bool {
         let bytes = (self.bytes + size)
-            .saturating_sub(self.capacity.bytes)
+            .saturating_sub(self.rules.capacity.bytes)
             .max(memory.missing(self.bytes, size));
-        let packets = self.packets >= self.capacity.packets;
+        let packets = self.packets >= self.rules.capacity.packets;
         self.queue.can_evict(rank, bytes, u32::from(packets))
     }
 
@@ -476,42 +574,31 @@ impl GeneralPort {
         random: &Random,
     ) -> Service {
         let mut service = Service::default();
-        if let Queue::DynamicQueues(flows) = &mut self.queue {
-            flows.settle(now);
-        }
+        self.settle(now);
         if now >= self.busy_until
             && self.has_any()
-            && let Some(id) = self.queue.pop(held)
+            && let Some(Waiting { id, size }) = self.queue.pop(held)
         {
-            let packet = &mut packets[id];
-            let size = packet.size as u64;
             if let Some(apart) = &mut self.control
-                && packet.priority() == CONTROL
+                && packets[id].priority() == CONTROL
             {
-                apart.bytes -= size;
+                apart.bytes -= u64::from(size);
                 apart.packets -= 1;
-                self.busy_until = now + self.rate.time(size);
+                self.busy_until = now + self.rules.rate.time(size.into());
                 service.transmit = Some((id, self.busy_until));
                 self.ask_for_call(now, &mut service);
                 return service;
             }
-            if let Some(floor) = &mut self.floor {
-                floor.on_departure(packet.priority(), size, now);
+            if self.rules.watches || self.is_guarded || memory.has_pools() {
+                self.show_departure(now, &mut packets[id], random);
+                memory.give(self.number, &packets[id]);
+            } else {
+                // Nobody looks at the packet, whose line may be far off by now.
+                memory.give_bytes(size.into());
             }
-            if let Some(watchdog) = &mut self.watchdog {
-                watchdog.leaves(packet.priority());
-            }
-            let view = self.view();
-            if self.marking.at_dequeue(&Context { now, packet, view, random }) && set_ce(packet) {
-                self.marked += 1;
-            }
-            let context = Context { now, packet, view, random };
-            self.admission.on_dequeue(&context);
-            self.marking.on_dequeue(&context);
-            self.bytes -= size;
+            self.bytes -= u64::from(size);
             self.packets -= 1;
-            memory.give(self.number, packet);
-            self.busy_until = now + self.rate.time(size);
+            self.busy_until = now + self.rules.rate.time(size.into());
             service.transmit = Some((id, self.busy_until));
         }
         self.bytes_max = self.bytes_max.max(self.bytes);
@@ -528,6 +615,33 @@ impl GeneralPort {
                 self.ready_at = at;
                 service.call_at = self.call(at);
             }
+        }
+    }
+
+    /// Shows a packet that leaves the queue to all who watch it.
+    fn show_departure(&mut self, now: Time, packet: &mut Packet, random: &Random) {
+        if let Some(floor) = &mut self.floor {
+            floor.on_departure(packet.priority(), packet.size as u64, now);
+        }
+        if let Some(watchdog) = &mut self.watchdog {
+            watchdog.leaves(packet.priority());
+        }
+        let view = self.view();
+        if self.marking.at_dequeue(&Context { now, packet, view, random }) && set_ce(packet) {
+            self.marked += 1;
+        }
+        let context = Context { now, packet, view, random };
+        self.admission.on_dequeue(&context);
+        self.marking.on_dequeue(&context);
+    }
+
+    /// Time has come to `now`, for a queue that keeps time.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        if self.rules.has_flows
+            && let Queue::DynamicQueues(flows) = &mut self.queue
+        {
+            flows.settle(now);
         }
     }
 
@@ -570,7 +684,7 @@ impl GeneralPort {
     /// A frame of this port's own, for the neighbour: it waits for the packet in transmission and
     /// for nothing else. When its last bit leaves.
     pub fn send_frame(&mut self, now: Time) -> Time {
-        self.busy_until = self.busy_until.max(now) + self.rate.time(FRAME_BYTES);
+        self.busy_until = self.busy_until.max(now) + self.rules.rate.time(FRAME_BYTES);
         self.busy_until
     }
 

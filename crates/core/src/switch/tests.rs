@@ -291,6 +291,42 @@ proptest! {
         prop_assert_eq!(run(true), run(false));
     }
 
+    /// A packet that goes past a queue of any kind leaves the switch as if it had waited there.
+    #[test]
+    fn passing_an_idle_queue_changes_nothing(
+        arrivals in prop::collection::vec((0u64..3_000, 40u16..1500, 0u8..8, 0u32..4), 1..200),
+        size in 3_000u64..20_000,
+        threshold in 0u32..4,
+        at_dequeue in any::<bool>(),
+    ) {
+        let buffer =
+            BufferParams::Shared(SharedParams { size: Bytes(size).into(), ..Default::default() });
+        let marking = MarkingParams::Ecn(EcnParams {
+            threshold_packets: Auto::Given(threshold).into(),
+            at: if at_dequeue { MarkAt::Dequeue } else { MarkAt::Enqueue },
+            ..Default::default()
+        });
+        for kind in ["fifo", "strict-priority", "srpt", "sp-pifo", "dynamic-queues"] {
+            let run = |is_plain| {
+                let queue = QueueParams::of_kind(kind).expect("it is registered");
+                let mut s = switch(false, &buffer, &marking, &queue);
+                assert!(s.is_plain, "nobody watches its queues");
+                s.is_plain = is_plain;
+                let mut w = Recorder::default();
+                let mut now = Time::ZERO;
+                for &(gap, size, priority, rank) in &arrivals {
+                    now += Time::from_ns(gap);
+                    w.arrive(&mut s, now, Packet { size, rank, ..of_priority(priority) });
+                }
+                w.advance(&mut s, Time::from_s(1));
+                let marks: Vec<Ecn> =
+                    (0..arrivals.len() as u32).map(|id| w.packets[id].ecn()).collect();
+                (w.sent, w.dropped, marks, s.memory_used())
+            };
+            prop_assert_eq!(run(true), run(false), "{}", kind);
+        }
+    }
+
     /// Whatever arrives, the memory is empty when everything has left.
     #[test]
     fn memory_is_conserved(

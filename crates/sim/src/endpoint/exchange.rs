@@ -26,11 +26,10 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// The record that its packets carry for switches to write on, if they ask for that.
+    /// Whether its packets carry a record for switches to write on.
     #[inline]
-    pub fn telemetry(&self) -> Option<&'static Telemetry> {
-        const EMPTY: &Telemetry = &Telemetry::EMPTY;
-        self.rdma.filter(|asks| asks.telemetry).map(|_| EMPTY)
+    pub fn collects_telemetry(&self) -> bool {
+        self.rdma.is_some_and(|asks| asks.telemetry)
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) mod uet;
 pub use exchange::{AckIn, AckOut, Arrived, Counters, DataIn, Outgoing, Standing};
 use millpond_core::congestion::{Family, Quantity, TransportKind};
 use millpond_core::importance::{ImportanceParams, Marker};
-use millpond_core::packet::{Kind, Telemetry};
+use millpond_core::packet::Kind;
 use millpond_core::{Ecn, FlowId, Mapping, Rate, Sack, Time};
 use millpond_scenario::plan::Plan;
 pub use rdma::{Answer, Request};

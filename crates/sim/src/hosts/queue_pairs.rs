@@ -6,7 +6,7 @@ use super::receiving::stages_let_see;
 use super::*;
 use crate::endpoint::Answer as Told;
 use millpond_core::Sack;
-use millpond_core::packet::{Telemetry, rdma, telemetry};
+use millpond_core::packet::{Side, Telemetry, rdma, telemetry};
 
 impl Hosts {
     /// An acknowledgement, a NACK or a CNP has arrived.
@@ -45,7 +45,7 @@ impl Hosts {
         &mut self,
         now: Time,
         slot: u32,
-        data: &Packet,
+        data: &mut Packet,
         answers: [Option<AckOut>; 2],
         fabric: &mut Fabric,
     ) {
@@ -72,7 +72,7 @@ impl Hosts {
         now: Time,
         slot: u32,
         answer: &AckOut,
-        data: &Packet,
+        data: &mut Packet,
         importance: Importance,
         fabric: &mut Fabric,
     ) {
@@ -85,20 +85,21 @@ impl Hosts {
             _ => (Body::RdmaAck { ack, slot, hops }, rdma::ACK_BYTES),
         };
         let written = match answer.kind {
-            Kind::Cnp => None,
-            _ => fabric.packets.side::<Telemetry>(data).copied(),
+            Kind::Cnp => Side::NONE,
+            _ => fabric.packets.lift::<Telemetry>(data),
         };
         let priority = receiving
             .receiver
             .priority(answer.kind, &shared.transport)
             .unwrap_or(receiving.priority);
-        let size = shared.header + beyond + written.map_or(0, |_| telemetry::BYTES);
+        let told = if written.is_none() { 0 } else { telemetry::BYTES };
+        let size = shared.header + beyond + told;
         let class = TrafficClass::new(priority, importance, Ecn::NotEct);
         let mut packet = Way::of_receiver(receiving).packet(body, answer.stamp, size, class);
         packet.flags = if answer.ece { flags::ECE } else { 0 };
         let (node, mut link) = at_host!(self, receiving.host, fabric);
         link.sack = (answer.sack.count > 0).then_some(&answer.sack);
-        link.telemetry = written.as_ref();
+        link.written = written;
         node.answer(
             now,
             packet,
@@ -106,6 +107,9 @@ impl Hosts {
             || Some(receiving.opening.class),
             &mut link,
         );
+        // A limit may have refused the answer.
+        let left = link.written;
+        fabric.packets.release(left);
         self.note_departures(fabric);
     }
 }

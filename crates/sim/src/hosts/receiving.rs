@@ -12,13 +12,19 @@ impl Hosts {
             return self.receive(now, host, id, fabric);
         }
         fabric.arrived(id);
-        let packet = fabric.packets.take(id);
-        self.take_up(now, host, &packet, fabric);
+        let mut packet = fabric.packets.take(id);
+        self.take_up(now, host, &mut packet, fabric);
     }
 
     /// What has arrived, or what the host's stages have let through, for the transport.
     #[inline(always)] // in the per-packet path, and behind the stages
-    pub(super) fn take_up(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+    pub(super) fn take_up(
+        &mut self,
+        now: Time,
+        host: u32,
+        packet: &mut Packet,
+        fabric: &mut Fabric,
+    ) {
         match packet.kind() {
             Kind::Data => self.on_data(now, host, packet, fabric),
             Kind::Ack => self.on_ack(now, packet, fabric),
@@ -94,7 +100,13 @@ impl Hosts {
     }
 
     #[inline]
-    pub(super) fn on_data(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+    pub(super) fn on_data(
+        &mut self,
+        now: Time,
+        host: u32,
+        packet: &mut Packet,
+        fabric: &mut Fabric,
+    ) {
         let slot = wire::slot_of(&self.receivers, packet);
         let (shared, seq) = (&*self.shared, packet.seq());
         let Some(receiving) = self.receivers.get(slot, packet.flow) else {

@@ -36,7 +36,7 @@ impl Hosts {
             link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
             let mut cut = shared.cut();
             if out.rdma.is_some() {
-                (link.telemetry, cut) = (out.telemetry(), shared.cut_of(&out));
+                (link.collects, cut) = (out.collects_telemetry(), shared.cut_of(&out));
             }
             node.send(now, sending.egress.as_deref_mut(), segment, cut, &mut link);
             self.note_departures(fabric);

@@ -124,7 +124,7 @@ impl Hosts {
         let Some(egress) = &mut sending.egress else { return false };
         let stream = Written(&sending.sender, &shared.transport);
         link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
-        link.telemetry = out.telemetry();
+        link.collects = out.collects_telemetry();
         node.send_staged(
             now,
             egress,
@@ -245,7 +245,7 @@ impl Hosts {
         let egress = sending.egress.as_mut()?;
         debug_assert!(!egress.queue.is_held(), "a held flow forces nothing out");
         let stream = Written(&sending.sender, &shared.transport);
-        link.telemetry = out.telemetry();
+        link.collects = out.collects_telemetry();
         let (importance, cut) = (forced.importance, shared.cut_of(&out));
         let leave = node.force(now, egress, &stream, segment, importance, || class, cut, &mut link);
         match egress.marker() {

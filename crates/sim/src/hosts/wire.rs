@@ -8,7 +8,7 @@ use crate::slab::Slab;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::{self, Counters};
 use millpond_core::host::{Call, Expecting, Flows, HostWire, Labels, Received, offload};
-use millpond_core::packet::Telemetry;
+use millpond_core::packet::{Side, Telemetry};
 use millpond_core::{Packets, Sack};
 
 /// A segment's last packet leaves its host.
@@ -50,8 +50,10 @@ pub(super) struct Link<'a> {
     /// Of a subflow: where the packets belong in the stream, and the offset in the subflow at which
     /// that is so.
     pub(super) mapping: Option<(Mapping, u64)>,
-    /// Of a queue pair: what switches write on, or have written.
-    pub(super) telemetry: Option<&'a Telemetry>,
+    /// Of a queue pair's data: switches write on it.
+    pub(super) collects: bool,
+    /// Of a queue pair's answer: what they have written on the data that it answers.
+    pub(super) written: Side,
 }
 
 /// A host's node and its [`Link`].
@@ -69,7 +71,8 @@ macro_rules! at_host {
             out: *out,
             sack: None,
             mapping: None,
-            telemetry: None,
+            collects: false,
+            written: millpond_core::packet::Side::NONE,
         };
         (node, link)
     }};
@@ -110,9 +113,10 @@ impl HostWire for Link<'_> {
             let further = mapping.further(packet.seq() - from);
             self.fabric.packets.attach(&mut packet, further);
         }
-        if let Some(telemetry) = self.telemetry {
-            self.fabric.packets.attach(&mut packet, *telemetry);
+        if self.collects {
+            self.fabric.packets.attach(&mut packet, Telemetry::EMPTY);
         }
+        self.fabric.packets.give(&mut packet, std::mem::take(&mut self.written));
         self.fabric.audit.injected.add(packet.size);
         self.fabric.packets.insert(packet)
     }
@@ -332,8 +336,8 @@ impl Hosts {
             let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
             let (node, mut link) = at_host!(self, host, fabric);
             let Some(id) = node.hand_up(now, &mut ends, &mut link) else { return };
-            let packet = fabric.packets.take(id);
-            self.take_up(now, host, &packet, fabric);
+            let mut packet = fabric.packets.take(id);
+            self.take_up(now, host, &mut packet, fabric);
         }
     }
 

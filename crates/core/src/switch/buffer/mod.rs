@@ -245,6 +245,16 @@ impl Memory {
             pools.take(&Claim::of(packet, port));
         }
     }
+    /// Whether it is accounted by pools, which are told of packets.
+    #[inline]
+    pub fn has_pools(&self) -> bool {
+        self.pools.is_some()
+    }
+    /// So many bytes wait no more, where there are no pools.
+    #[inline]
+    pub fn give_bytes(&mut self, size: u64) {
+        self.used -= size;
+    }
     /// A packet waits at `port` no more.
     #[inline]
     pub fn give(&mut self, port: u16, packet: &Packet) {

@@ -31,6 +31,11 @@ pub struct FastPort {
 impl FastPort {
     /// A port with an idle link.
     pub fn new(config: PortConfig) -> FastPort {
+        let rules = Arc::new(Rules::new(&config));
+        FastPort::ruled(config, rules)
+    }
+
+    fn ruled(config: PortConfig, rules: Arc<Rules>) -> FastPort {
         FastPort {
             busy_until: Time::ZERO,
             first_starts: Time::ZERO,
@@ -39,12 +44,7 @@ impl FastPort {
             head: 0,
             sizes: Box::default(),
             bytes_max: 0,
-            rules: Arc::new(Rules {
-                rate: LinkRate::new(config.rate),
-                capacity: config.capacity,
-                marks_from: config.marking.asked_from(),
-                asks: !matches!(config.admission, Admission::DropTail(_)),
-            }),
+            rules,
             marking: config.marking,
             admission: config.admission,
             marked: 0,
@@ -53,17 +53,9 @@ impl FastPort {
 
     /// A switch's ports.
     pub fn all(configs: &[PortConfig]) -> Vec<FastPort> {
-        let mut ports: Vec<FastPort> = Vec::with_capacity(configs.len());
-        let mut known: Vec<Arc<Rules>> = Vec::new();
-        for config in configs {
-            let mut port = FastPort::new(config.clone());
-            match known.iter().find(|rules| **rules == port.rules) {
-                Some(rules) => port.rules = rules.clone(),
-                None => known.push(port.rules.clone()),
-            }
-            ports.push(port);
-        }
-        ports
+        let port =
+            |(rules, config): (Arc<Rules>, &PortConfig)| FastPort::ruled(config.clone(), rules);
+        Rules::of_all(configs).zip(configs).map(port).collect()
     }
 
     /// The size of the `nth` packet that waits.

@@ -16,6 +16,7 @@ impl GeneralPort {
     /// A pause that lasts too long ends.
     pub fn guard(&mut self, terms: WatchdogTerms) {
         self.watchdog = Some(Box::new(Watchdog::new(terms)));
+        self.is_guarded = true;
     }
 
     /// Whether its watchdog drops a packet that comes.
@@ -49,7 +50,7 @@ impl GeneralPort {
             return dropped;
         }
         let waiting: Vec<PacketId> =
-            std::iter::from_fn(|| self.queue.pop(PausedSet::default())).collect();
+            std::iter::from_fn(|| self.queue.pop(PausedSet::default())).map(|it| it.id).collect();
         for id in waiting {
             let packet = &packets[id];
             if packet.priority() != priority {

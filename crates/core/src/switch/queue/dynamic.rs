@@ -12,7 +12,7 @@
 //! Invariant: a flow's packets are in one FIFO, in the order in which they came; what is served is
 //! of no paused flow.
 
-use super::PausedSet;
+use super::{PausedSet, Waiting};
 use crate::packet::{Packet, PacketId};
 use crate::random::mix64;
 use crate::registry::About;
@@ -278,7 +278,7 @@ impl DynamicQueues {
     }
 
     /// Of the paused queues that other kinds have, none is here.
-    pub(super) fn pop(&mut self, _: PausedSet) -> Option<PacketId> {
+    pub(super) fn pop(&mut self, _: PausedSet) -> Option<Waiting> {
         if self.packets == 0 {
             return None;
         }
@@ -299,7 +299,7 @@ impl DynamicQueues {
             }
             self.fifos[at].kept_until = self.now.saturating_add(self.sticky);
         }
-        Some(id)
+        Some(Waiting { id, size })
     }
     pub(super) fn waiting(&self) -> Vec<PacketId> {
         self.fifos.iter().flat_map(|fifo| fifo.waiting.iter().map(|waiting| waiting.0)).collect()
@@ -333,7 +333,7 @@ mod tests {
         Packet { entropy: flow << 18, size: 1000, ..Packet::default() }
     }
     fn all(it: &mut DynamicQueues) -> Vec<PacketId> {
-        std::iter::from_fn(|| it.pop(NONE)).collect()
+        std::iter::from_fn(|| it.pop(NONE)).map(|waiting| waiting.id).collect()
     }
 
     #[test]

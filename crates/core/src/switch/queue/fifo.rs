@@ -1,6 +1,6 @@
 //! First in, first out.
 
-use super::PausedSet;
+use super::{PausedSet, Waiting};
 use crate::packet::{Packet, PacketId};
 use crate::registry::About;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ crate::params! {
 /// One queue for all.
 #[derive(Clone, Debug, Default)]
 pub struct Fifo {
-    waiting: VecDeque<PacketId>,
+    waiting: VecDeque<Waiting>,
 }
 
 impl Fifo {
@@ -29,15 +29,15 @@ impl Fifo {
         Fifo::default()
     }
     #[inline]
-    pub(super) fn push(&mut self, id: PacketId, _: &Packet) {
-        self.waiting.push_back(id);
+    pub(super) fn push(&mut self, id: PacketId, packet: &Packet) {
+        self.waiting.push_back(Waiting::new(id, packet));
     }
     #[inline]
-    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
+    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<Waiting> {
         if !paused.is_empty() { None } else { self.waiting.pop_front() }
     }
     pub(super) fn waiting(&self) -> Vec<PacketId> {
-        self.waiting.iter().copied().collect()
+        self.waiting.iter().map(|waiting| waiting.id).collect()
     }
     pub(super) fn can_evict(&self, _: u32, _: u64, _: u32) -> bool {
         false

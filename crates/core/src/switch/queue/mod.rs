@@ -19,6 +19,23 @@ pub use strict_priority::{StrictPriority, StrictPriorityParams};
 
 use crate::packet::{Packet, PacketId};
 
+/// A packet that leaves a queue. Its size comes along, so that a port does not fetch the packet's
+/// line for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// The packet.
+    pub id: PacketId,
+    /// Its bytes on the wire.
+    pub size: u16,
+}
+
+impl Waiting {
+    #[inline]
+    fn new(id: PacketId, packet: &Packet) -> Waiting {
+        Waiting { id, size: packet.size }
+    }
+}
+
 /// The paused queues of a port, by their numbers; a port has 64 at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PausedSet(u64);
@@ -51,7 +68,7 @@ crate::registry! {
         /// Puts an admitted packet in its place.
         fn push(&mut self, id: PacketId, packet: &Packet) -> ();
         /// Takes the packet to serve next, unless what could be served is paused.
-        fn pop(&mut self, paused: PausedSet) -> Option<PacketId>;
+        fn pop(&mut self, paused: PausedSet) -> Option<Waiting>;
         /// Whether the packets of a larger rank than this make up at least so many bytes and so
         /// many packets.
         fn can_evict(&self, than: u32, bytes: u64, packets: u32) -> bool;

@@ -7,7 +7,7 @@
 //!
 //! Invariant: the bounds ascend. A queue of this kind gives up no packets.
 
-use super::PausedSet;
+use super::{PausedSet, Waiting};
 use crate::packet::{Packet, PacketId};
 use crate::registry::{About, PathProperty};
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ crate::params! {
 #[derive(Clone, Debug, Default)]
 struct Level {
     bound: u32,
-    waiting: VecDeque<PacketId>,
+    waiting: VecDeque<Waiting>,
 }
 
 /// A few FIFOs, the one served first in front.
@@ -58,16 +58,16 @@ impl SpPifo {
             }
         };
         self.levels[at].bound = packet.rank;
-        self.levels[at].waiting.push_back(id);
+        self.levels[at].waiting.push_back(Waiting::new(id, packet));
     }
-    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
+    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<Waiting> {
         if !paused.is_empty() {
             return None;
         }
         self.levels.iter_mut().find_map(|level| level.waiting.pop_front())
     }
     pub(super) fn waiting(&self) -> Vec<PacketId> {
-        self.levels.iter().flat_map(|level| &level.waiting).copied().collect()
+        self.levels.iter().flat_map(|level| &level.waiting).map(|waiting| waiting.id).collect()
     }
     pub(super) fn can_evict(&self, _: u32, _: u64, _: u32) -> bool {
         false
@@ -108,7 +108,9 @@ mod tests {
         assert_eq!(it.waiting(), [1, 2, 4, 0, 3]);
         assert_eq!(it.pop(PausedSet::of(&[0])), None);
         assert_eq!(
-            std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(),
+            std::iter::from_fn(|| it.pop(PausedSet::default()))
+                .map(|waiting| waiting.id)
+                .collect::<Vec<_>>(),
             [1, 2, 4, 0, 3]
         );
     }
@@ -118,7 +120,9 @@ mod tests {
         let mut it = SpPifo::new(&SpPifoParams { queues: 1 });
         [9, 1, 5].into_iter().zip(0..).for_each(|(rank, id)| push(&mut it, id, rank));
         assert_eq!(
-            std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(),
+            std::iter::from_fn(|| it.pop(PausedSet::default()))
+                .map(|waiting| waiting.id)
+                .collect::<Vec<_>>(),
             [0, 1, 2]
         );
     }
@@ -133,7 +137,7 @@ mod tests {
             ranks.push(random.below(100) as u32);
             it.push(id, &Packet { rank: ranks[id as usize], ..Packet::default() });
             if id >= 40 {
-                let served = ranks[it.pop(PausedSet::default()).expect("forty wait") as usize];
+                let served = ranks[it.pop(PausedSet::default()).expect("forty wait").id as usize];
                 let better = it
                     .waiting()
                     .into_iter()
@@ -164,7 +168,7 @@ mod tests {
                 prop_assert!(bounds(&it).is_sorted());
             }
             let mut served: Vec<u32> =
-                std::iter::from_fn(|| it.pop(PausedSet::default())).collect();
+                std::iter::from_fn(|| it.pop(PausedSet::default())).map(|it| it.id).collect();
             served.sort();
             prop_assert_eq!(served, (0..ranks.len() as u32).collect::<Vec<_>>());
         }

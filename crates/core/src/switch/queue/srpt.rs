@@ -8,7 +8,7 @@
 //! Invariant: packets are kept in the order of (rank, arrival); among equal ranks the oldest is
 //! served first and the newest given up first.
 
-use super::PausedSet;
+use super::{PausedSet, Waiting};
 use crate::packet::{Packet, PacketId};
 use crate::registry::{About, PathProperty};
 use std::collections::VecDeque;
@@ -42,21 +42,24 @@ crate::params! {
     }
 }
 
+/// A packet in 16 bytes: an insertion moves up to half of a queue.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     rank: u32,
-    size: u32,
-    /// Number of its arrival.
-    order: u64,
     id: PacketId,
+    /// Number of its arrival, which wraps.
+    order: u32,
+    size: u16,
 }
+
+const _: () = assert!(size_of::<Entry>() == 16);
 
 /// One sorted queue.
 #[derive(Clone, Debug)]
 pub struct Srpt {
     /// By (rank, order), ascending.
     waiting: VecDeque<Entry>,
-    arrivals: u64,
+    arrivals: u32,
     service: SrptService,
 }
 
@@ -66,11 +69,11 @@ impl Srpt {
     }
     pub(super) fn push(&mut self, id: PacketId, packet: &Packet) {
         let at = self.waiting.partition_point(|entry| entry.rank <= packet.rank);
-        let entry = Entry { rank: packet.rank, size: packet.size as u32, order: self.arrivals, id };
-        self.arrivals += 1;
-        self.waiting.insert(at, entry);
+        let Packet { rank, size, .. } = *packet;
+        self.waiting.insert(at, Entry { rank, id, order: self.arrivals, size });
+        self.arrivals = self.arrivals.wrapping_add(1);
     }
-    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
+    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<Waiting> {
         if !paused.is_empty() {
             return None;
         }
@@ -80,10 +83,10 @@ impl Srpt {
                 .waiting
                 .iter()
                 .enumerate()
-                .min_by_key(|(_, entry)| entry.order)
+                .max_by_key(|(_, entry)| self.arrivals.wrapping_sub(entry.order))
                 .map_or(0, |(at, _)| at),
         };
-        self.waiting.remove(at).map(|entry| entry.id)
+        self.waiting.remove(at).map(|entry| Waiting { id: entry.id, size: entry.size })
     }
     pub(super) fn can_evict(&self, than: u32, bytes: u64, packets: u32) -> bool {
         let (mut freed, mut count) = (0, 0);
@@ -130,7 +133,9 @@ mod tests {
             [true, false, false]
         );
         assert_eq!(
-            std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(),
+            std::iter::from_fn(|| it.pop(PausedSet::default()))
+                .map(|waiting| waiting.id)
+                .collect::<Vec<_>>(),
             [1, 4, 3, 0]
         );
     }
@@ -140,7 +145,9 @@ mod tests {
         let mut it = queue(SrptService::Arrival, &[30, 10, 40, 20]);
         assert_eq!(it.evict(0), Some(2));
         assert_eq!(
-            std::iter::from_fn(|| it.pop(PausedSet::default())).collect::<Vec<_>>(),
+            std::iter::from_fn(|| it.pop(PausedSet::default()))
+                .map(|waiting| waiting.id)
+                .collect::<Vec<_>>(),
             [0, 1, 3]
         );
     }
@@ -155,7 +162,10 @@ mod tests {
             let mut it = queue(SrptService::Rank, &ranks);
             let mut left: Vec<u32> = ranks.clone();
             for serve in serve {
-                let id = if serve { it.pop(PausedSet::default()) } else { it.evict(0) };
+                let id = match serve {
+                    true => it.pop(PausedSet::default()).map(|waiting| waiting.id),
+                    false => it.evict(0),
+                };
                 let Some(id) = id else { continue };
                 let rank = ranks[id as usize];
                 let extreme = if serve { left.iter().min() } else { left.iter().max() };

@@ -1,7 +1,7 @@
 //! Strict priority: eight FIFOs, the highest non-empty and unpaused one is served (IEEE 802.1Q
 //! §8.6.8.1).
 
-use super::PausedSet;
+use super::{PausedSet, Waiting};
 use crate::packet::{PRIORITIES, Packet, PacketId};
 use crate::registry::About;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ crate::params! {
 #[derive(Clone, Debug, Default)]
 pub struct StrictPriority {
     /// Boxed, so that a port with a FIFO does not carry the space of eight.
-    waiting: Box<[VecDeque<PacketId>; PRIORITIES]>,
+    waiting: Box<[VecDeque<Waiting>; PRIORITIES]>,
     occupied: u8,
 }
 
@@ -33,37 +33,37 @@ impl StrictPriority {
     }
     pub(super) fn push(&mut self, id: PacketId, packet: &Packet) {
         let p = packet.priority();
-        self.waiting[p as usize].push_back(id);
+        self.waiting[p as usize].push_back(Waiting::new(id, packet));
         self.occupied |= 1 << p;
     }
-    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<PacketId> {
+    pub(super) fn pop(&mut self, paused: PausedSet) -> Option<Waiting> {
         let ready = self.occupied & !(paused.bits() as u8);
         if ready == 0 {
             return None;
         }
         let p = 7 - ready.leading_zeros() as usize;
-        let id = self.waiting[p].pop_front();
+        let first = self.waiting[p].pop_front();
         if self.waiting[p].is_empty() {
             self.occupied &= !(1 << p);
         }
-        id
+        first
     }
     /// The newest packet of the lowest priority that waits.
     pub(in crate::switch) fn newest(&self) -> Option<PacketId> {
-        self.waiting.iter().find_map(VecDeque::back).copied()
+        self.waiting.iter().find_map(VecDeque::back).map(|waiting| waiting.id)
     }
     /// Takes it out.
     pub(in crate::switch) fn take_newest(&mut self) -> Option<PacketId> {
         let p = self.occupied.trailing_zeros() as usize;
         let queue = self.waiting.get_mut(p)?;
-        let id = queue.pop_back();
+        let newest = queue.pop_back();
         if queue.is_empty() {
             self.occupied &= !(1 << p);
         }
-        id
+        newest.map(|waiting| waiting.id)
     }
     pub(super) fn waiting(&self) -> Vec<PacketId> {
-        self.waiting.iter().flatten().copied().collect()
+        self.waiting.iter().flatten().map(|waiting| waiting.id).collect()
     }
     pub(super) fn can_evict(&self, _: u32, _: u64, _: u32) -> bool {
         false
@@ -93,11 +93,12 @@ mod tests {
             );
         }
         let [none, first, seventh] = [&[][..], &[1], &[7]].map(PausedSet::of);
-        assert_eq!(q.pop(seventh), Some(1));
-        assert_eq!(q.pop(seventh), Some(0));
-        assert_eq!(q.pop(none), Some(3));
-        assert_eq!(q.pop(first), None);
-        assert_eq!(q.pop(none), Some(2));
-        assert_eq!(q.pop(none), None);
+        let mut pop = |paused| q.pop(paused).map(|waiting| waiting.id);
+        assert_eq!(pop(seventh), Some(1));
+        assert_eq!(pop(seventh), Some(0));
+        assert_eq!(pop(none), Some(3));
+        assert_eq!(pop(first), None);
+        assert_eq!(pop(none), Some(2));
+        assert_eq!(pop(none), None);
     }
 }

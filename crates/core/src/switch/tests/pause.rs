@@ -86,10 +86,15 @@ const RATE: Rate = Rate::from_gbps(40);
 
 impl Run {
     fn switch(&self) -> Switch {
+        self.switch_that_admits(&AdmissionParams::default())
+    }
+
+    fn switch_that_admits(&self, admission: &AdmissionParams) -> Switch {
         let buffer = BufferParams::Pools(self.buffer.clone());
         let links = vec![(self.rate, self.delay); PORTS as usize];
         let port = PortConfig {
             queue: Queue::new(&QueueParams::of_kind(self.queue).expect("it is registered")),
+            admission: Admission::new(admission),
             ..PortConfig::plain(self.rate, Capacity::new(&buffer, &PortSite::default()))
         };
         let attachment = Attachment { hosts: (0..PORTS).map(|port| (0, port)).collect() };
@@ -462,10 +467,8 @@ fn a_paused_priority_waits_and_others_do_not() {
 fn a_red_drop_pauses_nobody() {
     use crate::packet::Importance;
     let run = hard();
-    let mut s = run.switch();
-    let Ports::General(ports) = &mut s.ports else { unreachable!("the ports are general") };
     let color = AdmissionParams::Color(ColorParams { threshold: Auto::Given(Bytes(30_000)) });
-    ports.iter_mut().for_each(|port| port.admission = Admission::new(&color));
+    let mut s = run.switch_that_admits(&color);
     let mut w = run.go(Time::ZERO).1;
     w.events.clear();
     for priority in [0, 1] {

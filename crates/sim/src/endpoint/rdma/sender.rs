@@ -196,8 +196,15 @@ impl Sender {
             FlowControl::Rate => {
                 let (rate, line) = (self.control.rate(&cfg.terms), self.setting.line.bps().max(1));
                 let rate = rate.map_or(line, |rate| rate.bps());
-                let window = u128::from(self.setting.window) * u128::from(rate) / u128::from(line);
-                u64::try_from(window).unwrap_or(u64::MAX).max(1)
+                let whole = self.setting.window;
+                let window = match whole.checked_mul(rate) {
+                    Some(product) => product / line,
+                    None => {
+                        let window = u128::from(whole) * u128::from(rate) / u128::from(line);
+                        u64::try_from(window).unwrap_or(u64::MAX)
+                    }
+                };
+                window.max(1)
             }
         }
     }
