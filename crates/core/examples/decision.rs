@@ -57,6 +57,7 @@ fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
     let port = |rate| PortConfig {
         rate,
         capacity: Capacity::new(&buffer, &PortSite::default()),
+        control: None,
         marking: Marking::new(&Default::default()),
         admission: Admission::new(admission),
         queue: Queue::new(&QueueParams::default()),

@@ -68,10 +68,11 @@ crate::params! {
         /// How many values there are; a power of two. Source: uet-htsim; its tests have 128.
         #[within(1..=65_536)]
         pub uet_paths: u32 = 64,
-        /// An ACK at the latest when so many bytes have come since the last. Source: 16,384 bytes
-        /// (uet-htsim); 4,000 is an ACK for each packet.
+        /// An ACK at the latest when so many bytes have come since the last. "auto" is 16,384, and
+        /// a quarter of the first window where that is less: on slow or short links a sender would
+        /// wait for each ACK. Source: 16,384 bytes (uet-htsim); 4,000 is an ACK for each packet.
         #[within(1..)]
-        pub uet_ack_bytes: Bytes = Bytes(16_384),
+        pub uet_ack_bytes: Auto<Bytes> = Auto::Auto,
         /// The window of a new connection, and the credit that it begins with. "auto" is 1.5
         /// times the bandwidth-delay product, which is also the largest. Source: uet-htsim.
         #[within(1..)]

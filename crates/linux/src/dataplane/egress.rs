@@ -58,6 +58,7 @@ impl<T> Default for Egress<T> {
         let port = GeneralPort::new(PortConfig {
             rate: Rate(u64::MAX),
             capacity: Capacity::new(&buffer, &PortSite::default()),
+            control: None,
             marking: Marking::new(&MarkingParams::default()),
             admission: Admission::new(&AdmissionParams::default()),
             queue: Queue::new(&QueueParams::StrictPriority(StrictPriorityParams::default())),

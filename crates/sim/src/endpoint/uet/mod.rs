@@ -40,7 +40,9 @@ use millpond_scenario::plan::Plan;
 
 /// Bytes in a unit of credit.
 pub const CREDIT: u64 = 256;
-/// The most of the fixed part of a timeout.
+/// Bytes that are acknowledged together, at most.
+const ACK_BYTES: u64 = 16_384;
+/// The fixed part of a timeout.
 const RTO_FIXED: Time = Time::from_us(15);
 /// Buffers of switches that drop, in those of switches that trim: bandwidth-delay products.
 const BUFFERS_THAT_DROP: u64 = 5;
@@ -100,7 +102,10 @@ impl Config {
             terms,
             path_choice: p.uet_path_choice,
             paths: p.uet_paths,
-            ack_bytes: p.uet_ack_bytes.get(),
+            ack_bytes: match p.uet_ack_bytes {
+                Auto::Given(bytes) => bytes.get(),
+                Auto::Auto => ACK_BYTES.min(terms.initial / 4),
+            },
             rto,
             sleek: p.uet_sleek,
             trims,
