@@ -102,7 +102,8 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
         amount(audit.delivered),
         amount(audit.dropped_total()),
         amount(audit.in_flight),
-    );
+    )
+    .with_trimmed(audit.trimmed.bytes);
     conserved.conserved &= audit.is_conserved();
     let measured = outcome.simulated.saturating_sub(plan.warm_up);
     let wall_s = wall.as_secs_f64();

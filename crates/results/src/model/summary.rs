@@ -398,17 +398,30 @@ pub struct Audit {
     pub dropped: Amount,
     /// Still in it at the end.
     pub in_flight: Amount,
+    /// Bytes that switches have cut off packets.
+    #[serde(default, skip_serializing_if = "is_none_trimmed")]
+    pub trimmed_bytes: u64,
+}
+
+fn is_none_trimmed(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 impl Audit {
     /// Adds up the amounts. A world that checks more (buffers) clears `conserved` itself.
     pub fn of(injected: Amount, delivered: Amount, dropped: Amount, in_flight: Amount) -> Audit {
-        let sum = |part: fn(&Amount) -> u64| {
-            u128::from(part(&delivered)) + u128::from(part(&dropped)) + u128::from(part(&in_flight))
-        };
-        let conserved = sum(|a| a.packets) == u128::from(injected.packets)
-            && sum(|a| a.bytes) == u128::from(injected.bytes);
-        Audit { conserved, injected, delivered, dropped, in_flight }
+        Audit { injected, delivered, dropped, in_flight, ..Audit::default() }.with_trimmed(0)
+    }
+
+    /// The same where switches have cut so many bytes off packets.
+    pub fn with_trimmed(mut self, bytes: u64) -> Audit {
+        self.trimmed_bytes = bytes;
+        let all = [&self.delivered, &self.dropped, &self.in_flight];
+        let sum =
+            |part: fn(&Amount) -> u64| all.iter().map(|it| u128::from(part(it))).sum::<u128>();
+        self.conserved = sum(|a| a.packets) == u128::from(self.injected.packets)
+            && sum(|a| a.bytes) + u128::from(bytes) == u128::from(self.injected.bytes);
+        self
     }
 }
 
@@ -630,5 +643,7 @@ mod tests {
         assert!(Audit::of(amount(10, 100), amount(7, 70), amount(2, 20), amount(1, 10)).conserved);
         assert!(!Audit::of(amount(10, 100), amount(7, 70), amount(2, 20), amount(1, 9)).conserved);
         assert!(!Audit::of(amount(10, 100), amount(7, 70), amount(2, 30), amount(0, 0)).conserved);
+        let short = Audit::of(amount(10, 100), amount(7, 50), amount(2, 20), amount(1, 10));
+        assert!(!short.conserved && short.with_trimmed(20).conserved);
     }
 }
