@@ -4,8 +4,8 @@
 #   scripts/dist.sh            makes the profile if there is none, and builds with it
 #   scripts/dist.sh --profile  makes the profile anew and stops: target/pgo/millpond.profdata
 #   scripts/dist.sh --plain    builds without a profile
-# The same profile, sources and compiler give the same bytes. PROFILE names another profile, such
-# as one that a package pins. Arguments after `--` go to cargo (`-- --no-default-features`).
+# PROFILE names another profile, such as one that a package pins. Arguments after `--` go to cargo
+# (`-- --no-default-features`).
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -9,15 +9,19 @@
 //! The packet in transmission does not wait: it is in neither occupancy.
 
 mod fast;
+mod pausing;
+mod rules;
 mod standing;
 
 pub use fast::FastPort;
+use pausing::Pauses;
+use rules::Rules;
 
 use super::QueueView;
 use super::admission::Admission;
 use super::buffer::{Capacity, Claim, Memory};
 use super::marking::Marking;
-use super::pause::{FRAME_BYTES, Floor, PauseTarget, Watchdog};
+use super::pause::{Floor, Watchdog};
 use super::queue::{DynamicQueues, Load, PausedSet, Queue, Waiting};
 use crate::context::Context;
 use crate::counters::DropReason;
@@ -150,59 +154,6 @@ fn admit(
     refusal.map_or(Ok(()), Err)
 }
 
-/// What a port judges packets by: a cache line that ports alike share.
-#[derive(Clone, Debug, PartialEq)]
-#[repr(align(64))]
-struct Rules {
-    rate: LinkRate,
-    capacity: Capacity,
-    /// The least queue, in packets or in bytes, of which the marking is to be told.
-    marks_from: QueueView,
-    /// The admission is to be asked: drop-tail has nothing to say, and most ports have it.
-    asks: bool,
-    /// Marking or admission act on departures.
-    watches: bool,
-    /// The queue keeps pauses of flows, and its clock.
-    has_flows: bool,
-    /// A packet that finds nothing before it can go past the queue and those who watch it.
-    passes: bool,
-}
-
-const _: () = assert!(size_of::<Rules>() == 64);
-
-impl Rules {
-    fn new(config: &PortConfig) -> Rules {
-        let watches = config.marking.marks_at_dequeue()
-            || config.marking.watches_departures()
-            || config.admission.watches_departures();
-        // The others keep something of every packet.
-        let forgets =
-            matches!(config.queue, Queue::Fifo(_) | Queue::StrictPriority(_) | Queue::Srpt(_));
-        Rules {
-            rate: LinkRate::new(config.rate),
-            capacity: config.capacity,
-            marks_from: config.marking.asked_from(),
-            asks: !matches!(config.admission, Admission::DropTail(_)),
-            watches,
-            has_flows: matches!(config.queue, Queue::DynamicQueues(_)),
-            passes: forgets && !watches,
-        }
-    }
-
-    /// Those of a switch's ports, of which ports alike share one line.
-    fn of_all(configs: &[PortConfig]) -> impl Iterator<Item = Arc<Rules>> + '_ {
-        let mut known: Vec<Arc<Rules>> = Vec::new();
-        configs.iter().map(move |config| {
-            let rules = Rules::new(config);
-            if let Some(same) = known.iter().find(|it| ***it == rules) {
-                return same.clone();
-            }
-            known.push(Arc::new(rules));
-            known[known.len() - 1].clone()
-        })
-    }
-}
-
 /// A port that holds its packets. What every packet changes is one cache line, its queue the next.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -242,18 +193,6 @@ struct Apart {
     capacity: u64,
     bytes: u64,
     packets: u32,
-}
-
-/// What the neighbour's pause frames have said.
-#[derive(Clone, Debug, Default)]
-struct Pauses {
-    /// By queue, as far as any was paused: from when and until when it is or was last.
-    spans: Vec<(Time, Time)>,
-    /// Time that spans before those have lasted, summed over queues.
-    lasted: Time,
-    /// The last end of a pause for which the driver was asked to call. As all pauses of a link last
-    /// as long, the next ends later.
-    called_at: Time,
 }
 
 /// What a general port asks its driver to do next.
@@ -660,96 +599,4 @@ impl GeneralPort {
         self.ready_at = Time::MAX;
         self.serve(now, packets, memory, random)
     }
-
-    /// A pause frame from the neighbour: stop `target` until then; a time that has passed resumes
-    /// it. Follow with [`GeneralPort::serve`].
-    pub fn on_pause(&mut self, now: Time, target: PauseTarget, until: Time) {
-        if let (PauseTarget::Flow(vfid), Queue::DynamicQueues(flows)) = (target, &mut self.queue) {
-            return flows.pause(now, vfid, until);
-        }
-        let Some(queue) = target.queue() else { return };
-        let Pauses { spans, lasted: sum, .. } = &mut **self.pauses.get_or_insert_default();
-        spans.resize(spans.len().max(queue as usize + 1), (Time::ZERO, Time::ZERO));
-        *sum += lasted(std::mem::replace(&mut spans[queue as usize], (now, until)), now);
-        let mut counts = true;
-        if let Some(watchdog) = &mut self.watchdog
-            && until > now
-        {
-            watchdog.on_pause(now, queue);
-            counts = !watchdog.has_storm(queue);
-        }
-        self.paused.put(queue, until > now && counts);
-    }
-
-    /// A frame of this port's own, for the neighbour: it waits for the packet in transmission and
-    /// for nothing else. When its last bit leaves.
-    pub fn send_frame(&mut self, now: Time) -> Time {
-        self.busy_until = self.busy_until.max(now) + self.rules.rate.time(FRAME_BYTES);
-        self.busy_until
-    }
-
-    /// Whether a target is paused.
-    pub fn is_paused(&self, target: PauseTarget) -> bool {
-        match target {
-            PauseTarget::Priority(priority) => self.paused.has(priority & 7),
-            PauseTarget::Flow(vfid) => self.flows().is_some_and(|flows| flows.is_paused(vfid)),
-        }
-    }
-
-    /// Until when a target is paused, if it is at `now`.
-    pub fn resumes_at(&self, now: Time, target: PauseTarget) -> Option<Time> {
-        let until = match target {
-            PauseTarget::Flow(vfid) => self.flows()?.paused_until(vfid)?,
-            PauseTarget::Priority(priority) => {
-                let spans = &self.pauses.as_ref()?.spans;
-                spans.get(usize::from(priority & 7))?.1
-            }
-        };
-        (until > now).then_some(until)
-    }
-
-    /// How long queues have been paused by `now`, summed over them.
-    pub fn paused_time(&self, now: Time) -> Time {
-        let of_flows = self.flows().map_or(Time::ZERO, |flows| flows.paused_time(now));
-        let Some(pauses) = &self.pauses else { return of_flows };
-        pauses.spans.iter().fold(pauses.lasted + of_flows, |sum, span| sum + lasted(*span, now))
-    }
-
-    fn expire_pauses(&mut self, now: Time) {
-        let Some(pauses) = &self.pauses else { return };
-        for (queue, _) in pauses.spans.iter().enumerate().filter(|(_, span)| span.1 <= now) {
-            self.paused.put(queue as u8, false);
-        }
-    }
-
-    /// When the first pause ends, or never.
-    fn next_resume(&self) -> Time {
-        let Some(pauses) = &self.pauses else {
-            return self.flows().map_or(Time::MAX, DynamicQueues::next_resume);
-        };
-        let paused =
-            pauses.spans.iter().enumerate().filter(|(queue, _)| self.paused.has(*queue as u8));
-        paused.map(|(_, span)| span.1).min().unwrap_or(Time::MAX)
-    }
-
-    /// The time for which to ask the driver, unless it has been asked already: other priorities may
-    /// have been served since.
-    fn call(&mut self, at: Time) -> Option<Time> {
-        if let Some(pauses) = &mut self.pauses {
-            if pauses.called_at == at {
-                return None;
-            }
-            if at != self.busy_until {
-                pauses.called_at = at;
-            }
-        } else if let Queue::DynamicQueues(flows) = &mut self.queue {
-            return flows.asks(at, at != self.busy_until).then_some(at);
-        }
-        Some(at)
-    }
-}
-
-/// How much of a span is over by `now`.
-fn lasted((from, until): (Time, Time), now: Time) -> Time {
-    until.min(now).saturating_sub(from)
 }
