@@ -60,6 +60,11 @@ fn transports(plan: &Plan) -> Option<Lack> {
     let restores = choices.ordering.kind() != "none";
     first([
         (
+            plan.traffic.jobs().next().is_some(),
+            "traffic.kind",
+            "ranks of a job run in the simulator alone: this world has no \"collective\"",
+        ),
+        (
             !plan.traffic.other_transports.is_empty(),
             "traffic.transport",
             "all sockets of real kernels have the scenario's transport",

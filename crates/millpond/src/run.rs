@@ -5,8 +5,9 @@
 
 use crate::totals::{captures, classes_of_applications, header, link_failures};
 use crate::{
-    ConnectionRecord, Control, Error, FlowRecord, Observer, Options, PacketRecord, PauseRecord,
-    Plan, Progress, QueryRecord, QueueRecord, Standing, Status, Summary, Time, Totals, revision,
+    CollectiveRecord, ConnectionRecord, Control, Error, FlowRecord, Observer, Options,
+    PacketRecord, PauseRecord, Plan, Progress, QueryRecord, QueueRecord, RankRecord, Standing,
+    Status, Summary, Time, Totals, revision,
 };
 use millpond_results::{Folder, Header, Kind, Manifest, Owner, RunWriter};
 use std::path::{Path, PathBuf};
@@ -213,6 +214,14 @@ impl Observer for Watch<'_> {
 
     fn pause(&mut self, record: &PauseRecord) -> Result<(), Error> {
         Ok(self.writer.pause(record)?)
+    }
+
+    fn rank(&mut self, record: &RankRecord) -> Result<(), Error> {
+        Ok(self.writer.rank(record)?)
+    }
+
+    fn collective(&mut self, record: &CollectiveRecord) -> Result<(), Error> {
+        Ok(self.writer.collective(record)?)
     }
 
     fn response(&mut self, class: &str, time: Time) -> Result<(), Error> {

@@ -1,7 +1,12 @@
 //! The world of virtual time.
 
-use crate::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
-use crate::{Error, Observer, Plan, Standing, Time, Totals, World, WorldKind, threads, totals};
+use crate::{
+    CollectiveRecord, ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord,
+    QueueRecord,
+};
+use crate::{
+    Error, Observer, Plan, RankRecord, Standing, Time, Totals, World, WorldKind, threads, totals,
+};
 use std::time::Instant;
 
 /// The simulator: the world of virtual time. It runs every plan.
@@ -121,6 +126,14 @@ impl millpond_sim::Observer for Feed<'_> {
 
     fn pause(&mut self, record: &PauseRecord) -> Result<(), Error> {
         self.0.pause(record)
+    }
+
+    fn rank(&mut self, record: &RankRecord) -> Result<(), Error> {
+        self.0.rank(record)
+    }
+
+    fn collective(&mut self, record: &CollectiveRecord) -> Result<(), Error> {
+        self.0.collective(record)
     }
 
     fn edge(&mut self, standing: &Standing) -> Result<bool, Error> {

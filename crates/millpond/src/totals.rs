@@ -4,15 +4,16 @@ use crate::standstill::warning;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::host::LimitCounts;
+use millpond_core::params::{Field, Value};
 use millpond_core::registry::Choice;
 use millpond_results::{
-    Amount, Audit, Captures, GoodputOverTime, Header, Limit, LinkFailure, RunInfo, SizeBins,
-    Status, Totals, World, jain, peak_rss_bytes,
+    Amount, Audit, Captures, GoodputOverTime, Header, JobHeader, Limit, LinkFailure, RunInfo,
+    SizeBins, Status, Totals, World, jain, peak_rss_bytes,
 };
 use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::plan::{self, FailurePlan, Plan};
 use millpond_scenario::topology::{End, LinkSite};
-use millpond_scenario::traffic::SourceKind;
+use millpond_scenario::traffic::{JobPlan, SourceKind};
 use millpond_sim::Outcome;
 use millpond_sim::audit::{DROPPED, Tally};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,25 @@ pub(crate) fn header(plan: &Plan, world: World) -> Header {
         mice: plan.mice,
         elephants: plan.elephants,
         size_bins: size_bins(&plan.size_bins),
+        jobs: plan.traffic.jobs().map(|(class, job)| job_header(class, job)).collect(),
+    }
+}
+
+/// What is known of a job before it runs.
+fn job_header(class: u16, plan: &JobPlan) -> JobHeader {
+    let collective = &plan.job.collective;
+    let word = |value: Value| match value {
+        Value::Text(word) => word,
+        _ => String::new(),
+    };
+    let has_buffer = collective.algorithm_bandwidth(Time::from_s(1)).is_some();
+    JobHeader {
+        class,
+        operation: word(collective.operation.to_value()),
+        algorithm: word(collective.algorithm.to_value()),
+        ranks: plan.count(),
+        bytes: collective.bytes,
+        bus_factor: if has_buffer { collective.bus_factor() } else { 0.0 },
     }
 }
 

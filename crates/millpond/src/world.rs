@@ -1,8 +1,8 @@
 //! A world runs a plan and feeds an observer.
 
 use crate::{
-    ConnectionRecord, Error, FlowRecord, PacketRecord, PauseRecord, Plan, QueryRecord, QueueRecord,
-    Standing, Time, Totals, WorldKind,
+    CollectiveRecord, ConnectionRecord, Error, FlowRecord, PacketRecord, PauseRecord, Plan,
+    QueryRecord, QueueRecord, RankRecord, Standing, Time, Totals, WorldKind,
 };
 
 /// Runs plans. Worlds differ in who owns time and who moves bytes; scenario, records, summary and
@@ -142,6 +142,22 @@ pub trait Observer: Send {
     /// # Errors
     /// As [`Observer::flow`].
     fn pause(&mut self, _record: &PauseRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A rank has ended its part of a round of its job. In the order of (end, class, round, rank).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn rank(&mut self, _record: &RankRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// All ranks of a job have ended a round (or, at the end, have not).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn collective(&mut self, _record: &CollectiveRecord) -> Result<(), Error> {
         Ok(())
     }
 

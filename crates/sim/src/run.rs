@@ -26,6 +26,7 @@ use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
 use crate::hosts::{HostCounters, PollRecord};
+use crate::jobs::RoundsOfJobs;
 use crate::layout;
 use crate::mail::Mail;
 use crate::partition::Partition;
@@ -38,7 +39,8 @@ use millpond_core::counters::Counters;
 use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{
-    ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+    CollectiveRecord, ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord,
+    QueueRecord, RankRecord,
 };
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{Arrivals, Event};
@@ -122,6 +124,21 @@ pub trait Observer: Send {
     /// # Errors
     /// As [`Observer::flow`].
     fn poll(&mut self, _record: &PollRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// Takes a rank's part of a round of its job. Parts come in the order of (end, class, round,
+    /// rank).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn rank(&mut self, _record: &RankRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// Takes a round of a job that all ranks have ended, or that is unfinished at the end.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn collective(&mut self, _record: &CollectiveRecord) -> Result<(), Self::Error> {
         Ok(())
     }
     /// Is called several times a second of wall-clock time. Returns whether the run goes on.
@@ -241,6 +258,7 @@ fn run_in_parts<O: Observer>(
         arrivals: Ahead::new(plan),
         connections: ConnectionFilter::new(&plan.capture),
         rounds: Rounds::new(plan, shared.layout.window),
+        rounds_of_jobs: RoundsOfJobs::default(),
         watch: Watch::new(plan, shared.layout.window),
         standstill: None,
         shared: &shared,

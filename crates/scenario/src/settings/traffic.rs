@@ -2,6 +2,7 @@
 
 use crate::cdf::SizeSpec;
 use crate::settings::flows::FlowRows;
+use crate::settings::job::{COLLECTIVE, CollectiveParams};
 use crate::transport::TransportKind;
 use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::registry::{About, Choice};
@@ -286,7 +287,7 @@ params! {
     }
 }
 
-const fn about(summary: &'static str, source: &'static str) -> About {
+pub(super) const fn about(summary: &'static str, source: &'static str) -> About {
     About { summary, source, needs: &[], breaks: &[], restores: &[] }
 }
 const POISSON: About =
@@ -324,6 +325,7 @@ registry! {
     "rpc" => Rpc { RpcParams; RPC },
     "probe" => Probe { ProbeParams; PROBE },
     "flows" => Flows { FlowsParams; FLOWS },
+    "collective" => Collective { CollectiveParams; COLLECTIVE },
 }
 
 /// One `[[traffic]]` table.
