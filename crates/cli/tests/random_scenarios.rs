@@ -175,6 +175,15 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
             ]);
             format!("{op}size = {size}\nrepeat = {}\n", 1 + dice.below(2))
         }
+        "simai" => {
+            let file = common::root().join("scenarios/ai/layers.txt");
+            format!("file = {file:?}\n")
+        }
+        "goal" => {
+            let file = common::root().join("scenarios/ai/ping-pong.goal");
+            let eager = dice.pick(&["1000", "2000000"]);
+            format!("file = {file:?}\neager = {eager}\nmessage-cost = \"300ns\"\n")
+        }
         "probe" => dice.pick(&["period = \"20us\"\n", "period = \"70us\"\nsize = 2000\n"]).into(),
         "flows" => {
             let row = |dice: &mut Dice| {

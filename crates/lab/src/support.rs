@@ -65,7 +65,7 @@ fn transports(plan: &Plan) -> Option<Lack> {
         (
             plan.traffic.jobs().next().is_some(),
             "traffic.kind",
-            "ranks of a job run in the simulator alone: this world has no \"collective\"",
+            "jobs of ranks, such as \"collective\", run in the simulator alone",
         ),
         (
             !plan.traffic.other_transports.is_empty(),

@@ -6,6 +6,7 @@ use millpond_core::counters::DropReason;
 use millpond_core::host::LimitCounts;
 use millpond_core::params::{Field, Value};
 use millpond_core::registry::Choice;
+use millpond_ranks::{Job, Work};
 use millpond_results::{
     Amount, Audit, Captures, GoodputOverTime, Header, JobHeader, Limit, LinkFailure, RunInfo,
     SizeBins, Status, Totals, World, jain, peak_rss_bytes,
@@ -36,7 +37,15 @@ pub(crate) fn header(plan: &Plan, world: World) -> Header {
 
 /// What is known of a job before it runs.
 fn job_header(class: u16, plan: &JobPlan) -> JobHeader {
-    let collective = &plan.job.collective;
+    let Work::Collective(Job { collective, .. }) = &plan.work else {
+        return JobHeader {
+            class,
+            operation: "program".into(),
+            algorithm: "of ranks".into(),
+            ranks: plan.count(),
+            ..JobHeader::default()
+        };
+    };
     let word = |value: Value| match value {
         Value::Text(word) => word,
         _ => String::new(),
@@ -173,6 +182,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
             .cloned()
             .chain(unsampled(plan, &outcome.sampled))
             .chain(not_started(plan, outcome))
+            .chain(unmatched(plan, outcome))
             .chain(outcome.standstill.as_ref().map(|found| warning(plan, found)))
             .collect(),
         audit: conserved,
@@ -231,6 +241,23 @@ fn not_started(plan: &Plan, outcome: &Outcome) -> Option<String> {
     (!parts.is_empty()).then(|| {
         format!("{} flows never started: {}", not.waiting.len() + not.late.len(), parts.join("; "))
     })
+}
+
+/// What is left of programs of ranks.
+fn unmatched(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    const NAMED: usize = 3;
+    let left = &outcome.unmatched.ranks;
+    let name = |(class, rank, what): &(u16, u32, String)| {
+        format!("rank {rank} of {:?}: {what}", plan.traffic.classes[usize::from(*class)])
+    };
+    let names: Vec<String> = left.iter().take(NAMED).map(name).collect();
+    let more = if left.len() > NAMED { "; …" } else { "" };
+    let why = match outcome.unmatched.is_end {
+        true => "can never end",
+        false => "had not ended when the run was over",
+    };
+    (!left.is_empty())
+        .then(|| format!("programs of {} ranks {why}: {}{more}", left.len(), names.join("; ")))
 }
 
 /// Jain's index over the goodput of pairs of hosts.

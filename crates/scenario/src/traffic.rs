@@ -16,6 +16,7 @@ mod dependencies;
 mod emitted;
 mod incast;
 mod job;
+mod news;
 mod pattern;
 mod poisson;
 

@@ -4,6 +4,8 @@
 
 use crate::shared::Shared;
 use millpond_core::Time;
+use millpond_ranks::collective::Collective;
+use millpond_ranks::{Job, Work};
 use millpond_results::{CollectiveRecord, RankRecord};
 use millpond_scenario::traffic::{JobPlan, SourceKind};
 use std::collections::BTreeMap;
@@ -80,12 +82,13 @@ impl RoundsOfJobs {
             counted: parts.ready >= shared.plan.warm_up,
         };
         let Some(job) = job(shared, class) else { return record };
-        let collective = &job.job.collective;
+        let is_over = parts.count == job.count();
+        record.end = is_over.then_some(parts.last);
+        let Work::Collective(Job { collective, .. }) = &job.work else { return record };
         let known = self.closed_forms.entry(class);
-        record.closed_form = *known.or_insert_with(|| closed_form(shared, job));
-        if parts.count == job.count() {
+        record.closed_form = *known.or_insert_with(|| closed_form(shared, job, collective));
+        if is_over {
             let time = parts.last.saturating_sub(parts.ready);
-            record.end = Some(parts.last);
             record.algbw = collective.algorithm_bandwidth(time);
             record.busbw = record.algbw.map(|rate| rate * collective.bus_factor());
         }
@@ -103,12 +106,12 @@ fn job(shared: &Shared, class: u16) -> Option<&JobPlan> {
 
 /// The time of a round without contention, where every message takes as long as from rank 0 to the
 /// rank that is the farthest from it.
-fn closed_form(shared: &Shared, job: &JobPlan) -> Time {
+fn closed_form(shared: &Shared, job: &JobPlan, collective: &Collective) -> Time {
     let Shared { plan, ideal, .. } = shared;
     let from = job.hosts[0];
     let time = |to: u32, bytes| ideal.message(plan, from, to, bytes);
     let others = job.hosts[1..].iter().copied();
     let farthest = others.max_by_key(|to| (time(*to, 1), std::cmp::Reverse(*to)));
     let Some(to) = farthest else { return Time::ZERO };
-    job.job.collective.closed_form(|bytes| time(to, bytes))
+    collective.closed_form(|bytes| time(to, bytes))
 }

@@ -55,4 +55,4 @@ mod switch_node;
 
 pub use endpoint::quantities;
 pub use hosts::PollRecord;
-pub use run::{NotStarted, Observer, Outcome, Standing, run};
+pub use run::{NotStarted, Observer, Outcome, Standing, Unmatched, run};

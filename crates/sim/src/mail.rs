@@ -185,6 +185,15 @@ pub enum Note {
         /// The message.
         message: Posted,
     },
+    /// To the sender's host: the send of a job's program is matched.
+    Matched {
+        /// The connection.
+        flow: FlowId,
+        /// The send, an operation of its rank.
+        operation: u32,
+        /// When the sender learns of it.
+        at: Time,
+    },
     /// To the receiver, when all is acknowledged.
     Release(FlowId),
     /// To the host where a flow or barrier waits: one of those that it waits for is delivered.
@@ -204,6 +213,7 @@ impl Note {
             Note::Open(Opening { flow, .. })
             | Note::Delivered { flow, .. }
             | Note::Posted { flow, .. }
+            | Note::Matched { flow, .. }
             | Note::Release(flow) => flow,
             Note::News { node, .. } => node,
         }

@@ -185,12 +185,37 @@ pub struct Outcome {
     pub not_started: NotStarted,
     /// Open flows that cannot end, if that is known.
     pub standstill: Option<Standstill>,
+    /// What is left of the programs of ranks.
+    pub unmatched: Unmatched,
 }
 
 impl Outcome {
     /// Whether the run ended since no open flow can end.
     pub fn is_stalled(&self) -> bool {
-        self.standstill.as_ref().is_some_and(|standstill| standstill.is_end)
+        self.unmatched.is_end
+            || self.standstill.as_ref().is_some_and(|standstill| standstill.is_end)
+    }
+}
+
+/// What is left of the programs of ranks at the end of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Class, rank, and what is left there by names, in the order of ranks.
+    pub ranks: Vec<(u16, u32, String)>,
+    /// Nothing was under way any more that could have ended it.
+    pub is_end: bool,
+}
+
+impl Unmatched {
+    fn of(partitions: &[Partition], interrupted: bool) -> Unmatched {
+        let left = partitions.iter().flat_map(|p| p.hosts.left_of_programs());
+        let mut left: Vec<(u32, u16, u32, String)> = left.collect();
+        left.sort_unstable();
+        let active: i64 = partitions.iter().map(|p| p.hosts.counters.active).sum();
+        let is_to_come = active != 0 || partitions.iter().any(|p| p.hosts.ranks.waking > 0);
+        let is_end = !left.is_empty() && !is_to_come && !interrupted;
+        let ranks = left.into_iter().map(|(_, class, rank, what)| (class, rank, what)).collect();
+        Unmatched { ranks, is_end }
     }
 }
 

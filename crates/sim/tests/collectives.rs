@@ -158,7 +158,7 @@ fn shipped_scenarios_make_all_their_rounds() {
         let variant = scenario.variants().last().map(|variant| variant.to_string());
         let plan = scenario.plan(variant.as_deref(), &[], None).unwrap_or_else(|e| panic!("{e}"));
         let (outcome, records) = simulate(&plan, 2);
-        let rounds: u32 = plan.traffic.jobs().map(|(_, job)| job.job.rounds).sum();
+        let rounds: u32 = plan.traffic.jobs().map(|(_, job)| job.work.rounds()).sum();
         let ended = records.collectives.iter().filter(|round| round.end.is_some()).count();
         assert!(rounds > 0 && ended == rounds as usize, "{path:?}: {ended} of {rounds}");
         assert!(!outcome.is_stalled() && outcome.audit.dropped_total().packets == 0, "{path:?}");

@@ -63,7 +63,9 @@ pub(super) fn step(collective: &Collective, stage: u32, step: u32) -> Option<Ste
 
 /// What a stage's step hands on.
 pub(super) fn sends(collective: &Collective, stage: u32, step: u32, each: &mut dyn FnMut(Send)) {
-    let Some(pass) = pass(collective, stage, step) else { return };
+    let Some(pass) = pass(collective, stage, step) else {
+        return;
+    };
     let to = match pass {
         Pass::Forward(_) => (stage + 1 < collective.ranks).then_some(stage + 1),
         Pass::Backward(_) => stage.checked_sub(1),

@@ -36,6 +36,9 @@ impl Driver for Ideal {
     fn ended(&mut self, span: Span) {
         self.spans.push((self.from, span));
     }
+    fn matched(&mut self, _sender: u32, _operation: u32) {
+        unreachable!("a collective has no rendezvous");
+    }
 }
 
 /// Runs a job to its end: when, what each rank sent, and its spans.

@@ -1,10 +1,11 @@
 //! Jobs: traffics of ranks that wait for each other, and where their ranks are.
 
 use super::hosts::HostSet;
-use super::traffic::about;
-use millpond_core::registry::About;
+use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::{Bytes, Time, choice, params};
 use millpond_ranks::collective::{Algorithm, Operation};
+use millpond_ranks::program::Program;
+use std::sync::Arc;
 
 choice! {
     /// Which hosts a job's ranks are on. Each kind is an order of the job's hosts, of which the
@@ -88,7 +89,69 @@ params! {
     }
 }
 
-pub(super) const COLLECTIVE: About = about(
-    "ranks that send when what they wait for has arrived, as in an all-reduce",
-    "NCCL; Schedgen; MPICH",
-);
+/// A file of rank programs, and what was in it once it has been read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProgramFile {
+    /// Its path, relative to the scenario; empty: none is named.
+    pub path: String,
+    /// What was in it.
+    pub program: Option<Arc<Program>>,
+}
+
+impl Field for ProgramFile {
+    const FORM: Form = Form::Text;
+    fn to_value(&self) -> Value {
+        Value::Text(self.path.clone())
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        match value {
+            Value::Text(path) => Ok(ProgramFile { path: path.clone(), program: None }),
+            _ => Err(ValueError("expected the path of a file".into())),
+        }
+    }
+}
+
+params! {
+    /// Programs of ranks in GOAL's form, as LogGOPSim and its Schedgen have them.
+    pub struct GoalParams {
+        /// GOAL as text or binary, relative to the scenario file.
+        pub file: ProgramFile = ProgramFile::default(),
+        /// A hash of the file, as results write it: with it, a file that has changed since is an
+        /// error.
+        pub digest: Option<String> = None,
+        /// The order of hosts in which ranks are placed.
+        pub placement: Placement = Placement::Packed,
+        /// The hosts that ranks may be on.
+        pub hosts: HostSet = HostSet::All,
+        /// The job's place in that order: rank 0 is on the host of this number.
+        pub first: u32 = 0,
+        /// The cpu's time for a message, sent or received. Source: o of LogGOPS, which packets
+        /// leave as it is.
+        pub message_cost: Time = Time::ZERO,
+        /// The cpu's time for a byte beyond a message's first. Source: O of LogGOPS.
+        pub byte_cost: Time = Time::ZERO,
+        /// The largest message whose send ends before it is received; a larger one ends when its
+        /// receive has it. Source: S of LogGOPS, 65,535 in LogGOPSim.
+        pub eager: Bytes = Bytes(65_535),
+    }
+}
+
+params! {
+    /// Layers of a model in SimAI's form.
+    pub struct SimaiParams {
+        /// SimAI's workload text, relative to the scenario file. It says how many ranks there are.
+        pub file: ProgramFile = ProgramFile::default(),
+        /// A hash of the file, as results write it: with it, a file that has changed since is an
+        /// error.
+        pub digest: Option<String> = None,
+        /// How often the layers are run forward and back.
+        #[within(1..=1000000)]
+        pub iterations: u32 = 1,
+        /// The order of hosts in which ranks are placed.
+        pub placement: Placement = Placement::Packed,
+        /// The hosts that ranks may be on.
+        pub hosts: HostSet = HostSet::All,
+        /// The job's place in that order: rank 0 is on the host of this number.
+        pub first: u32 = 0,
+    }
+}

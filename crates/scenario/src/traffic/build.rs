@@ -172,6 +172,8 @@ impl Builder<'_> {
             TrafficParams::Collective(p) => {
                 return self.collective(&name, p, start, t.common.stop);
             }
+            TrafficParams::Goal(p) => return self.goal(&name, p, start, t.common.stop),
+            TrafficParams::Simai(p) => return self.simai(&name, p, start, t.common.stop),
             TrafficParams::Flows(p) => {
                 return self.flows(class, &name, p.rows.0.clone(), start, stop);
             }

@@ -3,18 +3,20 @@
 //! Invariant: no two ranks of a job are on one host. Each ordered pair of ranks has an id of its
 //! own a channel, from the job's first on, whether or not it ever sends.
 
+use super::news::News;
 use crate::settings::job::Placement;
+use crate::topology::Topology;
 use millpond_core::random::Stream;
 use millpond_core::switch::route::Attachment;
 use millpond_core::{FlowId, HostId, Time};
-use millpond_ranks::Job;
+use millpond_ranks::Work;
 use std::collections::BTreeMap;
 
 /// A job with its ranks' places.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
     /// What its ranks do.
-    pub job: Job,
+    pub work: Work,
     /// By rank: its host.
     pub hosts: Vec<HostId>,
     /// By host: its rank.
@@ -25,18 +27,26 @@ pub struct JobPlan {
     pub first_flow: FlowId,
     /// Rank 0's number among those of all jobs.
     pub first_rank: u32,
+    /// How its ranks learn that a send is matched.
+    pub news: News,
 }
 
 impl JobPlan {
     /// A job whose ranks are on these hosts.
     pub(crate) fn new(
-        job: Job,
+        work: Work,
         hosts: Vec<HostId>,
         start: Time,
         (first_flow, first_rank): (FlowId, u32),
+        topology: &Topology,
     ) -> JobPlan {
+        let awaits: &[HostId] = match work {
+            Work::Collective(_) => &[],
+            Work::Program { .. } => &hosts,
+        };
+        let news = News::to(awaits.iter().copied(), topology);
         let ranks = hosts.iter().zip(0..).map(|(host, rank)| (*host, rank)).collect();
-        JobPlan { job, hosts, ranks, start, first_flow, first_rank }
+        JobPlan { work, hosts, ranks, start, first_flow, first_rank, news }
     }
 
     /// How many ranks it has.
@@ -47,6 +57,11 @@ impl JobPlan {
     /// The rank on a host.
     pub fn rank_at(&self, host: HostId) -> Option<u32> {
         self.ranks.get(&host).copied()
+    }
+
+    /// The rank that sends on a connection.
+    pub fn sender(&self, flow: FlowId) -> u32 {
+        (flow - self.first_flow) / self.count() % self.count()
     }
 
     /// The id of a connection.

@@ -264,6 +264,7 @@ impl Hosts {
                 }
             }
             Note::Posted { flow, message } => self.expect_message(flow, message),
+            Note::Matched { flow, operation, at } => self.expect_match(flow, operation, at, fabric),
             Note::News { node, at } => {
                 self.waiting.under_way -= 1;
                 self.hear(node, at, fabric);

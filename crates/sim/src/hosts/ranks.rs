@@ -9,7 +9,7 @@
 
 use super::*;
 use crate::mail::Posted;
-use millpond_ranks::{Driver, Message, Span, Worker};
+use millpond_ranks::{Driver, Message, Rank, Span};
 use millpond_results::RankRecord;
 use millpond_scenario::traffic::JobPlan;
 
@@ -17,9 +17,11 @@ use millpond_scenario::traffic::JobPlan;
 #[derive(Debug, Default)]
 pub struct Ranks {
     /// By number among the ranks of all jobs.
-    workers: BTreeMap<u32, Worker>,
+    ranks: BTreeMap<u32, Rank>,
     /// By connection that comes in: its messages under way, the oldest first.
     posted: BTreeMap<FlowId, VecDeque<Posted>>,
+    /// By rank's number and time: its sends that it will learn are matched.
+    matches: BTreeMap<(u32, Time), Vec<u32>>,
     /// Ranks that have begun and are not done. Over all partitions it is zero if no job goes on.
     pub at_work: u32,
     /// Times to come for which ranks have asked.
@@ -34,6 +36,7 @@ struct Asked {
     sends: Vec<(u32, u32, Message)>,
     wakes: Vec<Time>,
     ended: Vec<Span>,
+    matched: Vec<(u32, u32)>,
 }
 
 impl Driver for Asked {
@@ -45,6 +48,9 @@ impl Driver for Asked {
     }
     fn ended(&mut self, span: Span) {
         self.ended.push(span);
+    }
+    fn matched(&mut self, sender: u32, operation: u32) {
+        self.matched.push((sender, operation));
     }
 }
 
@@ -59,9 +65,9 @@ impl Hosts {
         fabric: &mut Fabric,
     ) {
         let Some(rank) = job.rank_at(self.hosts[host as usize].id) else { return };
-        self.ranks.workers.insert(job.first_rank + rank, Worker::new(rank));
+        self.ranks.ranks.insert(job.first_rank + rank, Rank::new(rank, &job.work));
         self.ranks.at_work += 1;
-        let call = |worker: &mut Worker, asked: &mut Asked| worker.start(now, &job.job, asked);
+        let call = |rank: &mut Rank, asked: &mut Asked| rank.start(now, &job.work, asked);
         self.call_rank(now, (class, job, rank), call, fabric);
     }
 
@@ -70,8 +76,35 @@ impl Hosts {
         self.ranks.waking -= 1;
         let shared = self.shared.clone();
         let Some((class, job, rank)) = shared.plan.traffic.job_of(number) else { return };
-        let call = |worker: &mut Worker, asked: &mut Asked| worker.wake(now, &job.job, asked);
+        let matched = self.ranks.matches.remove(&(number, now)).unwrap_or_default();
+        let call = |rank: &mut Rank, asked: &mut Asked| {
+            for operation in matched {
+                rank.matched(now, operation, &job.work, asked);
+            }
+            rank.wake(now, &job.work, asked);
+        };
         self.call_rank(now, (class, job, rank), call, fabric);
+    }
+
+    /// A rank here will learn that a send of its program is matched.
+    pub(super) fn expect_match(
+        &mut self,
+        flow: FlowId,
+        operation: u32,
+        at: Time,
+        fabric: &mut Fabric,
+    ) {
+        let Some(slot) = self.senders.slot_of(flow) else { return };
+        let sending = self.senders.at(slot);
+        let SourceKind::Job(job) =
+            &self.shared.plan.traffic.sources[usize::from(sending.opening.class)].kind
+        else {
+            return;
+        };
+        let number = job.first_rank + job.sender(flow);
+        self.ranks.matches.entry((number, at)).or_default().push(operation);
+        self.ranks.waking += 1;
+        fabric.events.push(at, Due::Host(sending.host, HostEvent::Rank(number)).into());
     }
 
     /// A message will come on a connection.
@@ -104,8 +137,9 @@ impl Hosts {
             self.counters.completed += 1;
             self.counters.active -= 1;
             let Some(rank) = job.rank_at(opening.dst) else { return };
-            let call = |worker: &mut Worker, asked: &mut Asked| {
-                worker.arrived(now, &posted.message, &job.job, asked);
+            let from = job.sender(opening.flow);
+            let call = |rank: &mut Rank, asked: &mut Asked| {
+                rank.arrived(now, (from, &posted.message), &job.work, asked);
             };
             self.call_rank(now, (opening.class, job, rank), call, fabric);
         }
@@ -116,15 +150,15 @@ impl Hosts {
         &mut self,
         now: Time,
         (class, job, rank): (u16, &Arc<JobPlan>, u32),
-        call: impl FnOnce(&mut Worker, &mut Asked),
+        call: impl FnOnce(&mut Rank, &mut Asked),
         fabric: &mut Fabric,
     ) {
         let number = job.first_rank + rank;
-        let Some(worker) = self.ranks.workers.get_mut(&number) else { return };
-        let was_done = worker.is_done(&job.job);
+        let Some(at_work) = self.ranks.ranks.get_mut(&number) else { return };
         let mut asked = Asked::default();
-        call(worker, &mut asked);
-        if !was_done && worker.is_done(&job.job) {
+        call(at_work, &mut asked);
+        let is_over = |span: &Span| span.round + 1 == job.work.rounds();
+        if asked.ended.iter().any(is_over) {
             self.ranks.at_work -= 1;
         }
         let host = job.hosts[rank as usize];
@@ -143,8 +177,32 @@ impl Hosts {
             self.ranks.waking += 1;
             fabric.events.push(at, Due::Host(local, HostEvent::Rank(number)).into());
         }
+        for (sender, operation) in asked.matched {
+            self.tell_matched(now, (job, sender, rank), operation, fabric);
+        }
         for (to, channel, message) in asked.sends {
             self.post(now, (class, job), (rank, to, channel), message, fabric);
+        }
+    }
+
+    /// Tells a rank that its send is matched here: news that takes the quickest way.
+    fn tell_matched(
+        &mut self,
+        now: Time,
+        (job, sender, receiver): (&Arc<JobPlan>, u32, u32),
+        operation: u32,
+        fabric: &mut Fabric,
+    ) {
+        let flow = job.flow(sender, receiver, 0);
+        let (from, to) = (job.hosts[receiver as usize], job.hosts[sender as usize]);
+        let at = now.saturating_add(job.news.way(from, to));
+        let partition = self.shared.partition_of_host(to);
+        let cell = |host: HostId| fabric.events.of_host(self.shared.local_host(host));
+        // As for flows that wait for others: beyond a cell the way is longer than a window.
+        if partition == fabric.partition && cell(from) == cell(to) {
+            self.expect_match(flow, operation, at, fabric);
+        } else {
+            fabric.post(partition, Note::Matched { flow, operation, at });
         }
     }
 
@@ -183,6 +241,14 @@ impl Hosts {
         let message = Posted { ends: sending.sender.written(), at: now, message };
         self.tell(now, dst, Note::Posted { flow, message }, fabric);
         self.pump(now, slot, fabric);
+    }
+
+    /// What is left of programs at the end, by rank's number: the class, the rank, and names.
+    pub fn left_of_programs(&self) -> impl Iterator<Item = (u32, u16, u32, String)> + '_ {
+        self.ranks.ranks.iter().filter_map(|(number, at_work)| {
+            let (class, job, rank) = self.shared.plan.traffic.job_of(*number)?;
+            Some((*number, class, rank, at_work.left(&job.work)?))
+        })
     }
 
     /// Records of the messages that have not arrived, at the end of a run.

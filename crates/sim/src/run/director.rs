@@ -356,6 +356,7 @@ impl<O: Observer> Director<'_, O> {
             counters: Counters::default(),
             cores: Vec::new(),
             not_started: NotStarted::default(),
+            unmatched: Unmatched::of(&partitions, self.interrupted),
         };
         let (mut started, mut late) = (Vec::new(), Vec::new());
         for p in &mut partitions {

@@ -118,13 +118,14 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
         counters,
         cores,
         standstill,
+        unmatched,
         ..
     } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
         "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pause_frames} {pairs:?} \
          {delivered:?} {sampled:?} {queue_bytes_max} {limits:?} {counters:?} {cores:?} \
-         {standstill:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+         {standstill:?} {unmatched:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         records.flows,
         records.queries,
         records.rtts,

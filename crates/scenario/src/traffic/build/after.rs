@@ -174,7 +174,9 @@ impl Builder<'_> {
             TrafficParams::Rpc(_)
             | TrafficParams::Probe(_)
             | TrafficParams::Flows(_)
-            | TrafficParams::Collective(_) => None,
+            | TrafficParams::Collective(_)
+            | TrafficParams::Goal(_)
+            | TrafficParams::Simai(_) => None,
             TrafficParams::Permutation(_)
             | TrafficParams::Bijection(_)
             | TrafficParams::Random(_)

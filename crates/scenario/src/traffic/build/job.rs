@@ -5,17 +5,21 @@ use super::super::job::{JobPlan, order};
 use super::Builder;
 use crate::error::nearest;
 use crate::settings::hosts::{HostSet, ranges};
-use crate::settings::job::{CollectiveParams, Placement};
+use crate::settings::job::{CollectiveParams, GoalParams, Placement, ProgramFile, SimaiParams};
 use millpond_core::params::{Field, Value};
 use millpond_core::random::{hash_name, mix64};
 use millpond_core::{HostId, Time};
 use millpond_ranks::collective::{Algorithm, Collective, Operation, algorithms};
-use millpond_ranks::{Job, Pace};
+use millpond_ranks::program::Costs;
+use millpond_ranks::{Job, Pace, Work};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A job's ranks take at most so many ids: half of them all.
 const IDS_OF_A_JOB: u64 = 1 << 31;
+
+/// More chunks of a buffer than this are taken for a slip of the pen.
+const CHUNKS_MAX: u64 = 1 << 20;
 
 /// A word as a scenario writes it.
 fn word(field: &impl Field) -> String {
@@ -37,7 +41,7 @@ impl Builder<'_> {
             let text = "a collective ends with its rounds, and not at a time: use repeat";
             self.wrong(name, "stop", text.into());
         }
-        let Some(hosts) = self.placed(name, (p.placement, &p.hosts), p.ranks, p.first) else {
+        let Some(hosts) = self.placed(name, (p.placement, &p.hosts), p.ranks, p.first, 2) else {
             return SourceKind::Open;
         };
         let ranks = hosts.len() as u32;
@@ -55,14 +59,62 @@ impl Builder<'_> {
         };
         let channels = collective.channels;
         let job = Job { collective, rounds: p.repeat, pace };
-        self.job(name, job, hosts, channels, start)
+        self.job(name, Work::Collective(job), hosts, channels, start)
+    }
+
+    pub(super) fn goal(
+        &mut self,
+        name: &str,
+        p: &GoalParams,
+        start: Time,
+        stop: Option<Time>,
+    ) -> SourceKind {
+        if stop.is_some() {
+            self.wrong(name, "stop", "programs end by themselves, and not at a time".into());
+        }
+        let (message, byte, eager) = (p.message_cost, p.byte_cost, p.eager.get());
+        let costs = Costs { message, byte, gap: Time::ZERO, gap_byte: Time::ZERO, eager };
+        self.program(name, &p.file, costs, (p.placement, &p.hosts, p.first), start)
+    }
+
+    pub(super) fn simai(
+        &mut self,
+        name: &str,
+        p: &SimaiParams,
+        start: Time,
+        stop: Option<Time>,
+    ) -> SourceKind {
+        if stop.is_some() {
+            self.wrong(name, "stop", "layers end by themselves, and not at a time".into());
+        }
+        // Collectives alone send, and they wait for nobody's receive.
+        let zero = Time::ZERO;
+        let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: 0 };
+        self.program(name, &p.file, costs, (p.placement, &p.hosts, p.first), start)
+    }
+
+    fn program(
+        &mut self,
+        name: &str,
+        file: &ProgramFile,
+        costs: Costs,
+        (placement, hosts, first): (Placement, &HostSet, u32),
+        start: Time,
+    ) -> SourceKind {
+        // Without programs the file could not be read, which is already reported.
+        let Some(program) = file.program.clone() else { return SourceKind::Open };
+        let ranks = Some(program.ranks.len() as u32);
+        let Some(hosts) = self.placed(name, (placement, hosts), ranks, first, 1) else {
+            return SourceKind::Open;
+        };
+        self.job(name, Work::Program { program, costs }, hosts, 1, start)
     }
 
     /// Gives a job its numbers.
     fn job(
         &mut self,
         name: &str,
-        job: Job,
+        work: Work,
         hosts: Vec<HostId>,
         channels: u32,
         start: Time,
@@ -80,7 +132,7 @@ impl Builder<'_> {
         let first = (self.next_id as u32, self.next_rank);
         self.next_id += ids;
         self.next_rank += ranks;
-        SourceKind::Job(Arc::new(JobPlan::new(job, hosts, start, first)))
+        SourceKind::Job(Arc::new(JobPlan::new(work, hosts, start, first, self.topology)))
     }
 
     /// The hosts of a job's ranks, in the order of ranks.
@@ -90,6 +142,7 @@ impl Builder<'_> {
         (placement, set): (Placement, &HostSet),
         ranks: Option<u32>,
         first: u32,
+        least: u32,
     ) -> Option<Vec<HostId>> {
         let all = self.topology.hosts;
         if let Err(text) = set.members(all) {
@@ -109,12 +162,12 @@ impl Builder<'_> {
         let order = order(placement, listed, &self.topology.attachment, self.settings.run.seed);
         let left = count.saturating_sub(first as usize);
         let ranks = ranks.map_or(left, |ranks| ranks as usize);
-        if ranks > left || ranks < 2 {
+        if ranks > left || ranks < least as usize {
             let text = format!(
-                "{ranks} ranks from place {first} on; there are {count} hosts, and a job has 2 \
-                 ranks or more"
+                "{ranks} ranks from place {first} on; there are {count} hosts, and the job has at \
+                 least {least} ranks"
             );
-            self.wrong(name, if ranks > left { "ranks" } else { "first" }, text);
+            self.wrong(name, if ranks > left { "hosts" } else { "first" }, text);
             return None;
         }
         Some(order.into_iter().skip(first as usize).take(ranks).collect())
@@ -153,6 +206,11 @@ impl Builder<'_> {
                 self.wrong(name, "skew", text);
                 return None;
             }
+        }
+        if let Some(chunk) = p.chunk.filter(|chunk| p.size.get() / chunk.get() > CHUNKS_MAX) {
+            let text = format!("{chunk} makes more than {CHUNKS_MAX} chunks of {}", p.size);
+            self.wrong(name, "chunk", text);
+            return None;
         }
         let is_ring = algorithm == Algorithm::Ring && p.op != Operation::Broadcast;
         for (key, count) in [("channels", p.channels), ("slices", p.slices)] {
