@@ -4,7 +4,7 @@
 
 use crate::shared::Shared;
 use millpond_core::Time;
-use millpond_ranks::collective::Collective;
+use millpond_ranks::collective::{Algorithm, Collective};
 use millpond_ranks::{Job, Work};
 use millpond_results::{CollectiveRecord, RankRecord};
 use millpond_scenario::traffic::{JobPlan, SourceKind};
@@ -104,14 +104,22 @@ fn job(shared: &Shared, class: u16) -> Option<&JobPlan> {
     }
 }
 
-/// The time of a round without contention, where every message takes as long as from rank 0 to the
-/// rank that is the farthest from it.
+/// The time of a round without contention. A message of a ring takes the mean over all ranks of
+/// the time to the next rank, for a step's delays pass around the ring; any other takes as long as
+/// from rank 0 to the rank that is the farthest from it.
 fn closed_form(shared: &Shared, job: &JobPlan, collective: &Collective) -> Time {
     let Shared { plan, ideal, .. } = shared;
-    let from = job.hosts[0];
-    let time = |to: u32, bytes| ideal.message(plan, from, to, bytes);
-    let others = job.hosts[1..].iter().copied();
-    let farthest = others.max_by_key(|to| (time(*to, 1), std::cmp::Reverse(*to)));
+    let (hosts, time) = (&job.hosts, |src, dst, bytes| ideal.message(plan, src, dst, bytes));
+    if collective.algorithm == Algorithm::Ring {
+        let next = hosts.iter().skip(1).chain(hosts.first());
+        let pairs: Vec<_> = hosts.iter().copied().zip(next.copied()).collect();
+        return collective.closed_form(|bytes| {
+            let each = pairs.iter().map(|(src, dst)| u128::from(time(*src, *dst, bytes).as_ps()));
+            Time::from_ps((each.sum::<u128>() / pairs.len() as u128) as u64)
+        });
+    }
+    let others = hosts.iter().skip(1).copied();
+    let farthest = others.max_by_key(|to| (time(hosts[0], *to, 1), std::cmp::Reverse(*to)));
     let Some(to) = farthest else { return Time::ZERO };
-    collective.closed_form(|bytes| time(to, bytes))
+    collective.closed_form(|bytes| time(hosts[0], to, bytes))
 }

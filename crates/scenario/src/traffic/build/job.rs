@@ -190,7 +190,7 @@ impl Builder<'_> {
             return None;
         }
         let groups = matches!(algorithm, Algorithm::Hierarchical | Algorithm::Pxn);
-        if groups && (p.group > ranks || ranks % p.group != 0) {
+        if groups && (p.group > ranks || !ranks.is_multiple_of(p.group)) {
             let text = format!("{ranks} ranks are not a whole number of groups of {}", p.group);
             self.wrong(name, "group", text);
             return None;
