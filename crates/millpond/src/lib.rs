@@ -122,24 +122,6 @@ pub use millpond_results::FlowRecord;
 /// ```
 pub use millpond_results::QueryRecord;
 
-/// A rank's part of a round of its job.
-///
-/// ```
-/// fn print(rank: &millpond::RankRecord) {
-///     println!("rank {} ended at {}", rank.rank, rank.ended);
-/// }
-/// ```
-pub use millpond_results::RankRecord;
-
-/// A round of a job, such as an all-reduce, with its bandwidths in bytes a second.
-///
-/// ```
-/// fn print(round: &millpond::CollectiveRecord) {
-///     println!("round {} took {:?}: {:?} B/s", round.round, round.time(), round.busbw);
-/// }
-/// ```
-pub use millpond_results::CollectiveRecord;
-
 /// A sample of a port's queue.
 ///
 /// ```

@@ -5,11 +5,12 @@
 
 use crate::totals::{captures, classes_of_applications, header, link_failures};
 use crate::{
-    CollectiveRecord, ConnectionRecord, Control, Error, FlowRecord, Observer, Options,
-    PacketRecord, PauseRecord, Plan, Progress, QueryRecord, QueueRecord, RankRecord, Standing,
-    Status, Summary, Time, Totals, revision,
+    ConnectionRecord, Control, Error, FlowRecord, Observer, Options, PacketRecord, PauseRecord,
+    Plan, Progress, QueryRecord, QueueRecord, Standing, Status, Summary, Time, Totals, revision,
 };
-use millpond_results::{Folder, Header, Kind, Manifest, Owner, RunWriter};
+use millpond_results::{
+    CollectiveRecord, Folder, Header, Kind, Manifest, Owner, RankRecord, RunWriter,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

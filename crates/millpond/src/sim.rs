@@ -1,12 +1,8 @@
 //! The world of virtual time.
 
-use crate::{
-    CollectiveRecord, ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord,
-    QueueRecord,
-};
-use crate::{
-    Error, Observer, Plan, RankRecord, Standing, Time, Totals, World, WorldKind, threads, totals,
-};
+use crate::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
+use crate::{Error, Observer, Plan, Standing, Time, Totals, World, WorldKind, threads, totals};
+use millpond_results::{CollectiveRecord, RankRecord};
 use std::time::Instant;
 
 /// The simulator: the world of virtual time. It runs every plan.

@@ -1,9 +1,10 @@
 //! A world runs a plan and feeds an observer.
 
 use crate::{
-    CollectiveRecord, ConnectionRecord, Error, FlowRecord, PacketRecord, PauseRecord, Plan,
-    QueryRecord, QueueRecord, RankRecord, Standing, Time, Totals, WorldKind,
+    ConnectionRecord, Error, FlowRecord, PacketRecord, PauseRecord, Plan, QueryRecord, QueueRecord,
+    Standing, Time, Totals, WorldKind,
 };
+use millpond_results::{CollectiveRecord, RankRecord};
 
 /// Runs plans. Worlds differ in who owns time and who moves bytes; scenario, records, summary and
 /// comparison are the same for all.
@@ -145,10 +146,13 @@ pub trait Observer: Send {
         Ok(())
     }
 
+    // Of the records of jobs callers have the summary and the tables; the library's forty names
+    // have no room for them.
     /// A rank has ended its part of a round of its job. In the order of (end, class, round, rank).
     ///
     /// # Errors
     /// As [`Observer::flow`].
+    #[doc(hidden)]
     fn rank(&mut self, _record: &RankRecord) -> Result<(), Error> {
         Ok(())
     }
@@ -157,6 +161,7 @@ pub trait Observer: Send {
     ///
     /// # Errors
     /// As [`Observer::flow`].
+    #[doc(hidden)]
     fn collective(&mut self, _record: &CollectiveRecord) -> Result<(), Error> {
         Ok(())
     }
