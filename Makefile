@@ -68,7 +68,7 @@ dist: setup
 	scripts/dist.sh $(ARGS)
 
 # Crates that need neither root nor namespaces; the command's own tests are in `make test`.
-CORE := -p millpond $(patsubst %,-p millpond-%,core scenario sim results claims import doorbell)
+CORE := -p millpond $(patsubst %,-p millpond-%,core ranks scenario sim results claims import doorbell)
 test-core: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
 test-core: setup-sim
 	cargo test --locked $(CORE) --lib --examples

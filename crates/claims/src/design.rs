@@ -235,7 +235,7 @@ pub fn packet_hops(plan: &Plan) -> Option<Hops> {
                 let questions = horizon / period.as_s_f64().max(1e-9);
                 pairs.iter().for_each(|pair| asked.add(pair.src, pair.dst, 2.0 * questions));
             }
-            SourceKind::Rpc { .. } => return None,
+            SourceKind::Rpc { .. } | SourceKind::Job(_) => return None,
         }
     }
     let fits = |host: usize, asked: f64| {

@@ -163,6 +163,27 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
             "clients = 1\nservers = 1\nconnections = {}\nresponse = {size}\n",
             1 + dice.below(3)
         ),
+        "collective" => {
+            let op = dice.pick(&[
+                "op = \"all-reduce\"\nslices = 2\nchunk = 20000\n",
+                "algorithm = \"double-binary-tree\"\nchunk = 9999\n",
+                "algorithm = \"halving-doubling\"\ncompute = \"5us\"\ncompute-jitter = 0.3\n",
+                "op = \"all-to-all\"\nalgorithm = \"linear\"\nskew = 1.5\n",
+                "op = \"all-to-all\"\nalgorithm = \"bruck\"\nstragglers = [\"0\"]\n",
+                "op = \"pipeline\"\nmicro-batches = 3\nforward = \"3us\"\n",
+                "op = \"broadcast\"\nplacement = \"random\"\ngap = \"20us\"\n",
+            ]);
+            format!("{op}size = {size}\nrepeat = {}\n", 1 + dice.below(2))
+        }
+        "simai" => {
+            let file = common::root().join("scenarios/ai/layers.txt");
+            format!("file = {file:?}\n")
+        }
+        "goal" => {
+            let file = common::root().join("scenarios/ai/ping-pong.goal");
+            let eager = dice.pick(&["1000", "2000000"]);
+            format!("file = {file:?}\neager = {eager}\nmessage-cost = \"300ns\"\n")
+        }
         "probe" => dice.pick(&["period = \"20us\"\n", "period = \"70us\"\nsize = 2000\n"]).into(),
         "flows" => {
             let row = |dice: &mut Dice| {

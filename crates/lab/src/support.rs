@@ -63,6 +63,11 @@ fn transports(plan: &Plan) -> Option<Lack> {
     let restores = choices.ordering.kind() != "none";
     first([
         (
+            plan.traffic.jobs().next().is_some(),
+            "traffic.kind",
+            "jobs of ranks, such as \"collective\", run in the simulator alone",
+        ),
+        (
             !plan.traffic.other_transports.is_empty(),
             "traffic.transport",
             "all sockets of real kernels have the scenario's transport",

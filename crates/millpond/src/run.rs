@@ -8,7 +8,9 @@ use crate::{
     ConnectionRecord, Control, Error, FlowRecord, Observer, Options, PacketRecord, PauseRecord,
     Plan, Progress, QueryRecord, QueueRecord, Standing, Status, Summary, Time, Totals, revision,
 };
-use millpond_results::{Folder, Header, Kind, Manifest, Owner, RunWriter};
+use millpond_results::{
+    CollectiveRecord, Folder, Header, Kind, Manifest, Owner, RankRecord, RunWriter,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -213,6 +215,14 @@ impl Observer for Watch<'_> {
 
     fn pause(&mut self, record: &PauseRecord) -> Result<(), Error> {
         Ok(self.writer.pause(record)?)
+    }
+
+    fn rank(&mut self, record: &RankRecord) -> Result<(), Error> {
+        Ok(self.writer.rank(record)?)
+    }
+
+    fn collective(&mut self, record: &CollectiveRecord) -> Result<(), Error> {
+        Ok(self.writer.collective(record)?)
     }
 
     fn response(&mut self, class: &str, time: Time) -> Result<(), Error> {

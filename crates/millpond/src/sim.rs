@@ -2,6 +2,7 @@
 
 use crate::{ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord};
 use crate::{Error, Observer, Plan, Standing, Time, Totals, World, WorldKind, threads, totals};
+use millpond_results::{CollectiveRecord, RankRecord};
 use std::time::Instant;
 
 /// The simulator: the world of virtual time. It runs every plan.
@@ -121,6 +122,14 @@ impl millpond_sim::Observer for Feed<'_> {
 
     fn pause(&mut self, record: &PauseRecord) -> Result<(), Error> {
         self.0.pause(record)
+    }
+
+    fn rank(&mut self, record: &RankRecord) -> Result<(), Error> {
+        self.0.rank(record)
+    }
+
+    fn collective(&mut self, record: &CollectiveRecord) -> Result<(), Error> {
+        self.0.collective(record)
     }
 
     fn edge(&mut self, standing: &Standing) -> Result<bool, Error> {

@@ -4,15 +4,17 @@ use crate::standstill::warning;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::host::LimitCounts;
+use millpond_core::params::{Field, Value};
 use millpond_core::registry::Choice;
+use millpond_ranks::{Job, Work};
 use millpond_results::{
-    Amount, Audit, Captures, GoodputOverTime, Header, Limit, LinkFailure, RunInfo, SizeBins,
-    Status, Totals, World, jain, peak_rss_bytes,
+    Amount, Audit, Captures, GoodputOverTime, Header, JobHeader, Limit, LinkFailure, RunInfo,
+    SizeBins, Status, Totals, World, jain, peak_rss_bytes,
 };
 use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::plan::{self, FailurePlan, Plan};
 use millpond_scenario::topology::{End, LinkSite};
-use millpond_scenario::traffic::SourceKind;
+use millpond_scenario::traffic::{JobPlan, SourceKind};
 use millpond_sim::Outcome;
 use millpond_sim::audit::{DROPPED, Tally};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +31,33 @@ pub(crate) fn header(plan: &Plan, world: World) -> Header {
         mice: plan.mice,
         elephants: plan.elephants,
         size_bins: size_bins(&plan.size_bins),
+        jobs: plan.traffic.jobs().map(|(class, job)| job_header(class, job)).collect(),
+    }
+}
+
+/// What is known of a job before it runs.
+fn job_header(class: u16, plan: &JobPlan) -> JobHeader {
+    let Work::Collective(Job { collective, .. }) = &plan.work else {
+        return JobHeader {
+            class,
+            operation: "program".into(),
+            algorithm: "of ranks".into(),
+            ranks: plan.count(),
+            ..JobHeader::default()
+        };
+    };
+    let word = |value: Value| match value {
+        Value::Text(word) => word,
+        _ => String::new(),
+    };
+    let has_buffer = collective.algorithm_bandwidth(Time::from_s(1)).is_some();
+    JobHeader {
+        class,
+        operation: word(collective.operation.to_value()),
+        algorithm: word(collective.algorithm.to_value()),
+        ranks: plan.count(),
+        bytes: collective.bytes,
+        bus_factor: if has_buffer { collective.bus_factor() } else { 0.0 },
     }
 }
 
@@ -154,6 +183,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
             .cloned()
             .chain(unsampled(plan, &outcome.sampled))
             .chain(not_started(plan, outcome))
+            .chain(unmatched(plan, outcome))
             .chain(outcome.standstill.as_ref().map(|found| warning(plan, found)))
             .collect(),
         audit: conserved,
@@ -212,6 +242,23 @@ fn not_started(plan: &Plan, outcome: &Outcome) -> Option<String> {
     (!parts.is_empty()).then(|| {
         format!("{} flows never started: {}", not.waiting.len() + not.late.len(), parts.join("; "))
     })
+}
+
+/// What is left of programs of ranks.
+fn unmatched(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    const NAMED: usize = 3;
+    let left = &outcome.unmatched.ranks;
+    let name = |(class, rank, what): &(u16, u32, String)| {
+        format!("rank {rank} of {:?}: {what}", plan.traffic.classes[usize::from(*class)])
+    };
+    let names: Vec<String> = left.iter().take(NAMED).map(name).collect();
+    let more = if left.len() > NAMED { "; …" } else { "" };
+    let why = match outcome.unmatched.is_end {
+        true => "can never end",
+        false => "had not ended when the run was over",
+    };
+    (!left.is_empty())
+        .then(|| format!("programs of {} ranks {why}: {}{more}", left.len(), names.join("; ")))
 }
 
 /// Jain's index over the goodput of pairs of hosts.

@@ -4,6 +4,7 @@ use crate::{
     ConnectionRecord, Error, FlowRecord, PacketRecord, PauseRecord, Plan, QueryRecord, QueueRecord,
     Standing, Time, Totals, WorldKind,
 };
+use millpond_results::{CollectiveRecord, RankRecord};
 
 /// Runs plans. Worlds differ in who owns time and who moves bytes; scenario, records, summary and
 /// comparison are the same for all.
@@ -142,6 +143,26 @@ pub trait Observer: Send {
     /// # Errors
     /// As [`Observer::flow`].
     fn pause(&mut self, _record: &PauseRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    // Of the records of jobs callers have the summary and the tables; the library's forty names
+    // have no room for them.
+    /// A rank has ended its part of a round of its job. In the order of (end, class, round, rank).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    #[doc(hidden)]
+    fn rank(&mut self, _record: &RankRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// All ranks of a job have ended a round (or, at the end, have not).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    #[doc(hidden)]
+    fn collective(&mut self, _record: &CollectiveRecord) -> Result<(), Error> {
         Ok(())
     }
 

@@ -45,6 +45,7 @@ fn write_seed(dir: &Path, seed: u64) {
         mice: Bytes(100_000),
         elephants: Bytes(1_000_000),
         size_bins: SizeBins::default(),
+        jobs: Vec::new(),
     };
     let mut writer = RunWriter::new(dir, header).unwrap();
     for flow in 0..40 {

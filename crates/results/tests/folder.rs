@@ -54,6 +54,7 @@ fn header() -> Header {
         mice: Bytes(100_000),
         elephants: Bytes(1_000_000),
         size_bins: SizeBins::default(),
+        jobs: Vec::new(),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::host::{HostPlan, host, wire_bytes};
 use crate::plan::{EnginePlan, FailurePlan, Plan};
 use crate::settings::flows::{FlowRows, check_row};
 use crate::settings::graph::Graph;
+use crate::settings::job::{GoalParams, SimaiParams};
 use crate::settings::topology::{FileParams, TopologyParams};
 use crate::settings::traffic::TrafficParams;
 use crate::settings::{Partitions, Ports, Settings, Until};
@@ -163,6 +164,7 @@ fn names_file(kind: &TrafficParams) -> bool {
     match kind {
         TrafficParams::Flows(p) => p.file.is_some(),
         TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
+        TrafficParams::Goal(_) => true,
         _ => false,
     }
 }
@@ -285,6 +287,18 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
                 match files.sizes(path, *shape, digest.as_deref()) {
                     Ok((cdf, now)) => (*points, *digest) = (Some(cdf), Some(now)),
                     Err(problem) => report.add(s.place(&format!("traffic.{name}.sizes")), problem),
+                }
+            }
+            TrafficParams::Goal(GoalParams { file, digest, .. }) => {
+                match files.program(&file.path, None, digest.as_deref()) {
+                    Ok((program, now)) => (file.program, *digest) = (Some(program), Some(now)),
+                    Err(problem) => report.add(s.place(&format!("traffic.{name}.file")), problem),
+                }
+            }
+            TrafficParams::Simai(SimaiParams { file, digest, iterations, .. }) => {
+                match files.program(&file.path, Some(*iterations), digest.as_deref()) {
+                    Ok((program, now)) => (file.program, *digest) = (Some(program), Some(now)),
+                    Err(problem) => report.add(s.place(&format!("traffic.{name}.file")), problem),
                 }
             }
             TrafficParams::Flows(p) => {

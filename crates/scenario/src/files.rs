@@ -8,7 +8,8 @@ use crate::cdf::{Cdf, Shape};
 use crate::error::Problem;
 use crate::settings::flows::FlowTable;
 use crate::settings::graph::EdgeList;
-use millpond_core::random::hash_name;
+use millpond_core::random::{hash_name, mix64};
+use millpond_ranks::program::{self, Program};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -26,6 +27,8 @@ pub(crate) struct Files {
     /// A list is checked against the number of hosts.
     flows: Contents<u32, FlowTable>,
     graphs: Contents<(), EdgeList>,
+    /// GOAL's, or SimAI's by iterations.
+    programs: Contents<Option<u32>, Program>,
 }
 
 /// The same with the folder that the names are relative to.
@@ -53,6 +56,38 @@ impl FilesAt<'_> {
     pub fn graph(&self, path: &str) -> Result<Arc<EdgeList>, Problem> {
         let parse = |text: &str| EdgeList::parse(text).map_err(|message| (None, message));
         self.once(&self.files.graphs, path, (), parse).map(|(list, _)| list)
+    }
+
+    /// Programs of ranks, with their digest, in the same way: GOAL's, or SimAI's layers, so often.
+    pub fn program(
+        &self,
+        path: &str,
+        iterations: Option<u32>,
+        expected: Option<&str>,
+    ) -> Content<Program> {
+        let problem = |reason: String| Problem::File { file: path.into(), reason };
+        if path.is_empty() {
+            return Err(problem("rank programs need a file".into()));
+        }
+        let read = || {
+            let bytes = std::fs::read(self.base.join(path));
+            let bytes = bytes.map_err(|error| problem(format!("cannot be read: {error}")))?;
+            let program = match iterations {
+                None => program::read(&bytes),
+                Some(iterations) => {
+                    program::simai::read(&String::from_utf8_lossy(&bytes), iterations)
+                }
+            };
+            let program = program.map_err(|error| Problem::File {
+                file: format!("{path}: {}", error.place),
+                reason: error.message,
+            })?;
+            Ok((Arc::new(program), format!("{:016x}", hash_bytes(&bytes))))
+        };
+        let mut contents =
+            self.files.programs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let content = contents.entry((path.to_string(), iterations)).or_insert_with(read).clone();
+        unchanged(path, expected, content)
     }
 
     /// The folder as it is found from anywhere.
@@ -83,6 +118,15 @@ impl FilesAt<'_> {
         let mut contents = contents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         contents.entry((path.to_string(), key)).or_insert_with(read).clone()
     }
+}
+
+/// A hash of a file that need not be text.
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    bytes.chunks(8).fold(bytes.len() as u64, |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix64(hash ^ u64::from_le_bytes(word))
+    })
 }
 
 /// The content, if its digest is the expected one.

@@ -243,6 +243,11 @@ impl IdealTimes {
         there.saturating_add(self.one_way(plan, (server, client), response, window))
     }
 
+    /// The same for one message on a connection that has been open before.
+    pub fn message(&self, plan: &Plan, src: u32, dst: u32, bytes: u64) -> Time {
+        self.one_way(plan, (src, dst), bytes, payload_max(plan))
+    }
+
     /// From the sender's transport to the receiver's, without a handshake, where `window` bytes may
     /// be sent at once.
     fn one_way(&self, plan: &Plan, (src, dst): (u32, u32), bytes: u64, window: u64) -> Time {

@@ -34,11 +34,17 @@ const LATENCIES: &[&str] = &["mean", "p50", "p90", "p95", "p99", "p999", "max", 
 /// Statistics of round trips.
 const ROUND_TRIPS: &[&str] = &["p50", "p90", "p95", "p99", "p999", "count"];
 
+/// Statistics of collectives.
+const COLLECTIVES: &[&str] = &["mean", "p50", "p90", "p99", "max"];
+
 type Metric = (&'static str, &'static [&'static str]);
 const FCT: Metric = ("fct", TIMES);
 const SLOWDOWN: Metric = ("slowdown", RATIOS);
 const QCT: Metric = ("qct", TIMES);
 const LATENCY: Metric = ("latency", LATENCIES);
+const COLLECTIVE: Metric = ("collective", COLLECTIVES);
+const ITERATION: Metric = ("iteration", COLLECTIVES);
+const EXPOSED: Metric = ("exposed", COLLECTIVES);
 const RTT: Metric = ("rtt", ROUND_TRIPS);
 
 /// Everything that a scenario can show.
@@ -61,6 +67,11 @@ impl<'a> Known<'a> {
                 Some(TrafficParams::Incast(_)) => vec![FCT, SLOWDOWN, QCT],
                 Some(TrafficParams::Rpc(_)) => vec![FCT, SLOWDOWN, LATENCY],
                 Some(TrafficParams::Probe(_)) => vec![RTT],
+                Some(
+                    TrafficParams::Collective(_) | TrafficParams::Goal(_) | TrafficParams::Simai(_),
+                ) => {
+                    vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED]
+                }
                 _ => vec![FCT, SLOWDOWN],
             };
             known.push((class, metrics));

@@ -1,9 +1,10 @@
 //! Traffic: which flows start when, between whom, and how large they are.
 //!
 //! Open-loop arrivals are a lazy, sorted stream that depends on the seed and the traffic only,
-//! never on the variant or on what the network does. Closed-loop traffic (shuffle, rpc) starts its
-//! next flow when an earlier one completes, and flows may wait for others ([`Dependencies`]); what
-//! comes next is a pure function of the plan, so it draws nothing at run time.
+//! never on the variant or on what the network does. Closed-loop traffic (shuffle, rpc, jobs)
+//! starts its next flow when an earlier one completes, and flows may wait for others
+//! ([`Dependencies`]); what comes next is a pure function of the plan, so it draws nothing at run
+//! time.
 //!
 //! Invariant: [`TrafficPlan::arrivals`] is sorted by (time, source, order within the source) and
 //! the same however often it is asked for; it holds one flow a source, so ten million flows take no
@@ -14,12 +15,15 @@ mod build;
 mod dependencies;
 mod emitted;
 mod incast;
+mod job;
+mod news;
 mod pattern;
 mod poisson;
 
 pub use arrivals::{Arrivals, Event};
 pub(crate) use build::build;
 pub use dependencies::{Dependencies, Dependent, NodeId};
+pub use job::JobPlan;
 
 use crate::transport::TransportKind;
 use arrivals::Generator;
@@ -57,6 +61,21 @@ pub struct TrafficPlan {
 }
 
 impl TrafficPlan {
+    /// The jobs, each with its class.
+    pub fn jobs(&self) -> impl Iterator<Item = (u16, &Arc<JobPlan>)> {
+        self.sources.iter().filter_map(|source| match &source.kind {
+            SourceKind::Job(job) => Some((source.class, job)),
+            _ => None,
+        })
+    }
+
+    /// The job of a rank, by the rank's number among those of all jobs; and its rank there.
+    pub fn job_of(&self, number: u32) -> Option<(u16, &Arc<JobPlan>, u32)> {
+        self.jobs().find_map(|(class, job)| {
+            let rank = number.checked_sub(job.first_rank)?;
+            (rank < job.count()).then_some((class, job, rank))
+        })
+    }
     /// All open-loop flows and queries, in order, from the beginning.
     pub fn arrivals(&self) -> Arrivals {
         Arrivals::new(&self.generators, self.first_open_flow)
@@ -159,6 +178,8 @@ pub enum SourceKind {
         /// next.
         first_flow: u32,
     },
+    /// Ranks that send when what they wait for has arrived.
+    Job(Arc<JobPlan>),
 }
 
 /// One open-loop flow.

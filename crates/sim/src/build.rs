@@ -303,6 +303,11 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
             SourceKind::Shuffle { start, .. }
             | SourceKind::Rpc { start, .. }
             | SourceKind::Probe { start, .. } => *start,
+            SourceKind::Job(job) => {
+                let here = (0..).zip(hosts).filter(|(_, host)| job.rank_at(host.id).is_some());
+                loops.extend(here.map(|(at, _)| (job.start, index as u16, at)));
+                continue;
+            }
         };
         loops.extend((0..hosts.len() as u32).map(|host| (start, index as u16, host)));
     }

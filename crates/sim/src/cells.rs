@@ -78,7 +78,8 @@ impl Cells {
             | Class::Probe
             | Class::Answer
             | Class::Release
-            | Class::Poll => self.places.hosts[source],
+            | Class::Poll
+            | Class::Rank => self.places.hosts[source],
         }
     }
 

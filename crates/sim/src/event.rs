@@ -51,6 +51,8 @@ pub enum Class {
     /// A host polls its receive queue. After arrivals, so that what arrives at this instant is in
     /// it.
     Poll = 13,
+    /// A rank of a job has computed, or has paused long enough.
+    Rank = 14,
 }
 
 impl Key {
@@ -77,7 +79,8 @@ impl Key {
             10 => Class::Answer,
             11 => Class::Release,
             12 => Class::PauseCheck,
-            _ => Class::Poll,
+            13 => Class::Poll,
+            _ => Class::Rank,
         }
     }
     /// Its source.
@@ -151,6 +154,8 @@ pub enum HostEvent {
     Probe(FlowId),
     /// A server answers the request that this flow is.
     Answer(FlowId),
+    /// A time has come for which the rank of this number, among those of all jobs, has asked.
+    Rank(u32),
 }
 
 /// Of [`Class::Link`], the first sequence of an epoch's routes.
@@ -196,6 +201,7 @@ impl HostEvent {
             HostEvent::ReceiverTimer(flow) => Key::new(Class::ReceiverTimer, host, flow),
             HostEvent::Probe(flow) => Key::new(Class::Probe, host, flow),
             HostEvent::Answer(flow) => Key::new(Class::Answer, host, flow),
+            HostEvent::Rank(number) => Key::new(Class::Rank, host, number),
             HostEvent::Call(call) => match call {
                 Call::Ready => unreachable!("an out-link's event"),
                 Call::Room(flow) => Key::new(Class::NicRoom, host, flow),
@@ -239,6 +245,7 @@ impl Key {
             Class::OrderingTimer => of_host(HostEvent::Call(Call::Order(sequence))),
             Class::Probe => of_host(HostEvent::Probe(sequence)),
             Class::Answer => of_host(HostEvent::Answer(sequence)),
+            Class::Rank => of_host(HostEvent::Rank(sequence)),
             Class::Release => of_host(HostEvent::Call(Call::Release(sequence))),
             Class::Poll if sequence == CREDIT => of_host(HostEvent::Credit),
             Class::Poll => {
@@ -298,6 +305,7 @@ mod tests {
             flow.clone().prop_map(HostEvent::ReceiverTimer),
             flow.clone().prop_map(HostEvent::Probe),
             flow.prop_map(HostEvent::Answer),
+            any::<u32>().prop_map(HostEvent::Rank),
         ]
     }
 

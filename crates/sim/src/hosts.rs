@@ -22,6 +22,7 @@ mod messages;
 mod opening;
 mod pulling;
 mod queue_pairs;
+mod ranks;
 mod receiving;
 mod sampling;
 mod scheduling;
@@ -53,6 +54,7 @@ use millpond_core::{
 };
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
+use ranks::Ranks;
 pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -194,6 +196,8 @@ pub struct Hosts {
     shuffled: BTreeMap<(u16, u32), u32>,
     /// Flows that wait for others.
     pub waiting: Waiting,
+    /// Ranks of jobs.
+    pub ranks: Ranks,
     /// Flows that are over, with the time at which they were.
     pub flow_records: Vec<(Time, FlowRecord)>,
     /// By flow that is open at the end: packets that its receiver got out of order, and changes of
@@ -255,6 +259,7 @@ impl Hosts {
             answers: BTreeMap::new(),
             shuffled: BTreeMap::new(),
             waiting: Waiting::default(),
+            ranks: Ranks::default(),
             flow_records: Vec::new(),
             open_counts: Vec::new(),
             query_records: Vec::new(),

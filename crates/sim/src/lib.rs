@@ -21,6 +21,7 @@
 //! | [`endpoint`] | a connection's two ends, a folder a family |
 //! | [`scheduling`] | the rounds of a central scheduler |
 //! | [`standstill`] | why open flows can never end |
+//! | `jobs` | rounds of jobs, from the parts of their ranks |
 //! | [`samples`] | queues, deliveries and connections over time |
 //! | [`audit`] | conservation of packets and bytes |
 
@@ -39,6 +40,7 @@ pub mod failing;
 pub mod flight;
 pub mod hosts;
 pub mod jitter;
+mod jobs;
 pub mod labels;
 pub mod layout;
 pub mod mail;
@@ -53,4 +55,4 @@ mod switch_node;
 
 pub use endpoint::quantities;
 pub use hosts::PollRecord;
-pub use run::{NotStarted, Observer, Outcome, Standing, run};
+pub use run::{NotStarted, Observer, Outcome, Standing, Unmatched, run};

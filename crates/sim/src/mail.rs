@@ -12,6 +12,7 @@
 use millpond_core::packet::Record;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::{FlowId, HostId, Packet, Time};
+use millpond_ranks::Message;
 use millpond_scenario::traffic::NodeId;
 
 /// A packet on its way into another partition.
@@ -107,6 +108,8 @@ pub enum Role {
     Pings,
     /// The answers to a probe: its receiver measures each.
     Pongs,
+    /// Messages from one rank of a job to another, one after the other.
+    Messages,
 }
 
 impl Role {
@@ -116,7 +119,10 @@ impl Role {
     }
     /// Whether the connection outlives its messages.
     pub fn is_persistent(self) -> bool {
-        matches!(self, Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs)
+        matches!(
+            self,
+            Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs | Role::Messages
+        )
     }
 }
 
@@ -145,6 +151,17 @@ pub struct Opening {
     pub request: u64,
 }
 
+/// A message of a job on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    /// Where it ends in the connection's bytes.
+    pub ends: u64,
+    /// When its rank sent it.
+    pub at: Time,
+    /// What it is to the receiving rank.
+    pub message: Message,
+}
+
 /// From one end of a connection to the other.
 #[derive(Clone, Copy, Debug)]
 pub enum Note {
@@ -160,6 +177,22 @@ pub enum Note {
         out_of_order: u32,
         /// Packets that took another way than the one before.
         path_changes: u32,
+    },
+    /// To the receiver, before the first packet of a message of a job.
+    Posted {
+        /// The connection.
+        flow: FlowId,
+        /// The message.
+        message: Posted,
+    },
+    /// To the sender's host: the send of a job's program is matched.
+    Matched {
+        /// The connection.
+        flow: FlowId,
+        /// The send, an operation of its rank.
+        operation: u32,
+        /// When the sender learns of it.
+        at: Time,
     },
     /// To the receiver, when all is acknowledged.
     Release(FlowId),
@@ -179,6 +212,8 @@ impl Note {
         match *self {
             Note::Open(Opening { flow, .. })
             | Note::Delivered { flow, .. }
+            | Note::Posted { flow, .. }
+            | Note::Matched { flow, .. }
             | Note::Release(flow) => flow,
             Note::News { node, .. } => node,
         }

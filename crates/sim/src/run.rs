@@ -26,6 +26,7 @@ use crate::audit::Audit;
 use crate::barrier::Barrier;
 use crate::build::build;
 use crate::hosts::{HostCounters, PollRecord};
+use crate::jobs::RoundsOfJobs;
 use crate::layout;
 use crate::mail::Mail;
 use crate::partition::Partition;
@@ -38,7 +39,8 @@ use millpond_core::counters::Counters;
 use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{
-    ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+    CollectiveRecord, ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord,
+    QueueRecord, RankRecord,
 };
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{Arrivals, Event};
@@ -124,6 +126,21 @@ pub trait Observer: Send {
     fn poll(&mut self, _record: &PollRecord) -> Result<(), Self::Error> {
         Ok(())
     }
+    /// Takes a rank's part of a round of its job. Parts come in the order of (end, class, round,
+    /// rank).
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn rank(&mut self, _record: &RankRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// Takes a round of a job that all ranks have ended, or that is unfinished at the end.
+    ///
+    /// # Errors
+    /// As [`Observer::flow`].
+    fn collective(&mut self, _record: &CollectiveRecord) -> Result<(), Self::Error> {
+        Ok(())
+    }
     /// Is called several times a second of wall-clock time. Returns whether the run goes on.
     ///
     /// # Errors
@@ -168,12 +185,37 @@ pub struct Outcome {
     pub not_started: NotStarted,
     /// Open flows that cannot end, if that is known.
     pub standstill: Option<Standstill>,
+    /// What is left of the programs of ranks.
+    pub unmatched: Unmatched,
 }
 
 impl Outcome {
     /// Whether the run ended since no open flow can end.
     pub fn is_stalled(&self) -> bool {
-        self.standstill.as_ref().is_some_and(|standstill| standstill.is_end)
+        self.unmatched.is_end
+            || self.standstill.as_ref().is_some_and(|standstill| standstill.is_end)
+    }
+}
+
+/// What is left of the programs of ranks at the end of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Class, rank, and what is left there by names, in the order of ranks.
+    pub ranks: Vec<(u16, u32, String)>,
+    /// Nothing was under way any more that could have ended it.
+    pub is_end: bool,
+}
+
+impl Unmatched {
+    fn of(partitions: &[Partition], interrupted: bool) -> Unmatched {
+        let left = partitions.iter().flat_map(|p| p.hosts.left_of_programs());
+        let mut left: Vec<(u32, u16, u32, String)> = left.collect();
+        left.sort_unstable();
+        let active: i64 = partitions.iter().map(|p| p.hosts.counters.active).sum();
+        let is_to_come = active != 0 || partitions.iter().any(|p| p.hosts.ranks.waking > 0);
+        let is_end = !left.is_empty() && !is_to_come && !interrupted;
+        let ranks = left.into_iter().map(|(_, class, rank, what)| (class, rank, what)).collect();
+        Unmatched { ranks, is_end }
     }
 }
 
@@ -241,6 +283,7 @@ fn run_in_parts<O: Observer>(
         arrivals: Ahead::new(plan),
         connections: ConnectionFilter::new(&plan.capture),
         rounds: Rounds::new(plan, shared.layout.window),
+        rounds_of_jobs: RoundsOfJobs::default(),
         watch: Watch::new(plan, shared.layout.window),
         standstill: None,
         shared: &shared,

@@ -61,7 +61,7 @@ impl<'a> Agenda<'a> {
         };
         for (index, source) in plan.traffic.sources.iter().enumerate() {
             match source.kind {
-                SourceKind::Open | SourceKind::Probe { .. } => {}
+                SourceKind::Open | SourceKind::Probe { .. } | SourceKind::Job(_) => {}
                 SourceKind::Shuffle { start, .. } | SourceKind::Rpc { start, .. } => {
                     agenda.set_timer(start, Begin::Loop(index as u16));
                 }
@@ -138,7 +138,7 @@ impl<'a> Agenda<'a> {
         let plan = self.plan;
         let traffic = &plan.traffic.sources[usize::from(source)];
         match &traffic.kind {
-            SourceKind::Open | SourceKind::Probe { .. } => {}
+            SourceKind::Open | SourceKind::Probe { .. } | SourceKind::Job(_) => {}
             SourceKind::Shuffle { concurrency, .. } => {
                 for host in 0..plan.topology.hosts {
                     let next = (0..*concurrency).map_while(|_| self.shuffle(at, source, host));

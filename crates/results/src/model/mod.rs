@@ -43,7 +43,8 @@ pub(crate) use ordered::Ordered;
 #[cfg(test)]
 pub(crate) use record::Frame;
 pub(crate) use record::{
-    ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+    CollectiveRecord, ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord,
+    QueueRecord, RankRecord,
 };
 pub(crate) use reproduction::{
     Calls, Experiment, LoadPoint, Number, OneRun, Published, REPRODUCTION, Reproduction, Scheme,
@@ -55,8 +56,9 @@ pub(crate) use sweep::{
     Axis, Point, RUNS, SWEEP, Sweep, SweepRun, identity_of, is_complete, summary_of,
 };
 pub(crate) use tables::{
-    CONNECTION_COLUMNS, CONNECTIONS, FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, QUEUE_COLUMNS,
-    QUEUES, RESULTS, SIZE_COLUMNS, SIZES, size_row, write_sizes,
+    COLLECTIVE_COLUMNS, COLLECTIVES, CONNECTION_COLUMNS, CONNECTIONS, FLOW_COLUMNS, FLOWS, QUERIES,
+    QUERY_COLUMNS, QUEUE_COLUMNS, QUEUES, RANK_COLUMNS, RANKS, RESULTS, SIZE_COLUMNS, SIZES,
+    size_row, write_sizes,
 };
 pub(crate) use totals::Totals;
 pub(crate) use tree::Tree;

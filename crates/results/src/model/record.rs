@@ -178,6 +178,61 @@ pub struct QueryRecord {
     pub counted: bool,
 }
 
+/// A rank's part of a round of its job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankRecord {
+    /// Index into [`Header::classes`](crate::Header::classes).
+    pub class: u16,
+    /// Which round.
+    pub round: u32,
+    /// Which rank.
+    pub rank: u32,
+    /// Its host.
+    pub host: u32,
+    /// When it began, with its computation.
+    pub began: Time,
+    /// When it could send its first message.
+    pub ready: Time,
+    /// When all messages for it were there.
+    pub ended: Time,
+    /// How long it computed.
+    pub computed: Time,
+}
+
+/// One round of a job: a collective.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CollectiveRecord {
+    /// Index into [`Header::classes`](crate::Header::classes).
+    pub class: u16,
+    /// Which round.
+    pub round: u32,
+    /// When the first rank began, with its computation.
+    pub began: Time,
+    /// When the first rank could send.
+    pub begin: Time,
+    /// When the first rank had ended its part.
+    pub first_end: Time,
+    /// When the last one had; `None`: not all have.
+    pub end: Option<Time>,
+    /// The longest that a rank computed.
+    pub computed: Time,
+    /// From begin to end without contention.
+    pub closed_form: Time,
+    /// A rank's buffer over the time, in bytes a second; `None` where there is no buffer.
+    pub algbw: Option<f64>,
+    /// The same times the factor that makes it comparable with a link's rate.
+    pub busbw: Option<f64>,
+    /// As for flows.
+    pub counted: bool,
+}
+
+impl CollectiveRecord {
+    /// From begin to end; `None` while unfinished.
+    pub fn time(&self) -> Option<Time> {
+        self.end.map(|end| end.saturating_sub(self.begin))
+    }
+}
+
 impl FlowRecord {
     /// From the start to the last byte delivered; `None` while unfinished.
     pub fn fct(&self) -> Option<Time> {

@@ -306,6 +306,52 @@ pub struct Latency {
     pub max: Option<f64>,
 }
 
+/// Times in microseconds; `null` of nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+/// The rounds of one job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Collectives {
+    /// What the ranks do.
+    pub operation: String,
+    /// How.
+    pub algorithm: String,
+    /// How many they are.
+    pub ranks: u32,
+    /// A rank's buffer.
+    pub bytes: u64,
+    /// Rounds that all ranks have ended.
+    pub rounds: u64,
+    /// Rounds that some ranks have ended, and others not.
+    pub unfinished: u64,
+    /// From the first rank's first message to the last rank's end.
+    pub time_us: Times,
+    /// The same from the first rank's computation.
+    pub iteration_us: Times,
+    /// An iteration less the longest computation of a rank.
+    pub exposed_us: Times,
+    /// From the first rank's end to the last rank's.
+    pub skew_us: Times,
+    /// A rank's buffer over the mean time, in GB/s; `null` where there is no buffer.
+    pub algbw_gbytes: Option<f64>,
+    /// The same times the operation's factor (nccl-tests).
+    pub busbw_gbytes: Option<f64>,
+    /// Mean of the time over that without contention.
+    pub ratio: Option<f64>,
+}
+
 /// What a limit did in one direction, over all of its hosts and the whole run, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
@@ -500,6 +546,9 @@ pub struct Summary {
     /// Calls on persistent connections, by class; absent where there are none.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub latency_us: Ordered<Latency>,
+    /// Rounds of jobs, by class; absent where there are none.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub collectives: Ordered<Collectives>,
     /// What flows ended with, by class; absent unless asked for.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub timers_us: Ordered<Timers>,

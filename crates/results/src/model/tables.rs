@@ -114,6 +114,36 @@ pub(crate) fn size_row(table: &mut Table, name: &str, bin: &SizeBin) -> Result<(
         .end_row()
 }
 
+/// Rows of `collectives.parquet`: one a round of a job.
+pub(crate) const COLLECTIVES: &str = "collectives.parquet";
+
+pub(crate) const COLLECTIVE_COLUMNS: [Column<'static>; 10] = [
+    ("class", Of::Name, "its traffic's name"),
+    ("round", Of::U32, "number of the round, from 0"),
+    ("began_us", Of::F64, "when the first rank began, with its computation, in microseconds"),
+    ("begin_us", Of::F64, "when the first rank could send, in microseconds"),
+    ("end_us", Of::OptionalF64, "when the last rank had ended, in microseconds; null: not all had"),
+    ("time_us", Of::OptionalF64, "begin to end, in microseconds"),
+    ("skew_us", Of::OptionalF64, "first rank's end to last rank's, in microseconds"),
+    ("algbw_gbytes", Of::OptionalF64, "a rank's buffer over the time, in GB/s"),
+    ("busbw_gbytes", Of::OptionalF64, "algbw_gbytes times the collective's factor, in GB/s"),
+    ("ratio", Of::OptionalF64, "the time over that without contention"),
+];
+
+/// Rows of `ranks.parquet`: one a rank and round of a job.
+pub(crate) const RANKS: &str = "ranks.parquet";
+
+pub(crate) const RANK_COLUMNS: [Column<'static>; 8] = [
+    ("class", Of::Name, "its traffic's name"),
+    ("round", Of::U32, "number of the round, from 0"),
+    ("rank", Of::U32, "number of the rank, from 0"),
+    ("host", Of::U32, "the rank's host"),
+    ("began_us", Of::F64, "when it began, with its computation, in microseconds"),
+    ("ready_us", Of::F64, "when it could send its first message, in microseconds"),
+    ("ended_us", Of::F64, "when all messages for it were there, in microseconds"),
+    ("computed_us", Of::F64, "how long it computed, in microseconds"),
+];
+
 /// Rows of `queues.parquet`.
 pub(crate) const QUEUES: &str = "queues.parquet";
 

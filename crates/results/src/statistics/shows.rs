@@ -55,12 +55,15 @@ pub(crate) const NETWORK: [Network; 11] = [
 ];
 
 /// Metrics of a class: name, as in a head, form.
-const METRICS: [(&str, &str, Form); 5] = [
+const METRICS: [(&str, &str, Form); 8] = [
     ("fct", "", Form::Time),
     ("slowdown", "slow", Form::Ratio),
     ("qct", "QCT", Form::Time),
     ("latency", "lat.", Form::Time),
     ("rtt", "RTT", Form::Time),
+    ("collective", "coll.", Form::Time),
+    ("iteration", "iter.", Form::Time),
+    ("exposed", "exp.", Form::Time),
 ];
 
 /// What two variants, or points, are compared by unless a scenario says otherwise.
@@ -184,6 +187,9 @@ fn places<'a>(class: &'a str, metric: &str) -> Vec<Vec<&'a str>> {
         "qct" if class == "all" => vec![vec!["qct_us"]],
         "qct" => vec![vec!["qct_by_class_us", class], vec!["applications", class, "qct_us"]],
         "latency" => vec![vec!["latency_us", class]],
+        "collective" => vec![vec!["collectives", class, "time_us"]],
+        "iteration" => vec![vec!["collectives", class, "iteration_us"]],
+        "exposed" => vec![vec!["collectives", class, "exposed_us"]],
         _ => vec![vec!["rtt_us"]],
     }
 }

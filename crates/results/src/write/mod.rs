@@ -7,6 +7,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod connections;
+mod jobs;
 pub(crate) mod pcap;
 mod programs;
 mod summing;
@@ -22,15 +23,18 @@ use parquet::data_type::ByteArray;
 
 use crate::model::summary::Summary;
 use crate::model::{
-    At, ConnectionRecord, Error, FLOW_COLUMNS, FLOWS, FlowRecord, Kind, Manifest, PacketRecord,
-    PauseRecord, QUERIES, QUERY_COLUMNS, QueryRecord, QueueRecord, REPORT, ROW_GROUP, Result,
-    SCHEMA, SIZES, Table, Totals, World, replace_file, write_sizes,
+    At, COLLECTIVES, CollectiveRecord, ConnectionRecord, Error, FLOW_COLUMNS, FLOWS, FlowRecord,
+    Kind, Manifest, PacketRecord, PauseRecord, QUERIES, QUERY_COLUMNS, QueryRecord, QueueRecord,
+    RANKS, REPORT, ROW_GROUP, RankRecord, Result, SCHEMA, SIZES, Table, Totals, World,
+    replace_file, write_sizes,
 };
 use crate::render::html;
 use crate::statistics::by_size::{BySize, SizeBins};
 use crate::statistics::completions::{Completions, Slowdowns};
 use crate::statistics::samples::Samples;
 use capture::{Captures, Recording};
+pub use jobs::JobHeader;
+use jobs::Jobs;
 use programs::Outputs;
 use summing::show;
 
@@ -38,7 +42,7 @@ use summing::show;
 const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
 
 /// What is known of a run before it starts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Header {
     /// The scenario's name.
     pub name: String,
@@ -57,6 +61,8 @@ pub struct Header {
     pub elephants: Bytes,
     /// By which sizes slowdown is told.
     pub size_bins: SizeBins,
+    /// The jobs of ranks.
+    pub jobs: Vec<JobHeader>,
 }
 
 /// What is kept of a run besides `summary.json` and `manifest.json`.
@@ -118,6 +124,7 @@ pub struct RunWriter {
     keep: Keep,
     recording: Recording,
     outputs: Outputs,
+    jobs: Jobs,
     finished: bool,
 }
 
@@ -183,6 +190,7 @@ impl RunWriter {
             keep,
             recording: Recording::none(),
             outputs: Outputs::default(),
+            jobs: Jobs::new(&header.jobs, samples),
             finished: false,
             header,
             spill,
@@ -364,6 +372,34 @@ impl RunWriter {
         table.end_row()
     }
 
+    /// Adds a rank's part of a round. Rows keep the order of the calls.
+    ///
+    /// # Errors
+    /// [`Error::UnknownClass`] if the header has no such class, [`Error::Io`] if the file cannot be
+    /// written.
+    pub fn rank(&mut self, record: &RankRecord) -> Result<()> {
+        self.class(record.round, record.class)?;
+        let dir = self.keeps_jobs().then_some(self.dir.as_path());
+        self.jobs.rank(record, &self.names[usize::from(record.class)], dir)
+    }
+
+    /// Adds a round of a job that all ranks have ended, or that is unfinished at the end.
+    ///
+    /// # Errors
+    /// As [`RunWriter::rank`].
+    pub fn collective(&mut self, record: &CollectiveRecord) -> Result<()> {
+        self.class(record.round, record.class)?;
+        let dir = self.keeps_jobs().then_some(self.dir.as_path());
+        let job = self.header.jobs.iter().position(|job| job.class == record.class);
+        let name = &self.names[usize::from(record.class)];
+        self.jobs.collective(record, job.unwrap_or(usize::MAX), name, dir)
+    }
+
+    /// Whether there are files of jobs.
+    fn keeps_jobs(&self) -> bool {
+        !self.finished && matches!(self.keep, Keep::Flows | Keep::All)
+    }
+
     /// Adds a round-trip time that a probe measured.
     ///
     /// # Errors
@@ -411,6 +447,7 @@ impl RunWriter {
             table.close()?;
         }
         self.recording.close()?;
+        self.jobs.close()?;
         let inputs = totals.inputs.clone();
         let summary = show(self.summary(totals)?, &manifest.shows);
         crate::model::files::write_json(&self.dir.join("summary.json"), &summary)?;
@@ -460,7 +497,7 @@ impl RunWriter {
 impl Drop for RunWriter {
     fn drop(&mut self) {
         if !self.finished {
-            for name in [FLOWS, QUERIES, SIZES, "summary.json", "report.html"] {
+            for name in [FLOWS, QUERIES, SIZES, COLLECTIVES, RANKS, "summary.json", "report.html"] {
                 let _ = fs::remove_file(self.dir.join(name));
             }
             for file in &self.recording.files {

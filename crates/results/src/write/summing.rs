@@ -92,6 +92,7 @@ impl RunWriter {
         let measured_ps = totals.measured.as_ps() as f64;
         let latency = self.latency(&fct_us, &totals)?;
         let header = &self.header;
+        let collectives = self.jobs.summary(&header.jobs, &header.classes)?;
         let summary = Summary {
             schema: SCHEMA,
             name: header.name.clone(),
@@ -119,6 +120,7 @@ impl RunWriter {
             applications: Ordered::from(applications),
             shows: Ordered::default(),
             rtt_us: Rtt { count: self.rtt.count(), p50, p90, p95, p99, p999 },
+            collectives: Ordered::from(collectives),
             timers_us: Ordered::from(timers),
             goodput_over_time: totals.goodput_over_time.clone(),
             packets: Packets::of(&totals),

@@ -10,6 +10,7 @@ pub mod failure;
 pub mod flows;
 pub mod graph;
 pub mod hosts;
+pub mod job;
 pub mod limit;
 pub mod program;
 pub mod topology;

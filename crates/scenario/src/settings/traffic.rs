@@ -2,6 +2,7 @@
 
 use crate::cdf::SizeSpec;
 use crate::settings::flows::FlowRows;
+use crate::settings::job::{CollectiveParams, GoalParams, SimaiParams};
 use crate::transport::TransportKind;
 use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::registry::{About, Choice};
@@ -309,6 +310,16 @@ const RPC: About = about("clients that ask again as soon as they are answered", 
 const PROBE: About =
     about("ping-pong of a small message, which measures round-trip times and makes no flows", "");
 const FLOWS: About = about("flows from a file", "");
+const COLLECTIVE: About = about(
+    "ranks that send when what they wait for has arrived, as in an all-reduce",
+    "NCCL; Schedgen; MPICH",
+);
+const GOAL: About = about(
+    "programs of ranks: computations, sends and receives that wait for each other",
+    "LogGOPSim, HPDC 2010; ATLAHS, SC 2025",
+);
+const SIMAI: About =
+    about("layers of a model: computations and collectives of each rank", "SimAI, NSDI 2025");
 
 registry! {
     /// Which traffic, with its parameters.
@@ -324,6 +335,9 @@ registry! {
     "rpc" => Rpc { RpcParams; RPC },
     "probe" => Probe { ProbeParams; PROBE },
     "flows" => Flows { FlowsParams; FLOWS },
+    "collective" => Collective { CollectiveParams; COLLECTIVE },
+    "goal" => Goal { GoalParams; GOAL },
+    "simai" => Simai { SimaiParams; SIMAI },
 }
 
 /// One `[[traffic]]` table.

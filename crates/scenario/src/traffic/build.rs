@@ -3,6 +3,7 @@
 
 mod after;
 mod closed;
+mod job;
 mod open;
 
 use super::arrivals::Generator;
@@ -45,6 +46,8 @@ struct Builder<'a> {
     is_awaited: Vec<bool>,
     /// Next closed-loop flow id.
     next_id: u64,
+    /// Next rank's number among those of all jobs.
+    next_rank: u32,
     /// Open-loop flow ids, if they can be counted in advance.
     open_ids: Option<u64>,
     /// Those that are to be expected of sources that are drawn until their stop, which cannot be
@@ -79,16 +82,17 @@ pub(crate) fn build(
         after: vec![Vec::new(); settings.traffic.len()],
         is_awaited: vec![false; settings.traffic.len()],
         next_id: 0,
+        next_rank: 0,
         open_ids: Some(0),
         drawn_ids: 0.0,
         is_finite: true,
     };
     let mut sources = Vec::new();
-    let mut rpc = false;
+    let mut is_counted = true;
     b.find_after();
     for (i, t) in settings.traffic.iter().enumerate() {
         let kind = b.dependent_source(i as u16, t);
-        rpc |= matches!(kind, SourceKind::Rpc { .. });
+        is_counted &= !matches!(kind, SourceKind::Rpc { .. } | SourceKind::Job(_));
         sources.push(Source { class: i as u16, kind });
     }
     let first_dependent = b.next_id as u32;
@@ -108,7 +112,7 @@ pub(crate) fn build(
         other_transports,
         sources,
         first_open_flow: b.next_id as u32,
-        total_flows: total.filter(|_| !rpc),
+        total_flows: total.filter(|_| is_counted),
         is_finite: b.is_finite,
         dependencies,
         generators: b.generators,
@@ -165,6 +169,11 @@ impl Builder<'_> {
             TrafficParams::Incast(p) => return self.incast(class, &name, random, p, start, stop),
             TrafficParams::Rpc(p) => return self.rpc(&name, random, p, start, stop),
             TrafficParams::Probe(p) => return self.probe(&name, random, p, start, stop),
+            TrafficParams::Collective(p) => {
+                return self.collective(&name, p, start, t.common.stop);
+            }
+            TrafficParams::Goal(p) => return self.goal(&name, p, start, t.common.stop),
+            TrafficParams::Simai(p) => return self.simai(&name, p, start, t.common.stop),
             TrafficParams::Flows(p) => {
                 return self.flows(class, &name, p.rows.0.clone(), start, stop);
             }

@@ -14,11 +14,11 @@
 
 use super::Arrival;
 use super::emitted::Emitted;
+use super::news::News;
 use crate::settings::flows::FlowTable;
-use crate::topology::{End, Topology};
+use crate::topology::Topology;
 use millpond_core::{FlowId, HostId, Time};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A node of the graph: a flow's place in its order, or behind all flows a barrier's.
@@ -59,10 +59,8 @@ pub struct Dependencies {
     successors: Vec<NodeId>,
     /// By class: the barrier that counts its flows.
     barriers: BTreeMap<u16, NodeId>,
-    /// By the leaf where news is awaited: how long it takes from each leaf.
-    ways: BTreeMap<u16, Vec<Time>>,
-    /// By host: its leaf, and its link's delay.
-    hosts: Vec<(u16, Time)>,
+    /// How news travels to where it is awaited.
+    news: News,
 }
 
 impl Dependencies {
@@ -103,16 +101,7 @@ impl Dependencies {
     /// When a node can go on, as far as it waits for something that happened at `host` at `now`.
     pub fn earliest(&self, now: Time, host: HostId, node: NodeId) -> Time {
         let delay = self.flow(node).map_or(Time::ZERO, |flow| flow.start);
-        now.saturating_add(delay.max(self.way(host, self.home(node))))
-    }
-
-    /// How long news takes from a host to one where it is awaited.
-    fn way(&self, from: HostId, to: HostId) -> Time {
-        if from == to {
-            return Time::ZERO;
-        }
-        let ((leaf, up), (end, down)) = (self.hosts[from as usize], self.hosts[to as usize]);
-        up + self.ways.get(&end).map_or(Time::ZERO, |ways| ways[leaf as usize]) + down
+        now.saturating_add(delay.max(self.news.way(host, self.home(node))))
     }
 
     /// A flow that starts now.
@@ -275,44 +264,10 @@ impl Builder {
             first,
             successors: edges.into_iter().map(|(_, waits)| waits).collect(),
             barriers: by_class,
-            ways: BTreeMap::new(),
-            hosts: hosts(topology),
+            news: News::default(),
         };
         let waiting = (0..nodes as u32).filter(|node| graph.waits_for(*node) > 0);
-        let leaves: std::collections::BTreeSet<u16> =
-            waiting.map(|node| graph.hosts[graph.home(node) as usize].0).collect();
-        graph.ways = leaves.into_iter().map(|leaf| (leaf, ways(topology, leaf))).collect();
+        graph.news = News::to(waiting.map(|node| graph.home(node)), topology);
         Some(Arc::new(graph))
     }
-}
-
-/// By host: its leaf and its link's delay.
-fn hosts(topology: &Topology) -> Vec<(u16, Time)> {
-    let leaves = topology.attachment.hosts.iter().map(|(leaf, _)| *leaf);
-    leaves.zip(&topology.links).map(|(leaf, link)| (leaf, link.delay)).collect()
-}
-
-/// The propagation delay of the quickest way to a leaf from each switch (Dijkstra).
-fn ways(topology: &Topology, leaf: u16) -> Vec<Time> {
-    let mut links: Vec<Vec<(u32, Time)>> = vec![Vec::new(); topology.switches.len()];
-    for link in &topology.links {
-        if let (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) = (link.a, link.b) {
-            links[a as usize].push((b, link.delay));
-            links[b as usize].push((a, link.delay));
-        }
-    }
-    let mut known = vec![Time::MAX; topology.switches.len()];
-    let mut next = BinaryHeap::from([Reverse((Time::ZERO, u32::from(leaf)))]);
-    while let Some(Reverse((at, switch))) = next.pop() {
-        if at >= known[switch as usize] {
-            continue;
-        }
-        known[switch as usize] = at;
-        next.extend(
-            links[switch as usize]
-                .iter()
-                .map(|(other, delay)| Reverse((at.saturating_add(*delay), *other))),
-        );
-    }
-    known
 }

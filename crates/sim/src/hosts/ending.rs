@@ -31,6 +31,9 @@ impl Hosts {
     pub(super) fn complete_message(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let it = self.receivers.at(slot);
         let opening = it.opening;
+        if opening.role == Role::Messages {
+            return self.take_messages(now, slot, fabric);
+        }
         it.ends += opening.bytes;
         if opening.role == Role::Pongs {
             return self.probed(now, slot, fabric);
@@ -172,7 +175,11 @@ impl Hosts {
                 self.pairs.entry((o.src, o.dst)).or_insert(0);
             }
             match it.opening.role {
-                Role::RpcRequests | Role::RpcResponses | Role::Pings | Role::Pongs => {}
+                Role::RpcRequests
+                | Role::RpcResponses
+                | Role::Pings
+                | Role::Pongs
+                | Role::Messages => {}
                 // The response that has not begun is what did not finish.
                 Role::Request { response } => {
                     if it.delivered.is_none() {
@@ -195,6 +202,7 @@ impl Hosts {
         }
         self.senders = senders;
         self.unanswered(&mut rest);
+        self.not_arrived(&mut rest);
         let mut received = std::mem::take(&mut self.receivers);
         for mut it in received.drain() {
             self.close(&mut it, fabric);

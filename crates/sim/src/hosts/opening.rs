@@ -41,6 +41,7 @@ impl Hosts {
         let id = self.hosts[host as usize].id;
         match &shared.plan.traffic.sources[source as usize].kind {
             SourceKind::Open => {}
+            SourceKind::Job(job) => self.start_rank(now, source, job, host, fabric),
             SourceKind::Shuffle { concurrency, .. } => {
                 for _ in 0..*concurrency {
                     self.next_of_shuffle(now, source, host, fabric);
@@ -262,6 +263,8 @@ impl Hosts {
                         Some(Delivered { at, out_of_order, path_changes });
                 }
             }
+            Note::Posted { flow, message } => self.expect_message(flow, message),
+            Note::Matched { flow, operation, at } => self.expect_match(flow, operation, at, fabric),
             Note::News { node, at } => {
                 self.waiting.under_way -= 1;
                 self.hear(node, at, fabric);
@@ -294,7 +297,8 @@ impl Hosts {
             priority: self.shared.plan.traffic.priorities[opening.class as usize],
             timer_at: Time::MAX,
             delivered: 0,
-            ends: opening.bytes,
+            // The messages of a job are told one by one.
+            ends: if opening.role == Role::Messages { u64::MAX } else { opening.bytes },
             asked: opening.start,
             measured: 0,
             out_of_order: 0,

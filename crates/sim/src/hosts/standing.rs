@@ -48,8 +48,8 @@ impl Hosts {
         )
     }
 
-    /// Whether a server here still thinks about an answer.
+    /// Whether a server here still thinks about an answer, or a rank computes.
     pub fn thinks(&self) -> bool {
-        !self.answers.is_empty()
+        !self.answers.is_empty() || self.ranks.waking > 0
     }
 }

@@ -271,6 +271,7 @@ impl Hosts {
             HostEvent::ReceiverTimer(flow) => self.on_receiver_timer(now, flow, fabric),
             HostEvent::Probe(flow) => self.on_probe(now, flow, fabric),
             HostEvent::Answer(flow) => self.on_answer(now, flow, fabric),
+            HostEvent::Rank(number) => self.on_rank(now, number, fabric),
         }
     }
 

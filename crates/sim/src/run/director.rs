@@ -50,6 +50,8 @@ pub(super) struct Director<'a, O: Observer> {
     pub(super) shared: &'a Shared,
     pub(super) arrivals: Ahead,
     pub(super) connections: ConnectionFilter,
+    /// Rounds of jobs that not all ranks have ended.
+    pub(super) rounds_of_jobs: RoundsOfJobs,
     /// Of the central scheduler, if there is one.
     pub(super) rounds: Option<Rounds>,
     /// Looks for the end of progress, and what it has found.
@@ -194,8 +196,10 @@ impl<O: Observer> Director<'_, O> {
     pub(super) fn is_complete(&self, partitions: &[&mut Partition]) -> bool {
         let active: i64 = partitions.iter().map(|p| p.hosts.counters.active).sum();
         let waiting: i64 = partitions.iter().map(|p| p.hosts.waiting.under_way).sum();
+        let ranks: u32 = partitions.iter().map(|p| p.hosts.ranks.at_work).sum();
         active == 0
             && waiting == 0
+            && ranks == 0
             && self.arrivals.next.is_none()
             && partitions.iter().all(|p| p.nothing_to_start(self.edge))
     }
@@ -257,7 +261,9 @@ impl<O: Observer> Director<'_, O> {
         let mut flows: Vec<(Time, FlowRecord)> = Vec::new();
         let mut queries: Vec<(Time, QueryRecord)> = Vec::new();
         let mut open: Vec<(FlowId, u32, u32)> = Vec::new();
+        let mut spans: Vec<RankRecord> = Vec::new();
         for p in partitions.iter_mut() {
+            spans.append(&mut p.hosts.ranks.spans);
             flows.append(&mut p.hosts.flow_records);
             queries.append(&mut p.hosts.query_records);
             open.append(&mut p.hosts.open_counts);
@@ -270,6 +276,13 @@ impl<O: Observer> Director<'_, O> {
         }
         for (_, record) in queries {
             self.observer.query(&record)?;
+        }
+        spans.sort_unstable_by_key(|span| (span.ended, span.class, span.round, span.rank));
+        for span in &spans {
+            self.observer.rank(span)?;
+            if let Some(record) = self.rounds_of_jobs.add(self.shared, span) {
+                self.observer.collective(&record)?;
+            }
         }
         self.hand_over_captured(partitions)
     }
@@ -343,6 +356,7 @@ impl<O: Observer> Director<'_, O> {
             counters: Counters::default(),
             cores: Vec::new(),
             not_started: NotStarted::default(),
+            unmatched: Unmatched::of(&partitions, self.interrupted),
         };
         let (mut started, mut late) = (Vec::new(), Vec::new());
         for p in &mut partitions {
@@ -382,6 +396,9 @@ impl<O: Observer> Director<'_, O> {
         let mut all: Vec<&mut Partition> = partitions.iter_mut().collect();
         let standing = self.standing(&all);
         self.hand_over(&mut all)?;
+        for record in self.rounds_of_jobs.unfinished(self.shared) {
+            self.observer.collective(&record)?;
+        }
         self.observer.edge(&standing)?;
         outcome.sampled = self.connections.kept();
         Ok(outcome)

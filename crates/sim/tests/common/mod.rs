@@ -5,7 +5,8 @@
 use millpond_core::Time;
 use millpond_core::packet::Body;
 use millpond_results::{
-    ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord, QueueRecord,
+    CollectiveRecord, ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord,
+    QueueRecord, RankRecord,
 };
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
@@ -22,6 +23,8 @@ pub struct Records {
     pub connections: Vec<ConnectionRecord>,
     pub packets: Vec<PacketRecord>,
     pub pauses: Vec<PauseRecord>,
+    pub ranks: Vec<RankRecord>,
+    pub collectives: Vec<CollectiveRecord>,
     /// End the run when this many flows are over.
     pub stop_after: Option<u64>,
 }
@@ -58,6 +61,14 @@ impl Observer for Records {
             "frames come in the order of time"
         );
         self.pauses.push(*record);
+        Ok(())
+    }
+    fn rank(&mut self, record: &RankRecord) -> Result<(), Infallible> {
+        self.ranks.push(*record);
+        Ok(())
+    }
+    fn collective(&mut self, record: &CollectiveRecord) -> Result<(), Infallible> {
+        self.collectives.push(*record);
         Ok(())
     }
     fn edge(&mut self, standing: &Standing) -> Result<bool, Infallible> {
@@ -107,20 +118,23 @@ pub fn fingerprint(plan: &Plan, threads: usize) -> String {
         counters,
         cores,
         standstill,
+        unmatched,
         ..
     } = outcome;
     let kept = (audit.injected, audit.delivered, audit.dropped, audit.in_flight, audit.hops);
     format!(
         "{simulated:?} {kept:?} {hosts:?} {marked} {deflected} {pause_frames} {pairs:?} \
          {delivered:?} {sampled:?} {queue_bytes_max} {limits:?} {counters:?} {cores:?} \
-         {standstill:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+         {standstill:?} {unmatched:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         records.flows,
         records.queries,
         records.rtts,
         records.queues,
         records.connections,
         records.packets.iter().map(seen).collect::<Vec<_>>(),
-        records.pauses
+        records.pauses,
+        records.ranks,
+        records.collectives
     )
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: plain text without colour or control characters, whatever names a scenario gives.
 
 use crate::model::program::Program;
-use crate::model::summary::Summary;
+use crate::model::summary::{Collectives, Summary};
 use crate::model::{Estimate, Ordered, Tree, clean};
 use crate::render::format::{NONE, bytes, count, digits, percent, ratio, time, whole};
 use crate::render::text::layout::{fitted, listed, short, wrapped};
@@ -133,6 +133,27 @@ fn classes(summary: &Summary) -> Vec<String> {
     fitted(rows)
 }
 
+/// The rounds of a job.
+fn collective(name: &str, job: &Collectives) -> Vec<String> {
+    let rate =
+        |rate: Option<f64>| rate.map_or(NONE.into(), |rate| format!("{} GB/s", digits(rate)));
+    let mut parts = vec![
+        format!("{} {}", clean(&job.operation), clean(&job.algorithm)),
+        format!("{} ranks", whole(job.ranks.into())),
+        bytes(job.bytes),
+        format!("{} rounds", whole(job.rounds)),
+        format!("time p50 {} p99 {}", time(job.time_us.p50), time(job.time_us.p99)),
+        format!("{} of the closed form", ratio(job.ratio)),
+        format!("busbw {}", rate(job.busbw_gbytes)),
+        format!("skew {}", time(job.skew_us.mean)),
+        format!("exposed {}", time(job.exposed_us.mean)),
+    ];
+    if job.unfinished > 0 {
+        parts.push(format!("{} rounds unfinished", whole(job.unfinished)));
+    }
+    listed(&short(name), &parts)
+}
+
 /// Timeouts, pauses, probes, mechanisms, cost, audit, warnings.
 fn other_lines(summary: &Summary) -> Vec<String> {
     let mut lines = listed(
@@ -159,6 +180,7 @@ fn other_lines(summary: &Summary) -> Vec<String> {
             &[vec![format!("{} round trips", whole(rtt.count))], parts.to_vec()].concat(),
         ));
     }
+    lines.extend(summary.collectives.iter().flat_map(|(name, job)| collective(name, job)));
     for (name, counters) in &summary.mechanisms {
         let counters: Vec<_> =
             counters.iter().map(|(key, n)| format!("{} {}", whole(*n), clean(key))).collect();

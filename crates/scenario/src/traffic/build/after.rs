@@ -171,7 +171,12 @@ impl Builder<'_> {
                 Some(queries.saturating_mul(u64::from(p.degree) * u64::from(p.flows_per_server)))
             }
             TrafficParams::Shuffle(_) => Some(hosts * (hosts - 1)),
-            TrafficParams::Rpc(_) | TrafficParams::Probe(_) | TrafficParams::Flows(_) => None,
+            TrafficParams::Rpc(_)
+            | TrafficParams::Probe(_)
+            | TrafficParams::Flows(_)
+            | TrafficParams::Collective(_)
+            | TrafficParams::Goal(_)
+            | TrafficParams::Simai(_) => None,
             TrafficParams::Permutation(_)
             | TrafficParams::Bijection(_)
             | TrafficParams::Random(_)

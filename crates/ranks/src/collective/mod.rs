@@ -1,0 +1,262 @@
+//! Collectives as schedules: which messages each rank sends in which step, and for how many it
+//! waits.
+//!
+//! A rank takes the steps of each of its *lanes* in order. A step waits for messages that name it,
+//! then computes, then sends. So the send of a step waits for the receive of the step before at the
+//! same rank, and for nothing else (Schedgen's rule). Lanes of one rank do not wait for each other:
+//! they are NCCL's channels and slices, and the chunks of a tree.
+//!
+//! | file | algorithms |
+//! |---|---|
+//! | `ring` | ring all-reduce, reduce-scatter, all-gather |
+//! | `doubling` | halving-doubling, recursive doubling |
+//! | `tree` | binomial trees, NCCL's double binary tree, chains |
+//! | `exchange` | all-to-all: pairwise, linear, Bruck, PXN; the dissemination barrier |
+//! | `rails` | hierarchical all-reduce |
+//! | `pipeline` | stages of a pipeline, one forward one backward |
+//! | `closed` | times without contention, bus bandwidth |
+//!
+//! Invariant: each message that a rank sends is awaited by exactly one step of its receiver, and
+//! each step awaits as many as are sent to it. A step is computed when it is asked for; nothing is
+//! kept.
+
+mod closed;
+mod doubling;
+mod exchange;
+mod pipeline;
+mod rails;
+mod ring;
+mod tree;
+
+use millpond_core::{Time, choice};
+
+choice! {
+    /// What a collective does with the ranks' buffers.
+    #[derive(PartialOrd, Ord)]
+    pub enum Operation {
+        /// Every rank gets the sum of all buffers.
+        AllReduce = "all-reduce",
+        /// Every rank gets its share of the sum of all buffers.
+        ReduceScatter = "reduce-scatter",
+        /// Every rank gets the shares of all ranks.
+        AllGather = "all-gather",
+        /// Every rank gets the buffer of rank 0.
+        Broadcast = "broadcast",
+        /// Rank 0 gets the sum of all buffers.
+        Reduce = "reduce",
+        /// Every rank sends a block of its buffer to every other.
+        AllToAll = "all-to-all",
+        /// No rank goes on before all have come.
+        Barrier = "barrier",
+        /// Ranks are stages, which hand micro-batches forward and gradients back.
+        Pipeline = "pipeline",
+    }
+}
+
+choice! {
+    /// How a collective is done.
+    #[derive(PartialOrd, Ord)]
+    pub enum Algorithm {
+        /// The first in the table of its operation.
+        Auto = "auto",
+        /// Each rank sends to the next, share by share.
+        Ring = "ring",
+        /// Recursive halving, then doubling; the nearest partner first.
+        HalvingDoubling = "halving-doubling",
+        /// The same with the farthest partner first.
+        HalvingDoublingFar = "halving-doubling-far",
+        /// Pairs exchange whole buffers, at doubling distances.
+        RecursiveDoubling = "recursive-doubling",
+        /// Two binary trees, of which each carries half of the buffer.
+        DoubleBinaryTree = "double-binary-tree",
+        /// Within groups, then between equal members of all groups.
+        Hierarchical = "hierarchical",
+        /// A binomial tree.
+        Binomial = "binomial",
+        /// One step for each other rank.
+        Pairwise = "pairwise",
+        /// All messages at once.
+        Linear = "linear",
+        /// Blocks travel by powers of two.
+        Bruck = "bruck",
+        /// Blocks go first to the member of the own group that is on the destination's rail.
+        Pxn = "pxn",
+        /// Messages at doubling distances.
+        Dissemination = "dissemination",
+        /// One forward, one backward.
+        OneForwardOneBackward = "1f1b",
+    }
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Operation; 8] = [
+        Operation::AllReduce,
+        Operation::ReduceScatter,
+        Operation::AllGather,
+        Operation::Broadcast,
+        Operation::Reduce,
+        Operation::AllToAll,
+        Operation::Barrier,
+        Operation::Pipeline,
+    ];
+}
+
+/// The algorithms of an operation; the first is what [`Algorithm::Auto`] means.
+pub const fn algorithms(operation: Operation) -> &'static [Algorithm] {
+    use Algorithm::*;
+    match operation {
+        Operation::AllReduce => &[
+            Ring,
+            HalvingDoubling,
+            HalvingDoublingFar,
+            RecursiveDoubling,
+            DoubleBinaryTree,
+            Hierarchical,
+        ],
+        Operation::ReduceScatter | Operation::AllGather => &[Ring],
+        Operation::Broadcast => &[Binomial, Ring],
+        Operation::Reduce => &[Binomial],
+        Operation::AllToAll => &[Pairwise, Linear, Bruck, Pxn],
+        Operation::Barrier => &[Dissemination],
+        Operation::Pipeline => &[OneForwardOneBackward],
+    }
+}
+
+/// What a step needs before it sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Messages that it waits for.
+    pub awaits: u32,
+    /// How long it computes then.
+    pub work: Time,
+}
+
+/// A message that a step sends, on its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Send {
+    /// To which rank.
+    pub to: u32,
+    /// How much.
+    pub bytes: u64,
+    /// Which of the receiver's steps waits for it.
+    pub step: u32,
+}
+
+/// A collective among `ranks` ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collective {
+    /// What it does.
+    pub operation: Operation,
+    /// How; never [`Algorithm::Auto`].
+    pub algorithm: Algorithm,
+    /// How many take part: at least 2.
+    pub ranks: u32,
+    /// A rank's whole buffer. Of a pipeline: what a stage hands to the next for a micro-batch.
+    pub bytes: u64,
+    /// Channels: each does its share of the buffer by itself, on connections of its own.
+    pub channels: u32,
+    /// Parts of a ring's chunk that do not wait for each other.
+    pub slices: u32,
+    /// The largest chunk; `None`: there is no bound.
+    pub chunk: Option<u64>,
+    /// Ranks of a group, of those algorithms that have groups.
+    pub group: u32,
+    /// Of an all-to-all: what rank 0 receives, as a multiple of the mean.
+    pub skew: f64,
+    /// Of a pipeline.
+    pub micro_batches: u32,
+    /// How long a stage of a pipeline computes for a micro-batch, forward and backward.
+    pub stage: (Time, Time),
+}
+
+impl Collective {
+    /// Lanes that each rank has.
+    pub fn lanes(&self) -> u32 {
+        match self.algorithm {
+            Algorithm::Ring if self.operation == Operation::Broadcast => tree::pieces(self, 1),
+            Algorithm::Ring => self.channels * self.slices,
+            Algorithm::DoubleBinaryTree => 2 * tree::pieces(self, 2),
+            _ => 1,
+        }
+    }
+
+    /// The channel of a lane: the channels of one pair of ranks are different connections.
+    pub fn channel(&self, lane: u32) -> u32 {
+        match self.algorithm {
+            Algorithm::Ring if self.operation != Operation::Broadcast => lane / self.slices,
+            _ => 0,
+        }
+    }
+
+    /// What a step of a rank's lane needs; `None`: the lane has no such step.
+    pub fn step(&self, rank: u32, lane: u32, step: u32) -> Option<Step> {
+        let awaits = |awaits: Option<u32>| awaits.map(|awaits| Step { awaits, ..Step::default() });
+        match self.algorithm {
+            Algorithm::Auto => None,
+            Algorithm::Ring if self.operation == Operation::Broadcast => {
+                awaits((step == 0).then_some(u32::from(rank > 0)))
+            }
+            Algorithm::Ring => awaits(ring::awaits(self, lane, step)),
+            Algorithm::HalvingDoubling
+            | Algorithm::HalvingDoublingFar
+            | Algorithm::RecursiveDoubling => awaits(doubling::awaits(self, rank, step)),
+            Algorithm::DoubleBinaryTree => awaits(tree::awaits_double(self, rank, lane, step)),
+            Algorithm::Hierarchical => awaits(rails::awaits(self, step)),
+            Algorithm::Binomial => awaits(tree::awaits_binomial(self, rank, step)),
+            Algorithm::Pairwise
+            | Algorithm::Linear
+            | Algorithm::Bruck
+            | Algorithm::Pxn
+            | Algorithm::Dissemination => awaits(exchange::awaits(self, rank, step)),
+            Algorithm::OneForwardOneBackward => pipeline::step(self, rank, step),
+        }
+    }
+
+    /// The messages that a step of a rank's lane sends, in their order.
+    pub fn sends(&self, rank: u32, lane: u32, step: u32, mut each: impl FnMut(Send)) {
+        let each: &mut dyn FnMut(Send) = &mut each;
+        match self.algorithm {
+            Algorithm::Auto => {}
+            Algorithm::Ring if self.operation == Operation::Broadcast => {
+                tree::chain(self, rank, lane, each)
+            }
+            Algorithm::Ring => ring::sends(self, rank, lane, step, each),
+            Algorithm::HalvingDoubling
+            | Algorithm::HalvingDoublingFar
+            | Algorithm::RecursiveDoubling => doubling::sends(self, rank, step, each),
+            Algorithm::DoubleBinaryTree => tree::sends_double(self, rank, lane, step, each),
+            Algorithm::Hierarchical => rails::sends(self, rank, step, each),
+            Algorithm::Binomial => tree::sends_binomial(self, rank, each),
+            Algorithm::Pairwise
+            | Algorithm::Linear
+            | Algorithm::Bruck
+            | Algorithm::Pxn
+            | Algorithm::Dissemination => exchange::sends(self, rank, step, each),
+            Algorithm::OneForwardOneBackward => pipeline::sends(self, rank, step, each),
+        }
+    }
+
+    /// The bytes that one rank sends to another in an all-to-all.
+    pub fn block(&self, to: u32) -> u64 {
+        let own = share(self.bytes, self.ranks, to);
+        if self.skew == 1.0 {
+            return own;
+        }
+        let ranks = f64::from(self.ranks);
+        let weight = match to {
+            0 => self.skew,
+            _ => (ranks - self.skew) / (ranks - 1.0),
+        };
+        (self.bytes as f64 / ranks * weight + 0.5) as u64
+    }
+}
+
+/// Part `index` of a whole in `parts` parts: the first ones are a byte longer if it does not
+/// divide.
+pub(crate) fn share(whole: u64, parts: u32, index: u32) -> u64 {
+    whole / u64::from(parts) + u64::from(u64::from(index) < whole % u64::from(parts))
+}
+
+#[cfg(test)]
+mod tests;

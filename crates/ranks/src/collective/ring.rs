@@ -1,0 +1,61 @@
+//! Rings: each rank sends to the next and receives from the one before.
+//!
+//! Reduce-scatter: in step k rank r sends chunk r − k; after N − 1 steps it owns chunk r + 1.
+//! All-gather: it sends chunk r + 1 − k. All-reduce is the one and then the other. A channel's
+//! share that is larger than N chunks of the bound takes several turns around the ring.
+//!
+//! Invariant: in step i > 0 a rank waits for one message, which the rank before it sent in step
+//! i − 1.
+
+use super::{Collective, Operation, Send, share};
+
+/// Steps of one turn, of which each sends a message.
+fn turn(collective: &Collective) -> u32 {
+    let once = collective.ranks - 1;
+    if collective.operation == Operation::AllReduce { 2 * once } else { once }
+}
+
+/// Turns of a lane's channel, and its bytes.
+fn turns(collective: &Collective, lane: u32) -> (u32, u64) {
+    let bytes = share(collective.bytes, collective.channels, lane / collective.slices);
+    let most = collective.chunk.map(|chunk| chunk.max(1) * u64::from(collective.ranks));
+    (most.map_or(1, |most| bytes.div_ceil(most).max(1) as u32), bytes)
+}
+
+/// Messages that a step waits for.
+pub(super) fn awaits(collective: &Collective, lane: u32, step: u32) -> Option<u32> {
+    let (turns, _) = turns(collective, lane);
+    (step <= turns * turn(collective)).then_some(u32::from(step > 0))
+}
+
+/// The message of a step.
+pub(super) fn sends(
+    collective: &Collective,
+    rank: u32,
+    lane: u32,
+    step: u32,
+    each: &mut dyn FnMut(Send),
+) {
+    let (ranks, once) = (collective.ranks, turn(collective));
+    let (turns, bytes) = turns(collective, lane);
+    if step >= turns * once {
+        return;
+    }
+    let (turn, k) = (step / once, step % once);
+    let bytes = match collective.chunk {
+        Some(chunk) if turns > 1 => {
+            let most = chunk.max(1) * u64::from(ranks);
+            most.min(bytes - u64::from(turn) * most)
+        }
+        _ => bytes,
+    };
+    let scatters = collective.operation != Operation::AllGather && k < ranks - 1;
+    let chunk = match (scatters, collective.operation) {
+        (true, _) => rank + ranks - k,
+        (false, Operation::AllGather) => rank + 1 + ranks - k,
+        (false, _) => rank + 1 + ranks - (k - (ranks - 1)),
+    } % ranks;
+    let chunk = share(bytes, ranks, chunk);
+    let bytes = share(chunk, collective.slices, lane % collective.slices);
+    each(Send { to: (rank + 1) % ranks, bytes, step: step + 1 });
+}

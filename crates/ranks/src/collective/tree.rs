@@ -1,0 +1,140 @@
+//! Trees: binomial ones, NCCL's double binary tree, and chains.
+//!
+//! The double binary tree follows NCCL's `trees.cc`. Tree 1 has root 0; the parent of r > 0, whose
+//! lowest set bit is b, is (r − b) | 2b if that is a rank, else r − b. Tree 2 is its mirror image
+//! if the number of ranks is even, else it is shifted by one rank. Each tree reduces half of the
+//! buffer up and broadcasts it down, piece by piece; a piece is a lane.
+//!
+//! Invariant: a rank that is inside one tree is a leaf of the other, the roots aside.
+
+use super::{Collective, Operation, Send, share};
+
+/// Pieces of each of `trees` trees.
+pub(super) fn pieces(collective: &Collective, trees: u64) -> u32 {
+    let of_tree = collective.bytes.div_ceil(trees);
+    collective.chunk.map_or(1, |chunk| of_tree.div_ceil(chunk.max(1)).max(1) as u32)
+}
+
+/// The parent of a rank in NCCL's first tree; the root has none.
+fn parent(ranks: u32, rank: u32) -> Option<u32> {
+    if rank == 0 {
+        return None;
+    }
+    let low = rank & rank.wrapping_neg();
+    let up = (rank - low) | (low << 1);
+    Some(if up < ranks { up } else { rank - low })
+}
+
+/// The children of a rank in NCCL's first tree.
+fn children(ranks: u32, rank: u32) -> [Option<u32>; 2] {
+    if rank == 0 {
+        let top = if ranks > 1 { Some(1 << (ranks - 1).ilog2()) } else { None };
+        return [top, None];
+    }
+    let half = (rank & rank.wrapping_neg()) >> 1;
+    if half == 0 {
+        return [None, None];
+    }
+    let mut right = half;
+    while right > 0 && rank + right >= ranks {
+        right >>= 1;
+    }
+    [Some(rank - half), (right > 0).then(|| rank + right)]
+}
+
+/// A rank's place in a tree of the two, as a place in the first.
+fn place(ranks: u32, tree: u32, rank: u32) -> u32 {
+    match (tree, ranks % 2) {
+        (0, _) => rank,
+        (_, 0) => ranks - 1 - rank,
+        _ => (rank + ranks - 1) % ranks,
+    }
+}
+
+/// The rank at a place of a tree.
+fn rank_at(ranks: u32, tree: u32, place: u32) -> u32 {
+    match (tree, ranks % 2) {
+        (0, _) => place,
+        (_, 0) => ranks - 1 - place,
+        _ => (place + 1) % ranks,
+    }
+}
+
+/// A rank's parent and children in a tree of the two.
+pub(super) fn kin(ranks: u32, tree: u32, rank: u32) -> (Option<u32>, [Option<u32>; 2]) {
+    let place = place(ranks, tree, rank);
+    let back = |place: Option<u32>| place.map(|place| rank_at(ranks, tree, place));
+    (back(parent(ranks, place)), children(ranks, place).map(back))
+}
+
+/// Messages that a step of the double binary tree waits for: those of the children, then that of
+/// the parent.
+pub(super) fn awaits_double(
+    collective: &Collective,
+    rank: u32,
+    lane: u32,
+    step: u32,
+) -> Option<u32> {
+    let (parent, children) = kin(collective.ranks, lane % 2, rank);
+    match step {
+        0 => Some(children.iter().flatten().count() as u32),
+        1 => parent.map(|_| 1),
+        _ => None,
+    }
+}
+
+/// The messages of a step of the double binary tree.
+pub(super) fn sends_double(
+    collective: &Collective,
+    rank: u32,
+    lane: u32,
+    step: u32,
+    each: &mut dyn FnMut(Send),
+) {
+    let (parent, children) = kin(collective.ranks, lane % 2, rank);
+    let of_tree = share(collective.bytes, 2, lane % 2);
+    let bytes = share(of_tree, pieces(collective, 2), lane / 2);
+    match parent {
+        Some(parent) if step == 0 => each(Send { to: parent, bytes, step: 0 }),
+        _ => children.iter().flatten().for_each(|child| each(Send { to: *child, bytes, step: 1 })),
+    }
+}
+
+/// The binomial tree's parent of a rank: without its highest set bit.
+fn binomial_parent(rank: u32) -> Option<u32> {
+    (rank > 0).then(|| rank ^ 1 << rank.ilog2())
+}
+
+/// The binomial tree's children of a rank, in the order of a broadcast's rounds.
+fn binomial_children(ranks: u32, rank: u32) -> impl DoubleEndedIterator<Item = u32> {
+    let first = if rank == 0 { 0 } else { rank.ilog2() + 1 };
+    (first..32)
+        .map(move |k| u64::from(rank) + (1u64 << k))
+        .filter_map(move |child| u32::try_from(child).ok().filter(|child| *child < ranks))
+}
+
+/// Messages that the one step of a binomial tree waits for.
+pub(super) fn awaits_binomial(collective: &Collective, rank: u32, step: u32) -> Option<u32> {
+    let awaits = match collective.operation {
+        Operation::Reduce => binomial_children(collective.ranks, rank).count() as u32,
+        _ => u32::from(rank > 0),
+    };
+    (step == 0).then_some(awaits)
+}
+
+/// The messages of the one step of a binomial tree.
+pub(super) fn sends_binomial(collective: &Collective, rank: u32, each: &mut dyn FnMut(Send)) {
+    let send = |to| Send { to, bytes: collective.bytes, step: 0 };
+    match collective.operation {
+        Operation::Reduce => binomial_parent(rank).into_iter().for_each(|to| each(send(to))),
+        _ => binomial_children(collective.ranks, rank).for_each(|to| each(send(to))),
+    }
+}
+
+/// The message of a chain: each piece goes on to the next rank.
+pub(super) fn chain(collective: &Collective, rank: u32, lane: u32, each: &mut dyn FnMut(Send)) {
+    if rank + 1 < collective.ranks {
+        let bytes = share(collective.bytes, pieces(collective, 1), lane);
+        each(Send { to: rank + 1, bytes, step: 0 });
+    }
+}

@@ -1,0 +1,394 @@
+//! One rank of a program at work, over any network.
+//!
+//! The rules are LogGOPS' (LogGOPSim). A rank has clocks: one a cpu, and two a NIC, of sending and
+//! of receiving. An operation begins when it is released and its clocks allow; without a dependency
+//! operations begin in the order of issue. With o the cost of a message on the cpu, O that of a
+//! byte, g the gap of a message at the NIC and G that of a byte, a message of s bytes:
+//!
+//! - *send* at t: the cpu is busy until t + o + (s − 1)O, the NIC until t + g + (s − 1)G. The
+//!   network has the message at t + o, and an eager send ends then.
+//! - *arrival* at τ, when the network has brought it and cpu and NIC are free (both by the
+//!   sender's numbers): the cpu is busy until τ + o + (s − 1) max(O, G), the NIC until
+//!   τ + g + (s − 1)G. Then it is matched.
+//! - *receive*: posted when it is released; it ends when the message is matched, and its successors
+//!   begin when the cpu has taken the message.
+//! - a message larger than the *rendezvous* size: its send ends when it is matched.
+//!
+//! On a network of packets o and O stay as they are given, and g and G are zero: there the NIC
+//! and the links take their time.
+//!
+//! Invariant: every operation begins and ends once; what is left at the end is named by
+//! [`Executor::unmatched`].
+
+use super::carrier::{Carrier, Costs, Piece, Unmatched};
+use super::matching::{Arrival, Matching};
+use super::{Action, Program, RankProgram};
+use crate::collective::Send;
+use crate::lanes::{Early, Exit, Lanes};
+use millpond_core::Time;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A collective's way to the carrier.
+struct OfCall<'a, C> {
+    key: (u32, u32),
+    rank: u32,
+    program: &'a Program,
+    carrier: &'a mut C,
+}
+
+impl<C: Carrier> Exit for OfCall<'_, C> {
+    fn send(&mut self, lane: u32, _channel: u32, Send { to, bytes, step }: Send) {
+        let (groups, number) = self.key;
+        let to = self.program.groups[groups as usize].rank_at(self.rank, to);
+        self.carrier.send_piece(to, Piece { groups, number, lane, step, bytes });
+    }
+    fn wake(&mut self, at: Time) {
+        self.carrier.wake(at);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// An operation is released, or tries again.
+    Begin(u32),
+    /// A send's message goes to the network.
+    Depart(u32),
+    /// An operation has ended.
+    End(u32),
+    /// The message of this number among `arriving` has come, or tries again.
+    Arrive(u64),
+}
+
+/// A rank at work.
+#[derive(Clone, Debug)]
+pub struct Executor {
+    rank: u32,
+    costs: Costs,
+    /// By operation: others that it still waits for, and when it can begin as far as is known.
+    left: Vec<u32>,
+    /// Ordered by time, and then in the order of issue.
+    due: BinaryHeap<Reverse<(Time, u64, Due)>>,
+    issued: u64,
+    arriving: BTreeMap<u64, Arrival>,
+    cpus: BTreeMap<u8, Time>,
+    sending: BTreeMap<u8, Time>,
+    receiving: BTreeMap<u8, Time>,
+    matching: Matching,
+    /// Sends that wait for their receive.
+    rendezvous: Vec<u32>,
+    /// By division: how many collectives of it have begun.
+    begun_calls: BTreeMap<u32, u32>,
+    /// By division and number there: the collectives under way, each with its operation and call.
+    calls: BTreeMap<(u32, u32), (u32, u32, Lanes)>,
+    /// The same of collectives that have not begun: what has arrived.
+    early: BTreeMap<(u32, u32), Early>,
+    /// Operations that have not ended.
+    open: u32,
+    begun: u32,
+    /// For which time it has asked to be called.
+    asked: Option<Time>,
+    /// The latest of its clocks and ends.
+    finish: Time,
+    /// How long it has computed, summed over its cpus.
+    computed: Time,
+}
+
+impl Executor {
+    /// A rank that has not begun.
+    pub fn new(rank: u32, program: &Program, costs: Costs) -> Executor {
+        let own = &program.ranks[rank as usize];
+        Executor {
+            rank,
+            costs,
+            left: own.operations.iter().map(|operation| operation.waits).collect(),
+            due: BinaryHeap::new(),
+            issued: 0,
+            arriving: BTreeMap::new(),
+            cpus: BTreeMap::new(),
+            sending: BTreeMap::new(),
+            receiving: BTreeMap::new(),
+            matching: Matching::default(),
+            rendezvous: Vec::new(),
+            open: own.operations.len() as u32,
+            begun_calls: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            early: BTreeMap::new(),
+            begun: 0,
+            asked: None,
+            finish: Time::ZERO,
+            computed: Time::ZERO,
+        }
+    }
+
+    /// Whether every operation has ended.
+    pub fn is_done(&self) -> bool {
+        self.open == 0
+    }
+
+    /// When the rank's cpus and operations are done, as far as it has come.
+    pub fn finish(&self) -> Time {
+        self.finish
+    }
+
+    /// How long the rank has computed, summed over its cpus.
+    pub fn computed(&self) -> Time {
+        self.computed
+    }
+
+    /// The program begins: sends are issued before receives, and these before computations.
+    pub fn start(&mut self, now: Time, program: &Program, carrier: &mut impl Carrier) {
+        let own = self.own(program);
+        let class = |operation: u32| match own.operations[operation as usize].action {
+            Action::Send { .. } => 0,
+            Action::Receive { .. } => 1,
+            Action::Compute | Action::Collective { .. } => 2,
+        };
+        for wanted in 0..3 {
+            for operation in 0..self.left.len() as u32 {
+                if self.left[operation as usize] == 0 && class(operation) == wanted {
+                    self.push(now, Due::Begin(operation));
+                }
+            }
+        }
+        self.wake(now, program, carrier);
+    }
+
+    /// A message has come.
+    pub fn arrived(
+        &mut self,
+        now: Time,
+        message: Arrival,
+        program: &Program,
+        carrier: &mut impl Carrier,
+    ) {
+        self.arriving.insert(self.issued, message);
+        self.push(now, Due::Arrive(self.issued));
+        self.wake(now, program, carrier);
+    }
+
+    /// A send's message is matched.
+    pub fn matched(
+        &mut self,
+        now: Time,
+        operation: u32,
+        program: &Program,
+        carrier: &mut impl Carrier,
+    ) {
+        let Some(at) = self.rendezvous.iter().position(|it| *it == operation) else {
+            return;
+        };
+        self.rendezvous.swap_remove(at);
+        let clock =
+            self.cpus.entry(self.own(program).operations[operation as usize].cpu).or_default();
+        *clock = now.max(*clock);
+        self.push(now, Due::End(operation));
+        self.wake(now, program, carrier);
+    }
+
+    /// Does all that is due by now.
+    pub fn wake(&mut self, now: Time, program: &Program, carrier: &mut impl Carrier) {
+        if self.asked.is_some_and(|at| at <= now) {
+            self.asked = None;
+        }
+        while let Some(Reverse((at, number, due))) = self.due.peek().copied() {
+            if at > now {
+                if self.asked.is_none_or(|asked| at < asked) {
+                    self.asked = Some(at);
+                    carrier.wake(at);
+                }
+                return;
+            }
+            self.due.pop();
+            match due {
+                Due::Begin(operation) => self.begin(at, (number, operation), program, carrier),
+                Due::Depart(operation) => self.depart(at, operation, program, carrier),
+                Due::End(operation) => self.end(at, operation, program),
+                Due::Arrive(message) => self.take(at, (number, message), carrier),
+            }
+        }
+    }
+
+    fn push(&mut self, at: Time, due: Due) {
+        self.due.push(Reverse((at, self.issued, due)));
+        self.issued += 1;
+    }
+
+    /// An operation that is released begins, or waits for its clocks.
+    fn begin(
+        &mut self,
+        now: Time,
+        (number, operation): (u64, u32),
+        program: &Program,
+        carrier: &mut impl Carrier,
+    ) {
+        let it = self.own(program).operations[operation as usize];
+        let Costs { message, byte, gap, gap_byte, .. } = self.costs;
+        let rest = it.size.saturating_sub(1);
+        let cpu = self.cpus.entry(it.cpu).or_default();
+        let gate = match it.action {
+            Action::Receive { .. } | Action::Collective { .. } => now,
+            Action::Compute => *cpu,
+            Action::Send { .. } => self.sending.get(&it.nic).copied().unwrap_or_default().max(*cpu),
+        };
+        if gate > now {
+            return self.due.push(Reverse((gate, number, Due::Begin(operation))));
+        }
+        match it.action {
+            Action::Compute => {
+                let takes = Time::from_ns(1).saturating_mul(it.size);
+                let until = now.saturating_add(takes);
+                (*cpu, self.computed) = (until, self.computed.saturating_add(takes));
+                self.push(until, Due::End(operation));
+            }
+            Action::Send { .. } => {
+                let has = now.saturating_add(message);
+                *cpu = has.saturating_add(byte.saturating_mul(rest));
+                let free = now.saturating_add(gap).saturating_add(gap_byte.saturating_mul(rest));
+                self.finish = self.finish.max(*cpu);
+                self.sending.insert(it.nic, free);
+                self.push(has, Due::Depart(operation));
+            }
+            Action::Collective { call } => {
+                self.begin_call(now, (operation, call), program, carrier)
+            }
+            Action::Receive { from } => {
+                if let Some(message) = self.matching.post(operation, from, it.tag) {
+                    self.matched_with(now, operation, &message, carrier);
+                }
+            }
+        }
+        self.begun += 1;
+        self.release(now, self.own(program).after_begin(operation));
+    }
+
+    /// A collective begins: the next of its division.
+    fn begin_call(
+        &mut self,
+        now: Time,
+        (operation, call): (u32, u32),
+        program: &Program,
+        carrier: &mut impl Carrier,
+    ) {
+        let it = &program.calls[call as usize];
+        let begun = self.begun_calls.entry(it.groups).or_insert(0);
+        let key = (it.groups, *begun);
+        *begun += 1;
+        let early = self.early.remove(&key).unwrap_or_default();
+        let place = program.groups[it.groups as usize].place(self.rank);
+        let mut lanes = Lanes::new(place, &it.collective, early);
+        let mut exit = OfCall { key, rank: self.rank, program, carrier };
+        lanes.run(now, &it.collective, &mut exit);
+        match lanes.is_over() {
+            true => self.push(now, Due::End(operation)),
+            false => drop(self.calls.insert(key, (operation, call, lanes))),
+        }
+    }
+
+    /// A message of a collective has arrived.
+    pub fn arrived_piece(
+        &mut self,
+        now: Time,
+        piece: &Piece,
+        program: &Program,
+        carrier: &mut impl Carrier,
+    ) {
+        let (key, of) = ((piece.groups, piece.number), (piece.lane, piece.step));
+        let Some((operation, call, lanes)) = self.calls.get_mut(&key) else {
+            *self.early.entry(key).or_default().entry(of).or_insert(0) += 1;
+            return;
+        };
+        let collective = &program.calls[*call as usize].collective;
+        let mut exit = OfCall { key, rank: self.rank, program, carrier };
+        lanes.arrived(now, of, collective, &mut exit);
+        if lanes.is_over() {
+            let operation = *operation;
+            self.calls.remove(&key);
+            self.push(now, Due::End(operation));
+        }
+        self.wake(now, program, carrier);
+    }
+
+    fn own<'a>(&self, program: &'a Program) -> &'a RankProgram {
+        &program.ranks[self.rank as usize]
+    }
+
+    /// A send's message goes to the network; an eager send ends with that.
+    fn depart(&mut self, now: Time, operation: u32, program: &Program, carrier: &mut impl Carrier) {
+        let it = self.own(program).operations[operation as usize];
+        let Action::Send { to } = it.action else {
+            return;
+        };
+        match it.size > self.costs.eager {
+            true => self.rendezvous.push(operation),
+            false => self.push(now, Due::End(operation)),
+        }
+        let (from, tag, cpu, nic) = (self.rank, it.tag, it.cpu, it.nic);
+        carrier.send(to, Arrival { from, tag, bytes: it.size, operation, cpu, nic });
+    }
+
+    /// A message is taken by cpu and NIC, or waits for them.
+    fn take(&mut self, now: Time, (number, arrival): (u64, u64), carrier: &mut impl Carrier) {
+        let Some(message) = self.arriving.get(&arrival).copied() else {
+            return;
+        };
+        let cpu = self.cpus.entry(message.cpu).or_default();
+        let gate = self.receiving.get(&message.nic).copied().unwrap_or_default().max(*cpu);
+        if gate > now {
+            return self.due.push(Reverse((gate, number, Due::Arrive(arrival))));
+        }
+        self.arriving.remove(&arrival);
+        let Costs { message: own, byte, gap, gap_byte, .. } = self.costs;
+        let rest = message.bytes.saturating_sub(1);
+        *cpu = now.saturating_add(own).saturating_add(byte.max(gap_byte).saturating_mul(rest));
+        self.finish = self.finish.max(*cpu);
+        let free = now.saturating_add(gap).saturating_add(gap_byte.saturating_mul(rest));
+        self.receiving.insert(message.nic, free);
+        if let Some(operation) = self.matching.arrive(message) {
+            self.matched_with(now, operation, &message, carrier);
+        }
+    }
+
+    /// A receive has its message: it ends when the cpu has taken it.
+    fn matched_with(
+        &mut self,
+        now: Time,
+        operation: u32,
+        message: &Arrival,
+        carrier: &mut impl Carrier,
+    ) {
+        let clock = self.cpus.get(&message.cpu).copied().unwrap_or_default();
+        if message.bytes > self.costs.eager {
+            carrier.match_of(message);
+        }
+        self.push(now.max(clock), Due::End(operation));
+    }
+
+    fn end(&mut self, now: Time, operation: u32, program: &Program) {
+        self.open -= 1;
+        self.finish = self.finish.max(now);
+        self.release(now, self.own(program).after_end(operation));
+    }
+
+    /// Operations wait for one thing less.
+    fn release(&mut self, now: Time, waiting: &[u32]) {
+        for operation in waiting {
+            let left = &mut self.left[*operation as usize];
+            *left -= 1;
+            if *left == 0 {
+                self.push(now, Due::Begin(*operation));
+            }
+        }
+    }
+
+    /// What is left, when nothing is due any more.
+    pub fn unmatched(&self) -> Unmatched {
+        Unmatched {
+            receives: self.matching.posted().collect(),
+            messages: self.matching.unexpected().map(|it| (it.from, it.operation)).collect(),
+            sends: self.rendezvous.clone(),
+            calls: self.calls.values().map(|(operation, ..)| *operation).collect(),
+            waiting: self.left.len() as u32 - self.begun,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Matching of messages with receives.
+//!
+//! A message takes the first of the posted receives, in the order of posting, that agrees in source
+//! and tag; a receive takes the first of the unexpected messages, in the order of arrival. [`ANY`]
+//! agrees with all.
+//!
+//! Invariant: no posted receive agrees with an unexpected message.
+
+use super::ANY;
+use std::collections::VecDeque;
+
+/// A message that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The sending rank.
+    pub from: u32,
+    /// Its tag.
+    pub tag: u32,
+    /// How much.
+    pub bytes: u64,
+    /// The sender's operation.
+    pub operation: u32,
+    /// The sender's cpu.
+    pub cpu: u8,
+    /// The sender's NIC.
+    pub nic: u8,
+}
+
+/// What waits for its counterpart at a rank.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Matching {
+    /// Operation, source and tag.
+    posted: VecDeque<(u32, u32, u32)>,
+    unexpected: VecDeque<Arrival>,
+}
+
+fn agrees(from: u32, tag: u32, message: &Arrival) -> bool {
+    (from == ANY || from == message.from) && (tag == ANY || tag == message.tag)
+}
+
+impl Matching {
+    /// A receive is posted; the message that it takes, if one is there.
+    pub fn post(&mut self, operation: u32, from: u32, tag: u32) -> Option<Arrival> {
+        let at = self.unexpected.iter().position(|message| agrees(from, tag, message));
+        let found = at.and_then(|at| self.unexpected.remove(at));
+        if found.is_none() {
+            self.posted.push_back((operation, from, tag));
+        }
+        found
+    }
+
+    /// A message arrives; the receive that takes it, if one is posted.
+    pub fn arrive(&mut self, message: Arrival) -> Option<u32> {
+        let at = self.posted.iter().position(|(_, from, tag)| agrees(*from, *tag, &message));
+        let found = at.and_then(|at| self.posted.remove(at));
+        if found.is_none() {
+            self.unexpected.push_back(message);
+        }
+        found.map(|(operation, ..)| operation)
+    }
+
+    /// Receives that wait.
+    pub fn posted(&self) -> impl Iterator<Item = u32> {
+        self.posted.iter().map(|(operation, ..)| *operation)
+    }
+
+    /// Messages that wait.
+    pub fn unexpected(&self) -> impl Iterator<Item = &Arrival> {
+        self.unexpected.iter()
+    }
+}

@@ -1,0 +1,289 @@
+//! SimAI's workload text: the layers of a model, with the computations and collectives of each.
+//!
+//! The first line names the policy and the parallelism, the second the number of layers; a layer
+//! has twelve fields. An iteration goes forward over the layers, each with its computation and then
+//! its collective. It goes back from the last: input gradient with its collective, then weight
+//! gradient, whose collective nobody waits for but the layer's next forward pass. Sizes are a
+//! collective's whole buffer.
+//!
+//! All ranks run the same layers. Ranks are numbered by tensor, then data, then pipeline stage.
+//! What stages hand to each other (`pp_comm`), `vpp`, `ga` and checkpoints are not run.
+//!
+//! Invariant: an error names the line.
+
+use super::call::{Call, Groups};
+use super::{Action, Operation, Program, ProgramError, RankProgram};
+use crate::collective::{Collective, Operation as Op, algorithms};
+use millpond_core::Time;
+use std::sync::Arc;
+
+/// More of anything than this is taken for a slip of the pen.
+const MOST: u64 = 1 << 20;
+/// Operations of a rank, over all iterations.
+const OPERATIONS_MAX: u64 = 1 << 24;
+/// Forward collectives of less are of so much.
+const FORWARD_LEAST: u64 = 4_096;
+
+/// Divisions of the ranks, by their number in the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Division {
+    Tensor,
+    Data,
+    Expert,
+    DataOfExperts,
+}
+
+/// One column of a layer: computation, collective, size.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    compute: u64,
+    collective: Option<(Op, Division, u64)>,
+}
+
+/// Sizes of the groups.
+#[derive(Clone, Copy, Debug)]
+struct Parallel {
+    ranks: u32,
+    tensor: u32,
+    expert: u32,
+    stages: u32,
+}
+
+impl Parallel {
+    fn data(&self) -> u32 {
+        self.ranks / self.tensor / self.stages
+    }
+
+    fn size(&self, division: Division) -> u32 {
+        match division {
+            Division::Tensor => self.tensor,
+            Division::Data => self.data(),
+            Division::Expert => self.expert,
+            Division::DataOfExperts => self.data() / self.expert,
+        }
+    }
+
+    fn groups(&self, division: Division) -> Groups {
+        let Parallel { ranks, tensor, expert, .. } = *self;
+        let data = self.data();
+        Groups::new(ranks, |rank| {
+            let (of_tensor, rest) = (rank % tensor, rank / tensor);
+            let (of_data, stage) = (rest % data, rest / data);
+            match division {
+                Division::Tensor => rest,
+                Division::Data => stage * tensor + of_tensor,
+                Division::Expert => {
+                    (stage * (data / expert) + of_data / expert) * tensor + of_tensor
+                }
+                Division::DataOfExperts => (stage * expert + of_data % expert) * tensor + of_tensor,
+            }
+        })
+    }
+}
+
+/// Reads a workload, to be run so often.
+///
+/// # Errors
+/// The first thing that is wrong, with its line.
+pub fn read(text: &str, iterations: u32) -> Result<Program, ProgramError> {
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let (_, first) =
+        lines.next().ok_or_else(|| ProgramError::at("line 1", "there is no policy"))?;
+    let parallel = head(first)?;
+    let (number, second) =
+        lines.next().ok_or_else(|| ProgramError::at("line 2", "there is no number of layers"))?;
+    let count = number_of(second.trim(), number, "the number of layers", MOST)?;
+    let mut fields =
+        lines.flat_map(|(number, line)| line.split_whitespace().map(move |field| (number, field)));
+    let mut layers = Vec::new();
+    for layer in 0..count {
+        let mut own = [(0, ""); 12];
+        for field in &mut own {
+            *field = fields.next().ok_or_else(|| {
+                let text = format!("layer {layer} of {count} has less than 12 fields");
+                ProgramError::at("the end of the file", text)
+            })?;
+        }
+        let part = |at: usize, is_last: bool| part(&own[at..at + 3], is_last);
+        let update = number_of(own[11].1, own[11].0, "a time", u64::MAX)?;
+        layers.push(([part(2, false)?, part(5, false)?, part(8, true)?], update));
+    }
+    if let Some((number, field)) = fields.next() {
+        let text = format!("{field:?} comes after the last of {count} layers");
+        return Err(ProgramError::at(format!("line {number}"), text));
+    }
+    if count * 7 * u64::from(iterations) > OPERATIONS_MAX {
+        let text = format!("{count} layers, {iterations} times, are too many operations");
+        return Err(ProgramError::at(format!("line {number}"), text));
+    }
+    Ok(program(&layers, parallel, iterations))
+}
+
+fn number_of(text: &str, line: usize, what: &str, most: u64) -> Result<u64, ProgramError> {
+    let number = text.parse::<u64>().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| {
+        let text = format!("{what}: expected a whole number of at most {most}, found {text:?}");
+        ProgramError::at(format!("line {line}"), text)
+    })
+}
+
+/// The first line.
+fn head(line: &str) -> Result<Parallel, ProgramError> {
+    let wrong = |text: String| ProgramError::at("line 1", text);
+    let mut words = line.split_whitespace();
+    let policy = words.next().unwrap_or_default();
+    if !policy.starts_with("HYBRID_TRANSFORMER") {
+        let known = "HYBRID_TRANSFORMER and HYBRID_TRANSFORMER_FWD_IN_BCKWD";
+        return Err(wrong(format!("the policy {policy:?} is not known; {known} are")));
+    }
+    let value = |key: &str| -> Result<Option<u32>, ProgramError> {
+        let mut words =
+            line.split_whitespace().skip_while(|word| word.trim_end_matches(':') != key);
+        match (words.next(), words.next()) {
+            (None, _) => Ok(None),
+            (_, text) => number_of(text.unwrap_or_default(), 1, key, MOST).map(|n| Some(n as u32)),
+        }
+    };
+    let at_least = |key: &str, value: Option<u32>| match value {
+        Some(0) => Err(wrong(format!("{key} must be at least 1"))),
+        value => Ok(value.unwrap_or(1)),
+    };
+    let tensor = at_least("model_parallel_NPU_group", value("model_parallel_NPU_group")?)?;
+    let (expert, stages) = (at_least("ep", value("ep")?)?, at_least("pp", value("pp")?)?);
+    let ranks =
+        value("all_gpus")?.ok_or_else(|| wrong("there is no all_gpus: the ranks".into()))?;
+    let (model, all) = (u64::from(tensor) * u64::from(stages), u64::from(ranks));
+    if ranks == 0 || all % model != 0 || (all / model) % u64::from(expert) != 0 {
+        let text = format!(
+            "all_gpus {ranks} is no multiple of tensor {tensor} × pipeline {stages}, or what that \
+             leaves none of ep {expert}"
+        );
+        return Err(wrong(text));
+    }
+    Ok(Parallel { ranks, tensor, expert, stages })
+}
+
+/// A column of a layer; `is_data`: its collectives are of the data-parallel group.
+fn part(fields: &[(usize, &str)], is_data: bool) -> Result<Part, ProgramError> {
+    let [(line, time), (_, kind), (_, bytes)] = *fields else {
+        return Err(ProgramError::at("a layer", "a column has three fields"));
+    };
+    let compute = number_of(time, line, "a time", u64::MAX)?;
+    let bytes = number_of(bytes, line, "a size", 1 << 48)?;
+    let (name, division) = match kind {
+        kind if kind.ends_with("_DP_EP") => {
+            (kind.trim_end_matches("_DP_EP"), Division::DataOfExperts)
+        }
+        kind if kind.ends_with("_EP") => (kind.trim_end_matches("_EP"), Division::Expert),
+        kind => (kind, if is_data { Division::Data } else { Division::Tensor }),
+    };
+    let operation = match name {
+        "NONE" => None,
+        "ALLREDUCE" => Some(Op::AllReduce),
+        "ALLGATHER" => Some(Op::AllGather),
+        "REDUCESCATTER" => Some(Op::ReduceScatter),
+        "ALLTOALL" => Some(Op::AllToAll),
+        _ => {
+            let known = "NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, each with _EP or \
+                         _DP_EP behind it";
+            let text = format!("{kind:?} is no collective; they are {known}");
+            return Err(ProgramError::at(format!("line {line}"), text));
+        }
+    };
+    let collective = operation.filter(|_| bytes > 0).map(|operation| (operation, division, bytes));
+    Ok(Part { compute, collective })
+}
+
+/// The operations of every rank while they are put in order.
+struct Chain {
+    parallel: Parallel,
+    operations: Vec<Operation>,
+    waits: Vec<(u32, u32, bool)>,
+    calls: Vec<Call>,
+    /// What the next operation waits for.
+    last: Option<u32>,
+}
+
+impl Chain {
+    fn push(&mut self, action: Action, size: u64, also: Option<u32>) -> u32 {
+        let number = self.operations.len() as u32;
+        self.operations.push(Operation { action, size, tag: 0, cpu: 0, nic: 0, waits: 0 });
+        let awaited = self.last.into_iter().chain(also);
+        self.waits.extend(awaited.map(|awaited| (number, awaited, false)));
+        number
+    }
+
+    /// A computation; what follows waits for it.
+    fn compute(&mut self, ns: u64, also: Option<u32>) {
+        if ns > 0 || also.is_some() {
+            self.last = Some(self.push(Action::Compute, ns, also));
+        }
+    }
+
+    /// A collective, if there is anybody to do it with.
+    fn call(&mut self, (operation, division, bytes): (Op, Division, u64)) -> Option<u32> {
+        let ranks = self.parallel.size(division);
+        if ranks < 2 {
+            return None;
+        }
+        let collective = Collective {
+            operation,
+            algorithm: algorithms(operation)[0],
+            ranks,
+            bytes,
+            channels: 1,
+            slices: 1,
+            chunk: None,
+            group: 1,
+            skew: 1.0,
+            micro_batches: 1,
+            stage: (Time::ZERO, Time::ZERO),
+        };
+        let call = Call { collective, groups: division as u32 };
+        let number = self.calls.iter().position(|known| *known == call).unwrap_or_else(|| {
+            self.calls.push(call);
+            self.calls.len() - 1
+        });
+        Some(self.push(Action::Collective { call: number as u32 }, bytes, None))
+    }
+}
+
+fn program(layers: &[([Part; 3], u64)], parallel: Parallel, iterations: u32) -> Program {
+    let mut chain = Chain {
+        parallel,
+        operations: Vec::new(),
+        waits: Vec::new(),
+        calls: Vec::new(),
+        last: None,
+    };
+    // By layer: the collective of its weight gradient.
+    let mut reduced: Vec<Option<u32>> = vec![None; layers.len()];
+    for _ in 0..iterations {
+        for (([forward, ..], _), reduced) in layers.iter().zip(&reduced) {
+            chain.compute(forward.compute, *reduced);
+            let grown =
+                forward.collective.map(|(op, of, bytes)| (op, of, bytes.max(FORWARD_LEAST)));
+            chain.last = grown.and_then(|it| chain.call(it)).or(chain.last);
+        }
+        for (([_, input, weight], update), reduced) in layers.iter().zip(&mut reduced).rev() {
+            chain.compute(input.compute, None);
+            chain.last = input.collective.and_then(|it| chain.call(it)).or(chain.last);
+            chain.compute(weight.compute, None);
+            *reduced = weight.collective.and_then(|it| chain.call(it));
+            if *update > 0 {
+                // It waits for the gradient, and nobody but the layer waits for it.
+                let before = chain.last;
+                chain.last = reduced.or(before);
+                *reduced = Some(chain.push(Action::Compute, *update, None));
+                chain.last = before;
+            }
+        }
+    }
+    let divisions = [Division::Tensor, Division::Data, Division::Expert, Division::DataOfExperts];
+    let own = Arc::new(RankProgram::new(chain.operations, Vec::new(), &chain.waits));
+    Program {
+        ranks: vec![own; parallel.ranks as usize],
+        calls: chain.calls,
+        groups: divisions.map(|division| parallel.groups(division)).to_vec(),
+    }
+}

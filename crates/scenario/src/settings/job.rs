@@ -1,0 +1,157 @@
+//! Jobs: traffics of ranks that wait for each other, and where their ranks are.
+
+use super::hosts::HostSet;
+use millpond_core::params::{Field, Form, Value, ValueError};
+use millpond_core::{Bytes, Time, choice, params};
+use millpond_ranks::collective::{Algorithm, Operation};
+use millpond_ranks::program::Program;
+use std::sync::Arc;
+
+choice! {
+    /// Which hosts a job's ranks are on. Each kind is an order of the job's hosts, of which the
+    /// job takes as many as it has ranks.
+    pub enum Placement {
+        /// In the order of their numbers.
+        Packed = "packed",
+        /// In an order drawn from the seed, the same for all jobs.
+        Random = "random",
+        /// One host of each leaf in turn.
+        RoundRobin = "round-robin",
+        /// In the order in which `hosts` names them.
+        Listed = "listed",
+    }
+}
+
+params! {
+    /// A collective operation among ranks.
+    pub struct CollectiveParams {
+        /// What the ranks do with their buffers.
+        pub op: Operation = Operation::AllReduce,
+        /// How; "auto" is the first in the operation's row of docs/ai-traffic.md.
+        pub algorithm: Algorithm = Algorithm::Auto,
+        /// A rank's whole buffer, as nccl-tests counts it: for an all-gather, reduce-scatter or
+        /// all-to-all the number of ranks times a rank's share. Of a pipeline: what a stage hands
+        /// to the next for a micro-batch.
+        #[within(1..)]
+        pub size: Bytes = Bytes(1_000_000),
+        /// How many ranks; off means one on each of `hosts`.
+        #[within(2..)]
+        pub ranks: Option<u32> = None,
+        /// The order of hosts in which ranks are placed.
+        pub placement: Placement = Placement::Packed,
+        /// The hosts that ranks may be on.
+        pub hosts: HostSet = HostSet::All,
+        /// The job's place in that order: rank 0 is on the host of this number. Jobs whose ranges
+        /// do not overlap share no host.
+        pub first: u32 = 0,
+        /// Channels, each of which does its share of the buffer on connections of its own. Of
+        /// rings.
+        #[within(1..=64)]
+        pub channels: u32 = 1,
+        /// Parts of a ring's chunk: the next step of a part waits for that part alone.
+        #[within(1..=1024)]
+        pub slices: u32 = 1,
+        /// The largest chunk: a larger share of a ring takes several turns, and a tree or chain
+        /// carries so much at a time. Off means no bound. Source: NCCL's simple protocol has 2 MiB
+        /// a channel of a ring.
+        #[within(1..)]
+        pub chunk: Option<Bytes> = None,
+        /// Ranks of a group, of the algorithms "hierarchical" and "pxn": ranks 0 to group − 1 are
+        /// one server.
+        #[within(1..)]
+        pub group: u32 = 8,
+        /// Of an all-to-all: bytes that rank 0 receives, over the mean. Others share the rest
+        /// equally.
+        #[within(0..)]
+        pub skew: f64 = 1.0,
+        /// Of a pipeline: micro-batches of a round.
+        #[within(1..=1000000)]
+        pub micro_batches: u32 = 8,
+        /// Of a pipeline: how long a stage computes for a micro-batch, forward.
+        pub forward: Time = Time::from_us(100),
+        /// Of a pipeline: how long a stage computes for a micro-batch, backward.
+        pub backward: Time = Time::from_us(200),
+        /// Rounds: how often the ranks do it.
+        #[within(1..)]
+        pub repeat: u32 = 1,
+        /// From the end of a rank's round to its computation for the next.
+        pub gap: Time = Time::ZERO,
+        /// How long each rank computes before its first message of a round.
+        pub compute: Time = Time::ZERO,
+        /// Standard deviation of that time over its mean; it is normally distributed, drawn for
+        /// each rank and round, and never negative.
+        #[within(0..=1)]
+        pub compute_jitter: f64 = 0.0,
+        /// Ranks that are late in each round, as in ["3", "8..11"].
+        pub stragglers: Vec<String> = Vec::new(),
+        /// How late they are.
+        pub straggler_delay: Time = Time::ZERO,
+    }
+}
+
+/// A file of rank programs, and what was in it once it has been read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProgramFile {
+    /// Its path, relative to the scenario; empty: none is named.
+    pub path: String,
+    /// What was in it.
+    pub program: Option<Arc<Program>>,
+}
+
+impl Field for ProgramFile {
+    const FORM: Form = Form::Text;
+    fn to_value(&self) -> Value {
+        Value::Text(self.path.clone())
+    }
+    fn from_value(value: &Value) -> Result<Self, ValueError> {
+        match value {
+            Value::Text(path) => Ok(ProgramFile { path: path.clone(), program: None }),
+            _ => Err(ValueError("expected the path of a file".into())),
+        }
+    }
+}
+
+params! {
+    /// Programs of ranks in GOAL's form, as LogGOPSim and its Schedgen have them.
+    pub struct GoalParams {
+        /// GOAL as text or binary, relative to the scenario file.
+        pub file: ProgramFile = ProgramFile::default(),
+        /// A hash of the file, as results write it: with it, a file that has changed since is an
+        /// error.
+        pub digest: Option<String> = None,
+        /// The order of hosts in which ranks are placed.
+        pub placement: Placement = Placement::Packed,
+        /// The hosts that ranks may be on.
+        pub hosts: HostSet = HostSet::All,
+        /// The job's place in that order: rank 0 is on the host of this number.
+        pub first: u32 = 0,
+        /// The cpu's time for a message, sent or received. Source: o of LogGOPS, which packets
+        /// leave as it is.
+        pub message_cost: Time = Time::ZERO,
+        /// The cpu's time for a byte beyond a message's first. Source: O of LogGOPS.
+        pub byte_cost: Time = Time::ZERO,
+        /// The largest message whose send ends before it is received; a larger one ends when its
+        /// receive has it. Source: S of LogGOPS, 65,535 in LogGOPSim.
+        pub eager: Bytes = Bytes(65_535),
+    }
+}
+
+params! {
+    /// Layers of a model in SimAI's form.
+    pub struct SimaiParams {
+        /// SimAI's workload text, relative to the scenario file. It says how many ranks there are.
+        pub file: ProgramFile = ProgramFile::default(),
+        /// A hash of the file, as results write it: with it, a file that has changed since is an
+        /// error.
+        pub digest: Option<String> = None,
+        /// How often the layers are run forward and back.
+        #[within(1..=1000000)]
+        pub iterations: u32 = 1,
+        /// The order of hosts in which ranks are placed.
+        pub placement: Placement = Placement::Packed,
+        /// The hosts that ranks may be on.
+        pub hosts: HostSet = HostSet::All,
+        /// The job's place in that order: rank 0 is on the host of this number.
+        pub first: u32 = 0,
+    }
+}

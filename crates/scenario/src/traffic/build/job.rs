@@ -1,0 +1,247 @@
+//! Jobs: collectives among ranks, and their places.
+
+use super::super::SourceKind;
+use super::super::job::{JobPlan, order};
+use super::Builder;
+use crate::error::nearest;
+use crate::settings::hosts::{HostSet, ranges};
+use crate::settings::job::{CollectiveParams, GoalParams, Placement, ProgramFile, SimaiParams};
+use millpond_core::params::{Field, Value};
+use millpond_core::random::{hash_name, mix64};
+use millpond_core::{HostId, Time};
+use millpond_ranks::collective::{Algorithm, Collective, Operation, algorithms};
+use millpond_ranks::program::Costs;
+use millpond_ranks::{Job, Pace, Work};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A job's ranks take at most so many ids: half of them all.
+const IDS_OF_A_JOB: u64 = 1 << 31;
+
+/// More chunks of a buffer than this are taken for a slip of the pen.
+const CHUNKS_MAX: u64 = 1 << 20;
+
+/// A word as a scenario writes it.
+fn word(field: &impl Field) -> String {
+    match field.to_value() {
+        Value::Text(word) => word,
+        _ => String::new(),
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn collective(
+        &mut self,
+        name: &str,
+        p: &CollectiveParams,
+        start: Time,
+        stop: Option<Time>,
+    ) -> SourceKind {
+        if stop.is_some() {
+            let text = "a collective ends with its rounds, and not at a time: use repeat";
+            self.wrong(name, "stop", text.into());
+        }
+        let Some(hosts) = self.placed(name, (p.placement, &p.hosts), p.ranks, p.first, 2) else {
+            return SourceKind::Open;
+        };
+        let ranks = hosts.len() as u32;
+        let Some(collective) = self.schedule(name, p, ranks) else { return SourceKind::Open };
+        let Some(stragglers) = self.stragglers(name, &p.stragglers, ranks) else {
+            return SourceKind::Open;
+        };
+        let pace = Pace {
+            gap: p.gap,
+            compute: p.compute,
+            jitter: p.compute_jitter,
+            stragglers,
+            straggler_delay: p.straggler_delay,
+            key: mix64(self.settings.run.seed) ^ hash_name(name),
+        };
+        let channels = collective.channels;
+        let job = Job { collective, rounds: p.repeat, pace };
+        self.job(name, Work::Collective(job), hosts, channels, start)
+    }
+
+    pub(super) fn goal(
+        &mut self,
+        name: &str,
+        p: &GoalParams,
+        start: Time,
+        stop: Option<Time>,
+    ) -> SourceKind {
+        if stop.is_some() {
+            self.wrong(name, "stop", "programs end by themselves, and not at a time".into());
+        }
+        let (message, byte, eager) = (p.message_cost, p.byte_cost, p.eager.get());
+        let costs = Costs { message, byte, gap: Time::ZERO, gap_byte: Time::ZERO, eager };
+        self.program(name, &p.file, costs, (p.placement, &p.hosts, p.first), start)
+    }
+
+    pub(super) fn simai(
+        &mut self,
+        name: &str,
+        p: &SimaiParams,
+        start: Time,
+        stop: Option<Time>,
+    ) -> SourceKind {
+        if stop.is_some() {
+            self.wrong(name, "stop", "layers end by themselves, and not at a time".into());
+        }
+        // Collectives alone send, and they wait for nobody's receive.
+        let zero = Time::ZERO;
+        let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: 0 };
+        self.program(name, &p.file, costs, (p.placement, &p.hosts, p.first), start)
+    }
+
+    fn program(
+        &mut self,
+        name: &str,
+        file: &ProgramFile,
+        costs: Costs,
+        (placement, hosts, first): (Placement, &HostSet, u32),
+        start: Time,
+    ) -> SourceKind {
+        // Without programs the file could not be read, which is already reported.
+        let Some(program) = file.program.clone() else { return SourceKind::Open };
+        let ranks = Some(program.ranks.len() as u32);
+        let Some(hosts) = self.placed(name, (placement, hosts), ranks, first, 1) else {
+            return SourceKind::Open;
+        };
+        self.job(name, Work::Program { program, costs }, hosts, 1, start)
+    }
+
+    /// Gives a job its numbers.
+    fn job(
+        &mut self,
+        name: &str,
+        work: Work,
+        hosts: Vec<HostId>,
+        channels: u32,
+        start: Time,
+    ) -> SourceKind {
+        let ranks = hosts.len() as u32;
+        let ids = JobPlan::ids(ranks.into(), channels);
+        if ids > IDS_OF_A_JOB {
+            let text = format!(
+                "{ranks} ranks with {channels} channels have {ids} connections; {IDS_OF_A_JOB} \
+                 are the most"
+            );
+            self.wrong(name, "ranks", text);
+            return SourceKind::Open;
+        }
+        let first = (self.next_id as u32, self.next_rank);
+        self.next_id += ids;
+        self.next_rank += ranks;
+        SourceKind::Job(Arc::new(JobPlan::new(work, hosts, start, first, self.topology)))
+    }
+
+    /// The hosts of a job's ranks, in the order of ranks.
+    fn placed(
+        &mut self,
+        name: &str,
+        (placement, set): (Placement, &HostSet),
+        ranks: Option<u32>,
+        first: u32,
+        least: u32,
+    ) -> Option<Vec<HostId>> {
+        let all = self.topology.hosts;
+        if let Err(text) = set.members(all) {
+            self.wrong(name, "hosts", text);
+            return None;
+        }
+        let listed: Vec<HostId> = match set {
+            HostSet::All => (0..all).collect(),
+            HostSet::Ranges(list) => list.iter().flat_map(|(from, to)| *from..=*to).collect(),
+        };
+        let count = listed.len();
+        let distinct: BTreeSet<HostId> = listed.iter().copied().collect();
+        if distinct.len() < count {
+            self.wrong(name, "hosts", "names a host twice; a host has one rank of a job".into());
+            return None;
+        }
+        let order = order(placement, listed, &self.topology.attachment, self.settings.run.seed);
+        let left = count.saturating_sub(first as usize);
+        let ranks = ranks.map_or(left, |ranks| ranks as usize);
+        if ranks > left || ranks < least as usize {
+            let text = format!(
+                "{ranks} ranks from place {first} on; there are {count} hosts, and the job has at \
+                 least {least} ranks"
+            );
+            self.wrong(name, if ranks > left { "hosts" } else { "first" }, text);
+            return None;
+        }
+        Some(order.into_iter().skip(first as usize).take(ranks).collect())
+    }
+
+    /// The collective itself.
+    fn schedule(&mut self, name: &str, p: &CollectiveParams, ranks: u32) -> Option<Collective> {
+        self.size(name, "size", p.size);
+        let known = algorithms(p.op);
+        let algorithm = match p.algorithm {
+            Algorithm::Auto => known[0],
+            chosen => chosen,
+        };
+        if !known.contains(&algorithm) {
+            let (own, words) = (word(&algorithm), known.iter().map(word).collect::<Vec<_>>());
+            let near = nearest(&own, words.iter().map(String::as_str));
+            let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+            let text = format!("{} has no {own:?}, but {}{help}", word(&p.op), words.join(", "));
+            self.wrong(name, "algorithm", text);
+            return None;
+        }
+        let groups = matches!(algorithm, Algorithm::Hierarchical | Algorithm::Pxn);
+        if groups && (p.group > ranks || !ranks.is_multiple_of(p.group)) {
+            let text = format!("{ranks} ranks are not a whole number of groups of {}", p.group);
+            self.wrong(name, "group", text);
+            return None;
+        }
+        if p.skew != 1.0 {
+            let is_skewed = p.op == Operation::AllToAll && algorithm != Algorithm::Bruck;
+            if !is_skewed || p.skew > f64::from(ranks) {
+                let text = format!(
+                    "{} is for all-to-all, pairwise, linear and pxn, and at most the number of \
+                     ranks, {ranks}",
+                    p.skew
+                );
+                self.wrong(name, "skew", text);
+                return None;
+            }
+        }
+        if let Some(chunk) = p.chunk.filter(|chunk| p.size.get() / chunk.get() > CHUNKS_MAX) {
+            let text = format!("{chunk} makes more than {CHUNKS_MAX} chunks of {}", p.size);
+            self.wrong(name, "chunk", text);
+            return None;
+        }
+        let is_ring = algorithm == Algorithm::Ring && p.op != Operation::Broadcast;
+        for (key, count) in [("channels", p.channels), ("slices", p.slices)] {
+            if count > 1 && !is_ring {
+                self.wrong(name, key, format!("is of rings; {:?} has none", word(&algorithm)));
+                return None;
+            }
+        }
+        Some(Collective {
+            operation: p.op,
+            algorithm,
+            ranks,
+            bytes: p.size.get(),
+            channels: p.channels,
+            slices: p.slices,
+            chunk: p.chunk.map(|chunk| chunk.get()),
+            group: p.group,
+            skew: p.skew,
+            micro_batches: p.micro_batches,
+            stage: (p.forward, p.backward),
+        })
+    }
+
+    fn stragglers(&mut self, name: &str, list: &[String], ranks: u32) -> Option<BTreeSet<u32>> {
+        let found = ranges(&Value::List(list.to_vec()), "rank")
+            .filter(|list| list.iter().all(|(from, to)| from <= to && *to < ranks));
+        if found.is_none() {
+            let text =
+                format!("expected ranks such as [\"3\", \"8..11\"], from 0 to {}", ranks - 1);
+            self.wrong(name, "stragglers", text);
+        }
+        Some(found?.into_iter().flat_map(|(from, to)| from..=to).collect())
+    }
+}

@@ -1,0 +1,143 @@
+//! Jobs of a plan: their ranks' hosts, and the numbers of their connections.
+//!
+//! Invariant: no two ranks of a job are on one host. Each ordered pair of ranks has an id of its
+//! own a channel, from the job's first on, whether or not it ever sends.
+
+use super::news::News;
+use crate::settings::job::Placement;
+use crate::topology::Topology;
+use millpond_core::random::Stream;
+use millpond_core::switch::route::Attachment;
+use millpond_core::{FlowId, HostId, Time};
+use millpond_ranks::Work;
+use std::collections::BTreeMap;
+
+/// A job with its ranks' places.
+#[derive(Clone, Debug)]
+pub struct JobPlan {
+    /// What its ranks do.
+    pub work: Work,
+    /// By rank: its host.
+    pub hosts: Vec<HostId>,
+    /// By host: its rank.
+    ranks: BTreeMap<HostId, u32>,
+    /// When its ranks begin.
+    pub start: Time,
+    /// Id of the connection from rank 0 to itself on channel 0, which there is not.
+    pub first_flow: FlowId,
+    /// Rank 0's number among those of all jobs.
+    pub first_rank: u32,
+    /// How its ranks learn that a send is matched.
+    pub news: News,
+}
+
+impl JobPlan {
+    /// A job whose ranks are on these hosts.
+    pub(crate) fn new(
+        work: Work,
+        hosts: Vec<HostId>,
+        start: Time,
+        (first_flow, first_rank): (FlowId, u32),
+        topology: &Topology,
+    ) -> JobPlan {
+        let awaits: &[HostId] = match work {
+            Work::Collective(_) => &[],
+            Work::Program { .. } => &hosts,
+        };
+        let news = News::to(awaits.iter().copied(), topology);
+        let ranks = hosts.iter().zip(0..).map(|(host, rank)| (*host, rank)).collect();
+        JobPlan { work, hosts, ranks, start, first_flow, first_rank, news }
+    }
+
+    /// How many ranks it has.
+    pub fn count(&self) -> u32 {
+        self.hosts.len() as u32
+    }
+
+    /// The rank on a host.
+    pub fn rank_at(&self, host: HostId) -> Option<u32> {
+        self.ranks.get(&host).copied()
+    }
+
+    /// The rank that sends on a connection.
+    pub fn sender(&self, flow: FlowId) -> u32 {
+        (flow - self.first_flow) / self.count() % self.count()
+    }
+
+    /// The id of a connection.
+    pub fn flow(&self, from: u32, to: u32, channel: u32) -> FlowId {
+        let ranks = self.count();
+        self.first_flow + (channel * ranks + from) * ranks + to
+    }
+
+    /// How many ids a job of so many ranks and channels takes.
+    pub(crate) fn ids(ranks: u64, channels: u32) -> u64 {
+        ranks * ranks * u64::from(channels)
+    }
+}
+
+/// The order in which a job takes these hosts.
+pub(crate) fn order(
+    placement: Placement,
+    mut hosts: Vec<HostId>,
+    attachment: &Attachment,
+    seed: u64,
+) -> Vec<HostId> {
+    match placement {
+        Placement::Listed => hosts,
+        Placement::Packed => {
+            hosts.sort_unstable();
+            hosts
+        }
+        Placement::Random => {
+            hosts.sort_unstable();
+            Stream::new(seed, "placement").shuffle(&mut hosts);
+            hosts
+        }
+        Placement::RoundRobin => {
+            hosts.sort_unstable();
+            let mut taken: BTreeMap<u16, u32> = BTreeMap::new();
+            let mut turns: Vec<(u32, u16, HostId)> = Vec::new();
+            for host in hosts {
+                let (leaf, _) = attachment.hosts[host as usize];
+                let turn = taken.entry(leaf).or_insert(0);
+                turns.push((*turn, leaf, host));
+                *turn += 1;
+            }
+            turns.sort_unstable();
+            turns.into_iter().map(|(.., host)| host).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+    use crate::traffic::SourceKind;
+
+    fn hosts(keys: &str) -> Vec<u32> {
+        let text = format!(
+            "duration = \"1s\"\n[topology]\nleaves = 2\nspines = 1\nhosts-per-leaf = 4\n\
+             [[traffic]]\nkind = \"collective\"\n{keys}"
+        );
+        let plan = Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap();
+        match &plan.traffic.sources[0].kind {
+            SourceKind::Job(job) => job.hosts.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn placements_are_orders_of_the_hosts() {
+        assert_eq!(hosts("ranks = 3\nfirst = 2"), [2, 3, 4]);
+        assert_eq!(hosts("ranks = 4\nplacement = \"round-robin\""), [0, 4, 1, 5]);
+        let listed = "placement = \"listed\"\nhosts = [\"7\", \"0..2\"]";
+        assert_eq!(hosts(listed), [7, 0, 1, 2]);
+        assert_eq!(hosts("hosts = [\"7\", \"0..2\"]"), [0, 1, 2, 7]);
+        let mut both = hosts("ranks = 4\nplacement = \"random\"");
+        assert_ne!(both, [0, 1, 2, 3]);
+        both.extend(hosts("ranks = 4\nplacement = \"random\"\nfirst = 4"));
+        both.sort_unstable();
+        assert_eq!(both, [0, 1, 2, 3, 4, 5, 6, 7], "two jobs share no host");
+    }
+}

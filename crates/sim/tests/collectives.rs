@@ -1,0 +1,193 @@
+//! Collectives over packets, by hand: one switch, equal links, exact hosts.
+//!
+//! Links of 100 Gb/s and 1 µs, packets of 4,000 bytes of payload and 40 of headers. A message of c
+//! bytes in k packets takes T(c) = 8(c + 40k + 4040)/R + 2 µs if k ≥ 2. Acknowledgements of 44
+//! bytes share the links: a hop of one takes 3.52 ns.
+
+mod common;
+
+use common::{Records, assert_nothing_changes, exact, simulate};
+use millpond_core::Time;
+
+/// Queue pairs that send at line rate and answer each message once.
+const NETWORK: &str = "duration = \"1s\"\nuntil = \"flows-complete\"\n\
+    [topology]\nkind = \"single-switch\"\nhosts = HOSTS\n\
+    host-link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+    [host]\nmtu = 4040\n\
+    [switch]\nbuffer = { kind = \"per-port\", size = \"100MB\" }\nmarking = { kind = \"none\" }\n\
+    [transport]\nkind = \"dcqcn\"\n[rdma]\nack-interval = 1000000\n";
+
+fn text(hosts: u32, keys: &str) -> String {
+    let network = NETWORK.replace("HOSTS", &hosts.to_string());
+    format!("{network}[[traffic]]\nkind = \"collective\"\n{keys}\n")
+}
+
+fn run(hosts: u32, keys: &str) -> Records {
+    simulate(&exact(&text(hosts, keys), &[]), 1).1
+}
+
+/// The time of a collective's only round.
+fn time(hosts: u32, keys: &str) -> Time {
+    let records = run(hosts, keys);
+    assert_eq!((records.collectives.len(), records.ranks.len()), (1, hosts as usize));
+    records.collectives[0].time().expect("the round is over")
+}
+
+/// A message of 1 MB: 250 packets, 80.8 µs on each link, one of them 0.3232 µs, 2 µs of delay.
+const T_1MB: u64 = 83_123_200;
+/// An acknowledgement of 44 bytes on a link.
+const ANSWER: u64 = 3_520;
+
+#[test]
+fn ring_of_four_takes_six_messages_and_five_answers() {
+    let records = run(4, "size = \"4MB\"");
+    let [ring] = records.collectives[..] else { panic!("{:?}", records.collectives) };
+    assert_eq!(ring.closed_form, Time::from_ps(6 * T_1MB));
+    // Each step but the first shares the link with the answer to the step before.
+    assert_eq!(ring.time(), Some(Time::from_ps(6 * T_1MB + 5 * ANSWER)));
+    assert_eq!(ring.first_end, ring.end.unwrap(), "all ranks end at once");
+    let bus = ring.busbw.unwrap() / 1e9;
+    assert!((bus - 6.0 / ring.time().unwrap().as_us_f64() * 1e3).abs() < 1e-9, "{bus}");
+    assert_eq!(records.flows.len(), 24);
+    let (messages, slowest) = (&records.flows, records.flows.iter().map(|flow| flow.ideal).max());
+    assert!(messages.iter().all(|flow| flow.is_call && flow.bytes == 1_000_000));
+    assert_eq!(slowest, Some(Time::from_ps(T_1MB)));
+}
+
+/// The link never idles between slices: all bytes, one packet and the delays of the last hop, and
+/// at most an answer for each slice on each of two links.
+#[test]
+fn slices_hide_the_delay_of_a_step() {
+    let records = run(4, "size = \"4MB\"\nslices = 4");
+    let [ring] = records.collectives[..] else { panic!("{:?}", records.collectives) };
+    let bytes = Time::from_ps(6 * 80_800_000 + 323_200 + 2_000_000);
+    assert_eq!(ring.closed_form, bytes);
+    let beyond = ring.time().unwrap() - bytes;
+    assert!(beyond <= Time::from_ps(2 * 24 * ANSWER), "{beyond:?}");
+}
+
+#[test]
+fn linear_exchange_takes_its_bound() {
+    let time = time(4, "op = \"all-to-all\"\nalgorithm = \"linear\"\nsize = \"4MB\"");
+    // Three blocks of 1 MB into each port, one behind the other: W = 1.01 MB each.
+    let port = 3 * 80_800_000 + 323_200 + 2_000_000;
+    assert_eq!(time, Time::from_ps(port));
+}
+
+#[test]
+fn two_ranks_exchange_once_or_twice() {
+    let of = |keys: &str| time(2, &format!("size = \"2MB\"\n{keys}"));
+    let ring = of("");
+    assert_eq!(ring, Time::from_ps(2 * T_1MB + ANSWER));
+    assert_eq!(of("algorithm = \"halving-doubling\""), ring);
+    assert_eq!(of("op = \"all-to-all\""), Time::from_ps(T_1MB));
+}
+
+#[test]
+fn halves_of_an_all_reduce_sum_up_to_it() {
+    let of = |op: &str| run(4, &format!("op = {op:?}\nsize = \"4MB\"")).collectives[0];
+    let [all, scatter, gather] = ["all-reduce", "reduce-scatter", "all-gather"].map(of);
+    assert_eq!(scatter.closed_form + gather.closed_form, all.closed_form);
+    // Of one after the other the second's first step meets no answer.
+    let sum = scatter.time().unwrap() + gather.time().unwrap() + Time::from_ps(ANSWER);
+    assert_eq!(sum, all.time().unwrap());
+}
+
+#[test]
+fn straggler_delays_the_end_by_its_delay() {
+    // Out of step, ranks meet up to nine answers instead of five.
+    let late = "size = \"4MB\"\nstragglers = [\"1\"]\nstraggler-delay = \"200us\"";
+    let beyond = (time(4, late) - Time::from_ps(200_000_000 + 6 * T_1MB)).as_ps();
+    assert!(beyond.is_multiple_of(ANSWER) && beyond / ANSWER <= 9, "{beyond}");
+}
+
+#[test]
+fn hot_rank_takes_its_multiple_of_the_time() {
+    let op = "op = \"all-to-all\"\nalgorithm = \"linear\"\nsize = \"8MB\"\n";
+    let (even, hot) = (time(4, op), time(4, &format!("{op}skew = 3.0")));
+    // Bytes alone are three times as many; the last packet's hop and the delays are not.
+    let fixed = Time::from_ps(2_323_200);
+    let beyond = (hot - fixed).as_ps() - 3 * (even - fixed).as_ps();
+    assert!(beyond <= 3 * ANSWER, "an answer to each sender: {beyond}");
+}
+
+/// Rounds follow each other, with pauses; each makes a record, and the run ends with the last.
+#[test]
+fn rounds_follow_each_other() {
+    let keys = "size = \"400KB\"\nrepeat = 3\ngap = \"10us\"\ncompute = \"5us\"";
+    let (outcome, records) = simulate(&exact(&text(4, keys), &[]), 1);
+    assert_eq!((records.collectives.len(), records.ranks.len()), (3, 12));
+    let times: Vec<Time> = records.collectives.iter().filter_map(|round| round.time()).collect();
+    assert_eq!(times, [times[0]; 3]);
+    for (before, after) in records.collectives.iter().zip(&records.collectives[1..]) {
+        assert_eq!(after.began - before.end.unwrap(), Time::from_us(10));
+        assert_eq!(
+            (after.begin - after.began, after.computed),
+            (Time::from_us(5), Time::from_us(5))
+        );
+    }
+    assert!(outcome.standstill.is_none() && outcome.simulated < Time::from_ms(1));
+    assert_eq!(outcome.hosts.started, outcome.hosts.completed);
+}
+
+/// A compute time is no end of progress, however long, and a cut job is one.
+#[test]
+fn a_rank_that_computes_is_no_standstill() {
+    let keys = "size = \"40KB\"\nrepeat = 2\ngap = \"300s\"";
+    let plan = exact(&text(2, keys), &[("duration", "1000s")]);
+    let (outcome, records) = simulate(&plan, 1);
+    assert_eq!((records.collectives.len(), outcome.is_stalled()), (2, false));
+    let cut = "\n[[failure]]\nlink = [\"host1\", \"switch0\"]\nat = \"5us\"";
+    let plan = exact(&(text(2, "size = \"4MB\"") + cut), &[("duration", "1000s")]);
+    let (outcome, records) = simulate(&plan, 1);
+    assert!(outcome.is_stalled() && records.collectives.is_empty());
+    let open = records.flows.iter().filter(|flow| flow.finish.is_none()).count();
+    assert_eq!(open, 2, "each of two messages has a record");
+}
+
+/// The scenarios of `scenarios/ai` run to their end, and each job makes its rounds.
+#[test]
+fn shipped_scenarios_make_all_their_rounds() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/ai");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    assert!(files.len() >= 3, "{files:?}");
+    for path in files {
+        let scenario = millpond_scenario::Scenario::load(&path).unwrap_or_else(|e| panic!("{e}"));
+        let variant = scenario.variants().last().map(|variant| variant.to_string());
+        let plan = scenario.plan(variant.as_deref(), &[], None).unwrap_or_else(|e| panic!("{e}"));
+        let (outcome, records) = simulate(&plan, 2);
+        let rounds: u32 = plan.traffic.jobs().map(|(_, job)| job.work.rounds()).sum();
+        let ended = records.collectives.iter().filter(|round| round.end.is_some()).count();
+        assert!(rounds > 0 && ended == rounds as usize, "{path:?}: {ended} of {rounds}");
+        assert!(!outcome.is_stalled() && outcome.audit.dropped_total().packets == 0, "{path:?}");
+    }
+}
+
+/// Every algorithm ends on a network that shares links, with any transport, threads and partitions.
+#[test]
+fn runs_are_the_same_for_any_threads_and_partitions() {
+    let network = "duration = \"50ms\"\nuntil = \"flows-complete\"\n\
+        [topology]\nleaves = 3\nspines = 2\nhosts-per-leaf = 4\n\
+        host-link = { rate = \"10Gbps\", delay = \"1us\" }\n\
+        fabric-link = { rate = \"10Gbps\", delay = \"1us\" }\n";
+    for (transport, keys) in [
+        ("dctcp", "size = \"1MB\"\nslices = 3\nchannels = 2\nchunk = \"20KB\""),
+        ("dcqcn", "algorithm = \"double-binary-tree\"\nsize = \"600KB\"\nchunk = \"50KB\""),
+        ("dctcp", "algorithm = \"halving-doubling\"\nsize = \"300KB\"\nrepeat = 2"),
+        ("homa", "op = \"all-to-all\"\nalgorithm = \"pxn\"\ngroup = 4\nsize = \"600KB\""),
+        ("newreno", "op = \"pipeline\"\nsize = \"50KB\"\nranks = 6\nmicro-batches = 5"),
+        ("cubic", "op = \"barrier\"\nrepeat = 5\ncompute = \"20us\"\ncompute-jitter = 0.2"),
+    ] {
+        let text = format!(
+            "{network}[transport]\nkind = \"{transport}\"\n[[traffic]]\nkind = \"collective\"\n\
+             placement = \"random\"\n{keys}\n[[traffic]]\nname = \"other\"\n\
+             kind = \"permutation\"\nsize = \"100KB\"\n"
+        );
+        let (_, records) = simulate(&common::plan(&text, &[]), 1);
+        assert!(records.collectives.iter().all(|round| round.end.is_some()), "{keys}");
+        assert!(!records.collectives.is_empty(), "{keys}");
+        assert_nothing_changes(&text, &[], &[2, 3]);
+    }
+}
