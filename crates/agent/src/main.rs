@@ -25,11 +25,11 @@ use millpond_agent::wire;
 use connections::Connections;
 use control::Control;
 use programs::Programs;
-use setup::{LINK, Metrics, Subnet};
+use setup::{Metrics, Subnet};
 use std::io::Result;
 use std::os::fd::OwnedFd;
 use sys::Poller;
-use wire::{Order, Report};
+use wire::{LINK, Order, Report};
 
 /// Sources of events beside those of `connections` and `programs`.
 const ORDERS: u64 = 0;

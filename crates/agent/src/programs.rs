@@ -5,7 +5,7 @@
 
 use crate::setup;
 use crate::sys::{self, Poller};
-use crate::wire::Report;
+use crate::wire::{PATH, Report};
 use std::collections::BTreeMap;
 use std::io::Result;
 use std::os::fd::OwnedFd;
@@ -40,11 +40,10 @@ pub fn become_command(command: &str) -> std::io::Error {
     if let Err(error) = entered.and_then(|()| std::env::set_current_dir("/run")) {
         return error;
     }
-    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     Command::new("/bin/sh")
         .args(["-c", command])
         .env_clear()
-        .envs([("PATH", path), ("HOME", "/run"), ("TMPDIR", "/run"), ("LANG", "C.UTF-8")])
+        .envs([("PATH", PATH), ("HOME", "/run"), ("TMPDIR", "/run"), ("LANG", "C.UTF-8")])
         .exec()
 }
 

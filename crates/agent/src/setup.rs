@@ -3,10 +3,9 @@
 //! Invariant: each function does all that it is asked for, or returns the kernel's error.
 
 use crate::sys;
+use crate::wire::{LINK, OWN_FOLDERS};
 use std::io::Result;
 
-/// The scenario's link.
-pub const LINK: &str = "eth0";
 /// Where the machine's files are, read-only.
 pub const MACHINE: &str = "/host";
 
@@ -15,7 +14,7 @@ pub fn mounts() -> Result<()> {
     sys::mount("proc", "/proc", 0, "")?;
     sys::mount("sysfs", "/sys", 0, "")?;
     sys::mount("devtmpfs", "/dev", 0, "")?;
-    for place in ["/run", "/tmp", "/var/log"] {
+    for place in OWN_FOLDERS {
         sys::mount("tmpfs", place, 0, "")?;
     }
     // A kernel of the user's may lack these, which nothing but programs and limits needs.
@@ -42,7 +41,7 @@ pub fn machine() -> Result<()> {
         return Ok(());
     }
     sys::mount("hostfs", MACHINE, libc::MS_RDONLY, "/")?;
-    for place in ["/proc", "/sys", "/dev", "/run", "/tmp", "/var/log"] {
+    for place in ["/proc", "/sys", "/dev"].into_iter().chain(OWN_FOLDERS) {
         sys::bind_mount(place, &format!("{MACHINE}{place}"))?;
     }
     Ok(())

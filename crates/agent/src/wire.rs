@@ -6,6 +6,12 @@
 //!
 //! Invariant: [`Order::read`] and [`Report::read`] give back what was written, and refuse all else.
 
+/// A host's interface to the scenario's network.
+pub const LINK: &str = "eth0";
+/// Folders that a host has of its own, in the place of the machine's.
+pub const OWN_FOLDERS: [&str; 3] = ["/run", "/tmp", "/var/log"];
+/// Where programs are looked for.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The type of frames between world and agents: the first for local experiments (IEEE 802).
 pub const ETHERTYPE: u16 = 0x88b5;
 /// The most bytes of messages in a frame: Ethernet's payload.

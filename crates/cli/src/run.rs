@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::say;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
-use crate::worlds::{world_name, worlds};
+use crate::worlds::{with_console, world_name, worlds};
 use millpond::{Options, Scenario, Status, run_into};
 use millpond_results::{folder_name, run_table};
 use std::path::{Path, PathBuf};
@@ -51,13 +51,17 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             tell(format_args!("warning: {warning}"));
         }
     }
-    let worlds = worlds(&[args.world], args.scale.factor)?;
+    let world = match args.console {
+        None => worlds(&[args.world], args.scale.factor)?.remove(0),
+        Some(at) if args.world == WorldName::Virtual => with_console(at)?,
+        Some(_) => return Err(Failure::Usage("--console needs --world virtual".into())),
+    };
     let suffix = world_suffix(args.world, plan.variant());
     let out = default_out(&args.output.out, plan.name(), suffix.as_deref());
-    let terminal = Terminal::new(quiet, plan.name());
+    let terminal = Terminal::new(quiet || args.console.is_some(), plan.name());
     catch_interrupts();
     let options = Options {
-        world: &*worlds[0],
+        world: &*world,
         threads: args.threads.given,
         force: args.output.force,
         control: &terminal,

@@ -46,7 +46,22 @@ pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn Wor
 /// Linux kernels in virtual time.
 #[cfg(all(feature = "virtual", target_os = "linux"))]
 fn kernels(slowed: Option<millpond::Lab>) -> Result<Box<dyn World>, Failure> {
-    Ok(Box::new(millpond::Virtual { slowed }))
+    Ok(Box::new(millpond::Virtual { slowed, ..Default::default() }))
+}
+
+/// The same, with a console from a time on.
+#[cfg(all(feature = "virtual", target_os = "linux"))]
+pub fn with_console(at: millpond::Time) -> Result<Box<dyn World>, Failure> {
+    Ok(Box::new(millpond::Virtual { console: Some(at), ..Default::default() }))
+}
+
+/// The same in a build without that world.
+///
+/// # Errors
+/// [`Failure::Usage`] always.
+#[cfg(not(all(feature = "virtual", target_os = "linux")))]
+pub fn with_console(_: millpond::Time) -> Result<Box<dyn World>, Failure> {
+    Err(Failure::Usage("this build has no world virtual".into()))
 }
 
 /// The simulator, beside such kernels.

@@ -5,9 +5,10 @@
 
 use millpond_worlds::needs;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const SCENARIO: &str = r#"
@@ -124,33 +125,36 @@ fn a_run_needs_no_root() {
     assert!(ran.status.success(), "{}", error(&ran));
 }
 
-/// Processes whose working folder is a guest's.
-fn kernels() -> usize {
+/// Processes whose working folder is that of a guest of this run.
+fn kernels(run: &Child) -> usize {
+    let of_run = format!("/mp-virtual-{}-", run.id());
     let all = fs::read_dir("/proc").unwrap().flatten();
     let folders = all.filter_map(|it| fs::read_link(it.path().join("cwd")).ok());
-    folders.filter(|it| it.to_string_lossy().contains("-virtual-")).count()
+    folders.filter(|it| it.to_string_lossy().contains(&of_run)).count()
+}
+
+/// Waits until something is so.
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
 fn nothing_is_left_of_a_run_that_is_killed() {
     needs!(millpond_virtual::kernels::find(None));
     let scratch = Scratch::new("killed", &SCENARIO.replace("count = 3", "count = 1000000"));
-    let mut most = 0;
-    for after in [50, 150, 300, 600, 900] {
-        let before = kernels();
+    // While kernels boot, and when all of them run.
+    for least in [0, 1, 2, 3, 3] {
         let args = ["run", "s.toml", "--world", "virtual", "--out", "k", "--force", "-q"];
-        let mut child = scratch.command(&args).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(after));
-        most = most.max(kernels() - before);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let began = Instant::now();
-        while kernels() > before {
-            assert!(began.elapsed() < Duration::from_secs(10), "kernels are left");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let mut run = scratch.command(&args).stderr(Stdio::null()).spawn().unwrap();
+        wait("the kernels do not start", || kernels(&run) >= least);
+        run.kill().unwrap();
+        run.wait().unwrap();
+        wait("kernels are left", || kernels(&run) == 0);
     }
-    assert!(most >= 3, "{most} processes ran at once: the test has killed no kernels");
 }
 
 #[test]
@@ -175,18 +179,66 @@ fn the_limiter_holds_its_rate_in_a_real_kernel() {
     assert!((0.985..1.01).contains(&of_limit), "{line}");
 }
 
+const LIMITED: &str = r#"
+duration = "60ms"
+warm-up = "10ms"
+topology = { kind = "single-switch", hosts = 3 }
+[[traffic]]
+kind = "permutation"
+size = "40MB"
+[[limit]]
+name = "slow"
+hosts = 1
+rate = "1Gbps"
+"#;
+
+/// The row of the limit in a run with this override.
+fn limited(name: &str, set: &str) -> serde_json::Value {
+    let scratch = Scratch::new(name, LIMITED);
+    let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", "l", "--set", set]);
+    assert!(ran.status.success(), "{}", error(&ran));
+    let summary: serde_json::Value = serde_json::from_str(&scratch.text("l/summary.json")).unwrap();
+    summary["limits"][0].clone()
+}
+
 #[test]
 fn limits_of_a_scenario_are_millpond_limits_in_each_kernel() {
     needs!(millpond_virtual::kernels::find(None));
-    let limited = "duration = \"60ms\"\nwarm-up = \"10ms\"\n\
-                   topology = { kind = \"single-switch\", hosts = 3 }\n\
-                   [[traffic]]\nkind = \"permutation\"\nsize = \"40MB\"\n\
-                   [[limit]]\nname = \"slow\"\nhosts = 1\nrate = \"1Gbps\"\n";
-    let scratch = Scratch::new("limits", limited);
-    let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", "l"]);
-    assert!(ran.status.success(), "{}", error(&ran));
-    let summary: serde_json::Value = serde_json::from_str(&scratch.text("l/summary.json")).unwrap();
-    let limit = &summary["limits"][0];
+    let limit = limited("limits", "limit.slow.kind=nrm");
     let rate = limit["rate_gbps"].as_f64().unwrap();
     assert!(limit["name"] == "slow" && (0.93..1.02).contains(&rate), "{limit}");
+}
+
+#[test]
+fn limits_of_kind_htb_are_the_kernels_own() {
+    needs!(millpond_virtual::kernels::find(None));
+    let limit = limited("htb", "limit.slow.kind=htb");
+    let rate = limit["rate_gbps"].as_f64().unwrap();
+    assert!(limit["kind"] == "htb" && (0.98..1.01).contains(&rate), "{limit}");
+    assert!(limit["packets"].as_u64().unwrap() > 3000, "{limit}");
+}
+
+#[test]
+fn a_console_runs_commands_at_hosts_while_the_world_stands() {
+    needs!(millpond_virtual::kernels::find(None));
+    let scratch = Scratch::new("console", SCENARIO);
+    let args = ["run", "s.toml", "--world", "virtual", "--out", "c", "--console", "1ms", "--json"];
+    let mut command = scratch.command(&args);
+    let (input, output) = (Stdio::piped(), Stdio::piped());
+    let mut run = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = "host1 cat /proc/uptime; hostname -I\nhost7 ls\ngo 1ms\nhost0 exit 4\n";
+    run.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let ran = run.wait_with_output().unwrap();
+    let said = error(&ran);
+    assert!(ran.status.success(), "{said}");
+    assert!(said.contains("1.000000 ms > 0."), "{said}");
+    assert!(said.contains("host0 to host2") && said.contains("(exit status 4)"), "{said}");
+    let prompts: Vec<f64> = said
+        .split(" ms > ")
+        .filter_map(|text| text.rsplit(['\n', ' ']).next()?.parse().ok())
+        .collect();
+    // The command at the first stop has taken some microseconds.
+    assert!(prompts.iter().any(|at| (2.0..2.2).contains(at)), "{prompts:?}");
+    let summary: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert!(summary["warnings"].to_string().contains("2 commands"), "{summary}");
 }

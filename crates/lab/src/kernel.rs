@@ -197,6 +197,10 @@ pub fn constants(plan: &Plan, kernel: &Kernel) -> Vec<(String, String)> {
     // A kernel's timers go on while a virtual switch holds its flow.
     let freezes = plan.edge.virtual_switch.speaking().is_some_and(|it| it.freeze_timers);
     set("edge.virtual-switch.freeze-timers", !freezes, "false".into());
+    // Whether TCP finds a segment out of order is known to the kernel alone.
+    let reorders = plan.host.receive_cpu.as_ref().map(|cost| cost.per_out_of_order);
+    let is_free = reorders.is_none_or(|cost| cost == Time::ZERO);
+    set("host.receive-cpu.per-out-of-order", is_free, "0us".into());
     set("host.stack-delay", plan.host.stack_delay == Time::ZERO, "0us".into());
     constants
 }

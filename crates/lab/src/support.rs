@@ -26,7 +26,10 @@ type Lack = (&'static str, String);
 /// # Errors
 /// [`Error::Unsupported`] with the first such key.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    refuse(plan, &[transports, edges, virtual_switches, switches, hosts, limits, network])
+    refuse(
+        plan,
+        &[transports, edges, virtual_switches, switches, hosts, cores, kinds, limits, network],
+    )
 }
 
 /// The same for hosts that are kernels in virtual time.
@@ -117,14 +120,14 @@ fn pauses(plan: &Plan) -> Option<Lack> {
     (!["none", "pfc"].contains(&kind)).then_some(("switch.pause", reason))
 }
 
+fn cores(plan: &Plan) -> Option<Lack> {
+    let reason = "code costs what this machine needs for it";
+    plan.host.receive_cpu.is_some().then(|| ("host.receive-cpu", reason.to_string()))
+}
+
 fn hosts(plan: &Plan) -> Option<Lack> {
     let nic = &plan.host.nic;
     first([
-        (
-            plan.host.receive_cpu.is_some(),
-            "host.receive-cpu",
-            "code costs what this machine needs for it",
-        ),
         (nic.buffer.is_some(), "host.nic.buffer", "a host's NIC has no limit here"),
         (nic.marking.kind() != "none", "host.nic.marking", "a host's NIC does not mark here"),
         (
@@ -135,12 +138,14 @@ fn hosts(plan: &Plan) -> Option<Lack> {
     ])
 }
 
+fn kinds(plan: &Plan) -> Option<Lack> {
+    let is_htb = |limit: &&LimitPlan| matches!(limit.kind, LimitKind::Htb(_));
+    let limit = plan.limits.iter().find(is_htb)?;
+    let reason = format!("{:?} is of kind \"htb\"; the lab has \"nrm\" alone", limit.name);
+    Some(("limit.kind", reason))
+}
+
 fn limits(plan: &Plan) -> Option<Lack> {
-    let is_htb = |limit: &LimitPlan| matches!(limit.kind, LimitKind::Htb(_));
-    if let Some(limit) = plan.limits.iter().find(|limit| is_htb(limit)) {
-        let reason = format!("{:?} is of kind \"htb\"; the lab has \"nrm\" alone", limit.name);
-        return Some(("limit.kind", reason));
-    }
     // A cgroup has one limit of its own.
     let shares = |a: &LimitPlan, b: &LimitPlan| {
         let has = |class: &u16| b.classes.as_ref().is_none_or(|all| all.contains(class));

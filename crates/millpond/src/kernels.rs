@@ -8,7 +8,7 @@ use millpond_lab::kernel::{self, Kernel};
 use millpond_lab::load::Sink;
 use millpond_lab::{QueueReading, Record, output, support};
 use millpond_scenario::Scenario as Text;
-use millpond_virtual::{Outcome, Settings, Watch};
+use millpond_virtual::{Class, Outcome, Settings, Watch};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -30,6 +30,9 @@ use std::time::Instant;
 pub struct Virtual {
     /// Run the slower network that this lab runs, to compare the two.
     pub slowed: Option<Lab>,
+    /// Stop the world first at this time, and read lines from standard input: commands for hosts,
+    /// and how to go on. They are answered on standard error.
+    pub console: Option<Time>,
 }
 
 fn failed(error: millpond_virtual::Error) -> Error {
@@ -98,7 +101,7 @@ impl World for Virtual {
 
     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
         let detail = plan.detail();
-        let settings = Settings { parallel: plan.threads().unwrap_or(1) };
+        let settings = Settings { parallel: plan.threads().unwrap_or(1), console: self.console };
         let mut watched = Watched { observer, error: None };
         let began = Instant::now();
         let outcome = millpond_virtual::run(detail, &settings, &mut watched);
@@ -184,9 +187,16 @@ impl Watch for Watched<'_> {
     }
 }
 
-/// What `millpond limit show --json` has printed, with the number of each limit in the plan.
+/// What limits have counted, with the number of each in the plan.
 fn counters(reading: &millpond_virtual::Reading) -> Result<Vec<(u16, QueueReading)>, Error> {
-    let mut all = Vec::new();
+    let class = |it: &Class| {
+        let mut queue = QueueReading::default();
+        queue.direction = "egress";
+        (queue.packets, queue.bytes, queue.dropped) =
+            (it.packets + it.dropped, it.bytes, it.dropped);
+        (it.limit, queue)
+    };
+    let mut all: Vec<_> = reading.classes.iter().map(class).collect();
     for text in &reading.texts {
         let failed = |e| Error::Runs(format!("virtual: what a guest's limits print: {e}: {text}"));
         let value: serde_json::Value = serde_json::from_str(text).map_err(failed)?;

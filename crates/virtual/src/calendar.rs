@@ -7,6 +7,7 @@
 //! Invariant: results depend on times, numbers of hosts and order at one host, never on the wall
 //! clock or on how many guests run side by side.
 
+use crate::cost::Cores;
 use crate::error::Error;
 use crate::guest::{self, Boot, Guest, Stop};
 use crate::site::{Reported, Site, Zero, ns};
@@ -66,16 +67,18 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// Boots a guest for each host of a network.
+    /// Boots a guest for each host of a network. `nic`: the interrupt throttle and cores of each.
     pub fn boot<'a>(
         world: &World,
         state: State,
         boots: impl Iterator<Item = Boot<'a>>,
-        (window, throttle, parallel): (Time, Time, usize),
+        (window, parallel): (Time, usize),
+        nic: impl Fn() -> (Time, Option<Cores>),
     ) -> Result<Calendar, Error> {
         let mut sites = Vec::new();
         for boot in boots {
-            sites.push(Site::new(boot.host, Guest::boot(world, &boot)?, ns(throttle)));
+            let (throttle, cores) = nic();
+            sites.push(Site::new(boot.host, Guest::boot(world, &boot)?, ns(throttle), cores));
         }
         let window = (window.as_ps() / 1000).max(1);
         let parallel = parallel.max(1);

@@ -16,9 +16,11 @@
 //! | `site` | a host: a guest, its interfaces by the calendar, the stages above its link |
 //! | `calendar` | guests and network in one time |
 //! | `load` | the plan's traffic: orders for agents, and what their reports mean |
-//! | `limits` | `[[limit]]`, by `millpond limit` in guests |
+//! | `limits` | `[[limit]]`, by `millpond limit` or HTB in guests |
 //! | `programs` | the scenario's programs |
+//! | `console` | the user's commands while the world stands |
 //! | `core` | one core for kernels that run one after another |
+//! | `cost` | `host.receive-cpu`: cores that take what arrives |
 //! | `watch` | the interface of a run's watcher |
 //! | `run` | a run from boot to end |
 //!
@@ -29,7 +31,9 @@
 //! machine.
 
 mod calendar;
+mod console;
 mod core;
+mod cost;
 mod device;
 mod error;
 mod guest;
@@ -45,7 +49,7 @@ mod site;
 mod watch;
 
 pub use error::Error;
-pub use limits::Reading;
+pub use limits::{Class, Reading};
 pub use run::{Outcome, Settings, check, note, run};
 pub use watch::Watch;
 

@@ -8,15 +8,18 @@
 //! that it awaits.
 
 use crate::calendar::Orders;
-use millpond_agent::wire::Order;
+use millpond_agent::wire::{BODY_MAX, Order};
 use millpond_core::Time;
 use millpond_lab::address;
 use millpond_lab::output::{Output, Sink};
 use millpond_results::Program;
 use millpond_scenario::plan::{Plan, ProgramPlan};
+use std::path::{Path, PathBuf};
 
 /// From SIGTERM to SIGKILL, and from that to the end.
 const GRACE: Time = Time::from_ms(100);
+/// A command, and where this program is, must fit into one order.
+pub const COMMAND_MAX: usize = BODY_MAX - 256;
 const TERM: u8 = 15;
 const KILL: u8 = 9;
 
@@ -174,8 +177,37 @@ pub fn with_own_path(command: String) -> String {
     }
 }
 
+/// The machine's files that a shell command names: by their path, or as programs of the search
+/// path.
+pub fn files(command: &str) -> Vec<PathBuf> {
+    let is_part = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+    let words = command.split(|c| !is_part(c)).filter(|word| !word.is_empty());
+    let find = |word: &str| {
+        let folders = millpond_agent::wire::PATH.split(':').map(Path::new);
+        let places: Vec<PathBuf> = match word.contains('/') {
+            true => vec![word.into()],
+            false => folders.map(|folder| folder.join(word)).collect(),
+        };
+        places.into_iter().find(|place| place.is_absolute() && place.is_file())
+    };
+    words.filter_map(find).collect()
+}
+
 fn order(at: Time, host: u32, order: Order, orders: &mut Orders) {
     let mut bytes = Vec::new();
     order.write(&mut bytes);
     orders.push((at, host, bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commands_files_are_its_programs_and_paths() {
+        let found =
+            files("exec sh -c 'cat /etc/passwd>out; no-such-program 10.213.0.1 ../x'|wc -l");
+        let names: Vec<_> = found.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+        assert_eq!(names, ["sh", "cat", "passwd", "wc"]);
+    }
 }

@@ -3,16 +3,18 @@
 //! Invariant: all that a run has made, processes and files, ends with it.
 
 use crate::calendar::{Calendar, Orders, Steering};
+use crate::console::{Console, Next};
 use crate::core::Pinned;
+use crate::cost::Cores;
 use crate::device;
 use crate::error::Error;
 use crate::guest::Boot;
 use crate::limits::{self, Reading};
 use crate::load::{Load, PORT};
-use crate::programs::Programs;
+use crate::programs::{self, COMMAND_MAX, Programs};
 use crate::watch::Watch;
 use crate::{image, kernels, memory};
-use millpond_agent::wire::{BODY_MAX, Order, Report};
+use millpond_agent::wire::{Order, Report};
 use millpond_core::Time;
 use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
@@ -27,13 +29,18 @@ use millpond_linux::dataplane::slot::Slot;
 use millpond_results::{Program, checksum_of_file};
 use millpond_scenario::plan::{Plan, ProgramPlan};
 use millpond_worlds::World;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How a plan is run; none of it changes a result.
+/// How a plan is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Kernels that run side by side.
+    /// Kernels that run side by side, which changes no result.
     pub parallel: usize,
+    /// When the world stops first, and commands are read from standard input. Their output goes to
+    /// standard error.
+    pub console: Option<Time>,
 }
 
 /// What a run has counted.
@@ -43,7 +50,7 @@ pub struct Outcome {
     pub counts: Counts,
     /// Of the network.
     pub counted: Counted,
-    /// Kernel and image, each with its checksum.
+    /// Kernel, image and the machine's files that programs name, each with its checksum.
     pub inputs: Vec<(String, String)>,
     /// How often kernels were short of memory for TCP, which makes a run invalid.
     pub pressed: u64,
@@ -59,8 +66,6 @@ pub struct Outcome {
 
 /// Between two looks at what the user wants.
 const LOOK: Duration = Duration::from_millis(100);
-/// A command, and where this program is, must fit into one order.
-const COMMAND_MAX: usize = BODY_MAX - 256;
 /// Bytes of the shortest packet: an IPv4 header.
 const PACKET_MIN: u64 = 20;
 /// Boot of a kernel, in seconds of wall-clock time.
@@ -155,6 +160,7 @@ struct Traffic<'a, 'b> {
     load: Load<'a>,
     programs: Programs<'a>,
     limits: limits::Reader<'a>,
+    console: Option<Console<'b>>,
     plan: &'a Plan,
     watch: &'b mut dyn Watch,
     records: Records,
@@ -172,11 +178,15 @@ impl Traffic<'_, '_> {
 
 impl Steering for Traffic<'_, '_> {
     fn next(&mut self) -> Option<Time> {
+        let console = self.console.as_ref().and_then(Console::next);
         let others = self.programs.next().into_iter().chain(self.limits.next());
-        self.load.next().into_iter().chain(others).min()
+        self.load.next().into_iter().chain(others).chain(console).min()
     }
 
     fn on_time(&mut self, now: Time, orders: &mut Orders) {
+        if self.console.as_mut().is_some_and(|it| it.stand(now, orders) == Next::End) {
+            self.load.ledger.goes_on = false;
+        }
         if self.load.next().is_some_and(|at| at <= now) {
             self.load.on_time(now, orders);
         } else {
@@ -195,12 +205,18 @@ impl Steering for Traffic<'_, '_> {
         loop {
             match Report::read(&mut report) {
                 Ok(Some(Report::Output { program, stream, bytes })) => {
-                    if !self.limits.wrote(host, (program, stream), &bytes) {
+                    let console = self.console.as_mut();
+                    if !console.is_some_and(|it| it.wrote(program, &bytes))
+                        && !self.limits.wrote(host, (program, stream), &bytes)
+                    {
                         self.programs.wrote(program, stream, &bytes, self.watch);
                     }
                 }
                 Ok(Some(Report::Exited { program, status })) => {
-                    if !self.limits.exited(now, program) {
+                    let console = self.console.as_mut();
+                    if !console.is_some_and(|it| it.exited(program, status))
+                        && !self.limits.exited(now, program)
+                    {
                         self.programs.exited(program, status);
                     }
                 }
@@ -243,7 +259,7 @@ impl Steering for Traffic<'_, '_> {
 fn boot(plan: &Plan, settings: &Settings, world: &World) -> Result<(Calendar, Inputs), Error> {
     let kernel = kernels::of(plan)?;
     let image = image::write(world.folder())?;
-    let inputs = inputs(&kernel, &image)?;
+    let inputs = inputs(plan, &kernel, &image)?;
     let mtu = kernel::mtu(plan).min(u16::MAX.into()) as u16;
     let merges = plan.host.choices.receive_offload.kind() != "none";
     let port = || Some(Port::Caller(Caller { merges, ..Caller::default() }));
@@ -262,25 +278,37 @@ fn boot(plan: &Plan, settings: &Settings, world: &World) -> Result<(Calendar, In
         memory: plan.host.memory.get() >> 20,
         devices: [link(address::mac(host)), own(control(host))],
     });
-    let throttle = plan.host.nic.interrupt_throttle;
+    let nic = || {
+        let cores = plan.host.receive_cpu.as_ref().map(Cores::new);
+        (plan.host.nic.interrupt_throttle, cores)
+    };
     let state = State::new(plan, slots);
-    let calendar =
-        Calendar::boot(world, state, boots, (window(plan), throttle, settings.parallel))?;
+    let calendar = Calendar::boot(world, state, boots, (window(plan), settings.parallel), nic)?;
     Ok((calendar, inputs))
 }
 
 /// Files beside the scenario that decide a result, each with its checksum.
 type Inputs = Vec<(String, String)>;
 
-fn inputs(kernel: &kernels::Kernel, image: &std::path::Path) -> Result<Inputs, Error> {
-    let sum = |path: &std::path::Path| {
+fn inputs(plan: &Plan, kernel: &kernels::Kernel, image: &Path) -> Result<Inputs, Error> {
+    let sum = |path: &Path| {
         let failed = |e| Error::system(path.display().to_string(), std::io::Error::other(e));
         checksum_of_file(path).map_err(failed)
     };
-    Ok(vec![
+    let mut files: BTreeSet<PathBuf> =
+        plan.programs.iter().flat_map(|it| programs::files(&it.expanded(address::ip))).collect();
+    if !plan.limits.is_empty() {
+        // Guests run `millpond limit`.
+        files.extend(std::env::current_exe());
+    }
+    let mut all = vec![
         (format!("kernel {}", kernel.version), sum(&kernel.program)?),
         ("image".into(), sum(image)?),
-    ])
+    ];
+    for file in files {
+        all.push((file.display().to_string(), sum(&file)?));
+    }
+    Ok(all)
 }
 
 /// Prepares the hosts: addresses, routes, TCP's keys, listeners, limits.
@@ -339,14 +367,24 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
     let (looked, now) = (Instant::now(), Time::ZERO);
     let (load, programs) = (Load::new(plan), Programs::new(plan));
     let limits = limits::Reader::new(plan);
-    let mut traffic = Traffic { load, programs, limits, plan, watch, records, looked, now };
+    // Standard input is locked for a console alone: runs side by side have none.
+    let console = settings.console.map(|at| {
+        let (input, output) = (std::io::stdin().lock(), std::io::stderr());
+        Console::new(plan.topology.hosts, at, Box::new(input), Box::new(output))
+    });
+    let mut traffic =
+        Traffic { load, programs, limits, console, plan, watch, records, looked, now };
     let windows = calendar.windows;
     calendar.go(&mut traffic)?;
     calendar.state.hand_over(traffic.now);
     traffic.recorded();
-    let Traffic { load, programs, limits, watch, now, .. } = traffic;
+    let Traffic { load, programs, limits, console, watch, now, .. } = traffic;
     let limits = limits.readings;
-    let (programs, warnings) = programs.ended();
+    let (programs, mut warnings) = programs.ended();
+    let commands = console.map_or(0, |console| console.commands);
+    if commands > 0 {
+        warnings.push(format!("the console ran {commands} commands, which are part of this run"));
+    }
     let counters = load.counters.clone();
     let counts = load.conclude(now, watch);
     let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
@@ -362,6 +400,7 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
         ("frames_sent", of(|it| it.sent)),
         ("frames_received", of(|it| it.received)),
         ("interrupts", of(|it| it.interrupts)),
+        ("ring_drops", of(|it| it.ring_drops)),
         ("loss_probes", counter("TCPLossProbes")),
         ("marks_acknowledged", counter("TCPDeliveredCE")),
         ("failed_connections", counts.errors.values().map(|failure| failure.count).sum()),

@@ -8,6 +8,7 @@
 //! Invariant: what happens at a host happens in the order of its time, whatever the wall clock
 //! does.
 
+use crate::cost::Cores;
 use crate::device::{FROM_GUEST, TO_GUEST};
 use crate::error::Error;
 use crate::guest::{CONTROL, Guest, LINK};
@@ -57,6 +58,8 @@ pub struct Counts {
     pub received: u64,
     /// Frames that found no buffer of the guest's.
     pub refused: u64,
+    /// Frames that found the ring of their core full.
+    pub ring_drops: u64,
     /// Interrupts for frames.
     pub interrupts: u64,
 }
@@ -67,6 +70,8 @@ pub struct Site {
     /// Its kernel.
     pub guest: Guest,
     throttle: u64,
+    /// What receiving costs, if anything.
+    cores: Option<Cores>,
     /// When the interface has sent what it has taken, in nanoseconds as all here.
     sending: Option<u64>,
     /// Until when a neighbour's pause holds the interface.
@@ -75,7 +80,7 @@ pub struct Site {
     pauses: VecDeque<Paused>,
     /// Packets that will have arrived.
     arriving: VecDeque<Left>,
-    /// Frames for the guest.
+    /// Frames for the guest, by when it has them.
     up: VecDeque<(u64, Offload, Vec<u8>)>,
     interrupted: Option<u64>,
     /// Orders for its agent.
@@ -91,11 +96,12 @@ pub struct Site {
 
 impl Site {
     /// Of a guest that waits.
-    pub fn new(host: u32, guest: Guest, throttle: u64) -> Site {
+    pub fn new(host: u32, guest: Guest, throttle: u64, cores: Option<Cores>) -> Site {
         Site {
             host,
             guest,
             throttle,
+            cores,
             sending: None,
             held: None,
             pauses: VecDeque::new(),
@@ -238,7 +244,18 @@ impl Site {
             host.flush((plan, plan), fabric, buffers);
         }
         if let Some(Port::Caller(port)) = &mut host.slot.port {
-            self.up.extend(port.frames.drain(..).map(|(offload, bytes)| (now, offload, bytes)));
+            for (offload, frame) in port.frames.drain(..) {
+                let due = match &mut self.cores {
+                    None => Some(now),
+                    Some(cores) => cores.work(plan, &offload, &frame).map(|at| ns(at) + zero),
+                };
+                let Some(due) = due else {
+                    self.counts.ring_drops += 1;
+                    continue;
+                };
+                let at = self.up.partition_point(|(other, ..)| *other <= due);
+                self.up.insert(at, (due, offload, frame));
+            }
         }
     }
 

@@ -253,6 +253,10 @@ pub struct RunArgs {
     /// Where to run it
     #[arg(long, value_enum, default_value = "sim")]
     pub world: WorldName,
+    /// In world virtual: stop at this time (5ms) and read commands for hosts, such as
+    /// "host0 ss -ti", from standard input; "go 2ms" goes on; "help" has all
+    #[arg(long, value_name = "TIME")]
+    pub console: Option<millpond::Time>,
     #[command(flatten)]
     pub scale: Scale,
     #[command(flatten)]

@@ -72,6 +72,7 @@ fn run_scenario(args: &LabArgs) -> Result<(), Failure> {
             variant,
             seed,
             world,
+            console: None,
             scale,
             threads,
             output,

@@ -59,6 +59,6 @@ impl output::Sink for Records {
 /// Runs a plan, so many kernels side by side.
 fn try_run(plan: &Plan, parallel: usize) -> Result<(Outcome, Records), Error> {
     let mut records = Records::default();
-    let outcome = run(plan, &Settings { parallel }, &mut records)?;
+    let outcome = run(plan, &Settings { parallel, console: None }, &mut records)?;
     Ok((outcome, records))
 }

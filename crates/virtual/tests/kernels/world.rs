@@ -93,6 +93,25 @@ fn a_kernel_answers_after_the_time_of_its_links_to_the_picosecond() {
 }
 
 #[test]
+fn receiving_takes_the_time_that_the_plan_gives_it() {
+    needs!(kernels::find(None));
+    let median = |cost: &str| {
+        let text = format!(
+            "duration = \"5ms\"\ntopology = {{ kind = \"single-switch\", hosts = 2 }}\n\
+             [host]\njitter = {{ kind = \"none\" }}\nnic.interrupt-throttle = \"0us\"\n{cost}\n\
+             [[traffic]]\nkind = \"probe\"\nsize = 100\nperiod = \"1ms\"\n"
+        );
+        let mut rtts: Vec<u64> = run(&text, 1).1.rtts.iter().map(|rtt| rtt.as_ps()).collect();
+        rtts.sort_unstable();
+        rtts[rtts.len() / 2]
+    };
+    let cost = "receive-cpu = { per-packet = \"1us\", per-byte = \"0ns\", per-segment = \"4us\" }";
+    let more = median(cost) - median("");
+    // The question, and the answer, which may wait for an acknowledgement before it.
+    assert!((10_000_000..=15_002_000).contains(&more), "{more}");
+}
+
+#[test]
 fn a_host_that_is_paused_loses_nothing_where_others_drop() {
     needs!(kernels::find(None));
     let dropped = |pause: &str| {
