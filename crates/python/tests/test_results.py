@@ -145,6 +145,7 @@ def test_a_comparison_has_numbers_over_seeds_and_differences(scenario, tmp_path)
     assert found[0].difference("fct_us.all.p99") is None
     difference = found["cubic"].difference("fct_us.all.p99")
     assert difference.mean == pytest.approx(found["cubic"]["fct_us.all.p99"].mean - estimate.mean)
+    assert repr(difference).startswith("<") and difference.noise in repr(difference)
     assert len(found.flows) == sum(
         run.summary.flows_started for variant in found for run in variant.runs
     )
@@ -203,3 +204,42 @@ def test_reproduce_names_the_papers_that_there_are(tmp_path):
     assert "canary" in millpond.papers()
     with pytest.raises(millpond.UsageError, match="canary"):
         millpond.reproduce("no such paper", into=tmp_path / "out")
+
+
+PAPER = """
+name = "mine"
+title = "A small network"
+year = 2026
+[baselines]
+off = [["cubic", "plain"]]
+[[experiment]]
+name = "small"
+title = "two transports"
+scenario = "net.toml"
+schemes = [["plain", "DCTCP"], ["cubic", "CUBIC"]]
+load-axis = "load"
+full = { loads = [[30, ""]], seeds = [1, 2] }
+quick = { seeds = [1, 1] }
+[[claim]]
+id = "A1"
+source = "page 1"
+statement = "CUBIC is no faster"
+kind = "ours"
+at-least = -50
+measure = { kind = "change", experiment = "small", load = 30, of = "cubic", than = "plain",
+            statistic = { flows = ["web", "mean"] } }
+"""
+
+
+def test_a_paper_of_a_folder_is_reproduced_and_read_back(tmp_path):
+    (tmp_path / "paper.toml").write_text(PAPER)
+    (tmp_path / "net.toml").write_text(
+        'duration = "1ms"\ntopology = { kind = "single-switch", hosts = 4 }\n'
+        'traffic = [{ name = "web", kind = "poisson", sizes = "10KB", load = 0.3 }]\n'
+        'variant = [{ name = "plain" }, { name = "cubic", set = { "transport.kind" = "cubic" } }]\n'
+    )
+    found = millpond.reproduce(str(tmp_path), into=tmp_path / "out", progress=False)
+    (claim,) = found.claims
+    assert (claim.id, claim.status, claim.unit) == ("mine-A1", "holds", "percent")
+    assert claim.statement == "CUBIC is no faster" and claim.measured >= -50
+    assert millpond.read(tmp_path / "out").claims == found.claims

@@ -108,6 +108,10 @@ class Difference(Estimate):
     noise: str = "unknown"
     """`beyond`, `agreed`, `within`, `identical`, `open` or `unknown`."""
 
+    def __repr__(self) -> str:
+        share = "–" if self.relative is None else f"{100 * self.relative:+.1f} %"
+        return f"<{number(self.mean)} ({share}, {self.noise}), {self.n} seeds>"
+
 
 class _Numbers:
     """Numbers over seeds, by the path that they have in `summary.json`."""
@@ -286,7 +290,7 @@ class Reproduction(_Folder):
 
 def _claim(data: Mapping[str, Any]) -> Claim:
     names = ("id", "status", "statement", "measured", "unit")
-    return Claim(*(data[name] for name in names), data)
+    return Claim(**{name: data[name] for name in names}, data=data)
 
 
 def _range(seeds: list[int]) -> str:

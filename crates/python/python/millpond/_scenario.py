@@ -103,7 +103,7 @@ class Scenario:
         for warning in told:
             warnings.warn(warning, ScenarioWarning, stacklevel=2)
         above = tempfile.mkdtemp(prefix="millpond-") if into is None else None
-        folder = Path(above, "run") if above is not None else Path(into)
+        folder = Path(above or "", into or "run")
         try:
             with Listener(self.name, progress) as listener:
                 text, at, stopped = _native.run(listener, native, variant, folder, threads, force)

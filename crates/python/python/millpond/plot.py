@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 import matplotlib
+from cycler import cycler
 from matplotlib.figure import Figure
 
 from ._errors import UsageError
@@ -30,12 +31,13 @@ COLORS = (
 )  # fmt: skip
 # Connections that are drawn unless the caller names some.
 _CONNECTIONS = 4
-_STYLE = {
-    "axes.prop_cycle": matplotlib.cycler(color=COLORS),
+_STYLE: Any = {
+    "axes.prop_cycle": cycler(color=COLORS),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#8b979f",
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#dce1e4",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
@@ -81,16 +83,21 @@ def slowdown_by_size(
     if statistic not in ("mean", "p50", "p95", "p99"):
         raise UsageError(f"statistic is mean, p50, p95 or p99, not {statistic!r}")
     with _drawing(ax, save) as drawing:
+        series: dict[str, dict[int, list[float]]] = {}
         for label, runs in _series(results):
-            bins: dict[str, list[float]] = {}
+            bins = series.setdefault(label, {})
             for run in runs:
                 by_size = run.summary.data.get("slowdown_by_fixed_size")
-                for name, one in (by_size or run.summary.data["slowdown_by_size"]).items():
+                for one in (by_size or run.summary.data["slowdown_by_size"]).values():
                     if one[statistic] is not None:
-                        bins.setdefault(f"≤ {_bytes(one['to_bytes'])}", []).append(one[statistic])
-            means = [sum(values) / len(values) for values in bins.values()]
-            drawing.ax.plot(list(bins), means, marker="o", markersize=4, label=label)
-        drawing.ax.tick_params(axis="x", rotation=45)
+                        bins.setdefault(one["to_bytes"], []).append(one[statistic])
+        edges = sorted({edge for bins in series.values() for edge in bins})
+        for label, bins in series.items():
+            points = sorted((edges.index(edge), sum(of) / len(of)) for edge, of in bins.items())
+            xs, ys = zip(*points) if points else ((), ())
+            drawing.ax.plot(xs, ys, marker="o", markersize=4, label=label)
+        names = [f"≤ {_bytes(edge)}" for edge in edges]
+        drawing.ax.set_xticks(range(len(edges)), names, rotation=45)
         drawing.label("flow size", f"slowdown, {statistic}")
     return drawing.figure
 
@@ -192,13 +199,15 @@ class _drawing:
 
     def __init__(self, ax: Any, save: Save) -> None:
         self._style = matplotlib.rc_context(_STYLE)
-        self._ax, self._save = ax, save
+        self._ax = ax
+        one = isinstance(save, (str, Path))
+        self._files: list[Any] = [save] if one else list(save or ())  # type: ignore[arg-type]
 
     def __enter__(self) -> _drawing:
         self._style.__enter__()
         # A figure of its own, which no backend shows or keeps.
-        self.ax = self._ax if self._ax is not None else Figure().add_subplot()
-        self.figure: Figure = self.ax.figure
+        self.ax: Any = self._ax if self._ax is not None else Figure().add_subplot()
+        self.figure: Figure = self.ax.figure  # type: ignore[assignment]
         return self
 
     def label(self, x: str, y: str) -> None:
@@ -210,8 +219,7 @@ class _drawing:
     def __exit__(self, failed: Any, error: Any, trace: Any) -> None:
         try:
             if failed is None:
-                one = isinstance(self._save, (str, Path))
-                for path in [self._save] if one else self._save or ():  # type: ignore[list-item]
+                for path in self._files:
                     # Without the date the same figure is the same file.
                     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
                     self.figure.savefig(path, metadata=dates.get(Path(path).suffix))
