@@ -16,6 +16,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 /// What errors call the data.
 const FILE: &str = "flows";
@@ -159,6 +160,7 @@ fn texts(array: &ArrayRef) -> Option<Vec<Option<String>>> {
             };
             Some(keys.iter().enumerate().map(text).collect())
         }
+        DataType::Null => Some(vec![None; array.len()]),
         _ => None,
     }
 }
@@ -198,58 +200,63 @@ impl Columns {
         }
     }
 
-    /// A TOML array of the rows.
+    /// A TOML array of the rows: arrays, or tables if any flow has an id or waits for others.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
+        let host = f64::from(u32::MAX);
         let mut out = String::from("[");
         for row in 0..self.start_us.len() {
-            let number =
-                |name: &str, column: &[Option<f64>], from: f64, to: f64, is_whole: bool| {
-                    let value = column[row];
-                    let fits = value.is_some_and(|value| {
-                        (from..=to).contains(&value) && (!is_whole || value.fract() == 0.0)
-                    });
-                    value.filter(|_| fits).ok_or_else(|| {
-                        let got = value.map_or("nothing".to_string(), |value| value.to_string());
-                        let kind = if is_whole { "a whole number" } else { "a number" };
-                        let text =
-                            format!("`{name}`: expected {kind} from {from} to {to}, got {got}");
-                        problem(py, row + 1, name, None, text)
-                    })
-                };
-            let host = f64::from(u32::MAX);
-            let start_us = number("start_us", &self.start_us, 0.0, START_US_MAX, false)?;
-            let (src, dst) = (
-                number("src", &self.src, 0.0, host, true)?,
-                number("dst", &self.dst, 0.0, host, true)?,
-            );
-            let bytes = number("bytes", &self.bytes, 1.0, BYTES_MAX, true)?;
+            let number = |name, column: &[Option<f64>], range: RangeInclusive<f64>| {
+                within(column[row], range, name != "start_us")
+                    .map_err(|text| problem(py, row + 1, name, None, format!("`{name}`: {text}")))
+            };
+            let start_us = number("start_us", &self.start_us, 0.0..=START_US_MAX)?;
+            let src = number("src", &self.src, 0.0..=host)?;
+            let dst = number("dst", &self.dst, 0.0..=host)?;
+            let bytes = number("bytes", &self.bytes, 1.0..=BYTES_MAX)?;
             let start_ps = (start_us * 1e6).round();
-            let line =
-                format!("{{ start = \"{start_ps}ps\", src = {src}, dst = {dst}, bytes = {bytes}");
-            out.push_str(&line);
-            self.names(row, &mut out);
-            out.push_str(" },");
+            // Writing to a text cannot fail.
+            let _ = if self.id.is_none() && self.after.is_none() {
+                let class = named(&self.class, row)
+                    .map_or(String::new(), |class| format!(",{}", quoted(class)));
+                write!(out, "[\"{start_ps}ps\",{src},{dst},{bytes}{class}],")
+            } else {
+                let (row, names) = (format!("src = {src}, dst = {dst}"), self.names(row));
+                write!(out, "{{ start = \"{start_ps}ps\", {row}, bytes = {bytes}{names} }},")
+            };
         }
         out.push(']');
         Ok(out)
     }
 
-    /// Appends a row's class, id and those that it waits for, as far as it has them.
-    fn names(&self, row: usize, out: &mut String) {
-        let text = |column: &Option<Vec<Option<String>>>| {
-            let text = column.as_ref().and_then(|column| column[row].clone());
-            text.filter(|text| !text.is_empty())
-        };
+    /// A row's class, id and those that it waits for, as far as it has them.
+    fn names(&self, row: usize) -> String {
+        let mut out = String::new();
         for (key, column) in [("class", &self.class), ("id", &self.id)] {
-            if let Some(text) = text(column) {
-                let _ = write!(out, ", {key} = {}", quoted(&text));
+            if let Some(text) = named(column, row) {
+                let _ = write!(out, ", {key} = {}", quoted(text));
             }
         }
-        if let Some(after) = text(&self.after) {
+        if let Some(after) = named(&self.after, row) {
             let ids: Vec<String> = after.split_whitespace().map(quoted).collect();
             let _ = write!(out, ", after = [{}]", ids.join(", "));
         }
+        out
     }
+}
+
+/// The value, if it is in the range; else what is expected.
+fn within(value: Option<f64>, range: RangeInclusive<f64>, is_whole: bool) -> Result<f64, String> {
+    let fits = |value: &f64| range.contains(value) && (!is_whole || value.fract() == 0.0);
+    value.filter(fits).ok_or_else(|| {
+        let got = value.map_or("nothing".to_string(), |value| value.to_string());
+        let kind = if is_whole { "a whole number" } else { "a number" };
+        format!("expected {kind} from {} to {}, got {got}", range.start(), range.end())
+    })
+}
+
+/// A row's text of a column, unless it has none or an empty one.
+fn named(column: &Option<Vec<Option<String>>>, row: usize) -> Option<&str> {
+    column.as_ref()?[row].as_deref().filter(|text| !text.is_empty())
 }
 
 /// A basic string of TOML.

@@ -51,6 +51,12 @@ def test_a_categorical_class_and_small_integers_are_read(pair):
     assert rows_of(run(pair, polars.DataFrame(COLUMNS).cast(types))) == WANTED
 
 
+def test_a_class_of_nulls_is_no_class(pair):
+    pyarrow = pytest.importorskip("pyarrow")
+    found = run(pair, pyarrow.table({**COLUMNS, "class": [None] * 3}))
+    assert [row[-1] for row in rows_of(found)] == ["flows"] * 3
+
+
 def test_flows_of_a_result_are_flows_again(pair):
     first = run(pair, COLUMNS)
     assert rows_of(run(pair, first.flows)) == WANTED

@@ -47,7 +47,12 @@ def _columns(rows: Iterable[Any]) -> dict[str, list[Any]]:
             values += [None] * (len(_NAMES) - len(values))
         for column, value in zip(columns.values(), values):
             column.append(value)
-    return columns
+    needed = _NAMES[:4]
+    return {
+        name: column
+        for name, column in columns.items()
+        if name in needed or any(value is not None for value in column)
+    }
 
 
 def _wrong(row: int, key: str, message: str) -> ScenarioError:
