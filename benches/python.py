@@ -24,8 +24,8 @@ kind = "leaf-spine"
 leaves = 2
 spines = 2
 hosts-per-leaf = 4
-host-link = { rate = "1Gbps", delay = "1us" }
-fabric-link = { rate = "1Gbps", delay = "1us" }
+host-link = { rate = "10Gbps", delay = "1us" }
+fabric-link = { rate = "10Gbps", delay = "1us" }
 [[traffic]]
 name = "web"
 kind = "poisson"

@@ -220,8 +220,8 @@ impl Columns {
                     .map_or(String::new(), |class| format!(",{}", quoted(class)));
                 write!(out, "[\"{start_ps}ps\",{src},{dst},{bytes}{class}],")
             } else {
-                let (row, names) = (format!("src = {src}, dst = {dst}"), self.names(row));
-                write!(out, "{{ start = \"{start_ps}ps\", {row}, bytes = {bytes}{names} }},")
+                let (hosts, names) = (format!("src = {src}, dst = {dst}"), self.names(row));
+                write!(out, "{{ start = \"{start_ps}ps\", {hosts}, bytes = {bytes}{names} }},")
             };
         }
         out.push(']');

@@ -5,7 +5,8 @@ use crate::error::raise;
 use crate::scenario::Scenario;
 use crate::watch::{Watch, watched};
 use millpond::{
-    Compared, Comparison, Grid, Options, Reproduction, Sweep, SweepResults, Written, run_into,
+    Compared, Comparison, Control, Grid, Options, Reproduction, Sweep, SweepResults, Written,
+    run_into,
 };
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -26,7 +27,10 @@ pub fn run(
 ) -> PyResult<(String, PathBuf, bool)> {
     let (py, scenario) = (listener.py(), &scenario.0);
     let (written, is_stopped) = watched(listener, |watch| {
-        run_into(&scenario.plan(variant)?, folder, &options(watch, threads, force))
+        let plan = scenario.plan(variant)?;
+        let warnings = scenario.idle();
+        warnings.iter().chain(plan.warnings()).for_each(|warning| watch.warn(warning));
+        run_into(&plan, folder, &options(watch, threads, force))
     })?;
     Ok((json(py, &written.summary)?, written.folder, is_stopped))
 }
@@ -46,7 +50,7 @@ pub fn compare(
     let vary: Vec<_> = vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
     let (compared, is_stopped) = watched(listener, |watch| {
         let comparison = Comparison::new(scenario, &vary, seeds(of))?;
-        comparison.warnings().iter().for_each(|warning| millpond::Control::warn(watch, warning));
+        comparison.warnings().iter().for_each(|warning| watch.warn(warning));
         millpond::compare(&comparison, folder, &options(watch, threads, force))
     })?;
     Ok((json(py, &compared.results)?, compared.folder, is_stopped))
@@ -72,7 +76,7 @@ pub fn sweep(
     let grid = Grid { axes, seeds: seeds(of), variants, skip_invalid, estimates: false };
     let (results, is_stopped) = watched(listener, |watch| {
         let planned = Sweep::new(scenario, &grid)?;
-        planned.warnings().iter().for_each(|warning| millpond::Control::warn(watch, warning));
+        planned.warnings().iter().for_each(|warning| watch.warn(warning));
         millpond::sweep(&planned, folder, keep, &options(watch, threads, force))
     })?;
     Ok((json(py, &results)?, is_stopped))

@@ -53,4 +53,4 @@ class Listener:
 
     def warn(self, text: str) -> None:
         """A user must read this."""
-        warnings.warn(text.removeprefix("warning: "), ScenarioWarning, stacklevel=5)
+        warnings.warn(text.removeprefix("warning: "), ScenarioWarning, stacklevel=3)

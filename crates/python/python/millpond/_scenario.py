@@ -99,9 +99,6 @@ class Scenario:
         """
         native = self._native if seed is None else self._native.seed(seed)
         native = native.shows(list(shows)) if shows else native
-        _, told = native.plan(variant)
-        for warning in told:
-            warnings.warn(warning, ScenarioWarning, stacklevel=2)
         above = tempfile.mkdtemp(prefix="millpond-") if into is None else None
         folder = Path(above or "", into or "run")
         try:
