@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo book dist test test-core test-full bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-switch lint fuzz setup setup-sim setup-test setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo book dist test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -9,6 +9,7 @@ help:
 	@echo "make dist       build the program as it is shipped: optimised by a profile, stripped, target/dist/millpond"
 	@echo "make book       the book as HTML, out/book (docs/ with mdBook)"
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
+	@echo "make test-python  tests of the Python package (a virtual environment in target/python)"
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
 	@echo "make setup-virtual  the kernel of world virtual: Linux for User Mode, some minutes, once"
@@ -22,6 +23,7 @@ help:
 	@echo "make bench-lab-peers the lab beside a bridge with tc tbf, and with HTB as Mininet has it (root; minutes)"
 	@echo "make bench-judge     the simulator beside kernels in virtual time, twelve scenes (ten minutes)"
 	@echo "make bench-virtual   kernels in virtual time: boot, memory, cost of a frame, cores, limits (minutes)"
+	@echo "make bench-python    the Python package: import, a run beside the command, ten million flows (minutes)"
 	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, Presto's demo, ports of shared memory (root; minutes)"
 
 setup:
@@ -33,6 +35,9 @@ setup-sim:
 
 setup-test:
 	@scripts/setup.sh --test
+
+setup-python:
+	@scripts/setup.sh --python
 
 setup-book:
 	@scripts/setup.sh --book
@@ -79,11 +84,29 @@ test-core: setup-sim
 test: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
 test: setup-test setup-virtual
 	@echo "cases of property tests: PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"
-	cargo test --workspace --locked
+	cargo test --workspace --exclude millpond-python --locked
+	@$(MAKE) --no-print-directory test-python
+
+# The Python package, built as `make demo` is, installed into target/python and tested there.
+PYTHON := target/python/bin
+test-python: export CARGO_PROFILE_RELEASE_LTO = off
+test-python: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
+test-python: export CARGO_PROFILE_RELEASE_DEBUG = false
+test-python: export MATURIN_PEP517_ARGS = --profile release
+test-python: setup-python
+	@if [ -x $(PYTHON)/maturin ]; then \
+		PATH="$(CURDIR)/$(PYTHON):$$PATH" $(PYTHON)/pip install --quiet --no-build-isolation \
+			--force-reinstall --no-deps ./crates/python && \
+		cd crates/python && $(CURDIR)/$(PYTHON)/python -B -m pytest -q -p no:cacheprovider $(ARGS); \
+	else \
+		echo "skipped: the Python package: Python 3.9 with venv, maturin or pytest is missing"; \
+		[ "$$MILLPOND_NO_SKIP" != 1 ]; \
+	fi
 
 # And these draw them anew each time.
 test-full: setup-test setup-virtual
-	cargo test --workspace --locked -- --include-ignored
+	cargo test --workspace --exclude millpond-python --locked -- --include-ignored
+	@$(MAKE) --no-print-directory test-python
 	cargo check --locked --manifest-path fuzz/Cargo.toml
 
 # ARGS: seconds for each target, and targets; without, a minute for each that there is.
@@ -128,6 +151,13 @@ bench-judge: setup setup-virtual
 bench-virtual: setup setup-virtual
 	cargo build --release --locked -p millpond-cli
 	python3 benches/virtual.py target/release/millpond $(ARGS)
+
+# The package and the command, both as they are shipped.
+bench-python: setup-python
+	cargo build --profile dist --locked -p millpond-cli --no-default-features
+	PATH="$(CURDIR)/$(PYTHON):$$PATH" $(PYTHON)/pip install --quiet --no-build-isolation \
+		--force-reinstall --no-deps ./crates/python
+	$(PYTHON)/python benches/python.py target/dist/millpond $(ARGS)
 
 bench-switch: setup
 	cargo bench --locked -p millpond-port

@@ -3,6 +3,8 @@
 #   scripts/setup.sh            Rust (the version in rust-toolchain.toml), a C compiler, and clang and libelf for eBPF
 #   scripts/setup.sh --sim      Rust and a C compiler, which links: all that a build without the Linux part needs
 #   scripts/setup.sh --test     and what some tests use: Chromium, tshark, iperf3; without, they are skipped
+#   scripts/setup.sh --python   Rust, a C compiler, and an environment of Python (target/python) for the package's tests; without
+#                               Python 3.9 and its module venv they are skipped
 #   scripts/setup.sh --book     Rust, a C compiler, and mdBook (into target/tools)
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
@@ -123,6 +125,7 @@ gate=false
 limit=false
 virtual=false
 linux=true
+python=false
 test=false
 for option in "$@"; do
     case $option in
@@ -132,9 +135,10 @@ for option in "$@"; do
     --gate) gate=true ;;
     --limit) limit=true ;;
     --virtual) virtual=true ;;
+    --python) python=true linux=false ;;
     --sim) linux=false ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --sim, --test, --book, --gate, --bench, --fuzz, --limit or --virtual" ;;
+    *) fail "unknown option $option: --sim, --test, --book, --python, --gate, --bench, --fuzz, --limit or --virtual" ;;
     esac
 done
 
@@ -151,6 +155,28 @@ if $test; then
     have chromium || install_packages "Chromium" chromium || say "without Chromium: the test that opens a report is skipped"
     have iperf3 || install_packages "iperf3" iperf3 || say "without iperf3: the test of limits in a real kernel is skipped"
     have tshark || install_packages "tshark" tshark || say "without tshark: the test that reads captures is skipped"
+fi
+# Packages that a test needs for itself may be missing: that test is skipped.
+python_packages() {
+    local pip=target/python/bin/pip package
+    [[ -x $pip ]] || logged python3 -m venv target/python || return 1
+    if ! [[ -x target/python/bin/maturin && -x target/python/bin/pytest ]]; then
+        say "installing maturin and pytest into target/python"
+        logged "$pip" install "maturin>=1.9,<2" "pytest>=7" || return 1
+    fi
+    for package in matplotlib tqdm polars pyarrow pandas duckdb; do
+        [[ -d $(echo target/python/lib/python3*/site-packages)/$package ]] && continue
+        logged "$pip" install "$package" || say "without $package: tests that use it are skipped"
+    done
+}
+if $python; then
+    have python3 || install_packages "Python" python3 python3-venv || true
+    if ! python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+        say "without Python 3.9 and its module venv: the tests of the Python package are skipped"
+    elif ! python_packages; then
+        say "without maturin and pytest: the tests of the Python package are skipped; see $log"
+        rm -f target/python/bin/maturin
+    fi
 fi
 if $book && ! [[ -x target/tools/bin/mdbook ]]; then
     say "installing mdBook"

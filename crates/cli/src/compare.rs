@@ -1,6 +1,6 @@
 //! `millpond compare`: the variants of a scenario (and of `--vary`) beside each other.
 
-use crate::args::{CompareArgs, WorldName};
+use crate::args::{CompareArgs, Format, WorldName};
 use crate::failure::Failure;
 use crate::run::{default_out, load};
 use crate::say;
@@ -8,7 +8,7 @@ use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{world_name, worlds};
 use millpond::{Comparison, Options, Status, VariantResult, World};
-use millpond_results::{compare_table, sizes_table};
+use millpond_results::{compare_junit, compare_markdown, compare_table, sizes_table};
 
 /// Suffix of a compare's results folder: `compare`, `lab`, `virtual` or `worlds`.
 fn suffix(worlds: &[WorldName]) -> &'static str {
@@ -47,6 +47,11 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     if args.output.json {
         let text = serde_json::to_string_pretty(results)?;
         say(&text);
+    } else if let Some(format) = args.format.name {
+        say(&match format {
+            Format::Junit => compare_junit(comparison.name(), results),
+            Format::Markdown => compare_markdown(results),
+        });
     } else if !args.output.quiet {
         say(&compare_table(results));
         if args.by_size {

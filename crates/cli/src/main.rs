@@ -14,6 +14,7 @@ mod linux;
 #[cfg(not(all(feature = "linux", target_os = "linux")))]
 #[path = "without_linux.rs"]
 mod linux;
+mod plot;
 mod report;
 mod reproduce;
 mod run;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => compare::compare(args),
         Command::Report(args) => report::report(args),
+        Command::Plot(args) => plot::plot(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Export(args) => export::export(args),

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::args::{ReproduceArgs, WorldName};
+use crate::args::{Format, ReproduceArgs, WorldName};
 use crate::failure::Failure;
 use crate::say;
 use crate::span::span;
@@ -15,7 +15,9 @@ use millpond_claims::{
     Chosen, Effort, Ended, Experiment, Kinds, Paper, Prepared, Recorded, Reproducing, all_claims,
     emulated_claims, find_paper, is_of, papers,
 };
-use millpond_results::{Claim, Verdict, claims_json, reproduction_table};
+use millpond_results::{
+    Claim, Verdict, claims_json, claims_junit, claims_markdown, reproduction_table,
+};
 use std::path::{Path, PathBuf};
 
 /// All that are built.
@@ -54,7 +56,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         if let Some(folder) = &args.page {
             Recorded::of(&ended, job.effort, &manifest("")).write(job.paper, folder)?;
         }
-        if !args.quiet && !args.json {
+        if !args.quiet && !args.json && args.format.name.is_none() {
             say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
             say(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
             say(&format!(
@@ -67,6 +69,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     if args.json {
         say(&claims_json(&total.claims));
+    }
+    match args.format.name {
+        Some(Format::Junit) => say(&claims_junit(&total.claims)),
+        Some(Format::Markdown) => say(&claims_markdown(&total.claims)),
+        None => {}
     }
     total.result(args.strict)
 }

@@ -7,7 +7,7 @@ use crate::say;
 use crate::span::span;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
-use millpond::{Estimate, Grid, Options, Status, Sweep};
+use millpond::{Estimate, Grid, Options, Status, Sweep, SweepResults};
 use millpond_results::{Point, SweepRun, sweep_table};
 use std::path::Path;
 
@@ -21,8 +21,12 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         skip_invalid: args.skip_invalid,
         estimates: args.dry_run,
     };
-    let planned = Sweep::new(&scenario, &grid)?;
-    let out = default_out(&args.output.out, planned.name(), Some("sweep"));
+    let planned = Sweep::new(&scenario, &grid)?.merge(&args.merge);
+    let (planned, suffix) = match args.shard {
+        Some((shard, of)) => (planned.shard(shard, of)?, format!("sweep-{shard}-of-{of}")),
+        None => (planned, "sweep".to_string()),
+    };
+    let out = default_out(&args.output.out, planned.name(), Some(&suffix));
     let terminal = Terminal::new(args.output.quiet, "");
     let options = Options {
         threads: args.threads.given,
@@ -38,6 +42,16 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         planned.warnings().iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     }
     let sweep = millpond::sweep(&planned, &out, args.keep.into(), &options)?;
+    if args.output.json {
+        say(&serde_json::to_string_pretty(&sweep)?);
+    }
+    if let Some((shard, of)) = args.shard {
+        if !args.output.quiet && !args.output.json {
+            let (runs, out) = (sweep.runs().count(), out.display());
+            say(&format!("shard {shard} of {of}: {runs} runs in {out}; --merge joins all shards"));
+        }
+        return ended(&sweep);
+    }
     let has_none = |run: &SweepRun| {
         run.status.is_some_and(Status::is_final)
             && !out.join(&run.folder).join("flows.parquet").exists()
@@ -48,13 +62,15 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
              --keep all"
         ));
     }
-    if args.output.json {
-        let text = serde_json::to_string_pretty(&sweep)?;
-        say(&text);
-    } else if !args.output.quiet {
+    if !args.output.quiet && !args.output.json {
         say(&sweep_table(&sweep));
         say(&format!("results: {}  (report.html, sweep.parquet, sweep.json)", out.display()));
     }
+    ended(&sweep)
+}
+
+/// Fails if a run failed or stalled.
+fn ended(sweep: &SweepResults) -> Result<(), Failure> {
     let stalled = sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)).count();
     let failed = sweep.runs().filter(|(_, run)| !run.status.is_some_and(Status::is_final)).count();
     match failed {

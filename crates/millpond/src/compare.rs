@@ -11,7 +11,8 @@ use crate::values::values;
 use crate::{Error, Options, Plan, Runs, Scenario, Status, Summary, VariantResult, revision};
 use millpond_claims::check_runs;
 use millpond_results::{
-    Folder, Kind, Manifest, Owner, RunWriter, finish_compare, run_folder, without_shows,
+    Folder, Kind, Manifest, Owner, RunWriter, finish_compare, read_compare, run_folder,
+    without_shows,
 };
 use millpond_scenario::Errors;
 use millpond_scenario::plan::Plan as Detail;
@@ -299,16 +300,6 @@ impl Comparison {
         }
     }
 
-    /// Writes what is made of these runs.
-    fn finish(
-        &self,
-        folder: &Folder,
-        variants: &[(String, Vec<u64>)],
-        manifest: Manifest,
-    ) -> Result<Vec<VariantResult>, Error> {
-        Ok(finish_compare(folder, variants, self.several, manifest)?)
-    }
-
     /// Reports on the runs that are finished, and leaves them for the same comparison.
     fn stopped(&self, folder: Folder, finished: usize, manifest: Manifest) -> Result<Error, Error> {
         let all = self.runs();
@@ -321,7 +312,8 @@ impl Comparison {
         }
         let warning = format!("interrupted: {finished} of {all} runs are finished");
         let (status, warnings) = (Status::Interrupted, vec![warning]);
-        self.finish(&folder, &variants, Manifest { status, warnings, ..manifest })?;
+        let manifest = Manifest { status, warnings, ..manifest };
+        finish_compare(&folder, &variants, self.several, manifest)?;
         let page = folder.leave().join("report.html");
         Ok(Error::Stopped(format!("{text}; report of what there is: {}", page.display())))
     }
@@ -362,12 +354,24 @@ pub struct Compared {
     pub failed: Option<Summary>,
 }
 
+impl Compared {
+    /// Reads the results folder of a compare.
+    ///
+    /// # Errors
+    /// If the folder holds no compare, one in the form of another version, or a damaged file.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Compared, Error> {
+        let folder = folder.as_ref().to_path_buf();
+        Manifest::read_kind(&folder, Kind::Compare)?;
+        Ok(Compared { results: read_compare(&folder)?, folder, failed: None })
+    }
+}
+
 /// Makes the runs of a comparison, several at a time, and writes their results folder, in the place
 /// of an older result of the same scenario. Runs that an interrupted call finished are not made
 /// again.
 ///
 /// ```
-/// use millpond::{Comparison, Options, Scenario, compare};
+/// use millpond::{Compared, Comparison, Options, Scenario, compare};
 ///
 /// let text = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n\
 ///             [[traffic]]\nkind = \"incast\"\ndegree = 3\nresponse = \"20KB\"\ncount = 1";
@@ -376,6 +380,7 @@ pub struct Compared {
 /// let folder = std::env::temp_dir().join(format!("millpond-doc-compare-{}", std::process::id()));
 /// let compared = compare(&comparison, &folder, &Options::default())?;
 /// assert_eq!(compared.results[1].variant, "initial-window=10");
+/// assert_eq!(Compared::read(&folder)?.results, compared.results);
 /// # std::fs::remove_dir_all(folder).unwrap();
 /// # Ok::<(), millpond::Error>(())
 /// ```
@@ -418,7 +423,8 @@ pub fn compare(
         return Err(comparison.stopped(folder, runs.finished, manifest)?);
     }
     let manifest = Manifest { status: Status::Complete, ..manifest };
-    let results = comparison.finish(&folder, &comparison.seeds(|_, _| true), manifest)?;
+    let all = comparison.seeds(|_, _| true);
+    let results = finish_compare(&folder, &all, comparison.several, manifest)?;
     Ok(Compared { results, folder: folder.commit()?, failed: runs.failed })
 }
 

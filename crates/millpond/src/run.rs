@@ -59,6 +59,19 @@ pub struct Written {
     pub kept_older: bool,
 }
 
+impl Written {
+    /// Reads the results folder of a run, and checks that its files are as they were written.
+    ///
+    /// # Errors
+    /// If the folder holds no run, one in the form of another version, or a damaged file.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Written, Error> {
+        let folder = folder.as_ref().to_path_buf();
+        Manifest::read_kind(&folder, Kind::Run)?;
+        Manifest::verified(&folder)?;
+        Ok(Written { summary: Summary::read(&folder)?, folder, kept_older: false })
+    }
+}
+
 /// Runs a plan and writes its results folder, in the place of an older result of the same scenario.
 /// While it runs, `progress.json` in the folder's temporary neighbour `FOLDER.partial` reports how
 /// far it is.
@@ -72,6 +85,7 @@ pub struct Written {
 /// let plan = Scenario::parse("pair.toml", text)?.plan(None)?;
 /// let written = run_into(&plan, &folder, &Options::default())?;
 /// assert!(written.folder.join("report.html").exists());
+/// assert_eq!(millpond::Written::read(&folder)?.summary, written.summary);
 /// # std::fs::remove_dir_all(folder).unwrap();
 /// # Ok::<(), millpond::Error>(())
 /// ```

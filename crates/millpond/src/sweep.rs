@@ -5,9 +5,9 @@ use crate::runs::run_all;
 use crate::values::values;
 use crate::{Error, Keep, Options, Scenario, SweepResults, revision};
 use millpond_claims::{Design, Request, VARIANT, design};
-use millpond_results::{Axis, Manifest, SweepFolder, finish_sweep};
+use millpond_results::{Axis, Manifest, Status, SweepFolder, finish_sweep};
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The points of a sweep: the product of all axes, and of the variants, in each seed.
 ///
@@ -52,7 +52,11 @@ pub struct Grid {
 #[derive(Clone)]
 pub struct Sweep {
     scenario: Scenario,
+    /// Of a shard: its runs alone.
     design: Design,
+    /// Of a shard: the whole sweep.
+    whole: Option<SweepResults>,
+    merged: Vec<PathBuf>,
 }
 
 impl Sweep {
@@ -90,7 +94,31 @@ impl Sweep {
         {
             design.sweep.shows = shows;
         }
-        Ok(Sweep { scenario: scenario.clone(), design })
+        Ok(Sweep { scenario: scenario.clone(), design, whole: None, merged: Vec::new() })
+    }
+
+    /// One of `of` shards, from 1, for machines that share the runs of a sweep. Its folder has the
+    /// whole plan and its own runs; [`Sweep::merge`] makes the sweep of all shards' folders.
+    ///
+    /// # Errors
+    /// If `shard` is not from 1 to `of`.
+    pub fn shard(mut self, shard: u32, of: u32) -> Result<Sweep, Error> {
+        if !(1..=of).contains(&shard) {
+            let text = format!("shard {shard}/{of}: the first of {of} shards is 1, the last {of}");
+            return Err(Error::Usage(text));
+        }
+        self.whole = Some(self.design.sweep.clone());
+        for point in &mut self.design.sweep.points {
+            point.runs.retain(|run| (run.run - 1) % of == shard - 1);
+        }
+        Ok(self)
+    }
+
+    /// Takes the finished runs of these folders before it makes the others.
+    #[must_use]
+    pub fn merge<T: Into<PathBuf>>(mut self, folders: impl IntoIterator<Item = T>) -> Sweep {
+        self.merged = folders.into_iter().map(Into::into).collect();
+        self
     }
 
     /// The scenario's name.
@@ -127,7 +155,7 @@ impl Sweep {
 
 /// Makes the runs of a sweep, several at a time, into its results folder, and keeps `keep` of each.
 /// Runs that the folder has are not made again; a run that fails stops no other, and its point
-/// reports why.
+/// reports why. Of a shard it writes no results but those of its runs, and returns these.
 ///
 /// ```
 /// use millpond::{Grid, Keep, Options, Scenario, Status, Sweep, sweep};
@@ -152,8 +180,12 @@ pub fn sweep(
     keep: Keep,
     options: &Options<'_>,
 ) -> Result<SweepResults, Error> {
-    let plan = &sweep.design.sweep;
+    let plan = sweep.whole.as_ref().unwrap_or(&sweep.design.sweep);
     let folder = SweepFolder::open(folder.as_ref(), plan, options.force)?;
+    for other in &sweep.merged {
+        let taken = folder.take_from(other, plan)?;
+        options.control.note(&format!("{taken} runs are taken from {}", other.display()));
+    }
     let manifest = Manifest {
         name: plan.name.clone(),
         seed: plan.seeds.first().copied().unwrap_or_default(),
@@ -161,7 +193,26 @@ pub fn sweep(
         ..revision::manifest(sweep.scenario.text())
     };
     let failures = run_all("sweep", keep, sweep.scenario.inner(), &sweep.design, &folder, options)?;
+    if sweep.whole.is_some() {
+        folder.tidy();
+        return Ok(ended(sweep.design.sweep.clone(), &folder, &failures));
+    }
     Ok(finish_sweep(&folder, plan, &failures, manifest)?)
+}
+
+/// The runs of a shard, each with how it ended.
+fn ended(
+    mut shard: SweepResults,
+    folder: &SweepFolder,
+    failures: &[(u32, String)],
+) -> SweepResults {
+    for run in shard.points.iter_mut().flat_map(|point| &mut point.runs) {
+        let finished = run.finished(folder.path());
+        run.status = Some(finished.map_or(Status::Failed, |summary| summary.status));
+        let failure = failures.iter().find(|(number, _)| *number == run.run);
+        run.reason = failure.map(|(_, reason)| reason.clone());
+    }
+    shard
 }
 
 /// The axes with their values.

@@ -59,6 +59,8 @@ pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
 pub use model::totals::{Totals, peak_rss_bytes};
 pub use model::tree::Tree;
 pub use model::variant::{VariantResult, read_compare};
+pub use render::exchange::{claims_junit, claims_markdown, compare_junit, compare_markdown};
+pub use render::html::plot::plots;
 pub use render::text::compare::{compare_table, sizes_table};
 pub use render::text::reproduction::reproduction_table;
 pub use render::text::run::run_table;

@@ -157,6 +157,20 @@ impl ScenarioError {
     pub fn range(&self) -> (usize, usize) {
         self.range
     }
+    /// The key that is wrong, unknown or missing, as far as the problem is one of a key.
+    pub fn key(&self) -> Option<&str> {
+        use Problem::*;
+        match &self.problem {
+            UnknownKey { key, .. } | Unused { key, .. } => Some(key),
+            Value { key, .. } | Missing { key, .. } => Some(key),
+            Unknown { what, .. } => what.strip_prefix("kind of "),
+            Syntax(_) | Impossible(_) | File { .. } => None,
+        }
+    }
+    /// The name that the writer most likely meant, if one is near.
+    pub fn nearest(&self) -> Option<&str> {
+        self.help.as_deref()?.strip_prefix(DID_YOU_MEAN)?.strip_suffix("`?")
+    }
 }
 
 /// All problems of a scenario, never empty. As text, one line each; to show them in their context,
@@ -251,10 +265,13 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     (distance <= 1 + best.len().min(lower.len()) / 4 || prefix).then_some(best)
 }
 
+/// Before the nearest name in a help.
+const DID_YOU_MEAN: &str = "did you mean `";
+
 /// "did you mean …?", or the list of what there is.
 pub(crate) fn suggestion(name: &str, candidates: &[&str]) -> Option<String> {
     match nearest(name, candidates.iter().copied()) {
-        Some(best) => Some(format!("did you mean `{best}`?")),
+        Some(best) => Some(format!("{DID_YOU_MEAN}{best}`?")),
         None if candidates.is_empty() => None,
         None => Some(format!("known here: {}", candidates.join(", "))),
     }
@@ -272,6 +289,16 @@ mod tests {
         assert_eq!(nearest("threshold", known), Some("threshold-bytes"));
         assert_eq!(nearest("zebra", known), None);
         assert_eq!(nearest("x", []), None);
+    }
+
+    #[test]
+    fn an_error_names_its_key_and_the_nearest_name() {
+        let of = |text: &str| crate::Scenario::parse("a.toml", text).unwrap_err().errors.remove(0);
+        let slip = of("durration = \"1ms\"");
+        assert_eq!((slip.key(), slip.nearest()), (Some("durration"), Some("duration")));
+        let kind = of("[topology]\nkind = \"leaf-spin\"");
+        assert_eq!((kind.key(), kind.nearest()), (Some("topology"), Some("leaf-spine")));
+        assert_eq!((of("=").key(), of("=").nearest()), (None, None));
     }
 
     #[test]

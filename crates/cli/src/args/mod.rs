@@ -50,6 +50,8 @@ Ctrl-C or a crash loses only the runs under way: the same command goes on with t
     /// Make a results folder's report.html again
     #[command(after_help = "Example: millpond report out/microburst-compare")]
     Report(ReportArgs),
+    /// Draw runs and compares, several in one chart, as SVG files
+    Plot(PlotArgs),
     /// Run a grid of values and seeds over all cores; stopped, the same command goes on
     #[command(after_help = "\
 Examples: millpond sweep scenarios/incast.toml --grid traffic.incast.degree=8,16,32 --seeds 10
@@ -313,7 +315,26 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub threads: Threads,
     #[command(flatten)]
+    pub format: FormatArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// For which program a result is printed.
+#[derive(Args, Debug, Default)]
+pub struct FormatArgs {
+    /// Print the result for another program, and nothing else, on stdout
+    #[arg(long = "format", value_name = "NAME", value_enum, conflicts_with = "json")]
+    pub name: Option<Format>,
+}
+
+/// The programs' forms.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// JUnit's XML, for continuous integration
+    Junit,
+    /// A table, for issues and pull requests
+    Markdown,
 }
 
 /// What `sweep` takes.
@@ -341,6 +362,12 @@ pub struct SweepArgs {
     /// What to keep of each run
     #[arg(long, value_enum, default_value = "summary")]
     pub keep: Keep,
+    /// Make every Nth run, from the Ith, into a folder of the shard's own: a task of a batch system
+    #[arg(long, value_name = "I/N", value_parser = shard, conflicts_with = "merge")]
+    pub shard: Option<(u32, u32)>,
+    /// Take the finished runs of these folders (shards of the same sweep), then make the others
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub merge: Vec<PathBuf>,
     #[command(flatten)]
     pub threads: Threads,
     /// Say what would be run and how long it may take
@@ -374,7 +401,7 @@ impl From<Keep> for millpond_results::Keep {
 /// Where a sweep goes and what is printed.
 #[derive(Args, Debug)]
 pub struct SweepOutput {
-    /// The sweep's folder [default: out/<name>-sweep]
+    /// The sweep's folder [default: out/<name>-sweep, of a shard out/<name>-sweep-I-of-N]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Replace what is there; of another sweep, keep the finished runs that both share
@@ -400,6 +427,8 @@ pub struct ReproduceArgs {
     /// Print the claims as JSON, and nothing else, on stdout
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArgs,
     /// Exit with 1 if a claim fails
     #[arg(long)]
     pub strict: bool,
@@ -547,6 +576,20 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
+/// What `plot` takes.
+#[derive(Args, Debug)]
+pub struct PlotArgs {
+    /// The results folders: of runs and compares
+    #[arg(required = true, value_name = "RESULT")]
+    pub results: Vec<PathBuf>,
+    /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others [default: all]
+    #[arg(long = "figure", value_name = "NAME,…", value_delimiter = ',')]
+    pub figures: Vec<String>,
+    /// The folder of the files, NAME.svg each; older ones of these names are replaced
+    #[arg(long, value_name = "DIR", default_value = "out/plots")]
+    pub out: PathBuf,
+}
+
 /// What `report` takes.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
@@ -597,6 +640,14 @@ pub fn key_value(text: &str) -> Result<(String, String), String> {
             Ok((key.trim().to_string(), value.trim().to_string()))
         }
         _ => Err("write KEY=VALUE, for example transport.kind=cubic".to_string()),
+    }
+}
+
+fn shard(text: &str) -> Result<(u32, u32), String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parts {
+        Some((shard, of)) if (1..=of).contains(&shard) => Ok((shard, of)),
+        _ => Err("write I/N with I from 1 to N, for example 3/8".to_string()),
     }
 }
 

@@ -116,6 +116,17 @@ pub enum Error {
         /// What differs.
         change: String,
     },
+    /// The folder's runs are not those of the sweep that they were to be merged into.
+    #[error(
+        "{} holds runs of another sweep: {change}; merge shards of this command",
+        path.display()
+    )]
+    OtherShard {
+        /// The folder.
+        path: PathBuf,
+        /// What differs.
+        change: String,
+    },
     /// The folder does not have such a table.
     #[error("{} has no table {table:?}: {reason}", path.display())]
     NoTable {
@@ -129,6 +140,21 @@ pub enum Error {
     /// There is nothing to compare or to report.
     #[error("nothing to compare: {0}")]
     NothingToCompare(String),
+}
+
+impl Error {
+    /// The file or folder that it happened to, if it is about one.
+    pub fn path(&self) -> Option<&Path> {
+        use Error::*;
+        match self {
+            IsFile(path) | NotAResult(path, _) | ForeignFiles(path, _) => Some(path),
+            InTheWay(path) | BadName(path) => Some(path),
+            Io { path, .. } | OtherResult { path, .. } | Unfinished { path, .. } => Some(path),
+            Busy { path, .. } | Malformed { path, .. } | OtherSweep { path, .. } => Some(path),
+            OtherShard { path, .. } | NoTable { path, .. } => Some(path),
+            ClassName(..) | UnknownClass { .. } | EndsEarly(_) | NothingToCompare(_) => None,
+        }
+    }
 }
 
 /// Shorthand of this crate.

@@ -160,6 +160,27 @@ impl Manifest {
         checksum::read_sealed(&dir.join(MANIFEST))
     }
 
+    /// Reads the manifest of a folder that holds this `kind` of result in this version's form.
+    ///
+    /// # Errors
+    /// As [`Manifest::read`]; [`Error::Malformed`] if the folder holds another kind, or the form of
+    /// another version.
+    pub fn read_kind(dir: &Path, kind: Kind) -> Result<Manifest> {
+        let manifest = Manifest::read(dir)?;
+        let reason = match () {
+            () if manifest.schema != SCHEMA => format!(
+                "has form {} (written by millpond {}), and this version reads form {SCHEMA}: run \
+                 its scenario again",
+                manifest.schema, manifest.millpond
+            ),
+            () if manifest.kind != kind => {
+                format!("is of a {:?}, not of a {kind:?}", manifest.kind).to_lowercase()
+            }
+            () => return Ok(manifest),
+        };
+        Err(Error::Malformed { path: dir.join(MANIFEST), reason })
+    }
+
     /// Lists the folder's files with their checksums, sets the time, and writes
     /// `DIR/manifest.json`.
     ///

@@ -3,6 +3,7 @@
 //! Invariant: nothing below this module renders.
 
 pub(crate) mod claims;
+pub(crate) mod exchange;
 pub(crate) mod format;
 pub(crate) mod html;
 pub(crate) mod text;

@@ -127,6 +127,29 @@ impl SweepFolder {
         fs::rename(dir, &place).at("rename", dir)
     }
 
+    /// Copies the finished runs of another folder of the same plan that this one does not have.
+    /// Damaged ones are left out. Returns how many it has copied.
+    ///
+    /// # Errors
+    /// [`Error::OtherShard`] if the folder holds another plan, [`Error::Io`] or
+    /// [`Error::Malformed`] if it holds none that can be read, or a run cannot be copied.
+    pub fn take_from(&self, other: &Path, sweep: &Sweep) -> Result<usize> {
+        if let Some(change) = sweep.change_from(&Sweep::read(other)?) {
+            return Err(Error::OtherShard { path: other.to_path_buf(), change });
+        }
+        let mut taken = 0;
+        for (_, run) in sweep.runs().filter(|(_, run)| !self.has(run)) {
+            if run.finished(other).is_none() {
+                continue;
+            }
+            let dir = self.begin(run)?;
+            copy(&other.join(&run.folder), &dir)?;
+            self.end(run, &dir)?;
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
     /// Removes the folder of a run that did not end.
     ///
     /// # Errors
@@ -136,7 +159,7 @@ impl SweepFolder {
     }
 
     /// Removes what only running sweeps need. What cannot be removed is removed by the next one.
-    pub(crate) fn tidy(&self) {
+    pub fn tidy(&self) {
         let _ = remove(&self.out.join(RUNNING));
     }
 
@@ -260,6 +283,23 @@ fn remove(path: &Path) -> Result<()> {
         Err(error) => return Err(error).at("look at", path),
     };
     if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) }.at("remove", path)
+}
+
+/// Copies the files of a folder into another, which exists.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let entries = fs::read_dir(from).at("read", from)?;
+    for entry in entries {
+        let entry = entry.at("read", from)?;
+        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            fs::create_dir_all(&place).at("create", &place)?;
+            copy(&path, &place)?;
+        } else {
+            fs::copy(&path, &place).at("copy", &path)?;
+            File::open(&place).and_then(|file| file.sync_all()).at("write", &place)?;
+        }
+    }
+    Ok(())
 }
 
 /// Keeps a second sweep out. The file stays; the lock ends with the process.

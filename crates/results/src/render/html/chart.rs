@@ -138,13 +138,25 @@ impl Chart {
             }
         }
         svg.push('>');
+        svg.push_str(&self.drawing());
+        svg.push_str("</svg>");
+        svg
+    }
+
+    /// How high the drawing is, [`WIDTH`] wide.
+    pub fn height(&self) -> f64 {
+        self.frame().height
+    }
+
+    /// The drawing without the element around it.
+    pub fn drawing(&self) -> String {
+        let (mut svg, frame) = (String::new(), self.frame());
         self.draw_spans(&mut svg, &frame);
         self.draw_axes(&mut svg, &frame);
         for line in &self.lines {
             self.draw_line(&mut svg, &frame, line);
         }
         self.name_spans(&mut svg, &frame);
-        svg.push_str("</svg>");
         svg
     }
 

@@ -11,7 +11,7 @@ use super::chart::{Chart, Line, Read, Span};
 use super::flows::{Distribution, P99_NEEDS, Times};
 use super::headline::{Headline, Strip, headlines, strips};
 use super::number::{self, count, percent, ratio, time};
-use super::page::{Figure, details, empty, end, escape, figures, note, section, table};
+use super::page::{Drawing, Figure, details, empty, end, escape, figures, note, section, table};
 use super::queues::{Overview, Port, Track, busiest};
 use super::series::swatch;
 use super::unit::Unit;
@@ -27,21 +27,25 @@ const LISTED: usize = 8;
 /// One of a variant's distributions.
 type Pick = fn(&Times) -> &Distribution;
 
-/// How completion times are distributed.
-pub(crate) fn distributions(page: &mut String, variants: &[Variant]) {
-    section(page, "times", "Completion times");
+/// How completion times are distributed: a chart each of queries, all flows, mice and elephants.
+pub(crate) fn times(variants: &[Variant]) -> Vec<Drawing> {
     let (mice, elephants) = variants.first().map_or((0, 0), |variant| variant.times.limits);
     let size = |bytes: u64| number::short(number::bytes(bytes as f64));
-    let kinds: [(String, &str, Pick); 4] = [
-        ("Queries".into(), "QCT", |times| &times.queries),
-        ("All flows".into(), "FCT", |times| &times.all),
-        (format!("Mice, flows below {}", size(mice)), "FCT", |times| &times.mice),
-        (format!("Elephants, flows above {}", size(elephants)), "FCT", |times| &times.elephants),
+    let (small, large) = (size(mice), size(elephants));
+    let kinds: [(&str, String, Pick); 4] = [
+        ("qct", "Queries".into(), |times| &times.queries),
+        ("fct", "All flows".into(), |times| &times.all),
+        ("fct-mice", format!("Mice, flows below {small}"), |times| &times.mice),
+        ("fct-elephants", format!("Elephants, flows above {large}"), |times| &times.elephants),
     ];
-    let charts: Vec<_> = kinds
-        .into_iter()
-        .filter_map(|(caption, what, pick)| distribution(&caption, what, pick, variants))
-        .collect();
+    let chart = |(name, caption, pick)| distribution(name, caption, pick, variants);
+    kinds.into_iter().filter_map(chart).collect()
+}
+
+/// The section of these charts.
+pub(crate) fn distributions(page: &mut String, variants: &[Variant]) {
+    section(page, "times", "Completion times");
+    let charts: Vec<Figure> = times(variants).iter().map(Figure::from).collect();
     if charts.is_empty() {
         empty(page, "Nothing completed: no flow and no query.");
         return end(page);
@@ -67,7 +71,8 @@ pub(crate) fn distributions(page: &mut String, variants: &[Variant]) {
     end(page);
 }
 
-fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> Option<Figure> {
+fn distribution(name: &str, caption: String, pick: Pick, variants: &[Variant]) -> Option<Drawing> {
+    let what = if name == "qct" { "QCT" } else { "FCT" };
     let of = || variants.iter().map(|variant| pick(&variant.times));
     let x = Axis::log(
         of().flat_map(|d| d.curve.iter().map(|&(time, _)| time)).collect::<Vec<_>>().into_iter(),
@@ -99,11 +104,8 @@ fn distribution(caption: &str, what: &str, pick: Pick, variants: &[Variant]) -> 
     };
     let y = Axis::tail(least, "percentile of the completed");
     let label = format!("{caption}: distribution of {what}");
-    Some(Figure::of(
-        caption,
-        below,
-        &Chart { x, y, lines, spans: Vec::new(), read: Read::AtY, label },
-    ))
+    let chart = Chart { x, y, lines, spans: Vec::new(), read: Read::AtY, label };
+    Some(Drawing { name: name.into(), caption, below, chart })
 }
 
 /// Where there are several seeds: the numbers of each beside their mean.
@@ -159,10 +161,15 @@ const BY_SIZE: [BySize; 5] = [
     ("FCT p50", Unit::Time, |times| &times.fct, |bin| bin.p50, false),
 ];
 
-/// Slowdowns and times by the size of flows.
+/// Slowdowns and times by the size of flows, a chart for each statistic.
+pub(crate) fn by_sizes(variants: &[Variant]) -> Vec<Drawing> {
+    BY_SIZE.iter().filter_map(|kind| by_size(kind, variants)).collect()
+}
+
+/// The section of these charts.
 pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
     section(page, "sizes", "By flow size");
-    let charts: Vec<Figure> = BY_SIZE.iter().filter_map(|kind| by_size(kind, variants)).collect();
+    let charts: Vec<Figure> = by_sizes(variants).iter().map(Figure::from).collect();
     if charts.is_empty() {
         empty(page, "No flow completed.");
         return end(page);
@@ -182,7 +189,10 @@ pub(crate) fn sizes(page: &mut String, variants: &[Variant]) {
     end(page);
 }
 
-fn by_size((caption, unit, bins, value, is_tail): &BySize, variants: &[Variant]) -> Option<Figure> {
+fn by_size(
+    (caption, unit, bins, value, is_tail): &BySize,
+    variants: &[Variant],
+) -> Option<Drawing> {
     // The axes of one unit are the same, so that percentiles can be compared by eye.
     let alike = BY_SIZE.iter().filter(|kind| kind.1 == *unit).flat_map(|kind| {
         variants
@@ -212,11 +222,9 @@ fn by_size((caption, unit, bins, value, is_tail): &BySize, variants: &[Variant])
     let lines = variants.iter().enumerate().map(line).collect();
     let below = if *is_tail { "hollow: fewer than 100 flows, the largest or nearly" } else { "" };
     let label = format!("{caption} by flow size");
-    Some(Figure::of(
-        *caption,
-        below,
-        &Chart { x, y, lines, spans: Vec::new(), read: Read::AtX, label },
-    ))
+    let chart = Chart { x, y, lines, spans: Vec::new(), read: Read::AtX, label };
+    let name = format!("{}-by-size", caption.to_lowercase().replace(' ', "-"));
+    Some(Drawing { name, caption: caption.to_string(), below: below.into(), chart })
 }
 
 fn bins_table(page: &mut String, variants: &[Variant]) {
@@ -267,7 +275,7 @@ fn bins_table(page: &mut String, variants: &[Variant]) {
 }
 
 /// Goodput over time, where it was sampled.
-pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
+pub(crate) fn rates(variants: &[Variant]) -> Result<Option<Drawing>> {
     let mut lines = Vec::new();
     for (series, variant) in variants.iter().enumerate() {
         let mut runs = Vec::new();
@@ -276,13 +284,14 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
         }
         lines.push(goodput_line(series, &GoodputOverTime::total(runs.iter())));
     }
-    let Some(figure) =
-        goodput_figure(lines, spans(variants.iter().flat_map(|variant| &variant.failures)))
-    else {
-        return Ok(());
-    };
+    Ok(goodput_drawing(lines, spans(variants.iter().flat_map(|variant| &variant.failures))))
+}
+
+/// The section of this chart.
+pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
+    let Some(drawing) = rates(variants)? else { return Ok(()) };
     section(page, "goodput", "Goodput over time");
-    figures(page, &[figure]);
+    figures(page, &[Figure::from(&drawing)]);
     let several = variants.iter().any(|variant| variant.runs.len() > 1);
     let mean = if several { ", the mean over seeds" } else { "" };
     note(
@@ -307,7 +316,7 @@ pub(crate) fn goodput_line(series: usize, rates: &[(f64, f64)]) -> Line {
 }
 
 /// Of lines in microseconds and Gb/s; `None` if they have no points.
-pub(crate) fn goodput_figure(mut lines: Vec<Line>, spans: Vec<Span>) -> Option<Figure> {
+pub(crate) fn goodput_drawing(mut lines: Vec<Line>, spans: Vec<Span>) -> Option<Drawing> {
     lines.retain(|line| !line.points.is_empty());
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let to = points().map(|&(at, _)| at).max_by(f64::total_cmp)?;
@@ -320,7 +329,8 @@ pub(crate) fn goodput_figure(mut lines: Vec<Line>, spans: Vec<Span>) -> Option<F
         read: Read::AtX,
         label: "Goodput over time".into(),
     };
-    Some(Figure::of("Goodput over time", "", &chart))
+    let (name, caption) = ("goodput".into(), "Goodput over time".into());
+    Some(Drawing { name, caption, below: String::new(), chart })
 }
 
 /// Failures as charts over time show them, each once.
@@ -344,22 +354,20 @@ pub(crate) fn within(spans: Vec<Span>, end: f64) -> Vec<Span> {
     begun.map(|span| Span { to: span.to.filter(|to| *to < end), ..span }).collect()
 }
 
-/// Queue occupancy over time, where it was sampled.
-pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
+/// Queue occupancy over time, where it was sampled: the fullest queue anywhere, and the busiest
+/// ports. `None` without samples.
+pub(crate) fn waiting(variants: &[Variant]) -> Result<Option<Vec<Drawing>>> {
     let mut overviews = Vec::new();
     for variant in variants {
         overviews
             .push(variant.runs.first().map_or(Ok(None), |run| Overview::read(run, end_of(run)?))?);
     }
     if overviews.iter().all(Option::is_none) {
-        return Ok(());
+        return Ok(None);
     }
-    section(page, "queues", "Queues over time");
     let ports = busiest(overviews.iter().flatten(), PORTS);
     if ports.is_empty() {
-        empty(page, "Every queue was empty at every sample.");
-        end(page);
-        return Ok(());
+        return Ok(Some(Vec::new()));
     }
     let mut tracks = Vec::new();
     for overview in &overviews {
@@ -387,13 +395,23 @@ pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
             read: Read::AtX,
             label: format!("{caption}: bytes over time"),
         };
-        charts.push(Figure::of(
-            caption,
-            if at == 1 { "the highest peak of a single port" } else { "" },
-            &chart,
-        ));
+        let name = if at == 0 { "queue".to_string() } else { format!("queue-{at}") };
+        let below = if at == 1 { "the highest peak of a single port" } else { "" };
+        charts.push(Drawing { name, caption, below: below.into(), chart });
     }
-    figures(page, &charts);
+    Ok(Some(charts))
+}
+
+/// The section of these charts.
+pub(crate) fn queues(page: &mut String, variants: &[Variant]) -> Result<()> {
+    let Some(charts) = waiting(variants)? else { return Ok(()) };
+    section(page, "queues", "Queues over time");
+    if charts.is_empty() {
+        empty(page, "Every queue was empty at every sample.");
+        end(page);
+        return Ok(());
+    }
+    figures(page, &charts.iter().map(Figure::from).collect::<Vec<_>>());
     let several = variants.iter().any(|variant| variant.runs.len() > 1);
     let seed =
         variants.first().and_then(|variant| variant.result.seeds.first()).copied().unwrap_or(0);

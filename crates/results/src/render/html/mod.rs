@@ -17,6 +17,7 @@ mod losses;
 mod measures;
 mod number;
 mod page;
+pub(crate) mod plot;
 mod programs;
 mod queues;
 pub(crate) mod reproduction;
@@ -46,7 +47,7 @@ use crate::statistics::compare::compare;
 use crate::statistics::numbers::{Json, numbers};
 use crate::statistics::shows::{self, Column};
 use flows::Times;
-use page::escape;
+pub(crate) use page::escape;
 
 /// What the page knows of one variant.
 struct Variant {
@@ -87,8 +88,8 @@ impl Variant {
     }
 }
 
-/// The page of one run whose Parquet files are in `dir`.
-pub(crate) fn run_page(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result<String> {
+/// The variant that one run is, whose Parquet files are in `dir`.
+fn variants_of_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result<Vec<Variant>> {
     let name = summary.variant.clone().unwrap_or_else(|| summary.name.clone());
     let mut variants = Vec::new();
     for mut result in compare(&[(name, vec![summary.clone()])])? {
@@ -107,6 +108,12 @@ pub(crate) fn run_page(dir: &Path, summary: &Summary, manifest: &Manifest) -> Re
             dir,
         )?);
     }
+    Ok(variants)
+}
+
+/// The page of one run whose Parquet files are in `dir`.
+pub(crate) fn run_page(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result<String> {
+    let variants = variants_of_run(dir, summary, manifest)?;
     let mut facts: Vec<String> =
         summary.variant.iter().map(|v| format!("variant <b>{}</b>", escape(v))).collect();
     facts.push(format!("seed {}", summary.seed));
@@ -117,12 +124,11 @@ pub(crate) fn run_page(dir: &Path, summary: &Summary, manifest: &Manifest) -> Re
     page_of("run", &summary.name, &facts, &warnings, &variants, manifest)
 }
 
-/// The page of a compare whose runs are below `dir`.
-pub(crate) fn compare_page(
+/// The variants of a compare whose runs are below `dir`, and the summaries of all runs.
+fn variants_of_compare(
     dir: &Path,
     results: &[VariantResult],
-    manifest: &Manifest,
-) -> Result<String> {
+) -> Result<(Vec<Variant>, Vec<Summary>)> {
     let (mut variants, mut summaries) = (Vec::new(), Vec::new());
     let all: Vec<PathBuf> = results.iter().flat_map(|result| result.folders(dir)).collect();
     let edges = bins::edges(&all, dir)?.filter(|edges| !edges.is_empty());
@@ -135,6 +141,16 @@ pub(crate) fn compare_page(
         variants.push(Variant::read(result.clone(), runs, &own, failures, edges.as_deref(), dir)?);
         summaries.extend(own);
     }
+    Ok((variants, summaries))
+}
+
+/// The page of a compare whose runs are below `dir`.
+pub(crate) fn compare_page(
+    dir: &Path,
+    results: &[VariantResult],
+    manifest: &Manifest,
+) -> Result<String> {
+    let (variants, summaries) = variants_of_compare(dir, results)?;
     let ended = results.iter().filter(|result| result.status != Status::Complete);
     let ended = ended.map(|result| format!("{}: {}", result.variant, result.status.name()));
     let warnings: Vec<String> = ended.chain(manifest.warnings.iter().cloned()).collect();

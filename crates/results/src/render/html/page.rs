@@ -206,6 +206,25 @@ impl Figure {
     }
 }
 
+/// A chart with its words, which are markup, and the name of its file.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawing {
+    /// Of the file, without its ending.
+    pub name: String,
+    /// What it shows.
+    pub caption: String,
+    /// What must be known to read it.
+    pub below: String,
+    /// The chart.
+    pub chart: Chart,
+}
+
+impl From<&Drawing> for Figure {
+    fn from(of: &Drawing) -> Figure {
+        Figure::of(&of.caption, &of.below, &of.chart)
+    }
+}
+
 /// Figures beside each other. The script offers the other scale of a drawing, which waits in a
 /// template.
 pub(crate) fn figures(page: &mut String, figures: &[Figure]) {

@@ -5,7 +5,7 @@
 
 use super::axis::Axis;
 use super::chart::{Chart, Line, Read};
-use super::figures::{goodput_figure, goodput_line, spans};
+use super::figures::{goodput_drawing, goodput_line, spans};
 use super::headline::{Strip, WIDE, strips};
 use super::page::{Figure, escape};
 use super::unit::Unit;
@@ -34,8 +34,8 @@ pub(crate) fn charts(of: &Experiment, names: &[&str]) -> Vec<Figure> {
         Some(goodput_line(series(scheme, names), &point.goodput_over_time))
     };
     let lines = of.schemes.iter().filter_map(line).collect();
-    let over_time = goodput_figure(lines, spans(of.failures.iter()));
-    charts.splice(0..0, over_time);
+    let over_time = goodput_drawing(lines, spans(of.failures.iter()));
+    charts.splice(0..0, over_time.as_ref().map(Figure::from));
     charts
 }
 

@@ -1,0 +1,224 @@
+//! Results as texts that other programs render: JUnit's XML for continuous integration, tables of
+//! Markdown for issues and pull requests.
+//!
+//! Invariant: the texts have the numbers of the terminal's tables, in the same forms.
+
+use crate::model::{Claim, Noise, Tree, VariantResult, Verdict, clean};
+use crate::render::claims::{accepted, value};
+use crate::render::format::{change, percent};
+use crate::render::html::escape;
+use crate::statistics::censoring::{difference_of, shown};
+use crate::statistics::shows::{Column, columns};
+use std::fmt::Write;
+
+/// A case of a suite.
+struct Case {
+    /// Of which suite it is a part.
+    class: String,
+    name: String,
+    outcome: Outcome,
+    /// Numbers and notes.
+    output: String,
+}
+
+enum Outcome {
+    Passed,
+    Failed(String),
+    Skipped(String),
+}
+
+/// Variants as JUnit's XML: a case each, which fails unless its runs came to their end.
+pub fn compare_junit(name: &str, results: &[VariantResult]) -> String {
+    let columns = columns_of(results);
+    let case = |result: &VariantResult| {
+        let status = result.status.name();
+        let numbers = columns
+            .iter()
+            .map(|column| format!("{}: {}\n", column.caption, number(result, column)));
+        Case {
+            class: format!("millpond.compare.{name}"),
+            name: result.variant.clone(),
+            outcome: match result.status.is_final() {
+                true => Outcome::Passed,
+                false => Outcome::Failed(format!("its runs are {status}")),
+            },
+            output: numbers.chain(result.warnings.iter().map(|text| format!("{text}\n"))).collect(),
+        }
+    };
+    junit(&format!("compare {name}"), &results.iter().map(case).collect::<Vec<_>>())
+}
+
+/// Claims as JUnit's XML: a case each, which fails if the claim fails, and is skipped if nothing
+/// decided it.
+pub fn claims_junit(claims: &[Claim]) -> String {
+    let case = |claim: &Claim| {
+        let measured = format!(
+            "measured {}, accepted {}",
+            value(claim.measured, &claim.unit),
+            accepted(claim)
+        );
+        let paper = claim.id.split('-').next().unwrap_or_default();
+        Case {
+            class: format!("millpond.reproduce.{paper}"),
+            name: format!("{}: {}", claim.id, claim.statement),
+            outcome: match claim.status {
+                Verdict::Holds => Outcome::Passed,
+                Verdict::Fails => Outcome::Failed(measured.clone()),
+                Verdict::NotEvaluated => Outcome::Skipped(claim.note.clone()),
+            },
+            output: format!("{}\n{measured}\n{}\n", claim.source, claim.note),
+        }
+    };
+    junit("reproduce", &claims.iter().map(case).collect::<Vec<_>>())
+}
+
+fn junit(suite: &str, cases: &[Case]) -> String {
+    let count = |is: fn(&Outcome) -> bool| cases.iter().filter(|case| is(&case.outcome)).count();
+    let failures = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{}\" \
+         tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n",
+        escape(suite),
+        cases.len()
+    );
+    for Case { class, name, outcome, output } in cases {
+        let (class, name) = (escape(class), escape(&clean(name)));
+        let _ = writeln!(text, "<testcase classname=\"{class}\" name=\"{name}\">");
+        let _ = match outcome {
+            Outcome::Passed => Ok(()),
+            Outcome::Failed(why) => {
+                writeln!(text, "<failure message=\"{}\"/>", escape(&clean(why)))
+            }
+            Outcome::Skipped(why) => {
+                writeln!(text, "<skipped message=\"{}\"/>", escape(&clean(why)))
+            }
+        };
+        let _ = writeln!(text, "<system-out>{}</system-out>\n</testcase>", escape(output));
+    }
+    text + "</testsuite>\n</testsuites>\n"
+}
+
+/// Variants as a table of Markdown: the shown numbers, and in brackets each one's change from the
+/// first variant, with a word where it is not beyond the noise.
+pub fn compare_markdown(results: &[VariantResult]) -> String {
+    let Some(first) = results.first() else { return "no variants\n".into() };
+    let columns = columns_of(results);
+    let head = ["variant", "flows done"].map(String::from);
+    let head = head.into_iter().chain(columns.iter().map(|column| column.caption.clone()));
+    let mut rows = vec![head.collect::<Vec<_>>()];
+    for result in results {
+        let mut row = vec![name_of(result), percent(result.statistics.share_of_flows())];
+        row.extend(columns.iter().map(|column| match difference(first, result, column) {
+            Some(difference) => format!("{} ({difference})", number(result, column)),
+            None => number(result, column),
+        }));
+        rows.push(row);
+    }
+    table(&rows)
+}
+
+/// Claims as a table of Markdown.
+pub fn claims_markdown(claims: &[Claim]) -> String {
+    let head = ["claim", "statement", "paper", "measured", "accepted", "status"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for claim in claims {
+        rows.push(vec![
+            claim.id.clone(),
+            claim.statement.clone(),
+            value(claim.paper, &claim.unit),
+            value(claim.measured, &claim.unit),
+            accepted(claim),
+            claim.status.name().to_string(),
+        ]);
+    }
+    table(&rows)
+}
+
+/// A table whose first row is its head.
+fn table(rows: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        let cells: Vec<String> = row.iter().map(|cell| clean(cell).replace('|', "\\|")).collect();
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+        if at == 0 {
+            let _ = writeln!(text, "|{}", "---|".repeat(row.len()));
+        }
+    }
+    text
+}
+
+/// The shown numbers.
+fn columns_of(results: &[VariantResult]) -> Vec<Column> {
+    let trees: Vec<&Tree<_>> = results.iter().map(|result| &result.statistics).collect();
+    let shows = results.iter().take(1).flat_map(|first| first.shows.iter());
+    columns(&shows.map(|(name, _)| name.to_string()).collect::<Vec<_>>(), &trees)
+}
+
+fn number(result: &VariantResult, column: &Column) -> String {
+    shown(&result.statistics, &column.at()).text(|number| column.form.text(number))
+}
+
+/// The change from the first variant; `None` for that one itself and where both have no number.
+fn difference(first: &VariantResult, own: &VariantResult, column: &Column) -> Option<String> {
+    let differences = own.differences.as_ref()?;
+    let path = column.at();
+    let of = difference_of(&first.statistics, &own.statistics, differences, &path)?;
+    let relative = if of.mean? == 0.0 { "0%".into() } else { change(of.relative) };
+    Some(match of.noise {
+        Noise::Beyond | Noise::Identical => relative,
+        Noise::Unknown => format!("{relative}, one seed"),
+        noise => format!("{relative}, {}", noise.name()),
+    })
+}
+
+/// The name, with the status unless it is complete.
+fn name_of(result: &VariantResult) -> String {
+    match result.status {
+        crate::Status::Complete => result.variant.clone(),
+        status => format!("{} ({})", result.variant, status.name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims() -> Vec<Claim> {
+        let claim = |id: &str, status| Claim {
+            id: id.into(),
+            statement: "a < b & \"c\" | d".into(),
+            note: "only one seed\u{7}".into(),
+            accept: [None, Some(-40.0)],
+            measured: Some(-20.5),
+            unit: "percent".into(),
+            status,
+            ..Claim::default()
+        };
+        vec![
+            claim("tlt-S1a", Verdict::Holds),
+            claim("tlt-S1b", Verdict::Fails),
+            claim("nrm-T2", Verdict::NotEvaluated),
+        ]
+    }
+
+    #[test]
+    fn a_failing_claim_fails_and_an_open_one_is_skipped() {
+        let text = claims_junit(&claims());
+        assert!(text.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""), "{text}");
+        let case = "<testcase classname=\"millpond.reproduce.tlt\" name=\"tlt-S1b: a &lt; b &amp; \
+                    &quot;c&quot; | d\">\n<failure message=\"measured -20.5%, accepted ≤ -40%\"/>";
+        assert!(text.contains(case), "{text}");
+        assert!(text.contains("<skipped message=\"only one seed?\"/>"), "{text}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
+
+    #[test]
+    fn a_cell_ends_no_row_of_a_table() {
+        let text = claims_markdown(&claims()[..1]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "|---|---|---|---|---|---|");
+        let row = "| tlt-S1a | a < b & \"c\" \\| d | – | -20.5% | ≤ -40% | holds |";
+        assert_eq!(lines[2..], [row]);
+    }
+}
