@@ -51,7 +51,7 @@ pub use terms::{
     Acked, Cause, Cut, Demands, Echo, Family, Growth, Path, Quantity, Setting, Told, Window,
 };
 pub use timely::TimelyParams;
-pub use uet::{UetControl, UetParams, UetPathChoice};
+pub use uet::{UetControl, UetParams};
 
 use crate::packet::Telemetry;
 use crate::registry::PathProperty;

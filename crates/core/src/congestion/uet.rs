@@ -6,6 +6,7 @@
 //! the specification is authoritative.
 
 use super::{Demands, Echo, Family, Law, Shared};
+use crate::edge::entropy::UetPathChoice;
 use crate::registry::{About, PathProperty};
 use crate::switch::site::Auto;
 use crate::{Bytes, Time};
@@ -40,20 +41,6 @@ impl UetControl {
     /// Whether receivers give credit.
     pub fn has_credit(self) -> bool {
         matches!(self, UetControl::Rccc | UetControl::Both)
-    }
-}
-
-crate::choice! {
-    /// How a packet's entropy value is chosen, by which switches choose its path.
-    pub enum UetPathChoice {
-        /// One after another, in an order that changes each round.
-        Oblivious = "oblivious",
-        /// The same, without those that packets were marked, trimmed or lost on.
-        Bitmap = "bitmap",
-        /// Those of packets that came unmarked, each once; otherwise at random (REPS).
-        Reps = "reps",
-        /// Those of packets that came unmarked; otherwise as "bitmap".
-        Mixed = "mixed",
     }
 }
 

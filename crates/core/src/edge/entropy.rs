@@ -13,10 +13,23 @@
 //!
 //! Invariant: every value is below the number of values.
 
-use crate::congestion::UetPathChoice;
 use crate::random::mix64;
 use crate::units::Time;
 use std::collections::VecDeque;
+
+crate::choice! {
+    /// How a packet's entropy value is chosen, by which switches choose its path.
+    pub enum UetPathChoice {
+        /// One after another, in an order that changes each round.
+        Oblivious = "oblivious",
+        /// The same, without those that packets were marked, trimmed or lost on.
+        Bitmap = "bitmap",
+        /// Those of packets that came unmarked, each once; otherwise at random (REPS).
+        Reps = "reps",
+        /// Those of packets that came unmarked; otherwise as "bitmap".
+        Mixed = "mixed",
+    }
+}
 
 /// What has become of a packet that had a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

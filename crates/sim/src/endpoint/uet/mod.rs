@@ -31,7 +31,8 @@ pub use pacer::Pacer;
 pub use receiver::{Came, PacketIn, Receiver};
 pub use sender::Sender;
 
-use millpond_core::congestion::{NsccTerms, UetControl, UetParams, UetPathChoice};
+use millpond_core::congestion::{NsccTerms, UetControl, UetParams};
+use millpond_core::edge::entropy::UetPathChoice;
 use millpond_core::packet::uet::HEADERS;
 use millpond_core::switch::overflow::OverflowParams;
 use millpond_core::switch::site::Auto;
