@@ -76,6 +76,7 @@ fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
         deflection: Deflection::new(deflection),
         occupancy: Occupancy::new(&Default::default()),
         pause: Pause::new(&Default::default()),
+        trim: None,
         telemetry: false,
         random: Stream::new(1, "switch/leaf0"),
     })

@@ -161,6 +161,7 @@ fn nic(is_fast: bool) -> Nic {
     let capacity = Capacity::new(&buffer, &site);
     let config = PortConfig {
         rate,
+        control: None,
         capacity,
         marking: Marking::new(&MarkingParams::default().at_port(&site, capacity)),
         admission: Admission::new(&Default::default()),

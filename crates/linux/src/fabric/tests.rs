@@ -34,6 +34,7 @@ fn switch(ports: [Port; 2], packets: u32) -> Fabric {
     let buffer = BufferParams::PerPort(buffer);
     let port = PortConfig {
         rate: Rate::from_gbps(1),
+        control: None,
         capacity: Capacity::new(&buffer, &PortSite::default()),
         marking: Marking::new(&MarkingParams::default()),
         admission: Admission::new(&AdmissionParams::default()),
@@ -51,6 +52,7 @@ fn switch(ports: [Port; 2], packets: u32) -> Fabric {
         deflection: Deflection::new(&DeflectionParams::default()),
         occupancy: Occupancy::new(&OccupancyParams::default()),
         pause: Pause::new(&PauseParams::default()),
+        trim: None,
         telemetry: false,
         random: Stream::new(1, "switch"),
     });

@@ -71,6 +71,7 @@ fn bottleneck(ports: [Port; 2]) -> Fabric {
     let color = ColorParams { threshold: Auto::Given(Bytes(RED)) };
     let port = PortConfig {
         rate: RATE,
+        control: None,
         capacity: Capacity::new(&buffer, &PortSite::default()),
         marking: Marking::new(&MarkingParams::default()),
         admission: Admission::new(&AdmissionParams::Color(color)),
@@ -88,6 +89,7 @@ fn bottleneck(ports: [Port; 2]) -> Fabric {
         deflection: Deflection::new(&DeflectionParams::default()),
         occupancy: Occupancy::new(&OccupancyParams::default()),
         pause: Pause::new(&PauseParams::default()),
+        trim: None,
         telemetry: false,
         random: Stream::new(1, "switch"),
     });

@@ -365,6 +365,7 @@ fn pauses_are_renewed_without_traffic() {
 fn frames_take_their_time_on_the_link() {
     let mut port = GeneralPort::new(PortConfig {
         rate: RATE,
+        control: None,
         capacity: Capacity::UNLIMITED,
         marking: marking::Marking::new(&MarkingParams::default()),
         admission: Admission::new(&AdmissionParams::default()),
