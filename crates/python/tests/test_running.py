@@ -112,11 +112,13 @@ def test_two_writers_of_one_folder_exclude_each_other(tmp_path):
     assert millpond.read(tmp_path / "run").summary.status == "complete"
 
 
-def test_progress_is_shown_by_tqdm(scenario, capsys):
+def test_progress_is_shown_by_tqdm(scenario, capsys, monkeypatch):
     pytest.importorskip("tqdm")
-    scenario.with_({"duration": "300ms"}).run()
+    # However fast the machine is.
+    monkeypatch.setattr("millpond._progress._DELAY_S", 0)
+    scenario.with_({"duration": "1s"}).run()
     assert "small" in capsys.readouterr().err
-    scenario.with_({"duration": "300ms"}).run(progress=False)
+    scenario.with_({"duration": "1s"}).run(progress=False)
     assert capsys.readouterr().err == ""
 
 
