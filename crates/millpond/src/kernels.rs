@@ -211,18 +211,20 @@ fn counters(reading: &millpond_virtual::Reading) -> Result<Vec<(u16, QueueReadin
 
 fn counter(of: &serde_json::Value) -> QueueReading {
     let count = |name: &str| of[name].as_u64().unwrap_or(0);
-    let mut it = QueueReading::default();
+    let mut queue = QueueReading::default();
     let is = |name: &str, value: &str| of[name] == value;
-    (it.direction, it.credit_unit) = (
+    (queue.direction, queue.credit_unit) = (
         if is("direction", "ingress") { "ingress" } else { "egress" },
         if is("credit_unit", "bytes") { "bytes" } else { "ns" },
     );
-    (it.packets, it.bytes) = (count("packets"), count("bytes"));
-    (it.dropped, it.dropped_bytes) = (count("dropped"), count("dropped_bytes"));
-    (it.marked, it.marked_bytes) = (count("marked"), count("marked_bytes"));
-    (it.reduced, it.bypassed, it.decided) = (count("reduced"), count("bypassed"), count("decided"));
-    (it.credit_mean, it.rtt_us_mean) = (of["credit_mean"].as_f64(), of["rtt_us_mean"].as_f64());
-    it
+    (queue.packets, queue.bytes) = (count("packets"), count("bytes"));
+    (queue.dropped, queue.dropped_bytes) = (count("dropped"), count("dropped_bytes"));
+    (queue.marked, queue.marked_bytes) = (count("marked"), count("marked_bytes"));
+    (queue.reduced, queue.bypassed, queue.decided) =
+        (count("reduced"), count("bypassed"), count("decided"));
+    (queue.credit_mean, queue.rtt_us_mean) =
+        (of["credit_mean"].as_f64(), of["rtt_us_mean"].as_f64());
+    queue
 }
 
 /// Reasons why the run is invalid, a sentence each.

@@ -125,7 +125,7 @@ pub struct Entropy {
 impl Entropy {
     /// Of so many values, a power of two, and a seed of the connection's own.
     pub fn new(kind: UetPathChoice, paths: u32, seed: u64) -> Entropy {
-        let mut it = Entropy {
+        let mut entropy = Entropy {
             kind,
             mask: paths.max(1) - 1,
             seed,
@@ -136,8 +136,8 @@ impl Entropy {
             good: VecDeque::new(),
             reps: Reps::default(),
         };
-        it.turn = it.draw();
-        it
+        entropy.turn = entropy.draw();
+        entropy
     }
 
     fn draw(&mut self) -> u32 {

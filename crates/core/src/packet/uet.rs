@@ -70,11 +70,12 @@ fn header(out: &mut Vec<u8>, packet: &Packet, _: &[Record], _: Option<Time>) {
     let asks = u8::from(packet.has(flags::ASKS));
     let again = u8::from(packet.has(flags::RETRANSMISSION)) << 1;
     let trimmed = u8::from(packet.has(flags::TRIMMED)) << 2;
+    let slow = u8::from(matches!(packet.body, Body::UetPull { is_slow: true, .. })) << 3;
     out.extend_from_slice(&value(packet).to_be_bytes());
     out.extend_from_slice(&PORT.to_be_bytes());
     let length = (HEADERS - 20) as u16 + packet.payload;
     out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(&[0, 0, kind, asks | again | trimmed, 0, 0]);
+    out.extend_from_slice(&[0, 0, kind, asks | again | trimmed | slow, 0, 0]);
     words.into_iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
     debug_assert_eq!((out.len() - begin) as u32, HEADERS - 20);
 }
@@ -105,6 +106,6 @@ mod tests {
             Body::UetPull { credit: 1, slot, is_slow: true },
             Body::UetProbe { psn: 1, target: 0, slot, value: 4 },
         ];
-        assert_eq!(others.map(|body| built(body, 0)[8]), [3, 4, 5]);
+        assert_eq!(others.map(|body| built(body, 0)[8..10].to_vec()), [[3, 0], [4, 8], [5, 0]]);
     }
 }

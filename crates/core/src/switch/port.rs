@@ -25,6 +25,7 @@ use super::pause::{Floor, Watchdog};
 use super::queue::{DynamicQueues, Load, PausedSet, Queue, Waiting};
 use crate::context::Context;
 use crate::counters::DropReason;
+use crate::packet::uet::CONTROL_PRIORITY;
 use crate::packet::{Ecn, Packet, PacketId, Packets};
 use crate::random::Random;
 use crate::units::{Rate, Time};
@@ -58,9 +59,6 @@ impl LinkRate {
     }
 }
 
-/// The priority of packets without payload, which a port may keep apart.
-pub const CONTROL: u8 = 7;
-
 /// What a port is made of.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
@@ -68,8 +66,8 @@ pub struct PortConfig {
     pub rate: Rate,
     /// What it may hold by itself.
     pub capacity: Capacity,
-    /// Bytes that packets of the priority [`CONTROL`] may take beside that; `None`: they take from
-    /// it. With strict priority alone.
+    /// Bytes that packets of the priority [`CONTROL_PRIORITY`] may take beside that; `None`: they
+    /// take from it. With strict priority alone.
     pub control: Option<u64>,
     /// How it marks.
     pub marking: Marking,
@@ -348,7 +346,7 @@ impl GeneralPort {
         memory: &mut Memory,
         terms: &Terms<'_>,
     ) -> Result<(), DropReason> {
-        if self.control.is_some() && packet.priority() == CONTROL {
+        if self.control.is_some() && packet.priority() == CONTROL_PRIORITY {
             return self.offer_apart(id, packet);
         }
         self.admit(now, packet, memory, terms)?;
@@ -519,7 +517,7 @@ impl GeneralPort {
             && let Some(Waiting { id, size }) = self.queue.pop(held)
         {
             if let Some(apart) = &mut self.control
-                && packets[id].priority() == CONTROL
+                && packets[id].priority() == CONTROL_PRIORITY
             {
                 apart.bytes -= u64::from(size);
                 apart.packets -= 1;

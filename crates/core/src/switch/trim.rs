@@ -5,8 +5,8 @@
 use super::overflow::{Trim, TrimChoice};
 use super::{Ports, Switch, Wire};
 use crate::counters::DropReason;
+use crate::packet::uet::CONTROL_PRIORITY;
 use crate::packet::{Body, Packet, PacketId, flags};
-use crate::switch::port::CONTROL;
 use crate::units::Time;
 
 /// Whether a packet's transport repairs by what is left of it.
@@ -47,9 +47,9 @@ impl Switch {
     /// Takes the newest packet that can be trimmed out of a queue.
     fn newest<W: Wire>(&mut self, now: Time, port: u16, wire: &mut W) -> Option<PacketId> {
         let Ports::General(ports) = &mut self.ports else { return None };
-        let it = &mut ports[port as usize];
-        let newest = it.newest().filter(|id| can_be_trimmed(&wire.packets()[*id]))?;
-        it.take_newest(now, wire.packets(), &mut self.memory, &self.random);
+        let port_of = &mut ports[port as usize];
+        let newest = port_of.newest().filter(|id| can_be_trimmed(&wire.packets()[*id]))?;
+        port_of.take_newest(now, wire.packets(), &mut self.memory, &self.random);
         if !self.ingress_bytes.is_empty() {
             self.count_ingress(now, port, newest, false, wire);
         }
@@ -64,7 +64,7 @@ impl Switch {
         let cut = packet.size - size;
         (packet.size, packet.payload) = (size, 0);
         packet.flags |= flags::TRIMMED | if is_last { flags::LAST_HOP } else { 0 };
-        packet.class = packet.class.with_priority(CONTROL);
+        packet.class = packet.class.with_priority(CONTROL_PRIORITY);
         self.trimmed += 1;
         wire.trimmed(cut);
         if let Err(reason) = self.offer(now, port, id, wire) {

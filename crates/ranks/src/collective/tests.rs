@@ -120,9 +120,9 @@ fn times_without_contention_are_the_closed_forms() {
         (Operation::AllToAll, Bruck, us(3, 12_000)),
         (Operation::Barrier, Dissemination, us(3, 3)),
     ] {
-        let it = collective(operation, algorithm, 8, 8_000);
-        assert_eq!(it.closed_form(alpha_beta), time, "{operation:?} {algorithm:?}");
-        let (end, ..) = run(&job(it), alpha_beta);
+        let collective = collective(operation, algorithm, 8, 8_000);
+        assert_eq!(collective.closed_form(alpha_beta), time, "{operation:?} {algorithm:?}");
+        let (end, ..) = run(&job(collective), alpha_beta);
         assert_eq!(end, time, "{operation:?} {algorithm:?}");
     }
 }

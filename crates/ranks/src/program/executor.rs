@@ -222,21 +222,23 @@ impl Executor {
         program: &Program,
         carrier: &mut impl Carrier,
     ) {
-        let it = self.own(program).operations[operation as usize];
+        let work = self.own(program).operations[operation as usize];
         let Costs { message, byte, gap, gap_byte, .. } = self.costs;
-        let rest = it.size.saturating_sub(1);
-        let cpu = self.cpus.entry(it.cpu).or_default();
-        let gate = match it.action {
+        let rest = work.size.saturating_sub(1);
+        let cpu = self.cpus.entry(work.cpu).or_default();
+        let gate = match work.action {
             Action::Receive { .. } | Action::Collective { .. } => now,
             Action::Compute => *cpu,
-            Action::Send { .. } => self.sending.get(&it.nic).copied().unwrap_or_default().max(*cpu),
+            Action::Send { .. } => {
+                self.sending.get(&work.nic).copied().unwrap_or_default().max(*cpu)
+            }
         };
         if gate > now {
             return self.due.push(Reverse((gate, number, Due::Begin(operation))));
         }
-        match it.action {
+        match work.action {
             Action::Compute => {
-                let takes = Time::from_ns(1).saturating_mul(it.size);
+                let takes = Time::from_ns(1).saturating_mul(work.size);
                 let until = now.saturating_add(takes);
                 (*cpu, self.computed) = (until, self.computed.saturating_add(takes));
                 self.push(until, Due::End(operation));
@@ -246,14 +248,14 @@ impl Executor {
                 *cpu = has.saturating_add(byte.saturating_mul(rest));
                 let free = now.saturating_add(gap).saturating_add(gap_byte.saturating_mul(rest));
                 self.finish = self.finish.max(*cpu);
-                self.sending.insert(it.nic, free);
+                self.sending.insert(work.nic, free);
                 self.push(has, Due::Depart(operation));
             }
             Action::Collective { call } => {
                 self.begin_call(now, (operation, call), program, carrier)
             }
             Action::Receive { from } => {
-                if let Some(message) = self.matching.post(operation, from, it.tag) {
+                if let Some(message) = self.matching.post(operation, from, work.tag) {
                     self.matched_with(now, operation, &message, carrier);
                 }
             }
@@ -270,15 +272,15 @@ impl Executor {
         program: &Program,
         carrier: &mut impl Carrier,
     ) {
-        let it = &program.calls[call as usize];
-        let begun = self.begun_calls.entry(it.groups).or_insert(0);
-        let key = (it.groups, *begun);
+        let joined = &program.calls[call as usize];
+        let begun = self.begun_calls.entry(joined.groups).or_insert(0);
+        let key = (joined.groups, *begun);
         *begun += 1;
         let early = self.early.remove(&key).unwrap_or_default();
-        let place = program.groups[it.groups as usize].place(self.rank);
-        let mut lanes = Lanes::new(place, &it.collective, early);
+        let place = program.groups[joined.groups as usize].place(self.rank);
+        let mut lanes = Lanes::new(place, &joined.collective, early);
         let mut exit = OfCall { key, rank: self.rank, program, carrier };
-        lanes.run(now, &it.collective, &mut exit);
+        lanes.run(now, &joined.collective, &mut exit);
         match lanes.is_over() {
             true => self.push(now, Due::End(operation)),
             false => drop(self.calls.insert(key, (operation, call, lanes))),
@@ -315,16 +317,16 @@ impl Executor {
 
     /// A send's message goes to the network; an eager send ends with that.
     fn depart(&mut self, now: Time, operation: u32, program: &Program, carrier: &mut impl Carrier) {
-        let it = self.own(program).operations[operation as usize];
-        let Action::Send { to } = it.action else {
+        let work = self.own(program).operations[operation as usize];
+        let Action::Send { to } = work.action else {
             return;
         };
-        match it.size > self.costs.eager {
+        match work.size > self.costs.eager {
             true => self.rendezvous.push(operation),
             false => self.push(now, Due::End(operation)),
         }
-        let (from, tag, cpu, nic) = (self.rank, it.tag, it.cpu, it.nic);
-        carrier.send(to, Arrival { from, tag, bytes: it.size, operation, cpu, nic });
+        let (from, tag, cpu, nic) = (self.rank, work.tag, work.cpu, work.nic);
+        carrier.send(to, Arrival { from, tag, bytes: work.size, operation, cpu, nic });
     }
 
     /// A message is taken by cpu and NIC, or waits for them.

@@ -10,7 +10,6 @@ mod trim;
 pub use trim::{TrimChoice, TrimParams};
 
 use crate::registry::About;
-use crate::switch::port::CONTROL;
 use crate::switch::site::Auto;
 
 const DROP: About = About {
@@ -62,5 +61,3 @@ impl OverflowParams {
         })
     }
 }
-
-const _: () = assert!(CONTROL == 7);

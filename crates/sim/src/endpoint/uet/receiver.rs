@@ -150,19 +150,20 @@ impl Receiver {
             true => data.psn,
             false => data.psn.saturating_sub(BITS - 1).max(self.next.saturating_add(1)),
         };
-        let map = (0..BITS).filter(|bit| base.checked_add(*bit).is_some_and(|psn| self.has(psn)));
-        let bitmap = map.fold(0, |all, bit| all | 1 << bit);
-        let (bytes, ahead, value) = (self.bytes, self.ahead, data.value);
-        Came::Ack(self.next, Selective { bytes, bitmap, base, ahead, value })
+        self.said(base, data.value)
     }
 
     /// The answer to a probe: an ACK of all that has come.
     pub fn probed(&mut self, value: u16) -> Came {
         self.told = self.bytes;
-        let bytes = self.bytes;
-        let map =
-            (0..BITS).filter(|bit| self.next.checked_add(*bit).is_some_and(|it| self.has(it)));
+        self.said(self.next, value)
+    }
+
+    /// An ACK with the map that begins at a number.
+    fn said(&self, base: u32, value: u16) -> Came {
+        let map = (0..BITS).filter(|bit| base.checked_add(*bit).is_some_and(|psn| self.has(psn)));
         let bitmap = map.fold(0, |all, bit| all | 1 << bit);
-        Came::Ack(self.next, Selective { bytes, bitmap, base: self.next, ahead: self.ahead, value })
+        let (bytes, ahead) = (self.bytes, self.ahead);
+        Came::Ack(self.next, Selective { bytes, bitmap, base, ahead, value })
     }
 }
