@@ -78,7 +78,7 @@ fn the_summary_lists_every_page_once() {
         let files = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
         files.filter(|path| path.extension().is_some_and(|e| e == "md")).collect::<Vec<_>>()
     };
-    let files = names(&folder).into_iter().chain(names(&folder.join("mechanisms")));
+    let files = ["", "mechanisms", "enable"].iter().flat_map(|at| names(&folder.join(at)));
     let file = |path: PathBuf| path.strip_prefix(&folder).unwrap().display().to_string();
     let mut pages: Vec<String> = files.map(file).filter(|name| name != "SUMMARY.md").collect();
     let text = page("SUMMARY.md");
@@ -161,7 +161,7 @@ fn the_reference_is_what_the_program_prints() {
 fn links_between_pages_lead_somewhere() {
     let root = repository();
     let mut pages = vec![root.join("README.md")];
-    for folder in ["docs", "docs/mechanisms"] {
+    for folder in ["docs", "docs/mechanisms", "docs/enable"] {
         pages.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
     }
     for path in pages.iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
@@ -177,6 +177,39 @@ fn links_between_pages_lead_somewhere() {
             }
         }
     }
+}
+
+/// Each figure of `docs/enable` has a scenario and the command that makes it again: no page names a
+/// scenario that is not there, and no scenario lacks a page.
+#[test]
+fn pages_of_enable_name_the_commands_of_their_figures() {
+    const COMMAND: &str = "millpond compare scenarios/enable/";
+    let mut named = BTreeSet::new();
+    for entry in fs::read_dir(repository().join("docs/enable")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let at = path.display();
+        assert!(text.len() <= 6_000, "{at}: {} bytes, at most 6,000", text.len());
+        for (line, number) in text.lines().zip(1..) {
+            assert!(line.chars().count() <= 100, "{at}:{number}: more than 100 columns");
+        }
+        let commands: Vec<&str> = text.split(COMMAND).skip(1).collect();
+        assert!(!commands.is_empty(), "{at}: no command");
+        for command in commands {
+            let (name, rest) = command.split_once(".toml --seeds ").unwrap_or((command, ""));
+            let seeds: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            assert!(seeds.parse::<u32>().is_ok_and(|n| n >= 6), "{at}: seeds of {name}");
+            let file = repository().join(format!("scenarios/enable/{name}.toml"));
+            let scenario =
+                fs::read_to_string(&file).unwrap_or_else(|e| panic!("{at}: {name}: {e}"));
+            let line = format!("{COMMAND}{name}.toml --seeds {seeds}\n");
+            assert!(scenario.contains(&line), "{}: its head has not {line}", file.display());
+            named.insert(format!("{name}.toml"));
+        }
+    }
+    let files = fs::read_dir(repository().join("scenarios/enable")).unwrap();
+    let files = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(named, files.collect::<BTreeSet<String>>());
 }
 
 /// The fenced blocks of a page: what follows the opening fence, and the lines.

@@ -10,7 +10,11 @@ fn folder() -> PathBuf {
 }
 
 fn shipped() -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
+    toml_files(&folder())
+}
+
+fn toml_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
         .map(|e| e.unwrap().path())
         .filter(|p| p.extension().is_some_and(|e| e == "toml"))
@@ -68,6 +72,22 @@ fn resolved_text_gives_the_same_plan_and_the_same_text() {
                 .unwrap_or_else(|e| panic!("{}: {e}\n{}", path.display(), plan.resolved));
             assert_eq!(again.resolved, plan.resolved, "{}", path.display());
             assert!(content(&again) == content(&plan), "{}", path.display());
+        }
+    }
+}
+
+/// The figures of `docs/enable` are of flows that all end: none is left out of a mean.
+#[test]
+fn scenarios_of_enable_compare_variants_and_wait_for_the_last_flow() {
+    let files = toml_files(&folder().join("enable"));
+    assert!(files.len() >= 9, "{}", files.len());
+    for path in files {
+        let plans = plans(&path);
+        assert!(plans.len() > 2, "{}: variants", path.display());
+        for plan in &plans {
+            let of = format!("{} {:?}", path.display(), plan.variant);
+            assert!(plan.until_complete, "{of}: until = \"flows-complete\"");
+            assert!(plan.traffic.arrivals().next().is_some(), "{of}: arrivals");
         }
     }
 }
