@@ -8,7 +8,7 @@ help:
 	@echo "make demo       build, compare five systems with the plain network (scenarios/five.toml), report"
 	@echo "make dist       build the program as it is shipped: optimised by a profile, stripped, target/dist/millpond"
 	@echo "make picture    the picture of README, docs/img/five.svg, after make demo"
-	@echo "make book       the book as HTML, out/book (docs/ with mdBook)"
+	@echo "make book       the book as HTML, out/book (docs/ with mdBook); no link in it is dead"
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test-python  tests of the Python package (a virtual environment in target/python)"
 	@echo "make test       all tests"
@@ -73,7 +73,7 @@ picture: demo
 	python3 scripts/forests.py out/demo/report.html docs/img/five.svg
 
 book: setup-book
-	target/tools/bin/mdbook build
+	scripts/book.sh
 
 # Two builds, and two minutes of runs between them that make the profile. ARGS="--plain" builds without a profile.
 dist: setup
