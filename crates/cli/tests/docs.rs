@@ -144,11 +144,7 @@ fn the_scenario_page_has_every_topology_and_traffic() {
     for place in places().into_iter().filter(|p| IN_SCENARIO_PAGE.contains(&p.place.path)) {
         for kind in place.kinds {
             let name = format!("`{}`", kind.mechanism.kind);
-            assert!(
-                text.contains(&name),
-                "docs/scenario.md lacks {} {name}",
-                place.place.path
-            );
+            assert!(text.contains(&name), "docs/scenario.md lacks {} {name}", place.place.path);
         }
     }
 }
