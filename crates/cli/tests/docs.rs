@@ -229,6 +229,56 @@ fn links_between_pages_lead_somewhere() {
     assert!(links > 500, "only {links} links were found");
 }
 
+/// Lines of a page that are neither a table, a heading nor code, with their numbers.
+fn prose(page: &str) -> Vec<(usize, &str)> {
+    let mut lines = Vec::new();
+    let mut is_code = false;
+    for (number, line) in page.lines().enumerate() {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        let is_set_apart = is_code || is_fence || line.trim_start().starts_with(['|', '#']);
+        lines.push((number + 1, if is_set_apart { "" } else { line }));
+    }
+    lines
+}
+
+/// The style of prose, as far as it can be counted, on all pages but those of papers and the
+/// reference that the program prints.
+#[test]
+fn prose_names_its_subjects_within_100_columns() {
+    let root = repository();
+    let mut pages = vec![root.join("README.md"), root.join("ARCHITECTURE.md")];
+    pages.push(root.join("CONTRIBUTING.md"));
+    pages.extend(["docs", "notes"].iter().flat_map(|folder| pages_below(&root.join(folder))));
+    let mut faults = Vec::new();
+    for path in &pages {
+        let name = path.file_name().unwrap().to_string_lossy();
+        if name == "reference.md" || name.starts_with("reproduce") {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        let mut before = "";
+        for (number, line) in prose(&text) {
+            let at = || format!("{}:{number}", path.display());
+            if line.chars().count() > 100 {
+                faults.push(format!("{}: more than 100 columns", at()));
+            }
+            let ends = before.is_empty() || before.ends_with(['.', '!', '?']);
+            let start = line.trim_start_matches([' ', '-', '*']);
+            let first = (ends || start.len() < line.len()).then_some(start);
+            let sentences = first.into_iter().chain(line.split(". ").skip(1));
+            for sentence in sentences.map(|s| s.trim_start_matches(['*', '_'])) {
+                let word = sentence.split(' ').next().unwrap_or_default();
+                if ["What", "Who", "That", "Which"].contains(&word) && !sentence.contains('?') {
+                    faults.push(format!("{}: a sentence begins with {word}", at()));
+                }
+            }
+            before = line.trim_end();
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 /// The fenced blocks of a page: what follows the opening fence, and the lines.
 fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
