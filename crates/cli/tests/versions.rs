@@ -7,7 +7,6 @@
 mod common;
 
 use common::{Dir, millpond, succeed};
-use millpond_core::registry::Choice;
 use millpond_scenario::catalogue::{places, tables, whole_name};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::collections::BTreeSet;

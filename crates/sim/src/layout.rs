@@ -81,7 +81,8 @@ impl Layout {
         Layout { partitions: place.partitions, hosts, switches, cells, window }
     }
 
-    /// Hosts for which `is_here` holds in partition 0, and all else in partition 1, each of one cell.
+    /// Hosts for which `is_here` holds in partition 0, and all else in partition 1, each of one
+    /// cell.
     pub fn of_hosts(topology: &Topology, is_here: impl Fn(u32) -> bool, window: Time) -> Layout {
         let mut taken = [0u32; 2];
         let mut place = |partition: u16| {

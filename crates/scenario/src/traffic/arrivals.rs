@@ -135,8 +135,10 @@ impl Iterator for Arrivals {
         loop {
             let event = self.draw()?;
             let Some(only) = &self.only else { return Some(event) };
-            let (Event::Flow(Arrival { src: host, .. }) | Event::Query(Query { client: host, .. })) =
-                event;
+            let host = match event {
+                Event::Flow(flow) => flow.src,
+                Event::Query(query) => query.client,
+            };
             if only[host as usize] {
                 return Some(event);
             }

@@ -74,12 +74,11 @@ fn beside_idle_kernels_modelled_flows_are_the_simulators() {
 #[test]
 fn kernels_and_modelled_hosts_share_a_port() {
     needs!(kernels::find(None));
-    let plan = plan(
-        &NETWORK.replace("spines = 2", "spines = 1"),
-        "[[traffic]]\nname = \"kernels\"\nkind = \"flows\"\nrows = [{ start = 0, src = 0, dst = 4, bytes = \
-         20000000 }]\n[[traffic]]\nname = \"modelled\"\nkind = \"flows\"\nrows = [{ start = 0, src = 1, dst = \
-         5, bytes = 20000000 }]\n",
-    );
+    let traffic = "[[traffic]]\nname = \"kernels\"\nkind = \"flows\"\n\
+                   rows = [{ start = 0, src = 0, dst = 4, bytes = 20000000 }]\n\
+                   [[traffic]]\nname = \"modelled\"\nkind = \"flows\"\n\
+                   rows = [{ start = 0, src = 1, dst = 5, bytes = 20000000 }]\n";
+    let plan = plan(&NETWORK.replace("spines = 2", "spines = 1"), traffic);
     let runs: Vec<_> = [1, 1, 2].map(|parallel| try_run(&plan, parallel).unwrap()).into();
     let of = |(_, records): &(_, Records)| {
         let mut flows = records.flows.clone();
