@@ -17,7 +17,7 @@ use crate::settings::{Partitions, Ports, Settings, Until};
 use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
-    application, capture, composition, families, follow, limit, ports, program, resolved, shows,
+    application, capture, composition, families, follow, limit, nic, ports, program, resolved, shows,
     switch, traffic,
 };
 use millpond_core::Time;
@@ -56,6 +56,7 @@ pub(crate) fn assemble(
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
     let failures = failures(&s, &topology, report);
+    nic::check(&s, &topology, &failures, report);
     bounds::check(
         &Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon },
         &limits,

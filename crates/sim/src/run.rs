@@ -451,7 +451,8 @@ impl Stage {
 /// How long a part of a window may be: from the topology alone, so that parts, too, are the same in
 /// every run.
 fn part(plan: &Plan) -> Time {
-    let bps: u128 = plan.topology.links[..plan.topology.hosts as usize]
+    let bps: u128 = plan.topology
+        .host_links()
         .iter()
         .map(|link| u128::from(link.rate.bps()))
         .sum();
