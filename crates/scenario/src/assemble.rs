@@ -17,8 +17,8 @@ use crate::settings::{Partitions, Ports, Settings, Until};
 use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
-    application, capture, composition, families, follow, limit, nic, ports, program, resolved, shows,
-    switch, traffic,
+    application, capture, composition, families, follow, limit, nic, ports, program, resolved,
+    shows, switch, traffic,
 };
 use millpond_core::Time;
 use std::collections::BTreeSet;

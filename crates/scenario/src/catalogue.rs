@@ -4,7 +4,8 @@
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
 use crate::choices::{
-    Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
+    Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
+    Visit,
 };
 use crate::keys::grouped;
 use crate::rdma::RdmaParams;

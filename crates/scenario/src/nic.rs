@@ -69,11 +69,7 @@ pub(crate) fn check(
     };
     let has_switch = !matches!(s.edge.virtual_switch, VirtualSwitchParams::None(_));
     refuse(!s.limits.is_empty(), "limit", "a limit does not hold hosts with several NICs");
-    refuse(
-        has_switch,
-        "edge.virtual-switch",
-        "a virtual switch serves no host with several NICs",
-    );
+    refuse(has_switch, "edge.virtual-switch", "a virtual switch serves no host with several NICs");
     refuse(
         s.receive_cpu.is_some(),
         "host.receive-cpu",

@@ -96,7 +96,9 @@ fn choices(table: &str) -> Map<String, Value> {
         true => word_or(OFF_WORDS, kinds(path, &Map::new())),
         false => kinds(path, &Map::new()),
     };
-    all.filter(|(_, key)| !key.contains('.')).map(|(path, key)| (key.to_string(), value(path))).collect()
+    all.filter(|(_, key)| !key.contains('.'))
+        .map(|(path, key)| (key.to_string(), value(path)))
+        .collect()
 }
 
 fn host() -> Value {
@@ -209,7 +211,12 @@ fn changes() -> Value {
         "application",
         "program",
     ]);
-    set.tables(["topology.host-link", "topology.fabric-link", "topology.bottleneck"]);
+    set.tables([
+        "topology.host-link",
+        "topology.fabric-link",
+        "topology.inner-link",
+        "topology.bottleneck",
+    ]);
     for path in ["host.nic.buffer", "host.nic.marking", "host.receive-cpu"] {
         set.known.insert(path.into(), json!({ "type": ["string", "object"] }));
     }

@@ -13,11 +13,13 @@
 //! ascending order.
 
 mod builder;
+mod dual_tor;
 mod dumbbell;
 mod fat_tree;
 pub mod file;
 mod leaf_spine;
 mod nics;
+mod rail_optimised;
 mod reroute;
 mod round_trip;
 mod single_switch;
@@ -109,6 +111,8 @@ impl Topology {
             TopologyParams::FatTree(p) => fat_tree::build(p),
             TopologyParams::SingleSwitch(p) => single_switch::build(p),
             TopologyParams::Dumbbell(p) => dumbbell::build(p),
+            TopologyParams::RailOptimised(p) => rail_optimised::build(p),
+            TopologyParams::DualTor(p) => dual_tor::build(p),
             TopologyParams::File(p) => file::build(p),
         }
     }

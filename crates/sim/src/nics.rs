@@ -68,8 +68,7 @@ impl Nics {
                 ^ mix64(u64::from(src) << 32 | u64::from(dst))
                 ^ u64::from(flow),
         );
-        let is_level =
-            |pair: &&Pair| topology.nic_number(pair.0) == topology.nic_number(pair.1);
+        let is_level = |pair: &&Pair| topology.nic_number(pair.0) == topology.nic_number(pair.1);
         let level: Vec<Pair> = working.iter().filter(is_level).copied().collect();
         let found = match &plan.host.nic.choice {
             NicChoiceParams::Plane(_) => by_hash(&level, hash),

@@ -76,9 +76,10 @@ impl Samplers {
         let sites = &hosts.shared.plan.topology.switches;
         let switches = switches.iter().map(|it| (it.index, sites[it.index as usize].ports));
         let topology = &hosts.shared.plan.topology;
-        let nics = hosts.hosts.iter().map(|host| {
-            (host.id, (topology.host_of(host.id), topology.nic_number(host.id)))
-        });
+        let nics = hosts
+            .hosts
+            .iter()
+            .map(|host| (host.id, (topology.host_of(host.id), topology.nic_number(host.id))));
         Samplers {
             queues: QueueSampler::new(plan.queues.as_ref(), Time::ZERO, switches, nics),
             connections: plan.connections.clone().map(ConnectionSampler::new),

@@ -34,9 +34,7 @@ pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> 
             let number = nic.parse::<usize>().ok();
             let count = topology.nics(host).count();
             match number.and_then(|number| topology.nics(host).nth(number)) {
-                _ if count == 1 => {
-                    wrong("port", text, format!("a host has one port: {name}"))
-                }
+                _ if count == 1 => wrong("port", text, format!("a host has one port: {name}")),
                 Some(nic) => Ok(vec![End::Host(nic)]),
                 None => {
                     let help = format!("it has NICs 0 to {}", count - 1);

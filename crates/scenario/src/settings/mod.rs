@@ -17,7 +17,8 @@ pub mod topology;
 pub mod traffic;
 
 use crate::choices::{
-    Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
+    Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
+    Visit,
 };
 use crate::rdma::RdmaParams;
 use crate::settings::application::ApplicationSettings;
