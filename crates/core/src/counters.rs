@@ -186,6 +186,14 @@ impl Counters {
         self.0.contains_key(mechanism)
     }
 
+    /// Adds what others have counted.
+    pub fn merge(&mut self, other: Counters) {
+        for (mechanism, named) in other.0 {
+            let own = self.of(&mechanism);
+            named.0.into_iter().for_each(|(name, count)| own.add(name, count));
+        }
+    }
+
     /// All as numbers.
     pub fn numbers(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let of = |named: &Named| {

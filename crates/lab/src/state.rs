@@ -162,6 +162,7 @@ impl State {
         };
         let entered: u64 = self.hosts.iter().map(Host::entered).sum();
         let (held_bytes, dropped_bytes) = self.fabric.bytes();
+        let dropped_bytes = dropped_bytes + self.fabric.trimmed_bytes();
         let of_hosts = lines.iter().filter(|line| matches!(line.far, Far::Host(..)));
         let bytes: u64 = of_hosts.map(|line| line.slot.counters.received_bytes).sum();
         Counted {

@@ -28,7 +28,18 @@ type Lack = (&'static str, String);
 pub fn check(plan: &Plan) -> Result<(), Error> {
     refuse(
         plan,
-        &[transports, edges, virtual_switches, switches, hosts, cores, kinds, limits, network],
+        &[
+            all_kernels,
+            transports,
+            edges,
+            virtual_switches,
+            switches,
+            hosts,
+            cores,
+            kinds,
+            limits,
+            network,
+        ],
     )
 }
 
@@ -37,7 +48,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
 /// # Errors
 /// As [`check`].
 pub fn check_virtual(plan: &Plan) -> Result<(), Error> {
-    refuse(plan, &[transports, edges, virtual_switches, pauses, hosts, limits, network])
+    refuse(plan, &[stacks, transports, edges, virtual_switches, pauses, hosts, limits, network])
 }
 
 fn refuse(plan: &Plan, lacks: &[fn(&Plan) -> Option<Lack>]) -> Result<(), Error> {
@@ -53,8 +64,37 @@ fn first<const N: usize>(lacks: [(bool, &'static str, &str); N]) -> Option<Lack>
     found.map(|(_, key, reason)| (key, reason.to_string()))
 }
 
+fn all_kernels(plan: &Plan) -> Option<Lack> {
+    let reason = "in the lab all hosts are Linux: leave it out";
+    plan.host.stacks.is_some().then(|| ("host.linux", reason.to_string()))
+}
+
+/// What takes all hosts to be kernels.
+fn stacks(plan: &Plan) -> Option<Lack> {
+    plan.host.stacks.as_ref()?;
+    first([
+        (
+            !plan.capture.taps.is_empty(),
+            "capture.pcap",
+            "packets of modelled hosts have no bytes: leave host.linux out to capture",
+        ),
+        (
+            plan.edge.virtual_switch.kind() != "none",
+            "edge.virtual-switch",
+            "virtual switches of kernels and of modelled hosts do not speak with each other: leave \
+             host.linux out",
+        ),
+    ])
+}
+
 fn transports(plan: &Plan) -> Option<Lack> {
-    if let Some(kind) = plan.transports().find(|kind| !TRANSPORTS.contains(&kind.kind())) {
+    // Classes of modelled hosts have what the simulator has.
+    let of_kernels = |class: &usize| plan.host.is_of_linux(*class as u16);
+    let own = (0..plan.traffic.transports.len()).filter(of_kernels);
+    let others: Vec<u8> = own.map(|class| plan.traffic.transports[class]).collect();
+    let is_used = |(number, _): &(usize, _)| *number == 0 || others.contains(&(*number as u8));
+    let mut used = plan.transports().enumerate().filter(is_used).map(|(_, kind)| kind);
+    if let Some(kind) = used.find(|kind| !TRANSPORTS.contains(&kind.kind())) {
         let known = TRANSPORTS.map(|kind| format!("\"{kind}\"")).join(", ");
         let reason = format!("Linux has no \"{}\"; this world has {known}", kind.kind());
         return Some(("transport.kind", reason));
@@ -63,17 +103,17 @@ fn transports(plan: &Plan) -> Option<Lack> {
     let restores = choices.ordering.kind() != "none";
     first([
         (
-            plan.traffic.jobs().next().is_some(),
+            plan.traffic.jobs().any(|(class, _)| of_kernels(&class.into())),
             "traffic.kind",
             "jobs of ranks, such as \"collective\", run in the simulator alone",
         ),
         (
-            !plan.traffic.other_transports.is_empty(),
+            others.iter().any(|number| *number != 0),
             "traffic.transport",
             "all sockets of real kernels have the scenario's transport",
         ),
         (
-            plan.traffic.priorities.iter().any(|priority| *priority != 0),
+            (0..).zip(&plan.traffic.priorities).any(|(class, it)| *it != 0 && of_kernels(&class)),
             "traffic.priority",
             "hosts' kernels do not mark priorities",
         ),

@@ -7,6 +7,7 @@ use crate::{Error, Observer, Plan, World, WorldKind};
 use millpond_lab::kernel::{self, Kernel};
 use millpond_lab::load::Sink;
 use millpond_lab::{QueueReading, Record, output, support};
+use millpond_results::{CollectiveRecord, RankRecord};
 use millpond_scenario::Scenario as Text;
 use millpond_virtual::{Class, Outcome, Settings, Watch};
 use std::collections::BTreeMap;
@@ -180,6 +181,12 @@ impl Watch for Watched<'_> {
                 Record::Packet(packet) => observer.packet(packet).map(|()| true),
             })
         })
+    }
+    fn rank(&mut self, record: &RankRecord) -> bool {
+        self.pass(|observer| observer.rank(record).map(|()| true))
+    }
+    fn collective(&mut self, record: &CollectiveRecord) -> bool {
+        self.pass(|observer| observer.collective(record).map(|()| true))
     }
     fn edge(&mut self, now: Time, hops: u64, started: u64, completed: u64) -> bool {
         let standing = Standing { simulated: now, hops, started, completed };

@@ -18,7 +18,7 @@ use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
     application, capture, composition, families, follow, limit, nic, ports, program, resolved,
-    shows, switch, traffic,
+    shows, stack, switch, traffic,
 };
 use millpond_core::Time;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub(crate) fn assemble(
 ) -> Option<Plan> {
     check_run(&s, report);
     check_names(&s, report);
-    let host = host(&mut s, report);
+    let mut host = host(&mut s, report);
     transport(&mut s, report);
     families::check(&s, report);
     switch::check(&s, report);
@@ -55,8 +55,9 @@ pub(crate) fn assemble(
     let programs = program::programs(&s, &topology, report);
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
+    host.stacks = stack::stacks(&s, &topology, &traffic, (&programs, &limits), report);
     let failures = failures(&s, &topology, report);
-    nic::check(&s, &topology, &failures, report);
+    nic::check(&s, &topology, (&failures, host.stacks.is_some()), report);
     bounds::check(
         &Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon },
         &limits,
@@ -165,7 +166,7 @@ fn names_file(kind: &TrafficParams) -> bool {
     match kind {
         TrafficParams::Flows(p) => p.file.is_some(),
         TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
-        TrafficParams::Goal(_) => true,
+        TrafficParams::Goal(_) | TrafficParams::Simai(_) => true,
         _ => false,
     }
 }

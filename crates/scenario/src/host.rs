@@ -4,11 +4,13 @@ use crate::choices::HostChoices;
 use crate::error::Report;
 use crate::nic::NicChoiceParams;
 use crate::settings::{NicChoice, Settings};
+use crate::stack::Stacks;
 use crate::topology::Topology;
 use millpond_core::host::ReceiveCpuParams;
 use millpond_core::switch::buffer::{BufferParams, SwitchFacts};
 use millpond_core::switch::marking::{MarkingParams, UnmarkedParams};
 use millpond_core::{Bytes, Rate, Time};
+use std::sync::Arc;
 
 /// IPv4 and TCP headers without options: what a packet has beside its payload.
 pub const HEADER_BYTES: u32 = 40;
@@ -85,6 +87,7 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
         stack_delay: h.stack_delay,
         kernel: h.kernel.clone(),
         memory: h.memory,
+        stacks: None,
         nic: NicPlan {
             buffer: match &s.nic.buffer {
                 NicChoice::Without => None,
@@ -128,6 +131,8 @@ pub struct HostPlan {
     pub kernel: Option<String>,
     /// World virtual: each kernel's memory.
     pub memory: Bytes,
+    /// World virtual: which hosts are Linux kernels, and not modelled; `None`: all are.
+    pub stacks: Option<Arc<Stacks>>,
     /// The NIC's transmit queue.
     pub nic: NicPlan,
     /// What is chosen at its places.
@@ -137,6 +142,14 @@ pub struct HostPlan {
 }
 
 impl HostPlan {
+    /// World virtual: whether a host is a Linux kernel.
+    pub fn is_linux(&self, host: u32) -> bool {
+        self.stacks.as_ref().is_none_or(|stacks| stacks.hosts[host as usize])
+    }
+    /// World virtual: whether kernels have the flows of a class.
+    pub fn is_of_linux(&self, class: u16) -> bool {
+        self.stacks.as_ref().is_none_or(|stacks| stacks.classes[class as usize])
+    }
     /// Bytes of the largest packet on the wire.
     pub fn packet_max(&self) -> u64 {
         u64::from(self.mtu) + u64::from(self.frame_overhead)

@@ -45,6 +45,7 @@ mod shows;
 mod sizes;
 mod slowed;
 mod source;
+pub mod stack;
 mod switch;
 mod toml_text;
 pub mod topology;

@@ -55,7 +55,7 @@ millpond_core::registry! {
 pub(crate) fn check(
     s: &Settings,
     topology: &Topology,
-    failures: &[FailurePlan],
+    (failures, is_divided): (&[FailurePlan], bool),
     report: &mut Report,
 ) {
     if !topology.has_several_nics() {
@@ -75,6 +75,7 @@ pub(crate) fn check(
         "host.receive-cpu",
         "cores for receiving serve no host with several NICs",
     );
+    refuse(is_divided, "host.linux", "kernels have no hosts with several NICs beside them");
     let stays = |kind: &&crate::transport::TransportKind| {
         matches!(kind.demands().family, Family::Homa | Family::Uet)
     };

@@ -98,6 +98,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The same with the traffic of one stack alone: Linux kernels', or that of modelled hosts.
+    /// Flows keep their numbers.
+    pub fn part(&self, linux: bool) -> Plan {
+        let hosts = 0..self.topology.hosts;
+        let only = hosts.map(|host| self.host.is_linux(host) == linux).collect();
+        let traffic = TrafficPlan { only: Some(only), ..(*self.traffic).clone() };
+        Plan { traffic: Arc::new(traffic), ..self.clone() }
+    }
     /// Shows what is chosen at the places of each table, along the packet's path.
     pub fn each_choice(&self, visitor: &mut impl Visit) {
         self.transport_choices.each(visitor);

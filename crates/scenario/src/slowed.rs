@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use millpond_core::{Rate, Time};
 
 /// Keys whose strings are names or commands, whatever they look like.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "name",
     "kernel",
     "shows",
@@ -29,6 +29,7 @@ const NAMES: [&str; 18] = [
     "responses",
     "host",
     "hosts",
+    "linux",
     "scopes",
     "link",
 ];

@@ -10,6 +10,7 @@
 //! the same however often it is asked for; it holds one flow a source, so ten million flows take no
 //! more memory than ten.
 
+mod among;
 mod arrivals;
 mod build;
 mod dependencies;
@@ -58,6 +59,8 @@ pub struct TrafficPlan {
     /// Flows that start when others are delivered, if there are any.
     pub dependencies: Option<Arc<Dependencies>>,
     pub(crate) generators: Vec<Generator>,
+    /// By host: whether it is of the part that this is; `None`: this is the whole.
+    pub(crate) only: Option<Arc<[bool]>>,
 }
 
 impl TrafficPlan {
@@ -76,9 +79,14 @@ impl TrafficPlan {
             (rank < job.count()).then_some((class, job, rank))
         })
     }
+    /// Whether a host's flows are here: where the traffic is a part of a plan's
+    /// ([`Plan::part`](crate::Plan::part)), not all are.
+    pub fn has(&self, host: u32) -> bool {
+        self.only.as_ref().is_none_or(|only| only[host as usize])
+    }
     /// All open-loop flows and queries, in order, from the beginning.
     pub fn arrivals(&self) -> Arrivals {
-        Arrivals::new(&self.generators, self.first_open_flow)
+        Arrivals::new(&self.generators, self.first_open_flow, self.only.clone())
     }
 }
 

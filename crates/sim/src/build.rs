@@ -43,7 +43,11 @@ use std::sync::Arc;
 
 /// Builds a plan's partitions, at most so many.
 pub fn build(plan: &Plan, partitions: usize) -> (Arc<Shared>, Vec<Partition>) {
-    let layout = Layout::new(&plan.topology, partitions, plan.engine.one_partition);
+    build_as(plan, Layout::new(&plan.topology, partitions, plan.engine.one_partition))
+}
+
+/// The same in this layout.
+pub fn build_as(plan: &Plan, layout: Layout) -> (Arc<Shared>, Vec<Partition>) {
     let shared = Arc::new(Shared::new(plan, layout));
     let cables = Cables::new(&shared);
     let mut partitions: Vec<Partition> =
@@ -173,10 +177,7 @@ fn outlink(
         Target::Remote(partition, inbound)
     };
     if let Some(jitter) = jitter(plan, id) {
-        let Target::Local(inbound) = target else {
-            unreachable!("a host and its switch are in one partition")
-        };
-        fabric.jittered.push((inbound, jitter));
+        fabric.jittered.push((target, jitter));
         target = Target::Jittered(fabric.jittered.len() as u32 - 1);
     }
     let delay = if at_host { link.delay + plan.host.stack_delay } else { link.delay };
@@ -260,6 +261,12 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
 /// Whether arrivals at one instant draw lots: unless hosts are exact.
 fn draws_lots(plan: &Plan) -> bool {
     !matches!(plan.host.choices.jitter, JitterParams::None(_))
+}
+
+/// The number by which a directed link's arrivals draw lots; `None`: they come in the order of
+/// links.
+pub fn lot_of(plan: &Plan, id: u32) -> Option<u32> {
+    draws_lots(plan).then(|| lot(plan, id))
 }
 
 /// The number by which a directed link draws lots: its own, and another one for each seed.

@@ -127,8 +127,8 @@ pub struct Fabric {
     pub outlinks: Vec<OutLink>,
     /// What goes to other partitions at the window's edge, by partition.
     pub outbox: Vec<Mail>,
-    /// Links from and to hosts that jitter: where each ends, and its delays.
-    pub jittered: Vec<(u32, Jitter)>,
+    /// Links from and to hosts that jitter: where each ends, which is plain, and its delays.
+    pub jittered: Vec<(Target, Jitter)>,
     /// Out-links that fail or are captured.
     pub watched: Vec<Watched>,
     /// Who receives at the ends of links that may fail.
@@ -159,9 +159,9 @@ impl Fabric {
     /// stay as short as they are.
     #[inline(never)]
     fn transmit_jittered(&mut self, jittered: u32, arrives: Time, id: PacketId) {
-        let (inbound, jitter) = &mut self.jittered[jittered as usize];
-        let (inbound, late) = (*inbound, jitter.delay(arrives));
-        self.fly(inbound, late, id);
+        let (target, jitter) = &mut self.jittered[jittered as usize];
+        let (target, late) = (*target, jitter.delay(arrives));
+        self.send_plain(target, late, id);
     }
 
     /// A packet leaves for another partition.
@@ -186,9 +186,9 @@ impl Fabric {
         let mut target = link.target;
         if let Target::Jittered(jittered) = target {
             // What arrives is captured when it is looked at.
-            let (inbound, jitter) = &mut self.jittered[jittered as usize];
+            let (plain, jitter) = &mut self.jittered[jittered as usize];
             arrives = jitter.delay(arrives);
-            target = Target::Local(*inbound);
+            target = *plain;
         }
         for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
             let at = if tap.outgoing { departs } else { arrives };
@@ -203,6 +203,11 @@ impl Fabric {
                 frame: None,
             });
         }
+        self.send_plain(target, arrives, id);
+    }
+
+    /// A packet is sent to where a link ends that is not looked at more closely.
+    fn send_plain(&mut self, target: Target, arrives: Time, id: PacketId) {
         match target {
             Target::Local(inbound) => self.fly(inbound, arrives, id),
             Target::Remote(partition, inbound) => self.cross(partition, inbound, arrives, id),
@@ -301,9 +306,15 @@ impl Fabric {
         match link.target {
             Target::Local(inbound) => self.fly_pause(inbound, arrives, frame),
             // NICs obey by themselves: nothing that could be late has a part in it.
-            Target::Jittered(jittered) => {
-                self.fly_pause(self.jittered[jittered as usize].0, arrives, frame)
-            }
+            Target::Jittered(jittered) => match self.jittered[jittered as usize].0 {
+                Target::Local(inbound) => self.fly_pause(inbound, arrives, frame),
+                Target::Remote(partition, inbound) => {
+                    self.outbox[partition as usize].pauses.push((arrives, inbound, frame));
+                }
+                Target::Jittered(_) | Target::Watched(_) => {
+                    unreachable!("what a jittered link leads to is plain")
+                }
+            },
             Target::Remote(partition, inbound) => {
                 self.outbox[partition as usize].pauses.push((arrives, inbound, frame));
             }

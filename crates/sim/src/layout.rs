@@ -81,6 +81,20 @@ impl Layout {
         Layout { partitions: place.partitions, hosts, switches, cells, window }
     }
 
+    /// Hosts for which `is_here` holds in partition 0, and all else in partition 1, each of one
+    /// cell.
+    pub fn of_hosts(topology: &Topology, is_here: impl Fn(u32) -> bool, window: Time) -> Layout {
+        let mut taken = [0u32; 2];
+        let mut place = |partition: u16| {
+            taken[usize::from(partition)] += 1;
+            (partition, taken[usize::from(partition)] - 1)
+        };
+        let hosts = (0..topology.hosts).map(|host| place(u16::from(!is_here(host)))).collect();
+        let count = topology.switches.len();
+        let switches = (0..count as u32).map(|switch| (1, switch)).collect();
+        Layout { partitions: 2, hosts, switches, cells: vec![0; count], window }
+    }
+
     /// The cell of a node in its partition.
     pub fn cell(&self, topology: &Topology, node: End) -> u32 {
         match node {

@@ -8,6 +8,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`run`] | windows, threads, the serial part at each edge |
+//! | [`beside`] | hosts beside others that another world has |
 //! | [`cells`] | the event queues of a partition |
 //! | [`layout`] | which node is simulated where |
 //! | [`partition`] | nodes, links and events that run together |
@@ -27,6 +28,7 @@
 
 pub mod audit;
 pub mod barrier;
+pub mod beside;
 pub mod build;
 pub mod cells;
 pub mod convergence;

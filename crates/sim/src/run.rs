@@ -19,7 +19,7 @@
 //! Invariant: what happens in a window depends on the plan alone; the number of threads decides
 //! only who computes it.
 
-mod director;
+pub(crate) mod director;
 mod watch;
 
 use crate::audit::Audit;
@@ -279,26 +279,7 @@ fn run_in_parts<O: Observer>(
         over: AtomicBool::new(false),
         failed: AtomicBool::new(false),
     };
-    let director = Director {
-        arrivals: Ahead::new(plan),
-        connections: ConnectionFilter::new(&plan.capture),
-        rounds: Rounds::new(plan, shared.layout.window),
-        rounds_of_jobs: RoundsOfJobs::default(),
-        watch: Watch::new(plan, shared.layout.window),
-        standstill: None,
-        shared: &shared,
-        observer,
-        threads,
-        edges: 0,
-        events: 0,
-        looked: 0,
-        recent: 0,
-        edge: Time::ZERO,
-        window_end: Time::ZERO,
-        part,
-        interrupted: false,
-        error: None,
-    };
+    let director = Director::new(&shared, observer, threads, part);
     let director = Mutex::new(director);
     stage.at_edge(&director);
     let barrier = Barrier::new(threads);
@@ -312,7 +293,11 @@ fn run_in_parts<O: Observer>(
     let mut director = director.into_inner().expect("a panic has been passed on");
     match director.error.take() {
         Some(error) => Err(error),
-        None => director.conclude(stage),
+        None => {
+            stage.deliver_last_mail();
+            let all = stage.partitions.into_iter();
+            director.conclude(all.map(|p| p.into_inner().expect("no panic")).collect())
+        }
     }
 }
 

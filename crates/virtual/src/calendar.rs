@@ -10,6 +10,7 @@
 use crate::cost::Cores;
 use crate::error::Error;
 use crate::guest::{self, Boot, Guest, Stop};
+use crate::modelled::Modelled;
 use crate::site::{Reported, Site, Zero, ns};
 use millpond_core::Time;
 use millpond_lab::state::State;
@@ -46,16 +47,26 @@ pub trait Steering {
         report: &[u8],
         orders: &mut Orders,
     ) -> Result<(), String>;
+    /// Takes what modelled hosts have recorded, at times of the plan's.
+    fn on_records(&mut self, modelled: &mut Modelled<'_>);
     /// Whether the run ends at `now`. Called once a window.
-    fn is_over(&mut self, now: Time, state: &mut State, orders: &mut Orders) -> bool;
+    fn is_over(
+        &mut self,
+        now: Time,
+        state: &mut State,
+        modelled: Option<&mut Modelled<'_>>,
+        orders: &mut Orders,
+    ) -> bool;
 }
 
 /// Guests, the network between them, and their time.
 pub struct Calendar {
     /// The network.
     pub state: State,
-    /// By number of host.
+    /// The kernels, in the order of hosts.
     pub sites: Vec<Site>,
+    /// By number of host: its site; that of a modelled host is none.
+    at: Vec<usize>,
     zero: Zero,
     /// The length of a window in nanoseconds.
     window: u64,
@@ -67,7 +78,7 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// Boots a guest for each host of a network. `nic`: the interrupt throttle and cores of each.
+    /// Boots guests for hosts of a network. `nic`: the interrupt throttle and cores of each.
     pub fn boot<'a>(
         world: &World,
         state: State,
@@ -76,14 +87,16 @@ impl Calendar {
         nic: impl Fn() -> (Time, Option<Cores>),
     ) -> Result<Calendar, Error> {
         let mut sites = Vec::new();
+        let mut at = vec![usize::MAX; state.hosts.len()];
         for boot in boots {
             let (throttle, cores) = nic();
+            at[boot.host as usize] = sites.len();
             sites.push(Site::new(boot.host, Guest::boot(world, &boot)?, ns(throttle), cores));
         }
         let window = (window.as_ps() / 1000).max(1);
         let parallel = parallel.max(1);
         let mut calendar =
-            Calendar { state, sites, zero: None, window, parallel, windows: 0, aged: 0 };
+            Calendar { state, sites, at, zero: None, window, parallel, windows: 0, aged: 0 };
         // Up to their first wait, at the beginning of time.
         let all: Vec<usize> = (0..calendar.sites.len()).collect();
         for site in all {
@@ -108,7 +121,7 @@ impl Calendar {
             let end = now + BOOT_WINDOW;
             self.run(end)?;
             for report in self.reports() {
-                let site = &mut self.sites[report.host as usize];
+                let site = self.site(report.host);
                 let orders = on_report(&report).map_err(|reason| site.guest.fails(reason))?;
                 orders.iter().for_each(|order| site.order(end, order));
             }
@@ -120,13 +133,22 @@ impl Calendar {
         Ok(())
     }
 
-    /// Runs until it is over.
-    pub fn go(&mut self, steering: &mut dyn Steering) -> Result<(), Error> {
+    fn site(&mut self, host: u32) -> &mut Site {
+        &mut self.sites[self.at[host as usize]]
+    }
+
+    /// Runs until it is over, with the network's modelled hosts.
+    pub fn go(
+        &mut self,
+        steering: &mut dyn Steering,
+        mut modelled: Option<&mut Modelled<'_>>,
+    ) -> Result<(), Error> {
         let Some(zero) = self.zero else { return Ok(()) };
         let (mut orders, mut reached) = (Orders::new(), zero);
         loop {
             let sites = self.sites.iter().filter_map(|site| site.next(&self.state, self.zero));
             let others = self.state.deadline().into_iter().chain(steering.next());
+            let others = others.chain(modelled.as_mut().and_then(|it| it.next()));
             let others = others.map(|at| ns(at).saturating_add(zero));
             let Some(now) = sites.chain(others).min() else { return Ok(()) };
             // What follows from a report can be due before the end of the report's window, and
@@ -135,7 +157,8 @@ impl Calendar {
             let end = now + self.window;
             reached = end;
             let plan = |at: u64| Time::from_ns(at - zero);
-            if steering.is_over(plan(now), &mut self.state, &mut orders) {
+            let own = modelled.as_deref_mut();
+            if steering.is_over(plan(now), &mut self.state, own, &mut orders) {
                 return Ok(());
             }
             while let Some(at) = steering.next().filter(|at| ns(*at) + zero < end) {
@@ -144,15 +167,21 @@ impl Calendar {
             self.send(&mut orders, zero);
             self.state.advance(plan(end).saturating_sub(INSTANT));
             while let Some(left) = self.state.leave() {
-                self.sites[left.host as usize].arrives(left);
+                self.site(left.host).arrives(left);
             }
             while let Some(paused) = self.state.fabric.paused() {
-                self.sites[paused.host as usize].pauses(paused);
+                match (self.at[paused.host as usize], &mut modelled) {
+                    (usize::MAX, Some(modelled)) => modelled.pauses(paused),
+                    (site, _) => self.sites[site].pauses(paused),
+                }
+            }
+            if let Some(modelled) = &mut modelled {
+                modelled.run(plan(end), &mut self.state);
             }
             self.run(end)?;
             for Reported { at, host, bytes } in self.reports() {
                 let passed = steering.on_report(plan(at.max(zero)), host, &bytes, &mut orders);
-                passed.map_err(|reason| self.sites[host as usize].guest.fails(reason))?;
+                passed.map_err(|reason| self.site(host).guest.fails(reason))?;
             }
             // What follows from a report reaches other hosts a window later.
             orders.iter_mut().for_each(|(at, ..)| *at = (*at).max(plan(end)));
@@ -161,13 +190,16 @@ impl Calendar {
                 self.aged = now;
                 self.state.hosts.iter_mut().for_each(|host| host.age(plan(now)));
                 self.state.hand_over(plan(now));
+                if let Some(modelled) = &mut modelled {
+                    steering.on_records(modelled);
+                }
             }
         }
     }
 
     fn send(&mut self, orders: &mut Orders, zero: u64) {
         for (at, host, bytes) in orders.drain(..) {
-            self.sites[host as usize].order(ns(at) + zero, &bytes);
+            self.site(host).order(ns(at) + zero, &bytes);
         }
     }
 

@@ -30,7 +30,7 @@ enum Line<'a> {
 }
 
 /// Reads a line; an error says what is wrong with it.
-fn read(line: &str, hosts: u32) -> Result<Line<'_>, String> {
+fn read<'a>(line: &'a str, hosts: &[bool]) -> Result<Line<'a>, String> {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
@@ -42,10 +42,13 @@ fn read(line: &str, hosts: u32) -> Result<Line<'_>, String> {
         "help" | "?" => Err(HELP.to_string()),
         host => {
             let number = host.strip_prefix("host").unwrap_or(host).parse::<u32>();
-            let host = number.ok().filter(|number| *number < hosts);
+            let host = number.ok().filter(|number| (*number as usize) < hosts.len());
             let host = host.ok_or_else(|| {
-                format!("{first:?} is no host (host0 to host{}), go, quit or help", hosts - 1)
+                format!("{first:?} is no host (host0 to host{}), go, quit or help", hosts.len() - 1)
             })?;
+            if !hosts[host as usize] {
+                return Err(format!("host{host} is modelled, and has no kernel"));
+            }
             match rest.len() {
                 0 => Err(format!("a command for host{host}? such as: host{host} ss -ti")),
                 length if length > COMMAND_MAX => {
@@ -68,7 +71,8 @@ pub enum Next {
 
 /// A console.
 pub struct Console<'a> {
-    hosts: u32,
+    /// By host: whether it is a kernel.
+    hosts: Vec<bool>,
     /// When the world stands next.
     at: Option<Time>,
     /// Whether a command runs.
@@ -82,7 +86,7 @@ pub struct Console<'a> {
 impl<'a> Console<'a> {
     /// Of a world that stands first at a time.
     pub fn new(
-        hosts: u32,
+        hosts: Vec<bool>,
         at: Time,
         input: Box<dyn BufRead + 'a>,
         output: Box<dyn Write + 'a>,
@@ -109,7 +113,7 @@ impl<'a> Console<'a> {
                 line = "go".into();
                 self.print(format_args!("the console cannot be read: {error}\n"));
             }
-            match read(&line, self.hosts) {
+            match read(&line, &self.hosts) {
                 Ok(Line::Nothing) => {}
                 Ok(Line::Go(time)) => self.at = time.map(|time| now.saturating_add(time)),
                 Ok(Line::Quit) => {
@@ -162,23 +166,23 @@ mod tests {
 
     #[test]
     fn a_line_is_a_command_at_a_host_or_how_to_go_on() {
-        assert_eq!(read(" host2  ss -ti \n", 3), Ok(Line::Run(2, "ss -ti")));
-        assert_eq!(read("0 ls", 3), Ok(Line::Run(0, "ls")));
-        assert_eq!(read("go 2ms", 3), Ok(Line::Go(Some(Time::from_ms(2)))));
-        assert_eq!(read("go", 3), Ok(Line::Go(None)));
-        assert_eq!(read("quit", 3), Ok(Line::Quit));
-        assert_eq!(read("\n", 3), Ok(Line::Nothing));
-        assert!(read("host3 ls", 3).unwrap_err().contains("host0 to host2"));
-        assert!(read("go fast", 3).unwrap_err().contains("number"));
-        assert!(read("host1", 3).unwrap_err().contains("such as"));
-        assert!(read("help", 3).unwrap_err().contains("HOST COMMAND"));
+        assert_eq!(read(" host2  ss -ti \n", &[true, true, true]), Ok(Line::Run(2, "ss -ti")));
+        assert_eq!(read("0 ls", &[true, true, true]), Ok(Line::Run(0, "ls")));
+        assert_eq!(read("go 2ms", &[true, true, true]), Ok(Line::Go(Some(Time::from_ms(2)))));
+        assert_eq!(read("go", &[true, true, true]), Ok(Line::Go(None)));
+        assert_eq!(read("quit", &[true, true, true]), Ok(Line::Quit));
+        assert_eq!(read("\n", &[true, true, true]), Ok(Line::Nothing));
+        assert!(read("host3 ls", &[true, true, true]).unwrap_err().contains("host0 to host2"));
+        assert!(read("go fast", &[true, true, true]).unwrap_err().contains("number"));
+        assert!(read("host1", &[true, true, true]).unwrap_err().contains("such as"));
+        assert!(read("help", &[true, true, true]).unwrap_err().contains("HOST COMMAND"));
     }
 
     #[test]
     fn a_world_stands_until_its_command_has_ended_and_goes_on_as_asked() {
         let (input, mut output) = (&b"host1 ss\nno\ngo 1ms\n"[..], Vec::new());
         let files = (Box::new(input), Box::new(&mut output));
-        let mut console = Console::new(2, Time::from_ms(5), files.0, files.1);
+        let mut console = Console::new(vec![true; 2], Time::from_ms(5), files.0, files.1);
         let (mut orders, at) = (Orders::new(), Time::from_ms(5));
         assert_eq!(console.stand(Time::from_ms(4), &mut orders), Next::On);
         assert!(orders.is_empty());

@@ -16,6 +16,7 @@
 //! | `site` | a host: a guest, its interfaces by the calendar, the stages above its link |
 //! | `calendar` | guests and network in one time |
 //! | `load` | the plan's traffic: orders for agents, and what their reports mean |
+//! | `modelled` | hosts that are no kernels (`host.linux`) |
 //! | `limits` | `[[limit]]`, by `millpond limit` or HTB in guests |
 //! | `programs` | the scenario's programs |
 //! | `console` | the user's commands while the world stands |
@@ -42,6 +43,7 @@ pub mod kernels;
 mod limits;
 mod load;
 mod memory;
+mod modelled;
 mod programs;
 mod run;
 mod schedule;

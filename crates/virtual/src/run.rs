@@ -10,7 +10,8 @@ use crate::device;
 use crate::error::Error;
 use crate::guest::Boot;
 use crate::limits::{self, Reading};
-use crate::load::{Load, PORT};
+use crate::load::{Load, PORT, kernels as hosts_of};
+use crate::modelled::{self, Collected, Modelled};
 use crate::programs::{self, COMMAND_MAX, Programs};
 use crate::watch::Watch;
 use crate::{image, kernels, memory};
@@ -28,6 +29,7 @@ use millpond_linux::dataplane::port::{Caller, Port};
 use millpond_linux::dataplane::slot::Slot;
 use millpond_results::{Program, checksum_of_file};
 use millpond_scenario::plan::{Plan, ProgramPlan};
+use millpond_sim::beside::Model;
 use millpond_worlds::World;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -85,7 +87,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
         });
     }
     kernels::of(plan)?;
-    memory::check(plan.topology.hosts)
+    memory::check(hosts_of(plan).count() as u32)
 }
 
 /// How this world will run a plan, for the user.
@@ -94,11 +96,15 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
 /// As [`check`].
 pub fn note(plan: &Plan) -> Result<String, Error> {
     let kernel = kernels::of(plan)?;
-    let hosts = plan.topology.hosts;
+    let hosts = hosts_of(plan).count() as u32;
     let seconds = BOOT * f64::from(hosts);
+    let version = &kernel.version;
+    let beside = match plan.topology.hosts - hosts {
+        0 => String::new(),
+        modelled => format!(", beside {modelled} modelled hosts"),
+    };
     Ok(format!(
-        "virtual: {hosts} kernels (Linux {}), which boot in some {seconds:.1} s",
-        kernel.version
+        "virtual: {hosts} kernels (Linux {version}), which boot in some {seconds:.1} s{beside}"
     ))
 }
 
@@ -144,7 +150,7 @@ fn preparation(plan: &Plan, host: u32) -> Vec<Vec<u8>> {
         mss: plan.transport.mss.unwrap_or(0),
         congestion: congestion.into(),
     });
-    let others = (0..plan.topology.hosts).filter(|other| *other != host);
+    let others = hosts_of(plan).filter(|other| *other != host);
     let others: Vec<_> =
         others.map(|other| (address::ip(other).octets(), address::mac(other).0)).collect();
     others.chunks(100).for_each(|some| order(Order::Neighbours(some.to_vec())));
@@ -230,18 +236,36 @@ impl Steering for Traffic<'_, '_> {
         }
     }
 
-    fn is_over(&mut self, now: Time, state: &mut State, orders: &mut Orders) -> bool {
+    fn on_records(&mut self, modelled: &mut Modelled<'_>) {
+        self.load.ledger.goes_on &= modelled.hand_over(self.watch);
+    }
+
+    fn is_over(
+        &mut self,
+        now: Time,
+        state: &mut State,
+        mut modelled: Option<&mut Modelled<'_>>,
+        orders: &mut Orders,
+    ) -> bool {
         self.now = now;
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             self.recorded();
             let ledger = &mut self.load.ledger;
             let (started, completed) = (ledger.counts.started, ledger.counts.completed);
-            ledger.goes_on &= self.watch.edge(now, state.hops(), started, completed);
+            let own = modelled.as_mut().map(|it| it.standing()).unwrap_or_default();
+            let (hops, started, completed) =
+                (state.hops() + own.0, started + own.1, completed + own.2);
+            ledger.goes_on &= self.watch.edge(now, hops, started, completed);
         }
-        let is_complete = self.plan.until_complete && self.load.is_complete();
+        let is_complete = self.plan.until_complete
+            && self.load.is_complete()
+            && modelled.as_mut().is_none_or(|it| it.is_complete());
         if is_complete || !self.load.ledger.goes_on {
             self.load.stop(now, orders);
+            if let Some(modelled) = modelled {
+                modelled.stop();
+            }
         }
         // Programs that the run awaits go on beyond the traffic's end.
         let awaits_none = self.programs.awaits_none() || !self.load.ledger.goes_on;
@@ -263,9 +287,10 @@ fn boot(plan: &Plan, settings: &Settings, world: &World) -> Result<(Calendar, In
     let mtu = kernel::mtu(plan).min(u16::MAX.into()) as u16;
     let merges = plan.host.choices.receive_offload.kind() != "none";
     let port = || Some(Port::Caller(Caller { merges, ..Caller::default() }));
-    let hosts = 0..plan.topology.hosts;
-    let slots =
-        hosts.clone().map(|host| Slot::new(format!("host{host}"), port(), mtu.into())).collect();
+    let hosts = hosts_of(plan);
+    let slots = (0..plan.topology.hosts)
+        .map(|host| Slot::new(format!("host{host}"), port(), mtu.into()))
+        .collect();
     let cuts = plan.host.segment_offload.is_some();
     let link = |mac: Mac| device::Settings { mac, mtu, cuts, merges };
     let own = |mac: Mac| device::Settings { mac, mtu: 1500, cuts: false, merges: false };
@@ -313,7 +338,7 @@ fn inputs(plan: &Plan, kernel: &kernels::Kernel, image: &Path) -> Result<Inputs,
 
 /// Prepares the hosts: addresses, routes, TCP's keys, listeners, limits.
 fn prepare(plan: &Plan, calendar: &mut Calendar) -> Result<(), Error> {
-    let left = std::cell::Cell::new(plan.topology.hosts);
+    let left = std::cell::Cell::new(hosts_of(plan).count());
     let is_ready = || left.set(left.get().saturating_sub(1));
     let mut printed = vec![String::new(); plan.topology.hosts as usize];
     calendar.begin(
@@ -365,17 +390,25 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
         recorders.add(recorder, fabric, hosts);
     }
     let (looked, now) = (Instant::now(), Time::ZERO);
-    let (load, programs) = (Load::new(plan), Programs::new(plan));
+    let own = plan.host.stacks.is_some().then(|| plan.part(true));
+    let (load, programs) = (Load::new(own.as_ref().unwrap_or(plan)), Programs::new(plan));
+    let model = own.is_some().then(|| Model::new(plan, window(plan)));
+    let shared = model.as_ref().map(Model::shared);
+    let mut collected = Collected::default();
+    let mut modelled = model
+        .zip(shared.as_deref())
+        .map(|(model, shared)| Modelled::new(plan, model, shared, &mut collected));
     let limits = limits::Reader::new(plan);
     // Standard input is locked for a console alone: runs side by side have none.
     let console = settings.console.map(|at| {
         let (input, output) = (std::io::stdin().lock(), std::io::stderr());
-        Console::new(plan.topology.hosts, at, Box::new(input), Box::new(output))
+        let hosts = (0..plan.topology.hosts).map(|host| plan.host.is_linux(host)).collect();
+        Console::new(hosts, at, Box::new(input), Box::new(output))
     });
     let mut traffic =
         Traffic { load, programs, limits, console, plan, watch, records, looked, now };
     let windows = calendar.windows;
-    calendar.go(&mut traffic)?;
+    calendar.go(&mut traffic, modelled.as_mut())?;
     calendar.state.hand_over(traffic.now);
     traffic.recorded();
     let Traffic { load, programs, limits, console, watch, now, .. } = traffic;
@@ -386,7 +419,7 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
         warnings.push(format!("the console ran {commands} commands, which are part of this run"));
     }
     let counters = load.counters.clone();
-    let counts = load.conclude(now, watch);
+    let mut counts = load.conclude(now, watch);
     let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
     let of = |count: fn(&crate::site::Counts) -> u64| {
         calendar.sites.iter().map(|site| count(&site.counts)).sum::<u64>()
@@ -394,6 +427,10 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
     let mut counted = calendar.state.counted();
     counted.refused += of(|it| it.refused);
     (counted.timeouts, counted.retransmitted) = (counts.timeouts, counts.retransmitted);
+    if let Some(modelled) = modelled {
+        modelled::conclude(modelled, counts.ended, (&mut counts, &mut counted));
+        collected.pass(watch);
+    }
     let numbers = vec![
         ("boot_ms", booted.as_millis() as u64),
         ("windows", calendar.windows - windows),

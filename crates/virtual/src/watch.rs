@@ -4,11 +4,20 @@
 
 use millpond_core::Time;
 use millpond_lab::{Record, load, output};
+use millpond_results::{CollectiveRecord, RankRecord};
 
 /// Watches a run, and may end it: methods that return a value return whether the run goes on.
 pub trait Watch: load::Sink + output::Sink {
     /// Takes samples of queues and packets that the plan captures.
     fn recorded(&mut self, _batch: &[Record]) -> bool {
+        true
+    }
+    /// Takes a modelled rank's part of a round of its job.
+    fn rank(&mut self, _record: &RankRecord) -> bool {
+        true
+    }
+    /// Takes a round of a job of modelled ranks.
+    fn collective(&mut self, _record: &CollectiveRecord) -> bool {
         true
     }
     /// Called several times a second of wall-clock time.

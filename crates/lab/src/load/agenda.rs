@@ -156,7 +156,9 @@ impl<'a> Agenda<'a> {
                     start: at,
                     role: Role::Rpc { response: *response, stop: *stop },
                 };
-                starts.extend(connections.iter().enumerate().map(opening));
+                let all = connections.iter().enumerate();
+                let own = all.filter(|(_, (client, _))| plan.traffic.has(*client));
+                starts.extend(own.map(opening));
             }
         }
     }
@@ -204,7 +206,8 @@ impl<'a> Agenda<'a> {
                     role,
                 };
                 let starts = move |opening: &Opening| opening.start < *stop;
-                Some(pairs.iter().enumerate().map(opening).filter(starts))
+                let own = pairs.iter().enumerate().filter(|(_, it)| self.plan.traffic.has(it.src));
+                Some(own.map(opening).filter(starts))
             }
             _ => None,
         });

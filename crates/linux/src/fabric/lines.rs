@@ -20,7 +20,7 @@ use crate::dataplane::{outgoing::Outgoing, slot::Slot};
 use millpond_core::counters::DropReason;
 use millpond_core::jitter::Jitter;
 use millpond_core::outages::{Outages, lost};
-use millpond_core::packet::Packets;
+use millpond_core::packet::{Packets, Record};
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::{PauseFrame, PauseTarget};
 use millpond_core::switch::port::LinkRate;
@@ -44,11 +44,12 @@ pub struct Held {
 pub enum Call {
     /// The link of a line is free.
     Ready(u32),
-    /// A packet has arrived in full at a line. The second number is that of the call, so that
-    /// arrivals of one instant keep the order in which they were sent.
-    Arrive(u32, u64, PacketId),
+    /// A packet has arrived in full at a line. Arrivals of one instant come in the order of what
+    /// their links have drawn, and those of a link as they were sent: before the line is the lot,
+    /// and behind it the call's number.
+    Arrive(u64, u32, u64, PacketId),
     /// The same at the host behind a line.
-    Leave(u32, u64, PacketId),
+    Leave(u64, u32, u64, PacketId),
     /// A pause frame has arrived at a line: whom it stops, and for how long.
     Pause(u32, PauseTarget, Time),
     /// A look at what is paused.
@@ -92,6 +93,18 @@ pub struct Left {
     pub held: Held,
 }
 
+/// A modelled packet that has reached its host: one without a frame.
+pub struct Modelled {
+    /// When its last bit arrived.
+    pub at: Time,
+    /// Where.
+    pub host: u32,
+    /// Itself.
+    pub packet: Packet,
+    /// Its side records.
+    pub records: Vec<Record>,
+}
+
 /// A pause frame that reaches a host. Drivers whose hosts do not pause need not take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paused {
@@ -101,6 +114,15 @@ pub struct Paused {
     pub host: u32,
     /// Whom it stops, and for how long.
     pub frame: PauseFrame,
+}
+
+/// How arrivals of one instant draw lots, so that no link is always the first.
+#[derive(Clone, Copy, Debug)]
+pub struct Lots {
+    /// What a link draws at an instant.
+    pub draw: fn(Time, u32) -> u64,
+    /// The numbers of the link to the line, and of the one to the host behind it.
+    pub links: [u32; 2],
 }
 
 /// One end of a link: a port of a switch.
@@ -117,6 +139,8 @@ pub struct Line {
     pub outages: Option<Box<Outages>>,
     /// How late the host behind it is with what arrives, if it is.
     pub jitter: Option<Box<Jitter>>,
+    /// How its links' arrivals of one instant draw lots, if they do.
+    pub lots: Option<Lots>,
     /// What is on its way onto the link, and when the last bit leaves.
     departures: VecDeque<(Time, Departure)>,
     /// Its device took no more.
@@ -138,6 +162,7 @@ impl Line {
             address,
             outages: None,
             jitter: None,
+            lots: None,
             departures,
             is_held_up: false,
             pauses: 0,
@@ -160,11 +185,17 @@ pub struct Lines {
     /// Those that lead out by a port.
     ports: Vec<u32>,
     packets: Packets,
-    /// By packet.
+    /// By packet; `None`: it is a modelled host's, which has no frame.
     held: Vec<Option<Held>>,
     calls: BinaryHeap<Reverse<(Time, Call)>>,
     /// Packets that have reached their hosts, in the order of time.
     pub left: VecDeque<Left>,
+    /// The same of modelled packets.
+    pub modelled: VecDeque<Modelled>,
+    /// Bytes of the modelled packets that are held here.
+    modelled_bytes: u64,
+    /// Bytes that switches have cut off them.
+    pub trimmed_bytes: u64,
     /// Pause frames for hosts, in the order in which they were sent.
     pub paused: VecDeque<Paused>,
     /// The time of the last advance: nothing arrives before it.
@@ -191,6 +222,9 @@ impl Lines {
             held: Vec::new(),
             calls: BinaryHeap::new(),
             left: VecDeque::new(),
+            modelled: VecDeque::new(),
+            modelled_bytes: 0,
+            trimmed_bytes: 0,
             paused: VecDeque::new(),
             advanced: Time::ZERO,
             arrivals: 0,
@@ -206,18 +240,35 @@ impl Lines {
 
     /// Bytes of the frames that are held here.
     pub fn held_bytes(&self) -> u64 {
-        self.held.iter().flatten().map(|held| held.bytes.length() as u64).sum()
+        let frames = self.held.iter().flatten().map(|held| held.bytes.length() as u64);
+        frames.sum::<u64>() + self.modelled_bytes
     }
 
     /// Gives a packet its number, and keeps its bytes beside it.
     pub fn take(&mut self, packet: Packet, held: Held) -> PacketId {
         let id = self.packets.insert(packet);
+        *self.place(id) = Some(held);
+        id
+    }
+
+    /// Gives a modelled packet its number; the first of `records` are its own.
+    pub fn take_modelled(
+        &mut self,
+        packet: Packet,
+        mut records: &mut dyn Iterator<Item = Record>,
+    ) -> PacketId {
+        self.modelled_bytes += u64::from(packet.size);
+        let id = self.packets.bring(packet, &mut records);
+        *self.place(id) = None;
+        id
+    }
+
+    fn place(&mut self, id: PacketId) -> &mut Option<Held> {
         let at = id as usize;
         if at >= self.held.len() {
             self.held.resize_with(at + 1, || None);
         }
-        self.held[at] = Some(held);
-        id
+        &mut self.held[at]
     }
 
     /// Schedules a call.
@@ -229,8 +280,10 @@ impl Lines {
     pub fn arrives(&mut self, at: Time, line: u32, id: PacketId, at_host: bool) {
         let number = self.arrivals;
         self.arrivals += 1;
+        let lots = self.all[line as usize].lots;
+        let lot = lots.map_or(0, |lots| (lots.draw)(at, lots.links[usize::from(at_host)]));
         let call = if at_host { Call::Leave } else { Call::Arrive };
-        self.call(at, call(line, number, id));
+        self.call(at, call(lot, line, number, id));
     }
 
     /// A packet passes an end that is watched.
@@ -252,8 +305,14 @@ impl Lines {
     pub fn leave(&mut self, at: Time, line: u32, id: PacketId) {
         let Far::Host(host, _) = self.all[line as usize].far else { return };
         let packet = self.packets[id];
+        let Some(held) = self.held[id as usize].take() else {
+            self.modelled_bytes -= u64::from(packet.size);
+            let mut records = Vec::new();
+            let packet = self.packets.send(id, &mut records);
+            return self.modelled.push_back(Modelled { at, host, packet, records });
+        };
         self.packets.remove(id);
-        if let Some(held) = self.held[id as usize].take() {
+        {
             let slot = &mut self.all[line as usize].slot;
             slot.counters.sent += 1;
             slot.counters.sent_bytes += held.bytes.length() as u64;
@@ -262,17 +321,19 @@ impl Lines {
     }
 
     fn free(&mut self, id: PacketId, buffers: &mut Buffers) {
-        self.packets.remove(id);
-        if let Some(mut held) = self.held[id as usize].take() {
-            held.bytes.end(buffers);
+        match self.held[id as usize].take() {
+            Some(mut held) => held.bytes.end(buffers),
+            None => self.modelled_bytes -= u64::from(self.packets[id].size),
         }
+        self.packets.remove(id);
     }
 
     /// A packet ends here, and a line counts it.
     pub fn discard(&mut self, line: u32, id: PacketId, reason: DropReason, buffers: &mut Buffers) {
         self.all[line as usize].slot.counters.discard(reason);
         let held = self.held[id as usize].as_ref();
-        self.dropped_bytes += held.map_or(0, |held| held.bytes.length() as u64);
+        let size = u64::from(self.packets[id].size);
+        self.dropped_bytes += held.map_or(size, |held| held.bytes.length() as u64);
         self.free(id, buffers);
     }
 
@@ -418,6 +479,11 @@ impl Wire for Exit<'_> {
     fn discard(&mut self, id: PacketId, reason: DropReason) {
         let ingress = self.line(self.lines.packets[id].ingress);
         self.lines.discard(ingress, id, reason, self.buffers);
+    }
+    fn trimmed(&mut self, bytes: u16) {
+        // No frame's packet can be trimmed.
+        self.lines.modelled_bytes -= u64::from(bytes);
+        self.lines.trimmed_bytes += u64::from(bytes);
     }
     fn send_pause(&mut self, port: u16, frame: PauseFrame, departs: Time) {
         let line = self.line(port) as usize;

@@ -12,7 +12,7 @@
 //! around.
 //!
 //! Of one instant, links that are free come before arrivals, and looks at what is paused after
-//! them, as in the simulator.
+//! them, as in the simulator; and arrivals draw lots where the plan has them do so.
 //!
 //! Invariant: each packet of a frame that arrived is sent once, dropped for a reason that is
 //! counted, or held here, and its buffer is held as long.
@@ -24,7 +24,7 @@ mod passing;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{Far, Held, Left, Line, Paused};
+pub use lines::{Far, Held, Left, Line, Lots, Modelled, Paused};
 pub use passing::{LinkEnd, Passed};
 
 use crate::dataplane::buffers::{Buffers, Frame};
@@ -34,6 +34,7 @@ use crate::dataplane::metadata::Classifier;
 use crate::dataplane::packet::Packet as Bytes;
 use crate::dataplane::port::Received;
 use lines::{Call, Exit, Lines};
+use millpond_core::packet::Record;
 use millpond_core::switch::Switch;
 use millpond_core::switch::pause::{PauseFrame, PauseTarget};
 use millpond_core::{Packet, Time};
@@ -101,6 +102,10 @@ impl Fabric {
     pub fn held(&self) -> usize {
         self.lines.held()
     }
+    /// Bytes that switches have cut off modelled packets.
+    pub fn trimmed_bytes(&self) -> u64 {
+        self.lines.trimmed_bytes
+    }
     /// Bytes of the frames that are held here, and of those whose packets were dropped.
     pub fn bytes(&self) -> (u64, u64) {
         (self.lines.held_bytes(), self.lines.dropped_bytes)
@@ -134,6 +139,25 @@ impl Fabric {
             self.lines.pass(left, (LinkEnd::Host(line), true), id, buffers);
         }
         self.lines.arrives(at, line, id, false);
+    }
+
+    /// A modelled host's packet arrives at a line, not before the last call of
+    /// [`Fabric::advance`]. The first of `records` are its own.
+    pub fn enter_modelled(
+        &mut self,
+        at: Time,
+        line: u32,
+        packet: Packet,
+        records: &mut dyn Iterator<Item = Record>,
+    ) {
+        debug_assert!(at >= self.lines.advanced, "{at} is before {}", self.lines.advanced);
+        let id = self.lines.take_modelled(packet, records);
+        self.lines.arrives(at, line, id, false);
+    }
+
+    /// The next modelled packet that has reached its host, in the order of time.
+    pub fn leave_modelled(&mut self) -> Option<Modelled> {
+        self.lines.modelled.pop_front()
     }
 
     /// Watches these ends of links, and no others: copies of frames that pass them are kept until
@@ -281,24 +305,24 @@ impl Fabric {
     }
 
     fn make(&mut self, (at, call): (Time, Call), buffers: &mut Buffers) {
-        if let Call::Arrive(line, _, id) | Call::Leave(line, _, id) = call
+        if let Call::Arrive(_, line, _, id) | Call::Leave(_, line, _, id) = call
             && let Some(reason) = self.lines.lost(id)
         {
             return self.lines.discard(line, id, reason, buffers);
         }
         let line = match call {
-            Call::Leave(line, _, id) => {
+            Call::Leave(_, line, _, id) => {
                 if self.lines.all[line as usize].watched.host {
                     self.lines.pass(at, (LinkEnd::Host(line), false), id, buffers);
                 }
                 return self.lines.leave(at, line, id);
             }
             Call::Ready(line)
-            | Call::Arrive(line, ..)
+            | Call::Arrive(_, line, ..)
             | Call::Pause(line, ..)
             | Call::PauseCheck(line, _) => line,
         };
-        if let Call::Arrive(_, _, id) = call
+        if let Call::Arrive(.., id) = call
             && self.lines.all[line as usize].watched.port
         {
             self.lines.pass(at, (LinkEnd::Port(line), false), id, buffers);
@@ -308,7 +332,7 @@ impl Fabric {
         let exit = &mut Exit { lines: &mut self.lines, buffers, first: *first };
         match call {
             Call::Ready(_) => switch.on_ready(at, port, exit),
-            Call::Arrive(_, _, id) => switch.on_arrival(at, port, id, exit),
+            Call::Arrive(.., id) => switch.on_arrival(at, port, id, exit),
             Call::Pause(_, target, duration) => {
                 switch.on_pause(at, port, PauseFrame { target, duration }, exit)
             }

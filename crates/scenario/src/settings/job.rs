@@ -1,6 +1,5 @@
 //! Jobs: traffics of ranks that wait for each other, and where their ranks are.
 
-use super::hosts::HostSet;
 use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::{Bytes, Time, choice, params};
 use millpond_ranks::collective::{Algorithm, Operation};
@@ -39,8 +38,6 @@ params! {
         pub ranks: Option<u32> = None,
         /// The order of hosts in which ranks are placed.
         pub placement: Placement = Placement::Packed,
-        /// The hosts that ranks may be on.
-        pub hosts: HostSet = HostSet::All,
         /// The job's place in that order: rank 0 is on the host of this number. Jobs whose ranges
         /// do not overlap share no host.
         pub first: u32 = 0,
@@ -121,8 +118,6 @@ params! {
         pub digest: Option<String> = None,
         /// The order of hosts in which ranks are placed.
         pub placement: Placement = Placement::Packed,
-        /// The hosts that ranks may be on.
-        pub hosts: HostSet = HostSet::All,
         /// The job's place in that order: rank 0 is on the host of this number.
         pub first: u32 = 0,
         /// The cpu's time for a message, sent or received. Source: o of LogGOPS, which packets
@@ -149,8 +144,6 @@ params! {
         pub iterations: u32 = 1,
         /// The order of hosts in which ranks are placed.
         pub placement: Placement = Placement::Packed,
-        /// The hosts that ranks may be on.
-        pub hosts: HostSet = HostSet::All,
         /// The job's place in that order: rank 0 is on the host of this number.
         pub first: u32 = 0,
     }

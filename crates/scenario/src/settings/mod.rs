@@ -24,6 +24,7 @@ use crate::rdma::RdmaParams;
 use crate::settings::application::ApplicationSettings;
 use crate::settings::capture::CaptureParams;
 use crate::settings::failure::FailureParams;
+use crate::settings::hosts::HostSet;
 use crate::settings::limit::LimitSettings;
 use crate::settings::program::ProgramParams;
 use crate::settings::topology::TopologyParams;
@@ -98,6 +99,10 @@ params! {
         /// World virtual: the memory of each kernel. What is not touched costs nothing, and TCP may
         /// use 3/32 of it.
         pub memory: Bytes = Bytes(256 << 20),
+        /// World virtual: the hosts that are Linux kernels: "all", or hosts and ranges such as
+        /// ["0..7", "9"]. The others are modelled as in the simulator, on the same network. Both
+        /// ends of a flow are of one kind.
+        pub linux: HostSet = HostSet::All,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::cdf::SizeSpec;
 use crate::settings::flows::FlowRows;
+use crate::settings::hosts::HostSet;
 use crate::settings::job::{CollectiveParams, GoalParams, SimaiParams};
 use crate::transport::TransportKind;
 use millpond_core::params::{Field, Form, Value, ValueError};
@@ -126,6 +127,9 @@ params! {
         /// delivered, and from when the news of that can be there. They must have a number of flows
         /// that is known in advance.
         pub after: Vec<String> = Vec::new(),
+        /// The hosts among which it runs: "all", or hosts and ranges such as ["0..7", "9"]. A load
+        /// then refers to their links, or to their share of their leaves' uplinks.
+        pub hosts: HostSet = HostSet::All,
         /// Priority of its packets, 0 (lowest) to 7: a strict-priority queue serves the highest
         /// first.
         pub priority: u32 = 0,
@@ -338,6 +342,13 @@ registry! {
     "collective" => Collective { CollectiveParams; COLLECTIVE },
     "goal" => Goal { GoalParams; GOAL },
     "simai" => Simai { SimaiParams; SIMAI },
+}
+
+impl TrafficParams {
+    /// Whether ranks make it, which are placed on its hosts.
+    pub(crate) fn is_job(&self) -> bool {
+        matches!(self, Self::Collective(_) | Self::Goal(_) | Self::Simai(_))
+    }
 }
 
 /// One `[[traffic]]` table.

@@ -1,5 +1,6 @@
 //! The merged stream of open-loop arrivals.
 
+use super::among::named;
 use super::dependencies::Roots;
 use super::emitted::Emitted;
 use super::incast::Incast;
@@ -7,6 +8,7 @@ use super::pattern::{Listed, OneEach};
 use super::poisson::Poisson;
 use super::{Arrival, Query};
 use millpond_core::Time;
+use std::sync::Arc;
 
 /// What happens next: a query begins, or a flow starts. A query comes right before its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(crate) enum Generator {
     OneEach(OneEach),
     Listed(Listed),
     Roots(Roots),
+    /// One of the others, among these hosts.
+    Among(Box<Generator>, Arc<[u32]>),
 }
 
 impl Generator {
@@ -35,13 +39,45 @@ impl Generator {
             Generator::OneEach(g) => g.next(),
             Generator::Listed(g) => g.next(),
             Generator::Roots(g) => g.next(),
+            Generator::Among(g, members) => {
+                g.next().map(|(at, emitted)| (at, named(emitted, members)))
+            }
         }
     }
-    /// The class of its queries.
-    fn class(&self) -> u16 {
+    /// The class of its queries, and of flows that name none.
+    pub(crate) fn class(&self) -> u16 {
         match self {
+            Generator::Poisson(g) => g.class,
             Generator::Incast(g) => g.class,
-            _ => 0,
+            Generator::OneEach(g) => g.class,
+            Generator::Listed(g) => g.class,
+            Generator::Roots(_) => 0,
+            Generator::Among(g, _) => g.class(),
+        }
+    }
+
+    /// Pairs of hosts, each with its class, that show which hosts its flows connect, in a network
+    /// of so many.
+    pub(crate) fn pairs(&self, hosts: u32) -> Vec<(u16, (u32, u32))> {
+        let class = self.class();
+        match self {
+            Generator::Poisson(_) | Generator::Incast(_) => {
+                (0..hosts).map(|host| (class, (0, host))).collect()
+            }
+            Generator::OneEach(g) => {
+                (0..).zip(&*g.to).map(|(from, to)| (class, (from, *to))).collect()
+            }
+            Generator::Listed(g) => {
+                let own = |number: u16| g.classes[usize::from(number)];
+                let rows = g.table.rows.iter();
+                rows.map(|row| (row.class.map_or(class, own), (row.src, row.dst))).collect()
+            }
+            Generator::Roots(_) => Vec::new(),
+            Generator::Among(g, members) => {
+                let of = |place: u32| members[place as usize];
+                let pairs = g.pairs(members.len() as u32).into_iter();
+                pairs.map(|(class, (a, b))| (class, (of(a), of(b)))).collect()
+            }
         }
     }
 }
@@ -57,18 +93,24 @@ struct Head {
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     heads: Vec<Head>,
+    /// By host: whether its flows are among them; `None`: all are.
+    only: Option<Arc<[bool]>>,
     /// A `u64`, so that running out of ids is seen and not wrapped.
     next_flow: u64,
     next_query: u32,
 }
 
 impl Arrivals {
-    pub(super) fn new(generators: &[Generator], first_flow: u32) -> Arrivals {
+    pub(super) fn new(
+        generators: &[Generator],
+        first_flow: u32,
+        only: Option<Arc<[bool]>>,
+    ) -> Arrivals {
         let heads = generators.iter().cloned().map(|mut generator| {
             let next = generator.next();
             Head { generator, next, query: 0 }
         });
-        Arrivals { heads: heads.collect(), next_flow: first_flow as u64, next_query: 0 }
+        Arrivals { heads: heads.collect(), only, next_flow: first_flow as u64, next_query: 0 }
     }
 
     /// When the next flow or query starts.
@@ -88,7 +130,25 @@ impl Arrivals {
 impl Iterator for Arrivals {
     type Item = Event;
 
+    #[inline]
     fn next(&mut self) -> Option<Event> {
+        loop {
+            let event = self.draw()?;
+            let Some(only) = &self.only else { return Some(event) };
+            let host = match event {
+                Event::Flow(flow) => flow.src,
+                Event::Query(query) => query.client,
+            };
+            if only[host as usize] {
+                return Some(event);
+            }
+        }
+    }
+}
+
+impl Arrivals {
+    /// The next of all hosts' flows and queries.
+    fn draw(&mut self) -> Option<Event> {
         let first = self
             .heads
             .iter_mut()

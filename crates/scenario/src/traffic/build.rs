@@ -6,6 +6,7 @@ mod closed;
 mod job;
 mod open;
 
+use super::among::Among;
 use super::arrivals::Generator;
 use super::dependencies::{self, Roots};
 use super::pattern::{self, Listed, OneEach};
@@ -13,6 +14,7 @@ use super::{Source, SourceKind, Thinking, TrafficPlan};
 use crate::error::{Problem, Report};
 use crate::settings::Settings;
 use crate::settings::flows::{BYTES_MAX, FlowTable};
+use crate::settings::hosts::HostSet;
 use crate::settings::traffic::{Pairs, TrafficParams, TrafficSettings};
 use crate::topology::Topology;
 use crate::transport::TransportKind;
@@ -28,6 +30,9 @@ const IDS_MAX: f64 = (u32::MAX - 1) as f64;
 struct Builder<'a> {
     settings: &'a Settings,
     topology: &'a Topology,
+    /// The hosts of the present traffic, in the order in which it names them, and by place.
+    set: HostSet,
+    among: Among,
     horizon: Time,
     report: &'a mut Report,
     classes: Vec<String>,
@@ -70,6 +75,8 @@ pub(crate) fn build(
     let mut b = Builder {
         settings,
         topology,
+        set: HostSet::All,
+        among: Among::all(topology),
         horizon,
         report,
         classes,
@@ -116,6 +123,7 @@ pub(crate) fn build(
         is_finite: b.is_finite,
         dependencies,
         generators: b.generators,
+        only: None,
     }
 }
 
@@ -161,8 +169,8 @@ impl Builder<'_> {
             );
             self.wrong(&name, "start", message);
         }
-        let hosts = self.topology.hosts;
-        let attachment = &*self.topology.attachment;
+        let Among { hosts, attachment, .. } = self.among.clone();
+        let attachment = &*attachment;
         let inter_leaf = |pairs: Pairs| (pairs == Pairs::InterLeaf).then_some(attachment);
         let (to, size, stagger) = match &t.kind {
             TrafficParams::Poisson(p) => return self.poisson(class, &name, random, p, start, stop),
@@ -214,8 +222,43 @@ impl Builder<'_> {
         self.open(Some(in_time.min(hosts as u64)));
         let to: Arc<[u32]> = to.into();
         let one_each = OneEach { to, bytes: size.get(), start, stagger, stop, class, next: 0 };
-        self.generators.push(Generator::OneEach(one_each));
+        self.generate(Generator::OneEach(one_each));
         SourceKind::Open
+    }
+
+    /// Settles which hosts a traffic runs among.
+    fn choose_hosts(&mut self, t: &TrafficSettings) {
+        let set = &t.common.hosts;
+        (self.set, self.among) = (HostSet::All, Among::all(self.topology));
+        match set.members(self.topology.hosts) {
+            Ok(None) => {}
+            Ok(Some(members)) if members.len() < 2 && !t.kind.is_job() => {
+                self.wrong(&t.name(), "hosts", "a traffic needs two hosts at least".into());
+            }
+            Ok(Some(members)) => {
+                self.among = Among::of(self.topology, members);
+                self.set = set.clone();
+            }
+            Err(text) => self.wrong(&t.name(), "hosts", text),
+        }
+    }
+
+    /// Refuses a host that a traffic names and is not among its hosts.
+    fn known(&mut self, name: &str, key: &str, host: u32) -> Option<u32> {
+        let place = self.among.place(host);
+        if place.is_none() && host < self.topology.hosts {
+            let text = format!("host {host} is not among the traffic's hosts");
+            self.wrong(name, key, text);
+        }
+        place
+    }
+
+    /// Adds what draws flows by places.
+    fn generate(&mut self, generator: Generator) {
+        self.generators.push(match &self.among.members {
+            None => generator,
+            Some(members) => Generator::Among(Box::new(generator), members.clone()),
+        });
     }
 
     fn wrong(&mut self, name: &str, key: &str, message: String) {
@@ -259,7 +302,7 @@ impl Builder<'_> {
     }
 
     fn can_cross(&mut self, name: &str, pairs: Pairs) -> bool {
-        let can = pairs == Pairs::Random || self.topology.leaves() > 1;
+        let can = pairs == Pairs::Random || self.among.leaves() > 1;
         if !can {
             self.wrong(name, "pairs", "\"inter-leaf\" needs hosts on at least two leaves".into());
         }
@@ -276,6 +319,12 @@ impl Builder<'_> {
     ) -> SourceKind {
         // Without a table the file could not be read, which is already reported.
         let Some(table) = table else { return SourceKind::Open };
+        if self.among.members.is_some() {
+            let ends = table.rows.iter().flat_map(|row| [row.src, row.dst]);
+            if let Some(host) = ends.into_iter().find(|host| self.among.place(*host).is_none()) {
+                self.known(name, "hosts", host);
+            }
+        }
         let mut classes = Vec::with_capacity(table.classes.len());
         for c in &table.classes {
             if ["all", "mice", "elephants"].contains(&c.as_str()) {

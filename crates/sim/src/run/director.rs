@@ -15,7 +15,7 @@ const LAY_OUT_AHEAD: u64 = 16;
 /// 100 µs of work: some ten times what a barrier costs).
 const EVENTS_WORTH_SHARING: u64 = 1_500;
 /// The observer is asked after at least so many events, and after so many edges.
-pub(super) const EVENTS_A_LOOK: u64 = 1 << 18;
+pub(crate) const EVENTS_A_LOOK: u64 = 1 << 18;
 const EDGES_A_LOOK: u64 = 256;
 /// Records are handed over when this many wait.
 const RECORDS_WAIT: usize = 4096;
@@ -23,63 +23,88 @@ const RECORDS_WAIT: usize = 4096;
 const CAPTURED_WAIT: usize = 1 << 16;
 
 /// The stream of arrivals, with one looked at ahead.
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     arrivals: Arrivals,
     next: Option<Event>,
 }
 
 impl Ahead {
-    pub(super) fn new(plan: &Plan) -> Ahead {
+    pub(crate) fn new(plan: &Plan) -> Ahead {
         let mut arrivals = plan.traffic.arrivals();
         let next = arrivals.next();
         Ahead { arrivals, next }
     }
-    pub(super) fn next_time(&self) -> Option<Time> {
+    pub(crate) fn next_time(&self) -> Option<Time> {
         self.next.as_ref().map(|event| match event {
             Event::Flow(flow) => flow.at,
             Event::Query(query) => query.at,
         })
     }
-    pub(super) fn take(&mut self) -> Option<Event> {
+    pub(crate) fn take(&mut self) -> Option<Event> {
         std::mem::replace(&mut self.next, self.arrivals.next())
     }
 }
 
 /// Who runs the edges.
-pub(super) struct Director<'a, O: Observer> {
-    pub(super) shared: &'a Shared,
-    pub(super) arrivals: Ahead,
-    pub(super) connections: ConnectionFilter,
+pub(crate) struct Director<'a, O: Observer> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) arrivals: Ahead,
+    pub(crate) connections: ConnectionFilter,
     /// Rounds of jobs that not all ranks have ended.
-    pub(super) rounds_of_jobs: RoundsOfJobs,
+    pub(crate) rounds_of_jobs: RoundsOfJobs,
     /// Of the central scheduler, if there is one.
-    pub(super) rounds: Option<Rounds>,
+    pub(crate) rounds: Option<Rounds>,
     /// Looks for the end of progress, and what it has found.
-    pub(super) watch: Watch,
-    pub(super) standstill: Option<Standstill>,
-    pub(super) observer: &'a mut O,
-    pub(super) threads: usize,
+    pub(crate) watch: Watch,
+    pub(crate) standstill: Option<Standstill>,
+    pub(crate) observer: &'a mut O,
+    pub(crate) threads: usize,
     /// Events served so far, and the moving mean of a window's, in sixteenths.
-    pub(super) events: u64,
-    pub(super) recent: u64,
+    pub(crate) events: u64,
+    pub(crate) recent: u64,
     /// Events served when the observer was last asked.
-    pub(super) looked: u64,
+    pub(crate) looked: u64,
     /// Edges seen.
-    pub(super) edges: u64,
+    pub(crate) edges: u64,
     /// Until when all events have been served: the present edge, or the end of a window's part.
-    pub(super) edge: Time,
+    pub(crate) edge: Time,
     /// The present window's end.
-    pub(super) window_end: Time,
+    pub(crate) window_end: Time,
     /// How long a part of a window may be.
-    pub(super) part: Time,
-    pub(super) interrupted: bool,
-    pub(super) error: Option<O::Error>,
+    pub(crate) part: Time,
+    pub(crate) interrupted: bool,
+    pub(crate) error: Option<O::Error>,
 }
 
-impl<O: Observer> Director<'_, O> {
+impl<'a, O: Observer> Director<'a, O> {
+    /// Of a run that begins.
+    pub(crate) fn new(shared: &'a Shared, observer: &'a mut O, threads: usize, part: Time) -> Self {
+        let (plan, window) = (&shared.plan, shared.layout.window);
+        Director {
+            arrivals: Ahead::new(plan),
+            connections: ConnectionFilter::new(&plan.capture),
+            rounds: Rounds::new(plan, window),
+            rounds_of_jobs: RoundsOfJobs::default(),
+            watch: Watch::new(plan, window),
+            standstill: None,
+            shared,
+            observer,
+            threads,
+            edges: 0,
+            events: 0,
+            looked: 0,
+            recent: 0,
+            edge: Time::ZERO,
+            window_end: Time::ZERO,
+            part,
+            interrupted: false,
+            error: None,
+        }
+    }
+
     /// At an edge: hands over records and chooses the end of the next window, or `None` if the run
     /// is over.
-    pub(super) fn next_window(
+    pub(crate) fn next_window(
         &mut self,
         partitions: &mut [&mut Partition],
         mail: bool,
@@ -129,12 +154,12 @@ impl<O: Observer> Director<'_, O> {
     }
 
     /// Whether a window is under way, of which a part has been served.
-    pub(super) fn is_amid_window(&self) -> bool {
+    pub(crate) fn is_amid_window(&self) -> bool {
         self.edge < self.window_end
     }
 
     /// Amid a window: chooses the end of its next part, or `None` if the observer has enough.
-    pub(super) fn next_part(&mut self, partitions: &[&mut Partition]) -> Option<Time> {
+    pub(crate) fn next_part(&mut self, partitions: &[&mut Partition]) -> Option<Time> {
         if !self.look(partitions, false, Ok(())) {
             self.window_end = self.edge;
             return None;
@@ -144,14 +169,14 @@ impl<O: Observer> Director<'_, O> {
     }
 
     /// The end of the part that begins at `from`.
-    pub(super) fn part_from(&mut self, from: Time) -> Time {
+    pub(crate) fn part_from(&mut self, from: Time) -> Time {
         self.edge = self.window_end.min(from.saturating_add(self.part));
         self.edge
     }
 
     /// Asks the observer whether to go on, if it is `due` or enough has happened. An error ends the
     /// run, too.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         partitions: &[&mut Partition],
         due: bool,
@@ -175,7 +200,7 @@ impl<O: Observer> Director<'_, O> {
     }
 
     /// When a connection is to be sampled next. A run without an end does not go on for that.
-    pub(super) fn next_connection(&self, partitions: &[&mut Partition]) -> Option<Time> {
+    pub(crate) fn next_connection(&self, partitions: &[&mut Partition]) -> Option<Time> {
         let bounded = self.shared.plan.horizon < Time::MAX;
         partitions
             .iter()
@@ -185,7 +210,7 @@ impl<O: Observer> Director<'_, O> {
     }
 
     /// Whether windows hold too little to share. Decides who computes, never what.
-    pub(super) fn is_quiet(&mut self, partitions: &[&mut Partition]) -> bool {
+    pub(crate) fn is_quiet(&mut self, partitions: &[&mut Partition]) -> bool {
         let events: u64 = partitions.iter().map(|p| p.fabric.audit.events).sum();
         self.recent = self.recent - self.recent / 16 + (events - self.events);
         self.events = events;
@@ -193,7 +218,7 @@ impl<O: Observer> Director<'_, O> {
     }
 
     /// Whether every flow of the plan is over.
-    pub(super) fn is_complete(&self, partitions: &[&mut Partition]) -> bool {
+    pub(crate) fn is_complete(&self, partitions: &[&mut Partition]) -> bool {
         let active: i64 = partitions.iter().map(|p| p.hosts.counters.active).sum();
         let waiting: i64 = partitions.iter().map(|p| p.hosts.waiting.under_way).sum();
         let ranks: u32 = partitions.iter().map(|p| p.hosts.ranks.at_work).sum();
@@ -229,7 +254,7 @@ impl<O: Observer> Director<'_, O> {
 
     /// Gives arrivals to their hosts' partitions: all before `end`, and further ones up to `ahead`
     /// while at it.
-    pub(super) fn lay_out(&mut self, partitions: &mut [&mut Partition], end: Time, ahead: Time) {
+    pub(crate) fn lay_out(&mut self, partitions: &mut [&mut Partition], end: Time, ahead: Time) {
         if self.arrivals.next_time().is_none_or(|next| next >= end) {
             return;
         }
@@ -246,7 +271,7 @@ impl<O: Observer> Director<'_, O> {
         }
     }
 
-    pub(super) fn standing(&self, partitions: &[&mut Partition]) -> Standing {
+    pub(crate) fn standing(&self, partitions: &[&mut Partition]) -> Standing {
         let mut standing = Standing { simulated: self.edge, ..Standing::default() };
         for p in partitions {
             standing.hops += p.fabric.audit.hops;
@@ -257,7 +282,7 @@ impl<O: Observer> Director<'_, O> {
     }
 
     /// Hands over the records of all partitions in an order that does not depend on partitions.
-    pub(super) fn hand_over(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
+    pub(crate) fn hand_over(&mut self, partitions: &mut [&mut Partition]) -> Result<(), O::Error> {
         let mut flows: Vec<(Time, FlowRecord)> = Vec::new();
         let mut queries: Vec<(Time, QueryRecord)> = Vec::new();
         let mut open: Vec<(FlowId, u32, u32)> = Vec::new();
@@ -289,7 +314,7 @@ impl<O: Observer> Director<'_, O> {
 
     /// The same with what was sampled, captured and probed before this edge. A departure may be
     /// known before its time; it waits until it is due, whatever the kind of port that knew it.
-    pub(super) fn hand_over_captured(
+    pub(crate) fn hand_over_captured(
         &mut self,
         partitions: &mut [&mut Partition],
     ) -> Result<(), O::Error> {
@@ -330,14 +355,8 @@ impl<O: Observer> Director<'_, O> {
         pauses.try_for_each(|pause| self.observer.pause(pause))
     }
 
-    /// The run is over: delivers the last mail, so that the audit sees every packet, and sums up.
-    pub(super) fn conclude(mut self, stage: Stage) -> Result<Outcome, O::Error> {
-        stage.deliver_last_mail();
-        let mut partitions: Vec<Partition> = stage
-            .partitions
-            .into_iter()
-            .map(|p| p.into_inner().expect("a panic has been passed on"))
-            .collect();
+    /// The run is over and the last mail delivered, so that the audit sees every packet: sums up.
+    pub(crate) fn conclude(mut self, mut partitions: Vec<Partition>) -> Result<Outcome, O::Error> {
         let standstill = self.left_standing(&partitions.iter_mut().collect::<Vec<_>>());
         let mut outcome = Outcome {
             standstill,

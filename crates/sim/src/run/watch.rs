@@ -52,7 +52,7 @@ struct Progress {
 }
 
 /// Looks for the end of progress.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     interval: Time,
     next: Time,
     settled: Time,

@@ -256,8 +256,9 @@ impl<'a> Load<'a> {
     /// All is over, programs too: asks agents for their kernels' counters.
     pub fn ask_counters(&mut self, now: Time, orders: &mut Orders) {
         if self.left.is_none() {
-            (0..self.plan.topology.hosts).for_each(|host| order(now, host, &Order::Count, orders));
-            self.left = Some(self.plan.topology.hosts);
+            let kernels = kernels(self.plan);
+            kernels.clone().for_each(|host| order(now, host, &Order::Count, orders));
+            self.left = Some(kernels.count() as u32);
         }
     }
 
@@ -279,6 +280,11 @@ impl<'a> Load<'a> {
         counts.retransmitted = counter("RetransSegs");
         counts
     }
+}
+
+/// The hosts of a plan that are kernels, in ascending order.
+pub fn kernels(plan: &Plan) -> impl Iterator<Item = u32> + Clone + '_ {
+    (0..plan.topology.hosts).filter(|host| plan.host.is_linux(*host))
 }
 
 /// An order of one message.

@@ -64,7 +64,7 @@ impl Load<'_> {
 
     /// Asks all agents for all of their connections.
     pub(super) fn sample_all(&mut self, now: Time, sampling: Sampling, orders: &mut Orders) {
-        (0..self.plan.topology.hosts)
+        super::kernels(self.plan)
             .for_each(|host| self.sample(now, host, (sampling, Vec::new()), orders));
     }
 

@@ -1,12 +1,13 @@
 //! Worlds of real kernels. They need one, which `make setup-virtual` builds.
 
+mod mixed;
 mod traffic;
 mod world;
 
 use millpond_core::Time;
 use millpond_lab::load::Sink;
 use millpond_lab::{Record, output};
-use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
+use millpond_results::{CollectiveRecord, ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::plan::Plan;
 use millpond_virtual::{Error, Outcome, Settings, Watch, run};
 
@@ -18,6 +19,7 @@ struct Records {
     rtts: Vec<Time>,
     connections: Vec<ConnectionRecord>,
     captured: Vec<Record>,
+    collectives: u32,
     /// Lines of programs, each with the program and the stream.
     output: String,
 }
@@ -44,6 +46,10 @@ impl Sink for Records {
 impl Watch for Records {
     fn recorded(&mut self, batch: &[Record]) -> bool {
         self.captured.extend_from_slice(batch);
+        true
+    }
+    fn collective(&mut self, record: &CollectiveRecord) -> bool {
+        self.collectives += u32::from(record.end.is_some());
         true
     }
 }

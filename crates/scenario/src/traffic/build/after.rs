@@ -109,6 +109,7 @@ impl Builder<'_> {
             }),
             _ => None,
         };
+        self.choose_hosts(t);
         let (after, name) = (self.after[class as usize].clone(), t.name());
         if after.is_empty() && waits_within.is_none() {
             let kind = self.source(class, t);
@@ -159,7 +160,7 @@ impl Builder<'_> {
 
     /// How many flows a traffic has, if that is known in advance.
     fn flows_of(&self, t: &TrafficSettings) -> Option<u64> {
-        let hosts = u64::from(self.topology.hosts);
+        let hosts = u64::from(self.among.hosts);
         match &t.kind {
             TrafficParams::Poisson(p) => p.count,
             TrafficParams::Incast(p) => {

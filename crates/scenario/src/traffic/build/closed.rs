@@ -25,6 +25,11 @@ impl Builder<'_> {
         stop: Time,
     ) -> SourceKind {
         let hosts = self.topology.hosts;
+        if self.among.members.is_some() {
+            let text = "a shuffle runs among all hosts; hosts is for the other kinds";
+            self.wrong(name, "hosts", text.into());
+            return SourceKind::Open;
+        }
         if hosts > SHUFFLE_HOSTS_MAX {
             self.wrong(
                 name,
@@ -64,6 +69,8 @@ impl Builder<'_> {
         for text in &p.pairs {
             match pair(text) {
                 Some((a, b)) if a < hosts && b < hosts && a != b => {
+                    self.known(name, "pairs", a);
+                    self.known(name, "pairs", b);
                     listed.extend(std::iter::repeat_n(
                         (a, b),
                         p.connections.min(10_000_000) as usize,
@@ -86,6 +93,7 @@ impl Builder<'_> {
         }
         let (clients, servers) = (p.clients as u64, p.servers as u64);
         let connections = clients * p.connections as u64;
+        let hosts = self.among.hosts;
         if clients + servers > hosts as u64 {
             self.wrong(
                 name,
@@ -103,7 +111,7 @@ impl Builder<'_> {
         if clients + servers > hosts as u64 || connections > 10_000_000 || servers == 0 {
             return SourceKind::Open;
         }
-        let mut drawn: Vec<u32> = (0..hosts).collect();
+        let mut drawn: Vec<u32> = (0..hosts).map(|place| self.among.host(place)).collect();
         random.shuffle(&mut drawn);
         let (asking, answering) = drawn.split_at(p.clients as usize);
         let pairs = (0..connections).map(|i| {
@@ -134,7 +142,7 @@ impl Builder<'_> {
         start: Time,
         stop: Time,
     ) -> SourceKind {
-        let hosts = self.topology.hosts;
+        let hosts = self.among.hosts;
         self.size(name, "size", p.size);
         if p.period == Time::ZERO {
             self.wrong(name, "period", "must be more than zero".into());
@@ -143,7 +151,7 @@ impl Builder<'_> {
         if p.pairs == ProbePairs::InterLeaf && !self.can_cross(name, Pairs::InterLeaf) {
             return SourceKind::Open;
         }
-        let attachment = &self.topology.attachment;
+        let attachment = &*self.among.attachment;
         let drawn: Vec<(u32, u32)> = match &p.pairs {
             ProbePairs::Random => (0..).zip(pattern::random(&mut random, hosts, None)).collect(),
             ProbePairs::InterLeaf => {
@@ -159,6 +167,13 @@ impl Builder<'_> {
             }
             ProbePairs::Listed(list) => list.clone(),
         };
+        let drawn: Vec<(u32, u32)> = match &p.pairs {
+            ProbePairs::Listed(_) => drawn,
+            _ => {
+                let of = |place| self.among.host(place);
+                drawn.into_iter().map(|(src, dst)| (of(src), of(dst))).collect()
+            }
+        };
         if drawn.is_empty() || drawn.len() > PROBE_PAIRS_MAX as usize {
             self.wrong(
                 name,
@@ -167,12 +182,14 @@ impl Builder<'_> {
             );
             return SourceKind::Open;
         }
-        for (a, b) in drawn.iter().filter(|(a, b)| a.max(b) >= &hosts || a == b) {
-            self.wrong(
-                name,
-                "pairs",
-                format!("{a}-{b} is no pair of hosts; they are 0 to {}", hosts - 1),
-            );
+        let all = self.topology.hosts;
+        for (a, b) in drawn.iter().filter(|(a, b)| *a.max(b) >= all || a == b) {
+            let text = format!("{a}-{b} is no pair of hosts; they are 0 to {}", all - 1);
+            self.wrong(name, "pairs", text);
+        }
+        let ends = drawn.iter().flat_map(|(a, b)| [*a, *b]);
+        if let Some(host) = ends.into_iter().find(|host| self.among.place(*host).is_none()) {
+            self.known(name, "pairs", host);
         }
         let mut phase = || Time::from_ps(random.below(p.period.as_ps()));
         let pairs: Vec<ProbePair> =

@@ -41,7 +41,7 @@ impl Builder<'_> {
             let text = "a collective ends with its rounds, and not at a time: use repeat";
             self.wrong(name, "stop", text.into());
         }
-        let Some(hosts) = self.placed(name, (p.placement, &p.hosts), p.ranks, p.first, 2) else {
+        let Some(hosts) = self.placed(name, p.placement, p.ranks, p.first, 2) else {
             return SourceKind::Open;
         };
         let ranks = hosts.len() as u32;
@@ -74,7 +74,7 @@ impl Builder<'_> {
         }
         let (message, byte, eager) = (p.message_cost, p.byte_cost, p.eager.get());
         let costs = Costs { message, byte, gap: Time::ZERO, gap_byte: Time::ZERO, eager };
-        self.program(name, &p.file, costs, (p.placement, &p.hosts, p.first), start)
+        self.program(name, &p.file, costs, (p.placement, p.first), start)
     }
 
     pub(super) fn simai(
@@ -90,7 +90,7 @@ impl Builder<'_> {
         // Collectives alone send, and they wait for nobody's receive.
         let zero = Time::ZERO;
         let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: 0 };
-        self.program(name, &p.file, costs, (p.placement, &p.hosts, p.first), start)
+        self.program(name, &p.file, costs, (p.placement, p.first), start)
     }
 
     fn program(
@@ -98,13 +98,13 @@ impl Builder<'_> {
         name: &str,
         file: &ProgramFile,
         costs: Costs,
-        (placement, hosts, first): (Placement, &HostSet, u32),
+        (placement, first): (Placement, u32),
         start: Time,
     ) -> SourceKind {
         // Without programs the file could not be read, which is already reported.
         let Some(program) = file.program.clone() else { return SourceKind::Open };
         let ranks = Some(program.ranks.len() as u32);
-        let Some(hosts) = self.placed(name, (placement, hosts), ranks, first, 1) else {
+        let Some(hosts) = self.placed(name, placement, ranks, first, 1) else {
             return SourceKind::Open;
         };
         self.job(name, Work::Program { program, costs }, hosts, 1, start)
@@ -139,18 +139,13 @@ impl Builder<'_> {
     fn placed(
         &mut self,
         name: &str,
-        (placement, set): (Placement, &HostSet),
+        placement: Placement,
         ranks: Option<u32>,
         first: u32,
         least: u32,
     ) -> Option<Vec<HostId>> {
-        let all = self.topology.hosts;
-        if let Err(text) = set.members(all) {
-            self.wrong(name, "hosts", text);
-            return None;
-        }
-        let listed: Vec<HostId> = match set {
-            HostSet::All => (0..all).collect(),
+        let listed: Vec<HostId> = match &self.set {
+            HostSet::All => (0..self.topology.hosts).collect(),
             HostSet::Ranges(list) => list.iter().flat_map(|(from, to)| *from..=*to).collect(),
         };
         let count = listed.len();

@@ -50,9 +50,10 @@ impl Builder<'_> {
             Thinking { mean: p.think_time, deviation: p.think_deviation },
         );
         let Some(sizes) = self.sizes(name, &p.sizes) else { return SourceKind::Open };
-        let (base, capacity) = match p.load_base.settled(self.topology.fabric_capacity()) {
-            LoadBase::HostLinks => ("the host links", self.topology.host_capacity()),
-            _ => ("the leaves' uplinks", self.topology.fabric_capacity()),
+        let (base, capacity) = match p.load_base.settled(self.among.fabric_capacity(self.topology))
+        {
+            LoadBase::HostLinks => ("the host links", self.among.host_capacity(self.topology)),
+            _ => ("the leaves' uplinks", self.among.fabric_capacity(self.topology)),
         };
         if capacity == 0 {
             self.wrong(
@@ -93,9 +94,8 @@ impl Builder<'_> {
                 expected.max(1.0).min(p.count.unwrap_or(u64::MAX) as f64) * ids as f64;
         }
         if crosses && capacity > 0 {
-            let inter_leaf =
-                (p.pairs == Pairs::InterLeaf).then(|| self.topology.attachment.clone());
-            let (gap, left, hosts) = (1.0 / rate, p.count.unwrap_or(u64::MAX), self.topology.hosts);
+            let inter_leaf = (p.pairs == Pairs::InterLeaf).then(|| self.among.attachment.clone());
+            let (gap, left, hosts) = (1.0 / rate, p.count.unwrap_or(u64::MAX), self.among.hosts);
             let request = p.request.map_or(0, Bytes::get);
             let g = Poisson {
                 random,
@@ -109,7 +109,7 @@ impl Builder<'_> {
                 inter_leaf,
                 class,
             };
-            self.generators.push(Generator::Poisson(g));
+            self.generate(Generator::Poisson(g));
         }
         SourceKind::Open
     }
@@ -148,7 +148,7 @@ impl Builder<'_> {
         start: Time,
         stop: Time,
     ) -> SourceKind {
-        let hosts = self.topology.hosts;
+        let hosts = self.among.hosts;
         self.size(name, "response", p.response);
         self.asks(
             class,
@@ -175,10 +175,15 @@ impl Builder<'_> {
             self.wrong(name, key, text);
             return SourceKind::Open;
         }
-        if let Receiver::Host(host) = p.receiver
-            && host >= hosts
-        {
-            self.wrong(name, "receiver", format!("{host} is no host; there are {hosts}, from 0"));
+        let mut receiver = p.receiver;
+        if let Receiver::Host(host) = p.receiver {
+            let all = self.topology.hosts;
+            if host >= all {
+                let text = format!("{host} is no host; there are {all}, from 0");
+                self.wrong(name, "receiver", text);
+            }
+            let Some(place) = self.known(name, "receiver", host) else { return SourceKind::Open };
+            receiver = Receiver::Host(place);
         }
         let Some(spacing) = self.spacing(name, p) else { return SourceKind::Open };
         let count = if at_once { p.count.or(Some(1)) } else { p.count };
@@ -202,14 +207,14 @@ impl Builder<'_> {
                 stop,
                 count: count.unwrap_or(u64::MAX),
                 hosts,
-                receiver: p.receiver,
+                receiver,
                 request: p.request.map_or(0, Bytes::get),
                 response: p.response.get(),
                 degree: p.degree,
                 flows_per_server: p.flows_per_server,
                 spacing,
             };
-            self.generators.push(Generator::Incast(Incast::new(random, &shape)));
+            self.generate(Generator::Incast(Incast::new(random, &shape)));
         }
         SourceKind::Open
     }
