@@ -140,7 +140,7 @@ fn connections_return_when_the_link_is_back() {
 /// Threads, partitions and ports change nothing, with flows that move.
 #[test]
 fn moving_is_the_same_in_every_partition() {
-    for transport in ["dctcp", "dcqcn", "mptcp"] {
+    for transport in ["dctcp", "dcqcn"] {
         let text = format!("{DUAL_TOR}{FAILURE}").replace("min-rto = \"1ms\"\n", "");
         let set = [("transport.kind", transport), ("topology.two-planes", "true")];
         assert_nothing_changes(&text, &set, &[2]);
