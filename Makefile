@@ -1,13 +1,14 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo book dist test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo picture book dist test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 help:
 	@echo "make demo       build, compare five systems with the plain network (scenarios/five.toml), report"
 	@echo "make dist       build the program as it is shipped: optimised by a profile, stripped, target/dist/millpond"
-	@echo "make book       the book as HTML, out/book (docs/ with mdBook)"
+	@echo "make picture    the picture of README, docs/img/five.svg, after make demo"
+	@echo "make book       the book as HTML, out/book (docs/ with mdBook); no link in it is dead"
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test-python  tests of the Python package (a virtual environment in target/python)"
 	@echo "make test       all tests"
@@ -65,8 +66,14 @@ demo: setup-sim
 	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --force
 	@echo "report: out/demo/report.html"
 
+# README's picture: of a comparison that is finished only other numbers are shown.
+picture: demo
+	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --quiet \
+		--shows backup.fct.mean,queries.qct.p95,calls.latency.p95,reads.fct.p95
+	python3 scripts/forests.py out/demo/report.html docs/img/five.svg
+
 book: setup-book
-	target/tools/bin/mdbook build
+	scripts/book.sh
 
 # Two builds, and two minutes of runs between them that make the profile. ARGS="--plain" builds without a profile.
 dist: setup

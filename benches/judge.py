@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/judge.md, from the folders of `compare --worlds sim,virtual` below one folder.
+"""The table of notes/judge.md, from the folders of `compare --worlds sim,virtual` below one folder.
 
 Each cell is simulator / kernels, a mean over the seeds. A difference is bold if it is over 10 % of
 the median or 20 % of the 99th percentile of FCT.

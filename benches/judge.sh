@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table of docs/judge.md: twelve scenes in the simulator and on kernels in virtual time, seeds 1
+# The table of notes/judge.md: twelve scenes in the simulator and on kernels in virtual time, seeds 1
 # to 3. Needs no root, and a kernel of `make setup-virtual`. About ten minutes.
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """How much one flow completion time (FCT) is worth: one flow starts 1 ns later, and the FCTs of
-all others are compared with the run in which it does not. The table of docs/one-fct.md.
+all others are compared with the run in which it does not. The table of notes/one-fct.md.
 
 Each case takes ten seeds. For each the arrivals are drawn once and written to a file, and the
 file is run as it is and with one start moved: that of the largest flow of the first half.

@@ -173,7 +173,7 @@ fn texts(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
 fn papers_are_cited_with_their_authors() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
-    for folder in ["crates", "docs", "scenarios"] {
+    for folder in ["crates", "docs", "notes", "scenarios"] {
         texts(&root.join(folder), &mut files);
     }
     files.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root.join(name)));

@@ -1,5 +1,5 @@
 //! Holds the book in `docs/` to the program: every mechanism has its page, the reference is what
-//! the program prints, and every command of the tutorial works.
+//! the program prints, and every command of the start and guide pages works.
 
 use millpond_core::registry::Mechanism;
 use millpond_scenario::catalogue::{page_name, places};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const MILLPOND: &str = env!("CARGO_BIN_EXE_millpond");
-/// How the tutorial calls the program.
-const IN_TUTORIAL: &str = "./target/release/millpond";
-/// Places whose kinds are no mechanisms of the packet path; `docs/scenario.md` tells of them.
+/// How the pages call the program.
+const IN_PAGES: &str = "./target/release/millpond";
+/// Places whose kinds are no mechanisms of the packet path; `docs/scenario.md` has them.
 const IN_SCENARIO_PAGE: [&str; 2] = ["topology", "traffic"];
 
 fn repository() -> PathBuf {
@@ -70,17 +70,28 @@ fn every_mechanism_has_its_page() {
     }
 }
 
+/// All Markdown files below a folder.
+fn pages_below(folder: &Path) -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pages.extend(pages_below(&path));
+        } else if path.extension().is_some_and(|e| e == "md") {
+            pages.push(path);
+        }
+    }
+    pages.sort();
+    pages
+}
+
 /// mdBook builds the book from this table (`book.toml`); a page that it lacks cannot be reached.
 #[test]
 fn the_summary_lists_every_page_once() {
     let folder = repository().join("docs");
-    let names = |at: &Path| {
-        let files = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
-        files.filter(|path| path.extension().is_some_and(|e| e == "md")).collect::<Vec<_>>()
-    };
-    let files = names(&folder).into_iter().chain(names(&folder.join("mechanisms")));
     let file = |path: PathBuf| path.strip_prefix(&folder).unwrap().display().to_string();
-    let mut pages: Vec<String> = files.map(file).filter(|name| name != "SUMMARY.md").collect();
+    let mut pages: Vec<String> =
+        pages_below(&folder).into_iter().map(file).filter(|name| name != "SUMMARY.md").collect();
     let text = page("SUMMARY.md");
     let links = text
         .lines()
@@ -128,16 +139,12 @@ fn every_page_is_of_a_mechanism() {
 }
 
 #[test]
-fn the_scenario_page_tells_of_every_topology_and_traffic() {
+fn the_scenario_page_has_every_topology_and_traffic() {
     let text = page("scenario.md");
     for place in places().into_iter().filter(|p| IN_SCENARIO_PAGE.contains(&p.place.path)) {
         for kind in place.kinds {
             let name = format!("`{}`", kind.mechanism.kind);
-            assert!(
-                text.contains(&name),
-                "docs/scenario.md does not tell of {} {name}",
-                place.place.path
-            );
+            assert!(text.contains(&name), "docs/scenario.md lacks {} {name}", place.place.path);
         }
     }
 }
@@ -157,25 +164,131 @@ fn the_reference_is_what_the_program_prints() {
     );
 }
 
+/// Where a heading's link leads, as Markdown's renderers form it.
+fn anchor(heading: &str) -> String {
+    let mut text = String::new();
+    let mut rest = heading;
+    // A heading's own links count by their names.
+    while let Some((before, link)) = rest.split_once("](") {
+        text.push_str(before);
+        rest = link.split_once(')').map_or("", |(_, behind)| behind);
+    }
+    text.push_str(rest);
+    let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
+    text.to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// What links to a page may name: its headings, and anchors set by hand.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    let mut is_code = false;
+    for line in page.lines() {
+        is_code ^= line.starts_with("```");
+        if let Some(heading) = line.strip_prefix('#').filter(|_| !is_code) {
+            anchors.insert(anchor(heading.trim_start_matches('#').trim()));
+        }
+        if let Some((_, id)) = line.split_once("<a id=\"") {
+            anchors.extend(id.split_once('"').map(|(id, _)| id.to_string()));
+        }
+    }
+    anchors
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let root = repository();
-    let mut pages = vec![root.join("README.md")];
-    for folder in ["docs", "docs/mechanisms"] {
-        pages.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
-    }
-    for path in pages.iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
+    let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
+        .iter()
+        .map(|name| root.join(name))
+        .collect();
+    pages.extend(["docs", "notes"].iter().flat_map(|folder| pages_below(&root.join(folder))));
+    let mut links = 0;
+    for path in &pages {
         let text = fs::read_to_string(path).unwrap();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let target = link.split('#').next().unwrap_or("");
-            if !target.is_empty() && !target.contains("://") {
+        let inline = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let named = text.lines().filter_map(|line| Some(line.split_once("]: ")?.1.trim()));
+        let named = named.filter(|target| !target.contains(' '));
+        for link in inline.chain(named) {
+            if link.contains("://") {
+                continue;
+            }
+            links += 1;
+            let (target, place) = link.split_once('#').unwrap_or((link, ""));
+            let file = if target.is_empty() { path.clone() } else { path.with_file_name(target) };
+            assert!(file.exists(), "{}: broken link {link}", path.display());
+            if !place.is_empty() && file.extension().is_some_and(|e| e == "md") {
+                let text = fs::read_to_string(&file).unwrap();
                 assert!(
-                    path.with_file_name(target).exists(),
-                    "{}: broken link {link}",
+                    anchors(&text).contains(place),
+                    "{}: {link} names no heading",
                     path.display()
                 );
             }
         }
+    }
+    assert!(links > 500, "only {links} links were found");
+}
+
+/// Lines of a page that are neither a table, a heading nor code, with their numbers.
+fn prose(page: &str) -> Vec<(usize, &str)> {
+    let mut lines = Vec::new();
+    let mut is_code = false;
+    for (number, line) in page.lines().enumerate() {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        let is_set_apart = is_code || is_fence || line.trim_start().starts_with(['|', '#']);
+        lines.push((number + 1, if is_set_apart { "" } else { line }));
+    }
+    lines
+}
+
+/// The style of prose, as far as it can be counted, on all pages but those of papers and the
+/// reference that the program prints.
+#[test]
+fn prose_names_its_subjects_within_100_columns() {
+    let root = repository();
+    let mut pages = vec![root.join("README.md"), root.join("ARCHITECTURE.md")];
+    pages.push(root.join("CONTRIBUTING.md"));
+    pages.extend(["docs", "notes"].iter().flat_map(|folder| pages_below(&root.join(folder))));
+    let mut faults = Vec::new();
+    for path in &pages {
+        let name = path.file_name().unwrap().to_string_lossy();
+        if name == "reference.md" || name.starts_with("reproduce") {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        let mut before = "";
+        for (number, line) in prose(&text) {
+            let at = || format!("{}:{number}", path.display());
+            if line.chars().count() > 100 {
+                faults.push(format!("{}: more than 100 columns", at()));
+            }
+            let ends = before.is_empty() || before.ends_with(['.', '!', '?']);
+            let start = line.trim_start_matches([' ', '-', '*']);
+            let first = (ends || start.len() < line.len()).then_some(start);
+            let sentences = first.into_iter().chain(line.split(". ").skip(1));
+            for sentence in sentences.map(|s| s.trim_start_matches(['*', '_'])) {
+                let word = sentence.split(' ').next().unwrap_or_default();
+                if ["What", "Who", "That", "Which"].contains(&word) && !sentence.contains('?') {
+                    faults.push(format!("{}: a sentence begins with {word}", at()));
+                }
+            }
+            before = line.trim_end();
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// README repeats the counts of the papers' generated pages.
+#[test]
+fn readme_has_the_counts_of_the_papers_pages() {
+    let root = repository();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    for paper in ["presto", "tlt", "canary", "nrm", "backdraft"] {
+        let page = fs::read_to_string(root.join("papers").join(paper).join("page.md")).unwrap();
+        let (counts, _) = page.split_once(" fail. ").expect("the page begins with its counts");
+        let counts = counts.rsplit('\n').next().unwrap().replace(" claims", "");
+        assert!(readme.contains(&format!("[{counts} fail]")), "README on {paper}: {counts} fail");
     }
 }
 
@@ -199,38 +312,48 @@ fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// Follows the tutorial in a folder of its own: writes the files that it says to save (`toml
-/// file=NAME` beside the fence), and runs the commands (`$ …` in a `console` block) one after the
-/// other.
+/// Follows the start and guide pages, each in a folder of its own: writes the files that a page
+/// asks to save (`file=NAME` beside the fence), and runs the commands (`$ …` in a `console` block)
+/// one after the other.
 #[cfg(unix)]
 #[test]
-fn every_command_of_the_tutorial_works() {
-    let scratch = Scratch::new("tutorial");
-    let text = page("tutorial.md");
+fn every_command_of_the_start_and_guide_pages_works() {
+    let docs = repository().join("docs");
+    let pages = ["start", "guides"].iter().flat_map(|folder| pages_below(&docs.join(folder)));
     let mut commands = 0;
-    for (info, lines) in blocks(&text) {
-        if let Some(name) = info.split_whitespace().find_map(|word| word.strip_prefix("file=")) {
-            fs::write(scratch.0.join(name), lines.join("\n") + "\n").unwrap();
-        }
-        if info == "console" {
+    for path in pages {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let scratch = Scratch::new(&name);
+        let text = fs::read_to_string(&path).unwrap();
+        for (info, lines) in blocks(&text) {
+            if let Some(file) = info.split_whitespace().find_map(|word| word.strip_prefix("file="))
+            {
+                let file = scratch.0.join(file);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, lines.join("\n") + "\n").unwrap();
+            }
+            if info != "console" {
+                continue;
+            }
             for command in lines.iter().filter_map(|line| line.strip_prefix("$ ")) {
-                let of_test = command.replace(IN_TUTORIAL, &format!("'{MILLPOND}'"));
+                let of_test = command.replace(IN_PAGES, &format!("'{MILLPOND}'"));
                 let done = Command::new("sh")
                     .args(["-c", &of_test])
                     .current_dir(&scratch.0)
                     .output()
                     .unwrap();
-                let said = String::from_utf8_lossy(&done.stderr);
+                let errors = String::from_utf8_lossy(&done.stderr);
                 assert!(
                     done.status.success(),
-                    "docs/tutorial.md: `{command}` failed ({}): {said}",
+                    "{}: `{command}` failed ({}): {errors}",
+                    path.display(),
                     done.status
                 );
                 commands += 1;
             }
         }
     }
-    assert!(commands >= 5, "the tutorial's commands were not found");
+    assert!(commands >= 20, "only {commands} commands were found");
 }
 
 /// The table of parameters that the reference has for a kind, if it has keys.

@@ -272,8 +272,9 @@ fn the_recipe_for_docker_follows_its_containers() {
 /// Every file that the book shows has no errors.
 #[test]
 fn the_books_examples_are_right() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/switch.md");
-    let page = fs::read_to_string(page).unwrap();
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let pages = ["switch.md", "switch-ports.md", "switch-pauses.md"];
+    let page: String = pages.map(|name| fs::read_to_string(docs.join(name)).unwrap()).concat();
     let scratch = Scratch::new("book");
     let here = page
         .split("<<'END_OF_FILE'\n")

@@ -1,5 +1,5 @@
 //! `millpond-rpc`: the load of the rigs that measure bandwidth limits with real kernels
-//! (docs/limit-bench.md). Thin: reads arguments, calls the modules, prints.
+//! (notes/limit-bench.md). Thin: reads arguments, calls the modules, prints.
 
 mod client;
 mod datagrams;

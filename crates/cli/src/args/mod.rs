@@ -115,7 +115,8 @@ A file:   [[limit]]
 
 Limits stay when this command exits, and when it is killed or upgraded. Needs root, or CAP_BPF and
 CAP_NET_ADMIN (and CAP_SYS_ADMIN to mount a bpf file system where there is none). Only connections
-that processes open while they are in the cgroup are limited. docs/limit.md has every key.")]
+that processes open while they are in the cgroup are limited.
+docs/limit-reference.md has every key.")]
     Limit(LimitArgs),
     /// Run a virtual switch between network namespaces and interfaces (Linux)
     #[command(after_help = "\

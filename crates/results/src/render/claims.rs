@@ -12,17 +12,15 @@ pub(crate) fn short_id<'a>(of: &Reproduction, claim: &'a Claim) -> &'a str {
 }
 
 /// Where they were measured.
-pub(crate) fn worlds(claims: &[&Claim]) -> &'static str {
-    let emulated = claims
-        .iter()
-        .filter(|claim| claim.world == World::LinuxVm && claim.measured.is_some())
-        .count();
-    let all = claims.iter().filter(|claim| claim.measured.is_some()).count();
-    match (emulated, all) {
-        (0, _) => "simulated",
-        (some, all) if some == all => "emulated Linux",
-        _ => "simulated; -vm: emulated Linux",
-    }
+pub(crate) fn worlds(claims: &[&Claim]) -> String {
+    let has = |world: World| claims.iter().any(|it| it.measured.is_some() && it.world == world);
+    let mut names = Vec::new();
+    names.extend(has(World::Sim).then_some("simulated"));
+    names.extend(has(World::Virtual).then_some("real kernels in virtual time"));
+    let alone = names.is_empty();
+    let emulated = if alone { "emulated Linux" } else { "-vm: emulated Linux" };
+    names.extend(has(World::LinuxVm).then_some(emulated));
+    if names.is_empty() { "simulated".into() } else { names.join("; ") }
 }
 
 /// A number in a claim's unit.

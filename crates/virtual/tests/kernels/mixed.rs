@@ -74,12 +74,11 @@ fn beside_idle_kernels_modelled_flows_are_the_simulators() {
 #[test]
 fn kernels_and_modelled_hosts_share_a_port() {
     needs!(kernels::find(None));
-    let plan = plan(
-        &NETWORK.replace("spines = 2", "spines = 1"),
-        "[[traffic]]\nname = \"kernels\"\nkind = \"flows\"\nrows = [{ start = 0, src = 0, dst = 4, bytes = \
-         20000000 }]\n[[traffic]]\nname = \"modelled\"\nkind = \"flows\"\nrows = [{ start = 0, src = 1, dst = \
-         5, bytes = 20000000 }]\n",
-    );
+    let traffic = "[[traffic]]\nname = \"kernels\"\nkind = \"flows\"\n\
+                   rows = [{ start = 0, src = 0, dst = 4, bytes = 20000000 }]\n\
+                   [[traffic]]\nname = \"modelled\"\nkind = \"flows\"\n\
+                   rows = [{ start = 0, src = 1, dst = 5, bytes = 20000000 }]\n";
+    let plan = plan(&NETWORK.replace("spines = 2", "spines = 1"), traffic);
     let runs: Vec<_> = [1, 1, 2].map(|parallel| try_run(&plan, parallel).unwrap()).into();
     let of = |(_, records): &(_, Records)| {
         let mut flows = records.flows.clone();
@@ -110,12 +109,12 @@ fn kernels_and_modelled_hosts_share_a_port() {
 #[test]
 fn modelled_hosts_have_what_the_simulator_has() {
     needs!(kernels::find(None));
-    let plan = plan(
-        NETWORK,
-        "[[traffic]]\nname = \"kernels\"\nkind = \"flows\"\nrows = [{ start = 0, src = 0, dst = 4, bytes = \
-         2000000 }]\n[[traffic]]\nname = \"ring\"\nkind = \"collective\"\nop = \
-         \"all-reduce\"\nsize = \"1MB\"\ntransport = { kind = \"dcqcn\" }\nhosts = [\"1..3\", \"5..7\"]\n",
-    );
+    let traffic = "[[traffic]]\nname = \"kernels\"\nkind = \"flows\"\n\
+                   rows = [{ start = 0, src = 0, dst = 4, bytes = 2000000 }]\n\
+                   [[traffic]]\nname = \"ring\"\nkind = \"collective\"\n\
+                   op = \"all-reduce\"\nsize = \"1MB\"\n\
+                   transport = { kind = \"dcqcn\" }\nhosts = [\"1..3\", \"5..7\"]\n";
+    let plan = plan(NETWORK, traffic);
     let (outcome, records) = try_run(&plan, 1).unwrap();
     let kernels = records.flows.iter().filter(|it| it.class == 0).count();
     assert_eq!(kernels, 1);

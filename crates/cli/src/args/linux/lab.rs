@@ -60,7 +60,8 @@ The packets are those of the fabric, both ways and whole, at the times at which 
     #[command(after_help = "\
 Example: millpond lab ask memcached-get 10.213.0.3:11211 --connections 8 --size 1KB --for 5s
 
-As a program of a lab's host with `responses = NAME` (docs/scenario.md) its lines are in results.")]
+As a program of a lab's host with `responses = NAME` its lines are in results
+(docs/scenario-time.md).")]
     Ask(AskArgs),
     /// Show one mechanism under kernel TCP, beside what it replaces
     #[command(after_help = "\

@@ -24,7 +24,7 @@ const OPEN: usize = 4;
 pub(crate) fn page(of: &Reproduction) -> String {
     let mut text = String::new();
     let claims: Vec<&Claim> = of.claims.iter().collect();
-    let mut facts = vec![format!("<b>{}</b>", escape(&of.effort)), worlds(&claims).into()];
+    let mut facts = vec![format!("<b>{}</b>", escape(&of.effort)), worlds(&claims)];
     facts.extend(tally(&claims));
     page::head(&mut text, &of.title, "reproduce", &facts);
     let names = labels(of);

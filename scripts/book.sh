@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Builds the book into out/book, and checks that no link in it is dead. mdBook turns a link to a file
+# outside of docs/ into one to a page that it does not make; here such a link leads to the file in the
+# repository again.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+target/tools/bin/mdbook build
+out=out/book
+
+# depth N PATTERN: pages N folders below the book's root leave it by N + 1 times "../".
+depth() {
+    local up=$1
+    shift
+    # Two steps: out/book lies one folder deeper than docs/; an .html that was .md is that again.
+    sed -i -E "s#href=\"${up}([A-Za-z][^\"]*)\"#href=\"../${up}\1\"#g; :again
+        s#href=\"(\.\./${up}[^\":]*)\.html(\#[^\"]*)?\"#href=\"\1.md\2\"#; t again" "$@"
+}
+depth '\.\./' "$out"/*.html
+for folder in "$out"/*/; do
+    pages=("$folder"*.html)
+    [[ -e ${pages[0]} ]] && depth '\.\./\.\./' "${pages[@]}"
+done
+
+dead=0
+while IFS=: read -r page link; do
+    file=${link#href=\"}
+    file=${file%\"}
+    file=${file%%#*}
+    case $file in
+    "" | *://* | mailto:* | data:*) continue ;;
+    esac
+    if [[ ! -e ${page%/*}/$file ]]; then
+        echo "$page: dead link $file" >&2
+        dead=1
+    fi
+done < <(grep -oE 'href="[^"]+"' -r "$out" --include='*.html' | sort -u)
+exit "$dead"
