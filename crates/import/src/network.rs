@@ -2,9 +2,9 @@
 //!
 //! Hosts are numbered anew, from zero in the order of their numbers.
 //!
-//! Invariant: each host has one link, to a switch.
+//! Invariant: each host has links, and all of them lead to switches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::{Rate, Time};
 use serde_json::json;
@@ -33,6 +33,8 @@ pub(crate) struct Network {
     /// By node: the switch's name, and its tier where that is known.
     pub switches: BTreeMap<u32, (String, Option<u8>)>,
     pub links: Vec<Link>,
+    /// By host that forwards: its inner switch.
+    pub inner: BTreeMap<u32, u32>,
 }
 
 impl Network {
@@ -86,31 +88,46 @@ impl Network {
         )
     }
 
-    /// Whether each host has one link, and no two hosts one between them.
-    pub fn check(&self, source: &Source) -> Result<()> {
-        let mut first: BTreeMap<u32, usize> = BTreeMap::new();
-        for link in &self.links {
-            for (node, other) in [(link.a, link.b), (link.b, link.a)] {
-                if !self.hosts.contains_key(&node) {
-                    continue;
-                }
-                if self.hosts.contains_key(&other) {
-                    let text = format!(
-                        "nodes {node} and {other} are hosts with a link between them; hosts do \
-                         not forward packets here, so two hosts need a switch between them"
-                    );
-                    return Err(source.wrong(link.line, text));
-                }
-                if let Some(line) = first.insert(node, link.line) {
-                    let text = format!(
-                        "host {node} has a second link, the first is in line {line}; hosts with \
-                         several links are not built yet"
-                    );
-                    return Err(source.wrong(link.line, text));
-                }
-            }
+    /// Gives each host with a link to another host a switch of its own, which has its links and
+    /// forwards. A link as fast as the host's fastest one, without delay, leads to the host.
+    pub fn divide_forwarding_hosts(&mut self) {
+        let is_host = |node: u32| self.hosts.contains_key(&node);
+        let direct = self.links.iter().filter(|link| is_host(link.a) && is_host(link.b));
+        let forward: BTreeSet<u32> = direct.flat_map(|link| [link.a, link.b]).collect();
+        let nodes = self.hosts.keys().chain(self.switches.keys()).max().map_or(0, |last| last + 1);
+        self.inner = forward.into_iter().zip(nodes..).collect();
+        for (host, switch) in &self.inner {
+            let own = self.links.iter().filter(|link| [link.a, link.b].contains(host));
+            let Some(fastest) = own.max_by_key(|link| link.rate) else { continue };
+            let (rate, line) = (fastest.rate, fastest.line);
+            self.links.push(Link {
+                a: *host,
+                b: *switch,
+                rate,
+                delay: Time::ZERO,
+                loss: 0.0,
+                line,
+            });
+            let name = format!("inner{}", self.hosts[host]);
+            self.switches.insert(*switch, (name, None));
         }
-        match self.hosts.keys().find(|host| !first.contains_key(host)) {
+        let at = |node: u32| self.inner.get(&node).copied().unwrap_or(node);
+        let written = self.links.len() - self.inner.len();
+        for link in &mut self.links[..written] {
+            (link.a, link.b) = (at(link.a), at(link.b));
+        }
+    }
+
+    /// The node that has a node's links.
+    pub fn with_links_of(&self, node: u64) -> u64 {
+        let inner = u32::try_from(node).ok().and_then(|node| self.inner.get(&node));
+        inner.map_or(node, |switch| u64::from(*switch))
+    }
+
+    /// Whether each host has a link.
+    pub fn check(&self, source: &Source) -> Result<()> {
+        let linked: BTreeSet<u32> = self.links.iter().flat_map(|link| [link.a, link.b]).collect();
+        match self.hosts.keys().find(|host| !linked.contains(host)) {
             Some(host) => Err(source.wrong(source.end(), format!("host {host} has no link"))),
             None => Ok(()),
         }

@@ -116,9 +116,10 @@ impl Recorder {
             End::Host(host) => Some(*host),
             End::Switch { .. } => None,
         };
+        let nics = (0..topology.hosts).map(|host| (host, (host, 0)));
         let recorder = Recorder {
             span: [began, began.saturating_add(plan.horizon)],
-            queues: QueueSampler::new(capture.queues.as_ref(), began, switches, 0..topology.hosts),
+            queues: QueueSampler::new(capture.queues.as_ref(), began, switches, nics),
             nics: ports.into_iter().flatten().filter_map(host).collect(),
             ends: capture.taps.iter().map(|tap| link_end(plan, &first, tap.end)).collect(),
             snaplen: capture.snaplen as usize,

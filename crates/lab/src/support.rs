@@ -217,5 +217,9 @@ fn network(plan: &Plan) -> Option<Lack> {
     }
     let is_direct = |link: &LinkSite| matches!((link.a, link.b), (End::Host(_), End::Host(_)));
     let reason = "two hosts share a link without a switch";
-    first([(topology.links.iter().any(is_direct), "topology.links", reason)])
+    let several = "a host with several links; hosts of the lab have one NIC each";
+    first([
+        (topology.links.iter().any(is_direct), "topology.links", reason),
+        (topology.has_several_nics(), "topology.links", several),
+    ])
 }

@@ -76,7 +76,7 @@ fn queue(plan: &Plan, stop: &Stop) -> String {
     let site = &plan.topology.links[link as usize];
     let here = End::Switch { switch: stop.at.0, port: stop.at.1 };
     let other = match if site.a == here { site.b } else { site.a } {
-        End::Host(host) => format!("host{host}"),
+        End::Host(nic) => plan.topology.nic_name(nic),
         End::Switch { switch, .. } => name(switch).clone(),
     };
     let which = match stop.target {

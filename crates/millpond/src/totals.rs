@@ -100,7 +100,7 @@ fn size_bins(bins: &plan::SizeBins) -> SizeBins {
 pub(crate) fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
     let topology = &plan.topology;
     let name = |end: End| match end {
-        End::Host(host) => format!("host{host}"),
+        End::Host(nic) => format!("host{}", topology.host_of(nic)),
         End::Switch { switch, .. } => topology.switches[switch as usize].name.clone(),
     };
     let mut failures: Vec<LinkFailure> = Vec::new();

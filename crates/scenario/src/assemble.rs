@@ -17,8 +17,8 @@ use crate::settings::{Partitions, Ports, Settings, Until};
 use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
-    application, capture, composition, families, follow, limit, ports, program, resolved, shows,
-    stack, switch, traffic,
+    application, capture, composition, families, follow, limit, nic, ports, program, resolved,
+    shows, stack, switch, traffic,
 };
 use millpond_core::Time;
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ pub(crate) fn assemble(
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
     host.stacks = stack::stacks(&s, &topology, &traffic, (&programs, &limits), report);
-    let failures = failures(&s, &topology, report);
+    let failures = failures(&s, &topology, host.stacks.is_some(), report);
     bounds::check(
         &Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon },
         &limits,
@@ -107,9 +107,16 @@ pub(crate) fn assemble(
     })
 }
 
-/// The failures, and a warning of one that lasts for ever in a run without a duration.
-fn failures(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<FailurePlan> {
+/// The failures, what hosts with several NICs do not have, and a warning of a failure that lasts for
+/// ever in a run without a duration. `is_divided`: not all hosts are kernels.
+fn failures(
+    s: &Settings,
+    topology: &Topology,
+    is_divided: bool,
+    report: &mut Report,
+) -> Vec<FailurePlan> {
     let failures = capture::failures(s, topology, report);
+    nic::check(s, topology, (&failures, is_divided), report);
     let lasts = failures.iter().any(|failure| failure.until == Time::MAX);
     if s.run.duration.is_none() && lasts {
         report.warnings.push(NEVER_ENDS.into());

@@ -93,7 +93,7 @@ fn marking_order(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
     let sites: Vec<PortSite> = kinds.iter().map(|kind| kind.site).collect();
     check(&s.switch.marking, "switch.marking", &sites);
     if let NicChoice::Own(marking) = &s.nic.marking {
-        let hosts = &bounds.topology.links[..bounds.topology.hosts as usize];
+        let hosts = bounds.topology.host_links();
         let rates: BTreeSet<Rate> = hosts.iter().map(|link| link.rate).collect();
         let site = |rate: Rate| PortSite { rate, tier: 0, packet_max: bounds.packet_max() };
         check(marking, "host.nic.marking", &rates.into_iter().map(site).collect::<Vec<_>>());

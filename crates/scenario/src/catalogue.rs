@@ -4,7 +4,8 @@
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
 use crate::choices::{
-    Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
+    Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
+    Visit,
 };
 use crate::keys::grouped;
 use crate::rdma::RdmaParams;
@@ -124,6 +125,7 @@ impl Visit for Vec<PlaceInfo> {
 pub fn places() -> Vec<PlaceInfo> {
     let mut places = vec![place::<TopologyParams>()];
     HostChoices::default().each(&mut places);
+    NicChoices::default().each(&mut places);
     SwitchChoices::default().each(&mut places);
     places.push(place::<TransportKind>());
     TransportChoices::default().each(&mut places);

@@ -12,6 +12,7 @@
 //! in the order below.
 
 use crate::jitter::JitterParams;
+use crate::nic::NicChoiceParams;
 use crate::rdma::RecoveryParams;
 use millpond_core::edge::flowcell::LoadBalancingParams;
 use millpond_core::edge::gro::OffloadParams;
@@ -92,6 +93,11 @@ choices! {
         /// What receivers merge.
         receive_offload: OffloadParams,
     }
+    /// The places of `[host.nic]`.
+    NicChoices {
+        /// Which NIC of a host with several.
+        choice: NicChoiceParams,
+    }
     /// The places of `[switch]`.
     SwitchChoices {
         /// Where packets wait.
@@ -162,6 +168,7 @@ mod tests {
             assert_eq!(paths.0, expected);
         }
         check::<HostChoices>("host");
+        check::<NicChoices>("host.nic");
         check::<SwitchChoices>("switch");
         check::<TransportChoices>("transport");
         check::<RdmaChoices>("rdma");

@@ -124,7 +124,7 @@ pub struct Shape {
 impl Shape {
     /// Of a network.
     pub fn of(topology: &Topology) -> Shape {
-        let hosts = &topology.links[..topology.hosts as usize];
+        let hosts = topology.host_links();
         let mut links: Vec<(u64, u64)> =
             hosts.iter().map(|link| (link.rate.bps(), link.delay.as_ps())).collect();
         links.sort_unstable();

@@ -31,7 +31,7 @@ pub(crate) fn network(s: &mut Settings, topology: &Topology, round_trip: Time) {
         }
         _ => {}
     }
-    let hosts = &topology.links[..topology.hosts as usize];
+    let hosts = topology.host_links();
     let fastest = hosts.iter().map(|link| link.rate).max().unwrap_or(Rate(0));
     let segment = u64::from(s.host.mss.unwrap_or(1).max(1));
     let segments = fastest.bytes_in(round_trip).div_ceil(segment);

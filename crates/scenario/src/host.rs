@@ -2,6 +2,7 @@
 
 use crate::choices::HostChoices;
 use crate::error::Report;
+use crate::nic::NicChoiceParams;
 use crate::settings::{NicChoice, Settings};
 use crate::stack::Stacks;
 use crate::topology::Topology;
@@ -100,6 +101,7 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             },
             per_flow_limit: s.nic.params.per_flow_limit,
             interrupt_throttle: s.nic.params.interrupt_throttle,
+            choice: s.nic.choices.choice.clone(),
         },
         choices: s.host_choices.clone(),
         receive_cpu: s.receive_cpu.clone(),
@@ -176,6 +178,8 @@ pub struct NicPlan {
     pub per_flow_limit: Option<Bytes>,
     /// World virtual: the least time from an interrupt for frames to the next.
     pub interrupt_throttle: Time,
+    /// Which one of several takes a connection.
+    pub choice: NicChoiceParams,
 }
 
 /// What a switch's buffer follows from. A host's stack lies on its link.

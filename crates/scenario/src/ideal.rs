@@ -267,11 +267,22 @@ impl IdealTimes {
             .saturating_mul(2)
     }
 
-    /// From the one host's NIC to the other's.
+    /// From the one host to the other, by the pair of NICs that is fastest.
     fn time(&self, plan: &Plan, (src, dst): (u32, u32), train: &Train) -> Time {
         let topology = &plan.topology;
+        if !topology.has_several_nics() {
+            return self.between(plan, (src, dst), train);
+        }
+        let pairs = topology.nics(src).flat_map(|a| topology.nics(dst).map(move |b| (a, b)));
+        let ways = pairs.filter(|(a, b)| topology.connects(*a, *b));
+        ways.map(|pair| self.between(plan, pair, train)).min().unwrap_or_default()
+    }
+
+    /// From one NIC to another.
+    fn between(&self, plan: &Plan, (src, dst): (u32, u32), train: &Train) -> Time {
+        let topology = &plan.topology;
         let hop =
-            |host: u32| (topology.links[host as usize].rate, topology.links[host as usize].delay);
+            |nic: u32| (topology.links[nic as usize].rate, topology.links[nic as usize].delay);
         let (first, last) = (hop(src), hop(dst));
         let (from, to) = (topology.leaf_of(src), topology.leaf_of(dst));
         if from == to {

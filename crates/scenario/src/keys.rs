@@ -5,7 +5,7 @@ use millpond_core::params::{Form, Key};
 
 /// Keys that begin with one of these and a dash stand in a table of that name.
 pub(crate) const GROUPS: &[&str] =
-    &["host-link", "fabric-link", "bottleneck", "queues", "connections"];
+    &["host-link", "fabric-link", "inner-link", "bottleneck", "queues", "connections"];
 
 /// A key that counts only where another one of its table does not: (place, kind, key, the other).
 pub(crate) const RIVALS: &[(&str, &str, &str, &str)] = &[

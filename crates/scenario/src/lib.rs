@@ -29,6 +29,7 @@ pub mod jitter;
 mod keys;
 pub mod limit;
 mod names;
+pub mod nic;
 mod overrides;
 pub mod plan;
 mod ports;

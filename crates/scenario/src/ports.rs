@@ -116,10 +116,9 @@ pub(crate) fn check(s: &Settings, topology: &Topology, host: &HostPlan, report: 
     amounts(s, s.switch.buffer.params(), "switch.buffer", &there, report);
     amounts(s, s.switch.marking.params(), "switch.marking", &there, report);
     // A NIC counts as a port of the lowest tier.
-    let hosts = 0..topology.hosts as usize;
     let nic = There {
         tiers: BTreeSet::from([0]),
-        rates: topology.links[hosts].iter().map(|link| link.rate).collect(),
+        rates: topology.host_links().iter().map(|link| link.rate).collect(),
     };
     if let NicChoice::Own(buffer) = &s.nic.buffer {
         amounts(s, buffer.params(), "host.nic.buffer", &nic, report);

@@ -360,6 +360,7 @@ impl<'r> Reader<'r> {
         self.params(&mut nic, &mut settings.params, &[]);
         settings.buffer = self.nic_choice(&mut nic, "buffer", "unlimited");
         settings.marking = self.nic_choice(&mut nic, "marking", "none");
+        self.choices(&mut nic, &mut settings.choices);
         if let NicChoice::Own(BufferParams::Shared(_) | BufferParams::Pools(_)) = settings.buffer {
             let message = "a NIC has one port and nobody to share with; use kind \"per-port\"";
             let at = self.places.get("host.nic.buffer.kind").copied().unwrap_or_default();

@@ -98,7 +98,12 @@ pub(crate) fn write(s: &Settings) -> String {
     out.push_str("\n[host]\n");
     lines(&mut out, &pairs(&s.host));
     let (buffer, marking) = (nic(&s.nic.buffer, "unlimited"), nic(&s.nic.marking, "none"));
-    let own: Vec<String> = pairs(&s.nic.params).iter().map(|(k, v)| format!("{k} = {v}")).collect();
+    let mut own: Vec<String> =
+        pairs(&s.nic.params).iter().map(|(k, v)| format!("{k} = {v}")).collect();
+    // Written only where it differs: hosts with one NIC have nothing to choose.
+    if s.chooses_nics() {
+        own.push(format!("choice = {}", inline(&s.nic.choices.choice)));
+    }
     let _ = writeln!(out, "nic = {{ buffer = {buffer}, marking = {marking}, {} }}", own.join(", "));
     s.host_choices.each(&mut out);
     // Written only where it is: a run without it is the same run as before there was such a table.

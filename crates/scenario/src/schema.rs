@@ -96,7 +96,9 @@ fn choices(table: &str) -> Map<String, Value> {
         true => word_or(OFF_WORDS, kinds(path, &Map::new())),
         false => kinds(path, &Map::new()),
     };
-    all.map(|(path, key)| (key.to_string(), value(path))).collect()
+    all.filter(|(_, key)| !key.contains('.'))
+        .map(|(path, key)| (key.to_string(), value(path)))
+        .collect()
 }
 
 fn host() -> Value {
@@ -107,6 +109,7 @@ fn host() -> Value {
     {
         nic.insert(key.into(), word_or(&[word, "switch"], kinds(place, &Map::new())));
     }
+    nic.extend(choices("host.nic"));
     host.insert("nic".into(), object(nic));
     host.extend(choices("host"));
     host.insert("receive-cpu".into(), word_or(OFF_WORDS, object(table("host.receive-cpu"))));
@@ -208,7 +211,12 @@ fn changes() -> Value {
         "application",
         "program",
     ]);
-    set.tables(["topology.host-link", "topology.fabric-link", "topology.bottleneck"]);
+    set.tables([
+        "topology.host-link",
+        "topology.fabric-link",
+        "topology.inner-link",
+        "topology.bottleneck",
+    ]);
     for path in ["host.nic.buffer", "host.nic.marking", "host.receive-cpu"] {
         set.known.insert(path.into(), json!({ "type": ["string", "object"] }));
     }

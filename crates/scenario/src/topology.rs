@@ -5,14 +5,21 @@
 //! the switches above; a spine's (core's) port p leads to leaf (pod) p; an aggregation switch has
 //! its edges' ports, then its cores'.
 //!
+//! A NIC has an *address*, by which packets name it. The first NIC of host h has the address h; the
+//! further NICs of all hosts follow from `hosts` on, host by host. So in a network whose hosts have
+//! one NIC each, addresses are the hosts' numbers.
+//!
 //! Invariant: every port has exactly one link, and [`Routes`] holds all ports on shortest paths, in
 //! ascending order.
 
 mod builder;
+mod dual_tor;
 mod dumbbell;
 mod fat_tree;
 pub mod file;
 mod leaf_spine;
+mod nics;
+mod rail_optimised;
 mod reroute;
 mod round_trip;
 mod single_switch;
@@ -31,15 +38,18 @@ use std::sync::Arc;
 pub struct Topology {
     /// How many hosts; numbered leaf by leaf.
     pub hosts: u32,
+    /// By address from `hosts` on: the host of a NIC beyond its host's first, and the NIC's number,
+    /// in ascending order.
+    pub further: Vec<(u32, u16)>,
     /// The switches: those with hosts first (leaves, edges), then tier by tier.
     pub switches: Vec<SwitchSite>,
-    /// The links, each in both directions: host links first (link h is host h's), then fabric
-    /// links.
+    /// The links, each in both directions: those of NICs first (link a is that of address a), then
+    /// fabric links.
     pub links: Vec<LinkSite>,
     /// By switch: its routes.
     pub routes: Vec<Routes>,
-    /// Where each host hangs; the table that all routes share. A leaf's number is its index in
-    /// `switches`.
+    /// By address: where the NIC hangs; the table that all routes share. A leaf's number is its
+    /// index in `switches`.
     pub attachment: Arc<Attachment>,
     /// By switch and port: the index of the link there.
     pub wiring: Vec<Vec<u32>>,
@@ -66,7 +76,7 @@ pub struct SwitchSite {
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// A host's NIC.
+    /// A host's NIC, by its address.
     Host(u32),
     /// A switch's port.
     Switch {
@@ -101,6 +111,8 @@ impl Topology {
             TopologyParams::FatTree(p) => fat_tree::build(p),
             TopologyParams::SingleSwitch(p) => single_switch::build(p),
             TopologyParams::Dumbbell(p) => dumbbell::build(p),
+            TopologyParams::RailOptimised(p) => rail_optimised::build(p),
+            TopologyParams::DualTor(p) => dual_tor::build(p),
             TopologyParams::File(p) => file::build(p),
         }
     }
@@ -119,24 +131,26 @@ impl Topology {
     /// place is its number in scenarios.
     pub fn bundle(&self, link: u32) -> Vec<u32> {
         let node = |end: End| match end {
-            End::Host(host) => (true, host),
+            End::Host(nic) => (true, self.host_of(nic)),
             End::Switch { switch, .. } => (false, switch),
         };
         let ends =
             |link: &LinkSite| (node(link.a).min(node(link.b)), node(link.a).max(node(link.b)));
-        let End::Switch { switch, .. } = self.links[link as usize].a else { return vec![link] };
         let own = ends(&self.links[link as usize]);
-        let parallel = self.wiring[switch as usize]
-            .iter()
-            .filter(|other| ends(&self.links[**other as usize]) == own);
-        let mut links: Vec<u32> = parallel.copied().collect();
+        let others: Vec<u32> = match self.links[link as usize].a {
+            End::Host(nic) => self.nics(self.host_of(nic)).collect(),
+            End::Switch { switch, .. } => self.wiring[switch as usize].clone(),
+        };
+        let is_parallel = |other: &u32| ends(&self.links[*other as usize]) == own;
+        let mut links: Vec<u32> = others.into_iter().filter(is_parallel).collect();
         links.sort_unstable();
         links
     }
 
-    /// The leaf (edge switch) that a host hangs on: its index in `switches`.
-    pub fn leaf_of(&self, host: u32) -> u32 {
-        self.attachment.hosts[host as usize].0 as u32
+    /// The leaf (edge switch) that a NIC hangs on: its index in `switches`. A host's number is the
+    /// address of its first NIC.
+    pub fn leaf_of(&self, address: u32) -> u32 {
+        self.attachment.hosts[address as usize].0 as u32
     }
 
     /// How many switches have hosts.
@@ -162,7 +176,7 @@ impl Topology {
 
     /// The sum of the host links.
     pub fn host_capacity(&self) -> u128 {
-        self.links[..self.hosts as usize].iter().map(|l| l.rate.bps() as u128).sum()
+        self.host_links().iter().map(|l| l.rate.bps() as u128).sum()
     }
 
     /// A pair of leaves between which there are the same ways as between these.

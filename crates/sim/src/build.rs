@@ -73,7 +73,7 @@ struct Cables {
     inbound: Vec<(u16, u32)>,
     /// By switch and port: the directed link that leaves there.
     from_switch: Vec<Vec<u32>>,
-    /// By host: the directed link that leaves its NIC.
+    /// By NIC's address: the directed link that leaves it.
     from_host: Vec<u32>,
 }
 
@@ -95,7 +95,7 @@ impl Cables {
                 .iter()
                 .map(|s| vec![u32::MAX; s.ports as usize])
                 .collect(),
-            from_host: vec![u32::MAX; topology.hosts as usize],
+            from_host: vec![u32::MAX; topology.addresses() as usize],
         };
         let mut count = vec![0u32; shared.layout.partitions];
         for (id, from, to, _) in directed(&topology.links) {
@@ -196,8 +196,13 @@ fn outlink(
 /// The changes of routes that each cell with a changed switch has to make.
 fn reroutes(shared: &Shared, switches: &[SwitchNode], fabric: &mut Fabric) {
     for (number, epoch) in shared.epochs.iter().enumerate() {
-        let changed =
-            switches.iter().filter(|node: &&SwitchNode| epoch.changed.contains_key(&node.index));
+        // Hosts with several NICs choose again, and are in the cells of their leaves.
+        let topology = &shared.plan.topology;
+        let chooses =
+            |switch: u32| shared.nics.is_some() && topology.switches[switch as usize].tier == 0;
+        let changed = switches.iter().filter(|node: &&SwitchNode| {
+            epoch.changed.contains_key(&node.index) || chooses(node.index)
+        });
         let cells: BTreeSet<u32> = changed.map(|node| node.cell).collect();
         for cell in cells {
             fabric.events.push_to(cell, epoch.from, Due::Routes(number as u32).into());
@@ -316,7 +321,9 @@ fn loops(plan: &Plan, hosts: &[Host]) -> Vec<(Time, u16, u32)> {
                 continue;
             }
         };
-        loops.extend((0..hosts.len() as u32).map(|host| (start, index as u16, host)));
+        // A host's loops begin at its first NIC, which has the host's number.
+        let here = (0..).zip(hosts).filter(|(_, host)| host.id < plan.topology.hosts);
+        loops.extend(here.map(|(at, _)| (start, index as u16, at)));
     }
     loops
 }

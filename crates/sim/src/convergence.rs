@@ -36,7 +36,8 @@ pub fn epochs(plan: &Plan) -> Vec<Epoch> {
         let differs = |switch: &u32| before.get(switch) != detours.get(switch);
         let now = |switch: u32| (switch, detours.get(&switch).cloned().unwrap_or_default());
         let changed: Detours = switches.into_iter().filter(differs).map(now).collect();
-        if !changed.is_empty() {
+        // Where hosts have several NICs they choose again, whatever has changed.
+        if !changed.is_empty() || plan.topology.has_several_nics() {
             epochs.push(Epoch { from, changed });
         }
         before = detours;
@@ -54,7 +55,7 @@ fn changes(plan: &Plan) -> BTreeSet<Time> {
 }
 
 /// Whether routes avoid the failure's link at a time.
-fn is_avoided(failure: &FailurePlan, at: Time) -> bool {
+pub fn is_avoided(failure: &FailurePlan, at: Time) -> bool {
     let Some(delay) = failure.converge.filter(|_| failure.is_outage()) else { return false };
     failure.at.saturating_add(delay) <= at && at < failure.until.saturating_add(delay)
 }

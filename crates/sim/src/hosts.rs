@@ -19,6 +19,7 @@ mod ending;
 mod holding;
 mod making;
 mod messages;
+mod moving;
 mod opening;
 mod pulling;
 mod queue_pairs;
@@ -63,9 +64,10 @@ pub use waiting::Waiting;
 pub use wire::PollRecord;
 use wire::{Departed, at_host};
 
-/// A host.
+/// A host, or one NIC of a host with several: each has a node of its own, and connections are at
+/// one of them.
 pub struct Host {
-    /// Its number in the whole network.
+    /// Its NIC's address in the whole network: of a host's first NIC, the host's number.
     pub id: HostId,
     /// Its NIC's out-link.
     pub out: u32,

@@ -33,11 +33,11 @@ pub fn partitions(threads: usize) -> usize {
 pub struct Layout {
     /// How many partitions.
     pub partitions: usize,
-    /// By host: (partition, number there).
+    /// By NIC's address: (partition, number there).
     pub hosts: Vec<(u16, u32)>,
     /// By switch: (partition, number there).
     pub switches: Vec<(u16, u32)>,
-    /// By switch: its cell's number in its partition. A host's is that of its leaf.
+    /// By switch: its cell's number in its partition. A host's is that of its leaves.
     pub cells: Vec<u32>,
     /// The length of a window.
     pub window: Time,
@@ -65,7 +65,7 @@ impl Layout {
         let place =
             Spread::new(with_hosts, groups - with_hosts, if merge { 1 } else { partitions });
         let mut taken = vec![(0u32, 0u32); place.partitions];
-        let hosts = (0..topology.hosts).map(|host| {
+        let hosts = (0..topology.addresses()).map(|host| {
             let p = place.of(group(End::Host(host)) as usize);
             taken[p].0 += 1;
             (p as u16, taken[p].0 - 1)
@@ -105,22 +105,15 @@ impl Layout {
 }
 
 /// By switch: its cell's number in its partition, in the order of cells' first switches. Switches
-/// that a link connects in less than a window share one.
+/// that a link connects in less than a window share one, and so do those with a host in common.
 fn cells(topology: &Topology, places: &[(u16, u32)], window: Time) -> Vec<u32> {
     let mut joined: Vec<u32> = (0..places.len() as u32).collect();
-    fn first(joined: &mut [u32], mut of: u32) -> u32 {
-        while joined[of as usize] != of {
-            joined[of as usize] = joined[joined[of as usize] as usize];
-            of = joined[of as usize];
-        }
-        of
-    }
     for link in topology.links.iter().filter(|link| link.delay < window) {
         if let (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) = (link.a, link.b) {
-            let (a, b) = (first(&mut joined, a), first(&mut joined, b));
-            joined[a.max(b) as usize] = a.min(b);
+            join(&mut joined, a, b);
         }
     }
+    shared_leaves(topology).for_each(|(a, b)| join(&mut joined, a, b));
     let mut cells: Vec<u32> = Vec::with_capacity(places.len());
     let mut taken = vec![0; places.iter().map(|place| place.0 as usize + 1).max().unwrap_or(0)];
     for switch in 0..places.len() as u32 {
@@ -141,14 +134,64 @@ fn cells(topology: &Topology, places: &[(u16, u32)], window: Time) -> Vec<u32> {
 /// Groups with hosts are numbered first (by pod), then each switch without a pod by itself.
 fn groups(topology: &Topology) -> Vec<u32> {
     let pods = topology.switches.iter().filter_map(|s| s.pod).max().map_or(0, |p| p + 1);
+    let (pods, group_of_pod) = joined_pods(topology, pods);
     let mut alone = pods;
-    let group = |s: &millpond_scenario::topology::SwitchSite| {
-        s.pod.unwrap_or_else(|| {
+    let group = |s: &millpond_scenario::topology::SwitchSite| match s.pod {
+        Some(pod) => group_of_pod[pod as usize],
+        None => {
             alone += 1;
             alone - 1
-        })
+        }
     };
     topology.switches.iter().map(group).collect()
+}
+
+/// How many groups pods make, and the group of each: pods with a host in common are one, since a
+/// host's connections move between its NICs.
+fn joined_pods(topology: &Topology, pods: u32) -> (u32, Vec<u32>) {
+    if !topology.has_several_nics() {
+        return (pods, (0..pods).collect());
+    }
+    let mut joined: Vec<u32> = (0..pods).collect();
+    let pod = |leaf: u32| topology.switches[leaf as usize].pod;
+    for (a, b) in shared_leaves(topology) {
+        if let (Some(a), Some(b)) = (pod(a), pod(b)) {
+            join(&mut joined, a, b);
+        }
+    }
+    let mut groups = 0;
+    let mut group_of_pod: Vec<u32> = Vec::with_capacity(joined.len());
+    for pod in 0..pods {
+        let first = first(&mut joined, pod);
+        if first == pod {
+            group_of_pod.push(groups);
+            groups += 1;
+        } else {
+            group_of_pod.push(group_of_pod[first as usize]);
+        }
+    }
+    (groups, group_of_pod)
+}
+
+/// Pairs of leaves that have a host in common.
+fn shared_leaves(topology: &Topology) -> impl Iterator<Item = (u32, u32)> + '_ {
+    let further = topology.hosts..topology.addresses();
+    further.map(|nic| (topology.leaf_of(topology.host_of(nic)), topology.leaf_of(nic)))
+}
+
+/// The first member of a set of joined numbers.
+fn first(joined: &mut [u32], mut of: u32) -> u32 {
+    while joined[of as usize] != of {
+        joined[of as usize] = joined[joined[of as usize] as usize];
+        of = joined[of as usize];
+    }
+    of
+}
+
+/// Makes one set of two.
+fn join(joined: &mut [u32], a: u32, b: u32) {
+    let (a, b) = (first(joined, a), first(joined, b));
+    joined[a.max(b) as usize] = a.min(b);
 }
 
 /// Spreads groups over partitions: each has its share of those with hosts, and of those without.

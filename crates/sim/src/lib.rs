@@ -46,6 +46,7 @@ mod jobs;
 pub mod labels;
 pub mod layout;
 pub mod mail;
+mod nics;
 pub mod partition;
 pub mod run;
 pub mod samples;

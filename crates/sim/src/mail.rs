@@ -131,9 +131,9 @@ impl Role {
 pub struct Opening {
     /// Its id.
     pub flow: FlowId,
-    /// Sending host.
+    /// Sending host; once it is open, the address of the NIC there.
     pub src: HostId,
-    /// Receiving host.
+    /// Receiving host; once it is open, the address of the NIC there.
     pub dst: HostId,
     /// The sender's slot, for acknowledgements to carry.
     pub sender_slot: u32,

@@ -190,15 +190,17 @@ impl Partition {
         }
     }
 
-    /// The node at an out-link's beginning learns that the link is down, or up again. Hosts have no
-    /// other.
-    fn notice(&mut self, out: u32, down: bool) {
-        let Receiver::Switch(switch, port) = self.owners[out as usize] else { return };
+    /// The node at an out-link's beginning learns that the link is down, or up again. A host with
+    /// several NICs moves its connections.
+    fn notice(&mut self, now: Time, out: u32, down: bool) {
+        let Receiver::Switch(switch, port) = self.owners[out as usize] else {
+            return self.hosts.move_connections(now, &mut self.fabric);
+        };
         self.switches[switch as usize].switch.set_alive(port, !down);
     }
 
     /// The routes of the network change, and so those of some switches of this cell.
-    fn reroute(&mut self, epoch: u32) {
+    fn reroute(&mut self, now: Time, epoch: u32) {
         let shared = self.hosts.shared.clone();
         let here = self.fabric.events.here();
         for node in self.switches.iter_mut().filter(|node| node.cell == here) {
@@ -207,6 +209,7 @@ impl Partition {
                     .set_routes(shared.plan.topology.routes[node.index as usize].amended(changes));
             }
         }
+        self.hosts.move_connections(now, &mut self.fabric);
     }
 
     fn serve_rare(&mut self, now: Time, due: Due) {
@@ -227,8 +230,8 @@ impl Partition {
                 self.hosts.start_loops(now, source, host, &mut self.fabric);
             }
             Due::StartWaited(flow) => self.hosts.start_waited(now, flow, &mut self.fabric),
-            Due::Routes(epoch) => self.reroute(epoch),
-            Due::Link { out, is_down } => self.notice(out, is_down),
+            Due::Routes(epoch) => self.reroute(now, epoch),
+            Due::Link { out, is_down } => self.notice(now, out, is_down),
             Due::Pause(inbound) => match self.fabric.land_pause(inbound) {
                 (Receiver::Switch(switch, port), frame) => {
                     let node = &mut self.switches[switch as usize];

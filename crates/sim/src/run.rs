@@ -436,10 +436,7 @@ impl Stage {
 /// How long a part of a window may be: from the topology alone, so that parts, too, are the same in
 /// every run.
 fn part(plan: &Plan) -> Time {
-    let bps: u128 = plan.topology.links[..plan.topology.hosts as usize]
-        .iter()
-        .map(|link| u128::from(link.rate.bps()))
-        .sum();
+    let bps: u128 = plan.topology.host_links().iter().map(|link| u128::from(link.rate.bps())).sum();
     let bits = PACKETS_A_PART * u128::from(plan.host.mtu) * 8;
     let ps = bits * 1_000_000_000_000 / bps.max(1);
     Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX).max(1))

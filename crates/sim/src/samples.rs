@@ -75,9 +75,13 @@ impl Samplers {
     pub fn new(plan: &CapturePlan, switches: &[SwitchNode], hosts: &Hosts) -> Samplers {
         let sites = &hosts.shared.plan.topology.switches;
         let switches = switches.iter().map(|it| (it.index, sites[it.index as usize].ports));
-        let ids = hosts.hosts.iter().map(|host| host.id);
+        let topology = &hosts.shared.plan.topology;
+        let nics = hosts
+            .hosts
+            .iter()
+            .map(|host| (host.id, (topology.host_of(host.id), topology.nic_number(host.id))));
         Samplers {
-            queues: QueueSampler::new(plan.queues.as_ref(), Time::ZERO, switches, ids),
+            queues: QueueSampler::new(plan.queues.as_ref(), Time::ZERO, switches, nics),
             connections: plan.connections.clone().map(ConnectionSampler::new),
             goodput: Clock::new(plan.goodput, Time::ZERO),
             delivered: Vec::new(),
@@ -137,8 +141,8 @@ pub struct QueueSampler {
     clock: Clock,
     /// By port of all switches here, one after the other: whether it is sampled. Empty: all are.
     chosen: Vec<bool>,
-    /// Hosts here whose NICs are sampled: the place among those here, and the number.
-    nics: Vec<(u32, HostId)>,
+    /// NICs here that are sampled: the place among those here, the host, and the NIC's number.
+    nics: Vec<(u32, (HostId, u16))>,
     /// By port of all switches here, then by sampled NIC: whether it held anything at the last
     /// sample.
     held: Vec<bool>,
@@ -147,13 +151,13 @@ pub struct QueueSampler {
 }
 
 impl QueueSampler {
-    /// As a plan asks, from a period after `from` on: of these switches (number and ports) and
-    /// hosts. Without a capture no sample is ever due.
+    /// As a plan asks, from a period after `from` on: of these switches (number and ports) and NICs
+    /// (address, with host and number). Without a capture no sample is ever due.
     pub fn new(
         capture: Option<&QueueCapture>,
         from: Time,
         switches: impl Iterator<Item = (u32, u16)>,
-        hosts: impl Iterator<Item = HostId>,
+        hosts: impl Iterator<Item = (u32, (HostId, u16))>,
     ) -> QueueSampler {
         let (mut chosen, mut nics) = (Vec::new(), Vec::new());
         if let Some(ports) = capture.and_then(|capture| capture.ports.as_ref()) {
@@ -161,7 +165,8 @@ impl QueueSampler {
             for (switch, count) in switches {
                 chosen.extend((0..count).map(|port| has(End::Switch { switch, port })));
             }
-            nics = (0..).zip(hosts).filter(|(_, host)| has(End::Host(*host))).collect();
+            let chosen = (0..).zip(hosts).filter(|(_, (address, _))| has(End::Host(*address)));
+            nics = chosen.map(|(place, (_, nic))| (place, nic)).collect();
         }
         let clock = Clock::new(capture.map(|c| c.every), from);
         QueueSampler { clock, chosen, nics, held: Vec::new(), records: Vec::new() }
@@ -215,8 +220,8 @@ impl QueueSampler {
                 port_here += 1;
             });
         }
-        for (place, host) in nics {
-            found(Node::Host(*host), 0, nic(*place));
+        for (place, (host, number)) in nics {
+            found(Node::Host(*host), *number, nic(*place));
         }
     }
 

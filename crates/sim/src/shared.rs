@@ -4,6 +4,8 @@ use crate::convergence::{self, Epoch};
 use crate::endpoint::{Config, Outgoing};
 use crate::labels::LabelPlan;
 use crate::layout::Layout;
+use crate::mail::Opening;
+use crate::nics::Nics;
 use millpond_core::edge::Ranker;
 use millpond_core::host::Cut;
 use millpond_core::host::virtual_switch::{Language, VirtualSwitchParams};
@@ -63,6 +65,8 @@ pub struct Shared {
     pub ideal: IdealTimes,
     /// The changes of the network's routes.
     pub epochs: Vec<Epoch>,
+    /// Which NICs connections take; `None`: each host has one.
+    pub nics: Option<Nics>,
 }
 
 /// Whether a plan's virtual switches tell each other who may send.
@@ -105,6 +109,7 @@ impl Shared {
             is_metered: is_admitted || is_timed(plan),
             ideal: IdealTimes::default(),
             epochs: convergence::epochs(plan),
+            nics: Nics::new(plan),
             transport,
             layout,
             plan: plan.clone(),
@@ -127,13 +132,19 @@ impl Shared {
         cut
     }
 
-    /// A host's partition.
+    /// The two hosts of a connection, of which its opening has the NICs' addresses.
+    pub fn hosts_of(&self, opening: &Opening) -> (HostId, HostId) {
+        let topology = &self.plan.topology;
+        (topology.host_of(opening.src), topology.host_of(opening.dst))
+    }
+
+    /// The partition of a host, or of a NIC by its address.
     #[inline]
     pub fn partition_of_host(&self, host: HostId) -> u16 {
         self.layout.hosts[host as usize].0
     }
 
-    /// A host's number in its partition.
+    /// The number in its partition of a host's first NIC, or of a NIC by its address.
     #[inline]
     pub fn local_host(&self, host: HostId) -> u32 {
         self.layout.hosts[host as usize].1

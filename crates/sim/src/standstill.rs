@@ -94,7 +94,7 @@ impl Islands {
         let topology = &plan.topology;
         let hosts = topology.hosts as usize;
         let node = |end: End| match end {
-            End::Host(host) => host as usize,
+            End::Host(nic) => topology.host_of(nic) as usize,
             End::Switch { switch, .. } => hosts + switch as usize,
         };
         let mut parent: Vec<usize> = (0..hosts + topology.switches.len()).collect();

@@ -46,9 +46,10 @@ pub(super) fn tables(
         config.becomes("LINK_DOWN", "no link goes down");
         return Ok(text);
     }
+    let [at_a, at_b] = [a, b].map(|node| network.with_links_of(node));
     let between = |at: &usize| {
         let ends = (u64::from(network.links[*at].a), u64::from(network.links[*at].b));
-        ends == (a, b) || ends == (b, a)
+        ends == (at_a, at_b) || ends == (at_b, at_a)
     };
     let line = config.line("LINK_DOWN");
     let last = (0..network.links.len()).rev().find(between);

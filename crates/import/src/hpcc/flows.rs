@@ -234,11 +234,10 @@ fn flow(
         return Err(source.wrong(line, text));
     }
     let whole = |at: usize, what: &str| source.whole((line, words[at]), what);
-    let host = |at: usize| -> Result<(u32, u32)> {
+    let host = |at: usize| -> Result<u32> {
         let number = whole(at, what)?;
-        let host = u32::try_from(number)
-            .ok()
-            .and_then(|node| Some((node, *topology.network.hosts.get(&node)?)));
+        let host =
+            u32::try_from(number).ok().and_then(|node| topology.network.hosts.get(&node).copied());
         let is_switch =
             u32::try_from(number).is_ok_and(|node| topology.network.switches.contains_key(&node));
         host.ok_or_else(|| {
@@ -251,12 +250,6 @@ fn flow(
         })
     };
     let (src, dst) = (host(columns.first)?, host(columns.first + 1)?);
-    let shared = |of: &u32| topology.nvswitches.get(&src.0).is_some_and(|list| list.contains(of));
-    if src != dst && topology.nvswitches.get(&dst.0).is_some_and(|list| list.iter().any(shared)) {
-        let text =
-            format!("the way from {} to {} is an NVSwitch, which is not modelled", src.0, dst.0);
-        return Err(source.wrong(line, text));
-    }
     let group = whole(columns.first + 2, "the priority group")?;
     let id = columns.id.map(|at| whole(at, "the flow's number")).transpose()?;
     let unit = if columns.in_packets { reading.payload } else { 1 };
@@ -270,7 +263,7 @@ fn flow(
     let start = seconds(start).ok_or_else(|| {
         source.wrong(line, format!("start: {start:?} is not a time in seconds, from 0"))
     })?;
-    Ok(Flow { line, id, start, src: src.1, dst: dst.1, bytes, group })
+    Ok(Flow { line, id, start, src, dst, bytes, group })
 }
 
 /// The flows as CSV, from the first one's start on. Their numbers become ids where they are apart.

@@ -89,10 +89,19 @@ fn of(name: &str, config: Config) -> Result<Imported> {
 /// What is to be said of a topology file.
 fn about(topology: &Topology, source: &Source) -> Vec<String> {
     let mut facts = vec![topology.network.fact()];
-    if topology.left_out > 0 {
+    if !topology.nvswitches.is_empty() {
         facts.push(format!(
-            "{} links to NVSwitches are left out: no flow goes between hosts that share one",
-            topology.left_out
+            "{} NVSwitches are switches that the hosts of a server share: a host has a NIC there \
+             and one in the network, and their ports have the thresholds of others where there are \
+             none of their rate",
+            topology.nvswitches.len()
+        ));
+    }
+    if !topology.network.inner.is_empty() {
+        facts.push(format!(
+            "{} hosts have links to hosts: each is read as a host that forwards, by an inner switch \
+             to which its links lead",
+            topology.network.inner.len()
         ));
     }
     if topology.bare_rates > 0 {

@@ -63,7 +63,7 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
              {most:?}{per}, at = \"after-dequeue\" }}"
         ));
     }
-    // No port has another rate, so any amount will do for the others.
+    // Ports of NVSwitches alone may have another rate.
     let table = |amount: &dyn Fn(&[f64; 3]) -> String| {
         let entries: Vec<String> =
             by_rate.iter().map(|(rate, of)| format!("\"{rate}\" = {}", amount(of))).collect();
@@ -102,6 +102,10 @@ fn thresholds(
                 Some(map) => map.get(&rate).copied(),
                 None => config.number(single),
             };
+            // NVLink's rate is rarely in the maps: its ports have the thresholds of others.
+            if value.is_none() && topology.is_of_nvswitches(rate) {
+                continue;
+            }
             let value = value.ok_or_else(|| {
                 config
                     .source

@@ -225,16 +225,15 @@ fn simais_names_are_the_same_keys() {
         Fate::Unused(why) if why.starts_with("later than any run")
     ));
     let plan = plan(&all, "simai-plan");
-    assert_eq!((plan.topology.links.len(), plan.host.mtu, plan.horizon), (6, 9040, Time::END));
+    assert_eq!((plan.topology.links.len(), plan.host.mtu, plan.horizon), (8, 9040, Time::END));
     assert!(
-        all.facts.iter().any(|fact| fact.starts_with("2 links to NVSwitches are left out")),
+        all.facts.iter().any(|fact| fact.starts_with("1 NVSwitches are switches that the hosts")),
         "{:?}",
         all.facts
     );
     assert!(matches!(fate(&all, "ns3::IbvInterface::SendLatency"), Fate::Missing(_)));
     assert!(matches!(fate(&all, "ns3::RdmaHw::NicCoalesce"), Fate::Becomes(_)));
-    let inside = fails("nvlink", config, topology, "1\n0 1 3 100 40000000 2\n");
-    assert_eq!(inside, "flow.txt:2: the way from 0 to 1 is an NVSwitch, which is not modelled");
+    assert_eq!((plan.topology.hosts, plan.topology.addresses()), (4, 6));
 }
 
 #[test]
@@ -541,21 +540,22 @@ fn files_are_given_in_the_place_of_those_that_keys_name() {
     assert_eq!(all.files.len(), 3);
 }
 
-/// Hosts with several links, and hosts that would have to forward.
+/// A ring of servers that forward, and a host on two switches.
 #[test]
-fn servers_as_switches_are_refused_in_plain_words() {
-    let topology =
-        |from: &str, to: &str| fails("servers", CONFIG, &TOPOLOGY.replace(from, to), FLOWS);
-    assert_eq!(
-        topology("0 4 25Gbps", "0 1 25Gbps"),
-        "topo.txt:3: nodes 0 and 1 are hosts with a link between them; hosts do not forward \
-         packets here, so two hosts need a switch between them"
-    );
-    assert_eq!(
-        topology("1 4 25Gbps", "0 4 25Gbps"),
-        "topo.txt:4: host 0 has a second link, the first is in line 3; hosts with several links \
-         are not built yet"
-    );
+fn hosts_have_several_links() {
+    let ring = "4 0 4\n0 1 25Gbps 1us 0\n1 2 25Gbps 1us 0\n2 3 25Gbps 1us 0\n3 0 25Gbps 1us 0\n";
+    let all = imported("ring", CONFIG, ring, "1\n0 2 3 100 100000 2\n").unwrap();
+    let ring = plan(&all, "ring-plan").topology;
+    assert_eq!((ring.hosts, ring.switches.len(), ring.links.len()), (4, 4, 8));
+    assert_eq!(ring.routes[ring.leaf_of(0) as usize].towards(2).len(), 2, "both ways round");
+    assert!(all.facts.iter().any(|fact| fact.starts_with("4 hosts have links to hosts")));
+    let two = TOPOLOGY
+        .replace("7 3 6\n", "7 3 7\n")
+        .replace("0 4 25Gbps", "0 5 25Gbps 1us 0\n0 4 25Gbps");
+    let all = imported("two", CONFIG, &two, FLOWS).unwrap();
+    let two = plan(&all, "two-plan").topology;
+    assert_eq!((two.hosts, two.addresses()), (4, 5));
+    assert_ne!(two.leaf_of(0), two.leaf_of(4));
 }
 
 /// ConWeave's configuration in the order of its script's template.

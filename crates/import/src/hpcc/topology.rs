@@ -2,10 +2,10 @@
 //! line a link, `node node rate delay error-rate`. What follows is not read, there as here.
 //!
 //! Its first line differs from fork to fork ([`Form`]); the one whose numbers fit the rest of the
-//! file is taken. Hosts have one NIC here, so SimAI's NVSwitches are left out with their links; a
-//! flow whose way they would be is refused.
+//! file is taken. A host has a NIC for each of its links, so SimAI's NVSwitches are switches that a
+//! server's hosts share. Hosts with links to hosts forward: each gets an inner switch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::Rate;
 
@@ -16,10 +16,8 @@ use crate::{Result, units};
 /// The network, and what it lacks.
 pub(super) struct Topology {
     pub network: Network,
-    /// By host: its NVSwitches.
-    pub nvswitches: BTreeMap<u32, Vec<u32>>,
-    /// Links to NVSwitches that are left out.
-    pub left_out: usize,
+    /// NVSwitches, by node.
+    pub nvswitches: BTreeSet<u32>,
     /// Links whose rate is written without a unit.
     pub bare_rates: usize,
     /// The first line that has values behind the error rate.
@@ -27,12 +25,20 @@ pub(super) struct Topology {
 }
 
 impl Topology {
-    /// The rate of the first host's link, which stands for all in the family's programs.
+    /// Whether all links of a rate lead to NVSwitches.
+    pub fn is_of_nvswitches(&self, rate: Rate) -> bool {
+        let mut of_rate = self.network.links.iter().filter(|link| link.rate == rate);
+        of_rate.all(|link| [link.a, link.b].iter().any(|node| self.nvswitches.contains(node)))
+    }
+
+    /// The rate of the first host's link to the network, which stands for all in the family's
+    /// programs.
     pub fn host_rate(&self) -> Option<Rate> {
         let first = self.network.hosts.keys().next()?;
         self.network
             .links
             .iter()
+            .filter(|link| !self.nvswitches.iter().any(|nv| [link.a, link.b].contains(nv)))
             .find(|link| [link.a, link.b].contains(first))
             .map(|link| link.rate)
     }
@@ -127,12 +133,13 @@ fn as_form(source: &Source, form: Form) -> Result<Topology> {
     let mut network = Network::default();
     let hosts = (0..nodes as u32).filter(|node| !kinds.contains_key(node));
     network.hosts = hosts.zip(0..).collect();
-    let switches = kinds.iter().filter(|(_, is_nv)| !**is_nv);
-    network.switches = switches.map(|(node, _)| (*node, (format!("switch{node}"), None))).collect();
+    let name =
+        |node: &u32, is_nv: bool| format!("{}{node}", if is_nv { "nvswitch" } else { "switch" });
+    network.switches =
+        kinds.iter().map(|(node, is_nv)| (*node, (name(node, *is_nv), None))).collect();
     let mut topology = Topology {
         network,
-        nvswitches: BTreeMap::new(),
-        left_out: 0,
+        nvswitches: kinds.iter().filter(|(_, is_nv)| **is_nv).map(|(node, _)| *node).collect(),
         bare_rates: 0,
         surplus: None,
     };
@@ -141,16 +148,10 @@ fn as_form(source: &Source, form: Form) -> Result<Topology> {
         topology.bare_rates += usize::from(words.ahead(2).is_some_and(units::has_no_unit));
         let (link, surplus) = link(source, &mut words, &what, nodes)?;
         topology.surplus = topology.surplus.or((surplus > 0).then_some(link.line));
-        let is_nv = |node: u32| kinds.get(&node) == Some(&true);
-        let (nv, other) = if is_nv(link.a) { (link.a, link.b) } else { (link.b, link.a) };
-        if is_nv(nv) {
-            topology.nvswitches.entry(other).or_default().push(nv);
-            topology.left_out += 1;
-        } else {
-            topology.network.links.push(link);
-        }
+        topology.network.links.push(link);
     }
     topology.network.check(source)?;
+    topology.network.divide_forwarding_hosts();
     Ok(topology)
 }
 

@@ -183,13 +183,13 @@ fn named(
 
 fn links_between(topology: &Topology, a: &Node, b: &Node) -> BTreeSet<u32> {
     let is = |node: &Node, end: End| match (node, end) {
-        (Node::Host(h), End::Host(host)) => *h == host,
+        (Node::Host(h), End::Host(nic)) => *h == topology.host_of(nic),
         (Node::Switch(s), End::Switch { switch, .. }) => *s == switch,
         _ => false,
     };
     let between = |l: &LinkSite| (is(a, l.a) && is(b, l.b)) || (is(b, l.a) && is(a, l.b));
     let candidates: Vec<u32> = match (a, b) {
-        (Node::Host(h), _) | (_, Node::Host(h)) => vec![*h],
+        (Node::Host(h), _) | (_, Node::Host(h)) => topology.nics(*h).collect(),
         (Node::Switch(s), _) => topology.wiring[*s as usize].clone(),
     };
     candidates.into_iter().filter(|l| between(&topology.links[*l as usize])).collect()

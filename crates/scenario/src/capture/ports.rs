@@ -1,5 +1,6 @@
 //! What ports are called: "leaf0:4", "leaf0->spine1", "leaf0->spine1#2" (one of several), "leaf0"
-//! (all its ports), "host3" (a host's NIC), and a link's own name (the ports at both its ends).
+//! (all its ports), "host3" (all NICs of a host), "host3:1" (one of several), and a link's own name
+//! (the ports at both its ends).
 //!
 //! An arrow names the ports by where they lead, which is what a reader of the scenario knows;
 //! parallel links have several.
@@ -28,8 +29,19 @@ pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> 
     }
     let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
     match (find(topology, name)?, port) {
-        (Node::Host(host), None) => Ok(vec![End::Host(host)]),
-        (Node::Host(_), Some(_)) => wrong("port", text, format!("a host has one port: {name}")),
+        (Node::Host(host), None) => Ok(topology.nics(host).map(End::Host).collect()),
+        (Node::Host(host), Some(nic)) => {
+            let number = nic.parse::<usize>().ok();
+            let count = topology.nics(host).count();
+            match number.and_then(|number| topology.nics(host).nth(number)) {
+                _ if count == 1 => wrong("port", text, format!("a host has one port: {name}")),
+                Some(nic) => Ok(vec![End::Host(nic)]),
+                None => {
+                    let help = format!("it has NICs 0 to {}", count - 1);
+                    wrong(format!("NIC of {name}"), nic, help)
+                }
+            }
+        }
         (Node::Switch(switch), None) => Ok((0..topology.switches[switch as usize].ports)
             .map(|port| End::Switch { switch, port })
             .collect()),
@@ -50,7 +62,7 @@ pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> 
 /// What a file of this port is called: "host3", "leaf0-4".
 pub(super) fn file_name(topology: &Topology, end: End) -> String {
     match end {
-        End::Host(host) => format!("host{host}"),
+        End::Host(nic) => topology.nic_name(nic).replace(':', "-"),
         End::Switch { switch, port } => {
             format!("{}-{port}", topology.switches[switch as usize].name)
         }
@@ -74,7 +86,7 @@ fn towards(topology: &Topology, from: &str, to: &str) -> Result<Vec<End>, Wrong>
     }
     find(topology, to)?;
     let ends: Vec<End> = match source {
-        Node::Host(host) => vec![End::Host(host)],
+        Node::Host(host) => topology.nics(host).map(End::Host).collect(),
         Node::Switch(switch) => (0..topology.switches[switch as usize].ports)
             .map(|port| End::Switch { switch, port })
             .collect(),
@@ -97,7 +109,7 @@ fn towards(topology: &Topology, from: &str, to: &str) -> Result<Vec<End>, Wrong>
 /// Where the link of a port leads.
 fn other_end(topology: &Topology, end: End) -> End {
     let link = match end {
-        End::Host(host) => host,
+        End::Host(nic) => nic,
         End::Switch { switch, port } => topology.link_at(switch, port),
     };
     let site = &topology.links[link as usize];
@@ -107,7 +119,7 @@ fn other_end(topology: &Topology, end: End) -> End {
 /// The name of a port's node.
 fn name(topology: &Topology, end: End) -> String {
     match end {
-        End::Host(host) => format!("host{host}"),
+        End::Host(nic) => format!("host{}", topology.host_of(nic)),
         End::Switch { switch, .. } => topology.switches[switch as usize].name.clone(),
     }
 }

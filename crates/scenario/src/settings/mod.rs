@@ -17,7 +17,8 @@ pub mod topology;
 pub mod traffic;
 
 use crate::choices::{
-    Choices, EdgeChoices, HostChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit,
+    Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
+    Visit,
 };
 use crate::rdma::RdmaParams;
 use crate::settings::application::ApplicationSettings;
@@ -168,6 +169,8 @@ pub struct NicSettings {
     pub marking: NicChoice<MarkingParams>,
     /// Its scalar keys.
     pub params: NicParams,
+    /// Which one of several.
+    pub choices: NicChoices,
 }
 
 impl Default for NicSettings {
@@ -176,6 +179,7 @@ impl Default for NicSettings {
             buffer: NicChoice::Without,
             marking: NicChoice::Without,
             params: NicParams::default(),
+            choices: NicChoices::default(),
         }
     }
 }
@@ -238,7 +242,14 @@ impl Settings {
         }
         self.edge.each(visitor);
         self.host_choices.each(visitor);
+        if self.chooses_nics() {
+            self.nic.choices.each(visitor);
+        }
         self.switch.each(visitor);
+    }
+    /// Whether the scenario chooses NICs otherwise than by default.
+    pub(crate) fn chooses_nics(&self) -> bool {
+        self.nic.choices != NicChoices::default()
     }
     /// Whether some traffic could run over TCPs.
     pub(crate) fn runs_tcp(&self) -> bool {

@@ -20,6 +20,14 @@ const FAT_TREE: About =
 const SINGLE_SWITCH: About = about("all hosts on one switch", "");
 const FILE: About =
     about("any network, from a list of its links; routes are all shortest paths", "");
+const RAIL_OPTIMISED: About = about(
+    "a leaf for each rail of a segment's servers, and spines above all leaves",
+    "NVIDIA Spectrum-X reference architecture; SimAI's template of it",
+);
+const DUAL_TOR: About = about(
+    "each host on two top-of-rack switches, in one fabric or in two planes that do not meet",
+    "Alibaba HPN, SIGCOMM 2024 §4",
+);
 const DUMBBELL: About = about("two switches with one link between them", "");
 
 params! {
@@ -85,12 +93,65 @@ params! {
 }
 
 params! {
+    /// Rails.
+    pub struct RailOptimisedParams {
+        /// Groups of servers that share leaves.
+        pub segments: u32 = 2,
+        /// Servers of a segment, one a port of each of its leaves.
+        pub servers_per_segment: u32 = 8,
+        /// NICs of a server, each on a leaf of its own: a segment has so many leaves.
+        pub rails: u32 = 8,
+        /// Spine switches; each leaf has one link to each.
+        pub spines: u32 = 8,
+        /// Off: a server is one host with a NIC for each rail. On: each of its accelerators is a
+        /// host, with NIC 0 on the leaf of its rail and NIC 1 on an inner switch of the server;
+        /// host number is server times rails plus rail.
+        pub inner_switch: bool = false,
+        /// Rate of each link of a rail, each way.
+        pub host_link_rate: Rate = Rate::from_gbps(400),
+        /// Propagation delay of each link of a rail, each way.
+        pub host_link_delay: Time = Time::from_ns(500),
+        /// Rate of the links between switches, each way.
+        pub fabric_link_rate: Rate = Rate::from_gbps(400),
+        /// Propagation delay of the links between switches, each way.
+        pub fabric_link_delay: Time = Time::from_ns(500),
+        /// Rate of the links to inner switches, each way. Source: NVLink of SimAI's templates.
+        pub inner_link_rate: Rate = Rate::from_gbps(2880),
+        /// Propagation delay of the links to inner switches, each way. Source: SimAI's templates.
+        pub inner_link_delay: Time = Time::from_ns(25),
+    }
+}
+params! {
+    /// Two switches for each host.
+    pub struct DualTorParams {
+        /// Pairs of top-of-rack switches: tor0 and tor1 are the first.
+        pub pairs: u32 = 4,
+        /// Hosts of a pair, each with NIC 0 on the first switch and NIC 1 on the second.
+        pub hosts_per_pair: u32 = 16,
+        /// Spine switches, each with one link to each top-of-rack switch; of two planes each has so
+        /// many.
+        pub spines: u32 = 4,
+        /// Whether first and second switches of pairs have spines of their own: two planes, which
+        /// do not meet.
+        pub two_planes: bool = false,
+        /// Rate of each link of a host, each way.
+        pub host_link_rate: Rate = Rate::from_gbps(200),
+        /// Propagation delay of each link of a host, each way.
+        pub host_link_delay: Time = Time::from_ns(500),
+        /// Rate of the links between switches, each way.
+        pub fabric_link_rate: Rate = Rate::from_gbps(400),
+        /// Propagation delay of the links between switches, each way.
+        pub fabric_link_delay: Time = Time::from_ns(500),
+    }
+}
+params! {
     /// Any network.
     pub struct FileParams {
         /// JSON file of hosts, switches and links, relative to the scenario file: { "hosts": 2,
         /// "switches": [{ "name": "s0", "tier": 0 }], "links": [{ "a": "host0", "b": "s0", "rate":
-        /// "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …; tiers may be left out. A
-        /// link may have a "name" of its own, by which [[failure]] and [capture] refer to it.
+        /// "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …, and have a NIC for each of
+        /// their links, in the order of the list; tiers may be left out. A link may have a "name" of
+        /// its own, by which [[failure]] and [capture] refer to it.
         pub path: Option<String> = None,
         /// The same as a table in the scenario itself, instead of a file.
         pub graph: Graph = Graph::default(),
@@ -105,5 +166,7 @@ registry! {
     "fat-tree" => FatTree { FatTreeParams; FAT_TREE },
     "single-switch" => SingleSwitch { SingleSwitchParams; SINGLE_SWITCH },
     "dumbbell" => Dumbbell { DumbbellParams; DUMBBELL },
+    "rail-optimised" => RailOptimised { RailOptimisedParams; RAIL_OPTIMISED },
+    "dual-tor" => DualTor { DualTorParams; DUAL_TOR },
     "file" => File { FileParams; FILE },
 }

@@ -64,6 +64,8 @@ pub(super) struct Builder {
     links: Vec<LinkSite>,
     wiring: Vec<Vec<u32>>,
     attached: Vec<(u16, u16)>,
+    /// The hosts of NICs beyond the first ones, and those NICs' numbers.
+    further: Vec<(u32, u16)>,
     names: BTreeMap<String, u32>,
 }
 
@@ -73,11 +75,25 @@ impl Builder {
         self.wiring.push(vec![u32::MAX; ports as usize]);
     }
 
-    /// Hangs the next host on a leaf. All hosts come before all fabric links.
+    /// Connects the next host's first NIC to a leaf. All hosts come before their further NICs, and
+    /// these before all fabric links.
     pub fn host(&mut self, leaf: u32, port: u32, rate: Rate, delay: Time) {
-        let host = self.attached.len() as u32;
+        debug_assert!(self.further.is_empty(), "first NICs come first");
+        let address = self.attached.len() as u32;
         self.attached.push((leaf as u16, port as u16));
-        self.link(End::Host(host), End::Switch { switch: leaf, port: port as u16 }, rate, delay);
+        self.link(End::Host(address), End::Switch { switch: leaf, port: port as u16 }, rate, delay);
+    }
+
+    /// Connects a further NIC of a host to a leaf. They come in the order of hosts and numbers.
+    pub fn nic(&mut self, host: u32, (leaf, port): (u32, u32), rate: Rate, delay: Time) {
+        let address = self.attached.len() as u32;
+        let number = match self.further.last() {
+            Some((last, number)) if *last == host => number + 1,
+            _ => 1,
+        };
+        self.further.push((host, number));
+        self.attached.push((leaf as u16, port as u16));
+        self.link(End::Host(address), End::Switch { switch: leaf, port: port as u16 }, rate, delay);
     }
 
     /// Connects two switches, the one nearer to the hosts first.
@@ -105,7 +121,7 @@ impl Builder {
     /// The network, with each switch's routes made by `routes` from the shared table of
     /// attachments.
     pub fn finish(self, routes: impl FnOnce(&Arc<Attachment>) -> Vec<Routes>) -> Topology {
-        let hosts = self.attached.len() as u32;
+        let hosts = (self.attached.len() - self.further.len()) as u32;
         let attachment = Arc::new(Attachment { hosts: self.attached });
         let routes = routes(&attachment);
         debug_assert_eq!(routes.len(), self.switches.len());
@@ -115,6 +131,7 @@ impl Builder {
         );
         Topology {
             hosts,
+            further: self.further,
             switches: self.switches,
             links: self.links,
             routes,

@@ -6,15 +6,16 @@
 //!   "links": [ { "a": "host0", "b": "left", "rate": "10Gbps", "delay": "1us" }, … ] }
 //! ```
 //!
-//! Hosts are host0 up to host(n−1), and each has one link, to a switch. Switches with hosts are of
+//! Hosts are host0 up to host(n−1). Each has one or several links to switches, and a NIC for each:
+//! NIC 0 has the first of a host's links in the list. Hosts forward no packets. Switches with hosts are of
 //! tier 0 and become the first; the others follow by their tier, which is (where it is not given)
 //! their distance from the nearest switch with hosts. Ports are numbered in the order of the links,
 //! those to hosts first. Routes are all shortest paths, in hops; each of several links between two
 //! switches is a path of its own. A link may have a `name` of its own, by which failures and
 //! captures refer to it.
 //!
-//! Invariant: what is wrong is told with its place in the list (`links[3].b`), and no two hosts are
-//! without a path.
+//! Invariant: an error names its place in the list (`links[3].b`), and no two hosts are without a
+//! path.
 
 use super::builder::{Builder, Checks};
 use super::{Fault, Topology};
@@ -22,7 +23,7 @@ use crate::settings::graph::{EdgeList, SwitchEntry};
 use crate::settings::topology::FileParams;
 use millpond_core::packet::TTL;
 use millpond_core::switch::route::{Attachment, Routes};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Longer lists of routes would not fit a machine.
@@ -40,7 +41,7 @@ enum Place {
 struct Graphed<'a> {
     list: &'a EdgeList,
     ends: Vec<(Place, Place)>,
-    /// By host: its link.
+    /// By host: its first link.
     host_links: Vec<usize>,
     has_hosts: Vec<bool>,
 }
@@ -118,13 +119,7 @@ impl<'a> Graphed<'a> {
                     .host_links
                     .get_mut(host as usize)
                     .ok_or("there are fewer links than hosts")?;
-                if *slot != usize::MAX {
-                    return Err(format!(
-                        "links[{link}]: host{host} has a second link, the first is links[{slot}]; \
-                         hosts with several links are not built yet"
-                    ));
-                }
-                *slot = link;
+                *slot = link.min(*slot);
                 self.has_hosts[switch] = true;
                 self.ends.push((Place::Host(host), Place::Switch(switch)));
             }
@@ -198,7 +193,11 @@ impl<'a> Graphed<'a> {
                 _ => {}
             }
         }
-        hosts.sort_unstable();
+        // First NICs come first; then the others, host by host and in the order of the list.
+        hosts.sort_unstable_by_key(|(host, .., link)| {
+            let is_first = self.host_links[*host as usize] == *link;
+            (!is_first, *host, *link)
+        });
         if let Some(s) = used.iter().position(|ports| *ports > 65_535) {
             return Err(format!(
                 "{} has {} ports; 65535 is the most",
@@ -210,9 +209,13 @@ impl<'a> Graphed<'a> {
             let pod = self.has_hosts[s].then_some(rank[s]);
             net.switch(self.list.switches[s].name.clone(), tiers[s], pod, used[s]);
         }
-        for (_, switch, port, link) in hosts {
+        for (host, switch, port, link) in hosts {
             let entry = &self.list.links[link];
-            net.host(rank[switch], port, entry.rate, entry.delay);
+            if self.host_links[host as usize] == link {
+                net.host(rank[switch], port, entry.rate, entry.delay);
+            } else {
+                net.nic(host, (rank[switch], port), entry.rate, entry.delay);
+            }
             net.name(entry.name.as_deref());
         }
         let mut towards = vec![Vec::new(); tiers.len()];
@@ -226,9 +229,7 @@ impl<'a> Graphed<'a> {
         let leaves = self.has_hosts.iter().filter(|has| **has).count();
         let far: Vec<Vec<u16>> =
             order[..leaves].iter().map(|leaf| distances(&neighbours, [*leaf])).collect();
-        if let Some((leaf, other)) = self.cut(&order[..leaves], &far) {
-            return Err(format!("no path leads from {leaf} to {other}"));
-        }
+        self.check_paths(&order[..leaves], &far)?;
         self.check_lengths(&order[..leaves], &far)?;
         Ok(net.finish(|attachment| {
             order.iter().map(|s| routes(*s, &rank, &towards[*s], &far, attachment)).collect()
@@ -238,7 +239,8 @@ impl<'a> Graphed<'a> {
     /// A packet that meets as many switches as its TTL says ends at the last of them.
     fn check_lengths(&self, leaves: &[usize], far: &[Vec<u16>]) -> Result<(), String> {
         for (from, far) in leaves.iter().zip(far) {
-            if let Some(to) = leaves.iter().find(|to| far[**to] + 1 >= u16::from(TTL)) {
+            let is_far = |to: &&usize| far[**to] < FAR && far[**to] + 1 >= u16::from(TTL);
+            if let Some(to) = leaves.iter().find(is_far) {
                 let name = |switch: &usize| &self.list.switches[*switch].name;
                 let (from, to, switches) = (name(from), name(to), u32::from(far[*to]) + 1);
                 let most = TTL - 1;
@@ -251,11 +253,43 @@ impl<'a> Graphed<'a> {
         Ok(())
     }
 
-    /// Two switches with hosts that do not reach each other.
-    fn cut(&self, leaves: &[usize], far: &[Vec<u16>]) -> Option<(&str, &str)> {
-        let from_first = far.first()?;
-        let other = leaves.iter().find(|leaf| from_first[**leaf] == FAR)?;
-        Some((&self.list.switches[leaves[0]].name, &self.list.switches[*other].name))
+    /// Every two hosts reach each other by some of their NICs.
+    fn check_paths(&self, leaves: &[usize], far: &[Vec<u16>]) -> Result<(), String> {
+        let Some(from_first) = far.first() else { return Ok(()) };
+        let Some(other) = leaves.iter().find(|leaf| from_first[**leaf] == FAR) else {
+            return Ok(());
+        };
+        let name = |switch: usize| &self.list.switches[switch].name;
+        // By switch with hosts: the first switch of its island.
+        let island = |leaf: usize| {
+            (0..leaves.len()).find(|from| far[*from][leaf] < FAR).map_or(leaf, |from| leaves[from])
+        };
+        let mut islands: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
+        for ends in &self.ends {
+            if let (Place::Host(host), Place::Switch(switch)) = *ends {
+                islands.entry(host).or_default().insert(island(switch));
+            }
+        }
+        // Hosts of the same islands reach the same hosts.
+        let mut kinds: BTreeMap<&BTreeSet<usize>, u32> = BTreeMap::new();
+        for (host, of) in &islands {
+            kinds.entry(of).or_insert(*host);
+        }
+        for (of, host) in &kinds {
+            if let Some((_, apart)) = kinds.iter().find(|(others, _)| others.is_disjoint(of)) {
+                let (a, b) = (host.min(apart), host.max(apart));
+                let link = |host: u32| self.host_links[host as usize];
+                return Err(format!(
+                    "no path leads from {} to {}: host{a} (links[{}]) does not reach host{b} \
+                     (links[{}]), and hosts forward no packets",
+                    name(leaves[0]),
+                    name(*other),
+                    link(*a),
+                    link(*b)
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -374,7 +408,7 @@ mod tests {
             assert!(e.contains(message), "{e}");
         };
         wrong("\"host2\"", "\"host3\"", "links[3].b: there is no host3");
-        wrong("\"host2\"", "\"host1\"", "links[3]: host1 has a second link");
+        wrong("\"host2\"", "\"host1\"", "host2 has no link");
         wrong("\"hosts\": 3", "\"hosts\": 4", "host3 has no link");
         wrong("\"b\": \"down\"", "\"b\": \"dwon\"", "links[2].b: there is no node \"dwon\"");
         wrong("25Gbps", "25Gpbs", "links[5].rate");

@@ -14,10 +14,9 @@ impl Topology {
     pub fn longest_round_trip(&self, there: u64, back: u64, late: impl Fn(Rate) -> Time) -> Time {
         let leaves = self.leaves();
         let mut access = vec![Time::ZERO; self.switches.len()];
-        for host in 0..self.hosts {
-            let link = &self.links[host as usize];
+        for (address, link) in (0..).zip(self.host_links()) {
             let passage = |size| link.rate.transmission_time(size) + link.delay + late(link.rate);
-            let leaf = &mut access[self.leaf_of(host) as usize];
+            let leaf = &mut access[self.leaf_of(address) as usize];
             *leaf = (*leaf).max(passage(there) + passage(back));
         }
         // In a regular network the ways from one leaf are those from any.

@@ -191,10 +191,7 @@ impl Topology {
     /// A minimum cut between two leaves, if it is narrower than the widest of the hosts' links:
     /// otherwise it holds nobody up.
     fn narrowest(&self, from: u32, to: u32, size: u64) -> Option<Cut> {
-        let enough = self.links[..self.hosts as usize]
-            .iter()
-            .map(|link| i128::from(link.rate.bps()))
-            .max()?;
+        let enough = self.host_links().iter().map(|link| i128::from(link.rate.bps())).max()?;
         // By link: what flows from its end a to its end b.
         let mut flows: BTreeMap<u32, i128> = BTreeMap::new();
         let mut total = 0;

@@ -193,7 +193,7 @@ impl Builder<'_> {
                 (pattern::permutation(&mut random, hosts), p.size, p.stagger)
             }
             TrafficParams::Bijection(p) => {
-                (pattern::bijection(&mut random, attachment), p.size, p.stagger)
+                (pattern::bijection(&mut random, hosts, attachment), p.size, p.stagger)
             }
             TrafficParams::Random(p) => {
                 if !self.can_cross(&name, p.pairs) {

@@ -64,6 +64,11 @@ impl JobPlan {
         (flow - self.first_flow) / self.count() % self.count()
     }
 
+    /// The channel of a connection.
+    pub fn channel(&self, flow: FlowId) -> u32 {
+        (flow - self.first_flow) / self.count() / self.count()
+    }
+
     /// The id of a connection.
     pub fn flow(&self, from: u32, to: u32, channel: u32) -> FlowId {
         let ranks = self.count();

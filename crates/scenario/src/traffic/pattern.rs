@@ -96,11 +96,10 @@ pub(super) fn permutation(random: &mut Stream, hosts: u32) -> Vec<u32> {
 ///
 /// A random permutation is repaired by swaps: each host that would stay on its leaf exchanges
 /// destinations with a random host such that both leave.
-pub(super) fn bijection(random: &mut Stream, attachment: &Attachment) -> Vec<u32> {
-    let hosts = attachment.hosts.len() as u32;
+pub(super) fn bijection(random: &mut Stream, hosts: u32, attachment: &Attachment) -> Vec<u32> {
     let leaf = |h: u32| attachment.hosts[h as usize].0;
     let mut sizes = std::collections::BTreeMap::<u16, usize>::new();
-    for (leaf, _) in &attachment.hosts {
+    for (leaf, _) in &attachment.hosts[..hosts as usize] {
         *sizes.entry(*leaf).or_default() += 1;
     }
     let mut to = permutation(random, hosts);
@@ -161,8 +160,10 @@ mod tests {
         for (leaves, per_leaf) in [(2u16, 1u16), (2, 8), (4, 4), (8, 40), (3, 5)] {
             let hosts = (0..leaves).flat_map(|l| (0..per_leaf).map(move |p| (l, p))).collect();
             let attachment = Attachment { hosts };
+            let hosts = attachment.hosts.len() as u32;
             for seed in 0..20 {
-                let to = bijection(&mut Stream::new(seed, "t"), &attachment);
+                let mut random = Stream::new(seed, "t");
+                let to = bijection(&mut random, hosts, &attachment);
                 assert!(is_permutation(&to));
                 let leaf = |h: usize| attachment.hosts[h].0;
                 assert!(
@@ -172,6 +173,6 @@ mod tests {
             }
         }
         let one_leaf = Attachment { hosts: (0..6).map(|p| (0, p)).collect() };
-        assert!(is_permutation(&bijection(&mut Stream::new(1, "t"), &one_leaf)));
+        assert!(is_permutation(&bijection(&mut Stream::new(1, "t"), 6, &one_leaf)));
     }
 }

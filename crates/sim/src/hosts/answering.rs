@@ -96,11 +96,12 @@ impl Hosts {
     /// The run is over: the records of what servers still think about.
     pub(super) fn unanswered(&mut self, records: &mut Vec<FlowRecord>) {
         for Answer { response: o, .. } in std::mem::take(&mut self.answers).into_values() {
+            let (src, dst) = self.shared.hosts_of(&o);
             records.push(FlowRecord {
                 flow: o.flow,
                 class: o.class,
-                src: o.src,
-                dst: o.dst,
+                src,
+                dst,
                 bytes: o.bytes,
                 start: o.start,
                 query: o.query,

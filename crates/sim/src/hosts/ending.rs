@@ -101,7 +101,8 @@ impl Hosts {
         self.flow_records.push((now, record));
         if opening.role == Role::Shuffle {
             let source = self.shared.shuffle_of(opening.flow);
-            self.next_of_shuffle(now, source, ended.host, fabric);
+            let host = self.shared.local_host(self.shared.hosts_of(&opening).0);
+            self.next_of_shuffle(now, source, host, fabric);
         }
     }
 
@@ -139,7 +140,7 @@ impl Hosts {
         }
         if it.measured > 0 && !it.opening.role.is_probe() {
             self.counters.measured_bytes += it.measured;
-            *self.pairs.entry((it.opening.src, it.opening.dst)).or_insert(0) += it.measured;
+            *self.pairs.entry(self.shared.hosts_of(&it.opening)).or_insert(0) += it.measured;
         }
     }
 
@@ -172,7 +173,7 @@ impl Hosts {
             if end > warm_up && !o.role.is_probe() && !it.sender.is_done() && !sent_all_before {
                 // Had something to send: it counts among those that shared the network, whatever
                 // arrived.
-                self.pairs.entry((o.src, o.dst)).or_insert(0);
+                self.pairs.entry(self.shared.hosts_of(o)).or_insert(0);
             }
             match it.opening.role {
                 Role::RpcRequests
@@ -187,8 +188,8 @@ impl Hosts {
                         let record = flow_record(&self.shared, it, None);
                         rest.push(FlowRecord {
                             flow: o.flow + 1,
-                            src: o.dst,
-                            dst: o.src,
+                            src: record.dst,
+                            dst: record.src,
                             bytes: response,
                             finish: None,
                             out_of_order: Some(0),
@@ -227,12 +228,13 @@ impl Hosts {
 /// The same flow alone in the empty network.
 fn ideal(shared: &Shared, o: &Opening) -> Time {
     let Shared { plan, ideal, .. } = shared;
+    let (src, dst) = shared.hosts_of(o);
     let (opener, whole) = match o.role {
         Role::Response => {
             let thinks = shared.thinks(o.class, o.flow);
-            ((o.dst, o.src), ideal.exchange(plan, (o.dst, o.src), (o.request, o.bytes), thinks))
+            ((dst, src), ideal.exchange(plan, (dst, src), (o.request, o.bytes), thinks))
         }
-        _ => ((o.src, o.dst), ideal.flow(plan, o.src, o.dst, o.bytes)),
+        _ => ((src, dst), ideal.flow(plan, src, dst, o.bytes)),
     };
     match plan.opens_by_handshake(o.class) {
         true => whole,
@@ -243,11 +245,12 @@ fn ideal(shared: &Shared, o: &Opening) -> Time {
 /// A flow as it stands; `ended`: when its last byte was acknowledged.
 fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord {
     let (o, sent) = (&it.opening, it.sender.counters());
+    let (src, dst) = shared.hosts_of(o);
     FlowRecord {
         flow: o.flow,
         class: o.class,
-        src: o.src,
-        dst: o.dst,
+        src,
+        dst,
         bytes: o.bytes,
         start: o.start,
         finish: it.delivered.map(|d| d.at),
@@ -271,7 +274,7 @@ fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord
 fn call_record(shared: &Shared, it: &Receiving, finish: Option<Time>) -> FlowRecord {
     let Shared { plan, ideal, .. } = shared;
     let o = &it.opening;
-    let (client, server) = (o.dst, o.src);
+    let (server, client) = shared.hosts_of(o);
     let ideal = finish.map(|_| {
         // The first call waits for the connection.
         let opens = it.asked == o.start && plan.opens_by_handshake(o.class);
@@ -281,8 +284,8 @@ fn call_record(shared: &Shared, it: &Receiving, finish: Option<Time>) -> FlowRec
     FlowRecord {
         flow: o.flow,
         class: o.class,
-        src: o.src,
-        dst: o.dst,
+        src: server,
+        dst: client,
         bytes: o.bytes,
         start: it.asked,
         finish,

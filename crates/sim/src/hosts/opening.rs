@@ -203,6 +203,9 @@ impl Hosts {
         handshake: bool,
         fabric: &mut Fabric,
     ) -> u32 {
+        if self.shared.nics.is_some() {
+            opening = self.placed(now, opening);
+        }
         let shared = &self.shared;
         let host = shared.local_host(opening.src);
         let which = shared.plan.traffic.transports[opening.class as usize];

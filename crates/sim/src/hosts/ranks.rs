@@ -136,7 +136,7 @@ impl Hosts {
             self.flow_records.push((now, record));
             self.counters.completed += 1;
             self.counters.active -= 1;
-            let Some(rank) = job.rank_at(opening.dst) else { return };
+            let Some(rank) = job.rank_at(shared.hosts_of(&opening).1) else { return };
             let from = job.sender(opening.flow);
             let call = |rank: &mut Rank, asked: &mut Asked| {
                 rank.arrived(now, (from, &posted.message), &job.work, asked);
@@ -270,7 +270,8 @@ fn message_record(
     finish: Option<Time>,
 ) -> FlowRecord {
     let Shared { plan, ideal, .. } = shared;
-    let Opening { flow, class, src, dst, .. } = *opening;
+    let Opening { flow, class, .. } = *opening;
+    let (src, dst) = shared.hosts_of(opening);
     let bytes = posted.message.bytes;
     let ideal = finish.map(|_| {
         // The first message waits for the connection.

@@ -15,7 +15,7 @@ impl Hosts {
 
     /// The open connections here that a capture means, in no order.
     pub fn sampled_by(&self, capture: &ConnectionCapture) -> Vec<FlowId> {
-        let meant = |(flow, it): (FlowId, &Sending)| is_meant(capture, it).then_some(flow);
+        let meant = |(flow, it): (FlowId, &Sending)| self.is_meant(capture, it).then_some(flow);
         match &capture.flows {
             Some(flows) => {
                 let open =
@@ -30,13 +30,14 @@ impl Hosts {
     pub fn connection(&self, at: Time, flow: FlowId) -> Option<ConnectionRecord> {
         let sending = self.senders.look(self.senders.slot_of(flow)?);
         let (sender, opening) = (&sending.sender, &sending.opening);
+        let (src, dst) = self.shared.hosts_of(opening);
         let (standing, sent) = (sender.standing(&self.shared.transport), sender.counters());
         Some(ConnectionRecord {
             at,
             flow,
             class: opening.class,
-            src: opening.src,
-            dst: opening.dst,
+            src,
+            dst,
             state: standing.state,
             cwnd: standing.cwnd,
             ssthresh: Some(standing.ssthresh).filter(|bytes| *bytes < u64::MAX),
@@ -49,18 +50,19 @@ impl Hosts {
             law: standing.law,
         })
     }
-}
 
-/// Whether a capture means a connection. Requests, which are short and no flow of the results, must
-/// be named. A server's half of a persistent connection is there when a note says so, the time of
-/// which tells who shares a partition; it counts from its first message on.
-fn is_meant(capture: &ConnectionCapture, it: &Sending) -> bool {
-    let Opening { role, class, src, dst, .. } = it.opening;
-    let carries_flows = match role {
-        Role::Pings | Role::Pongs => false,
-        Role::Request { .. } => capture.flows.is_some(),
-        Role::RpcResponses => it.sender.written() > 0,
-        _ => true,
-    };
-    carries_flows && capture.means(class, src, dst)
+    /// Whether a capture means a connection. Requests, which are short and no flow of the results,
+    /// must be named. A server's half of a persistent connection is there when a note says so, the
+    /// time of which tells who shares a partition; it counts from its first message on.
+    fn is_meant(&self, capture: &ConnectionCapture, it: &Sending) -> bool {
+        let Opening { role, class, .. } = it.opening;
+        let (src, dst) = self.shared.hosts_of(&it.opening);
+        let carries_flows = match role {
+            Role::Pings | Role::Pongs => false,
+            Role::Request { .. } => capture.flows.is_some(),
+            Role::RpcResponses => it.sender.written() > 0,
+            _ => true,
+        };
+        carries_flows && capture.means(class, src, dst)
+    }
 }

@@ -28,7 +28,7 @@ impl Hosts {
         };
         self.senders.iter().map(|(_, sending)| sending).filter(open).map(|sending| OpenFlow {
             flow: sending.opening.flow,
-            ends: (sending.opening.src, sending.opening.dst),
+            ends: self.shared.hosts_of(&sending.opening),
             timeouts: sending.sender.counters().timeouts,
             waits: sending.sender.waits()
                 || sending.egress.as_ref().is_some_and(|egress| egress.queue.is_held()),

@@ -30,11 +30,12 @@ impl Hosts {
     pub(super) fn tell_delivered(&mut self, now: Time, opening: &Opening, fabric: &mut Fabric) {
         let shared = self.shared.clone();
         let Some(graph) = shared.plan.traffic.dependencies.as_deref() else { return };
+        let host = shared.hosts_of(opening).1;
         match graph.node(opening.flow) {
-            Some(node) => self.tell_successors(now, opening.dst, (graph, node), fabric),
+            Some(node) => self.tell_successors(now, host, (graph, node), fabric),
             None => {
                 if let Some(barrier) = graph.barrier(opening.class) {
-                    self.tell_waiting(now, opening.dst, (graph, barrier), fabric);
+                    self.tell_waiting(now, host, (graph, barrier), fabric);
                 }
             }
         }

@@ -67,7 +67,7 @@ pub struct Config {
 impl Config {
     /// Of a plan's messages.
     pub fn new(plan: &Plan, p: &HomaParams, mss: u32) -> Config {
-        let hosts = &plan.topology.links[..plan.topology.hosts as usize];
+        let hosts = plan.topology.host_links();
         let line = hosts.iter().map(|link| link.rate).max().unwrap_or(Rate(0));
         let rtt_bytes = match p.homa_rtt_bytes {
             Auto::Given(bytes) => bytes.get(),

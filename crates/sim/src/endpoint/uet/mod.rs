@@ -75,7 +75,7 @@ impl Config {
     /// Of a plan's connections.
     pub fn new(plan: &Plan, p: &UetParams, mss: u32) -> Config {
         let header = HEADERS + plan.host.frame_overhead;
-        let hosts = &plan.topology.links[..plan.topology.hosts as usize];
+        let hosts = plan.topology.host_links();
         let rate = hosts.iter().map(|link| link.rate).max().unwrap_or(Rate(0));
         let mtu = u64::from(mss + header);
         let late = |rate| plan.host.late(rate);

@@ -1,0 +1,145 @@
+//! Which NICs a connection takes where hosts have several, and when it takes others.
+//!
+//! Failures and the times at which hosts and routes follow them are in the plan, so the answer is a
+//! function of the connection and the time. A host knows of its own links when `detect` is over, as
+//! the switch at the other end does. It knows of other hosts' links, and of links between switches,
+//! when the routes have changed (`converge`).
+//!
+//! Invariant: the answer does not depend on what a connection did before, nor on partitions.
+
+use crate::convergence::{Epoch, is_avoided};
+use crate::failing;
+use millpond_core::random::{hash_name, mix64};
+use millpond_core::{FlowId, HostId, Time};
+use millpond_scenario::nic::NicChoiceParams;
+use millpond_scenario::plan::Plan;
+use millpond_scenario::topology::{End, Topology};
+use millpond_scenario::traffic::SourceKind;
+
+/// A pair of NICs: the addresses of the sender's and the receiver's.
+pub type Pair = (u32, u32);
+
+/// The end of a connection that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// Its host sends the data.
+    Sender,
+    /// Its host receives it.
+    Receiver,
+}
+
+/// What a choice of NICs depends on beside the plan.
+#[derive(Debug)]
+pub struct Nics {
+    /// By address: when its host takes its link to be down.
+    noticed: Vec<Vec<(Time, Time)>>,
+}
+
+impl Nics {
+    /// Of a plan; `None`: each host has one NIC.
+    pub fn new(plan: &Plan) -> Option<Nics> {
+        let topology = &plan.topology;
+        let noticed = |nic: u32| failing::noticed(plan, nic);
+        topology
+            .has_several_nics()
+            .then(|| Nics { noticed: (0..topology.addresses()).map(noticed).collect() })
+    }
+
+    /// The pair that a connection between two hosts takes at a time, or `before` if none works.
+    pub fn choose(
+        &self,
+        now: Time,
+        (plan, epochs): (&Plan, &[Epoch]),
+        (flow, class): (FlowId, u16),
+        (asks, before): (Asks, Pair),
+    ) -> Pair {
+        let topology = &plan.topology;
+        let (src, dst) = (topology.host_of(before.0), topology.host_of(before.1));
+        let works = |pair: &Pair| {
+            let (own, peer) = if asks == Asks::Sender { *pair } else { (pair.1, pair.0) };
+            self.is_up(now, own)
+                && !plan.failures.iter().any(|f| f.link == peer && is_avoided(f, now))
+                && connects(topology, epochs, now, (own, peer))
+        };
+        let all = topology.nics(src).flat_map(|a| topology.nics(dst).map(move |b| (a, b)));
+        let working: Vec<Pair> = all.filter(works).collect();
+        let hash = mix64(
+            mix64(mix64(plan.seed) ^ hash_name("nics"))
+                ^ mix64(u64::from(src) << 32 | u64::from(dst))
+                ^ u64::from(flow),
+        );
+        let is_level = |pair: &&Pair| topology.nic_number(pair.0) == topology.nic_number(pair.1);
+        let level: Vec<Pair> = working.iter().filter(is_level).copied().collect();
+        let found = match &plan.host.nic.choice {
+            NicChoiceParams::Plane(_) => by_hash(&level, hash),
+            NicChoiceParams::Rail(_) => {
+                let lane = lane(plan, flow, class).unwrap_or(dst) as usize;
+                let rail = lane % topology.nics(src).count().max(1);
+                let turn = |pair: &&Pair| usize::from(topology.nic_number(pair.0)) >= rail;
+                level.iter().find(turn).or(level.first()).copied()
+            }
+            NicChoiceParams::Hash(_) => None,
+        };
+        found.or_else(|| nearest(topology, &working, hash)).unwrap_or(before)
+    }
+
+    /// Whether a host takes the link of its NIC to be up.
+    fn is_up(&self, now: Time, nic: u32) -> bool {
+        !self.noticed[nic as usize].iter().any(|(down, up)| *down <= now && now < *up)
+    }
+}
+
+/// Whether routes lead from one NIC to another at a time.
+fn connects(topology: &Topology, epochs: &[Epoch], now: Time, (from, to): Pair) -> bool {
+    let (leaf, other) = (topology.leaf_of(from), topology.leaf_of(to));
+    let past = epochs.iter().rev().skip_while(|epoch| epoch.from > now);
+    let changed = past.filter_map(|epoch| epoch.changed.get(&leaf)).next();
+    let ports = changed.and_then(|list| list.iter().find(|(to, _)| u32::from(*to) == other));
+    match ports {
+        Some((_, ports)) if leaf != other => !ports.is_empty(),
+        _ => topology.connects(from, to),
+    }
+}
+
+/// The channel of a connection between ranks of a job.
+fn lane(plan: &Plan, flow: FlowId, class: u16) -> Option<HostId> {
+    match &plan.traffic.sources[usize::from(class)].kind {
+        SourceKind::Job(job) => Some(job.channel(flow)),
+        _ => None,
+    }
+}
+
+fn by_hash(pairs: &[Pair], hash: u64) -> Option<Pair> {
+    pairs.get((hash % pairs.len().max(1) as u64) as usize).copied()
+}
+
+/// Of the pairs with the fewest switches between them: the sender's NIC by the hash, then the
+/// receiver's.
+fn nearest(topology: &Topology, pairs: &[Pair], hash: u64) -> Option<Pair> {
+    let far: Vec<(u32, Pair)> =
+        pairs.iter().filter_map(|pair| Some((switches(topology, *pair)?, *pair))).collect();
+    let least = far.iter().map(|(far, _)| *far).min()?;
+    let near = || far.iter().filter(|(far, _)| *far == least).map(|(_, pair)| *pair);
+    let mut own: Vec<u32> = near().map(|(nic, _)| nic).collect();
+    own.dedup();
+    let nic = own[(hash % own.len() as u64) as usize];
+    let others: Vec<Pair> = near().filter(|(own, _)| *own == nic).collect();
+    by_hash(&others, mix64(hash))
+}
+
+/// How many switches a shortest path between two NICs has.
+fn switches(topology: &Topology, (from, to): Pair) -> Option<u32> {
+    let (mut at, leaf) = (topology.leaf_of(from), topology.leaf_of(to));
+    let mut count = 1;
+    while at != leaf {
+        let port = *topology.routes[at as usize].towards_leaf(leaf as u16).first()?;
+        let link = &topology.links[topology.link_at(at, port) as usize];
+        let here = End::Switch { switch: at, port };
+        let End::Switch { switch, .. } = (if link.a == here { link.b } else { link.a }) else {
+            return None;
+        };
+        at = switch;
+        count += 1;
+    }
+    Some(count)
+}

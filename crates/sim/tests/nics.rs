@@ -1,0 +1,158 @@
+//! Hosts with several NICs: goodput over both, ways of rails, and moving to another NIC when a link
+//! fails.
+
+mod common;
+
+use common::{Records, assert_nothing_changes, exact, simulate};
+use millpond_core::Time;
+use millpond_core::counters::DropReason;
+
+/// Queue pairs that send at line rate, as in `collectives.rs`.
+const PAIRS: &str = "[host]\nmtu = 4040\n\
+    [switch]\nbuffer = { kind = \"per-port\", size = \"100MB\" }\nmarking = { kind = \"none\" }\n\
+    [transport]\nkind = \"dcqcn\"\n[rdma]\nack-interval = 1000000\n";
+
+/// Two hosts, each with this many links to switches of their own.
+fn two_hosts(nics: usize) -> String {
+    let switches: Vec<String> = (0..nics).map(|n| format!("{{ name = \"tor{n}\" }}")).collect();
+    let link = |host: usize, n: usize| {
+        format!("{{ a = \"host{host}\", b = \"tor{n}\", rate = \"100Gbps\", delay = \"1us\" }}")
+    };
+    let links: Vec<String> =
+        (0..2).flat_map(|host| (0..nics).map(move |n| link(host, n))).collect();
+    format!(
+        "duration = \"1s\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"file\"\n[topology.graph]\n\
+         hosts = 2\nswitches = [{}]\nlinks = [{}]\n",
+        switches.join(", "),
+        links.join(", ")
+    )
+}
+
+fn ring(nics: usize) -> Time {
+    let text = format!(
+        "{}{PAIRS}[[traffic]]\nkind = \"collective\"\nsize = \"64MB\"\nchannels = 2\n",
+        two_hosts(nics)
+    );
+    let plan = exact(&text, &[("host.nic.choice.kind", "rail")]);
+    let records = simulate(&plan, 1).1;
+    records.collectives[0].time().expect("the round is over")
+}
+
+/// Each channel of a ring has a NIC of its own: the serialisation takes half of the time.
+#[test]
+fn two_nics_carry_twice_the_goodput_of_one() {
+    let (one, two) = (ring(1), ring(2));
+    let ratio = one.as_us_f64() / two.as_us_f64();
+    assert!((1.98..=2.0).contains(&ratio), "{one:?} and {two:?}: {ratio}");
+}
+
+/// A segment of four servers with four accelerators each, which a ring visits in this order.
+fn rings(order: &[String]) -> Records {
+    let mut text = format!(
+        "duration = \"1s\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"rail-optimised\"\n\
+         segments = 1\nservers-per-segment = 4\nrails = 4\nspines = 2\ninner-switch = true\n\
+         host-link.rate = \"100Gbps\"\nfabric-link.rate = \"100Gbps\"\n{PAIRS}\
+         [capture]\npcap = [\"spine0\", \"spine1\"]\n"
+    );
+    for (number, hosts) in order.iter().enumerate() {
+        text += &format!(
+            "[[traffic]]\nname = \"ring{number}\"\nkind = \"collective\"\nsize = \"1MB\"\n\
+             placement = \"listed\"\nhosts = [{hosts}]\n"
+        );
+    }
+    simulate(&exact(&text, &[]), 1).1
+}
+
+/// Rings of accelerators with one number in their servers use the leaf of that rail alone. A ring
+/// that goes server by server crosses the spines once a server.
+#[test]
+fn rings_on_their_rails_pass_no_spine() {
+    let rail = |rail: u32| {
+        let hosts: Vec<String> =
+            (0..4).map(|server| format!("\"{}\"", server * 4 + rail)).collect();
+        hosts.join(", ")
+    };
+    let on_rails = rings(&[0, 1, 2, 3].map(rail));
+    assert_eq!(on_rails.collectives.len(), 4);
+    assert!(on_rails.packets.is_empty(), "{} packets pass spines", on_rails.packets.len());
+    let by_server = rings(&["\"0..15\"".to_string()]);
+    let crossing: std::collections::BTreeSet<_> =
+        by_server.packets.iter().map(|record| (record.packet.src, record.packet.dst)).collect();
+    // From the last accelerator of a server to the first of the next, and the answers.
+    let expected = [(3, 4), (4, 3), (7, 8), (8, 7), (11, 12), (12, 11), (15, 0), (0, 15)];
+    assert_eq!(crossing, expected.into_iter().collect());
+}
+
+const DUAL_TOR: &str = "duration = \"100ms\"\nuntil = \"flows-complete\"\n[topology]\n\
+    kind = \"dual-tor\"\npairs = 2\nhosts-per-pair = 4\nspines = 2\n\
+    host-link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+    fabric-link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+    [transport]\nkind = \"dctcp\"\nmin-rto = \"1ms\"\n\
+    [switch]\nbuffer = { kind = \"per-port\", size = \"2MB\" }\n\
+    marking = { kind = \"ecn\", threshold-packets = 65 }\n\
+    [[traffic]]\nkind = \"shuffle\"\nsize = \"2MB\"\nconcurrency = 4\n";
+
+const FAILURE: &str = "[[failure]]\nlink = [\"host0\", \"tor1\"]\nat = \"100us\"\n\
+    detect = \"20us\"\nconverge = \"200us\"\n";
+
+#[test]
+fn flows_move_to_the_other_nic_when_a_link_fails() {
+    for (planes, choice) in [("false", "hash"), ("false", "rail"), ("true", "plane")] {
+        let set = [("topology.two-planes", planes), ("host.nic.choice.kind", choice)];
+        let (outcome, records) = simulate(&exact(&format!("{DUAL_TOR}{FAILURE}"), &set), 1);
+        assert_eq!(records.flows.len(), 56, "{choice}");
+        assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "{choice}");
+        // Lost is what is sent over the link until both ends know: the host for 20 us, the others
+        // for 200 us, at 100 Gb/s and packets of 1500 bytes.
+        let lost = outcome.audit.dropped[DropReason::LinkDown as usize].packets;
+        assert!((1..=2_000).contains(&lost), "{choice}: {lost}");
+        // The last loss is when the routes have changed: later flows lose nothing.
+        let late = |flow: &&millpond_results::FlowRecord| flow.start > Time::from_us(310);
+        assert!(records.flows.iter().any(|flow| late(&flow)));
+        assert!(records.flows.iter().filter(late).all(|flow| flow.timeouts == 0), "{choice}");
+    }
+}
+
+/// Without `converge` the other hosts never learn of the failure, and the flows to that NIC hang.
+#[test]
+fn flows_hang_if_nobody_learns_of_the_failure() {
+    let set = [("host.nic.choice.kind", "hash")];
+    let never = FAILURE.replace("\"200us\"", "\"never\"");
+    let records = simulate(&exact(&format!("{DUAL_TOR}{never}"), &set), 1).1;
+    assert!(records.flows.iter().any(|flow| flow.finish.is_none()));
+}
+
+#[test]
+fn connections_return_when_the_link_is_back() {
+    let repaired = FAILURE.replace("at = \"100us\"", "at = \"100us\"\nuntil = \"200us\"");
+    let taps = "[capture]\npcap = [\"host0:1\"]\n";
+    let text = format!("{DUAL_TOR}{repaired}{taps}").replace("2MB\"\nconc", "4MB\"\nconc");
+    let (_, records) = simulate(&exact(&text, &[]), 1);
+    let sent = |from: u64, to: u64| {
+        let within = |at: Time| at >= Time::from_us(from) && at < Time::from_us(to);
+        records.packets.iter().filter(|record| within(record.at)).count()
+    };
+    assert!(sent(0, 100) > 1_000, "it carries flows");
+    assert_eq!(sent(125, 195), 0, "host0 has moved its connections");
+    assert!(sent(400, 100_000) > 1_000, "it carries flows again");
+}
+
+/// Threads, partitions and ports change nothing, with flows that move.
+#[test]
+fn moving_is_the_same_in_every_partition() {
+    for transport in ["dctcp", "dcqcn"] {
+        let text = format!("{DUAL_TOR}{FAILURE}").replace("min-rto = \"1ms\"\n", "");
+        let set = [("transport.kind", transport), ("topology.two-planes", "true")];
+        assert_nothing_changes(&text, &set, &[2]);
+    }
+    assert_nothing_changes(
+        "duration = \"2ms\"\n[topology]\nkind = \"rail-optimised\"\nsegments = 2\n\
+         servers-per-segment = 2\nrails = 2\nspines = 2\n[transport]\nkind = \"dctcp\"\n\
+         [capture]\nqueues = { every = \"10us\", ports = [\"host0\", \"host3:1\", \"leaf0\"] }\n\
+         [[traffic]]\nkind = \"poisson\"\nsizes = \"web-search\"\nload = 0.5\n\
+         [[traffic]]\nkind = \"rpc\"\n[[traffic]]\nkind = \"probe\"\n\
+         [[failure]]\nlink = [\"leaf0\", \"spine1\"]\nat = \"300us\"\nuntil = \"900us\"\n",
+        &[],
+        &[2],
+    );
+}
