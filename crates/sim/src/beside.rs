@@ -94,7 +94,7 @@ pub struct Beside<'a, O: Observer> {
 
 impl<O: Observer> Beside<'_, O> {
     /// When something is due here; `None`: nothing before the network brings something.
-    pub fn next(&mut self) -> Option<Time> {
+    pub fn next_time(&mut self) -> Option<Time> {
         let left = (!self.mail[0].is_empty()).then_some(self.director.edge);
         let due = self.partition.next_time().into_iter().chain(self.director.arrivals.next_time());
         due.chain(left).chain(self.director.next_connection(&[&mut self.partition])).min()

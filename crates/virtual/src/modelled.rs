@@ -101,7 +101,7 @@ impl<'a> Modelled<'a> {
 
     /// When something is due here.
     pub fn next(&mut self) -> Option<Time> {
-        self.beside.next().filter(|at| *at < self.horizon)
+        self.beside.next_time().filter(|at| *at < self.horizon)
     }
 
     /// A pause frame has come for one of these hosts.
