@@ -188,3 +188,19 @@ fn any_number_of_threads_gives_the_same_records() {
         }
     }
 }
+
+/// Switches drop PULLs as anything else. Their connections end all the same: who begs for credit is
+/// told again how much it has.
+#[test]
+fn connections_outlive_lost_credit() {
+    let text = include_str!("../../../scenarios/enable/trimming.toml");
+    let scenario = millpond_scenario::Scenario::parse("trimming.toml", text).unwrap();
+    let credit = [("transport.uet-control".to_string(), "rccc".to_string())];
+    for seed in [2, 4, 5, 7] {
+        let plan = scenario.plan(Some("drop"), &credit, Some(seed)).unwrap();
+        let (outcome, records) = simulate(&plan, 1);
+        assert!(outcome.audit.dropped_total().packets > 1_000, "seed {seed}");
+        let open = records.flows.iter().filter(|flow| flow.finish.is_none()).count();
+        assert_eq!((open, records.flows.len()), (0, 192), "seed {seed}");
+    }
+}

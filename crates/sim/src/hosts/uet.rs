@@ -7,7 +7,7 @@
 //! give credit to, it will be called.
 
 use super::*;
-use crate::endpoint::uet::{Came, Pacer, PacketIn};
+use crate::endpoint::uet::{Came, Pacer, PacketIn, Probe, Pull};
 use millpond_core::counters::Named;
 use millpond_core::host::{Cut, Segment};
 use millpond_core::packet::Selective;
@@ -54,12 +54,13 @@ impl Hosts {
         let cfg = &self.shared.transport.uet;
         let sending = self.senders.at(slot);
         let probe = sending.sender.packets().and_then(|it| it.takes_probe(now, cfg));
-        if let Some((psn, target, value)) = probe {
+        if let Some(Probe { psn, target, value, begs }) = probe {
             self.uet_counts.probes += 1;
             let body = Body::UetProbe { psn, target, slot, value };
             let mut packet =
                 Way::of_sender(sending).packet(body, now, self.shared.header, control());
             packet.entropy = entropy(sending.hash, value);
+            packet.flags |= if begs { flags::ASKS } else { 0 };
             let (node, mut link) = at_host!(self, sending.host, fabric);
             node.answer(now, packet, None, || None, &mut link);
             self.note_departures(fabric);
@@ -104,7 +105,8 @@ impl Hosts {
             return self.on_stray(now, host, packet, fabric);
         };
         let Some(packets) = it.receiver.packets() else { return };
-        let credit = packets.config(cfg).control.has_credit();
+        let own = packets.config(cfg);
+        let credit = own.control.has_credit();
         let (came, target) = match packet.body {
             Body::UetData { psn, target, value, .. } => {
                 let came = PacketIn {
@@ -135,6 +137,12 @@ impl Hosts {
         self.answer_packet(now, slot, packet, came, fabric);
         if credit && let Some(at) = self.pacers[host as usize].ask(now, packet.flow, target) {
             fabric.events.push(at, Due::Host(host, HostEvent::Credit).into());
+        }
+        let begs = packet.kind() == Kind::UetProbe && packet.has(flags::ASKS);
+        if begs && credit {
+            if let Some(pull) = self.pacers[host as usize].repeat(now, packet.flow, own) {
+                self.send_pull(now, slot, pull, fabric);
+            }
         }
         if is_complete {
             self.complete(now, slot, fabric);
@@ -218,10 +226,14 @@ impl Hosts {
         }
         let Some(pull) = pull else { return };
         let Some(slot) = self.receivers.slot_of(pull.flow) else { return };
+        self.send_pull(now, slot, pull, fabric);
+    }
+
+    fn send_pull(&mut self, now: Time, slot: u32, pull: Pull, fabric: &mut Fabric) {
         self.uet_counts.pulls += 1;
         let receiving = self.receivers.at(slot);
         let body = Body::UetPull { credit: pull.credit, slot, is_slow: pull.is_slow };
-        let packet = Way::of_receiver(receiving).packet(body, now, shared.header, control());
+        let packet = Way::of_receiver(receiving).packet(body, now, self.shared.header, control());
         let (node, mut link) = at_host!(self, receiving.host, fabric);
         node.answer(now, packet, None, || None, &mut link);
         self.note_departures(fabric);

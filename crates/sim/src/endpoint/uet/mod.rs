@@ -27,9 +27,9 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use pacer::Pacer;
+pub use pacer::{Pacer, Pull};
 pub use receiver::{Came, PacketIn, Receiver};
-pub use sender::Sender;
+pub use sender::{Probe, Sender};
 
 use millpond_core::congestion::{NsccTerms, UetControl, UetParams};
 use millpond_core::edge::entropy::UetPathChoice;

@@ -3,7 +3,8 @@
 //! One pacer a host. It gives the next of its active connections up to 16 KB of credit by a PULL,
 //! at most up to what the sender has asked for, and then waits for as long as that takes at 99 % of
 //! the link's rate. A connection that has all it asked for is idle; when none is active, idle ones
-//! get credit beyond that, slowly, up to a largest window ahead.
+//! get credit beyond that, slowly, up to a largest window ahead. A PULL that is lost is repeated
+//! for a sender that begs: credit is a sum, so to hear it twice changes nothing.
 //!
 //! Invariant: a connection's credit never falls, and no credit is given for the same wire time
 //! twice.
@@ -36,6 +37,8 @@ struct Turn {
     credit: u32,
     target: u32,
     is_active: bool,
+    /// When it was last given some.
+    given_at: Time,
 }
 
 /// A host's.
@@ -73,6 +76,17 @@ impl Pacer {
         self.next_at
     }
 
+    /// A sender has credit up to its target and begs for more: its last PULL, if that was given at
+    /// least a round trip ago.
+    pub fn repeat(&mut self, now: Time, flow: FlowId, cfg: &Config) -> Option<Pull> {
+        let turn = self.connections.get_mut(&flow)?;
+        if turn.is_active || turn.credit == 0 || now < turn.given_at + cfg.terms.base {
+            return None;
+        }
+        turn.given_at = now;
+        Some(Pull { flow, credit: turn.credit, is_slow: false })
+    }
+
     /// A connection is over.
     pub fn forget(&mut self, flow: FlowId) {
         if self.connections.remove(&flow).is_some() {
@@ -84,7 +98,7 @@ impl Pacer {
     /// Its time has come: the next PULL, and when to call again.
     pub fn next(&mut self, now: Time, rate: Rate, cfg: &Config) -> (Option<Pull>, Option<Time>) {
         self.next_at = None;
-        let pull = self.give(cfg);
+        let pull = self.give(now, cfg);
         let units = pull.map_or(IDLE_UNITS, |(_, units)| u64::from(units));
         let paced = Rate(rate.bps() / 100 * PERCENT);
         self.busy_until = now + paced.transmission_time(units * CREDIT);
@@ -95,11 +109,12 @@ impl Pacer {
         (pull.map(|(pull, _)| pull), self.next_at)
     }
 
-    fn give(&mut self, cfg: &Config) -> Option<(Pull, u32)> {
+    fn give(&mut self, now: Time, cfg: &Config) -> Option<(Pull, u32)> {
         if let Some(flow) = self.active.pop_front() {
             let turn = self.connections.get_mut(&flow)?;
             let units = UNITS.min(turn.target - turn.credit);
             turn.credit += units;
+            turn.given_at = now;
             turn.is_active = turn.credit < turn.target;
             let credit = turn.credit;
             let queue = if turn.is_active { &mut self.active } else { &mut self.idle };
@@ -113,6 +128,7 @@ impl Pacer {
             self.idle.push_back(flow);
             if turn.credit < turn.target.saturating_add(ahead) {
                 turn.credit += UNITS;
+                turn.given_at = now;
                 return Some((Pull { flow, credit: turn.credit, is_slow: true }, UNITS));
             }
         }

@@ -12,7 +12,8 @@
 //! an ACK when nothing is heard for a while.
 //!
 //! **Asking for credit.** Each packet says up to where its sender wants credit: what is still to be
-//! sent, at most a window, beyond what it has got.
+//! sent, at most a window, beyond what it has got. A sender that has none, and nothing in flight
+//! that could ask, begs by a probe: the last PULL may be lost, and its receiver then repeats it.
 //!
 //! Invariant: a number is acknowledged, in flight, or waits to be sent again; the deadline is set
 //! while any is in flight.
@@ -41,6 +42,19 @@ pub struct Piece {
     pub is_again: bool,
     /// It asks for an ACK.
     pub asks: bool,
+}
+
+/// A probe to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The last number sent.
+    pub psn: u32,
+    /// Up to where credit is wanted.
+    pub target: u32,
+    /// Its entropy value.
+    pub value: u16,
+    /// The sender has packets, no credit, and nothing in flight that could ask for any.
+    pub begs: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -473,13 +487,16 @@ impl Sender {
         }
     }
 
-    /// A probe that is to leave now: the last number sent, up to where credit is wanted, and an
-    /// entropy value. It is said once.
-    pub fn takes_probe(&mut self, now: Time, cfg: &[Config]) -> Option<(u32, u32, u16)> {
+    /// A probe that is to leave now. It is said once.
+    pub fn takes_probe(&mut self, now: Time, cfg: &[Config]) -> Option<Probe> {
         let (probes, begs) = (std::mem::take(&mut self.probes), std::mem::take(&mut self.begs));
+        if !probes && !begs {
+            return None;
+        }
         let cfg = self.config(cfg);
         let last = self.first + self.sent.len() as u32;
-        (probes || begs).then(|| (last.saturating_sub(1), self.target(cfg), self.entropy.next(now)))
+        let target = self.target(cfg);
+        Some(Probe { psn: last.saturating_sub(1), target, value: self.entropy.next(now), begs })
     }
 
     /// The delay of a round trip beyond the shortest.

@@ -145,3 +145,21 @@ fn a_pacer_gives_99_percent_of_the_link_by_turns() {
     let slow = pacer.next(at, rate, &cfg[0]).0.unwrap();
     assert!(slow.is_slow && slow.flow == 2);
 }
+
+#[test]
+fn a_lost_pull_is_repeated_for_who_begs() {
+    let cfg = config("uet-control = \"rccc\"");
+    let (mut pacer, rate) = (Pacer::default(), Rate::from_gbps(100));
+    pacer.ask(Time::ZERO, 1, 100);
+    assert_eq!(pacer.repeat(Time::ZERO, 1, &cfg[0]), None, "its turn comes");
+    let (first, next) = pacer.next(Time::ZERO, rate, &cfg[0]);
+    let (last, _) = pacer.next(next.unwrap(), rate, &cfg[0]);
+    assert_eq!((first.unwrap().credit, last.unwrap().credit), (64, 100));
+    let given = next.unwrap();
+    assert_eq!(pacer.repeat(given, 1, &cfg[0]), None, "the PULL may be on its way");
+    let later = given + cfg[0].terms.base;
+    assert_eq!(pacer.ask(later, 1, 100), None, "by asking it would get none");
+    assert_eq!(pacer.repeat(later, 1, &cfg[0]).map(|pull| pull.credit), Some(100));
+    assert_eq!(pacer.repeat(later, 1, &cfg[0]), None, "once a round trip");
+    assert_eq!(pacer.repeat(later, 2, &cfg[0]), None, "of a stranger");
+}
