@@ -17,8 +17,8 @@ use crate::settings::{Partitions, Ports, Settings, Until};
 use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
-    application, capture, composition, families, follow, limit, nic, ports, program, resolved,
-    shows, stack, switch, traffic,
+    application, capture, composition, families, follow, limit, ports, program, resolved,
+    several_nics, shows, stack, switch, traffic,
 };
 use millpond_core::Time;
 use std::collections::BTreeSet;
@@ -107,8 +107,8 @@ pub(crate) fn assemble(
     })
 }
 
-/// The failures, what hosts with several NICs do not have, and a warning of a failure that lasts for
-/// ever in a run without a duration. `is_divided`: not all hosts are kernels.
+/// The failures, what hosts with several NICs do not have, and a warning of a failure that lasts
+/// for ever in a run without a duration. `is_divided`: not all hosts are kernels.
 fn failures(
     s: &Settings,
     topology: &Topology,
@@ -116,7 +116,7 @@ fn failures(
     report: &mut Report,
 ) -> Vec<FailurePlan> {
     let failures = capture::failures(s, topology, report);
-    nic::check(s, topology, (&failures, is_divided), report);
+    several_nics::check(s, topology, (&failures, is_divided), report);
     let lasts = failures.iter().any(|failure| failure.until == Time::MAX);
     if s.run.duration.is_none() && lasts {
         report.warnings.push(NEVER_ENDS.into());

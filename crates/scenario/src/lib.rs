@@ -41,6 +41,7 @@ mod resolved;
 mod scenario;
 pub mod schema;
 pub mod settings;
+mod several_nics;
 mod shows;
 mod sizes;
 mod slowed;

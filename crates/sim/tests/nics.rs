@@ -21,8 +21,8 @@ fn two_hosts(nics: usize) -> String {
     let links: Vec<String> =
         (0..2).flat_map(|host| (0..nics).map(move |n| link(host, n))).collect();
     format!(
-        "duration = \"1s\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"file\"\n[topology.graph]\n\
-         hosts = 2\nswitches = [{}]\nlinks = [{}]\n",
+        "duration = \"1s\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"file\"\n\
+         [topology.graph]\nhosts = 2\nswitches = [{}]\nlinks = [{}]\n",
         switches.join(", "),
         links.join(", ")
     )

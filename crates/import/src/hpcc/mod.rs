@@ -99,8 +99,8 @@ fn about(topology: &Topology, source: &Source) -> Vec<String> {
     }
     if !topology.network.inner.is_empty() {
         facts.push(format!(
-            "{} hosts have links to hosts: each is read as a host that forwards, by an inner switch \
-             to which its links lead",
+            "{} hosts have links to hosts: each is read as a host that forwards, by an inner \
+             switch to which its links lead",
             topology.network.inner.len()
         ));
     }

@@ -150,8 +150,8 @@ params! {
         /// JSON file of hosts, switches and links, relative to the scenario file: { "hosts": 2,
         /// "switches": [{ "name": "s0", "tier": 0 }], "links": [{ "a": "host0", "b": "s0", "rate":
         /// "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …, and have a NIC for each of
-        /// their links, in the order of the list; tiers may be left out. A link may have a "name" of
-        /// its own, by which [[failure]] and [capture] refer to it.
+        /// their links, in the order of the list; tiers may be left out. A link may have a "name"
+        /// of its own, by which [[failure]] and [capture] refer to it.
         pub path: Option<String> = None,
         /// The same as a table in the scenario itself, instead of a file.
         pub graph: Graph = Graph::default(),

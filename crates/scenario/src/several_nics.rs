@@ -1,0 +1,48 @@
+//! What hosts with several NICs do not have.
+//!
+//! Invariant: a plan that passes says nothing of hosts that their NICs would not do.
+
+use crate::error::{Problem, Report};
+use crate::plan::FailurePlan;
+use crate::settings::Settings;
+use crate::topology::Topology;
+use crate::transport::TransportKind;
+use millpond_core::congestion::Family;
+use millpond_core::host::virtual_switch::VirtualSwitchParams;
+use millpond_core::registry::Choice;
+
+/// Refuses keys that hosts with several NICs do not have.
+pub(crate) fn check(
+    s: &Settings,
+    topology: &Topology,
+    (failures, is_divided): (&[FailurePlan], bool),
+    report: &mut Report,
+) {
+    if !topology.has_several_nics() {
+        return;
+    }
+    let mut refuse = |is_there: bool, key: &str, what: &str| {
+        if is_there {
+            let problem = format!("{what}; give each host one link, or leave it out");
+            report.add(s.place(key), Problem::Impossible(problem));
+        }
+    };
+    let has_switch = !matches!(s.edge.virtual_switch, VirtualSwitchParams::None(_));
+    refuse(!s.limits.is_empty(), "limit", "a limit does not hold hosts with several NICs");
+    refuse(has_switch, "edge.virtual-switch", "a virtual switch serves no host with several NICs");
+    refuse(
+        s.receive_cpu.is_some(),
+        "host.receive-cpu",
+        "cores for receiving serve no host with several NICs",
+    );
+    refuse(is_divided, "host.linux", "kernels have no hosts with several NICs beside them");
+    let stays = |kind: &&TransportKind| matches!(kind.demands().family, Family::Homa | Family::Uet);
+    let fails = |failure: &FailurePlan| topology.is_host_link(failure.link as usize);
+    if let Some(kind) = s.kinds().find(stays) {
+        let what = format!(
+            "connections of \"{}\" do not move to another NIC when a host's link fails",
+            kind.kind()
+        );
+        refuse(failures.iter().any(fails), "failure", &what);
+    }
+}
