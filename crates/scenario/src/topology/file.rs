@@ -7,12 +7,12 @@
 //! ```
 //!
 //! Hosts are host0 up to host(n−1). Each has one or several links to switches, and a NIC for each:
-//! NIC 0 has the first of a host's links in the list. Hosts forward no packets. Switches with hosts
-//! are of tier 0 and become the first; the others follow by their tier, which is (where it is not
-//! given) their distance from the nearest switch with hosts. Ports are numbered in the order of the links,
-//! those to hosts first. Routes are all shortest paths, in hops; each of several links between two
-//! switches is a path of its own. A link may have a `name` of its own, by which failures and
-//! captures refer to it.
+//! NIC 0 has the first of a host's links in the list. Hosts forward no packets. Switches with
+//! hosts are of tier 0 and become the first; the others follow by their tier, which is (where it
+//! is not given) their distance from the nearest switch with hosts. Ports are numbered in the
+//! order of the links, those to hosts first. Routes are all shortest paths, in hops; each of
+//! several links between two switches is a path of its own. A link may have a `name` of its own,
+//! by which failures and captures refer to it.
 //!
 //! Invariant: an error names its place in the list (`links[3].b`), and no two hosts are without a
 //! path.
