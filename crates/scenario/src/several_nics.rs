@@ -36,7 +36,10 @@ pub(crate) fn check(
         "cores for receiving serve no host with several NICs",
     );
     refuse(is_divided, "host.linux", "kernels have no hosts with several NICs beside them");
-    let stays = |kind: &&TransportKind| matches!(kind.demands().family, Family::Homa | Family::Uet);
+    // Neither do subflows.
+    let stays = |kind: &&TransportKind| {
+        matches!(kind.demands().family, Family::Homa | Family::Uet) || kind.kind() == "mptcp"
+    };
     let fails = |failure: &FailurePlan| topology.is_host_link(failure.link as usize);
     if let Some(kind) = s.kinds().find(stays) {
         let what = format!(
@@ -44,5 +47,32 @@ pub(crate) fn check(
             kind.kind()
         );
         refuse(failures.iter().any(fails), "failure", &what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    #[test]
+    fn what_hosts_with_several_nics_do_not_have_is_refused() {
+        let plan = |more: &str| {
+            let text = format!(
+                "duration = \"1ms\"\n[topology]\nkind = \"dual-tor\"\npairs = 2\nhosts-per-pair = \
+                 2\nspines = 2\n[[traffic]]\nkind = \"permutation\"\n{more}"
+            );
+            Scenario::parse("d.toml", &text).unwrap().plan(None, &[], None)
+        };
+        assert!(plan("").is_ok());
+        let fails = "[[failure]]\nlink = [\"host0\", \"tor1\"]\nat = \"10us\"\n";
+        for (more, part) in [
+            ("[host.receive-cpu]\nper-packet = \"1us\"\n".to_string(), "cores for receiving"),
+            ("[[limit]]\nkind = \"nrm\"\nhosts = [\"0\"]\n".to_string(), "a limit does not hold"),
+            (format!("[transport]\nkind = \"mptcp\"\n{fails}"), "do not move to another NIC"),
+            (format!("[transport]\nkind = \"homa\"\n{fails}"), "do not move to another NIC"),
+        ] {
+            let text = plan(&more).expect_err(&more).to_string();
+            assert!(text.contains(part) && text.contains("d.toml"), "{more}: {text}");
+        }
     }
 }
