@@ -75,7 +75,8 @@ fn datagrams() -> Vec<Vec<u8>> {
 }
 
 fn tshark(datagrams: &[Vec<u8>], args: &[&str]) -> Result<String, String> {
-    let folder = std::env::temp_dir().join(format!("millpond-dissector-{}", std::process::id()));
+    let name = format!("millpond-dissector-{}-{}", std::process::id(), datagrams.len());
+    let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let file = folder.join("datagrams.pcap");
     std::fs::write(&file, capture(datagrams)).map_err(|e| e.to_string())?;
