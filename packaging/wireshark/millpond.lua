@@ -48,6 +48,7 @@ f.rate = ProtoField.uint32("millpond.overlay.rate", "Rate")
 f.ttl = ProtoField.uint32("millpond.overlay.ttl", "TTL (us)")
 
 local HEAD, PROBE, SEALED, TAG = 8, 96, 16, 16
+local ETHERNET = 14
 local OVERLAY, RECORD = 32, 60
 local ethernet = Dissector.get("eth_withoutfcs")
 
@@ -85,7 +86,7 @@ local function frame(tvb, pinfo, tree)
     own:add(f.label, tvb(2, 2))
     own:add(f.flowcell, tvb(4, 2))
     pinfo.cols.info = string.format("path %d, flowcell %d", tvb(2, 2):uint(), tvb(4, 2):uint())
-    if tvb:len() > HEAD then
+    if tvb:len() >= HEAD + ETHERNET then
         ethernet:call(tvb(HEAD):tvb(), pinfo, tree)
     end
 end
