@@ -139,10 +139,11 @@ impl Hosts {
             fabric.events.push(at, Due::Host(host, HostEvent::Credit).into());
         }
         let begs = packet.kind() == Kind::UetProbe && packet.has(flags::ASKS);
-        if begs && credit {
-            if let Some(pull) = self.pacers[host as usize].repeat(now, packet.flow, own) {
-                self.send_pull(now, slot, pull, fabric);
-            }
+        if begs
+            && credit
+            && let Some(pull) = self.pacers[host as usize].repeat(now, packet.flow, own)
+        {
+            self.send_pull(now, slot, pull, fabric);
         }
         if is_complete {
             self.complete(now, slot, fabric);
