@@ -7,6 +7,7 @@
 //!
 //! Invariant: the same seed and name give the same sequence on every machine and in every version.
 
+use crate::units::Time;
 use std::cell::Cell;
 
 /// Vigna's SplitMix64 finaliser: a bijection on `u64` that mixes every input bit into every output
@@ -17,6 +18,13 @@ pub const fn mix64(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)
+}
+
+/// The lot that a link with this number draws for its arrivals of one instant: the least comes
+/// first, so no link is always the first.
+#[inline]
+pub const fn lot(at: Time, number: u32) -> u64 {
+    mix64(mix64(at.as_ps()) ^ number as u64)
 }
 
 /// FNV-1a over a name, finished by [`mix64`]: stable across versions and machines.

@@ -14,11 +14,10 @@ use millpond_core::switch::Switch;
 use millpond_core::switch::port::LinkRate;
 use millpond_linux::dataplane::flow::Keys;
 use millpond_linux::dataplane::metadata::Classifier;
-use millpond_linux::fabric::{Fabric, Far, Line, Lots};
+use millpond_linux::fabric::{Fabric, Far, Line};
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::{End, Topology};
 use millpond_sim::build::lot_of;
-use millpond_sim::events::draw;
 use millpond_sim::failing;
 use millpond_sim::jitter::jitter;
 
@@ -67,10 +66,7 @@ fn lines(plan: &Plan, switch: u32, first: &[u32]) -> Vec<Line> {
         let mut line = Line::inside(format!("{}:{port}", site.name), link.rate, far);
         line.outages = outages;
         line.jitter = jitter(plan, directed).map(Box::new);
-        let links = [directed ^ 1, directed].map(|link| lot_of(plan, link));
-        if let [Some(here), Some(there)] = links {
-            line.lots = Some(Lots { draw, links: [here, there] });
-        }
+        line.lots = lot_of(plan, directed ^ 1).zip(lot_of(plan, directed)).map(Into::into);
         line
     };
     (0..site.ports).map(line).collect()

@@ -12,7 +12,7 @@ use crate::topology::Topology;
 use crate::traffic::{SourceKind, TrafficPlan};
 use std::sync::Arc;
 
-/// Which hosts and traffics are Linux kernels', where not all are.
+/// The hosts and traffics of Linux kernels, where others are modelled.
 #[derive(Clone, Debug)]
 pub struct Stacks {
     /// By host: whether it is a kernel.
@@ -21,7 +21,8 @@ pub struct Stacks {
     pub classes: Vec<bool>,
 }
 
-/// A plan's stacks; `None`: all hosts are kernels. What does not fit goes to the report.
+/// A plan's stacks; `None`: all hosts are kernels. The report gets every pair of hosts and every
+/// key that does not fit.
 pub(crate) fn stacks(
     s: &Settings,
     topology: &Topology,

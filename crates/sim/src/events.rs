@@ -16,14 +16,9 @@
 use crate::distant::Distant;
 use crate::event::{Class, Event, Key};
 use millpond_core::Time;
-use millpond_core::random::mix64;
+use millpond_core::random::lot;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-
-/// What the arrivals of a link draw at an instant: the least comes first.
-pub fn draw(at: Time, lot: u32) -> u64 {
-    mix64(mix64(at.as_ps()) ^ u64::from(lot))
-}
 
 /// The order of events where arrivals at one instant draw lots.
 #[inline]
@@ -36,7 +31,7 @@ fn cmp_lots(a: &Event, b: &Event) -> Ordering {
 #[inline(never)]
 fn cmp_at_once(a: &Event, b: &Event) -> Ordering {
     let rank = |&(at, key): &Event| {
-        let lot = draw(at, key.sequence());
+        let lot = lot(at, key.sequence());
         (key.class() as u8, if key.class() == Class::Arrival { lot } else { 0 }, key)
     };
     rank(a).cmp(&rank(b))

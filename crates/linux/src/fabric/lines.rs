@@ -21,6 +21,7 @@ use millpond_core::counters::DropReason;
 use millpond_core::jitter::Jitter;
 use millpond_core::outages::{Outages, lost};
 use millpond_core::packet::{Packets, Record};
+use millpond_core::random::lot;
 use millpond_core::switch::Wire;
 use millpond_core::switch::pause::{PauseFrame, PauseTarget};
 use millpond_core::switch::port::LinkRate;
@@ -116,15 +117,6 @@ pub struct Paused {
     pub frame: PauseFrame,
 }
 
-/// How arrivals of one instant draw lots, so that no link is always the first.
-#[derive(Clone, Copy, Debug)]
-pub struct Lots {
-    /// What a link draws at an instant.
-    pub draw: fn(Time, u32) -> u64,
-    /// The numbers of the link to the line, and of the one to the host behind it.
-    pub links: [u32; 2],
-}
-
 /// One end of a link: a port of a switch.
 pub struct Line {
     /// Counters of the line, and its port if the link leads out of the fabric.
@@ -139,8 +131,9 @@ pub struct Line {
     pub outages: Option<Box<Outages>>,
     /// How late the host behind it is with what arrives, if it is.
     pub jitter: Option<Box<Jitter>>,
-    /// How its links' arrivals of one instant draw lots, if they do.
-    pub lots: Option<Lots>,
+    /// The numbers by which arrivals of one instant draw lots, if they do: at the line, and at the
+    /// host behind it.
+    pub lots: Option<[u32; 2]>,
     /// What is on its way onto the link, and when the last bit leaves.
     departures: VecDeque<(Time, Departure)>,
     /// Its device took no more.
@@ -281,7 +274,7 @@ impl Lines {
         let number = self.arrivals;
         self.arrivals += 1;
         let lots = self.all[line as usize].lots;
-        let lot = lots.map_or(0, |lots| (lots.draw)(at, lots.links[usize::from(at_host)]));
+        let lot = lots.map_or(0, |lots| lot(at, lots[usize::from(at_host)]));
         let call = if at_host { Call::Leave } else { Call::Arrive };
         self.call(at, call(lot, line, number, id));
     }

@@ -24,7 +24,7 @@ mod passing;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{Far, Held, Left, Line, Lots, Modelled, Paused};
+pub use lines::{Far, Held, Left, Line, Modelled, Paused};
 pub use passing::{LinkEnd, Passed};
 
 use crate::dataplane::buffers::{Buffers, Frame};

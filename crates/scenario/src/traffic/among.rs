@@ -88,7 +88,7 @@ impl Among {
     }
 }
 
-/// What a pattern has drawn, with hosts' own numbers.
+/// A draw of a pattern, with the hosts' own numbers in the place of places.
 pub(crate) fn named(emitted: Emitted, members: &[u32]) -> Emitted {
     let of = |place: u32| members[place as usize];
     match emitted {

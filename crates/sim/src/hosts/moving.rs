@@ -55,22 +55,17 @@ impl Hosts {
             shared.transport.is_scheduled(transport)
         };
         // By flow, since the order of slots depends on partitions.
-        let mut sending: Vec<(FlowId, (u32, u32))> = Vec::new();
-        for (flow, it) in self.senders.iter().filter(|(_, it)| is_here(it.host, fabric)) {
-            let pair = self.pair(now, &it.opening, Asks::Sender);
-            if !stays(&it.opening) && pair != (it.opening.src, it.opening.dst) {
-                sending.push((flow, pair));
-            }
-        }
-        sending.sort_unstable();
-        let mut receiving: Vec<(FlowId, (u32, u32))> = Vec::new();
-        for (flow, it) in self.receivers.iter().filter(|(_, it)| is_here(it.host, fabric)) {
-            let pair = self.pair(now, &it.opening, Asks::Receiver);
-            if !stays(&it.opening) && pair != (it.opening.src, it.opening.dst) {
-                receiving.push((flow, pair));
-            }
-        }
-        receiving.sort_unstable();
+        let moved = |asks: Asks, (flow, opening): (FlowId, &Opening)| {
+            let pair = self.pair(now, opening, asks);
+            (!stays(opening) && pair != (opening.src, opening.dst)).then_some((flow, pair))
+        };
+        let sending = self.senders.iter().filter(|(_, end)| is_here(end.host, fabric));
+        let sending = sending.filter_map(|(flow, end)| moved(Asks::Sender, (flow, &end.opening)));
+        let receiving = self.receivers.iter().filter(|(_, end)| is_here(end.host, fabric));
+        let receiving =
+            receiving.filter_map(|(flow, end)| moved(Asks::Receiver, (flow, &end.opening)));
+        let sending: BTreeMap<FlowId, (u32, u32)> = sending.collect();
+        let receiving: BTreeMap<FlowId, (u32, u32)> = receiving.collect();
         for (flow, pair) in receiving {
             self.move_receiver(flow, pair, fabric);
         }
@@ -82,13 +77,10 @@ impl Hosts {
     fn move_receiver(&mut self, flow: FlowId, (src, dst): (u32, u32), fabric: &mut Fabric) {
         let Some(slot) = self.receivers.slot_of(flow) else { return };
         let host = self.shared.local_host(dst);
-        let it = self.receivers.at(slot);
-        let key = |host: u32| Key::from(Due::Host(host, HostEvent::ReceiverTimer(flow)));
-        if it.timer_at < Time::MAX {
-            fabric.events.cancel(it.timer_at, key(it.host));
-            fabric.events.push(it.timer_at, key(host));
-        }
-        (it.host, it.opening.src, it.opening.dst) = (host, src, dst);
+        let end = self.receivers.at(slot);
+        let event = HostEvent::ReceiverTimer(flow);
+        move_timer(end.timer_at, event, (end.host, host), fabric);
+        (end.host, end.opening.src, end.opening.dst) = (host, src, dst);
     }
 
     fn move_sender(
@@ -100,18 +92,22 @@ impl Hosts {
     ) {
         let Some(slot) = self.senders.slot_of(flow) else { return };
         let host = self.shared.local_host(src);
-        let it = self.senders.at(slot);
-        let key = |host: u32| Key::from(Due::Host(host, HostEvent::SenderTimer(flow)));
-        if it.timer_at < Time::MAX {
-            fabric.events.cancel(it.timer_at, key(it.host));
-            fabric.events.push(it.timer_at, key(host));
-        }
-        let place = it.egress.as_ref().and_then(|egress| egress.place());
-        let (from, priority) = (it.host, it.priority);
-        (it.host, it.opening.src, it.opening.dst) = (host, src, dst);
+        let end = self.senders.at(slot);
+        move_timer(end.timer_at, HostEvent::SenderTimer(flow), (end.host, host), fabric);
+        let place = end.egress.as_ref().and_then(|egress| egress.place());
+        let (from, priority) = (end.host, end.priority);
+        (end.host, end.opening.src, end.opening.dst) = (host, src, dst);
         if let Some(place) = place {
             self.hosts[from as usize].round.put(priority, (place, slot), false);
         }
         self.pump(now, slot, fabric);
+    }
+}
+
+/// The event of a timer that is set, `at`, becomes one of another NIC.
+fn move_timer(at: Time, event: HostEvent, (from, to): (u32, u32), fabric: &mut Fabric) {
+    if at < Time::MAX {
+        fabric.events.cancel(at, Due::Host(from, event).into());
+        fabric.events.push(at, Due::Host(to, event).into());
     }
 }

@@ -52,8 +52,8 @@ impl Hosts {
     }
 
     /// Whether a capture means a connection. Requests, which are short and no flow of the results,
-    /// must be named. A server's half of a persistent connection is there when a note says so, the
-    /// time of which tells who shares a partition; it counts from its first message on.
+    /// must be named. A note makes a server's half of a persistent connection, at a time that
+    /// depends on who shares a partition; so the half counts from its first message on.
     fn is_meant(&self, capture: &ConnectionCapture, it: &Sending) -> bool {
         let Opening { role, class, .. } = it.opening;
         let (src, dst) = self.shared.hosts_of(&it.opening);
