@@ -580,6 +580,10 @@ fn taken(plan: &Plan) -> Vec<String> {
             all.push(format!("{} {kind}", info.place.path));
         }
     }
+    // The default of hosts with several NICs is not written.
+    if plan.topology.has_several_nics() && !plan.resolved.contains("choice = { kind") {
+        all.push("host.nic.choice hash".to_string());
+    }
     all
 }
 

@@ -166,7 +166,12 @@ pub struct Posted {
 #[derive(Clone, Copy, Debug)]
 pub enum Note {
     /// To the receiver, before the first packet.
-    Open(Opening),
+    Open {
+        /// The connection.
+        opening: Opening,
+        /// When the sender opened it.
+        at: Time,
+    },
     /// To the sender, before the acknowledgement of the last byte.
     Delivered {
         /// Which connection.
@@ -210,7 +215,7 @@ impl Note {
     /// nothing.
     pub fn flow(&self) -> FlowId {
         match *self {
-            Note::Open(Opening { flow, .. })
+            Note::Open { opening: Opening { flow, .. }, .. }
             | Note::Delivered { flow, .. }
             | Note::Posted { flow, .. }
             | Note::Matched { flow, .. }

@@ -83,6 +83,21 @@ impl Nics {
         found.or_else(|| nearest(topology, &working, hash)).unwrap_or(before)
     }
 
+    /// The last time after `from` and up to `to` at which a host's choice may have become another:
+    /// routes changed, or it learned of a link of its own.
+    pub fn last_change(
+        &self,
+        (plan, epochs): (&Plan, &[Epoch]),
+        nic: u32,
+        (from, to): (Time, Time),
+    ) -> Option<Time> {
+        let own = plan.topology.nics(plan.topology.host_of(nic));
+        let own = own.flat_map(|nic| &self.noticed[nic as usize]);
+        let own = own.flat_map(|(down, up)| [*down, *up]);
+        let all = own.chain(epochs.iter().map(|epoch| epoch.from));
+        all.filter(|at| from < *at && *at <= to).max()
+    }
+
     /// Whether a host takes the link of its NIC to be up.
     fn is_up(&self, now: Time, nic: u32) -> bool {
         !self.noticed[nic as usize].iter().any(|(down, up)| *down <= now && now < *up)

@@ -194,7 +194,8 @@ impl Partition {
     /// several NICs moves its connections.
     fn notice(&mut self, now: Time, out: u32, down: bool) {
         let Receiver::Switch(switch, port) = self.owners[out as usize] else {
-            return self.hosts.move_connections(now, &mut self.fabric);
+            let Receiver::Host(host) = self.owners[out as usize] else { return };
+            return self.hosts.move_connections(now, Some(host), &mut self.fabric);
         };
         self.switches[switch as usize].switch.set_alive(port, !down);
     }
@@ -209,7 +210,7 @@ impl Partition {
                     .set_routes(shared.plan.topology.routes[node.index as usize].amended(changes));
             }
         }
-        self.hosts.move_connections(now, &mut self.fabric);
+        self.hosts.move_connections(now, None, &mut self.fabric);
     }
 
     fn serve_rare(&mut self, now: Time, due: Due) {

@@ -156,3 +156,33 @@ fn moving_is_the_same_in_every_partition() {
         &[2],
     );
 }
+
+/// Connections of every kind open at the instants at which routes and NICs change, and between the
+/// change and the window's edge: an end that reads of its opening late has missed nothing.
+#[test]
+fn connections_that_open_beside_a_change_are_the_same_in_every_partition() {
+    let mut text = "duration = \"400us\"\n[topology]\nkind = \"dual-tor\"\npairs = 3\n\
+         hosts-per-pair = 8\nspines = 2\nhost-link = { delay = \"500ns\" }\n\
+         [[traffic]]\nkind = \"probe\"\nperiod = \"5us\"\n\
+         [[traffic]]\nkind = \"bijection\"\nsize = 1460\nstagger = \"1us\"\nstart = \"50us\"\n\
+         [[traffic]]\nkind = \"bijection\"\nname = \"second\"\nsize = 1460\nstagger = \"13ns\"\n\
+         start = \"99900ns\"\n\
+         [[traffic]]\nkind = \"rpc\"\nstart = \"70us\"\n\
+         [[traffic]]\nkind = \"incast\"\nrate = 200000\ndegree = 4\nresponse = \"2KB\"\n\
+         request = \"100B\"\nthink-time = \"5us\"\nthink-deviation = \"2us\"\n"
+        .to_string();
+    for (number, (host, at, until)) in
+        [(0, 50_000, 90_100), (9, 60_000, 100_000), (17, 70_200, 110_000)].into_iter().enumerate()
+    {
+        text += &format!(
+            "[[failure]]\nlink = [\"host{host}\", \"tor{}\"]\nat = \"{at}ns\"\n\
+             until = \"{until}ns\"\ndetect = \"{}ns\"\nconverge = \"{}ns\"\n",
+            host / 8 * 2,
+            400 * number,
+            100 + 9_900 * number,
+        );
+    }
+    for transport in ["timely", "dctcp"] {
+        assert_nothing_changes(&text, &[("transport.kind", transport)], &[2]);
+    }
+}

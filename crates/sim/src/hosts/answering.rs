@@ -12,6 +12,8 @@ use super::*;
 pub(super) struct Answer {
     response: Opening,
     rtt: Option<Time>,
+    /// When the server had the request.
+    asked: Time,
 }
 
 /// What an accepting end knows of the round-trip time by its handshake: from its SYN-ACK to the
@@ -63,7 +65,7 @@ impl Hosts {
             request: request.bytes,
             ..request
         };
-        let answer = Answer { response, rtt };
+        let answer = Answer { response, rtt, asked: now };
         match self.shared.thinks(response.class, response.flow) {
             Time::ZERO => self.answer(now, &answer, fabric),
             time => {
@@ -84,7 +86,8 @@ impl Hosts {
     }
 
     fn answer(&mut self, now: Time, answer: &Answer, fabric: &mut Fabric) {
-        let slot = self.open(now, answer.response, false, fabric);
+        let response = self.since(answer.response, (answer.asked, now));
+        let slot = self.open(now, response, false, fabric);
         let sending = self.senders.at(slot);
         if let Some(rtt) = answer.rtt {
             sending.sender.on_rtt(rtt, &self.shared.transport);

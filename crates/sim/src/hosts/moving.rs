@@ -41,23 +41,74 @@ impl Hosts {
         (src, dst)
     }
 
-    /// Links or routes have changed: moves the connections of this cell's hosts.
+    /// Where an end moves to at a time at which its host learns of a change, if it moves.
+    fn moves_to(&self, now: Time, opening: &Opening, asks: Asks) -> Option<(u32, u32)> {
+        let shared = &self.shared;
+        let transport = shared.plan.traffic.transports[usize::from(opening.class)];
+        let pair = self.pair(now, opening, asks);
+        (!shared.transport.is_scheduled(transport) && pair != (opening.src, opening.dst))
+            .then_some(pair)
+    }
+
+    /// The same, for an end whose host may have learned of changes after `from` and up to `to`.
+    fn moves_since(&self, opening: &Opening, asks: Asks, span: (Time, Time)) -> Option<(u32, u32)> {
+        let shared = &self.shared;
+        let own = if asks == Asks::Sender { opening.src } else { opening.dst };
+        let world = (&shared.plan, &*shared.epochs);
+        let last = shared.nics.as_ref()?.last_change(world, own, span)?;
+        self.moves_to(last, opening, asks)
+    }
+
+    /// An opening with the NICs that its sender takes if it was to open it at the first of these
+    /// times and opens it at the second.
+    pub(super) fn since(&self, opening: Opening, span: (Time, Time)) -> Opening {
+        let moved = self.moves_since(&opening, Asks::Sender, span);
+        let (src, dst) = moved.unwrap_or((opening.src, opening.dst));
+        Opening { src, dst, ..opening }
+    }
+
+    /// A host learns at `now` that a connection was opened to it at `at`: makes up for the changes
+    /// between, which depend on when notes are read, for its ends of it.
+    pub(super) fn catch_up(
+        &mut self,
+        opening: &Opening,
+        (at, now): (Time, Time),
+        fabric: &mut Fabric,
+    ) {
+        if at == now || self.shared.nics.is_none() {
+            return;
+        }
+        if let Some(pair) = self.moves_since(opening, Asks::Receiver, (at, now)) {
+            self.move_receiver(opening.flow, pair, fabric);
+        }
+        let answers = opening.flow + 1;
+        if let Role::Pings | Role::RpcRequests = opening.role
+            && let Some(slot) = self.senders.slot_of(answers)
+        {
+            let answering = self.senders.at(slot).opening;
+            if let Some(pair) = self.moves_since(&answering, Asks::Sender, (at, now)) {
+                self.move_sender(now, answers, pair, fabric);
+            }
+        }
+    }
+
+    /// Routes have changed, or the host of a NIC of this partition has learned of a change of its
+    /// own links: moves the connections of this cell's hosts, or of that one.
     #[cold]
-    pub fn move_connections(&mut self, now: Time, fabric: &mut Fabric) {
+    pub fn move_connections(&mut self, now: Time, nic: Option<u32>, fabric: &mut Fabric) {
         if self.shared.nics.is_none() {
             return;
         }
         let here = fabric.events.here();
-        let is_here = |host: u32, fabric: &Fabric| fabric.events.of_host(host) == here;
         let shared = self.shared.clone();
-        let stays = |opening: &Opening| {
-            let transport = shared.plan.traffic.transports[usize::from(opening.class)];
-            shared.transport.is_scheduled(transport)
+        let whose = |nic: u32| shared.plan.topology.host_of(self.hosts[nic as usize].id);
+        let host = nic.map(whose);
+        let is_here = |nic: u32, fabric: &Fabric| {
+            fabric.events.of_host(nic) == here && host.is_none_or(|host| host == whose(nic))
         };
         // By flow, since the order of slots depends on partitions.
         let moved = |asks: Asks, (flow, opening): (FlowId, &Opening)| {
-            let pair = self.pair(now, opening, asks);
-            (!stays(opening) && pair != (opening.src, opening.dst)).then_some((flow, pair))
+            self.moves_to(now, opening, asks).map(|pair| (flow, pair))
         };
         let sending = self.senders.iter().filter(|(_, end)| is_here(end.host, fabric));
         let sending = sending.filter_map(|(flow, end)| moved(Asks::Sender, (flow, &end.opening)));

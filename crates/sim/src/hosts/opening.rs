@@ -242,14 +242,17 @@ impl Hosts {
         if self.shared.has_overlay && !opens_by_handshake {
             self.settle_held(now, slot, fabric);
         }
-        self.tell(now, opening.dst, Note::Open(opening), fabric);
+        self.tell(now, opening.dst, Note::Open { opening, at: now }, fabric);
         slot
     }
 
-    /// Leaves a note for the partition of `host`, which may be this one.
+    /// Leaves a note for the partition of `host`, which may be this one. Where connections move,
+    /// another cell reads it at the window's edge: until then that cell may be ahead or behind.
     pub(super) fn tell(&mut self, now: Time, host: HostId, note: Note, fabric: &mut Fabric) {
         let partition = self.shared.partition_of_host(host);
-        if partition == fabric.partition {
+        let cell = || fabric.events.of_host(self.shared.local_host(host));
+        let is_here = partition == fabric.partition;
+        if is_here && (self.shared.nics.is_none() || cell() == fabric.events.here()) {
             self.read(now, note, fabric);
         } else {
             fabric.post(partition, note);
@@ -259,7 +262,10 @@ impl Hosts {
     /// Reads a note.
     pub fn read(&mut self, now: Time, note: Note, fabric: &mut Fabric) {
         match note {
-            Note::Open(opening) => self.accept(now, opening, fabric),
+            Note::Open { opening, at } => {
+                self.accept(at, opening, fabric);
+                self.catch_up(&opening, (at, now), fabric);
+            }
             Note::Delivered { flow, at, out_of_order, path_changes } => {
                 if let Some(slot) = self.senders.slot_of(flow) {
                     self.senders.at(slot).delivered =
