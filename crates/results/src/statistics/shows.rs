@@ -392,11 +392,13 @@ mod tests {
                 "timeouts"
             ]
         );
-        let mut job =
-            Summary { fct_us: [("reduce".into(), Fct::default())].into(), ..Summary::default() };
+        let mut job = Summary {
+            fct_us: vec![("reduce".into(), Fct::default())].into(),
+            ..Summary::default()
+        };
         let time_us = Times { p50: Some(5.0), ..Times::default() };
         let rounds = Collectives { time_us, busbw_gbytes: Some(9.0), ..Collectives::default() };
-        job.collectives = [("reduce".into(), rounds)].into();
+        job.collectives = vec![("reduce".into(), rounds)].into();
         assert_eq!(
             names(&statistics(&job)),
             ["reduce.collective.p50", "reduce.busbw.mean", "packets.dropped", "timeouts"],
