@@ -1,4 +1,4 @@
-//! `millpond plot`: charts of runs and compares as SVG files.
+//! `millpond plot`: charts of runs, compares and sweeps as SVG files.
 
 use crate::args::PlotArgs;
 use crate::failure::Failure;

@@ -72,6 +72,28 @@ fn several_results_are_in_one_chart() {
     }
 }
 
+/// The charts of the sweep's page, over its key, with a line for each combination of the others.
+#[test]
+fn a_sweep_is_drawn_over_its_longest_key() {
+    let dir = Dir::small("plot-sweep");
+    let words = ["sweep", "small.toml", "--grid", "transport.kind=dctcp,cubic"];
+    let more = ["--grid", "switch.marking.threshold-packets=20,40,65", "--seeds", "2"];
+    dir.run(&[&words[..], &more[..], &["--out", "grid", "-q"]].concat()).ends(0);
+    dir.run(&["plot", "grid", "--out", "plots"]).ends(0);
+    let files = names(&dir.at("plots"));
+    assert!(files.contains(&"mean-fct.svg".to_string()), "{files:?}");
+    let page = fs::read_to_string(dir.at("grid/report.html")).unwrap();
+    for file in &files {
+        let text = drawing(&dir, &format!("plots/{file}"));
+        for name in [">transport.kind=dctcp</text>", ">transport.kind=cubic</text>"] {
+            assert!(text.contains(name), "{file}: {name}");
+        }
+        let line = text.split("<path class=\"line").nth(3).unwrap().split("d=\"").nth(1).unwrap();
+        let line = line.split('"').next().unwrap();
+        assert!(page.contains(line), "{file}: the page does not have {line}");
+    }
+}
+
 #[test]
 fn a_figure_or_a_folder_that_is_none_is_refused() {
     let dir = Dir::small("plot-wrong");
@@ -81,7 +103,9 @@ fn a_figure_or_a_folder_that_is_none_is_refused() {
     assert!(!dir.at("plots").exists());
     dir.run(&["sweep", "small.toml", "--seeds", "2", "--out", "many", "-q"]).ends(0);
     let refused = dir.run(&["plot", "many"]).ends(1);
-    assert!(refused.err.contains("name runs or compares below it"), "{}", refused.err);
+    assert!(refused.err.contains("without a key of two values"), "{}", refused.err);
+    let refused = dir.run(&["plot", "many", "one"]).ends(1);
+    assert!(refused.err.contains("is drawn alone"), "{}", refused.err);
     fs::write(dir.at("one/flows.parquet"), "damaged").unwrap();
     let refused = dir.run(&["plot", "one"]).ends(1);
     assert!(refused.err.contains("flows.parquet"), "{}", refused.err);

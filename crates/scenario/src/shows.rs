@@ -45,6 +45,7 @@ const LATENCY: Metric = ("latency", LATENCIES);
 const COLLECTIVE: Metric = ("collective", COLLECTIVES);
 const ITERATION: Metric = ("iteration", COLLECTIVES);
 const EXPOSED: Metric = ("exposed", COLLECTIVES);
+const BUSBW: Metric = ("busbw", &["mean"]);
 const RTT: Metric = ("rtt", ROUND_TRIPS);
 
 /// Everything that a scenario can show.
@@ -70,7 +71,7 @@ impl<'a> Known<'a> {
                 Some(
                     TrafficParams::Collective(_) | TrafficParams::Goal(_) | TrafficParams::Simai(_),
                 ) => {
-                    vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED]
+                    vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED, BUSBW]
                 }
                 _ => vec![FCT, SLOWDOWN],
             };

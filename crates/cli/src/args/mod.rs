@@ -50,7 +50,7 @@ Ctrl-C or a crash loses only the runs under way: the same command goes on with t
     /// Make a results folder's report.html again
     #[command(after_help = "Example: millpond report out/microburst-compare")]
     Report(ReportArgs),
-    /// Draw runs and compares, several in one chart, as SVG files
+    /// Draw runs and compares, several in one chart, or a sweep over its longest key, as SVG files
     Plot(PlotArgs),
     /// Run a grid of values and seeds over all cores; stopped, the same command goes on
     #[command(after_help = "\
@@ -580,7 +580,7 @@ pub struct OutputArgs {
 /// What `plot` takes.
 #[derive(Args, Debug)]
 pub struct PlotArgs {
-    /// The results folders: of runs and compares
+    /// The results folders: of runs and compares, or of one sweep
     #[arg(required = true, value_name = "RESULT")]
     pub results: Vec<PathBuf>,
     /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others [default: all]

@@ -59,10 +59,10 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
             Some(name) => done(&apply::remove(&state, name, &program)?)?,
             None => {
                 let gone = apply::remove_all(&state)?;
-                say(if gone {
-                    "the switch is removed; nothing of it is left"
+                say(&if gone {
+                    "the switch is removed; nothing of it is left".to_string()
                 } else {
-                    "no switch is here"
+                    format!("no switch is here ({})", args.state.display())
                 });
             }
         },

@@ -256,6 +256,10 @@ impl Peer {
         let least = self.ways.iter().filter_map(|way| way.room).min()?;
         Some(least.saturating_sub(self.overhead()))
     }
+    /// Whether a path to it is used.
+    pub fn is_reached(&self) -> bool {
+        (0..self.ways.len()).any(|label| self.liveness.standing(label) == Standing::Used)
+    }
     /// The longest frame that each path which is used carries; `None`: nothing is known to be too
     /// long.
     pub fn frame_max(&self) -> Option<usize> {

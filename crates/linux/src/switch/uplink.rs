@@ -329,6 +329,10 @@ impl Uplink {
         let peers = || self.paths.peers.iter();
         [peers().filter_map(Peer::room).min(), peers().filter_map(Peer::frame_max).min()]
     }
+    /// Whether each peer has a path that is used.
+    pub fn reaches_all(&self) -> bool {
+        self.paths.peers.iter().all(Peer::is_reached)
+    }
     /// Asks the kernel how long datagrams may be.
     pub fn look_for_room(&mut self) {
         let Paths { paths, peers, .. } = &mut self.paths;

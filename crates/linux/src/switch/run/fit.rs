@@ -14,7 +14,9 @@ const MTU_LEAST: usize = 1280;
 
 impl Switch {
     /// Gives ports whose MTU is the switch's to choose the one that paths to peers have room for.
+    /// It grows only while each peer has a path: a peer without one says nothing of its room.
     pub(super) fn fit(&mut self) {
+        let may_grow = self.uplink.reaches_all();
         let frame = self.uplink.room()[1].unwrap_or(usize::MAX);
         for ((slot, params), _) in self
             .node
@@ -26,7 +28,7 @@ impl Switch {
         {
             let Some(device) = slot.port.as_ref().and_then(Port::device) else { continue };
             let fitting = frame.saturating_sub(slot.ethernet()).clamp(MTU_LEAST, MTU);
-            if slot.mtu != fitting {
+            if fitting < slot.mtu || (fitting > slot.mtu && may_grow) {
                 match device.set_mtu(fitting) {
                     Ok(()) => log::info!(
                         "port {}: MTU {fitting}, which paths to peers have room for",

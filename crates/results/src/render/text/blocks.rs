@@ -22,7 +22,8 @@ impl Marks {
             Some(Noise::Agreed) => '~',
             Some(Noise::Identical) => '=',
             Some(Noise::Open) => '?',
-            Some(Noise::Within | Noise::Unknown) | None => return ' ',
+            Some(Noise::Within | Noise::Unknown) => ' ',
+            None => return ' ',
         };
         self.0.push(mark);
         mark
@@ -40,7 +41,8 @@ impl Marks {
             ('~', "all seeds agree on the sign, but they are too few for a 95 % interval"),
             (
                 '=',
-                "identical in every seed: the seeds do not vary it, so nothing tells it from noise",
+                "the same in every seed: what the seeds draw does not change it, so it holds for \
+                 these flows, and nothing tells how it would be for others",
             ),
             ('?', "what was open at the end could undo it"),
         ];
@@ -60,6 +62,9 @@ impl Marks {
                  on, say --seeds 1..10, differences get 95 % intervals (bootstrap over seeds)"
             );
             lines.extend(wrapped("note", &text));
+        } else if !self.0.is_empty() && self.0.iter().all(|mark| *mark == '=') {
+            let text = "the seeds change nothing: each difference is that of these very flows";
+            lines.extend(wrapped("note", text));
         } else if !self.0.contains(&'*') {
             lines.extend(wrapped(
                 "note",

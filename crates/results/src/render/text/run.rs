@@ -272,10 +272,7 @@ mod tests {
         );
         let few = table(3, |_| 1.25);
         assert!(few.contains("+25%~") && few.contains("one time in 4"), "{few}");
-        assert!(
-            few.contains("0%=") && few.contains("\n=         identical in every seed"),
-            "{few}"
-        );
+        assert!(few.contains("0%=") && few.contains("\n=         the same in every seed"), "{few}");
         let one = table(1, |_| 1.25);
         assert!(!one.contains('~') && one.contains("one seed"), "{one}");
         for text in [clear, noise, few, one, table(6, |_| 98.765), table(6, |_| 12_345.0)] {
