@@ -85,7 +85,7 @@ fn a_sweep_is_drawn_over_its_longest_key() {
     let page = fs::read_to_string(dir.at("grid/report.html")).unwrap();
     for file in &files {
         let text = drawing(&dir, &format!("plots/{file}"));
-        for name in [">transport.kind=dctcp</text>", ">transport.kind=cubic</text>"] {
+        for name in [">dctcp</text>", ">cubic</text>"] {
             assert!(text.contains(name), "{file}: {name}");
         }
         let line = text.split("<path class=\"line").nth(3).unwrap().split("d=\"").nth(1).unwrap();
