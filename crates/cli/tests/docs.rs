@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const MILLPOND: &str = env!("CARGO_BIN_EXE_millpond");
-/// How the pages call the program.
-const IN_PAGES: &str = "./target/release/millpond";
 /// Places whose kinds are no mechanisms of the packet path; `docs/scenario.md` has them.
 const IN_SCENARIO_PAGE: [&str; 2] = ["topology", "traffic"];
 
@@ -353,6 +351,11 @@ fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
 fn every_command_of_the_start_and_guide_pages_works() {
     let docs = repository().join("docs");
     let pages = ["start", "guides"].iter().flat_map(|folder| pages_below(&docs.join(folder)));
+    // The pages call the program by its name.
+    let folder = Path::new(MILLPOND).parent().map(Path::to_path_buf);
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let programs =
+        std::env::join_paths(folder.into_iter().chain(std::env::split_paths(&others))).unwrap();
     let mut commands = 0;
     for path in pages {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -369,9 +372,9 @@ fn every_command_of_the_start_and_guide_pages_works() {
                 continue;
             }
             for command in lines.iter().filter_map(|line| line.strip_prefix("$ ")) {
-                let of_test = command.replace(IN_PAGES, &format!("'{MILLPOND}'"));
                 let done = Command::new("sh")
-                    .args(["-c", &of_test])
+                    .args(["-c", command])
+                    .env("PATH", &programs)
                     .current_dir(&scratch.0)
                     .output()
                     .unwrap();
