@@ -31,6 +31,9 @@ use message::{Metadata, Node, kind};
 use node::{Joined, Place};
 use prost::Message;
 
+/// The schema's version in files that are written here.
+const VERSION: &str = "0.0.4";
+
 /// A file by its name.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
@@ -66,6 +69,14 @@ pub fn read(traces: &[File<'_>], groups: Option<File<'_>>) -> Result<Program, Pr
         .map(|(rank, file)| one(rank, ranks, file, &named))
         .collect::<Result<_, _>>()?;
     meeting::meet(all)
+}
+
+/// A rank's trace as a file.
+pub fn write(nodes: &[Node]) -> Vec<u8> {
+    let metadata = Metadata { version: VERSION.into(), attributes: Vec::new() };
+    let mut bytes = metadata.encode_length_delimited_to_vec();
+    nodes.iter().for_each(|node| bytes.extend(node.encode_length_delimited_to_vec()));
+    bytes
 }
 
 /// Reads a rank's trace.
