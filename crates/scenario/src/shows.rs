@@ -45,6 +45,7 @@ const LATENCY: Metric = ("latency", LATENCIES);
 const COLLECTIVE: Metric = ("collective", COLLECTIVES);
 const ITERATION: Metric = ("iteration", COLLECTIVES);
 const EXPOSED: Metric = ("exposed", COLLECTIVES);
+const BUSBW: Metric = ("busbw", &["mean"]);
 const RTT: Metric = ("rtt", ROUND_TRIPS);
 
 /// Everything that a scenario can show.
@@ -68,7 +69,7 @@ impl<'a> Known<'a> {
                 Some(TrafficParams::Rpc(_)) => vec![FCT, SLOWDOWN, LATENCY],
                 Some(TrafficParams::Probe(_)) => vec![RTT],
                 Some(kind) if kind.is_job() => {
-                    vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED]
+                    vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED, BUSBW]
                 }
                 _ => vec![FCT, SLOWDOWN],
             };

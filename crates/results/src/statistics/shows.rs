@@ -66,6 +66,9 @@ const METRICS: [(&str, &str, Form); 8] = [
     ("exposed", "exp.", Form::Time),
 ];
 
+/// The metric of a class that has one number, the bus bandwidth of its collectives.
+const BUSBW: &str = "busbw";
+
 /// What two variants, or points, are compared by unless a scenario says otherwise.
 const USUAL: [&str; 11] = [
     "all.fct.mean",
@@ -139,6 +142,16 @@ impl Column {
         }
         let (rest, stat) = name.rsplit_once('.')?;
         let (class, metric) = rest.rsplit_once('.')?;
+        if metric == BUSBW {
+            return Some(Column {
+                name: name.into(),
+                head: [cut(class), "GB/s".into()],
+                caption: format!("{class}: bus bandwidth, GB/s"),
+                path: ["collectives", class, "busbw_gbytes"].map(String::from).to_vec(),
+                form: Form::Ratio,
+                less_is_better: Some(false),
+            });
+        }
         let (_, short, form) = METRICS.iter().find(|(own, ..)| *own == metric)?;
         let key = if stat == "completed" { "completed_fraction" } else { stat };
         let has = |path: &Vec<&str>| trees.iter().any(|tree| tree.leaf(path).is_some());
@@ -225,12 +238,17 @@ pub(crate) fn columns(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column
 /// queries.
 pub(crate) fn is_usual(trees: &[&Tree<Estimate>]) -> bool {
     let queries = keys(trees, "qct_by_class_us");
-    keys(trees, "latency_us").is_empty() && traffics(trees).len() <= 2 && queries.len() <= 1
+    let is_empty = |object: &str| keys(trees, object).is_empty();
+    is_empty("latency_us")
+        && is_empty("collectives")
+        && traffics(trees).len() <= 2
+        && queries.len() <= 1
 }
 
-/// For each traffic the tail of what its users wait for: calls, queries or flows.
+/// For each traffic the tail of what its users wait for: calls, queries, collectives or flows.
 fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
     let (calls, queries) = (keys(trees, "latency_us"), keys(trees, "qct_by_class_us"));
+    let collectives = keys(trees, "collectives");
     let mut traffics = traffics(trees);
     // Programs' calls are of no traffic.
     traffics.extend(
@@ -248,6 +266,7 @@ fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
         let metric = match class {
             class if calls.contains(class) => "latency",
             class if queries.contains(class) => "qct",
+            class if collectives.contains(class) => "collective",
             _ => "fct",
         };
         let name = |stat: &&str| format!("{class}.{metric}.{stat}");
@@ -258,6 +277,9 @@ fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
             names.push(median);
         }
         names.push(tail);
+        if collectives.contains(class) {
+            names.push(format!("{class}.{BUSBW}.mean"));
+        }
     }
     names.extend(["all.rtt.p99", "packets.dropped", "timeouts"].map(String::from));
     names
@@ -303,7 +325,7 @@ pub(crate) fn numbers(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::summary::{Fct, Latency, Qct, Summary};
+    use crate::model::summary::{Collectives, Fct, Latency, Qct, Summary, Times};
     use crate::statistics::numbers::statistics;
 
     fn tree(classes: &[&str], calls: &[&str], queries: &[&str]) -> Tree<Estimate> {
@@ -369,6 +391,16 @@ mod tests {
                 "packets.dropped",
                 "timeouts"
             ]
+        );
+        let mut job =
+            Summary { fct_us: [("reduce".into(), Fct::default())].into(), ..Summary::default() };
+        let time_us = Times { p50: Some(5.0), ..Times::default() };
+        let rounds = Collectives { time_us, busbw_gbytes: Some(9.0), ..Collectives::default() };
+        job.collectives = [("reduce".into(), rounds)].into();
+        assert_eq!(
+            names(&statistics(&job)),
+            ["reduce.collective.p50", "reduce.busbw.mean", "packets.dropped", "timeouts"],
+            "users wait for rounds, not for messages"
         );
         let six = tree(&["a", "b", "c", "d", "e", "f"], &[], &["f"]);
         assert_eq!(

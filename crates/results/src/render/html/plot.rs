@@ -7,6 +7,7 @@ use super::chart::WIDTH;
 use super::figures::{by_sizes, rates, times, waiting};
 use super::page::{Drawing, escape};
 use super::series::swatch;
+use super::sweep;
 use super::{Variant, variants_of_compare, variants_of_run};
 use crate::model::summary::Summary;
 use crate::model::{Error, Kind, MANIFEST, Manifest, REPORT, Result, check_files, read_compare};
@@ -36,11 +37,19 @@ const CAPTION: f64 = 24.0;
 const NAME: f64 = 16.0;
 
 /// Draws the runs and compares in these folders, variants of all in one chart: each chart that they
-/// have, with a name for its file (`fct`, `slowdown-p99-by-size`, `queue`).
+/// have, with a name for its file (`fct`, `slowdown-p99-by-size`, `queue`). Of one sweep: its
+/// numbers over its longest key.
 ///
 /// # Errors
 /// If a folder holds something else, or its files are damaged.
 pub fn plots(results: &[PathBuf]) -> Result<Vec<(String, String)>> {
+    if let [dir] = results
+        && Manifest::read(dir)?.kind == Kind::Sweep
+    {
+        let (drawings, names) = sweep::drawings(dir)?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        return Ok(drawings.iter().map(|of| (of.name.clone(), svg(of, &names))).collect());
+    }
     let mut variants = Vec::new();
     for dir in results {
         let own = read(dir)?;
@@ -78,9 +87,13 @@ fn read(dir: &Path) -> Result<Vec<Variant>> {
                 .try_for_each(|run| check(&run))?;
             Ok(variants_of_compare(dir, &results)?.0)
         }
-        Kind::Sweep | Kind::Reproduce => {
-            let reason = "is of many runs: name runs or compares below it".to_string();
+        Kind::Sweep => {
+            let reason = "is of a sweep, which is drawn alone: name it and no other".to_string();
             Err(Error::Malformed { path: dir.join(MANIFEST), reason })
+        }
+        Kind::Reproduce => {
+            let reason = "is of many runs: name a sweep below it, such as its experiment's folder";
+            Err(Error::Malformed { path: dir.join(MANIFEST), reason: reason.to_string() })
         }
     }
 }

@@ -10,12 +10,12 @@ use std::path::Path;
 use super::axis::Axis;
 use super::chart::{Chart, Line, Read};
 use super::headline::{Headline, WIDE, headlines};
-use super::page::{self, Figure, empty, end, escape, figures, note, section};
+use super::page::{self, Drawing, Figure, empty, end, escape, figures, note, section};
 use super::seeds_text;
 use super::unit::Unit;
 use crate::model::{
-    Axis as Key, Estimate, FEW, Manifest, Point, RESULTS, Result, Rows, Status, Sweep, Tree, World,
-    middle,
+    Axis as Key, Error, Estimate, FEW, MANIFEST, Manifest, Point, RESULTS, Result, Rows, Status,
+    Sweep, Tree, World, middle,
 };
 
 /// Lines of a chart at most; further combinations are in the table.
@@ -202,11 +202,11 @@ fn charts(
     let of = |(number, headline): (usize, &Headline)| {
         chart((number, headline), &places, runs, key, drawn)
     };
-    let charts: Vec<Figure> = headlines.iter().enumerate().filter_map(of).collect();
+    let charts: Vec<Drawing> = headlines.iter().enumerate().filter_map(of).collect();
     if charts.is_empty() {
         return empty(page, "No point has a complete run.");
     }
-    figures(page, &charts);
+    figures(page, &charts.iter().map(Figure::from).collect::<Vec<_>>());
     let more = match groups.len() - drawn.len() {
         0 => String::new(),
         n => format!(" {n} further combinations are in the table alone."),
@@ -231,7 +231,7 @@ fn chart(
     runs: &Runs,
     key: usize,
     groups: &[Group<'_>],
-) -> Option<Figure> {
+) -> Option<Drawing> {
     let scale = of.scale();
     let several = groups.iter().flat_map(|group| &group.points).any(|point| point.runs.len() > 1);
     let value = |run: u32| {
@@ -279,7 +279,37 @@ fn chart(
     };
     let label = format!("{} by {}", escape(&of.name), escape(&places.key.key));
     let chart = Chart { x: places.axis()?, y, lines, spans: Vec::new(), read: Read::AtX, label };
-    Some(Figure::of(escape(&of.name), "", &chart))
+    let name = file_name(&of.name);
+    Some(Drawing { name, caption: escape(&of.name), below: String::new(), chart })
+}
+
+/// A caption as a file's name: letters and digits, one dash between others.
+fn file_name(caption: &str) -> String {
+    let words = caption.split(|c: char| !c.is_ascii_alphanumeric() && c != '.');
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-").to_lowercase()
+}
+
+/// The charts of the sweep in a folder over its longest key, and the names of their lines.
+///
+/// # Errors
+/// If its files are missing or damaged, or no key has two values.
+pub(crate) fn drawings(dir: &Path) -> Result<(Vec<Drawing>, Vec<String>)> {
+    let sweep = Sweep::read(dir)?;
+    let headlines = headlines_of(&sweep);
+    let runs = runs(&dir.join(RESULTS), &headlines)?;
+    let Some(key) = across(&sweep) else {
+        let reason = "is of a sweep without a key of two values: name its runs".to_string();
+        return Err(Error::Malformed { path: dir.join(MANIFEST), reason });
+    };
+    let groups = lines(&sweep, Some(key));
+    let drawn = &groups[..groups.len().min(LINES)];
+    let places = Places { key: &sweep.grid[key], numeric: sweep.grid[key].is_numeric() };
+    let of = |(number, headline): (usize, &Headline)| {
+        chart((number, headline), &places, &runs, key, drawn)
+    };
+    let drawings = headlines.iter().enumerate().filter_map(of).collect();
+    Ok((drawings, drawn.iter().map(|group| group.name.clone()).collect()))
 }
 
 /// Slowdown by flow size: a chart for each of the charts' key's values, a line for each combination

@@ -3,7 +3,7 @@
 use crate::model::{Difference, Estimate, Noise, Ordered, Tree, VariantResult, clean};
 use crate::render::format::{NONE, bytes, change, percent, ratio};
 use crate::render::text::blocks::{AT_LEAST, Marks, Rows, blocks, difference_cell};
-use crate::render::text::layout::{fitted, short, wrapped};
+use crate::render::text::layout::{NAME, distinct, fitted, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::compare::grouped_warnings;
 use crate::statistics::shows::{Column, columns};
@@ -153,8 +153,10 @@ const BESIDE: usize = 3;
 pub fn sizes_table(results: &[VariantResult]) -> String {
     let mut lines = vec!["slowdown by flow size (p50, p95, p99 of the completed)".to_string()];
     for block in results.chunks(BESIDE) {
-        let heads =
-            block.iter().flat_map(|result| [short(&result.variant), String::new(), String::new()]);
+        let variants: Vec<String> = block.iter().map(|result| clean(&result.variant)).collect();
+        let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
+        let heads = distinct(&variants, NAME).into_iter();
+        let heads = heads.flat_map(|name| [name, String::new(), String::new()]);
         let mut rows = vec![
             [String::new(), String::new()].into_iter().chain(heads).collect::<Vec<_>>(),
             ["flows", "up to"]
