@@ -174,8 +174,9 @@ fn step_of_the_scenario_takes_at_least_its_critical_path() {
             assert_eq!(computed, 4 * (40 + 80) + 60 + 20);
             // Forward once at stage 0, all of stage 1, back once at stage 0, the update; a
             // message each way takes 80 µs, and two all-reduces after each other 320 µs each.
+            // Rings of both stages can share an uplink, which takes them twice the time.
             let least = 40 + 4 * 120 + 80 + 20 + 2 * 80 + 2 * 320;
-            assert!((least..least + 500).contains(&ended), "{variant}: {ended}");
+            assert!((least..least + 800).contains(&ended), "{variant}: {ended}");
         }
     }
 }
