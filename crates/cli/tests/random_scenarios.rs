@@ -179,6 +179,12 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
             let file = common::root().join("scenarios/ai/layers.txt");
             format!("file = {file:?}\n")
         }
+        "chakra" => {
+            let folder = common::root().join("scenarios/ai/chakra");
+            let (step, groups) = (folder.join("step"), folder.join("groups.json"));
+            let eager = dice.pick(&["1000", "2000000"]);
+            format!("file = {step:?}\ngroups = {groups:?}\neager = {eager}\n")
+        }
         "goal" => {
             let file = common::root().join("scenarios/ai/ping-pong.goal");
             let eager = dice.pick(&["1000", "2000000"]);

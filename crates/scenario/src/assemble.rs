@@ -5,12 +5,12 @@ use crate::bounds::{self, Bounds};
 use crate::cdf::SizeSpec;
 use crate::error::{Problem, Report};
 use crate::file_name::check_folder_name;
-use crate::files::FilesAt;
+use crate::files::{FilesAt, ProgramForm};
 use crate::host::{HostPlan, host, wire_bytes};
 use crate::plan::{EnginePlan, FailurePlan, Plan};
 use crate::settings::flows::{FlowRows, check_row};
 use crate::settings::graph::Graph;
-use crate::settings::job::{GoalParams, SimaiParams};
+use crate::settings::job::{ChakraParams, GoalParams, ProgramFile, SimaiParams};
 use crate::settings::topology::{FileParams, TopologyParams};
 use crate::settings::traffic::TrafficParams;
 use crate::settings::{Partitions, Ports, Settings, Until};
@@ -172,7 +172,7 @@ fn names_file(kind: &TrafficParams) -> bool {
     match kind {
         TrafficParams::Flows(p) => p.file.is_some(),
         TrafficParams::Poisson(p) => matches!(p.sizes, SizeSpec::File { .. }),
-        TrafficParams::Goal(_) | TrafficParams::Simai(_) => true,
+        TrafficParams::Goal(_) | TrafficParams::Simai(_) | TrafficParams::Chakra(_) => true,
         _ => false,
     }
 }
@@ -284,6 +284,23 @@ fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> O
     }
 }
 
+/// The key of a traffic's file.
+fn of_file(name: &str) -> String {
+    format!("traffic.{name}.file")
+}
+
+/// Reads rank programs.
+fn load_program(
+    file: &mut ProgramFile,
+    digest: &mut Option<String>,
+    form: ProgramForm,
+    files: FilesAt<'_>,
+) -> Result<(), Problem> {
+    let (program, now) = files.program(&file.path, form, digest.as_deref())?;
+    (file.program, *digest) = (Some(program), Some(now));
+    Ok(())
+}
+
 /// Reads the files that traffic names, so that nothing after this touches a disk.
 fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Report) {
     let mut traffic = std::mem::take(&mut s.traffic);
@@ -298,16 +315,16 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
                 }
             }
             TrafficParams::Goal(GoalParams { file, digest, .. }) => {
-                match files.program(&file.path, None, digest.as_deref()) {
-                    Ok((program, now)) => (file.program, *digest) = (Some(program), Some(now)),
-                    Err(problem) => report.add(s.place(&format!("traffic.{name}.file")), problem),
-                }
+                load_program(file, digest, ProgramForm::Goal, files)
+                    .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
             }
             TrafficParams::Simai(SimaiParams { file, digest, iterations, .. }) => {
-                match files.program(&file.path, Some(*iterations), digest.as_deref()) {
-                    Ok((program, now)) => (file.program, *digest) = (Some(program), Some(now)),
-                    Err(problem) => report.add(s.place(&format!("traffic.{name}.file")), problem),
-                }
+                load_program(file, digest, ProgramForm::Simai(*iterations), files)
+                    .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
+            }
+            TrafficParams::Chakra(ChakraParams { file, groups, digest, .. }) => {
+                load_program(file, digest, ProgramForm::Chakra(groups.clone()), files)
+                    .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
             }
             TrafficParams::Flows(p) => {
                 let at = s.place(&format!("traffic.{name}"));

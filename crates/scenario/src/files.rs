@@ -4,12 +4,14 @@
 //! Invariant: one scenario sees one content of a file, though the file changes while its plans are
 //! made.
 
+mod trace;
+
 use crate::cdf::{Cdf, Shape};
 use crate::error::Problem;
 use crate::settings::flows::FlowTable;
 use crate::settings::graph::EdgeList;
 use millpond_core::random::{hash_name, mix64};
-use millpond_ranks::program::{self, Program};
+use millpond_ranks::program::{self, Program, ProgramError, chakra};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,8 +29,19 @@ pub(crate) struct Files {
     /// A list is checked against the number of hosts.
     flows: Contents<u32, FlowTable>,
     graphs: Contents<(), EdgeList>,
-    /// GOAL's, or SimAI's by iterations.
-    programs: Contents<Option<u32>, Program>,
+    /// By their form.
+    programs: Contents<ProgramForm, Program>,
+}
+
+/// The form of rank programs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ProgramForm {
+    /// GOAL, text or binary.
+    Goal,
+    /// SimAI's layers, so often.
+    Simai(u32),
+    /// Chakra's traces, with the file of their process groups.
+    Chakra(Option<String>),
 }
 
 /// The same with the folder that the names are relative to.
@@ -58,11 +71,11 @@ impl FilesAt<'_> {
         self.once(&self.files.graphs, path, (), parse).map(|(list, _)| list)
     }
 
-    /// Programs of ranks, with their digest, in the same way: GOAL's, or SimAI's layers, so often.
+    /// Programs of ranks, with their digest, in the same way.
     pub fn program(
         &self,
         path: &str,
-        iterations: Option<u32>,
+        form: ProgramForm,
         expected: Option<&str>,
     ) -> Content<Program> {
         let problem = |reason: String| Problem::File { file: path.into(), reason };
@@ -70,24 +83,57 @@ impl FilesAt<'_> {
             return Err(problem("rank programs need a file".into()));
         }
         let read = || {
-            let bytes = std::fs::read(self.base.join(path));
-            let bytes = bytes.map_err(|error| problem(format!("cannot be read: {error}")))?;
-            let program = match iterations {
-                None => program::read(&bytes),
-                Some(iterations) => {
-                    program::simai::read(&String::from_utf8_lossy(&bytes), iterations)
+            let (program, digest) = match &form {
+                ProgramForm::Chakra(groups) => self.traces(path, groups.as_deref())?,
+                ProgramForm::Goal => {
+                    let bytes = self.bytes(path)?;
+                    (
+                        program::read(&bytes).map_err(|error| in_file(path, error)),
+                        hash_bytes(&bytes),
+                    )
+                }
+                ProgramForm::Simai(iterations) => {
+                    let bytes = self.bytes(path)?;
+                    let text = String::from_utf8_lossy(&bytes);
+                    let program = program::simai::read(&text, *iterations);
+                    (program.map_err(|error| in_file(path, error)), hash_bytes(&bytes))
                 }
             };
-            let program = program.map_err(|error| Problem::File {
-                file: format!("{path}: {}", error.place),
-                reason: error.message,
-            })?;
-            Ok((Arc::new(program), format!("{:016x}", hash_bytes(&bytes))))
+            Ok((Arc::new(program?), format!("{digest:016x}")))
         };
         let mut contents =
             self.files.programs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let content = contents.entry((path.to_string(), iterations)).or_insert_with(read).clone();
+        let key = (path.to_string(), form.clone());
+        let content = contents.entry(key).or_insert_with(read).clone();
         unchanged(path, expected, content)
+    }
+
+    /// The bytes of a file.
+    fn bytes(&self, path: &str) -> Result<Vec<u8>, Problem> {
+        std::fs::read(self.base.join(path)).map_err(|error| Problem::File {
+            file: path.into(),
+            reason: format!("cannot be read: {error}"),
+        })
+    }
+
+    /// Chakra's traces, with the digest of all files.
+    fn traces(
+        &self,
+        path: &str,
+        groups: Option<&str>,
+    ) -> Result<(Result<Program, Problem>, u64), Problem> {
+        let names = trace::names(self.base, path)
+            .map_err(|(file, reason)| Problem::File { file, reason })?;
+        let files = names.iter().map(String::as_str).chain(groups).map(|name| self.bytes(name));
+        let all: Vec<Vec<u8>> = files.collect::<Result<_, _>>()?;
+        let digest = all.iter().fold(0, |digest, bytes| mix64(digest ^ hash_bytes(bytes)));
+        let groups = groups.zip(all.get(names.len()));
+        let groups = groups.map(|(name, bytes)| chakra::File { name, bytes });
+        let traces: Vec<chakra::File<'_>> =
+            names.iter().zip(&all).map(|(name, bytes)| chakra::File { name, bytes }).collect();
+        let program = chakra::read(&traces, groups)
+            .map_err(|error| Problem::File { file: error.place, reason: error.message });
+        Ok((program, digest))
     }
 
     /// The folder as it is found from anywhere.
@@ -118,6 +164,11 @@ impl FilesAt<'_> {
         let mut contents = contents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         contents.entry((path.to_string(), key)).or_insert_with(read).clone()
     }
+}
+
+/// An error of a program in one file.
+fn in_file(path: &str, error: ProgramError) -> Problem {
+    Problem::File { file: format!("{path}: {}", error.place), reason: error.message }
 }
 
 /// A hash of a file that need not be text.

@@ -68,9 +68,7 @@ impl<'a> Known<'a> {
                 Some(TrafficParams::Incast(_)) => vec![FCT, SLOWDOWN, QCT],
                 Some(TrafficParams::Rpc(_)) => vec![FCT, SLOWDOWN, LATENCY],
                 Some(TrafficParams::Probe(_)) => vec![RTT],
-                Some(
-                    TrafficParams::Collective(_) | TrafficParams::Goal(_) | TrafficParams::Simai(_),
-                ) => {
+                Some(kind) if kind.is_job() => {
                     vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED, BUSBW]
                 }
                 _ => vec![FCT, SLOWDOWN],

@@ -1,6 +1,6 @@
 //! Collectives within programs: which ranks do them together.
 //!
-//! Ranks meet in a collective by their group and the order in which they begin collectives of it.
+//! Ranks meet in a collective by their group and its number there, which the program gives.
 //!
 //! Invariant: the groups of one division share no rank.
 
@@ -29,6 +29,16 @@ impl Groups {
             members.push(rank);
         }
         groups
+    }
+
+    /// A single group of these ranks, in this order, out of so many. Other ranks are in none, and
+    /// no operation of theirs may name it.
+    pub fn of(ranks: u32, members: Vec<u32>) -> Groups {
+        let mut places = vec![(0, 0); ranks as usize];
+        for (rank, place) in members.iter().zip(0..) {
+            places[*rank as usize] = (0, place);
+        }
+        Groups { members: vec![members], places }
     }
 
     /// A rank's place in its group.

@@ -8,14 +8,17 @@ const NAMED: usize = 8;
 /// Looks for cycles.
 pub(super) fn check(program: &Program) -> Result<(), ProgramError> {
     for (rank, of) in program.ranks.iter().enumerate() {
-        if let Some(cycle) = cycle(of) {
-            let names: Vec<String> = cycle.iter().take(NAMED).map(|at| of.name(*at)).collect();
-            let more = if cycle.len() > NAMED { " → …" } else { "" };
-            let text = format!("operations wait for each other: {}{more}", names.join(" → "));
-            return Err(ProgramError::at(format!("rank {rank}"), text));
-        }
+        acyclic(of).map_err(|text| ProgramError::at(format!("rank {rank}"), text))?;
     }
     Ok(())
+}
+
+/// Looks for a cycle of one rank; the error names its operations.
+pub(super) fn acyclic(of: &RankProgram) -> Result<(), String> {
+    let Some(cycle) = cycle(of) else { return Ok(()) };
+    let names: Vec<String> = cycle.iter().take(NAMED).map(|at| of.name(*at)).collect();
+    let more = if cycle.len() > NAMED { " → …" } else { "" };
+    Err(format!("operations wait for each other: {}{more}", names.join(" → ")))
 }
 
 /// The operations that come after one.

@@ -27,7 +27,7 @@ use crate::collective::Send;
 use crate::lanes::{Early, Exit, Lanes};
 use millpond_core::Time;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// A collective's way to the carrier.
 struct OfCall<'a, C> {
@@ -58,6 +58,8 @@ enum Due {
     End(u32),
     /// The message of this number among `arriving` has come, or tries again.
     Arrive(u64),
+    /// The next of the communications that go one at a time begins, if none is under way.
+    Choose,
 }
 
 /// A rank at work.
@@ -77,8 +79,10 @@ pub struct Executor {
     matching: Matching,
     /// Sends that wait for their receive.
     rendezvous: Vec<u32>,
-    /// By division: how many collectives of it have begun.
-    begun_calls: BTreeMap<u32, u32>,
+    /// Of communications that go one at a time: the one under way.
+    under_way: Option<u32>,
+    /// Those that are released and wait for it.
+    queued: BTreeSet<u32>,
     /// By division and number there: the collectives under way, each with its operation and call.
     calls: BTreeMap<(u32, u32), (u32, u32, Lanes)>,
     /// The same of collectives that have not begun: what has arrived.
@@ -111,7 +115,8 @@ impl Executor {
             matching: Matching::default(),
             rendezvous: Vec::new(),
             open: own.operations.len() as u32,
-            begun_calls: BTreeMap::new(),
+            under_way: None,
+            queued: BTreeSet::new(),
             calls: BTreeMap::new(),
             early: BTreeMap::new(),
             begun: 0,
@@ -205,6 +210,7 @@ impl Executor {
                 Due::Depart(operation) => self.depart(at, operation, program, carrier),
                 Due::End(operation) => self.end(at, operation, program),
                 Due::Arrive(message) => self.take(at, (number, message), carrier),
+                Due::Choose => self.choose(at, program, carrier),
             }
         }
     }
@@ -223,19 +229,48 @@ impl Executor {
         carrier: &mut impl Carrier,
     ) {
         let work = self.own(program).operations[operation as usize];
-        let Costs { message, byte, gap, gap_byte, .. } = self.costs;
-        let rest = work.size.saturating_sub(1);
-        let cpu = self.cpus.entry(work.cpu).or_default();
+        let cpu = self.cpus.get(&work.cpu).copied().unwrap_or_default();
         let gate = match work.action {
             Action::Receive { .. } | Action::Collective { .. } => now,
-            Action::Compute => *cpu,
+            Action::Compute => cpu,
             Action::Send { .. } => {
-                self.sending.get(&work.nic).copied().unwrap_or_default().max(*cpu)
+                self.sending.get(&work.nic).copied().unwrap_or_default().max(cpu)
             }
         };
         if gate > now {
             return self.due.push(Reverse((gate, number, Due::Begin(operation))));
         }
+        let is_queued = matches!(work.action, Action::Send { .. } | Action::Collective { .. });
+        if program.one_at_a_time && is_queued {
+            self.queued.insert(operation);
+            return self.push(now, Due::Choose);
+        }
+        self.carry_out(now, operation, program, carrier);
+    }
+
+    /// Begins the first of the communications that go one at a time, if none is under way. Those
+    /// that are released at one time are all queued by then.
+    fn choose(&mut self, now: Time, program: &Program, carrier: &mut impl Carrier) {
+        if self.under_way.is_none()
+            && let Some(operation) = self.queued.pop_first()
+        {
+            self.under_way = Some(operation);
+            self.carry_out(now, operation, program, carrier);
+        }
+    }
+
+    /// An operation begins.
+    fn carry_out(
+        &mut self,
+        now: Time,
+        operation: u32,
+        program: &Program,
+        carrier: &mut impl Carrier,
+    ) {
+        let work = self.own(program).operations[operation as usize];
+        let Costs { message, byte, gap, gap_byte, .. } = self.costs;
+        let rest = work.size.saturating_sub(1);
+        let cpu = self.cpus.entry(work.cpu).or_default();
         match work.action {
             Action::Compute => {
                 let takes = Time::from_ns(1).saturating_mul(work.size);
@@ -252,7 +287,7 @@ impl Executor {
                 self.push(has, Due::Depart(operation));
             }
             Action::Collective { call } => {
-                self.begin_call(now, (operation, call), program, carrier)
+                self.begin_call(now, (operation, call, work.tag), program, carrier)
             }
             Action::Receive { from } => {
                 if let Some(message) = self.matching.post(operation, from, work.tag) {
@@ -264,18 +299,16 @@ impl Executor {
         self.release(now, self.own(program).after_begin(operation));
     }
 
-    /// A collective begins: the next of its division.
+    /// A collective begins, which has this number in its division.
     fn begin_call(
         &mut self,
         now: Time,
-        (operation, call): (u32, u32),
+        (operation, call, number): (u32, u32, u32),
         program: &Program,
         carrier: &mut impl Carrier,
     ) {
         let joined = &program.calls[call as usize];
-        let begun = self.begun_calls.entry(joined.groups).or_insert(0);
-        let key = (joined.groups, *begun);
-        *begun += 1;
+        let key = (joined.groups, number);
         let early = self.early.remove(&key).unwrap_or_default();
         let place = program.groups[joined.groups as usize].place(self.rank);
         let mut lanes = Lanes::new(place, &joined.collective, early);
@@ -370,6 +403,10 @@ impl Executor {
         self.open -= 1;
         self.finish = self.finish.max(now);
         self.release(now, self.own(program).after_end(operation));
+        if self.under_way == Some(operation) {
+            self.under_way = None;
+            self.push(now, Due::Choose);
+        }
     }
 
     /// Operations wait for one thing less.

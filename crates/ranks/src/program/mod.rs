@@ -2,7 +2,7 @@
 //!
 //! A program is a graph of operations for each rank. An operation may begin when those that it
 //! requires have ended, or have begun. [`read`] reads GOAL, the form of LogGOPSim and its Schedgen,
-//! as text or binary, and [`simai`] SimAI's layers. An [`Executor`] runs one rank over any network;
+//! as text or binary, [`simai`] SimAI's layers, and [`chakra`] execution traces. An [`Executor`] runs one rank over any network;
 //! [`ideal`] runs all ranks over LogGOPS' network.
 //!
 //! Invariant: a program that was read has ranks 0 to n − 1, peers that are ranks, and no cycles.
@@ -10,6 +10,7 @@
 mod binary;
 mod call;
 mod carrier;
+pub mod chakra;
 mod check;
 mod executor;
 mod ideal;
@@ -56,7 +57,8 @@ pub struct Operation {
     pub action: Action,
     /// Bytes; of a computation nanoseconds.
     pub size: u64,
-    /// The tag of a message; [`ANY`] where a receive takes any.
+    /// The tag of a message; [`ANY`] where a receive takes any. Of a collective its number: ranks
+    /// of a group meet in the collectives of the same number.
     pub tag: u32,
     /// Which of the rank's processors.
     pub cpu: u8,
@@ -88,6 +90,8 @@ pub struct Program {
     pub calls: Vec<Call>,
     /// The divisions of ranks that calls name.
     pub groups: Vec<Groups>,
+    /// Whether the sends and collectives of a rank go one at a time, in the order of operations.
+    pub one_at_a_time: bool,
 }
 
 /// What is wrong with a program.

@@ -200,6 +200,8 @@ struct Chain {
     operations: Vec<Operation>,
     waits: Vec<(u32, u32, bool)>,
     calls: Vec<Call>,
+    /// By division: its collectives so far.
+    counts: [u32; 4],
     /// What the next operation waits for.
     last: Option<u32>,
 }
@@ -244,7 +246,11 @@ impl Chain {
             self.calls.push(call);
             self.calls.len() - 1
         });
-        Some(self.push(Action::Collective { call: number as u32 }, bytes, None))
+        let operation = self.push(Action::Collective { call: number as u32 }, bytes, None);
+        let count = &mut self.counts[division as usize];
+        self.operations[operation as usize].tag = *count;
+        *count += 1;
+        Some(operation)
     }
 }
 
@@ -254,6 +260,7 @@ fn program(layers: &[([Part; 3], u64)], parallel: Parallel, iterations: u32) -> 
         operations: Vec::new(),
         waits: Vec::new(),
         calls: Vec::new(),
+        counts: [0; 4],
         last: None,
     };
     // By layer: the collective of its weight gradient.
@@ -285,5 +292,6 @@ fn program(layers: &[([Part; 3], u64)], parallel: Parallel, iterations: u32) -> 
         ranks: vec![own; parallel.ranks as usize],
         calls: chain.calls,
         groups: divisions.map(|division| parallel.groups(division)).to_vec(),
+        one_at_a_time: false,
     }
 }

@@ -132,6 +132,29 @@ params! {
 }
 
 params! {
+    /// Execution traces of ranks in Chakra's form.
+    pub struct ChakraParams {
+        /// The traces, relative to the scenario file: "job" stands for job.0.et, job.1.et and so
+        /// on, a file for each rank. "{rank}" in the name is the rank's place in other names.
+        pub file: ProgramFile = ProgramFile::default(),
+        /// A JSON object of process groups, relative to the scenario file: names, each with its
+        /// list of ranks. Groups that a trace defines itself come first.
+        pub groups: Option<String> = None,
+        /// A hash of the files, as results write it: with it, files that have changed since are an
+        /// error.
+        pub digest: Option<String> = None,
+        /// The order of hosts in which ranks are placed.
+        pub placement: Placement = Placement::Packed,
+        /// The job's place in that order: rank 0 is on the host of this number.
+        pub first: u32 = 0,
+        /// The largest message whose send ends before it is received; a larger one ends when its
+        /// receive has it, and the rank's next communication waits for it. Source: S of LogGOPS,
+        /// 65,535 in LogGOPSim.
+        pub eager: Bytes = Bytes(65_535),
+    }
+}
+
+params! {
     /// Layers of a model in SimAI's form.
     pub struct SimaiParams {
         /// SimAI's workload text, relative to the scenario file. It says how many ranks there are.

@@ -3,7 +3,7 @@
 use crate::cdf::SizeSpec;
 use crate::settings::flows::FlowRows;
 use crate::settings::hosts::HostSet;
-use crate::settings::job::{CollectiveParams, GoalParams, SimaiParams};
+use crate::settings::job::{ChakraParams, CollectiveParams, GoalParams, SimaiParams};
 use crate::transport::TransportKind;
 use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::registry::{About, Choice};
@@ -324,6 +324,10 @@ const GOAL: About = about(
 );
 const SIMAI: About =
     about("layers of a model: computations and collectives of each rank", "SimAI, NSDI 2025");
+const CHAKRA: About = about(
+    "execution traces: the computations, messages and collectives that ranks have done",
+    "Chakra, MLCommons; ASTRA-sim",
+);
 
 registry! {
     /// Which traffic, with its parameters.
@@ -342,12 +346,13 @@ registry! {
     "collective" => Collective { CollectiveParams; COLLECTIVE },
     "goal" => Goal { GoalParams; GOAL },
     "simai" => Simai { SimaiParams; SIMAI },
+    "chakra" => Chakra { ChakraParams; CHAKRA },
 }
 
 impl TrafficParams {
     /// Whether ranks make it, which are placed on its hosts.
     pub(crate) fn is_job(&self) -> bool {
-        matches!(self, Self::Collective(_) | Self::Goal(_) | Self::Simai(_))
+        matches!(self, Self::Collective(_) | Self::Goal(_) | Self::Simai(_) | Self::Chakra(_))
     }
 }
 

@@ -182,6 +182,7 @@ impl Builder<'_> {
             }
             TrafficParams::Goal(p) => return self.goal(&name, p, start, t.common.stop),
             TrafficParams::Simai(p) => return self.simai(&name, p, start, t.common.stop),
+            TrafficParams::Chakra(p) => return self.chakra(&name, p, start, t.common.stop),
             TrafficParams::Flows(p) => {
                 return self.flows(class, &name, p.rows.0.clone(), start, stop);
             }

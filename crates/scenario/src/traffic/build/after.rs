@@ -177,7 +177,8 @@ impl Builder<'_> {
             | TrafficParams::Flows(_)
             | TrafficParams::Collective(_)
             | TrafficParams::Goal(_)
-            | TrafficParams::Simai(_) => None,
+            | TrafficParams::Simai(_)
+            | TrafficParams::Chakra(_) => None,
             TrafficParams::Permutation(_)
             | TrafficParams::Bijection(_)
             | TrafficParams::Random(_)

@@ -5,7 +5,9 @@ use super::super::job::{JobPlan, order};
 use super::Builder;
 use crate::error::nearest;
 use crate::settings::hosts::{HostSet, ranges};
-use crate::settings::job::{CollectiveParams, GoalParams, Placement, ProgramFile, SimaiParams};
+use crate::settings::job::{
+    ChakraParams, CollectiveParams, GoalParams, Placement, ProgramFile, SimaiParams,
+};
 use millpond_core::params::{Field, Value};
 use millpond_core::random::{hash_name, mix64};
 use millpond_core::{HostId, Time};
@@ -90,6 +92,22 @@ impl Builder<'_> {
         // Collectives alone send, and they wait for nobody's receive.
         let zero = Time::ZERO;
         let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: 0 };
+        self.program(name, &p.file, costs, (p.placement, p.first), start)
+    }
+
+    pub(super) fn chakra(
+        &mut self,
+        name: &str,
+        p: &ChakraParams,
+        start: Time,
+        stop: Option<Time>,
+    ) -> SourceKind {
+        if stop.is_some() {
+            self.wrong(name, "stop", "traces end by themselves, and not at a time".into());
+        }
+        // What messages cost the ranks is in the trace, as computations.
+        let (zero, eager) = (Time::ZERO, p.eager.get());
+        let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager };
         self.program(name, &p.file, costs, (p.placement, p.first), start)
     }
 
