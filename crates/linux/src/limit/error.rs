@@ -48,9 +48,9 @@ pub enum Error {
     },
     /// No cgroup v2 is mounted.
     #[error(
-        "no cgroup v2 is mounted (/proc/mounts has none): limits need it. `ip netns exec` hides it: \
-         put it inside, as in limit run NAME -- ip netns exec NETNS COMMAND. Where there is none: \
-         mount -t cgroup2 none /sys/fs/cgroup"
+        "no cgroup v2 is mounted (/proc/mounts has none): limits need it. `ip netns exec` hides \
+         it: write limit run NAME -- ip netns exec NETNS COMMAND. Where there is none: mount -t \
+         cgroup2 none /sys/fs/cgroup"
     )]
     NoCgroups,
     /// No such cgroup.

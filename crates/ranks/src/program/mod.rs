@@ -2,8 +2,8 @@
 //!
 //! A program is a graph of operations for each rank. An operation may begin when those that it
 //! requires have ended, or have begun. [`read`] reads GOAL, the form of LogGOPSim and its Schedgen,
-//! as text or binary, [`simai`] SimAI's layers, and [`chakra`] execution traces. An [`Executor`] runs one rank over any network;
-//! [`ideal`] runs all ranks over LogGOPS' network.
+//! as text or binary, [`simai`] SimAI's layers, and [`chakra`] execution traces. An [`Executor`]
+//! runs one rank over any network; [`ideal`] runs all ranks over LogGOPS' network.
 //!
 //! Invariant: a program that was read has ranks 0 to n − 1, peers that are ranks, and no cycles.
 
