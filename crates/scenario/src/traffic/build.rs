@@ -217,13 +217,20 @@ impl Builder<'_> {
             }
         };
         self.size(&name, "size", size);
-        let span = stop.saturating_sub(start).as_ps();
-        let in_time =
-            if stagger == Time::ZERO { hosts as u64 } else { span.div_ceil(stagger.as_ps()) };
-        self.open(Some(in_time.min(hosts as u64)));
-        let to: Arc<[u32]> = to.into();
-        let one_each = OneEach { to, bytes: size.get(), start, stagger, stop, class, next: 0 };
-        self.generate(Generator::OneEach(one_each));
+        let bytes = size.get();
+        self.one_each(OneEach { to: to.into(), bytes, start, stagger, stop, class, next: 0 })
+    }
+
+    /// Each host starts one flow, one after the other.
+    fn one_each(&mut self, flows: OneEach) -> SourceKind {
+        let hosts = flows.to.len() as u64;
+        let span = flows.stop.saturating_sub(flows.start).as_ps();
+        let in_time = match flows.stagger {
+            Time::ZERO => hosts,
+            stagger => span.div_ceil(stagger.as_ps()),
+        };
+        self.open(Some(in_time.min(hosts)));
+        self.generate(Generator::OneEach(flows));
         SourceKind::Open
     }
 
