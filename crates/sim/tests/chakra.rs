@@ -146,6 +146,7 @@ fn step() -> Vec<Vec<Node>> {
 
 /// `MILLPOND_BLESS=1` writes them.
 #[test]
+#[allow(clippy::disallowed_methods)] // it writes the fixture, and changes no result
 fn traces_of_the_scenario_are_those_of_its_description() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/ai/chakra");
     for (rank, nodes) in step().iter().enumerate() {
