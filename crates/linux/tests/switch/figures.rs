@@ -20,6 +20,18 @@ const FLOWS: usize = 8;
 /// Between two looks at what has arrived.
 const STEP: Duration = Duration::from_millis(20);
 
+/// A listener at an address that the switch has just given: on a busy machine it takes a moment.
+fn bound(network: &str, address: SocketAddr) -> TcpListener {
+    let start = Instant::now();
+    loop {
+        match namespace::within(Some(network), || TcpListener::bind(address)).unwrap() {
+            Ok(listener) => return listener,
+            Err(e) => assert!(start.elapsed().as_secs() < 2, "{address}: {e}"),
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
 /// Connections from the first namespace to the second, which send as fast as they can.
 pub struct Load {
     arrived: Arc<AtomicU64>,
@@ -34,9 +46,7 @@ impl Load {
     /// So many of them, to the second namespace or to the first.
     pub fn towards(place: &Place, port: u16, flows: usize, to: usize) -> Load {
         let address: SocketAddr = format!("10.98.8.{}:{port}", to + 1).parse().unwrap();
-        let listener = namespace::within(Some(place.network(to)), || TcpListener::bind(address))
-            .unwrap()
-            .unwrap();
+        let listener = bound(place.network(to), address);
         let (arrived, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let mut senders = Vec::new();
         for _ in 0..flows {
