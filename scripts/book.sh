@@ -22,6 +22,10 @@ for folder in "$out"/*/; do
     [[ -e ${pages[0]} ]] && depth '\.\./\.\./' "${pages[@]}"
 done
 
+# mdBook makes index.html of a folder's README.md, and links to README.html.
+{ grep -lE 'href="[^":]*README\.html' -r "$out" --include='*.html' || true; } |
+    xargs -r sed -i -E 's@(href="[^":]*)README\.html@\1index.html@g'
+
 dead=0
 while IFS=: read -r page link; do
     file=${link#href=\"}
