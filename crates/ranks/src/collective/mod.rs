@@ -171,6 +171,24 @@ pub struct Collective {
 }
 
 impl Collective {
+    /// In one channel, without groups and without a bound on chunks. `algorithm` is not
+    /// [`Algorithm::Auto`]; `bytes` are of a rank's whole buffer.
+    pub fn plain(operation: Operation, algorithm: Algorithm, ranks: u32, bytes: u64) -> Collective {
+        Collective {
+            operation,
+            algorithm,
+            ranks,
+            bytes,
+            channels: 1,
+            slices: 1,
+            chunk: None,
+            group: 1,
+            skew: 1.0,
+            micro_batches: 1,
+            stage: (Time::ZERO, Time::ZERO),
+        }
+    }
+
     /// Lanes that each rank has.
     pub fn lanes(&self) -> u32 {
         match self.algorithm {

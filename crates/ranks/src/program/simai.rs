@@ -14,7 +14,6 @@
 use super::call::{Call, Groups};
 use super::{Action, Operation, Program, ProgramError, RankProgram};
 use crate::collective::{Collective, Operation as Op, algorithms};
-use millpond_core::Time;
 use std::sync::Arc;
 
 /// More of anything than this is taken for a slip of the pen.
@@ -228,19 +227,7 @@ impl Chain {
         if ranks < 2 {
             return None;
         }
-        let collective = Collective {
-            operation,
-            algorithm: algorithms(operation)[0],
-            ranks,
-            bytes,
-            channels: 1,
-            slices: 1,
-            chunk: None,
-            group: 1,
-            skew: 1.0,
-            micro_batches: 1,
-            stage: (Time::ZERO, Time::ZERO),
-        };
+        let collective = Collective::plain(operation, algorithms(operation)[0], ranks, bytes);
         let call = Call { collective, groups: division as u32 };
         let number = self.calls.iter().position(|known| *known == call).unwrap_or_else(|| {
             self.calls.push(call);

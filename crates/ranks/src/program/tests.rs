@@ -22,19 +22,7 @@ fn error(text: &str) -> String {
 
 /// A collective of one lane as a program: each step's sends require the receives of the step.
 fn goal(operation: Op, algorithm: Algorithm, ranks: u32, bytes: u64) -> String {
-    let collective = Collective {
-        operation,
-        algorithm,
-        ranks,
-        bytes,
-        channels: 1,
-        slices: 1,
-        chunk: None,
-        group: 1,
-        skew: 1.0,
-        micro_batches: 1,
-        stage: (Time::ZERO, Time::ZERO),
-    };
+    let collective = Collective::plain(operation, algorithm, ranks, bytes);
     let collective_step = |rank: u32, step: u32| collective.step(rank, 0, step).is_some();
     // By receiver and step: who sends, and how much.
     let mut inbox: Vec<(u32, u32, u32, u64)> = Vec::new();

@@ -6,7 +6,6 @@ use super::super::{Action, Call, Groups, Program, ProgramError, RankProgram};
 use super::Trace;
 use super::node::Joined;
 use crate::collective::{Collective, Operation as Op, algorithms};
-use millpond_core::Time;
 use millpond_core::params::{Field, Value};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -65,19 +64,7 @@ fn from_root(members: &[u32], root: u32) -> Vec<u32> {
 }
 
 fn schedule(joined: &Joined, ranks: u32) -> Collective {
-    Collective {
-        operation: joined.op,
-        algorithm: algorithms(joined.op)[0],
-        ranks,
-        bytes: joined.bytes,
-        channels: 1,
-        slices: 1,
-        chunk: None,
-        group: 1,
-        skew: 1.0,
-        micro_batches: 1,
-        stage: (Time::ZERO, Time::ZERO),
-    }
+    Collective::plain(joined.op, algorithms(joined.op)[0], ranks, joined.bytes)
 }
 
 /// A rank's collectives in the order of issue: by dependencies, and by id where these leave it

@@ -17,7 +17,7 @@ const NONE: u8 = 3;
 /// More bytes of a collective than this are a slip.
 const BYTES_MAX: u64 = 1 << 48;
 
-/// What a node does.
+/// A node as its rank takes part in it.
 pub(super) struct Read {
     /// As an operation, which has no call yet if it is a collective.
     pub operation: Operation,

@@ -41,8 +41,8 @@ impl Marks {
             ('~', "all seeds agree on the sign, but they are too few for a 95 % interval"),
             (
                 '=',
-                "the same in every seed: what the seeds draw does not change it, so it holds for \
-                 these flows, and nothing tells how it would be for others",
+                "the same in every seed: the seeds' draws do not change it, so it is exact for \
+                 these flows, and may be another for others",
             ),
             ('?', "what was open at the end could undo it"),
         ];

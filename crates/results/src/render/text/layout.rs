@@ -93,8 +93,7 @@ pub(crate) fn distinct(names: &[&str], limit: usize) -> Vec<String> {
     let mut fronts: Vec<usize> = (2..limit.saturating_sub(2)).collect();
     fronts.sort_by_key(|front| front.abs_diff(middle));
     let cut_at = |front: usize| names.iter().map(|name| cut(name, front, limit)).collect();
-    let ways = std::iter::once(middle).chain(fronts).map(cut_at);
-    let mut ways = ways.map(|all: Vec<String>| (count(&all), all));
+    let mut ways = fronts.into_iter().map(cut_at).map(|all: Vec<String>| (count(&all), all));
     if let Some((_, all)) = ways.find(|(found, _)| *found == different) {
         return all;
     }

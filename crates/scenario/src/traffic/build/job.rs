@@ -105,7 +105,7 @@ impl Builder<'_> {
         if stop.is_some() {
             self.wrong(name, "stop", "traces end by themselves, and not at a time".into());
         }
-        // What messages cost the ranks is in the trace, as computations.
+        // A trace has the ranks' costs of messages, as computations.
         let (zero, eager) = (Time::ZERO, p.eager.get());
         let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager };
         self.program(name, &p.file, costs, (p.placement, p.first), start)
