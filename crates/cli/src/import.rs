@@ -105,6 +105,9 @@ fn report(imported: &Imported, all: bool) -> String {
             lines.extend(grouped(&own));
         }
     }
+    if !imported.told.is_empty() && !imported.told.iter().any(Told::is_missing) {
+        lines.push("\nnot modelled, and with an effect on results there: none".into());
+    }
     lines.join("\n")
 }
 

@@ -115,8 +115,9 @@ impl Comparison {
                 arm.plan(scenario, seeds.map(|seeds| seeds.0).or(scenario.chosen_seed()))?;
             let (from, to) = seeds.unwrap_or((first.seed, first.seed));
             arm.seeds = (from..=to).collect();
-            warnings
-                .extend(first.warnings.iter().map(|warning| format!("{}: {warning}", arm.name)));
+            let masked = scenario.inner().masked(arm.variant.as_deref(), &arm.overrides);
+            let own = first.warnings.iter().chain(&masked);
+            warnings.extend(own.map(|warning| format!("{}: {warning}", arm.name)));
             if name.is_empty() {
                 name = first.name;
                 shows = first.shows;

@@ -437,6 +437,23 @@ pub(crate) const NAMES: &[Name] = &[
         "incast",
     ),
     key(
+        &["busbw", "bus-bandwidth", "algbw", "algorithm-bandwidth"],
+        "it is busbw_gbytes and algbw_gbytes of collectives.parquet, and `shows` takes busbw \
+         (docs/ai-traffic.md)",
+        "collective",
+    ),
+    key(
+        &["eleph", "eleph.", "elephant", "elephants", "mouse", "mice", "classes"],
+        "elephants and mice are classes of flows by size; class of flows.parquet names it, and \
+         statistics are in summary.json, such as fct_us.mice and fct_us.elephants (docs/results.md)",
+        "",
+    ),
+    key(
+        &["partition"],
+        "it is how a run is divided over threads, and no result depends on it: run --threads",
+        "",
+    ),
+    key(
         &["slowdown", "stretch", "normalized-fct"],
         "it is slowdown of flows.parquet, FCT over that of the flow alone; its statistics are \
          slowdown.CLASS of summary.json, and by size those of sizes.parquet",

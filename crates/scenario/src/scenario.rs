@@ -186,6 +186,21 @@ impl Scenario {
         keys.into_iter().filter_map(sentence).collect()
     }
 
+    /// A sentence for each override that replaces what a variant sets itself: the variant is then
+    /// no other than the rest in it. An override that is wrong is an error of [`Scenario::plan`].
+    pub fn masked(&self, variant: Option<&str>, overrides: &[(String, String)]) -> Vec<String> {
+        let (mut report, mut sources) = (Report::default(), self.sources.clone());
+        let changes = read_overrides(overrides, &mut sources, &mut report);
+        let own = variant.and_then(|name| self.numbers.get(name)).map(|i| &self.variants[*i].set);
+        let replaces =
+            |change: &&Override| own.iter().copied().flatten().any(|o| o.path == change.path);
+        let sentence = |change: &Override| {
+            let key = change.path.join(".");
+            format!("`{key}` is given for all variants and replaces this variant's own value")
+        };
+        changes.iter().filter(replaces).map(sentence).collect()
+    }
+
     /// The settings of a variant after all changes; problems go to the report.
     fn settings(
         &self,

@@ -591,6 +591,31 @@ fn a_pause_of_flows_needs_queues_of_flows() {
     fails("[switch]\npause = { kind = \"bfc\" }", 3, 1, "queue = { kind = \"dynamic-queues\" }");
 }
 
+/// An override of a key that a variant sets itself makes the variant equal to the others in it.
+#[test]
+fn an_override_over_a_variants_own_key_is_reported() {
+    let text = format!(
+        "{HEAD}[[traffic]]\nname = \"t\"\nkind = \"stride\"\nsize = 1000\n\
+         [[variant]]\nname = \"plain\"\n\
+         [[variant]]\nname = \"patient\"\nset = {{ \"transport.dupack-threshold\" = 20 }}\n"
+    );
+    let scenario = Scenario::parse("s", &text).unwrap();
+    let set = |key: &str| vec![(key.to_string(), "7".to_string())];
+    let masked = |variant, key| scenario.masked(variant, &set(key));
+    let found = masked(Some("patient"), "transport.dupack-threshold");
+    let expected = "`transport.dupack-threshold` is given for all variants and replaces this \
+                    variant's own value";
+    assert_eq!(found, [expected]);
+    for (variant, key) in [
+        (Some("plain"), "transport.dupack-threshold"),
+        (None, "transport.dupack-threshold"),
+        (Some("patient"), "transport.initial-window"),
+        (Some("absent"), "transport.dupack-threshold"),
+    ] {
+        assert_eq!(masked(variant, key), [""; 0], "{variant:?} {key}");
+    }
+}
+
 /// What nothing uses is told; what one variant uses is not, nor what is left as it is.
 #[test]
 fn keys_that_no_variant_uses_are_told() {

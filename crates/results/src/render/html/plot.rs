@@ -43,6 +43,10 @@ const NAME: f64 = 16.0;
 /// # Errors
 /// If a folder holds something else, or its files are damaged.
 pub fn plots(results: &[PathBuf]) -> Result<Vec<(String, String)>> {
+    if let Some(file) = results.iter().find(|path| path.is_file()) {
+        let reason = "is a file: name a folder of results, such as out/incast".to_string();
+        return Err(Error::Malformed { path: file.clone(), reason });
+    }
     if let [dir] = results
         && Manifest::read(dir)?.kind == Kind::Sweep
     {
