@@ -44,6 +44,13 @@ pub enum Statistic {
     Slowdown(&'static str, Of),
     /// Of the flows of a bin of sizes, this of their slowdowns.
     SlowdownOfSizes(&'static str, Of),
+    /// Of the rounds of a collective's class, this of their times. There is no 95th and no 99.9th
+    /// percentile.
+    Rounds(&'static str, Of),
+    /// Mean bus bandwidth of a collective's class (nccl-tests), in Gb/s.
+    BusBandwidth(&'static str),
+    /// Mean of the times of a collective's rounds over those without contention.
+    OverClosedForm(&'static str),
     /// Retransmission timeouts.
     Timeouts,
     /// All of them, by a thousand completed flows of a class.
@@ -241,6 +248,18 @@ impl Statistic {
                 let bin = summary.slowdown_by_size.get(sizes)?;
                 of.pick(Some(bin.completed), bin.mean, [bin.p50, bin.p95, bin.p99, None])
             }
+            Statistic::Rounds(class, of) => {
+                let job = summary.collectives.get(class)?;
+                of.pick(
+                    Some(job.rounds),
+                    job.time_us.mean,
+                    [job.time_us.p50, None, job.time_us.p99, None],
+                )
+            }
+            Statistic::BusBandwidth(class) => {
+                summary.collectives.get(class)?.busbw_gbytes.map(|bandwidth| bandwidth * 8.0)
+            }
+            Statistic::OverClosedForm(class) => summary.collectives.get(class)?.ratio,
             Statistic::Timeouts => Some(summary.timeouts as f64),
             Statistic::TimeoutsPerThousand(class) => {
                 let flows =
@@ -273,9 +292,9 @@ impl Statistic {
     /// Its unit, as [`millpond_results::Number`] names it.
     pub fn unit(self) -> &'static str {
         match self {
-            Statistic::Goodput | Statistic::Samples(..) => "Gb/s",
+            Statistic::Goodput | Statistic::Samples(..) | Statistic::BusBandwidth(_) => "Gb/s",
             Statistic::Important | Statistic::Busy | Statistic::Lost => "percent",
-            Statistic::Fairness | Statistic::Slowdown(..) => "",
+            Statistic::Fairness | Statistic::Slowdown(..) | Statistic::OverClosedForm(_) => "",
             Statistic::SlowdownOfSizes(_, of) if of != Of::Count => "",
             Statistic::Completed
             | Statistic::Dropped
@@ -289,6 +308,7 @@ impl Statistic {
             | Statistic::Counter(..)
             | Statistic::Calls(_, Of::Count)
             | Statistic::Flows(_, Of::Count)
+            | Statistic::Rounds(_, Of::Count)
             | Statistic::Acknowledged(_, Of::Count)
             | Statistic::SlowdownOfSizes(..) => "count",
             Statistic::Mean
@@ -296,6 +316,7 @@ impl Statistic {
             | Statistic::RoundTrip
             | Statistic::Calls(..)
             | Statistic::Flows(..)
+            | Statistic::Rounds(..)
             | Statistic::Acknowledged(..)
             | Statistic::ProbeP50
             | Statistic::ProbeP999
@@ -330,6 +351,9 @@ impl Statistic {
             | Statistic::Slowdown(..)
             | Statistic::SlowdownOfSizes(..) => "no flow completed",
             Statistic::ProbeP50 | Statistic::ProbeP999 => "no probe was answered",
+            Statistic::Rounds(..) | Statistic::BusBandwidth(_) | Statistic::OverClosedForm(_) => {
+                "no round was completed"
+            }
             _ => "nothing was measured",
         }
     }
@@ -337,7 +361,9 @@ impl Statistic {
     /// What it is called where it is not what a claim is of.
     pub fn name(self) -> &'static str {
         match self {
-            Statistic::Flows(_, Of::P50) | Statistic::Acknowledged(_, Of::P50) => "the median",
+            Statistic::Flows(_, Of::P50)
+            | Statistic::Rounds(_, Of::P50)
+            | Statistic::Acknowledged(_, Of::P50) => "the median",
             Statistic::Flows(_, Of::Mean) | Statistic::Acknowledged(_, Of::Mean) => "the mean",
             Statistic::P99 => "p99",
             _ => "the other",
@@ -353,7 +379,7 @@ impl Statistic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_results::{Fct, GoodputOverTime, Ordered, SizeBin, Slowdown};
+    use millpond_results::{Collectives, Fct, GoodputOverTime, Ordered, SizeBin, Slowdown, Times};
     use std::sync::Arc;
 
     #[test]
@@ -389,6 +415,28 @@ mod tests {
         );
         let of = |reasons| Statistic::DroppedFor(reasons).of(&summary);
         assert_eq!((of(&["color", "shared-buffer"]), of(&["ttl"])), (Some(9.0), Some(0.0)));
+    }
+
+    #[test]
+    fn rounds_and_their_bus_bandwidth_are_of_a_class() {
+        let (p50, count) = (Statistic::Rounds("job", Of::P50), Statistic::Rounds("job", Of::Count));
+        let bandwidth = Statistic::BusBandwidth("job");
+        let mut summary = Summary::default();
+        assert_eq!((p50.of(&summary), bandwidth.of(&summary)), (None, None));
+        let time_us = Times { p50: Some(1600.0), ..Times::default() };
+        let job = Collectives {
+            rounds: 4,
+            time_us,
+            busbw_gbytes: Some(9.5),
+            ratio: Some(1.04),
+            ..Collectives::default()
+        };
+        summary.collectives = Ordered::from(vec![("job".to_string(), job)]);
+        assert_eq!((p50.of(&summary), count.of(&summary)), (Some(1600.0), Some(4.0)));
+        assert_eq!((bandwidth.of(&summary), bandwidth.unit()), (Some(76.0), "Gb/s"));
+        let ratio = Statistic::OverClosedForm("job");
+        assert_eq!((ratio.of(&summary), ratio.unit()), (Some(1.04), ""));
+        assert_eq!(Statistic::Rounds("job", Of::P95).of(&summary), None);
     }
 
     #[test]
