@@ -4,7 +4,7 @@
 
 use crate::found::Run;
 use crate::lists::list;
-use millpond_results::{Packets, Summary};
+use millpond_results::{Collectives, Packets, Summary};
 use serde::{Deserialize, Serialize};
 
 /// A number of a run.
@@ -171,6 +171,15 @@ impl Of {
     }
 }
 
+/// The share of the data that TLT sent as important or forced, in percent.
+fn important(summary: &Summary) -> Option<f64> {
+    let tlt = summary.mechanisms.get("tlt")?;
+    let bytes = |importance: &str| tlt.get(importance).copied().unwrap_or(0) as f64;
+    let important = bytes("important_bytes") + bytes("forced_bytes");
+    let all = important + bytes("unimportant_bytes");
+    (all > 0.0).then(|| important / all * 100.0)
+}
+
 impl Statistic {
     /// Its value in a run, if the run has it.
     pub fn of_run(self, run: &Run) -> Option<f64> {
@@ -213,17 +222,17 @@ impl Statistic {
             Statistic::Completed => Some(summary.qct_us.completed as f64),
             Statistic::Dropped => Some(summary.packets.dropped as f64),
             Statistic::DroppedBut(reason) => {
-                let named = summary.packets.dropped_by.get(reason).copied().unwrap_or(0);
-                Some(summary.packets.dropped.saturating_sub(named) as f64)
+                let Packets { dropped, dropped_by, .. } = &summary.packets;
+                Some(dropped.saturating_sub(dropped_by.get(reason).copied().unwrap_or(0)) as f64)
             }
             Statistic::DroppedFor(reasons) => {
-                let of =
-                    |reason: &&str| summary.packets.dropped_by.get(reason).copied().unwrap_or(0);
+                let by = &summary.packets.dropped_by;
+                let of = |reason: &&str| by.get(reason).copied().unwrap_or(0);
                 Some(reasons.iter().map(of).sum::<u64>() as f64)
             }
             Statistic::Lost => {
-                let Packets { sent, dropped, .. } = summary.packets;
-                (sent > 0).then(|| dropped as f64 / sent as f64 * 100.0)
+                let p = &summary.packets;
+                (p.sent > 0).then(|| p.dropped as f64 / p.sent as f64 * 100.0)
             }
             Statistic::Retransmitted => Some(summary.packets.retransmitted as f64),
             Statistic::Goodput => summary.flows.goodput_gbps,
@@ -249,22 +258,17 @@ impl Statistic {
                 of.pick(Some(bin.completed), bin.mean, [bin.p50, bin.p95, bin.p99, None])
             }
             Statistic::Rounds(class, of) => {
-                let job = summary.collectives.get(class)?;
-                of.pick(
-                    Some(job.rounds),
-                    job.time_us.mean,
-                    [job.time_us.p50, None, job.time_us.p99, None],
-                )
+                let Collectives { rounds, time_us: t, .. } = summary.collectives.get(class)?;
+                of.pick(Some(*rounds), t.mean, [t.p50, None, t.p99, None])
             }
             Statistic::BusBandwidth(class) => {
-                summary.collectives.get(class)?.busbw_gbytes.map(|bandwidth| bandwidth * 8.0)
+                Some(summary.collectives.get(class)?.busbw_gbytes? * 8.0)
             }
             Statistic::OverClosedForm(class) => summary.collectives.get(class)?.ratio,
             Statistic::Timeouts => Some(summary.timeouts as f64),
             Statistic::TimeoutsPerThousand(class) => {
-                let flows =
-                    Statistic::Flows(class, Of::Count).of(summary).filter(|flows| *flows > 0.0)?;
-                Some(summary.timeouts as f64 / flows * 1000.0)
+                let flows = Statistic::Flows(class, Of::Count).of(summary)?;
+                (flows > 0.0).then(|| summary.timeouts as f64 / flows * 1000.0)
             }
             Statistic::Pauses => Some(summary.pause_frames as f64),
             Statistic::ProbeP50 => summary.rtt_us.p50,
@@ -279,13 +283,7 @@ impl Statistic {
             }
             Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
             Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
-            Statistic::Important => {
-                let tlt = summary.mechanisms.get("tlt")?;
-                let bytes = |importance: &str| tlt.get(importance).copied().unwrap_or(0) as f64;
-                let important = bytes("important_bytes") + bytes("forced_bytes");
-                let all = important + bytes("unimportant_bytes");
-                (all > 0.0).then(|| important / all * 100.0)
-            }
+            Statistic::Important => important(summary),
         }
     }
 
@@ -379,7 +377,7 @@ impl Statistic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_results::{Collectives, Fct, GoodputOverTime, Ordered, SizeBin, Slowdown, Times};
+    use millpond_results::{Fct, GoodputOverTime, Ordered, SizeBin, Slowdown, Times};
     use std::sync::Arc;
 
     #[test]

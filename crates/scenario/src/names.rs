@@ -444,8 +444,8 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     key(
         &["eleph", "eleph.", "elephant", "elephants", "mouse", "mice", "classes"],
-        "elephants and mice are classes of flows by size; class of flows.parquet names it, and \
-         statistics are in summary.json, such as fct_us.mice and fct_us.elephants (docs/results.md)",
+        "elephants and mice are classes of flows by size: class of flows.parquet, and of the \
+         statistics of summary.json, such as fct_us.mice (docs/results.md)",
         "",
     ),
     key(
