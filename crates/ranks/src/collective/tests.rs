@@ -72,17 +72,9 @@ fn run(job: &Job, message: fn(u64) -> Time) -> (Time, Vec<u64>, Vec<(u32, Span)>
 
 fn collective(operation: Operation, algorithm: Algorithm, ranks: u32, bytes: u64) -> Collective {
     Collective {
-        operation,
-        algorithm,
-        ranks,
-        bytes,
-        channels: 1,
-        slices: 1,
-        chunk: None,
-        group: 1,
-        skew: 1.0,
         micro_batches: 4,
         stage: (Time::from_us(2), Time::from_us(4)),
+        ..Collective::plain(operation, algorithm, ranks, bytes)
     }
 }
 
