@@ -359,6 +359,12 @@ pub struct Compared {
 impl Compared {
     /// Reads the results folder of a compare.
     ///
+    /// ```no_run
+    /// let compared = millpond::Compared::read("out/five-compare")?;
+    /// println!("{} variants", compared.results.len());
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the folder holds no compare, one in the form of another version, or a damaged file.
     pub fn read(folder: impl AsRef<Path>) -> Result<Compared, Error> {
