@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -57,6 +58,12 @@ def test_options_of_ray_need_ray(scenario):
         scenario.sweep(GRID, shards=4)
     with pytest.raises(millpond.UsageError, match="at least 1"):
         scenario.sweep(GRID, on="ray", shards=0)
+
+
+def test_without_ray_the_error_names_the_extra(scenario, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(millpond.UsageError, match=r"pip install \"millpond\[ray\]\""):
+        sweep(scenario, tmp_path / "out", on="ray")
 
 
 @pytest.fixture
