@@ -185,8 +185,9 @@ macro_rules! registry {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
-        #[allow(missing_docs)]
-        pub enum $Params { $($Variant($params)),+ }
+        pub enum $Params {
+            $(#[doc = concat!("The parameters of `kind = \"", $kind, "\"`.")] $Variant($params)),+
+        }
 
         impl Default for $Params {
             fn default() -> Self { $Params::$default(Default::default()) }
@@ -238,8 +239,9 @@ macro_rules! registry {
         /// The policy that a switch port or node runs: a closed enum, so that dispatch is a jump
         /// and not a pointer.
         #[derive(Clone, Debug)]
-        #[allow(missing_docs)]
-        pub enum $Policy { $($Variant($policy)),+ }
+        pub enum $Policy {
+            $(#[doc = concat!("The policy of `kind = \"", $kind, "\"`.")] $Variant($policy)),+
+        }
 
         impl $Policy {
             /// The policy with these parameters.

@@ -123,6 +123,7 @@ impl Comparison {
                 shows = first.shows;
             }
         }
+        warnings.extend(one_baseline(&arms, vary));
         let several = arms.iter().any(|arm| arm.seeds.len() > 1);
         if let Some(first) = arms.first() {
             shows = scenario.chosen(first.variant.as_deref(), &first.overrides)?.unwrap_or(shows);
@@ -358,6 +359,12 @@ pub struct Compared {
 impl Compared {
     /// Reads the results folder of a compare.
     ///
+    /// ```no_run
+    /// let compared = millpond::Compared::read("out/five-compare")?;
+    /// println!("{} variants", compared.results.len());
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the folder holds no compare, one in the form of another version, or a damaged file.
     pub fn read(folder: impl AsRef<Path>) -> Result<Compared, Error> {
@@ -491,4 +498,18 @@ fn arms(scenario: &Scenario, vary: &[(&str, &str)], has_seeds: bool) -> Result<V
         return Err(Error::Usage(hint.to_string()));
     }
     Ok(arms)
+}
+
+/// Where variants and varied values multiply, most rows differ from the first in both: the reader
+/// learns how to compare variants at one value.
+fn one_baseline(arms: &[Arm], vary: &[(&str, &str)]) -> Option<String> {
+    let first = arms.first()?;
+    let variants = arms.iter().any(|arm| arm.variant != first.variant);
+    let (key, values) = vary.first().filter(|_| variants)?;
+    let value = values.split(',').next_back()?;
+    Some(format!(
+        "every row is compared with {:?}, also where {key} differs; to compare variants at one \
+         value, give --set {key}={value} in the place of --vary",
+        first.name
+    ))
 }

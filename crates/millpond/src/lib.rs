@@ -27,6 +27,8 @@
 //! Invariant: a plan has one result, in any number of threads and on any machine, but for the
 //! members `run` of summaries and for manifests.
 
+#![deny(missing_docs, clippy::missing_errors_doc)]
+
 mod compare;
 mod control;
 mod error;

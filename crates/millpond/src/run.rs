@@ -62,6 +62,12 @@ pub struct Written {
 impl Written {
     /// Reads the results folder of a run, and checks that its files are as they were written.
     ///
+    /// ```no_run
+    /// let written = millpond::Written::read("out/web")?;
+    /// println!("{} flows", written.summary.flows.completed);
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the folder holds no run, one in the form of another version, or a damaged file.
     pub fn read(folder: impl AsRef<Path>) -> Result<Written, Error> {

@@ -10,6 +10,8 @@
 //! `manifest.json` and the object `run` of `summary.json`. No clock, address or hash seed enters a
 //! file but these.
 
+#![deny(missing_docs, clippy::missing_errors_doc)]
+
 mod compare;
 mod export;
 mod folder;

@@ -87,7 +87,7 @@ pub struct NsccAck {
     pub in_flight: u64,
 }
 
-/// One connection's window.
+/// NSCC's state of one connection: window in bytes, average delay and pending increases.
 #[derive(Clone, Copy, Debug)]
 pub struct Nscc {
     cwnd: u64,
@@ -141,7 +141,7 @@ impl Nscc {
     pub fn base(&self) -> Time {
         self.base
     }
-    /// The average delay.
+    /// The moving average of the queueing delay.
     pub fn average(&self) -> Time {
         Time::from_ps(self.average as u64)
     }
@@ -194,7 +194,7 @@ impl Nscc {
         adapts
     }
 
-    /// An acknowledgement.
+    /// Changes the window for an acknowledgement, by its mark and its queueing delay.
     pub fn on_ack(&mut self, ack: &NsccAck, terms: &NsccTerms) {
         let delay = match ack.rtt {
             Some(rtt) => self.sample(rtt, ack.is_marked, terms),

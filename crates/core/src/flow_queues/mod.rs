@@ -152,7 +152,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         }
     }
 
-    /// A packet arrives.
+    /// Offers a packet to its flow's queue.
     pub fn enqueue(&mut self, now: Time, arrival: &Arrival<F, P>) -> Verdict<P> {
         let (flow, is_new) = self.open(arrival.hash, arrival.flow);
         let queue = self.queue_of(flow);

@@ -143,7 +143,7 @@ pub struct Departure<F, P> {
     pub len: u32,
 }
 
-/// What happened.
+/// Packets, bytes and pauses of a set of flow queues since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that were taken, those that replaced another among them.

@@ -15,7 +15,7 @@ use super::passes;
 use crate::units::Time;
 use std::collections::VecDeque;
 
-/// One flow's.
+/// The packets of one flow that wait for the NIC.
 #[derive(Debug)]
 pub struct FlowQueue {
     limit: u64,

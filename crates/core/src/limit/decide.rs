@@ -56,9 +56,9 @@ pub struct Verdict(pub u32);
 impl Verdict {
     /// It passes, and nobody is told.
     pub const PASS: Verdict = Verdict(0);
-    /// It is dropped.
+    /// The verdict drops the packet.
     pub const DROP: u32 = 1;
-    /// It gets CE.
+    /// The verdict marks the packet with CE.
     pub const CE: u32 = 2;
     /// Its sender is told to reduce the window.
     pub const CWR: u32 = 4;

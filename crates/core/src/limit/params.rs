@@ -48,7 +48,7 @@ pub const RATES: std::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 const PACKET: u64 = 1500;
 
 crate::params! {
-    /// A bandwidth limit.
+    /// The keys of a bandwidth limit: its rate and the thresholds of its virtual queue.
     pub struct LimitParams {
         /// What the traffic is held to.
         pub rate: Rate = Rate(1_000_000_000),
@@ -160,7 +160,7 @@ impl LimitParams {
 
     /// These parameters for a limit whose packets a qdisc (fq) holds until their departure times.
     /// Packets that wait are not lost, so `drop` is a horizon: 20 ms unless it is given, and at
-    /// least [`SOCKET_BUFFER`], so that a sender's socket is full before its datagrams are dropped.
+    /// least 266,240 bytes, so that a sender's socket is full before its datagrams are dropped.
     pub fn departing(&self) -> LimitParams {
         let horizon = (self.rate.bps() / 8 * DROP.ms / 1000).max(SOCKET_BUFFER);
         LimitParams {

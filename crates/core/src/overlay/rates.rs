@@ -57,7 +57,7 @@ pub struct Advertiser {
 }
 
 impl Advertiser {
-    /// Nobody sends.
+    /// An advertiser without senders.
     pub fn new(terms: Terms) -> Advertiser {
         Advertiser {
             terms,
@@ -83,7 +83,7 @@ impl Advertiser {
         self.longest = self.longest.max(waited);
     }
 
-    /// When to look.
+    /// The time of the next [`Advertiser::look`], if there is one.
     pub fn deadline(&self) -> Option<Time> {
         (self.next != Time::MAX).then_some(self.next)
     }
@@ -118,7 +118,7 @@ impl Advertiser {
         was.is_some() || self.rate.is_some()
     }
 
-    /// Who sends there.
+    /// The peers that send here.
     pub fn senders(&self) -> impl Iterator<Item = PeerId> {
         self.senders.keys().copied()
     }
@@ -157,14 +157,14 @@ impl Pace {
     }
 }
 
-/// The sender's side.
+/// The rates that receivers advertised, at the sender.
 #[derive(Clone, Debug, Default)]
 pub struct Shaper {
     paces: BTreeMap<(PeerId, Target), Pace>,
 }
 
 impl Shaper {
-    /// Nothing is limited.
+    /// A shaper that limits nobody.
     pub fn new() -> Shaper {
         Shaper::default()
     }

@@ -45,7 +45,7 @@ impl<S: Copy + Ord> Senders<S> {
     pub fn is_paused(&self) -> bool {
         self.is_paused
     }
-    /// All of them.
+    /// All senders, in order.
     pub fn iter(&self) -> impl Iterator<Item = S> {
         self.all.iter().copied()
     }

@@ -209,7 +209,7 @@ impl GeneralPort {
         GeneralPort::ruled(config, rules)
     }
 
-    /// A switch's ports.
+    /// The ports of a switch, in order.
     pub fn all(configs: &[PortConfig]) -> Vec<GeneralPort> {
         let port = |((number, rules), config): ((usize, Arc<Rules>), &PortConfig)| GeneralPort {
             number: number as u16,
@@ -248,13 +248,13 @@ impl GeneralPort {
         self.is_guarded = true;
     }
 
-    /// What waits.
+    /// The packets and bytes that wait.
     #[inline]
     pub fn view(&self) -> QueueView {
         QueueView { packets: self.packets, bytes: self.bytes }
     }
 
-    /// Its link's rate.
+    /// The rate of the port's link.
     pub fn rate(&self) -> Rate {
         self.rules.rate.rate
     }

@@ -494,7 +494,7 @@ pub struct Spread {
     pub p99: Option<f64>,
 }
 
-/// `summary.json`.
+/// The content of `summary.json`: the statistics of one run. Times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// [`SCHEMA`].

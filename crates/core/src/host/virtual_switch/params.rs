@@ -109,7 +109,7 @@ macro_rules! with_queues {
 }
 
 crate::params! {
-    /// Nothing to set.
+    /// A host without a virtual switch has no keys.
     pub struct NoVirtualSwitchParams {}
 }
 

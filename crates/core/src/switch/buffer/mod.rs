@@ -149,7 +149,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// No limit.
+    /// A capacity that no queue reaches.
     pub const UNLIMITED: Capacity = Capacity { bytes: u64::MAX, packets: u32::MAX };
 
     /// Why a queue of `view` cannot hold `size` more bytes, if it cannot.

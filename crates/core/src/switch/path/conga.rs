@@ -38,7 +38,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// CONGA.
+    /// The keys of CONGA (SIGCOMM 2014).
     pub struct CongaParams {
         /// A longer silence ends a flowlet. Source: 500 us, CONGA §3.6.
         pub gap: Time = Time::from_us(500),

@@ -26,7 +26,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Label switching.
+    /// Forwarding by label has no keys.
     pub struct LabelsParams {}
 }
 

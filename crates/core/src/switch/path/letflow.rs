@@ -36,7 +36,7 @@ crate::params! {
     }
 }
 
-/// LetFlow.
+/// LetFlow at one switch: the port and the last packet of each flowlet (NSDI 2017).
 #[derive(Clone, Debug)]
 pub struct LetFlow {
     flowlets: Flowlets,

@@ -32,7 +32,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Backpressure flow control.
+    /// The keys of backpressure flow control (BFC, NSDI 2022).
     pub struct BfcParams {
         /// The round trip of a hop: from a packet that waits to the moment when what its pause
         /// holds back no longer comes. "auto" is twice the longest delay of the network's links.
@@ -130,7 +130,7 @@ impl Group {
     }
 }
 
-/// Backpressure flow control.
+/// BFC at one switch: the counted flows of each ingress port, and their pauses.
 #[derive(Clone, Debug)]
 pub struct Bfc {
     times: Times,

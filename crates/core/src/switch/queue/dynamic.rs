@@ -30,7 +30,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Dynamic queues.
+    /// The keys of dynamic queues: a FIFO for each flow (BFC, NSDI 2022 §4.1).
     pub struct DynamicQueuesParams {
         /// FIFOs of a port, the one for what has no payload among them. Off means as many as there
         /// are flows. Source: 32, BFC, NSDI 2022 §4; a NIC has one a flow.
