@@ -167,7 +167,7 @@ python_packages() {
         say "installing maturin and pytest into target/python"
         logged "$pip" install "maturin>=1.9,<2" "pytest>=7" || return 1
     fi
-    for package in matplotlib tqdm polars pyarrow pandas duckdb nbclient ipykernel; do
+    for package in matplotlib tqdm polars pyarrow pandas duckdb nbclient ipykernel ray; do
         [[ -d $(echo target/python/lib/python3*/site-packages)/$package ]] && continue
         logged "$pip" install "$package" || say "without $package: tests that use it are skipped"
     done
