@@ -20,6 +20,7 @@ use std::path::PathBuf;
     max_term_width = 100,
     after_help = "\
 Try:
+  millpond new first.toml                                 a scenario by five questions
   millpond run scenarios/incast.toml                      one run, a table, out/incast/
   millpond compare scenarios/microburst.toml              its variants beside each other
   millpond run scenarios/incast.toml --set transport.kind=cubic --seed 7
@@ -45,8 +46,22 @@ Example: millpond run scenarios/incast.toml --set switch.marking.threshold-packe
     #[command(after_help = "\
 Example: millpond compare scenarios/microburst.toml --seeds 5
 
-Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.")]
+          millpond compare scenarios/five.toml --tolerate queries.qct.p95=5 --baseline old.json
+
+Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.
+Exit codes: 0 done, 1 failed, 2 bad usage or scenario, 3 stalled, 5 worse than --tolerate allows,
+130 interrupted.")]
     Compare(CompareArgs),
+    /// Write a scenario by five questions: network, rate, transport, traffic, mechanisms
+    #[command(after_help = "\
+Examples: millpond new first.toml                        asks; Enter takes the default
+          millpond new first.toml --yes                  all defaults
+          millpond new burst.toml --topology single-switch:64 --traffic incast:32 --yes
+          millpond new - --yes --mechanisms tlt,canary | millpond check -
+
+An option answers its question. With a closed standard input the command needs all options, or
+--yes.")]
+    New(NewArgs),
     /// Make a results folder's report.html again
     #[command(after_help = "Example: millpond report out/microburst-compare")]
     Report(ReportArgs),
@@ -286,6 +301,36 @@ pub struct Scale {
     /// In the lab: divide rates and multiply times by this [default: as this machine needs]
     #[arg(long = "scale", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub factor: Option<u32>,
+}
+
+/// What `new` takes.
+#[derive(Args, Debug)]
+pub struct NewArgs {
+    /// The file to write; - is standard output
+    #[arg(value_name = "FILE", default_value = "scenario.toml")]
+    pub file: PathBuf,
+    /// The network, such as leaf-spine:4x4x8, single-switch:32, fat-tree:4, dumbbell:8 or
+    /// rail-optimised:4x4
+    #[arg(long, value_name = "KIND[:SIZE]")]
+    pub topology: Option<String>,
+    /// The rate of each link, such as 25Gbps
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// The transport, such as dctcp, cubic, dcqcn, homa or uet
+    #[arg(long, value_name = "KIND")]
+    pub transport: Option<String>,
+    /// The traffic, such as web-search:0.5, incast:24, elephants:8MB or all-reduce:2MB
+    #[arg(long, value_name = "KIND[:VALUE]")]
+    pub traffic: Option<String>,
+    /// The mechanisms to compare with the plain network, such as tlt,canary; or none
+    #[arg(long, value_name = "NAME,…")]
+    pub mechanisms: Option<String>,
+    /// Ask nothing: take the default of each question that no option answers
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What `compare` takes.
