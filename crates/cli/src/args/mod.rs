@@ -27,7 +27,8 @@ Try:
   millpond explain transport.min-rto                      what a key means, and where it comes from
 
 Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 3 stalled (no open flow can
-end), 4 invalid (the machine was too slow for a lab), 130 interrupted."
+end), 4 invalid (the machine was too slow for a lab), 5 worse than --tolerate allows, 130
+interrupted."
 )]
 pub struct Cli {
     /// What to do.
@@ -361,9 +362,24 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub threads: Threads,
     #[command(flatten)]
+    pub judging: Judging,
+    #[command(flatten)]
     pub format: FormatArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What must not become worse.
+#[derive(Args, Debug, Default)]
+pub struct Judging {
+    /// Exit with 5 if this number is worse than the baseline's by more than so many percent:
+    /// queries.qct.p99=5. May be repeated
+    #[arg(long = "tolerate", value_name = "NUMBER=PERCENT", value_parser = tolerance)]
+    pub tolerances: Vec<millpond_results::Tolerance>,
+    /// Judge each variant by the variant of its name in these results: the folder of a compare, or
+    /// a file with what compare --json has printed [default: by the first variant]
+    #[arg(long, value_name = "RESULT", requires = "tolerances")]
+    pub baseline: Option<PathBuf>,
 }
 
 /// For which program a result is printed.
@@ -689,6 +705,19 @@ pub fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+fn tolerance(text: &str) -> Result<millpond_results::Tolerance, String> {
+    let (number, percent) = key_value(text)
+        .map_err(|_| "write NUMBER=PERCENT, for example queries.qct.p99=5".to_string())?;
+    let percent = percent.trim_end_matches('%').trim();
+    let percent: f64 = percent
+        .parse()
+        .ok()
+        .filter(|percent| (0.0..=10_000.0).contains(percent))
+        .ok_or("the percentage is a number from 0 to 10000".to_string())?;
+    let tolerance = millpond_results::Tolerance { number, percent };
+    tolerance.check().map(|()| tolerance)
+}
+
 fn shard(text: &str) -> Result<(u32, u32), String> {
     let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
     match parts {
@@ -750,5 +779,11 @@ mod tests {
         assert!(seeds("0").unwrap_err().contains("0..0 for seed 0"));
         assert_eq!(seeds("0..0"), Ok((0, 0)));
         assert!(threads("0").unwrap_err().contains("at least one"));
+        let read = |text: &str| tolerance(text).map(|of| (of.number, of.percent));
+        assert_eq!(read("timeouts=5"), Ok(("timeouts".into(), 5.0)));
+        assert_eq!(read("q.qct.p99 = 2.5 %"), Ok(("q.qct.p99".into(), 2.5)));
+        assert!(read("timeouts").unwrap_err().contains("NUMBER=PERCENT"));
+        assert!(read("timeouts=-1").unwrap_err().contains("from 0 to 10000"));
+        assert!(read("packets.marked=1").unwrap_err().contains("neither more nor less"));
     }
 }
