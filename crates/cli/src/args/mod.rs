@@ -88,6 +88,7 @@ Examples: millpond reproduce canary --quick               what minutes can decid
           millpond reproduce canary --dry-run             list the runs and estimate their time
           millpond reproduce canary --only one-gig        one experiment and its claims
           millpond reproduce canary --only S1,P2          some claims and the runs that they need
+          millpond reproduce all --page out/gallery --recorded     one page of all recorded claims
 
 Without a paper, the command lists the papers. Each experiment is a sweep in a subfolder of the
 results. Finished runs are kept, and more --seeds are added to them.
@@ -519,9 +520,20 @@ pub struct ReproduceArgs {
     /// x86_64)
     #[arg(long = "virtual")]
     pub kernels: bool,
-    /// Write results.json and page.md of what was measured into the paper's folder DIR
+    /// Write results.json and page.md of what was measured into the paper's folder DIR; of all
+    /// papers gallery.html, one page of all claims, into the folder DIR
     #[arg(long, value_name = "DIR")]
     pub page: Option<PathBuf>,
+    /// Run nothing: write gallery.html of the results that are recorded in the program, or in the
+    /// folder of a paper
+    #[arg(
+        long,
+        requires = "page",
+        conflicts_with_all = [
+            "quick", "strict", "only", "range", "given", "dry_run", "vm", "lab", "kernels", "out"
+        ]
+    )]
+    pub recorded: bool,
     /// Replace finished runs of another version or of a changed scenario
     #[arg(long)]
     pub force: bool,
