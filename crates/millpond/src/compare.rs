@@ -70,7 +70,7 @@ pub struct Comparison {
     shows: Vec<String>,
     /// Whether an arm has several seeds, and so a folder for each.
     several: bool,
-    /// What is changed in the scenario, as it was given.
+    /// Changes of the scenario, as they were given.
     changed: Vec<String>,
     warnings: Vec<String>,
 }
@@ -148,7 +148,7 @@ impl Comparison {
         self.jobs().count()
     }
 
-    /// What is legal and hardly meant, with the variant's name.
+    /// Warnings of legal and doubtful settings, with the variant's name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -410,6 +410,7 @@ pub fn compare(
         jobs.get(place).is_some_and(|job| comparison.made(*job, manifest, options))
     };
     let folder = Folder::resume(folder.as_ref(), &owner, options.force, &is_ours)?;
+    folder.replaces().into_iter().for_each(|note| options.control.note(&note));
     for what in folder.damaged() {
         options.control.warn(&format!("warning: {what}; what is damaged is run again"));
     }

@@ -31,7 +31,7 @@ const MOST_TRIALS: usize = 64;
 const LEAST_HOPS: f64 = 1e6;
 const LONGEST: u32 = 10;
 
-/// What is left to do, and how long it may take.
+/// Runs that are left, and how long it may take.
 ///
 /// ```
 /// fn print(estimate: &millpond::Estimate) {
@@ -46,7 +46,7 @@ pub struct Estimate {
     pub cores: usize,
     /// On free cores, as far as anything is left that can be told.
     pub seconds: Option<f64>,
-    /// What the estimate rests on.
+    /// The basis of the estimate.
     pub basis: String,
 }
 

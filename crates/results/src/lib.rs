@@ -64,6 +64,7 @@ pub use model::variant::{VariantResult, read_compare};
 pub use render::exchange::{claims_junit, claims_markdown, compare_junit, compare_markdown};
 pub use render::html::plot::plots;
 pub use render::text::compare::{compare_table, sizes_table};
+pub use render::text::layout::Warnings;
 pub use render::text::reproduction::reproduction_table;
 pub use render::text::run::run_table;
 pub use render::text::sweep::sweep_table;

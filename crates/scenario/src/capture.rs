@@ -18,7 +18,7 @@ use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use millpond_core::{Bytes, FlowId, HostId, Time};
 
-/// What a run records beside its flows.
+/// Records of a run beside its flows.
 #[derive(Clone, Debug, Default)]
 pub struct CapturePlan {
     /// Samples of queues.

@@ -306,8 +306,8 @@ impl Node {
         }
     }
 
-    /// What its sender is told, unless somebody has just been told. Of the frame, its beginning is
-    /// enough.
+    /// What its sender is notified, unless somebody has just been told. Of the frame, its beginning
+    /// is enough.
     fn too_big(&mut self, now: Time, frame: &[u8], view: &View, most: usize) -> Option<Vec<u8>> {
         if self.told.is_some_and(|told| now.saturating_sub(told) < TELLING) {
             return None;

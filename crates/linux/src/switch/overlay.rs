@@ -1,4 +1,4 @@
-//! The overlay with one peer: what it is told to pause, and what it has paused here.
+//! The overlay with one peer: what it is asked to pause, and what it has paused here.
 //!
 //! `millpond_core::overlay` decides. This module gives it keys, and gives what it says a datagram
 //! of its own, which is sent past whatever waits for a path. The key follows from the secret that
