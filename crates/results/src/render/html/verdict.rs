@@ -533,7 +533,8 @@ mod tests {
             verdict(&mut page, variants);
             page
         };
-        assert!(text(&shown).contains(POOLED) && text(&shown).contains("mice p99 −"));
+        assert!(text(&shown).contains(POOLED), "{}", text(&shown));
+        assert!(text(&shown).contains("against first: mice: FCT p99 "), "{}", text(&shown));
         assert!(!page(&[(&HIGH, false), (&LOW, false)]).contains(POOLED));
     }
 
