@@ -506,8 +506,8 @@ measure = { kind = "change", experiment = "two", load = 100, of = "fast", than =
         (
             "flows = [\"flows\", ",
             "flows = [\"flowz\", ",
-            "mine/paper.toml:22: A1: `flows`: there is no class flowz (of flows, incast, all, mice, \
-             elephants); is it flows?",
+            "mine/paper.toml:22: A1: `flows`: there is no class flowz (of flows, incast, all, \
+             mice, elephants); is it flows?",
         ),
         (
             "load-axis = \"load\"",

@@ -218,3 +218,18 @@ fn shells_and_man_get_their_files() {
     assert!(page.starts_with(".ie") && page.contains("SYNOPSIS"));
     assert!(dir.at("man/millpond.1").exists() && !dir.at("man/millpond-reference.1").exists());
 }
+
+#[test]
+fn variants_times_values_name_the_one_baseline() {
+    let dir = Dir::small("baseline");
+    let vary = ["--vary", "transport.min-rto=5ms,10ms", "--out", "x", "--force"];
+    let warned = |more: &[&str]| {
+        let command = [&["compare", "small.toml"], &vary[..], more].concat();
+        let err = dir.run(&command).ends(0).err;
+        (err.contains("every row is compared with"), err)
+    };
+    let (is_warned, err) = warned(&[]);
+    assert!(is_warned && err.contains("give --set transport.min-rto=10ms"), "{err}");
+    let (is_warned, err) = warned(&["-q"]);
+    assert!(!is_warned, "{err}");
+}

@@ -123,6 +123,8 @@ impl Comparison {
                 shows = first.shows;
             }
         }
+        // First, since the terminal shows three.
+        warnings.splice(0..0, one_baseline(&arms, vary));
         let several = arms.iter().any(|arm| arm.seeds.len() > 1);
         if let Some(first) = arms.first() {
             shows = scenario.chosen(first.variant.as_deref(), &first.overrides)?.unwrap_or(shows);
@@ -498,4 +500,18 @@ fn arms(scenario: &Scenario, vary: &[(&str, &str)], has_seeds: bool) -> Result<V
         return Err(Error::Usage(hint.to_string()));
     }
     Ok(arms)
+}
+
+/// Where variants and varied values multiply, most rows differ from the first in both: the reader
+/// learns how to compare variants at one value.
+fn one_baseline(arms: &[Arm], vary: &[(&str, &str)]) -> Option<String> {
+    let first = arms.first()?;
+    let variants = arms.iter().any(|arm| arm.variant != first.variant);
+    let (key, values) = vary.first().filter(|_| variants)?;
+    let value = values.split(',').next_back()?;
+    Some(format!(
+        "every row is compared with {:?}, also where {key} differs; to compare variants at one \
+         value, give --set {key}={value} in the place of --vary",
+        first.name
+    ))
 }

@@ -181,7 +181,7 @@ impl Config {
                 Part::Output => Fate::Output,
                 Part::Unused(why) => Fate::Unused(why.into()),
                 Part::Unless(value, _) if !value.is_empty() && same(value) => {
-                    Fate::Becomes("what is modelled".into())
+                    Fate::Becomes("as here: no other value is modelled".into())
                 }
                 Part::Unless(_, means) => Fate::Missing(means.into()),
                 // A key that the importer forgot is not told as honoured.

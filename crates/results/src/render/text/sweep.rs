@@ -7,7 +7,7 @@
 use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};
 use crate::render::format::{NONE, percent};
 use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell};
-use crate::render::text::layout::{Warnings, wrapped};
+use crate::render::text::layout::{NAME, Warnings, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::points::{self, base_of, columns_of, compared_with, label};
 use crate::statistics::shows::{Column, Form};
@@ -58,7 +58,7 @@ fn point_rows(
 ) -> (Vec<Vec<String>>, usize) {
     let mut rows = vec![heads(columns, is_first, 0), heads(columns, is_first, 1)];
     for point in points {
-        let mut row = vec![label(sweep, point.values.iter())];
+        let mut row = vec![row_name(sweep, point)];
         if is_first {
             let done =
                 point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
@@ -83,7 +83,7 @@ fn point_rows(
         else {
             continue;
         };
-        let mut row = vec![label(sweep, point.values.iter())];
+        let mut row = vec![row_name(sweep, point)];
         row.extend(is_first.then(|| [String::new(), String::new()]).into_iter().flatten());
         for column in columns {
             row.push(difference_cell((first, own, differences), column, marks));
@@ -95,6 +95,21 @@ fn point_rows(
         rows.push(row);
     }
     (rows, values)
+}
+
+/// Whether rows name points by their values alone, since names with keys would be cut.
+fn has_bare_names(sweep: &Sweep) -> bool {
+    let length = |point: &Point| label(sweep, point.values.iter()).chars().count();
+    sweep.grid.len() > 1 && sweep.points.iter().any(|point| length(point) > NAME)
+}
+
+/// A point's name in the table.
+fn row_name(sweep: &Sweep, point: &Point) -> String {
+    if !has_bare_names(sweep) {
+        return label(sweep, point.values.iter());
+    }
+    let values: Vec<String> = point.values.iter().map(|(_, value)| clean(value)).collect();
+    values.join(" ")
 }
 
 fn heads(columns: &[Column], is_first: bool, line: usize) -> Vec<String> {
@@ -132,7 +147,8 @@ fn notes(sweep: &Sweep) -> Vec<String> {
     let axes: Vec<String> = sweep.grid.iter().map(|axis| clean(&axis.key)).collect();
     let of =
         if axes.is_empty() { "the scenario as it stands".to_string() } else { axes.join(" × ") };
-    let mut lines = wrapped("points", &of);
+    let order = if has_bare_names(sweep) { ", named by their values in this order" } else { "" };
+    let mut lines = wrapped("points", &format!("{of}{order}"));
     let seeds = sweep.seeds.len();
     let text = match seeds {
         0 | 1 => "one seed: no intervals; say --seeds 1..10".to_string(),
@@ -171,4 +187,45 @@ fn notes(sweep: &Sweep) -> Vec<String> {
         lines.extend(wrapped("STALLED", &text));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Axis;
+
+    fn names(keys: &[(&str, &[&str])]) -> (Vec<String>, String) {
+        let axis = |(key, values): &(&str, &[&str])| Axis {
+            key: key.to_string(),
+            values: values.iter().map(|value| value.to_string()).collect(),
+        };
+        let mut points = vec![Vec::new()];
+        for (_, values) in keys {
+            let longer = |point: &Vec<String>| {
+                let with = |value: &&str| [point.clone(), vec![value.to_string()]].concat();
+                values.iter().map(with).collect::<Vec<_>>()
+            };
+            points = points.iter().flat_map(longer).collect();
+        }
+        let points = points.into_iter().map(|values| (values, Ok(String::new()))).collect();
+        let sweep = Sweep::new("s", "1", keys.iter().map(axis).collect(), vec![1], points);
+        let names = sweep.points.iter().map(|point| row_name(&sweep, point)).collect();
+        (names, sweep_table(&sweep, Warnings::First))
+    }
+
+    /// With keys the names of many axes are longer than their column, and would be cut.
+    #[test]
+    fn points_of_many_axes_are_named_by_values() {
+        let few = names(&[("traffic.a.degree", &["4", "8"]), ("x.load", &["0.5"])]).0;
+        assert_eq!(few, ["degree=4 load=0.5", "degree=8 load=0.5"]);
+        let (many, table) = names(&[
+            ("traffic.gets.degree", &["4", "8"]),
+            ("switch.buffer.size", &["100KB"]),
+            ("transport.min-rto", &["1ms", "10ms"]),
+        ]);
+        assert_eq!(many, ["4 100KB 1ms", "4 100KB 10ms", "8 100KB 1ms", "8 100KB 10ms"]);
+        assert!(many.iter().all(|name| table.contains(name.as_str())), "{table}");
+        let order = "traffic.gets.degree × switch.buffer.size × transport.min-rto, named by their";
+        assert!(table.contains(order), "{table}");
+    }
 }
