@@ -3,7 +3,7 @@
 //!
 //! A trial is timed by the processor's time that it takes: what else the machine does is not taken
 //! for the simulation's work, and what is told is of free cores. It gives the packet-hops a second
-//! and the virtual time a second. Where the traffic tells how many packet-hops a run makes, the
+//! and the virtual time a second. Where the traffic reports how many packet-hops a run makes, the
 //! first is used, since a run's beginning is quieter than the rest; where it does not (closed
 //! loops) or tells an upper bound only (more than the links can carry), the second.
 

@@ -33,7 +33,7 @@ pub struct CapturePlan {
     pub snaplen: u32,
     /// Whether captured packets show TCP timestamps.
     pub tcp_timestamps: bool,
-    /// Whether the summary tells of round-trip times and timeouts.
+    /// Whether the summary reports round-trip times and timeouts.
     pub timers: bool,
     /// Whether a trace of flows and queues is written.
     pub trace: bool,

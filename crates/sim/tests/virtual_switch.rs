@@ -114,7 +114,7 @@ fn credits_drop_nothing_within_the_memory() {
     assert!(lost(&run(PAIR, &set).0)[0] > 0, "the bound was not needed");
 }
 
-/// What is told of rates keeps queues short: fewer packets are lost than where nobody is told.
+/// What is reported of rates keeps queues short: fewer packets are lost than where nobody is told.
 #[test]
 fn rates_follow_how_long_packets_wait() {
     let (outcome, _) = run(PAIR, &[(SWITCH, "picnic")]);

@@ -4,8 +4,8 @@
 //! been empty for longest, or shares one that is drawn (the rule of Goyal and others: Backpressure
 //! flow control, NSDI 2022). It keeps its queue while packets of it wait, so its order is kept.
 //!
-//! Two pauses meet here and are told apart: a flow *is told* to pause by this side, whose queue is
-//! long; it *is held* because the other side said so. Both are the flow's and not the queue's,
+//! Two pauses meet here and are distinguished: a flow *is told* to pause by this side, whose queue
+//! is long; it *is held* because the other side said so. Both are the flow's and not the queue's,
 //! since a queue changes its flows. A queue whose first packet is of a held flow stands still.
 //!
 //! Invariant: a flow that was asked to pause is known until it was asked to go on.

@@ -91,7 +91,7 @@ impl Log for Lines {
             None => return,
         };
         let text = line(self.is_service, record.level(), &text);
-        // Nobody is there to be told that nobody reads.
+        // Nobody is there to be notified that nobody reads.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
     fn flush(&self) {}

@@ -177,7 +177,7 @@ impl Node {
         let shared = self.slots.iter().filter_map(|slot| slot.port.as_ref());
         shared.into_iter().any(|port| matches!(port, Port::Shared(shared) if shared.is_stopped()))
     }
-    /// What other switches are to be told of what they send here.
+    /// What other switches are to be notified of what they send here.
     pub fn take_told(&mut self, into: &mut Vec<Told>) {
         self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.take_told(into));
     }

@@ -309,7 +309,7 @@ impl Peer {
             let way = &mut self.ways[usize::from(label)];
             let heard = self.liveness.confirmed(label.into());
             if let Some(size) = way.size.probe(now, heard) {
-                // A moment later, so that the two are told apart.
+                // A moment later, so that the two are distinguished.
                 out.push(self.probe(now + Time::from_ns(1), label, size as usize));
             }
         }

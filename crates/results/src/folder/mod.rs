@@ -352,7 +352,7 @@ impl Drop for Folder {
         let kept = match self.leaves {
             Leaves::All => return,
             Leaves::Nothing => Vec::new(),
-            // What cannot be told apart is left to the next command.
+            // What cannot be distinguished is left to the next command.
             Leaves::FinishedRuns => match self.finished_runs() {
                 Ok((finished, _)) => finished.into_iter().map(|(place, _)| place).collect(),
                 Err(_) => return,

@@ -217,7 +217,7 @@ impl DynamicQueues {
         is_new
     }
 
-    /// What is told of a packet's FIFO; nothing of what has no payload.
+    /// What is reported of a packet's FIFO; nothing of what has no payload.
     pub fn load(&self, packet: &Packet) -> Option<Load> {
         if !packet.is_data() {
             return None;

@@ -11,7 +11,7 @@
 //! | `egress` | what waits for the application |
 //! | `waiting` | one frame of that |
 //! | `fifo` | the same in one queue, to compare with |
-//! | `told` | what other switches are to be told of it |
+//! | `told` | what other switches are to be notified of it |
 //! | `link` | what other ports have of it |
 //!
 //! Invariant: an application's end, however it comes, frees all that it had, and nobody stays
@@ -261,8 +261,8 @@ impl Shared {
         self.queue.drain(now, host, &mut sent) > 0 || has_news
     }
 
-    /// Reads the next frame. [`Shared::origin`] tells where it comes from, and [`Shared::conclude`]
-    /// follows.
+    /// Reads the next frame. [`Shared::origin`] reports where it comes from, and
+    /// [`Shared::conclude`] follows.
     #[inline]
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Received {
         let Some(application) = &mut self.application else { return Received::Nothing };
@@ -355,7 +355,7 @@ impl Shared {
     pub fn is_stopped(&self) -> bool {
         self.queue.is_stopped()
     }
-    /// What other switches are to be told of what they send to it.
+    /// What other switches are to be notified of what they send to it.
     pub fn take_told(&mut self, into: &mut Vec<Told>) {
         self.queue.take_told(into);
     }

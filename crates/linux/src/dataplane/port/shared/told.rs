@@ -1,4 +1,4 @@
-//! What other switches are to be told of what they send to an application.
+//! What other switches are to be notified of what they send to an application.
 //!
 //! A flow is asked to pause, or to go on, when its queue says so. Where the port has no shared
 //! memory left, all applications (address, port, protocol) that others send to here are told
