@@ -16,7 +16,7 @@ help:
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
 	@echo "make setup-virtual  the kernel of world virtual: Linux for User Mode, some minutes, once"
-	@echo "make lint       formatting, clippy, licences of dependencies"
+	@echo "make lint       formatting, style of sentences, clippy, licences of dependencies"
 	@echo "make bench      speed against ns-3, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-cost  nanoseconds a packet of its eBPF program (root; a minute)"
@@ -136,6 +136,7 @@ fuzz: setup-fuzz
 
 lint: setup
 	cargo fmt --all --check
+	python3 scripts/style.py
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p millpond-cli --no-default-features --all-targets --locked -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then \

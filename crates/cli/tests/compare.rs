@@ -51,7 +51,7 @@ fn one_seed_has_no_interval_and_few_are_told_apart() {
     let dir = Dir::small("few");
     let one = dir.run(&["compare", "small.toml", "--out", "x"]).ends(0);
     assert!(
-        one.out.contains("one seed: nothing tells a difference from noise")
+        one.out.contains("one seed: it cannot separate a difference from noise")
             && !one.out.contains('*'),
         "{}",
         one.out

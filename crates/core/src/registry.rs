@@ -65,7 +65,7 @@ impl PathProperty {
         match self {
             PathProperty::FifoPerFlow => {
                 "reordering looks like loss: spurious duplicate ACKs and fast retransmits; raise \
-                 dupack-threshold, or restore order at the receiver"
+                 transport.dupack-threshold, or restore order at the receiver"
             }
             PathProperty::FifoPerFlowcell => {
                 "a gap inside a flowcell is taken for loss at once; deflect whole flowcells"
@@ -82,7 +82,7 @@ impl PathProperty {
             }
             PathProperty::TimersRun => {
                 "a long pause fires the retransmission timer: duplicates into a paused queue; keep \
-                 pauses below min-rto"
+                 pauses below the timer"
             }
             PathProperty::LabelFixesPath => "packets leave the path that their label names",
             PathProperty::SizeAtEdge => {

@@ -70,7 +70,7 @@ pub struct Comparison {
     shows: Vec<String>,
     /// Whether an arm has several seeds, and so a folder for each.
     several: bool,
-    /// What is changed in the scenario, as it was given.
+    /// Changes of the scenario, as they were given.
     changed: Vec<String>,
     warnings: Vec<String>,
 }
@@ -123,7 +123,8 @@ impl Comparison {
                 shows = first.shows;
             }
         }
-        warnings.extend(one_baseline(&arms, vary));
+        // First, since the terminal shows three.
+        warnings.splice(0..0, one_baseline(&arms, vary));
         let several = arms.iter().any(|arm| arm.seeds.len() > 1);
         if let Some(first) = arms.first() {
             shows = scenario.chosen(first.variant.as_deref(), &first.overrides)?.unwrap_or(shows);
@@ -149,7 +150,7 @@ impl Comparison {
         self.jobs().count()
     }
 
-    /// What is legal and hardly meant, with the variant's name.
+    /// Warnings of legal and doubtful settings, with the variant's name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -411,6 +412,7 @@ pub fn compare(
         jobs.get(place).is_some_and(|job| comparison.made(*job, manifest, options))
     };
     let folder = Folder::resume(folder.as_ref(), &owner, options.force, &is_ours)?;
+    folder.replaces().into_iter().for_each(|note| options.control.note(&note));
     for what in folder.damaged() {
         options.control.warn(&format!("warning: {what}; what is damaged is run again"));
     }

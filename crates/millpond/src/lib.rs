@@ -91,7 +91,8 @@ pub use millpond_results::Status;
 /// ```
 pub use millpond_results::Summary;
 
-/// What a [`World`] returns beside the records that its [`Observer`] got: sums over the run.
+/// The return value of a [`World`], beside the records that its [`Observer`] got: sums over the
+/// run.
 ///
 /// ```
 /// assert_eq!(millpond::Totals::default().timeouts, 0);

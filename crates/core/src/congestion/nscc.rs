@@ -390,7 +390,7 @@ mod tests {
         let nack = NsccAck { in_flight: 50_000, rtt: None, ..ack(MTU, Time::ZERO, false, at) };
         nscc.on_nack(&nack, true, &t);
         assert_eq!(nscc.window(), 20_000);
-        // Until as much as was in flight is told of, marks and trimmed packets say nothing new.
+        // Until as much as was in flight is reported, marks and trimmed packets say nothing new.
         nscc.average = t.target.as_ps() as f64 * 3.0;
         nscc.on_nack(&nack, true, &t);
         nscc.on_ack(&ack(50_000, t.target * 3, true, at), &t);

@@ -15,7 +15,7 @@ pub const SLOTS: u32 = 64;
 const SPARES: u32 = 2;
 
 /// An amount in two parts: what anybody may take, and headroom, which only those may take that were
-/// told to pause.
+/// asked to pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     shared: u64,

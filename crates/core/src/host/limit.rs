@@ -97,7 +97,7 @@ pub struct LimitCounts {
     pub marked: u64,
     /// Bytes of them.
     pub marked_bytes: u64,
-    /// Senders told to reduce.
+    /// Senders asked to reduce.
     pub reduced: u64,
     /// Refused (leaving: a local failure to send; arriving: lost).
     pub dropped: u64,

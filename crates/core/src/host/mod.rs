@@ -100,7 +100,7 @@ pub enum Call {
 
 /// What the driver does for a host: its link, its timers, and the pool that packets live in.
 pub trait HostWire {
-    /// What receive offload tells flows apart by.
+    /// What receive offload distinguishes flows by.
     type Flow: Copy + Eq;
     /// The packets.
     fn packets(&mut self) -> &mut Packets;

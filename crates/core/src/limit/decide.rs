@@ -60,11 +60,11 @@ impl Verdict {
     pub const DROP: u32 = 1;
     /// The verdict marks the packet with CE.
     pub const CE: u32 = 2;
-    /// Its sender is told to reduce the window.
+    /// Its sender is asked to reduce the window.
     pub const CWR: u32 = 4;
     /// It would have been dropped, and passed because its flow has nothing else in flight.
     pub const BYPASS: u32 = 8;
-    /// The queue is so far behind that senders are told, whether or not this one was.
+    /// The queue is so far behind that senders are notified, whether or not this one was.
     pub const BEHIND: u32 = 16;
 
     /// Whether any of these bits is set.

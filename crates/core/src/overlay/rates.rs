@@ -123,7 +123,7 @@ impl Advertiser {
         self.senders.keys().copied()
     }
 
-    /// What a sender is told of what it sends to `target`.
+    /// What a sender is notified of what it sends to `target`.
     pub fn record(&self, target: Target, seq: u64) -> Record {
         let ttl = (self.terms.period * HOLDS).as_ps().div_ceil(Time::from_us(1).as_ps());
         let ttl = u32::try_from(ttl).unwrap_or(u32::MAX);

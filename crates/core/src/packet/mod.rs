@@ -396,7 +396,7 @@ pub struct Packet {
     pub src: HostId,
     /// Receiving host.
     pub dst: HostId,
-    /// By what a fabric tells flows apart: the hash of the 5-tuple without DSCP and ECN, or the
+    /// By what a fabric distinguishes flows: the hash of the 5-tuple without DSCP and ECN, or the
     /// label that an edge has given it.
     pub entropy: u32,
     /// Its side records.

@@ -110,7 +110,7 @@ pub(super) fn set_ce(packet: &mut Packet) -> bool {
     reacts
 }
 
-/// What a port is told of the packet that is offered to it, beside the packet.
+/// Facts that a port gets of a packet that is offered to it, beside the packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     /// The queue as the switch knows it, if that is not as it is.

@@ -132,7 +132,7 @@ impl Config {
         self.of(name)?.words.iter().map(|word| word.parse().ok()).collect()
     }
 
-    /// Tells what became of a key, if it is given.
+    /// Reports what became of a key, if it is given.
     pub fn tell(&self, name: &str, fate: Fate) {
         if let Some(at) = self.last.get(name) {
             self.fates.borrow_mut().insert(*at, fate);

@@ -143,7 +143,7 @@ impl Mode {
     }
 }
 
-/// The tables `[transport]` and `[rdma]`. Every key of the transport's part is told of.
+/// The tables `[transport]` and `[rdma]`. Every key of the transport's part is reported.
 pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u64) -> String {
     let number = config.whole("CC_MODE").unwrap_or(1);
     let known = MODES.iter().find(|mode| mode.number == number);

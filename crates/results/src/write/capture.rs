@@ -35,7 +35,7 @@ pub struct Captures {
     pub snaplen: u32,
     /// Whether captured packets show TCP timestamps.
     pub tcp_timestamps: bool,
-    /// Whether the summary tells of round-trip times and timeouts.
+    /// Whether the summary reports round-trip times and timeouts.
     pub timers: bool,
     /// Whether a trace is written.
     pub trace: bool,

@@ -5,7 +5,7 @@
 //! Of simulated packets: times are nanoseconds of virtual time (a picosecond's fraction is cut
 //! off), from 1970 on as the format wants. Host h is 10.0.0.1 + h. A flow's sender has the port
 //! 32768 + (flow mod 2^15) and its receiver 32768 + (flow / 2^15 mod 2^15), so flows of two hosts
-//! are told apart up to 2^30. Payload is zeros. A pause's frame is its family's (`pfc`).
+//! are distinguished up to 2^30. Payload is zeros. A pause's frame is its family's (`pfc`).
 //!
 //! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12
 //! bytes where TCP timestamps are asked for), checksums are right for the whole packet, and the

@@ -259,8 +259,8 @@ crate::params! {
         /// coalescing. Source: common drivers settle between 20us and 30us.
         pub coalescing: Time = Time::from_us(20),
         /// Whether packets of different paths merge: "stripped", they do; "kept", a path is a flow
-        /// of its own, as for the kernel where the link header or an outer port tells paths apart.
-        /// Source: the paper's results imply that labels did not part flows.
+        /// of its own, as for the kernel where the link header or an outer port distinguishes
+        /// paths. Source: the paper's results imply that labels did not part flows.
         pub labels: Labels = Labels::Stripped,
     }
 }

@@ -245,7 +245,7 @@ impl Memory {
             pools.take(&Claim::of(packet, port));
         }
     }
-    /// Whether it is accounted by pools, which are told of packets.
+    /// Whether it is accounted by pools, which are notified of packets.
     #[inline]
     pub fn has_pools(&self) -> bool {
         self.pools.is_some()

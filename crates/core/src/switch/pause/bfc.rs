@@ -39,7 +39,7 @@ crate::params! {
         /// Source: 2us, BFC, NSDI 2022 §3, for links of 1us.
         #[within(1..)]
         pub hop_rtt: Auto<Time> = Auto::Auto,
-        /// Neighbours are told at multiples of it. "auto" is half of hop-rtt. Source: BFC, NSDI
+        /// Neighbours are notified at multiples of it. "auto" is half of hop-rtt. Source: BFC, NSDI
         /// 2022 §3.
         #[within(1000..)]
         pub interval: Auto<Time> = Auto::Auto,
@@ -110,7 +110,7 @@ impl Times {
 struct Group {
     /// Packets that count against it.
     count: u32,
-    /// The neighbour was told to stop it.
+    /// The neighbour was asked to stop it.
     is_told: bool,
     /// The call that counts; zero: none does.
     call_at: Time,

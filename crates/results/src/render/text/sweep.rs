@@ -7,9 +7,9 @@
 use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};
 use crate::render::format::{NONE, percent};
 use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell};
-use crate::render::text::layout::{NAME, wrapped};
+use crate::render::text::layout::{NAME, Warnings, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
-use crate::statistics::points::{base_of, columns_of, compared_with, label, warnings};
+use crate::statistics::points::{self, base_of, columns_of, compared_with, label};
 use crate::statistics::shows::{Column, Form};
 
 /// Points that the table shows at most.
@@ -17,7 +17,7 @@ const SHOWN: usize = 100;
 
 /// The points beside each other: means over seeds, with half of the 95 % interval; then their
 /// differences to the point that each is compared with.
-pub fn sweep_table(sweep: &Sweep) -> String {
+pub fn sweep_table(sweep: &Sweep, warnings: Warnings) -> String {
     let points: Vec<&Point> = sweep.points.iter().filter(|point| point.skipped.is_none()).collect();
     let columns = columns_of(sweep);
     let drawn = &points[..points.len().min(SHOWN)];
@@ -44,6 +44,7 @@ pub fn sweep_table(sweep: &Sweep) -> String {
         lines.extend(marks.legend(sweep.seeds.len()));
     }
     lines.extend(notes(sweep));
+    lines.extend(warnings.lines(&points::warnings(sweep)));
     lines.join("\n") + "\n"
 }
 
@@ -185,21 +186,8 @@ fn notes(sweep: &Sweep) -> Vec<String> {
             format!("run {}, {}, seed {}", run.run, label(sweep, point.values.iter()), run.seed);
         lines.extend(wrapped("STALLED", &text));
     }
-    let warnings = warnings(sweep);
-    for warning in warnings.iter().take(WARNINGS) {
-        lines.extend(wrapped("warning", &clean(warning)));
-    }
-    if warnings.len() > WARNINGS {
-        lines.extend(wrapped(
-            "warning",
-            &format!("and {} more in sweep.json", warnings.len() - WARNINGS),
-        ));
-    }
     lines
 }
-
-/// Warnings that the table shows at most.
-const WARNINGS: usize = 10;
 
 #[cfg(test)]
 mod tests {
@@ -221,7 +209,8 @@ mod tests {
         }
         let points = points.into_iter().map(|values| (values, Ok(String::new()))).collect();
         let sweep = Sweep::new("s", "1", keys.iter().map(axis).collect(), vec![1], points);
-        (sweep.points.iter().map(|point| row_name(&sweep, point)).collect(), sweep_table(&sweep))
+        let names = sweep.points.iter().map(|point| row_name(&sweep, point)).collect();
+        (names, sweep_table(&sweep, Warnings::First))
     }
 
     /// With keys the names of many axes are longer than their column, and would be cut.
