@@ -23,6 +23,7 @@ pub struct Mechanism {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
     Any,
+    OneNic,
     Paths,
     LeafSpine,
 }
@@ -97,7 +98,7 @@ pub const ALL: &[Mechanism] = &[
             "nrm",
             "holds hosts to a rate by marks and drops; no packet waits",
             &[Tcp],
-            Network::Any,
+            Network::OneNic,
             &[("limit.tenant.kind", "\"nrm\"")],
         )
     },
@@ -107,7 +108,7 @@ pub const ALL: &[Mechanism] = &[
             "backdraft",
             "pauses the flows of a slow application past the fabric",
             &[Tcp],
-            Network::Any,
+            Network::OneNic,
             &[
                 ("edge.virtual-switch.kind", "\"backdraft\""),
                 ("switch.queue.kind", "\"strict-priority\""),
@@ -152,12 +153,9 @@ pub const ALL: &[Mechanism] = &[
     of(
         "pfc",
         "a switch pauses the neighbour that fills its memory",
-        &[Rdma, Homa, Uet],
+        &[Rdma, Homa],
         Network::Any,
-        &[
-            ("switch.buffer", "{ kind = \"pools\", size = \"9.6KB\", per = \"1Gbps\" }"),
-            ("switch.pause.kind", "\"pfc\""),
-        ],
+        &[("switch.pause.kind", "\"pfc\"")],
     ),
     of(
         "bfc",
@@ -192,7 +190,11 @@ impl Mechanism {
             return Some(format!("needs one of the transports {kinds} (got {})", transport.kind));
         }
         let is_leaf_spine = matches!(topology, Topology::LeafSpine { .. });
+        let has_several_nics = matches!(topology, Topology::Rails { .. });
         match self.network {
+            Network::OneNic if has_several_nics => {
+                Some(format!("needs hosts with one NIC (got {})", topology.kind()))
+            }
             Network::Paths if !topology.has_paths() => Some(format!(
                 "needs several paths: leaf-spine or fat-tree (got {})",
                 topology.kind()
