@@ -4,7 +4,7 @@ use crate::args::{CompareArgs, Format, WorldName};
 use crate::failure::Failure;
 use crate::run::{default_out, load};
 use crate::say;
-use crate::tell;
+use crate::stderr::warn;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{world_name, worlds};
 use millpond::{Comparison, Options, Status, VariantResult, World};
@@ -34,7 +34,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let names: Vec<&str> = args.worlds.iter().map(|world| world_name(*world)).collect();
     let comparison = Comparison::across(&scenario, &vary, args.seeds.inclusive(), &names)?;
     if !args.output.quiet {
-        comparison.warnings().iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+        warn(comparison.warnings(), args.output.warnings());
     }
     let out = default_out(&args.output.out, comparison.name(), Some(suffix(&args.worlds)));
     let terminal = Terminal::new(args.output.quiet, "");
@@ -62,7 +62,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
             }
         });
     } else if !args.output.quiet {
-        say(&compare_table(results));
+        say(&compare_table(results, args.output.warnings()));
         if args.by_size {
             say(&sizes_table(results));
         }

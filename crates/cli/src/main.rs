@@ -7,6 +7,7 @@ mod args;
 mod compare;
 mod export;
 mod failure;
+mod huge_pages;
 mod import;
 mod inform;
 #[cfg(all(feature = "linux", target_os = "linux"))]

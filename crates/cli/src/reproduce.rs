@@ -214,7 +214,7 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
         say(&format!("{:<10} claims: {kinds}", ""));
         say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
     }
-    say("\nmillpond reproduce PAPER --dry-run tells what would be run");
+    say("\nmillpond reproduce PAPER --dry-run prints what would be run");
     Ok(())
 }
 

@@ -10,6 +10,8 @@
 //! `manifest.json` and the object `run` of `summary.json`. No clock, address or hash seed enters a
 //! file but these.
 
+#![deny(missing_docs, clippy::missing_errors_doc)]
+
 mod compare;
 mod export;
 mod folder;
@@ -65,6 +67,7 @@ pub use render::exchange::{
 pub use render::html::gallery::{Exhibit, gallery};
 pub use render::html::plot::plots;
 pub use render::text::compare::{compare_table, sizes_table};
+pub use render::text::layout::Warnings;
 pub use render::text::reproduction::reproduction_table;
 pub use render::text::run::run_table;
 pub use render::text::sweep::sweep_table;

@@ -9,6 +9,7 @@ mod linux;
 pub use linux::{LabArgs, LimitArgs, SwitchArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use millpond_results::Warnings;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -476,6 +477,16 @@ pub struct SweepOutput {
     /// No progress and no table
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print all warnings instead of the first three
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+impl SweepOutput {
+    /// How many warnings are printed.
+    pub fn warnings(&self) -> Warnings {
+        if self.verbose { Warnings::All } else { Warnings::First }
+    }
 }
 
 /// What `reproduce` takes.
@@ -648,6 +659,16 @@ pub struct OutputArgs {
     /// No progress and no table
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print all warnings instead of the first three
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+impl OutputArgs {
+    /// How many warnings are printed.
+    pub fn warnings(&self) -> Warnings {
+        if self.verbose { Warnings::All } else { Warnings::First }
+    }
 }
 
 /// What `plot` takes.

@@ -47,7 +47,8 @@ impl VariantResult {
 /// Reads `DIR/compare.json`.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read, [`Error::Malformed`] if it is damaged.
+/// [`Error::Io`](crate::Error::Io) if the file cannot be read,
+/// [`Error::Malformed`](crate::Error::Malformed) if it is damaged.
 pub fn read_compare(dir: &Path) -> Result<Vec<VariantResult>> {
     check_files(dir, &|name| name == COMPARE)?;
     let path = dir.join(COMPARE);
