@@ -1,6 +1,6 @@
 //! The mechanisms that `millpond new` offers, where they fit, and what a variant sets for them.
 
-use super::answers::{Family, TRANSPORTS, Topology, Transport};
+use super::answers::{Family, TRANSPORTS, Topology, Transport, unknown};
 
 /// A mechanism, which becomes a variant.
 #[derive(Debug)]
@@ -210,4 +210,28 @@ impl Mechanism {
 /// Those that fit.
 pub fn fitting(topology: &Topology, transport: &Transport) -> Vec<&'static Mechanism> {
     ALL.iter().filter(|mechanism| mechanism.refuses(topology, transport).is_none()).collect()
+}
+
+/// Names of mechanisms, each once; `none` alone means none.
+pub fn chosen(
+    text: &str,
+    topology: &Topology,
+    transport: &Transport,
+) -> Result<Vec<&'static Mechanism>, String> {
+    let fitting = fitting(topology, transport);
+    let mut chosen: Vec<&'static Mechanism> = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "none") {
+        let known = ALL.iter().find(|mechanism| mechanism.name == name);
+        let Some(known) = known else {
+            return Err(unknown("mechanism", name, fitting.iter().map(|one| one.name)));
+        };
+        if let Some(why) = known.refuses(topology, transport) {
+            let names: Vec<&str> = fitting.iter().map(|one| one.name).chain(["none"]).collect();
+            return Err(format!("mechanism `{name}` {why}; here: {}", names.join(", ")));
+        }
+        if !chosen.iter().any(|other| other.name == known.name) {
+            chosen.push(known);
+        }
+    }
+    Ok(chosen)
 }
