@@ -2,7 +2,7 @@
 # Installs what building needs and this machine lacks, and says so, one line each; silent where nothing is missing.
 #   scripts/setup.sh            Rust (the version in rust-toolchain.toml), a C compiler, and clang and libelf for eBPF
 #   scripts/setup.sh --sim      Rust and a C compiler, which links: all that a build without the Linux part needs
-#   scripts/setup.sh --test     and what some tests use: Chromium, tshark, iperf3; without, they are skipped
+#   scripts/setup.sh --test     and what some tests use: Chromium, tshark, iperf3, taplo; without, they are skipped
 #   scripts/setup.sh --python   Rust, a C compiler, and an environment of Python (target/python) for the package's tests; without
 #                               Python 3.9 and its module venv they are skipped
 #   scripts/setup.sh --musl     Rust, a C compiler, and Rust's library for static programs
@@ -158,6 +158,13 @@ if $test; then
     have chromium || install_packages "Chromium" chromium || say "without Chromium: the test that opens a report is skipped"
     have iperf3 || install_packages "iperf3" iperf3 || say "without iperf3: the test of limits in a real kernel is skipped"
     have tshark || install_packages "tshark" tshark || say "without tshark: the test that reads captures is skipped"
+    python3 -c 'import yaml' 2>/dev/null || install_packages "Python's YAML" python3 python3-yaml ||
+        say "without Python's YAML: the test that reads action.yml is skipped"
+    if ! have taplo && ! [[ -x target/taplo/bin/taplo ]]; then
+        say "installing taplo into target/taplo"
+        { logged python3 -m venv target/taplo && logged target/taplo/bin/pip install "taplo==0.9.3"; } ||
+            say "without taplo: the test of the schema for editors is skipped; see $log"
+    fi
 fi
 # Packages that a test needs for itself may be missing: that test is skipped.
 python_packages() {
@@ -167,7 +174,7 @@ python_packages() {
         say "installing maturin and pytest into target/python"
         logged "$pip" install "maturin>=1.9,<2" "pytest>=7" || return 1
     fi
-    for package in matplotlib tqdm polars pyarrow pandas duckdb nbclient ipykernel; do
+    for package in matplotlib tqdm polars pyarrow pandas duckdb nbclient ipykernel ray; do
         [[ -d $(echo target/python/lib/python3*/site-packages)/$package ]] && continue
         logged "$pip" install "$package" || say "without $package: tests that use it are skipped"
     done

@@ -53,6 +53,12 @@ pub fn papers() -> &'static [&'static Paper] {
     })
 }
 
+/// A file of the folder of a paper that is compiled in.
+pub(crate) fn built_file(paper: &Paper, name: &str) -> Option<&'static str> {
+    let file = BUILT.get_file(Path::new(paper.name).join(name))?;
+    file.contents_utf8()
+}
+
 /// The paper of a name: one that is compiled in, or the one in a folder.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::args::{Overrides, RunArgs, WorldName};
 use crate::failure::Failure;
+use crate::huge_pages::start_again;
 use crate::say;
 use crate::stderr::warn;
 use crate::watch::{Terminal, catch_interrupts};
@@ -46,6 +47,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let plan = scenario.plan(args.variant.as_deref())?;
     let quiet = args.output.quiet;
+    // Standard input cannot be read twice, and other worlds start programs of their own.
+    if args.world == WorldName::Sim && args.scenario != Path::new("-") {
+        start_again(plan.hosts());
+    }
     if !quiet {
         let warnings = [scenario.idle(), plan.warnings().to_vec()].concat();
         warn(&warnings, args.output.warnings());

@@ -60,8 +60,11 @@ pub use model::summary::{
 pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
 pub use model::totals::{Totals, peak_rss_bytes};
 pub use model::tree::Tree;
-pub use model::variant::{VariantResult, read_compare};
-pub use render::exchange::{claims_junit, claims_markdown, compare_junit, compare_markdown};
+pub use model::variant::{VariantResult, read_compare, read_results};
+pub use render::exchange::{
+    claims_junit, claims_markdown, compare_junit, compare_markdown, judged_markdown, judged_text,
+};
+pub use render::html::gallery::{Exhibit, gallery};
 pub use render::html::plot::plots;
 pub use render::text::compare::{compare_table, sizes_table};
 pub use render::text::layout::Warnings;
@@ -74,6 +77,7 @@ pub use statistics::compare::compare;
 pub use statistics::load_point::{acknowledged_times, query_times};
 pub use statistics::resampling::{Resampler, of_resamples};
 pub use statistics::samples::{Between, Quantile, Samples, WHOLE, jain};
+pub use statistics::tolerance::{Judged, Tolerance};
 pub use sweep::SweepFolder;
 pub use sweep::finish::finish_sweep;
 pub use write::capture::Captures;

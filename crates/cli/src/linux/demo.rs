@@ -5,9 +5,9 @@
 use crate::args::linux::{Demo, DemoArgs};
 use crate::failure::Failure;
 use crate::run::default_out;
+use crate::say;
 use crate::stderr::warn;
 use crate::watch::{Terminal, catch_interrupts};
-use crate::{say, tell};
 use millpond::{Comparison, Lab, Options, Scenario, VariantResult};
 use millpond_results::compare_table;
 use std::process::{Command, Stdio};
