@@ -1,21 +1,23 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo picture heatmap book dist test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo picture heatmap book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 help:
 	@echo "make demo       build, compare five systems with the plain network (scenarios/five.toml), report"
 	@echo "make dist       build the program as it is shipped: optimised by a profile, stripped, target/dist/millpond"
+	@echo "make dist-musl  the simulator as one static file for any Linux, target/dist/millpond-musl"
+	@echo "make deb        a package for Debian and its relatives, target/deb, of make dist"
 	@echo "make picture    the picture of README, docs/img/five.svg, after make demo"
-	@echo "make heatmap    docs/img/combinations.svg: every subset of the five systems (918 runs, half an hour)"
+	@echo "make heatmap    docs/img/combinations.svg: every subset of the five systems (930 runs, 15 minutes of two cores)"
 	@echo "make book       the book as HTML, out/book (docs/ with mdBook); no link in it is dead"
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test-python  tests of the Python package (a virtual environment in target/python)"
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
 	@echo "make setup-virtual  the kernel of world virtual: Linux for User Mode, some minutes, once"
-	@echo "make lint       formatting, clippy, licences of dependencies"
+	@echo "make lint       formatting, style of sentences, clippy, licences of dependencies"
 	@echo "make bench      speed against ns-3, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-cost  nanoseconds a packet of its eBPF program (root; a minute)"
@@ -40,6 +42,9 @@ setup-test:
 
 setup-python:
 	@scripts/setup.sh --python
+
+setup-musl:
+	@scripts/setup.sh --musl
 
 setup-book:
 	@scripts/setup.sh --book
@@ -86,6 +91,15 @@ book: setup-book
 dist: setup
 	scripts/dist.sh $(ARGS)
 
+# One static file. ARGS="--profile release" builds by that profile of Cargo.toml.
+dist-musl: setup-musl
+	scripts/musl.sh $(ARGS)
+
+# BINARY=FILE packs a program that is built already.
+deb: setup
+	@[ -n "$(BINARY)" ] || scripts/dist.sh
+	packaging/deb/build.sh $(BINARY)
+
 # Crates that need neither root nor namespaces; the command's own tests are in `make test`.
 CORE := -p millpond $(patsubst %,-p millpond-%,core ranks scenario sim results claims import doorbell)
 test-core: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
@@ -129,6 +143,7 @@ fuzz: setup-fuzz
 
 lint: setup
 	cargo fmt --all --check
+	python3 scripts/style.py
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p millpond-cli --no-default-features --all-targets --locked -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then \

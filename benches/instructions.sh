@@ -36,6 +36,9 @@ if ! command -v valgrind >/dev/null; then
     exit 0
 fi
 
+# A large network starts the program anew with huge pages, where valgrind would not follow it.
+export GLIBC_TUNABLES=glibc.malloc.hugetlb=0
+
 millpond=${MILLPOND:-target/release/millpond}
 [[ -n ${MILLPOND:-} ]] || cargo build --quiet --release --locked -p millpond-cli
 out=target/bench/instructions

@@ -2,9 +2,10 @@
 # Installs what building needs and this machine lacks, and says so, one line each; silent where nothing is missing.
 #   scripts/setup.sh            Rust (the version in rust-toolchain.toml), a C compiler, and clang and libelf for eBPF
 #   scripts/setup.sh --sim      Rust and a C compiler, which links: all that a build without the Linux part needs
-#   scripts/setup.sh --test     and what some tests use: Chromium, tshark, iperf3; without, they are skipped
+#   scripts/setup.sh --test     and what some tests use: Chromium, tshark, iperf3, taplo; without, they are skipped
 #   scripts/setup.sh --python   Rust, a C compiler, and an environment of Python (target/python) for the package's tests; without
 #                               Python 3.9 and its module venv they are skipped
+#   scripts/setup.sh --musl     Rust, a C compiler, and Rust's library for static programs
 #   scripts/setup.sh --book     Rust, a C compiler, and mdBook (into target/tools)
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
@@ -123,6 +124,7 @@ book=false
 fuzz=false
 gate=false
 limit=false
+musl=false
 virtual=false
 linux=true
 python=false
@@ -135,10 +137,11 @@ for option in "$@"; do
     --gate) gate=true ;;
     --limit) limit=true ;;
     --virtual) virtual=true ;;
+    --musl) musl=true linux=false ;;
     --python) python=true linux=false ;;
     --sim) linux=false ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --sim, --test, --book, --python, --gate, --bench, --fuzz, --limit or --virtual" ;;
+    *) fail "unknown option $option: --sim, --test, --book, --musl, --python, --gate, --bench, --fuzz, --limit or --virtual" ;;
     esac
 done
 
@@ -155,6 +158,13 @@ if $test; then
     have chromium || install_packages "Chromium" chromium || say "without Chromium: the test that opens a report is skipped"
     have iperf3 || install_packages "iperf3" iperf3 || say "without iperf3: the test of limits in a real kernel is skipped"
     have tshark || install_packages "tshark" tshark || say "without tshark: the test that reads captures is skipped"
+    python3 -c 'import yaml' 2>/dev/null || install_packages "Python's YAML" python3 python3-yaml ||
+        say "without Python's YAML: the test that reads action.yml is skipped"
+    if ! have taplo && ! [[ -x target/taplo/bin/taplo ]]; then
+        say "installing taplo into target/taplo"
+        { logged python3 -m venv target/taplo && logged target/taplo/bin/pip install "taplo==0.9.3"; } ||
+            say "without taplo: the test of the schema for editors is skipped; see $log"
+    fi
 fi
 # Packages that a test needs for itself may be missing: that test is skipped.
 python_packages() {
@@ -164,7 +174,7 @@ python_packages() {
         say "installing maturin and pytest into target/python"
         logged "$pip" install "maturin>=1.9,<2" "pytest>=7" || return 1
     fi
-    for package in matplotlib tqdm polars pyarrow pandas duckdb; do
+    for package in matplotlib tqdm polars pyarrow pandas duckdb nbclient ipykernel ray; do
         [[ -d $(echo target/python/lib/python3*/site-packages)/$package ]] && continue
         logged "$pip" install "$package" || say "without $package: tests that use it are skipped"
     done
@@ -176,6 +186,15 @@ if $python; then
     elif ! python_packages; then
         say "without maturin and pytest: the tests of the Python package are skipped; see $log"
         rm -f target/python/bin/maturin
+    fi
+fi
+if $musl; then
+    have python3 || install_packages "python3" python3 || exit 1
+    target=$(uname -m)-unknown-linux-musl
+    if ! [[ -d $(rustc --print sysroot)/lib/rustlib/$target ]]; then
+        have rustup || fail "Rust's library for $target is missing, and there is no rustup to install it"
+        say "installing Rust's library for $target from $rust_host"
+        logged rustup target add "$target" || fail "rustup could not install $target; see $log"
     fi
 fi
 if $book && ! [[ -x target/tools/bin/mdbook ]]; then

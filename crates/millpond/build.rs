@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the command is built from, relative to the repository.
+/// Sources of the command, relative to the repository.
 const SOURCES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "papers"];
 /// Where the sources differ from the commit.
 const DIRTY: &str = "-dirty";

@@ -53,6 +53,12 @@ pub fn papers() -> &'static [&'static Paper] {
     })
 }
 
+/// A file of the folder of a paper that is compiled in.
+pub(crate) fn built_file(paper: &Paper, name: &str) -> Option<&'static str> {
+    let file = BUILT.get_file(Path::new(paper.name).join(name))?;
+    file.contents_utf8()
+}
+
 /// The paper of a name: one that is compiled in, or the one in a folder.
 ///
 /// # Errors
@@ -192,19 +198,15 @@ fn read(
     };
     let tree = DeTable::parse(text)
         .map_err(|e| at(e.span().map_or(0, |span| span.start), &e.message()))?;
-    // Where each experiment and each claim begins, for errors.
-    let starts = |key: &str| -> Vec<usize> {
-        let tables = tree.get_ref().get(key).map(Spanned::get_ref);
-        let DeValue::Array(tables) = tables.unwrap_or(&DeValue::Boolean(false)) else {
-            return Vec::new();
-        };
-        tables.iter().map(|table| table.span().start).collect()
-    };
     let whole: &'static Json = Box::leak(Box::new(json_of_table(tree.get_ref())));
     let of = File::deserialize(whole).map_err(|e| at(0, &e))?;
-    let each = |key: &str| whole[key].as_array().into_iter().flatten().zip(starts(key));
+    // Each experiment and each claim, with the place where it begins, for errors.
+    let each = |key: &str| {
+        let places = tables(tree.get_ref(), key).iter().map(|table| (table.span().start, table));
+        whole[key].as_array().into_iter().flatten().zip(places)
+    };
     let mut experiments = Vec::new();
-    for (value, start) in each("experiment") {
+    for (value, (start, place)) in each("experiment") {
         let name = value["name"].as_str().unwrap_or("an experiment");
         let read = ExperimentFile::deserialize(value).map_err(|e| at(start, &hinted(name, &e)))?;
         let file = read.scenario;
@@ -213,14 +215,18 @@ fn read(
         let experiment =
             read.experiment(folder, text, &value["quick"]).map_err(|e| at(start, &e))?;
         is_sound(&experiment, &experiments).map_err(|e| at(start, &e))?;
+        strange_class(place, experiment.text).map_or(Ok(()), |(start, e)| Err(at(start, &e)))?;
         experiments.push(experiment);
     }
     let mut claims = Vec::new();
-    for (value, start) in each("claim") {
+    for (value, (start, place)) in each("claim") {
         let id = value["id"].as_str().unwrap_or("a claim");
         let read = ClaimFile::deserialize(value).map_err(|e| at(start, &hinted(id, &e)))?;
         let claim = read.claim(&of.sources).map_err(|e| at(start, &format!("{id}: {e}")))?;
         fits(&claim, &experiments, &claims).map_err(|e| at(start, &e))?;
+        let text = experiments.iter().find(|of| of.name == claim.experiment()).map(|of| of.text);
+        strange_class(place, text.unwrap_or_default())
+            .map_or(Ok(()), |(start, e)| Err(at(start, &format!("{id}: {e}"))))?;
         claims.push(claim);
     }
     let place = |key: &str| tree.get_ref().get(key).map_or(0, |value| value.span().start);
@@ -323,6 +329,80 @@ impl ClaimFile {
     }
 }
 
+/// The tables of an array of tables; none if there is no such array.
+fn tables<'t, 'text>(of: &'t DeTable<'text>, key: &str) -> &'t [Spanned<DeValue<'text>>] {
+    match of.get(key).map(Spanned::get_ref) {
+        Some(DeValue::Array(tables)) => tables,
+        _ => &[],
+    }
+}
+
+/// Statistics of a class of traffic. Calls are missing here: programs name their own.
+const OF_A_CLASS: [&str; 9] = [
+    "flows",
+    "acknowledged",
+    "slowdown",
+    "rounds",
+    "bus-bandwidth",
+    "over-closed-form",
+    "timeouts-per-thousand",
+    "rtt-p95",
+    "rto-p95",
+];
+
+/// The first statistic below `value` whose class the scenario does not have: its place, and the
+/// error with the nearest class.
+fn strange_class(value: &Spanned<DeValue<'_>>, scenario: &str) -> Option<(usize, String)> {
+    let known = classes(scenario)?;
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        match value.get_ref() {
+            DeValue::Array(values) => left.extend(values.iter().rev()),
+            DeValue::Table(table) => {
+                for (key, value) in table.iter() {
+                    left.push(value);
+                    let key: &str = key.get_ref();
+                    let class = match value.get_ref() {
+                        DeValue::String(class) => class,
+                        DeValue::Array(parts) => match parts.first().map(Spanned::get_ref) {
+                            Some(DeValue::String(class)) => class,
+                            _ => continue,
+                        },
+                        _ => continue,
+                    };
+                    if OF_A_CLASS.contains(&key) && !known.iter().any(|known| known == class) {
+                        let names = known.iter().map(String::as_str);
+                        let nearest = millpond_scenario::nearest(class, names.clone())
+                            .map_or(String::new(), |nearest| format!("; is it {nearest}?"));
+                        let all = names.collect::<Vec<_>>().join(", ");
+                        let error =
+                            format!("`{key}`: there is no class {class} (of {all}){nearest}");
+                        return Some((value.span().start, error));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The classes of a scenario's flows: those by size, and each traffic by its name or its kind.
+/// `None` if it has no traffic, or is no TOML: other errors report that.
+fn classes(scenario: &str) -> Option<Vec<String>> {
+    let tree = DeTable::parse(scenario).ok()?;
+    let name = |traffic: &Spanned<DeValue<'_>>| {
+        let DeValue::Table(table) = traffic.get_ref() else { return None };
+        match table.get("name").or(table.get("kind")).map(Spanned::get_ref) {
+            Some(DeValue::String(name)) => Some(name.to_string()),
+            _ => None,
+        }
+    };
+    let own: Vec<String> = tables(tree.get_ref(), "traffic").iter().filter_map(name).collect();
+    let by_size = ["all", "mice", "elephants"].map(String::from);
+    (!own.is_empty()).then(|| own.into_iter().chain(by_size).collect())
+}
+
 /// An error of a table, with the nearest of the words that it lists for a wrong one.
 fn hinted(name: &str, error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -388,7 +468,8 @@ measure = { kind = "change", experiment = "two", load = 100, of = "fast", than =
 
     fn read_text(text: &str) -> Result<&'static Paper, String> {
         let scenario = |name: &str| {
-            if name == "two.toml" { Ok(String::new()) } else { Err("is not there".into()) }
+            let text = "[[traffic]]\nname = \"flows\"\n[[traffic]]\nkind = \"incast\"\n";
+            if name == "two.toml" { Ok(text.into()) } else { Err("is not there".into()) }
         };
         read("mine", text, scenario).map_err(|e| e.to_string())
     }
@@ -427,6 +508,17 @@ measure = { kind = "change", experiment = "two", load = 100, of = "fast", than =
             "than = \"plain\"",
             "than = \"plian\"",
             "mine/paper.toml:15: A1: there is no scheme plian; is it plain?",
+        ),
+        (
+            "flows = [\"flows\", ",
+            "flows = [\"flowz\", ",
+            "mine/paper.toml:22: A1: `flows`: there is no class flowz (of flows, incast, all, \
+             mice, elephants); is it flows?",
+        ),
+        (
+            "load-axis = \"load\"",
+            "load-axis = \"load\"\nshows = [[\"p50\", { rounds = [\"insect\", \"p50\"] }]]",
+            "mine/paper.toml:12: `rounds`: there is no class insect",
         ),
         (
             "experiment = \"two\",",

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::experiment::Effort;
-use crate::file::{PAPER, papers, read_paper};
+use crate::file::{PAPER, built_file, papers, read_paper};
 use crate::paper::Paper;
 use crate::reproducing::Ended;
 use millpond_results::{Absolute, Claim, ClaimKind, Manifest, Noise, Verdict};
@@ -52,6 +52,28 @@ impl Recorded {
         let wrong = |e: String| Error::Usage(format!("{}: {e}", path.display()));
         let text = std::fs::read(&path).map_err(|e| wrong(e.to_string()))?;
         serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))
+    }
+
+    /// What is recorded of a paper: compiled in, or in the folder by whose name it was found.
+    ///
+    /// # Errors
+    ///
+    /// If there is no record, or if it cannot be read.
+    pub fn find(paper: &Paper, name: &str) -> Result<Recorded, Error> {
+        let is_built_in = papers().iter().any(|built| built.name == paper.name);
+        let text = if is_built_in { built_file(paper, RESULTS) } else { None };
+        let Some(text) = text else {
+            let path = Path::new(name);
+            let is_file = path.ends_with(PAPER);
+            return Recorded::read(if is_file { path.parent().unwrap_or(path) } else { path });
+        };
+        let wrong = |e| Error::Usage(format!("papers/{}/{RESULTS}: {e}", paper.name));
+        serde_json::from_str(text).map_err(wrong)
+    }
+
+    /// The run in words: `full run of 2026-11-25, revision 28e457c7c6f2`.
+    pub(crate) fn run(&self) -> String {
+        format!("{} run of {}, revision {}", self.effort, self.date, self.revision)
     }
 
     /// Whether a run of a paper may replace the record of a folder; to be asked before the run.
@@ -102,7 +124,7 @@ impl Recorded {
 /// The page, in Markdown.
 pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     let mut page = format!("# {}\n\n", paper.title);
-    let Recorded { date, revision, effort, claims, .. } = recorded;
+    let claims = &recorded.claims;
     let of = |status: Verdict| claims.iter().filter(move |claim| claim.status == status);
     let (hold, fail) = (of(Verdict::Holds).count(), of(Verdict::Fails).count());
     // Of other papers the page cannot know the folder.
@@ -112,8 +134,9 @@ pub fn page(paper: &Paper, recorded: &Recorded) -> String {
         page,
         "{hold} of {} claims hold, {fail} fail. `millpond reproduce {name}` runs the experiments \
          and decides the claims; this page is generated from [paper.toml](paper.toml) and \
-         [results.json](results.json) ({effort} run of {date}, revision {revision}).\n\n",
-        claims.len()
+         [results.json](results.json) ({run}).\n\n",
+        claims.len(),
+        run = recorded.run()
     );
     page += "| kind | claims | hold | fail | not evaluated | hold without the mechanism, too \
              |\n|---|---|---|---|---|---|\n";

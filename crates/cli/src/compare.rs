@@ -4,11 +4,14 @@ use crate::args::{CompareArgs, Format, WorldName};
 use crate::failure::Failure;
 use crate::run::{default_out, load};
 use crate::say;
-use crate::tell;
+use crate::stderr::warn;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{world_name, worlds};
 use millpond::{Comparison, Options, Status, VariantResult, World};
-use millpond_results::{compare_junit, compare_markdown, compare_table, sizes_table};
+use millpond_results::{
+    Judged, compare_junit, compare_markdown, compare_table, judged_markdown, judged_text,
+    read_results, sizes_table,
+};
 
 /// Suffix of a compare's results folder: `compare`, `lab`, `virtual` or `worlds`.
 fn suffix(worlds: &[WorldName]) -> &'static str {
@@ -23,13 +26,15 @@ fn suffix(worlds: &[WorldName]) -> &'static str {
 /// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
+    // Before the runs: a wrong file costs no time.
+    let baseline = args.judging.baseline.as_deref().map(read_results).transpose()?;
     let vary: Vec<(&str, &str)> =
         args.vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
     let worlds = worlds(&args.worlds, args.scale.factor)?;
     let names: Vec<&str> = args.worlds.iter().map(|world| world_name(*world)).collect();
     let comparison = Comparison::across(&scenario, &vary, args.seeds.inclusive(), &names)?;
     if !args.output.quiet {
-        comparison.warnings().iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+        warn(comparison.warnings(), args.output.warnings());
     }
     let out = default_out(&args.output.out, comparison.name(), Some(suffix(&args.worlds)));
     let terminal = Terminal::new(args.output.quiet, "");
@@ -44,19 +49,24 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     };
     let compared = millpond::compare(&comparison, &out, &options)?;
     let results = &compared.results;
+    let judged = judge(args, results, baseline.as_deref())?;
     if args.output.json {
         let text = serde_json::to_string_pretty(results)?;
         say(&text);
     } else if let Some(format) = args.format.name {
         say(&match format {
             Format::Junit => compare_junit(comparison.name(), results),
-            Format::Markdown => compare_markdown(results),
+            Format::Markdown if judged.is_empty() => compare_markdown(results),
+            Format::Markdown => {
+                format!("{}\n{}", judged_markdown(&judged), compare_markdown(results))
+            }
         });
     } else if !args.output.quiet {
-        say(&compare_table(results));
+        say(&compare_table(results, args.output.warnings()));
         if args.by_size {
             say(&sizes_table(results));
         }
+        judged.iter().for_each(|one| say(&judged_text(one)));
         let folder = &compared.folder;
         say(&format!(
             "results: {}\nreport:  {}",
@@ -66,7 +76,31 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     }
     match compared.failed {
         Some(failed) => Err(Failure::Audit(format!("{:?}", failed.audit))),
-        None => valid(results).and_then(|()| stalled(results)),
+        None => valid(results).and_then(|()| stalled(results)).and_then(|()| tolerated(&judged)),
+    }
+}
+
+/// Judges the numbers that must not become worse.
+fn judge(
+    args: &CompareArgs,
+    results: &[VariantResult],
+    baseline: Option<&[VariantResult]>,
+) -> Result<Vec<Judged>, Failure> {
+    let mut judged = Vec::new();
+    for tolerance in &args.judging.tolerances {
+        judged.extend(tolerance.judge(results, baseline).map_err(|error| {
+            Failure::Usage(format!("--tolerate {}: {error}", tolerance.number))
+        })?);
+    }
+    Ok(judged)
+}
+
+/// Fails if a number is worse than is tolerated.
+fn tolerated(judged: &[Judged]) -> Result<(), Failure> {
+    let worse: Vec<String> = judged.iter().filter(|one| one.is_worse).map(judged_text).collect();
+    match worse.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Worse(worse.join("; "))),
     }
 }
 

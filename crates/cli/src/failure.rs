@@ -36,6 +36,9 @@ pub enum Failure {
     /// The machine was too slow for a lab. The results are written, with that status.
     #[error("{0}")]
     Invalid(String),
+    /// A number has become worse than is tolerated. The results are written.
+    #[error("worse than tolerated: {0}")]
+    Worse(String),
     /// Ctrl-C, with what remains to be said.
     #[error("interrupted; {0}")]
     Stopped(String),
@@ -78,7 +81,7 @@ impl Failure {
         Failure::Invalid(format!("{}; {what}", why.map_or("invalid", String::as_str)))
     }
 
-    /// 1 failed, 2 bad usage or scenario, 3 stalled, 4 invalid, 130 interrupted.
+    /// 1 failed, 2 bad usage or scenario, 3 stalled, 4 invalid, 5 worse, 130 interrupted.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Scenario(_) | Failure::Point(..) | Failure::Usage(_) | Failure::Import(_) => 2,
@@ -86,6 +89,7 @@ impl Failure {
             Failure::Audit(_) | Failure::Runs(_) => 1,
             Failure::Stalled(_) => 3,
             Failure::Invalid(_) => 4,
+            Failure::Worse(_) => 5,
             Failure::Interrupted | Failure::Stopped(_) => 130,
         })
     }

@@ -24,8 +24,8 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
             .chain(scenario.variants().into_iter().map(|v| Some(v.to_string())))
             .collect(),
     };
-    // What is told of a plan is kept, not the plan: there may be thousands, and all are made before
-    // any is told.
+    // What is reported of a plan is kept, not the plan: there may be thousands, and all are made
+    // before any is told.
     let (mut resolved, mut told) = (None, Vec::new());
     let mut idle = scenario.idle();
     for variant in variants {
@@ -81,7 +81,8 @@ fn describe(plan: &Plan) -> String {
     )
 }
 
-/// Places of which every plan tells, and one that is told of nowhere: hosts jitter in nearly all.
+/// Places of which every plan tells, and one that none reports: hosts jitter in nearly
+/// all.
 const TOLD: [&str; 4] = ["switch.path", "switch.buffer", "switch.marking", "host.jitter"];
 
 /// Of the places that a scenario seldom chooses at, those where it has, along the packet's path:

@@ -7,6 +7,7 @@ mod args;
 mod compare;
 mod export;
 mod failure;
+mod huge_pages;
 mod import;
 mod inform;
 #[cfg(all(feature = "linux", target_os = "linux"))]
@@ -14,6 +15,7 @@ mod linux;
 #[cfg(not(all(feature = "linux", target_os = "linux")))]
 #[path = "without_linux.rs"]
 mod linux;
+mod new;
 mod plot;
 mod report;
 mod reproduce;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => compare::compare(args),
+        Command::New(args) => new::new(args),
         Command::Report(args) => report::report(args),
         Command::Plot(args) => plot::plot(args),
         Command::Sweep(args) => sweep::sweep(args),

@@ -13,7 +13,7 @@ use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
 use millpond::{Options, World, WorldKind};
 use millpond_claims::{
     Chosen, Effort, Ended, Experiment, Kinds, Paper, Prepared, Recorded, Reproducing, all_claims,
-    emulated_claims, find_paper, is_of, papers,
+    emulated_claims, find_paper, is_of, papers, write_gallery,
 };
 use millpond_results::{
     Claim, Verdict, claims_json, claims_junit, claims_markdown, reproduction_table,
@@ -28,14 +28,15 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         check_alone(args)?;
         return list(args);
     };
-    if args.page.is_some() && name == ALL {
-        return Err(Failure::Usage("--page: a page is of one paper".to_string()));
-    }
     let mut jobs = Vec::new();
     let chosen = if name == ALL { papers().to_vec() } else { vec![find_paper(name)?] };
+    if args.recorded {
+        return recorded(args, name, &chosen);
+    }
+    let page_of_one = args.page.as_deref().filter(|_| name != ALL);
     for paper in chosen {
         let job = job(args, paper, out_of(args, paper, name == ALL))?;
-        if let Some(folder) = &args.page {
+        if let Some(folder) = page_of_one {
             Recorded::may_replace(paper, job.effort, folder, args.force)?;
         }
         jobs.push(job);
@@ -50,11 +51,15 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let worlds = names(args).into_iter().map(|name| worlds(&[name], Some(1)));
     let worlds: Vec<_> = worlds.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     let beside: Vec<&dyn World> = worlds.iter().map(|world| &**world).collect();
+    let mut exhibits = Vec::new();
     for job in &jobs {
         let options = Options { beside: &beside, ..options(args, &terminal) };
         let ended = reproduce_paper(job, &options)?;
-        if let Some(folder) = &args.page {
-            Recorded::of(&ended, job.effort, &manifest("")).write(job.paper, folder)?;
+        let measured = || Recorded::of(&ended, job.effort, &manifest(""));
+        match page_of_one {
+            Some(folder) => measured().write(job.paper, folder)?,
+            None if args.page.is_none() => {}
+            None => exhibits.push(measured().exhibit(job.paper, Some(&ended.reproduction))),
         }
         if !args.quiet && !args.json && args.format.name.is_none() {
             say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
@@ -67,6 +72,9 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         }
         total.add(ended);
     }
+    if let Some(folder) = args.page.as_deref().filter(|_| name == ALL) {
+        written(args, &write_gallery(&exhibits, folder)?);
+    }
     if args.json {
         say(&claims_json(&total.claims));
     }
@@ -76,6 +84,23 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         None => {}
     }
     total.result(args.strict)
+}
+
+/// Makes the gallery of what is recorded.
+fn recorded(args: &ReproduceArgs, name: &str, papers: &[&'static Paper]) -> Result<(), Failure> {
+    let Some(folder) = &args.page else { return check_alone(args) };
+    let of = |paper: &&'static Paper| {
+        Recorded::find(paper, name).map(|recorded| recorded.exhibit(paper, None))
+    };
+    let exhibits = papers.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    written(args, &write_gallery(&exhibits, folder)?);
+    Ok(())
+}
+
+fn written(args: &ReproduceArgs, page: &Path) {
+    if !args.quiet && !args.json && args.format.name.is_none() {
+        say(&format!("gallery: {}", page.display()));
+    }
 }
 
 /// The names of those that are built in, and of all.
@@ -142,6 +167,7 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--lab", args.lab),
         ("--virtual", args.kernels),
         ("--out", args.out.is_some()),
+        ("--page", args.page.is_some()),
         ("--force", args.force),
     ];
     let Some((option, _)) = options.into_iter().find(|(_, given)| *given) else { return Ok(()) };
@@ -188,7 +214,7 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
         say(&format!("{:<10} claims: {kinds}", ""));
         say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
     }
-    say("\nmillpond reproduce PAPER --dry-run tells what would be run");
+    say("\nmillpond reproduce PAPER --dry-run prints what would be run");
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 
 use crate::args::{Overrides, RunArgs, WorldName};
 use crate::failure::Failure;
+use crate::huge_pages::start_again;
 use crate::say;
-use crate::tell;
+use crate::stderr::warn;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{with_console, world_name, worlds};
 use millpond::{Options, Scenario, Status, run_into};
@@ -46,10 +47,13 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let plan = scenario.plan(args.variant.as_deref())?;
     let quiet = args.output.quiet;
+    // Standard input cannot be read twice, and other worlds start programs of their own.
+    if args.world == WorldName::Sim && args.scenario != Path::new("-") {
+        start_again(plan.hosts());
+    }
     if !quiet {
-        for warning in scenario.idle().iter().chain(plan.warnings()) {
-            tell(format_args!("warning: {warning}"));
-        }
+        let warnings = [scenario.idle(), plan.warnings().to_vec()].concat();
+        warn(&warnings, args.output.warnings());
     }
     let world = match args.console {
         None => worlds(&[args.world], args.scale.factor)?.remove(0),
@@ -73,7 +77,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.output.json {
         say(&written.summary.to_json());
     } else if !quiet {
-        say(&run_table(&written.summary));
+        say(&run_table(&written.summary, args.output.warnings()));
         say(&format!("results: {}", written.folder.display()));
     }
     match written.summary.status {

@@ -2,10 +2,18 @@
 //!
 //! Invariant: that nobody can be told (a full disk, a reader that has gone away) changes nothing.
 
+use millpond_results::Warnings;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Tells a text and ends its line.
+/// Prints warnings: the first of them and the number of the others, or all.
+pub fn warn(warnings: &[String], shown: Warnings) {
+    let (first, others) = shown.of(warnings);
+    first.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+    others.iter().for_each(|others| tell(format_args!("note: {others}")));
+}
+
+/// Prints a text and ends its line.
 pub fn tell(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::run::{default_out, load};
 use crate::say;
 use crate::span::span;
+use crate::stderr::warn;
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use millpond::{Estimate, Grid, Options, Status, Sweep, SweepResults};
@@ -39,7 +40,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         return dry_run(args, &planned, &out, &options);
     }
     if !args.output.quiet {
-        planned.warnings().iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+        warn(planned.warnings(), args.output.warnings());
     }
     let sweep = millpond::sweep(&planned, &out, args.keep.into(), &options)?;
     if args.output.json {
@@ -63,7 +64,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         ));
     }
     if !args.output.quiet && !args.output.json {
-        say(&sweep_table(&sweep));
+        say(&sweep_table(&sweep, args.output.warnings()));
         say(&format!("results: {}  (report.html, sweep.parquet, sweep.json)", out.display()));
     }
     ended(&sweep)

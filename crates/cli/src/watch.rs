@@ -3,8 +3,10 @@
 use crate::tell;
 use indicatif::{ProgressBar, ProgressStyle};
 use millpond::{Control, Progress, Runs};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -47,23 +49,54 @@ fn message(p: &Progress) -> String {
     format!("{at:.3} ms {rate:.1} Mhop/s {}/{} flows", p.flows_completed, p.flows_started)
 }
 
-/// Shows runs on stderr: nothing where that is no terminal, and nothing but warnings where the user
-/// wants quiet.
+/// Shows runs on stderr: a bar on a terminal, a line a minute elsewhere (a log of a long job), and
+/// nothing but warnings where the user wants quiet.
 pub struct Terminal {
     quiet: bool,
     /// Before the progress of a run by itself.
     name: String,
     bar: Mutex<Option<ProgressBar>>,
+    /// Of lines where there is no bar.
+    log: Option<Mutex<Pace>>,
+}
+
+/// When the next line of progress is due: one after a minute, then one a minute.
+#[derive(Debug)]
+struct Pace {
+    last: Instant,
+}
+
+impl Pace {
+    const EVERY: Duration = Duration::from_secs(60);
+
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = now.saturating_duration_since(self.last) >= Pace::EVERY;
+        if is_due {
+            self.last = now;
+        }
+        is_due
+    }
 }
 
 impl Terminal {
     /// For runs that are named by their own reports, or for a run of this name.
     pub fn new(quiet: bool, name: &str) -> Terminal {
-        Terminal { quiet, name: name.to_string(), bar: Mutex::new(None) }
+        let has_lines = !quiet && !std::io::stderr().is_terminal();
+        let log = has_lines.then(|| Mutex::new(Pace { last: Instant::now() }));
+        Terminal { quiet, name: name.to_string(), bar: Mutex::new(None), log }
     }
 
     fn bar(&self) -> MutexGuard<'_, Option<ProgressBar>> {
         self.bar.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A line where there is no bar, once a minute.
+    fn line(&self, text: impl FnOnce() -> String) {
+        let Some(pace) = &self.log else { return };
+        let mut pace = pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if pace.is_due(Instant::now()) {
+            tell(text());
+        }
     }
 
     /// A bar of so many steps.
@@ -93,6 +126,10 @@ impl Control for Terminal {
     }
 
     fn progress(&self, progress: &Progress) {
+        self.line(|| {
+            let share = progress.fraction.map_or(String::new(), |f| format!("{:.0}% ", f * 100.0));
+            format!("{}: {share}{}", self.name, message(progress))
+        });
         let mut bar = self.bar();
         let bar = bar.get_or_insert_with(|| self.open(STEPS, &self.name));
         bar.set_position((progress.fraction.unwrap_or(0.0) * STEPS as f64) as u64);
@@ -103,6 +140,7 @@ impl Control for Terminal {
         if runs.is_over {
             return self.close();
         }
+        self.line(|| format!("{}: {} of {} runs have ended", runs.label, runs.ended, runs.all));
         let mut bar = self.bar();
         let bar = bar.get_or_insert_with(|| {
             let bar = self.open(runs.all as u64, runs.label);
@@ -172,6 +210,15 @@ mod tests {
         fn flush(&self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_log_has_a_line_a_minute() {
+        let start = Instant::now();
+        let mut pace = Pace { last: start };
+        let due: Vec<u64> =
+            (0..=300).filter(|s| pace.is_due(start + Duration::from_secs(*s))).collect();
+        assert_eq!(due, [60, 120, 180, 240, 300]);
     }
 
     #[test]

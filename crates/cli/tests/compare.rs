@@ -51,7 +51,7 @@ fn one_seed_has_no_interval_and_few_are_told_apart() {
     let dir = Dir::small("few");
     let one = dir.run(&["compare", "small.toml", "--out", "x"]).ends(0);
     assert!(
-        one.out.contains("one seed: nothing tells a difference from noise")
+        one.out.contains("one seed: it cannot separate a difference from noise")
             && !one.out.contains('*'),
         "{}",
         one.out
@@ -217,4 +217,19 @@ fn shells_and_man_get_their_files() {
     let page = fs::read_to_string(dir.at("man/millpond-sweep.1")).unwrap();
     assert!(page.starts_with(".ie") && page.contains("SYNOPSIS"));
     assert!(dir.at("man/millpond.1").exists() && !dir.at("man/millpond-reference.1").exists());
+}
+
+#[test]
+fn variants_times_values_name_the_one_baseline() {
+    let dir = Dir::small("baseline");
+    let vary = ["--vary", "transport.min-rto=5ms,10ms", "--out", "x", "--force"];
+    let warned = |more: &[&str]| {
+        let command = [&["compare", "small.toml"], &vary[..], more].concat();
+        let err = dir.run(&command).ends(0).err;
+        (err.contains("every row is compared with"), err)
+    };
+    let (is_warned, err) = warned(&[]);
+    assert!(is_warned && err.contains("give --set transport.min-rto=10ms"), "{err}");
+    let (is_warned, err) = warned(&["-q"]);
+    assert!(!is_warned, "{err}");
 }

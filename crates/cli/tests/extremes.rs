@@ -128,7 +128,7 @@ fn load_is_of_the_host_links_where_there_is_no_fabric() {
     refused(&format!("{poisson}load-base = \"fabric\"\n"), &["needs leaves with uplinks"]);
 }
 
-// What is told of mistakes.
+// What is reported of mistakes.
 
 #[test]
 fn a_mistake_far_to_the_right_is_shown() {

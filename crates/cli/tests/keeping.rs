@@ -69,6 +69,23 @@ fn defaults_of_commands_do_not_collide() {
 }
 
 #[test]
+fn second_command_prints_the_result_that_it_replaces() {
+    let dir = Dir::small("replaces");
+    for (words, of, out) in [
+        (&["run", "small.toml"][..], "a run of \"small\"", "out/small"),
+        (&["compare", "small.toml", "--out", "x"], "a compare of \"small\"", "x"),
+    ] {
+        let first = dir.run(words).ends(0);
+        assert!(!first.err.contains("replaces the results"), "{}", first.err);
+        let second = dir.run(words).ends(0);
+        let note = format!("replaces the results of {of} in {out}");
+        assert_eq!(second.err.matches(&note).count(), 1, "{}", second.err);
+    }
+    let forced = dir.run(&["run", "small.toml", "--out", "x", "--force"]).ends(0);
+    assert!(forced.err.contains("replaces the results of a compare"), "{}", forced.err);
+}
+
+#[test]
 fn a_result_makes_way_for_its_own_command_and_scenario_alone() {
     let dir = Dir::small("owners");
     dir.write("other.toml", &SMALL.replace("name = \"small\"", "name = \"other\""));

@@ -295,6 +295,55 @@ fn a_sweep_of_two_keys_has_heat_maps_that_a_phone_shows() {
     assert!(letters.parse::<f64>().unwrap() >= 11.0, "letters of {letters} px");
 }
 
+/// A page in a dark or light frame of this width: a window is never as narrow as a phone. `scheme`
+/// is what the frame's author asks for, which a page without a preference of its user takes.
+fn shown_as(page: &str, scheme: &str) -> String {
+    let media = format!("prefers-color-scheme:{scheme}");
+    // Headless Chromium has the scheme light; for the test the page's question is turned.
+    match scheme {
+        "dark" => page.replace("(prefers-color-scheme:dark)", "(prefers-color-scheme:light)"),
+        _ => {
+            assert!(!page.contains(&media), "the page asks for light");
+            page.to_string()
+        }
+    }
+}
+
+/// Leaves the page's colours and the contrast of its text in the document.
+const COLOURS: &str = "<script>addEventListener('load',()=>{const c=e=>getComputedStyle(e);\
+    const l=t=>t.match(/[0-9.]+/g).slice(0,3).map(v=>{v/=255;return v<=.03928?v/12.92:\
+    ((v+.055)/1.055)**2.4}).reduce((s,v,i)=>s+v*[.2126,.7152,.0722][i],0);\
+    const b=l(c(document.body).backgroundColor);\
+    const r=t=>{const f=l(t);return (Math.max(f,b)+.05)/(Math.min(f,b)+.05)};\
+    document.body.dataset.dark=b<.2;\
+    document.body.dataset.contrast=Math.min(r(c(document.body).color),\
+    r(c(document.querySelector('.facts')).color))})</script></body>";
+
+#[test]
+fn the_gallery_renders_quietly_light_and_dark_on_a_screen_and_a_phone() {
+    let dir = Dir::new("gallery");
+    dir.done(&["reproduce", "all", "--page", "all", "--recorded", "--quiet"]);
+    let page = fs::read_to_string(dir.0.join("all/gallery.html")).unwrap();
+    assert!(page.contains("default-src 'none'") && !page.contains("://"));
+    let browser = needs!(browser());
+    for scheme in ["light", "dark"] {
+        let page = shown_as(&page, scheme).replace("</body>", COLOURS);
+        let seen = open(browser, &dir, &page, 1280);
+        is_quiet(&seen);
+        let dark = format!("data-dark=\"{}\"", scheme == "dark");
+        assert!(seen.dom.contains(&dark), "the page is not {scheme}");
+        let contrast =
+            seen.dom.split("data-contrast=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert!(contrast.parse::<f64>().unwrap() >= 4.5, "{scheme}: a contrast of {contrast}");
+        for width in [390, 1280] {
+            let framed = open(browser, &dir, &in_a_frame(&page, width), 1400);
+            assert_eq!(framed.complaints, Vec::<String>::new());
+            let widths = format!("data-widths=\"{width} {width}\"");
+            assert!(framed.dom.contains(&widths), "{scheme}: scrolls sideways at {width} px");
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_would_be_seen() {
     let dir = Dir::new("wrong");

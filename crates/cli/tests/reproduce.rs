@@ -5,6 +5,7 @@ mod common;
 
 use common::Dir;
 use millpond_claims::{Kinds, Paper, all_claims, papers};
+use std::fs;
 
 /// How many claims of each kind are measured in an experiment; of all without one.
 fn kinds(paper: &'static Paper, experiment: Option<&str>) -> Kinds {
@@ -115,8 +116,30 @@ fn a_quick_run_replaces_no_page_of_a_full_one() {
         "{}",
         ran.err
     );
-    let ran = dir.run(&["reproduce", "all", "--quick", "--page", folder]).ends(2);
-    assert!(ran.err.contains("a page is of one paper"), "{}", ran.err);
+}
+
+#[test]
+fn the_gallery_of_recorded_claims_is_written_without_a_run() {
+    let dir = Dir::small("gallery");
+    let ran = dir.run(&["reproduce", "all", "--page", "gallery", "--recorded"]).ends(0);
+    assert!(ran.out.contains("gallery: gallery/gallery.html"), "{}", ran.out);
+    let page = fs::read_to_string(dir.at("gallery/gallery.html")).unwrap();
+    for paper in ["presto", "tlt", "canary", "nrm", "backdraft", "hpcc"] {
+        assert!(page.contains(&format!("<section id=\"paper-{paper}\">")), "{paper}");
+    }
+    assert!(!dir.at("out").exists(), "a run was made");
+    // The page is the same each time, and of one paper has that one alone.
+    dir.run(&["reproduce", "all", "--page", "again", "--recorded", "--quiet"]).ends(0);
+    assert_eq!(fs::read_to_string(dir.at("again/gallery.html")).unwrap(), page);
+    dir.run(&["reproduce", "hpcc", "--page", "one", "--recorded"]).ends(0);
+    let one = fs::read_to_string(dir.at("one/gallery.html")).unwrap();
+    assert!(one.contains("id=\"paper-hpcc\"") && !one.contains("id=\"paper-tlt\""));
+    let ran = dir.run(&["reproduce", "all", "--recorded"]).ends(2);
+    assert!(ran.err.contains("--page <DIR>"), "{}", ran.err);
+    let ran = dir.run(&["reproduce", "all", "--recorded", "--page", "x", "--quick"]).ends(2);
+    assert!(ran.err.contains("cannot be used with"), "{}", ran.err);
+    let ran = dir.run(&["reproduce", "--page", "x"]).ends(2);
+    assert!(ran.err.contains("reproduce --page: of which paper?"), "{}", ran.err);
 }
 
 #[test]
@@ -147,7 +170,7 @@ fn a_wrong_name_is_told_with_the_nearest() {
         let ran = dir.run(&["reproduce", option]).ends(2);
         assert!(
             ran.err.contains(
-                "of which paper? There is: presto, nrm, hpcc, tlt, backdraft, canary, ai, \
+                "of which paper? There is: presto, nrm, hpcc, tlt, backdraft, canary, simai, ai, \
                  combinations, all"
             ),
             "{option}: {}",

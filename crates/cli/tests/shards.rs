@@ -73,6 +73,10 @@ fn merged_shards_are_the_sweep_of_one_machine() {
     let merged = merged.ends(0);
     assert!(merged.err.contains("12 of 12 runs are finished already"), "{}", merged.err);
     assert_same(&dir.at("whole"), &dir.at("merged"));
+    // The whole sweep keeps its statistics: a shard goes elsewhere.
+    let refused = dir.run(&sweep(&["--out", "merged", "--shard", "1/3", "--keep=queries"])).ends(2);
+    assert!(refused.err.contains("merged holds the whole sweep"), "{}", refused.err);
+    assert_same(&dir.at("whole"), &dir.at("merged"));
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Count {
         }
     }
 
-    /// As one number.
+    /// The counter as one number: its sum, or its largest value.
     pub fn number(&self) -> u64 {
         match self {
             Count::Sum(number) | Count::Max(number) => *number,
@@ -194,7 +194,7 @@ impl Counters {
         }
     }
 
-    /// All as numbers.
+    /// Every counter as a number, by the mechanism's name and the counter's.
     pub fn numbers(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let of = |named: &Named| {
             named.0.iter().map(|(name, count)| (name.clone(), count.number())).collect()

@@ -42,7 +42,7 @@ impl<F: Copy + Eq, V> FlowTable<F, V> {
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
-    /// Whether none is.
+    /// Whether the table has no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -112,7 +112,7 @@ impl<F: Copy + Eq, V> FlowTable<F, V> {
     fn chain(&self, hash: u32) -> usize {
         (hash.wrapping_mul(0x9E37_79B1) >> (32 - self.chains.len().trailing_zeros())) as usize
     }
-    /// Forgets entry `at`.
+    /// Frees entry `at`; its number may be given again.
     pub fn remove(&mut self, at: u32) {
         let (chain, next) =
             (self.chain(self.entries[at as usize].hash), self.entries[at as usize].next);

@@ -5,6 +5,8 @@
 //! see, and a random stream. It returns a verdict. The simulator calls it with virtual time; the
 //! Linux poll loop reads its clock once a burst and passes it in.
 
+#![deny(missing_docs, clippy::missing_errors_doc)]
+
 pub mod congestion;
 pub mod context;
 pub mod counters;

@@ -35,15 +35,22 @@ pub enum Form {
 
 /// A value on its way from a scenario into a parameter, or back.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Value {
+    /// `true` or `false`.
     Bool(bool),
+    /// A whole number without unit.
     Int(u64),
+    /// A number without unit.
     Float(f64),
+    /// A duration.
     Time(Time),
+    /// An amount of data.
     Bytes(Bytes),
+    /// A rate of data.
     Rate(Rate),
+    /// A word, such as the name of a choice.
     Text(String),
+    /// Words, in order.
     List(Vec<String>),
     /// An amount each of some tiers or rates, by the tier's name or the rate.
     Tiers(Vec<(String, Value)>),
@@ -120,6 +127,9 @@ impl Key {
 }
 
 /// A field's new value, if it is of the field's form and in its key's range.
+///
+/// # Errors
+/// If the value has another form than the field, or lies outside of the key's range.
 #[doc(hidden)]
 pub fn read<F: Field>(key: &Key, value: &Value) -> Result<F, ValueError> {
     let field = F::from_value(value)?;

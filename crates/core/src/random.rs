@@ -62,7 +62,7 @@ impl Stream {
         Stream { s: [next(), next(), next(), next()] }
     }
 
-    /// 64 uniform bits.
+    /// The stream's next 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         let s = &mut self.s;

@@ -15,7 +15,7 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// In rising order.
+    /// The ranges `[from, to)`, in rising order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
@@ -84,7 +84,7 @@ impl Ranges {
         removed
     }
 
-    /// Forgets `[from, to)`.
+    /// Removes `[from, to)`; a range that holds it is cut.
     pub fn remove(&mut self, from: u64, to: u64) {
         let first = self.after(from);
         let last = self.0.partition_point(|r| r.0 < to);
@@ -101,7 +101,7 @@ impl Ranges {
         }
     }
 
-    /// The lowest range.
+    /// The range with the lowest start, if there is one.
     pub fn first(&self) -> Option<(u64, u64)> {
         self.0.front().copied()
     }

@@ -65,7 +65,7 @@ impl PathProperty {
         match self {
             PathProperty::FifoPerFlow => {
                 "reordering looks like loss: spurious duplicate ACKs and fast retransmits; raise \
-                 dupack-threshold, or restore order at the receiver"
+                 transport.dupack-threshold, or restore order at the receiver"
             }
             PathProperty::FifoPerFlowcell => {
                 "a gap inside a flowcell is taken for loss at once; deflect whole flowcells"
@@ -82,7 +82,7 @@ impl PathProperty {
             }
             PathProperty::TimersRun => {
                 "a long pause fires the retransmission timer: duplicates into a paused queue; keep \
-                 pauses below min-rto"
+                 pauses below the timer"
             }
             PathProperty::LabelFixesPath => "packets leave the path that their label names",
             PathProperty::SizeAtEdge => {
@@ -185,8 +185,9 @@ macro_rules! registry {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
-        #[allow(missing_docs)]
-        pub enum $Params { $($Variant($params)),+ }
+        pub enum $Params {
+            $(#[doc = concat!("The parameters of `kind = \"", $kind, "\"`.")] $Variant($params)),+
+        }
 
         impl Default for $Params {
             fn default() -> Self { $Params::$default(Default::default()) }
@@ -238,8 +239,9 @@ macro_rules! registry {
         /// The policy that a switch port or node runs: a closed enum, so that dispatch is a jump
         /// and not a pointer.
         #[derive(Clone, Debug)]
-        #[allow(missing_docs)]
-        pub enum $Policy { $($Variant($policy)),+ }
+        pub enum $Policy {
+            $(#[doc = concat!("The policy of `kind = \"", $kind, "\"`.")] $Variant($policy)),+
+        }
 
         impl $Policy {
             /// The policy with these parameters.

@@ -36,7 +36,7 @@ const PS_PER_MS: u64 = 1_000_000_000;
 const PS_PER_S: u64 = 1_000_000_000_000;
 
 impl Time {
-    /// The origin.
+    /// The start of virtual time, or no duration.
     pub const ZERO: Time = Time(0);
     /// Later than everything: the deadline of a timer that is off.
     pub const MAX: Time = Time(u64::MAX);
@@ -48,27 +48,27 @@ impl Time {
     /// ever.
     pub const END: Time = Time(1 << 63);
 
-    /// From picoseconds.
+    /// A time of `ps` picoseconds.
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
-    /// From nanoseconds.
+    /// A time of `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Time {
         Time(ns * PS_PER_NS)
     }
-    /// From microseconds.
+    /// A time of `us` microseconds.
     pub const fn from_us(us: u64) -> Time {
         Time(us * PS_PER_US)
     }
-    /// From milliseconds.
+    /// A time of `ms` milliseconds.
     pub const fn from_ms(ms: u64) -> Time {
         Time(ms * PS_PER_MS)
     }
-    /// From seconds.
+    /// A time of `s` seconds.
     pub const fn from_s(s: u64) -> Time {
         Time(s * PS_PER_S)
     }
-    /// In picoseconds.
+    /// The whole number of picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
@@ -147,7 +147,7 @@ impl Rate {
     /// The highest that is read: a petabit per second, a hundred times what a byte a picosecond is.
     pub const FASTEST: Rate = Rate(1_000_000_000_000_000);
 
-    /// Bits per second.
+    /// The whole number of bits per second.
     pub const fn bps(self) -> u64 {
         self.0
     }

@@ -476,7 +476,7 @@ fn flows_that_cannot_be_marked_are_reported() {
     assert_eq!(bench.told(), 0, "what only observes tells nobody");
 }
 
-/// A sender is told by what egress returns, or by a report; at ingress without notifications by
+/// A sender is notified by what egress returns, or by a report; at ingress without notifications by
 /// nothing.
 #[test]
 fn what_tells_nobody_is_not_counted_as_telling() {

@@ -70,7 +70,7 @@ pub struct Comparison {
     shows: Vec<String>,
     /// Whether an arm has several seeds, and so a folder for each.
     several: bool,
-    /// What is changed in the scenario, as it was given.
+    /// Changes of the scenario, as they were given.
     changed: Vec<String>,
     warnings: Vec<String>,
 }
@@ -123,6 +123,8 @@ impl Comparison {
                 shows = first.shows;
             }
         }
+        // First, since the terminal shows three.
+        warnings.splice(0..0, one_baseline(&arms, vary));
         let several = arms.iter().any(|arm| arm.seeds.len() > 1);
         if let Some(first) = arms.first() {
             shows = scenario.chosen(first.variant.as_deref(), &first.overrides)?.unwrap_or(shows);
@@ -148,7 +150,7 @@ impl Comparison {
         self.jobs().count()
     }
 
-    /// What is legal and hardly meant, with the variant's name.
+    /// Warnings of legal and doubtful settings, with the variant's name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -358,6 +360,12 @@ pub struct Compared {
 impl Compared {
     /// Reads the results folder of a compare.
     ///
+    /// ```no_run
+    /// let compared = millpond::Compared::read("out/five-compare")?;
+    /// println!("{} variants", compared.results.len());
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the folder holds no compare, one in the form of another version, or a damaged file.
     pub fn read(folder: impl AsRef<Path>) -> Result<Compared, Error> {
@@ -404,6 +412,7 @@ pub fn compare(
         jobs.get(place).is_some_and(|job| comparison.made(*job, manifest, options))
     };
     let folder = Folder::resume(folder.as_ref(), &owner, options.force, &is_ours)?;
+    folder.replaces().into_iter().for_each(|note| options.control.note(&note));
     for what in folder.damaged() {
         options.control.warn(&format!("warning: {what}; what is damaged is run again"));
     }
@@ -491,4 +500,18 @@ fn arms(scenario: &Scenario, vary: &[(&str, &str)], has_seeds: bool) -> Result<V
         return Err(Error::Usage(hint.to_string()));
     }
     Ok(arms)
+}
+
+/// Where variants and varied values multiply, most rows differ from the first in both: the reader
+/// learns how to compare variants at one value.
+fn one_baseline(arms: &[Arm], vary: &[(&str, &str)]) -> Option<String> {
+    let first = arms.first()?;
+    let variants = arms.iter().any(|arm| arm.variant != first.variant);
+    let (key, values) = vary.first().filter(|_| variants)?;
+    let value = values.split(',').next_back()?;
+    Some(format!(
+        "every row is compared with {:?}, also where {key} differs; to compare variants at one \
+         value, give --set {key}={value} in the place of --vary",
+        first.name
+    ))
 }

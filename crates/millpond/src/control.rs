@@ -45,10 +45,10 @@ pub trait Control: Sync {
     /// The progress of many runs, as they begin and end.
     fn runs(&self, _runs: &Runs<'_>) {}
 
-    /// What a user may like to read, such as why a run has so many threads.
+    /// A note that a user may like to read, such as why a run has so many threads.
     fn note(&self, _text: &str) {}
 
-    /// What a user must read, such as a run that failed.
+    /// A warning that a user must read, such as a run that failed.
     fn warn(&self, _text: &str) {}
 }
 
@@ -99,7 +99,7 @@ pub struct Options<'a> {
     /// Whether a results folder makes way even if it holds something else than an older result of
     /// the same command and scenario.
     pub force: bool,
-    /// Who watches.
+    /// Receives progress, notes and warnings.
     pub control: &'a dyn Control,
 }
 

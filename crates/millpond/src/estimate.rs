@@ -3,7 +3,7 @@
 //!
 //! A trial is timed by the processor's time that it takes: what else the machine does is not taken
 //! for the simulation's work, and what is told is of free cores. It gives the packet-hops a second
-//! and the virtual time a second. Where the traffic tells how many packet-hops a run makes, the
+//! and the virtual time a second. Where the traffic reports how many packet-hops a run makes, the
 //! first is used, since a run's beginning is quieter than the rest; where it does not (closed
 //! loops) or tells an upper bound only (more than the links can carry), the second.
 
@@ -31,7 +31,7 @@ const MOST_TRIALS: usize = 64;
 const LEAST_HOPS: f64 = 1e6;
 const LONGEST: u32 = 10;
 
-/// What is left to do, and how long it may take.
+/// Runs that are left, and how long it may take.
 ///
 /// ```
 /// fn print(estimate: &millpond::Estimate) {
@@ -46,7 +46,7 @@ pub struct Estimate {
     pub cores: usize,
     /// On free cores, as far as anything is left that can be told.
     pub seconds: Option<f64>,
-    /// What the estimate rests on.
+    /// The basis of the estimate.
     pub basis: String,
 }
 

@@ -194,7 +194,7 @@ impl Watch for Watched<'_> {
     }
 }
 
-/// What limits have counted, with the number of each in the plan.
+/// Counts of the limits, with the number of each in the plan.
 fn counters(reading: &millpond_virtual::Reading) -> Result<Vec<(u16, QueueReading)>, Error> {
     let class = |it: &Class| {
         let mut queue = QueueReading::default();

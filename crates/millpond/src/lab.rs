@@ -215,7 +215,7 @@ impl World for Lab {
     }
 }
 
-/// What the lab's limits have counted by now.
+/// Counts of the lab's limits by now.
 fn limits_of(lab: &Up) -> Result<limits::Reading, Error> {
     Ok((Instant::now(), lab.limits().map_err(failed)?))
 }

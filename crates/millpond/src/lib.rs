@@ -27,6 +27,8 @@
 //! Invariant: a plan has one result, in any number of threads and on any machine, but for the
 //! members `run` of summaries and for manifests.
 
+#![deny(missing_docs, clippy::missing_errors_doc)]
+
 mod compare;
 mod control;
 mod error;
@@ -89,7 +91,8 @@ pub use millpond_results::Status;
 /// ```
 pub use millpond_results::Summary;
 
-/// What a [`World`] returns beside the records that its [`Observer`] got: sums over the run.
+/// The return value of a [`World`], beside the records that its [`Observer`] got: sums over the
+/// run.
 ///
 /// ```
 /// assert_eq!(millpond::Totals::default().timeouts, 0);

@@ -64,7 +64,7 @@ impl Plan {
         self.threads
     }
 
-    /// What is legal and hardly meant, a sentence each.
+    /// Warnings of legal and doubtful settings, a sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.detail.warnings
     }
@@ -74,7 +74,7 @@ impl Plan {
         &self.detail.resolved
     }
 
-    /// What was changed in the scenario, in order: key and value.
+    /// Changes of the scenario, in order: key and value.
     pub fn overrides(&self) -> &[(String, String)] {
         &self.overrides
     }

@@ -9,7 +9,7 @@ use millpond_results::{Manifest, SweepFolder};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// What is run of a paper.
+/// Experiments of a paper to run.
 ///
 /// ```
 /// use millpond::Reproduction;

@@ -62,6 +62,12 @@ pub struct Written {
 impl Written {
     /// Reads the results folder of a run, and checks that its files are as they were written.
     ///
+    /// ```no_run
+    /// let written = millpond::Written::read("out/web")?;
+    /// println!("{} flows", written.summary.flows.completed);
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the folder holds no run, one in the form of another version, or a damaged file.
     pub fn read(folder: impl AsRef<Path>) -> Result<Written, Error> {
@@ -103,7 +109,8 @@ pub fn run_into(
     let detail = plan.detail();
     let owner = Owner { variant: detail.variant.clone(), ..Owner::new(Kind::Run, &detail.name) };
     let folder = Folder::create(folder.as_ref(), &owner, options.force)?;
-    options.world.note(plan).into_iter().for_each(|note| options.control.note(&note));
+    let notes = folder.replaces().into_iter().chain(options.world.note(plan));
+    notes.for_each(|note| options.control.note(&note));
     let open = |header| RunWriter::new(folder.path(), header);
     let summary = write(plan, open, Some(&folder), Some(options.control), options)?;
     // A part of a run is no replacement for a whole one.
@@ -136,7 +143,7 @@ pub(crate) fn write(
     Ok(watch.writer.finish(totals, manifest)?)
 }
 
-/// Tells a writer what records come.
+/// Announces the records that come to a writer.
 fn begin(plan: &Plan, writer: &mut RunWriter) -> Result<(), Error> {
     writer.capture(&captures(plan.detail()))?;
     writer.applications(classes_of_applications(plan.detail()));

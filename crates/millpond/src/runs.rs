@@ -73,7 +73,7 @@ impl Ended {
     }
 }
 
-/// What the threads share.
+/// State that the threads share.
 struct Sweeper<'a> {
     keep: Keep,
     scenario: &'a Scenario,

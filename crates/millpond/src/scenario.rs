@@ -92,6 +92,12 @@ impl Scenario {
 
     /// Overrides a key, in its turn. The value is read as TOML; what is no TOML value is a text.
     /// [`Scenario::plan`] reports a wrong one.
+    ///
+    /// ```no_run
+    /// let scenario = millpond::Scenario::open("web.toml")?;
+    /// let plan = scenario.set("transport.kind", "dctcp").set("traffic.web.load", 0.6).plan(None)?;
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
     #[must_use]
     pub fn set(mut self, key: impl Into<String>, value: impl Display) -> Scenario {
         self.set.push((key.into(), value.to_string()));
@@ -134,6 +140,14 @@ impl Scenario {
     }
 
     /// Plans a variant, or the scenario as it stands.
+    ///
+    /// ```no_run
+    /// let scenario = millpond::Scenario::open("five.toml")?;
+    /// for variant in scenario.variants() {
+    ///     println!("{variant}: {} hosts", scenario.plan(Some(variant))?.hosts());
+    /// }
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such variant, an override is wrong, a file cannot be read, or the numbers

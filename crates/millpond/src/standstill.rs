@@ -9,7 +9,7 @@ use millpond_sim::standstill::{Cut, Deadlock, Standstill, Stop};
 /// Hosts and stops that a warning names at most.
 const NAMED: usize = 8;
 
-/// What stands still, why, and what to do.
+/// A warning of open flows that stand still: which, why, and the repair.
 pub(crate) fn warning(plan: &Plan, found: &Standstill) -> String {
     let open = if found.open == 1 {
         "1 open flow".to_string()

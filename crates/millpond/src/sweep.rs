@@ -5,7 +5,7 @@ use crate::runs::run_all;
 use crate::values::values;
 use crate::{Error, Keep, Options, Scenario, SweepResults, revision};
 use millpond_claims::{Design, Request, VARIANT, design};
-use millpond_results::{Axis, Manifest, Status, SweepFolder, finish_sweep};
+use millpond_results::{Axis, Kind, Manifest, Status, SweepFolder, finish_sweep};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -131,7 +131,7 @@ impl Sweep {
         &self.design.sweep
     }
 
-    /// What the points warn of, each text once.
+    /// The warnings of all points, each text once.
     pub fn warnings(&self) -> &[String] {
         &self.design.warnings
     }
@@ -181,7 +181,16 @@ pub fn sweep(
     options: &Options<'_>,
 ) -> Result<SweepResults, Error> {
     let plan = sweep.whole.as_ref().unwrap_or(&sweep.design.sweep);
-    let folder = SweepFolder::open(folder.as_ref(), plan, options.force)?;
+    let folder = folder.as_ref();
+    // A shard's folder has no manifest.
+    if sweep.whole.is_some() && !options.force && Manifest::read_kind(folder, Kind::Sweep).is_ok() {
+        return Err(Error::Usage(format!(
+            "{} holds the whole sweep with its statistics; choose another folder for the shard \
+             with --out, or replace the results with --force",
+            folder.display()
+        )));
+    }
+    let folder = SweepFolder::open(folder, plan, options.force)?;
     for other in &sweep.merged {
         let taken = folder.take_from(other, plan)?;
         options.control.note(&format!("{taken} runs are taken from {}", other.display()));

@@ -47,7 +47,8 @@ fn of(plan: &Plan, cores: usize) -> Choice {
         _ => {
             let (s, few) = if threads == 1 { ("", ", too few to share") } else { ("s", "") };
             let window = layout.window;
-            format!("{threads} thread{s}: about {hops:.0} packet-hops in a window of {window}{few}")
+            let hops = if hops < 1.0 { "less than one".into() } else { format!("about {hops:.0}") };
+            format!("{threads} thread{s}: {hops} packet-hops in a window of {window}{few}")
         }
     };
     Choice { threads, reason }

@@ -1,4 +1,4 @@
-//! What results need of a plan before its run, and of the simulator's outcome after it.
+//! Data that results need of a plan before its run, and of the simulator's outcome after it.
 
 use crate::standstill::warning;
 use millpond_core::Time;
@@ -20,7 +20,7 @@ use millpond_sim::audit::{DROPPED, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What is known of a run before it starts.
+/// The header of a run: facts known before it starts.
 pub(crate) fn header(plan: &Plan, world: World) -> Header {
     Header {
         name: plan.name.clone(),
@@ -35,7 +35,7 @@ pub(crate) fn header(plan: &Plan, world: World) -> Header {
     }
 }
 
-/// What is known of a job before it runs.
+/// Facts known of a job before it runs.
 fn job_header(class: u16, plan: &JobPlan) -> JobHeader {
     let Work::Collective(Job { collective, .. }) = &plan.work else {
         return JobHeader {
@@ -61,7 +61,7 @@ fn job_header(class: u16, plan: &JobPlan) -> JobHeader {
     }
 }
 
-/// What is recorded beside flows and queries.
+/// Captures: records beside flows and queries.
 pub(crate) fn captures(plan: &Plan) -> Captures {
     Captures {
         queues: plan.capture.queues.is_some(),
@@ -122,7 +122,7 @@ pub(crate) fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
     failures
 }
 
-/// What a run of the simulator hands over.
+/// The totals of a run of the simulator.
 pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: usize) -> Totals {
     let audit = &outcome.audit;
     let amount = |tally: Tally| Amount { packets: tally.packets, bytes: tally.bytes };
@@ -190,7 +190,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
     }
 }
 
-/// What classes have delivered over time, of the bytes by class at each sample.
+/// The goodput of each class over time, from its bytes at each sample.
 pub(crate) fn goodput_over_time(plan: &Plan, delivered: &[Vec<u64>]) -> Option<GoodputOverTime> {
     let links = plan.topology.links.iter().enumerate();
     let of_hosts = links.filter(|(at, _)| plan.topology.is_host_link(*at));
@@ -221,7 +221,7 @@ pub(crate) fn unsampled(plan: &Plan, sampled: &BTreeSet<u32>) -> Option<String> 
     }
 }
 
-/// What to say of flows that were to start and did not.
+/// Warning for flows that were to start and did not.
 fn not_started(plan: &Plan, outcome: &Outcome) -> Option<String> {
     const NAMED: usize = 3;
     let graph = plan.traffic.dependencies.as_deref()?;
@@ -244,7 +244,7 @@ fn not_started(plan: &Plan, outcome: &Outcome) -> Option<String> {
     })
 }
 
-/// What is left of programs of ranks.
+/// Unfinished operations of programs of ranks.
 fn unmatched(plan: &Plan, outcome: &Outcome) -> Option<String> {
     const NAMED: usize = 3;
     let left = &outcome.unmatched.ranks;
@@ -290,7 +290,7 @@ pub(crate) fn limit(plan: &Plan, index: u16, ingress: bool) -> Limit {
     }
 }
 
-/// What each limit did in each direction.
+/// Counts of each limit in each direction.
 fn limits(plan: &Plan, outcome: &Outcome, measured: Time) -> Vec<Limit> {
     let mean = |sum: f64, n: u64| (n > 0).then(|| sum / n as f64);
     let limit = |((index, ingress), c): (&(u16, bool), &LimitCounts)| {

@@ -35,7 +35,7 @@ use millpond_results::{CollectiveRecord, RankRecord};
 /// # Ok::<(), Error>(())
 /// ```
 pub trait World: Sync {
-    /// What results record as their world.
+    /// The kind of world that results record.
     fn kind(&self) -> WorldKind;
 
     /// Runs a plan to its end, or until [`Observer::edge`] ends it. Records go to `observer`, in an

@@ -257,7 +257,7 @@ impl Host {
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
-    /// Hands a frame to the application, which is told by [`Host::flush`]; `false`: there is no
+    /// Hands a frame to the application, which [`Host::flush`] notifies; `false`: there is no
     /// free buffer, or the frame is longer than one.
     pub fn deliver(&mut self, pieces: &[IoSlice<'_>], tag: u16) -> bool {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();

@@ -22,7 +22,9 @@ mod _native {
     #[pymodule_export]
     use super::flows::rows;
     #[pymodule_export]
-    use super::run::{compare, papers, read_compare, read_run, read_sweep, reproduce, run, sweep};
+    use super::run::{compare, papers, reproduce, run, sweep, sweep_runs};
+    #[pymodule_export]
+    use super::run::{read_compare, read_run, read_sweep};
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]

@@ -56,7 +56,23 @@ pub fn compare(
     Ok((json(py, &compared.results)?, compared.folder, is_stopped))
 }
 
-/// Sweeps a grid: results, and whether Ctrl-C ended it.
+/// How many runs a sweep has.
+#[pyfunction]
+pub fn sweep_runs(
+    py: Python<'_>,
+    scenario: &Scenario,
+    axes: Vec<(String, String)>,
+    of: Seeds,
+    variants: bool,
+    skip_invalid: bool,
+) -> PyResult<usize> {
+    let grid = Grid { axes, seeds: seeds(of), variants, skip_invalid, estimates: false };
+    let planned = py.detach(|| Sweep::new(&scenario.0, &grid)).map_err(|e| raise(py, e))?;
+    Ok(planned.plan().points.iter().map(|point| point.runs.len()).sum())
+}
+
+/// Sweeps a grid, or a shard of it, after taking runs of `merged` folders: results, and whether
+/// Ctrl-C ended it.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 pub fn sweep(
@@ -67,6 +83,8 @@ pub fn sweep(
     variants: bool,
     skip_invalid: bool,
     kept: &str,
+    shard: Option<(u32, u32)>,
+    merged: Vec<PathBuf>,
     folder: PathBuf,
     threads: Option<usize>,
     force: bool,
@@ -75,7 +93,10 @@ pub fn sweep(
     let keep = keep(py, kept)?;
     let grid = Grid { axes, seeds: seeds(of), variants, skip_invalid, estimates: false };
     let (results, is_stopped) = watched(listener, |watch| {
-        let planned = Sweep::new(scenario, &grid)?;
+        let mut planned = Sweep::new(scenario, &grid)?.merge(merged);
+        if let Some((shard, of)) = shard {
+            planned = planned.shard(shard, of)?;
+        }
         planned.warnings().iter().for_each(|warning| watch.warn(warning));
         millpond::sweep(&planned, folder, keep, &options(watch, threads, force))
     })?;

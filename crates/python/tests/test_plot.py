@@ -50,6 +50,24 @@ def test_runs_have_labels_and_classes(scenario, tmp_path):
     assert ys[-1] == pytest.approx(fct.completed / (fct.completed + fct.unfinished))
 
 
+def test_a_label_may_have_runs_of_several_seeds(scenario):
+    runs = [scenario.run(seed=seed) for seed in (1, 2)]
+    figure = plot.slowdown_by_size({"both": runs, "first": runs[0]}, statistic="mean")
+    both, first = figure.axes[0].get_lines()
+    means = [
+        [size["mean"] for size in run.summary.data["slowdown_by_fixed_size"].values()]
+        for run in runs
+    ]
+    # Both seeds have flows of the smallest size, so the first bin is the same.
+    assert first.get_ydata()[0] == means[0][0]
+    assert both.get_ydata()[0] == pytest.approx((means[0][0] + means[1][0]) / 2)
+
+
+def test_a_notebook_shows_a_figure_without_pyplot(scenario):
+    figure = plot.fct_cdf(scenario.run())
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
 def test_nothing_to_draw_is_an_error(scenario):
     run = scenario.run()
     with pytest.raises(millpond.UsageError, match="nothing to draw"):

@@ -21,8 +21,10 @@ use crate::folder::Folder;
 /// has.
 ///
 /// # Errors
-/// [`Error::Io`] or [`Error::Malformed`] if a run's files cannot be read or the results cannot be
-/// written, and the errors of [`compare`].
+/// [`Error::Io`](crate::Error::Io) or [`Error::Malformed`](crate::Error::Malformed) if a run's
+/// files cannot be read or the results cannot be written, and
+/// [`Error::NothingToCompare`](crate::Error::NothingToCompare) if there is no variant, a variant
+/// has no seeds, or a name is there twice.
 pub fn finish_compare(
     folder: &Folder,
     variants: &[(String, Vec<u64>)],

@@ -10,6 +10,8 @@
 //! `manifest.json` and the object `run` of `summary.json`. No clock, address or hash seed enters a
 //! file but these.
 
+#![deny(missing_docs, clippy::missing_errors_doc)]
+
 mod compare;
 mod export;
 mod folder;
@@ -58,10 +60,14 @@ pub use model::summary::{
 pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
 pub use model::totals::{Totals, peak_rss_bytes};
 pub use model::tree::Tree;
-pub use model::variant::{VariantResult, read_compare};
-pub use render::exchange::{claims_junit, claims_markdown, compare_junit, compare_markdown};
+pub use model::variant::{VariantResult, read_compare, read_results};
+pub use render::exchange::{
+    claims_junit, claims_markdown, compare_junit, compare_markdown, judged_markdown, judged_text,
+};
+pub use render::html::gallery::{Exhibit, gallery};
 pub use render::html::plot::plots;
 pub use render::text::compare::{compare_table, sizes_table};
+pub use render::text::layout::Warnings;
 pub use render::text::reproduction::reproduction_table;
 pub use render::text::run::run_table;
 pub use render::text::sweep::sweep_table;
@@ -71,6 +77,7 @@ pub use statistics::compare::compare;
 pub use statistics::load_point::{acknowledged_times, query_times};
 pub use statistics::resampling::{Resampler, of_resamples};
 pub use statistics::samples::{Between, Quantile, Samples, WHOLE, jain};
+pub use statistics::tolerance::{Judged, Tolerance};
 pub use sweep::SweepFolder;
 pub use sweep::finish::finish_sweep;
 pub use write::capture::Captures;

@@ -355,7 +355,7 @@ fn shows_itself(out: &Path, summary: &Summary) {
             && report.contains("prefers-color-scheme")
             && report.contains("<svg")
     );
-    let table = run_table(summary);
+    let table = run_table(summary, Warnings::First);
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     assert!(!table.contains('\u{1b}'));
     fs::remove_file(out.join("report.html")).unwrap();
@@ -506,7 +506,7 @@ fn a_compare_holds_all_variants() {
         .to_vec();
     assert_eq!((mean.mean, mean.n), (Some((counts[0] + counts[1]) / 2.0), 2));
     assert!(results[1].differences.as_ref().unwrap().leaf(&["fct_us", "mice", "p99"]).is_some());
-    let table = compare_table(&results);
+    let table = compare_table(&results, Warnings::First);
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     let report = fs::read_to_string(out.join("report.html")).unwrap();
     assert_eq!(report.matches("<script").count(), 1, "the page's own");

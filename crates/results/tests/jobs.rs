@@ -4,7 +4,7 @@ use millpond_core::{Bytes, Time};
 use millpond_results::*;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A folder for one test, removed with it.
 struct Dir(PathBuf);
@@ -103,7 +103,7 @@ fn rounds_become_rows_and_statistics() {
     // Of the mean time: 4 MB in 500 µs.
     assert_eq!((job.algbw_gbytes, job.busbw_gbytes), (Some(8.0), Some(12.0)));
     assert_eq!(job.ratio, Some((1.0 + 1.5) / 2.0));
-    let table = run_table(&summary);
+    let table = run_table(&summary, Warnings::First);
     assert!(table.contains("reduce    all-reduce ring, 4 ranks"), "{table}");
     assert!(table.contains("busbw 12.0 GB/s") && table.contains("1 rounds unfinished"), "{table}");
     let read = |name: &str| -> Vec<String> {
@@ -117,6 +117,14 @@ fn rounds_become_rows_and_statistics() {
     assert!(rows[2].contains("end_us: null") && rows[2].contains("ratio: null"), "{rows:?}");
     let rows = read("ranks.parquet");
     assert!(rows.len() == 1 && rows[0].contains("host: 7"), "{rows:?}");
+    for (table, rows, column) in [("collectives", 3, "busbw_gbytes"), ("ranks", 1, "host")] {
+        let mut text = Vec::new();
+        let count = write_csv(&dir.0, table, &mut text, Path::new("out.csv")).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let (head, _) = text.split_once('\n').unwrap();
+        assert_eq!((count, text.lines().count()), (rows, rows as usize + 1), "{text}");
+        assert!(head.split(',').any(|name| name == column), "{text}");
+    }
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl Flow {
     }
 }
 
-/// Runs the load and tells what came of it.
+/// Runs the load and reports what came of it.
 pub fn run(load: &Load) -> Result<Report, ClientError> {
     // Before any cgroup is joined: what is limited is the load.
     let mut control = connect_tcp(&load.to, None, false)?;

@@ -18,7 +18,7 @@ use crate::topology::{End, Topology};
 use crate::traffic::TrafficPlan;
 use millpond_core::{Bytes, FlowId, HostId, Time};
 
-/// What a run records beside its flows.
+/// Records of a run beside its flows.
 #[derive(Clone, Debug, Default)]
 pub struct CapturePlan {
     /// Samples of queues.
@@ -33,7 +33,7 @@ pub struct CapturePlan {
     pub snaplen: u32,
     /// Whether captured packets show TCP timestamps.
     pub tcp_timestamps: bool,
-    /// Whether the summary tells of round-trip times and timeouts.
+    /// Whether the summary reports round-trip times and timeouts.
     pub timers: bool,
     /// Whether a trace of flows and queues is written.
     pub trace: bool,

@@ -161,15 +161,15 @@ pub fn tables() -> Vec<TableInfo> {
         },
         TableInfo {
             path: "host.receive-cpu",
-            about: "What receiving costs a host's cores: while one works its ring is not polled. \
-                    Without this table, or with \"off\" in its place, receiving costs nothing; { \
-                    } has the values below.",
+            about: "The cost of receiving for a host's cores: while one works its ring is not \
+                    polled. Without this table, or with \"off\" in its place, receiving costs \
+                    nothing; { } has the values below.",
             keys: keys("host.receive-cpu", &ReceiveCpuParams::default()),
         },
-        TableInfo { path: "transport", about: "What all TCPs have in common.", keys: transport },
+        TableInfo { path: "transport", about: "The keys of every TCP.", keys: transport },
         TableInfo {
             path: "rdma",
-            about: "What all queue pairs have in common, whatever their control law.",
+            about: "The keys of all queue pairs, whatever their control law.",
             keys: keys("rdma", &RdmaParams::default()),
         },
         TableInfo {
@@ -179,7 +179,7 @@ pub fn tables() -> Vec<TableInfo> {
         },
         TableInfo {
             path: "capture",
-            about: "What a run records beside its flows. None of it changes another result.",
+            about: "Records of a run beside its flows. None of it changes another result.",
             keys: keys("capture", &CaptureParams::default()),
         },
     ];
@@ -215,15 +215,16 @@ fn lists() -> [TableInfo; 5] {
         },
         TableInfo {
             path: "limit",
-            about: "What every [[limit]] has, beside its kind; as many tables as there are limits.",
+            about: "The keys of every [[limit]], beside those of its kind; as many tables as there \
+                    are limits.",
             keys: keys("limit", &LimitCommon::default()),
         },
         TableInfo {
             path: "traffic",
-            about: "What every [[traffic]] has, beside its kind. `transport` is a table as \
-                    [transport] has for its kind, such as { kind = \"cubic\", cubic-ecn = true }: \
-                    this traffic's connections use it instead; the common keys of [transport] \
-                    hold for all.",
+            about: "The keys of every [[traffic]], beside those of its kind. `transport` is a \
+                    table as [transport] has for its kind, such as { kind = \"cubic\", cubic-ecn = \
+                    true }: this traffic's connections use it instead; the common keys of \
+                    [transport] hold for all.",
             keys: keys("traffic", &TrafficCommon::default()),
         },
     ]

@@ -5,14 +5,17 @@
 //! have taken away.
 
 use crate::choices::Visit;
+use crate::rdma::RecoveryParams;
 use crate::settings::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use crate::transport::TransportKind;
+use millpond_core::Time;
 use millpond_core::limit::Direction;
 use millpond_core::registry::{About, Choice, PathProperty};
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::switch::pause::PauseParams;
+use millpond_core::switch::site::Auto;
 
 /// A mechanism that a scenario has chosen.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,8 @@ pub struct Chosen {
     pub about: &'static About,
     /// Of what it needs, what it can do without as its parameters are.
     pub spares: &'static [PathProperty],
+    /// The keys of the retransmission timers that a pause can outlast; empty if none can.
+    pub timers: &'static str,
 }
 
 /// All that is chosen, as the walk meets it.
@@ -37,7 +42,42 @@ impl Visit for All {
 }
 
 fn of<C: Choice>(choice: &C) -> Chosen {
-    Chosen { place: C::place().path, kind: choice.kind(), about: choice.about(), spares: &[] }
+    let (place, kind, about) = (C::place().path, choice.kind(), choice.about());
+    Chosen { place, kind, about, spares: &[], timers: MIN_RTO }
+}
+
+const MIN_RTO: &str = "transport.min-rto";
+
+/// The keys of the timers of a place's mechanism that the longest pause can outlast. The watchdog
+/// bounds a pause; without one, and with timers that the network decides, any can.
+fn timers(s: &Settings, place: &str) -> &'static str {
+    let longest = match &s.switch.pause {
+        PauseParams::Pfc(pfc) => pfc.watchdog,
+        _ => None,
+    };
+    let outlasts = |timer: Option<Time>| match (longest, timer) {
+        (Some(pause), Some(timer)) => pause >= timer,
+        _ => true,
+    };
+    let given = |timer: Auto<Time>| match timer {
+        Auto::Given(time) => Some(time),
+        Auto::Auto => None,
+    };
+    let (of_pairs, keys) = match &s.rdma_choices.recovery {
+        RecoveryParams::GoBackN(p) => (Some(p.timeout), "rdma.recovery.timeout"),
+        RecoveryParams::Selective(p) => {
+            let both = given(p.timeout_low).zip(given(p.timeout_high));
+            let keys = "rdma.recovery.timeout-low and rdma.recovery.timeout-high";
+            (both.map(|(low, high)| low.min(high)), keys)
+        }
+    };
+    let is_of_pairs =
+        place == RecoveryParams::place().path || place == "transport.importance" && !s.runs_tcp();
+    match is_of_pairs {
+        true if outlasts(of_pairs) => keys,
+        false if outlasts(Some(s.transport.min_rto)) => MIN_RTO,
+        _ => "",
+    }
 }
 
 /// A transport for which duplicate acknowledgements never mean loss does not take reordering for
@@ -72,6 +112,7 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     let mut all = All(vec![transport(s, &s.transport_kind)]);
     s.each_choice(&mut all);
     let All(mut list) = all;
+    list.iter_mut().for_each(|chosen| chosen.timers = timers(s, chosen.place));
     if let PauseParams::Pfc(pfc) = &s.switch.pause
         && (pfc.watchdog.is_some() || pfc.min_rate.is_some())
     {
@@ -81,7 +122,8 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     if let NicChoice::Own(marking) = &s.nic.marking {
         list.push(of(marking));
     }
-    list.extend(s.traffic.iter().filter_map(|t| t.transport.as_ref()).map(|own| transport(s, own)));
+    let own = s.traffic.iter().filter_map(|t| t.transport.as_ref());
+    list.extend(own.map(|own| Chosen { timers: timers(s, "transport"), ..transport(s, own) }));
     // Limits that assume and take away the same are one mechanism, however many there are.
     let mut limits: Vec<Chosen> = Vec::new();
     for chosen in s.limits.iter().map(limit) {
@@ -148,24 +190,38 @@ pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
     let mut warnings = Vec::new();
     for needy in chosen {
         for need in needy.about.needs.iter().filter(|need| !needy.spares.contains(need)) {
-            if chosen.iter().any(|c| c.about.restores.contains(need)) {
+            let is_outlasted = *need != PathProperty::TimersRun || !needy.timers.is_empty();
+            if !is_outlasted || chosen.iter().any(|c| c.about.restores.contains(need)) {
                 continue;
             }
             let breaks = |c: &&Chosen| c.about.breaks.contains(need) && shape.lets_break(c.place);
             for breaker in chosen.iter().filter(breaks) {
                 warnings.push(format!(
-                    "{} \"{}\" needs {}, which {} \"{}\" breaks: {}",
+                    "{} \"{}\" needs {}, which {} \"{}\" breaks: {}{}",
                     needy.place,
                     needy.kind,
                     need.name(),
                     breaker.place,
                     breaker.kind,
-                    need.consequence()
+                    need.consequence(),
+                    keys(*need, needy, breaker)
                 ));
             }
         }
     }
     warnings
+}
+
+/// The keys that repair a need, where they depend on who needs it and who breaks it.
+fn keys(need: PathProperty, needy: &Chosen, breaker: &Chosen) -> String {
+    if need != PathProperty::TimersRun {
+        return String::new();
+    }
+    let watchdog = match breaker.kind {
+        "pfc" => ", or set switch.pause.watchdog",
+        _ => "",
+    };
+    format!(": raise {}{watchdog}", needy.timers)
 }
 
 #[cfg(test)]
@@ -199,10 +255,10 @@ mod tests {
 
     #[test]
     fn a_broken_need_is_named_unless_restored_or_without_effect() {
-        let tcp = Chosen { place: "transport", kind: "newreno", about: &TCP, spares: &[] };
-        let spray = Chosen { place: "switch.path", kind: "spray", about: &SPRAY, spares: &[] };
-        let order =
-            Chosen { place: "transport.ordering", kind: "timeout", about: &ORDER, spares: &[] };
+        let of = |place, kind, about| Chosen { place, kind, about, spares: &[], timers: MIN_RTO };
+        let tcp = of("transport", "newreno", &TCP);
+        let spray = of("switch.path", "spray", &SPRAY);
+        let order = of("transport.ordering", "timeout", &ORDER);
         let warnings = check(&[tcp, spray], MANY);
         assert_eq!(warnings.len(), 1);
         assert!(
@@ -238,6 +294,39 @@ mod tests {
             "a raised one is still one"
         );
         assert_eq!(warnings("\"off\""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn pause_warning_names_the_timers_key_and_needs_a_pause_that_can_outlast_it() {
+        let warnings = |pause: &str, rest: &str| {
+            let text = format!(
+                "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[switch]\n\
+                 buffer = {{ kind = \"pools\" }}\npause = {{ kind = \"pfc\"{pause} }}\n{rest}\n\
+                 [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+            );
+            let plan =
+                crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
+            plan.warnings.join("\n")
+        };
+        let watchdog = ", watchdog = \"2ms\"";
+        let tcp = |rto: &str| format!("[transport]\nkind = \"dctcp\"\nmin-rto = \"{rto}\"");
+        let irn = |times: &str| {
+            format!(
+                "[transport]\nkind = \"dcqcn\"\n[rdma]\nrecovery = {{ kind = \
+                 \"selective\"{times} }}"
+            )
+        };
+        let given = ", timeout-low = \"3ms\", timeout-high = \"4ms\"";
+        let of_tcp = "raise transport.min-rto, or set switch.pause.watchdog";
+        let of_irn = "raise rdma.recovery.timeout-low and rdma.recovery.timeout-high, or set";
+        assert!(warnings("", &tcp("3ms")).contains(of_tcp));
+        assert!(warnings(watchdog, &tcp("1ms")).contains(of_tcp), "2 ms outlast 1 ms");
+        assert!(!warnings(watchdog, &tcp("3ms")).contains("timers-run"));
+        assert!(warnings("", &irn(given)).contains(of_irn), "no pause is the longest");
+        assert!(warnings(watchdog, &irn("")).contains(of_irn), "the network decides the timers");
+        let short = ", timeout-low = \"1ms\", timeout-high = \"4ms\"";
+        assert!(warnings(watchdog, &irn(short)).contains(of_irn), "the shorter one counts");
+        assert!(!warnings(watchdog, &irn(given)).contains("timers-run"));
     }
 
     /// Deflected packets wait in paused queues of other switches.

@@ -276,14 +276,21 @@ fn unknown(name: &str, called: &str, places: &[PlaceInfo]) -> String {
     known.extend(NAMES.iter().flat_map(|n| n.names).map(|n| n.to_string()));
     known.sort();
     known.dedup();
-    let mut near = Vec::new();
-    while near.len() < 3 {
-        let left = known.iter().map(String::as_str).filter(|k| !near.contains(k));
-        match nearest(called, left) {
-            Some(found) => near.push(found),
-            None => break,
+    let near_to = |called: &str| {
+        let mut near = Vec::new();
+        while near.len() < 3 {
+            let left = known.iter().map(String::as_str).filter(|k| !near.contains(k));
+            match nearest(called, left) {
+                Some(found) => near.push(found),
+                None => break,
+            }
         }
-    }
+        near
+    };
+    // A key in the wrong table is known by its last word.
+    let last = called.rsplit('.').next().unwrap_or(called);
+    let near = Some(near_to(called)).filter(|near| !near.is_empty());
+    let near = near.unwrap_or_else(|| near_to(last));
     match near.is_empty() {
         true => format!("there is nothing called {name:?}; `millpond list` shows what there is"),
         false => format!("there is nothing called {name:?}; did you mean {}?", near.join(", ")),
@@ -314,6 +321,13 @@ mod tests {
     fn has(name: &str, what: &[&str]) {
         let text = explain(name).unwrap();
         what.iter().for_each(|w| assert!(text.contains(w), "{name}: {w} not in\n{text}"));
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_table_is_found_by_its_last_word() {
+        let error = explain("rdma.recovery.dupack-threshold").unwrap_err();
+        assert!(error.contains("did you mean") && error.contains("dupack-threshold"), "{error}");
+        assert!(explain("nothing.of.the-kind-at-all").unwrap_err().contains("millpond list"));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Plan {
     pub mice: Bytes,
     /// Flows above this are elephants.
     pub elephants: Bytes,
-    /// By which sizes slowdown is told.
+    /// By which sizes slowdown is reported.
     pub size_bins: SizeBins,
     /// The numbers that comparisons show; empty: those that suit the traffic.
     pub shows: Vec<String>,

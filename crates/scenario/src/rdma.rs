@@ -101,8 +101,8 @@ millpond_core::params! {
         /// A queue pair's receiver sends no two CNPs within it. Source: 50us, DCQCN, SIGCOMM 2015
         /// §3.1; ConnectX NICs have 4us.
         pub cnp_interval: Time = Time::from_us(50),
-        /// Whether a packet out of order is told as a marked one is. Source: real NICs slow down on
-        /// reordering, ConWeave, SIGCOMM 2023 §2; released simulators do not.
+        /// Whether a packet out of order is reported as a marked one is. Source: real NICs slow
+        /// down on reordering, ConWeave, SIGCOMM 2023 §2; released simulators do not.
         pub cnp_on_reordering: bool = false,
     }
 }

@@ -60,7 +60,7 @@ pub fn reference() -> String {
     out
 }
 
-/// The mechanisms' pages by place. Topologies and traffic are told of in the scenario's page.
+/// The mechanisms' pages by place. Topologies and traffic are described in the scenario's page.
 fn pages(out: &mut String) {
     out.push_str("\n## Mechanisms\n\n| place | question | pages |\n|---|---|---|\n");
     for info in places().iter().filter(|info| !matches!(info.place.path, "topology" | "traffic")) {

@@ -41,10 +41,7 @@ pub fn schema() -> Value {
     traffic.insert("transport".into(), kinds("transport", &Map::new()));
     root.insert("traffic".into(), list(kinds("traffic", &traffic)));
     let mut variant = object(Map::from_iter([
-        (
-            "name".to_string(),
-            json!({ "type": "string", "description": "What the variant is called." }),
-        ),
+        ("name".to_string(), json!({ "type": "string", "description": "The variant's name." })),
         ("set".to_string(), changes()),
     ]));
     variant["description"] =

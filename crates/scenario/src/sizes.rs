@@ -1,4 +1,4 @@
-//! The sizes by which slowdown is told: so many bins of equal count, or given edges.
+//! The sizes by which slowdown is reported: so many bins of equal count, or given edges.
 
 use millpond_core::Bytes;
 use millpond_core::params::{Field, Form, Value, ValueError};

@@ -98,7 +98,7 @@ millpond_core::choice! {
 }
 
 millpond_core::params! {
-    /// What all TCPs have in common. Queue pairs have `crate::rdma::RdmaParams`.
+    /// The keys of every TCP. Queue pairs have `crate::rdma::RdmaParams`.
     pub struct TransportParams {
         /// Largest payload of a packet, in bytes. Off means the MTU less 40 bytes of IP and TCP
         /// header (RFC 9293 §3.7.1).

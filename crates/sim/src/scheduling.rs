@@ -45,7 +45,7 @@ impl Rounds {
         })
     }
 
-    /// Tells what they have done.
+    /// Reports what they have done.
     pub fn tell_counters(&self, plan: &Plan, counters: &mut Counters) {
         self.scheduler.counts.tell(counters.of(plan.edge.load_balancing.kind()));
     }

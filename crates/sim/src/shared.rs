@@ -59,7 +59,7 @@ pub struct Shared {
     pub freezes: bool,
     /// Switches are asked before each segment whether it may leave.
     pub is_admitted: bool,
-    /// Switches are told of each segment that leaves.
+    /// Switches are notified of each segment that leaves.
     pub is_metered: bool,
     /// Completion times in the empty network.
     pub ideal: IdealTimes,

@@ -114,7 +114,7 @@ fn credits_drop_nothing_within_the_memory() {
     assert!(lost(&run(PAIR, &set).0)[0] > 0, "the bound was not needed");
 }
 
-/// What is told of rates keeps queues short: fewer packets are lost than where nobody is told.
+/// What is reported of rates keeps queues short: fewer packets are lost than where nobody is told.
 #[test]
 fn rates_follow_how_long_packets_wait() {
     let (outcome, _) = run(PAIR, &[(SWITCH, "picnic")]);
@@ -242,7 +242,7 @@ fn the_releases_overlays_speak_their_own_way() {
     };
     let ([pauses, refreshes, resumes], served) = words("episode");
     assert!(pauses > 0 && refreshes == 0 && pauses - resumes <= 1, "{pauses} {resumes}");
-    assert!(served >= 14, "whoever was told to pause is told to go on: {served}");
+    assert!(served >= 14, "whoever was asked to pause is asked to go on: {served}");
     // A queue of a flow is long at 7/8 of 8/7 times flow-cap.
     let cap = ("edge.virtual-switch.flow-cap", "56");
     let (outcome, _) =

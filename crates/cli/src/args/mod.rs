@@ -9,6 +9,7 @@ mod linux;
 pub use linux::{LabArgs, LimitArgs, SwitchArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use millpond_results::Warnings;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -20,13 +21,15 @@ use std::path::PathBuf;
     max_term_width = 100,
     after_help = "\
 Try:
+  millpond new first.toml                                 a scenario by five questions
   millpond run scenarios/incast.toml                      one run, a table, out/incast/
   millpond compare scenarios/microburst.toml              its variants beside each other
   millpond run scenarios/incast.toml --set transport.kind=cubic --seed 7
   millpond explain transport.min-rto                      what a key means, and where it comes from
 
 Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 3 stalled (no open flow can
-end), 4 invalid (the machine was too slow for a lab), 130 interrupted."
+end), 4 invalid (the machine was too slow for a lab), 5 worse than --tolerate allows, 130
+interrupted."
 )]
 pub struct Cli {
     /// What to do.
@@ -45,8 +48,22 @@ Example: millpond run scenarios/incast.toml --set switch.marking.threshold-packe
     #[command(after_help = "\
 Example: millpond compare scenarios/microburst.toml --seeds 5
 
-Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.")]
+          millpond compare scenarios/five.toml --tolerate queries.qct.p95=5 --baseline old.json
+
+Ctrl-C or a crash loses only the runs under way: the same command goes on with those that remain.
+Exit codes: 0 done, 1 failed, 2 bad usage or scenario, 3 stalled, 5 worse than --tolerate allows,
+130 interrupted.")]
     Compare(CompareArgs),
+    /// Write a scenario by five questions: network, rate, transport, traffic, mechanisms
+    #[command(after_help = "\
+Examples: millpond new first.toml                        asks; Enter takes the default
+          millpond new first.toml --yes                  all defaults
+          millpond new burst.toml --topology single-switch:64 --traffic incast:32 --yes
+          millpond new - --yes --mechanisms tlt,canary | millpond check -
+
+An option answers its question. With a closed standard input the command needs all options, or
+--yes.")]
+    New(NewArgs),
     /// Make a results folder's report.html again
     #[command(after_help = "Example: millpond report out/microburst-compare")]
     Report(ReportArgs),
@@ -72,6 +89,7 @@ Examples: millpond reproduce canary --quick               what minutes can decid
           millpond reproduce canary --dry-run             list the runs and estimate their time
           millpond reproduce canary --only one-gig        one experiment and its claims
           millpond reproduce canary --only S1,P2          some claims and the runs that they need
+          millpond reproduce all --page out/gallery --recorded     one page of all recorded claims
 
 Without a paper, the command lists the papers. Each experiment is a sweep in a subfolder of the
 results. Finished runs are kept, and more --seeds are added to them.
@@ -288,6 +306,36 @@ pub struct Scale {
     pub factor: Option<u32>,
 }
 
+/// What `new` takes.
+#[derive(Args, Debug)]
+pub struct NewArgs {
+    /// The file to write; - is standard output
+    #[arg(value_name = "FILE", default_value = "scenario.toml")]
+    pub file: PathBuf,
+    /// The network, such as leaf-spine:4x4x8, single-switch:32, fat-tree:4, dumbbell:8 or
+    /// rail-optimised:4x4
+    #[arg(long, value_name = "KIND[:SIZE]")]
+    pub topology: Option<String>,
+    /// The rate of each link, such as 25Gbps
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// The transport, such as dctcp, cubic, dcqcn, homa or uet
+    #[arg(long, value_name = "KIND")]
+    pub transport: Option<String>,
+    /// The traffic, such as web-search:0.5, incast:24, elephants:8MB or all-reduce:2MB
+    #[arg(long, value_name = "KIND[:VALUE]")]
+    pub traffic: Option<String>,
+    /// The mechanisms to compare with the plain network, such as tlt,canary; or none
+    #[arg(long, value_name = "NAME,…")]
+    pub mechanisms: Option<String>,
+    /// Ask nothing: take the default of each question that no option answers
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// What `compare` takes.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
@@ -316,9 +364,24 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub threads: Threads,
     #[command(flatten)]
+    pub judging: Judging,
+    #[command(flatten)]
     pub format: FormatArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What must not become worse.
+#[derive(Args, Debug, Default)]
+pub struct Judging {
+    /// Exit with 5 if this number is worse than the baseline's by more than so many percent:
+    /// queries.qct.p99=5. May be repeated
+    #[arg(long = "tolerate", value_name = "NUMBER=PERCENT", value_parser = tolerance)]
+    pub tolerances: Vec<millpond_results::Tolerance>,
+    /// Judge each variant by the variant of its name in these results: the folder of a compare, or
+    /// a file with what compare --json has printed [default: by the first variant]
+    #[arg(long, value_name = "RESULT", requires = "tolerances")]
+    pub baseline: Option<PathBuf>,
 }
 
 /// For which program a result is printed.
@@ -414,6 +477,16 @@ pub struct SweepOutput {
     /// No progress and no table
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print all warnings instead of the first three
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+impl SweepOutput {
+    /// How many warnings are printed.
+    pub fn warnings(&self) -> Warnings {
+        if self.verbose { Warnings::All } else { Warnings::First }
+    }
 }
 
 /// What `reproduce` takes.
@@ -458,9 +531,20 @@ pub struct ReproduceArgs {
     /// x86_64)
     #[arg(long = "virtual")]
     pub kernels: bool,
-    /// Write results.json and page.md of what was measured into the paper's folder DIR
+    /// Write results.json and page.md of what was measured into the paper's folder DIR; of all
+    /// papers gallery.html, one page of all claims, into the folder DIR
     #[arg(long, value_name = "DIR")]
     pub page: Option<PathBuf>,
+    /// Run nothing: write gallery.html of the results that are recorded in the program, or in the
+    /// folder of a paper
+    #[arg(
+        long,
+        requires = "page",
+        conflicts_with_all = [
+            "quick", "strict", "only", "range", "given", "dry_run", "vm", "lab", "kernels", "out"
+        ]
+    )]
+    pub recorded: bool,
     /// Replace finished runs of another version or of a changed scenario
     #[arg(long)]
     pub force: bool,
@@ -575,6 +659,16 @@ pub struct OutputArgs {
     /// No progress and no table
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print all warnings instead of the first three
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+impl OutputArgs {
+    /// How many warnings are printed.
+    pub fn warnings(&self) -> Warnings {
+        if self.verbose { Warnings::All } else { Warnings::First }
+    }
 }
 
 /// What `plot` takes.
@@ -644,6 +738,19 @@ pub fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+fn tolerance(text: &str) -> Result<millpond_results::Tolerance, String> {
+    let (number, percent) = key_value(text)
+        .map_err(|_| "write NUMBER=PERCENT, for example queries.qct.p99=5".to_string())?;
+    let percent = percent.trim_end_matches('%').trim();
+    let percent: f64 = percent
+        .parse()
+        .ok()
+        .filter(|percent| (0.0..=10_000.0).contains(percent))
+        .ok_or("the percentage is a number from 0 to 10000".to_string())?;
+    let tolerance = millpond_results::Tolerance { number, percent };
+    tolerance.check().map(|()| tolerance)
+}
+
 fn shard(text: &str) -> Result<(u32, u32), String> {
     let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
     match parts {
@@ -705,5 +812,11 @@ mod tests {
         assert!(seeds("0").unwrap_err().contains("0..0 for seed 0"));
         assert_eq!(seeds("0..0"), Ok((0, 0)));
         assert!(threads("0").unwrap_err().contains("at least one"));
+        let read = |text: &str| tolerance(text).map(|of| (of.number, of.percent));
+        assert_eq!(read("timeouts=5"), Ok(("timeouts".into(), 5.0)));
+        assert_eq!(read("q.qct.p99 = 2.5 %"), Ok(("q.qct.p99".into(), 2.5)));
+        assert!(read("timeouts").unwrap_err().contains("NUMBER=PERCENT"));
+        assert!(read("timeouts=-1").unwrap_err().contains("from 0 to 10000"));
+        assert!(read("packets.marked=1").unwrap_err().contains("neither more nor less"));
     }
 }

@@ -5,8 +5,9 @@
 use crate::args::linux::{Demo, DemoArgs};
 use crate::failure::Failure;
 use crate::run::default_out;
+use crate::say;
+use crate::stderr::warn;
 use crate::watch::{Terminal, catch_interrupts};
-use crate::{say, tell};
 use millpond::{Comparison, Lab, Options, Scenario, VariantResult};
 use millpond_results::compare_table;
 use std::process::{Command, Stdio};
@@ -92,7 +93,7 @@ pub fn demo(args: &DemoArgs) -> Result<(), Failure> {
     let vary: Vec<_> = shown.vary.into_iter().collect();
     let comparison = Comparison::across(&scenario, &vary, args.seeds.inclusive(), &["lab"])?;
     if !args.output.quiet {
-        comparison.warnings().iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+        warn(comparison.warnings(), args.output.warnings());
     }
     let out = default_out(&args.output.out, comparison.name(), Some("lab-demo"));
     let terminal = Terminal::new(args.output.quiet, "");
@@ -105,7 +106,7 @@ pub fn demo(args: &DemoArgs) -> Result<(), Failure> {
     if args.output.json {
         say(&serde_json::to_string_pretty(results)?);
     } else if !args.output.quiet {
-        say(&compare_table(results));
+        say(&compare_table(results, args.output.warnings()));
         match args.which {
             Demo::Tlt => say(&worst(&shown, results)),
             Demo::Canary => say(&means(&shown, results)),

@@ -2,7 +2,7 @@
 
 use super::{demo, doctor, standing};
 use crate::args::linux::{AskArgs, AskRequest, LabCommand};
-use crate::args::{CompareArgs, FormatArgs, LabArgs, RunArgs, Threads, WorldName};
+use crate::args::{CompareArgs, FormatArgs, Judging, LabArgs, RunArgs, Threads, WorldName};
 use crate::failure::Failure;
 use crate::run::load;
 use crate::worlds::need_root;
@@ -92,6 +92,7 @@ fn run_scenario(args: &LabArgs) -> Result<(), Failure> {
         scale,
         seeds,
         threads,
+        judging: Judging::default(),
         format: FormatArgs::default(),
         output,
     })

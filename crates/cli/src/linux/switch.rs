@@ -12,6 +12,7 @@ use crate::watch;
 use millpond_core::Rate;
 use millpond_linux::demo::{self, Arm, Plan, Run, backdraft, bridge};
 use millpond_linux::limit::doctor as finding;
+use millpond_linux::switch::config::Config;
 use millpond_linux::switch::control::Done;
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, cni, connect, control, doctor, serve, show};
@@ -31,12 +32,16 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
         SwitchAction::Apply(what) => {
             let config = apply::read(&what.file)?;
             match what.dry_run {
-                true => say(&format!(
-                    "{}: {} ports, no errors",
-                    what.file.display(),
-                    config.ports.len()
-                )),
-                false => done(&apply::apply(&state, &config, &program)?)?,
+                true => {
+                    let (file, ports) = (what.file.display(), config.ports.len());
+                    say(&format!("{file}: {ports} ports, no errors"));
+                    routes(&config).iter().for_each(|line| say(line));
+                }
+                false => {
+                    let came = apply::apply(&state, &config, &program)?;
+                    routes(&config).iter().for_each(|line| say(line));
+                    done(&came)?;
+                }
             }
         }
         SwitchAction::Connect(what) => {
@@ -152,6 +157,21 @@ fn print<T: serde::Serialize>(
     };
     say(&text);
     Ok(())
+}
+
+/// A line for each peer: its paths, by their addresses.
+fn routes(config: &Config) -> Vec<String> {
+    let mut peers: Vec<&str> = config.paths.iter().map(|path| path.peer.as_str()).collect();
+    peers.sort_unstable();
+    peers.dedup();
+    let line = |peer: &str| {
+        let paths = config.paths.iter().filter(|path| path.peer == peer);
+        let ends: Vec<String> =
+            paths.map(|path| format!("{} to {}", path.local, path.remote)).collect();
+        let noun = if ends.len() == 1 { "path" } else { "paths" };
+        format!("{} {noun} to {peer}: {}", ends.len(), ends.join(", "))
+    };
+    peers.into_iter().map(line).collect()
 }
 
 fn done(done: &Done) -> Result<(), Failure> {

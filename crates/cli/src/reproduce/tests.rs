@@ -275,7 +275,7 @@ fn a_damaged_run_is_run_again() {
             assert!(fs::read(run.join(name)).unwrap().len().abs_diff(good.len()) < 64, "{name}");
         }
     }
-    // What was told of the runs is refused by name, and made anew by force.
+    // What was reported of the runs is refused by name, and made anew by force.
     let path = out.join("reproduce.json");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("test", "tesu", 1)).unwrap();

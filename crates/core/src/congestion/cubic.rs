@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// CUBIC.
+    /// The keys of CUBIC (RFC 9438).
     pub struct CubicParams {
         /// C, the aggressiveness, in segments per second cubed. Source: RFC 9438 §5.1.
         #[within(0..)]
@@ -48,7 +48,7 @@ crate::params! {
 
 const SECONDS: f64 = 1e-12; // a picosecond
 
-/// One connection's state.
+/// CUBIC's state of one connection: the last maximum and the epoch's start.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     /// When this stage of congestion avoidance began; `Time::MAX` before its first ACK.

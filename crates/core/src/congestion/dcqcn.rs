@@ -30,7 +30,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// DCQCN.
+    /// The keys of DCQCN (SIGCOMM 2015).
     pub struct DcqcnParams {
         /// From one update of alpha to the next. Source: 1us, HPCC's released simulator; the paper
         /// has 55us (SIGCOMM 2015 §5.2).
@@ -71,7 +71,7 @@ crate::params! {
     }
 }
 
-/// One connection's state.
+/// DCQCN's state of one queue pair: rates, alpha, byte counter and timers.
 #[derive(Clone, Debug)]
 pub struct Dcqcn(Box<State>);
 

@@ -61,7 +61,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// DCTCP.
+    /// The keys of DCTCP (RFC 8257).
     pub struct DctcpParams {
         /// Weight of the newest window in alpha. Source: RFC 8257 §4.2.
         #[within(0..=1)]
@@ -97,7 +97,7 @@ crate::params! {
     }
 }
 
-/// One connection's state.
+/// DCTCP's state of one connection: alpha and the counts of its window.
 #[derive(Clone, Copy, Debug)]
 pub struct Dctcp {
     /// Growth, and cuts for loss.

@@ -56,7 +56,7 @@ impl Field for Cutoffs {
 }
 
 crate::params! {
-    /// Homa.
+    /// The keys of Homa (SIGCOMM 2018).
     pub struct HomaParams {
         /// RTTbytes: how much of a message is sent without a grant, and how much a receiver keeps
         /// granted and not received; rounded up to whole packets. "auto" is what the fastest

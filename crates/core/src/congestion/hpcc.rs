@@ -33,7 +33,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// HPCC.
+    /// The keys of HPCC (SIGCOMM 2019).
     pub struct HpccParams {
         /// Eta: the utilisation that is aimed at. Source: 0.95, HPCC, SIGCOMM 2019 §5.1.
         #[within(0..=1)]
@@ -66,7 +66,7 @@ struct Reference {
     stage: u32,
 }
 
-/// One connection's state.
+/// HPCC's state of one queue pair: rate, reference rates and each link's last record.
 #[derive(Clone, Debug)]
 pub struct Hpcc(Box<State>);
 

@@ -235,8 +235,9 @@ macro_rules! laws {
         /// One connection's control law: a closed enum, so that dispatch is a jump and not a
         /// pointer.
         #[derive(Clone, Debug)]
-        #[allow(missing_docs)]
-        pub enum Control { $($Law($Law)),+ }
+        pub enum Control {
+            $(#[doc = concat!("The state of `kind = \"", $kind, "\"`.")] $Law($Law)),+
+        }
 
         impl Control {
             /// A new connection, with this window in bytes.
@@ -268,7 +269,7 @@ macro_rules! laws {
                 match self { $(Control::$Law(law) => grow(law, window, growth, &terms.$module)),+ }
             }
 
-            /// Closes the window.
+            /// Reduces the window after a loss, a mark or a timeout, as `cut` names it.
             #[cold]
             pub fn cut(&mut self, window: &mut Window, cut: &Cut, terms: &Terms) {
                 match self { $(Control::$Law(law) => close(law, window, cut, &terms.$module)),+ }

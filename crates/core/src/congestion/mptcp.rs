@@ -42,7 +42,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// MPTCP.
+    /// The keys of MPTCP's coupled laws (RFC 6356; OLIA, CoNEXT 2012).
     pub struct MptcpParams {
         /// Subflows of a connection. Source: Presto, SIGCOMM 2015 §4, after Raiciu et al., SIGCOMM
         /// 2011, whose results need eight.
@@ -59,7 +59,7 @@ crate::params! {
     }
 }
 
-/// One subflow's state.
+/// The state of one subflow's law.
 #[derive(Clone, Copy, Debug)]
 pub struct Mptcp {
     /// Losses, and growth where nothing is coupled.

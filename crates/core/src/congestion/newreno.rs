@@ -15,14 +15,14 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// NewReno.
+    /// The keys of NewReno (RFC 5681, RFC 6582).
     pub struct NewRenoParams {
         /// Whether it declares ECN and halves on marks as on loss. Source: RFC 3168 §6.1.2.
         pub newreno_ecn: bool = false,
     }
 }
 
-/// One connection's state.
+/// NewReno's state of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewReno {
     /// Bytes acknowledged towards the next segment of growth.

@@ -87,7 +87,7 @@ pub struct NsccAck {
     pub in_flight: u64,
 }
 
-/// One connection's window.
+/// NSCC's state of one connection: window in bytes, average delay and pending increases.
 #[derive(Clone, Copy, Debug)]
 pub struct Nscc {
     cwnd: u64,
@@ -141,7 +141,7 @@ impl Nscc {
     pub fn base(&self) -> Time {
         self.base
     }
-    /// The average delay.
+    /// The moving average of the queueing delay.
     pub fn average(&self) -> Time {
         Time::from_ps(self.average as u64)
     }
@@ -194,7 +194,7 @@ impl Nscc {
         adapts
     }
 
-    /// An acknowledgement.
+    /// Changes the window for an acknowledgement, by its mark and its queueing delay.
     pub fn on_ack(&mut self, ack: &NsccAck, terms: &NsccTerms) {
         let delay = match ack.rtt {
             Some(rtt) => self.sample(rtt, ack.is_marked, terms),
@@ -390,7 +390,7 @@ mod tests {
         let nack = NsccAck { in_flight: 50_000, rtt: None, ..ack(MTU, Time::ZERO, false, at) };
         nscc.on_nack(&nack, true, &t);
         assert_eq!(nscc.window(), 20_000);
-        // Until as much as was in flight is told of, marks and trimmed packets say nothing new.
+        // Until as much as was in flight is reported, marks and trimmed packets say nothing new.
         nscc.average = t.target.as_ps() as f64 * 3.0;
         nscc.on_nack(&nack, true, &t);
         nscc.on_ack(&ack(50_000, t.target * 3, true, at), &t);

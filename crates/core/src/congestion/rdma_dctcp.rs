@@ -40,7 +40,7 @@ crate::params! {
     }
 }
 
-/// One connection's state.
+/// The state of one queue pair under DCTCP's law.
 #[derive(Clone, Debug)]
 pub struct RdmaDctcp(Box<State>);
 

@@ -148,7 +148,7 @@ impl Constants {
 /// A segment is held back no longer, however small the window.
 const LONGEST_GAP: Time = Time::from_s(60);
 
-/// One connection's state.
+/// Swift's state of one connection: window in segments, newest round trip and last decrease.
 #[derive(Clone, Copy, Debug)]
 pub struct Swift {
     /// fcwnd, in segments.

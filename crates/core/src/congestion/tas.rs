@@ -30,7 +30,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// TAS.
+    /// The keys of TAS's rate-based DCTCP (EuroSys 2019).
     pub struct TasParams {
         /// Rate of a new connection, in payload. Source: TAS' released code, `cc-dctcp-init`.
         #[within(1..)]
@@ -66,7 +66,7 @@ const HEADROOM: f64 = 1.2;
 /// What a window is that limits nothing, in bytes.
 const UNBOUNDED: u64 = 1 << 40;
 
-/// One connection's state.
+/// TAS's state of one connection: its rate and the counts of its interval.
 #[derive(Clone, Debug)]
 pub struct Tas(Box<State>);
 

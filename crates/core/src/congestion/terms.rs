@@ -11,7 +11,7 @@ pub struct Window {
     pub ssthresh: u64,
 }
 
-/// An acknowledgement.
+/// An acknowledgement, as a control law gets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
     /// Now.
@@ -54,7 +54,7 @@ pub enum Cause {
     Mark,
 }
 
-/// A congestion event.
+/// A reason to reduce the window, its time and the bytes in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     /// Now.

@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// TIMELY.
+    /// The keys of TIMELY (SIGCOMM 2015).
     pub struct TimelyParams {
         /// Weight of the newest difference of round-trip times. Source: 0.875, HPCC's released
         /// simulator.
@@ -54,7 +54,7 @@ crate::params! {
     }
 }
 
-/// One connection's state.
+/// TIMELY's state of one queue pair: its rate and the gradient of round-trip times.
 #[derive(Clone, Debug)]
 pub struct Timely(Box<State>);
 

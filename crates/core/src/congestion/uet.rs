@@ -45,7 +45,7 @@ impl UetControl {
 }
 
 crate::params! {
-    /// Ultra Ethernet transport.
+    /// The keys of the Ultra Ethernet transport (1.0, as uet-htsim has it).
     pub struct UetParams {
         /// What says how much may be in flight. Source: the sender's window is uet-htsim's default.
         pub uet_control: UetControl = UetControl::Nscc,

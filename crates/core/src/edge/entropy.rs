@@ -105,7 +105,7 @@ impl Reps {
     }
 }
 
-/// A connection's choice.
+/// The choice of entropy values for one connection's packets.
 #[derive(Clone, Debug)]
 pub struct Entropy {
     kind: UetPathChoice,

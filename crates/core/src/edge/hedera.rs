@@ -187,7 +187,7 @@ struct Known {
     label: Option<u16>,
 }
 
-/// The scheduler.
+/// Hedera's central scheduler: demands, and the tree of each large flow.
 #[derive(Debug)]
 pub struct Scheduler {
     network: Network,

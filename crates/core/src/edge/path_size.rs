@@ -55,7 +55,7 @@ impl PathSize {
         }
     }
 
-    /// Ports have changed.
+    /// Starts the search anew, if the wanted size has changed.
     pub fn want(&mut self, least: u32, wanted: u32) {
         if wanted.max(least) != self.wanted {
             *self = PathSize::new(least, wanted);

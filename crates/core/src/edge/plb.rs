@@ -27,7 +27,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Protective load balancing.
+    /// The keys of protective load balancing (PLB, SIGCOMM 2022).
     pub struct PlbParams {
         /// Of 256 bytes acknowledged in a round, how many marked ones make it congested. Source:
         /// 128, Linux's tcp_plb_cong_thresh.

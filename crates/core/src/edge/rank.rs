@@ -139,7 +139,7 @@ struct Past {
     again: BTreeMap<u64, u32>,
 }
 
-/// One connection's ranks.
+/// The ranks of one connection's packets.
 #[derive(Clone, Debug)]
 pub struct Ranker {
     by: By,

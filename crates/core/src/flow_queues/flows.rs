@@ -1,14 +1,14 @@
-//! Which queue a flow has, who was told to pause, and who may not send.
+//! Which queue a flow has, who was asked to pause, and who may not send.
 //!
 //! A flow has a queue of its own while there are queues. Beyond that it gets the queue that has
 //! been empty for longest, or shares one that is drawn (the rule of Goyal and others: Backpressure
 //! flow control, NSDI 2022). It keeps its queue while packets of it wait, so its order is kept.
 //!
-//! Two pauses meet here and are told apart: a flow *is told* to pause by this side, whose queue is
-//! long; it *is held* because the other side said so. Both are the flow's and not the queue's,
+//! Two pauses meet here and are distinguished: a flow *is told* to pause by this side, whose queue
+//! is long; it *is held* because the other side said so. Both are the flow's and not the queue's,
 //! since a queue changes its flows. A queue whose first packet is of a held flow stands still.
 //!
-//! Invariant: a flow that was told to pause is known until it was told to go on.
+//! Invariant: a flow that was asked to pause is known until it was asked to go on.
 
 use super::{Bytes, Fifo, FlowQueues, List, NONE, Place, Queue, Signal, Time};
 
@@ -162,7 +162,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         }
     }
 
-    /// A queue that is short and was told to pause waits until all headroom is there.
+    /// A queue that is short and was asked to pause waits until all headroom is there.
     pub(super) fn settle_told(&mut self, queue: u32) {
         let xon = self.xon(queue);
         let q = &mut self.queues[queue as usize];
@@ -174,7 +174,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         }
     }
 
-    /// Once all headroom is there, whoever waits for that is told to go on.
+    /// Once all headroom is there, whoever waits for that is asked to go on.
     pub(super) fn resume_waiting(&mut self, now: Time) {
         while self.is_headroom_full() {
             let Some(queue) = self.waiting.pop_front() else { break };

@@ -9,7 +9,7 @@ use super::NONE;
 #[derive(Clone, Debug, Default)]
 pub struct Links(Vec<[u32; 2]>);
 
-/// One list.
+/// A list through [`Links`]: the numbers of its first and its last.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     first: u32,

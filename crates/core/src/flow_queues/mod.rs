@@ -10,19 +10,19 @@
 //! | file | what |
 //! |---|---|
 //! | `pool` | segments of 64 slots, FIFOs made of them, shared memory and headroom |
-//! | `flows` | which queue a flow has; who was told to pause; who may not send |
+//! | `flows` | which queue a flow has; who was asked to pause; who may not send |
 //! | `list` | the lists of queues: backlogged, idle |
 //! | `terms` | what goes in and comes out |
 //! | `headroom` | how much memory is needed for what still comes after a pause |
 //!
 //! *Memory.* Slots and bytes are two budgets of the same form: what anybody may take, and headroom
-//! for flows that were told to pause. A flow is told when its queue reaches `Xoff`, which follows
+//! for flows that were asked to pause. A flow is told when its queue reaches `Xoff`, which follows
 //! the shared bytes that are left (Choudhury, Hahne: Dynamic queue length thresholds for
 //! shared-memory packet switches, 1998), or when shared memory has no place for its packet: always
-//! before it takes headroom. It is told to go on at `Xon` or less, once all headroom is there
+//! before it takes headroom. It is asked to go on at `Xon` or less, once all headroom is there
 //! again.
 //!
-//! *Exhaustion* has rungs ([`Rung`]): the longest queues are told to pause, then the driver is
+//! *Exhaustion* has rungs ([`Rung`]): the longest queues are asked to pause, then the driver is
 //! asked to pause the packet's application, then its peer, and at last a packet is not taken
 //! ([`Outcome::Hold`]): the driver keeps it and polls its source no more. A driver that cannot,
 //! because the packet is on a link already, drops it, and says so ([`FlowQueues::lose`]).
@@ -81,11 +81,11 @@ struct Queue {
     /// It has got the quantum of its present turn.
     in_turn: bool,
     place: Place,
-    /// The flows that are assigned to it, and how many of them were told to pause.
+    /// The flows that are assigned to it, and how many of them were asked to pause.
     members: List,
     member_count: u32,
     told: u32,
-    /// It is among those that wait for headroom to be told to go on.
+    /// It is among those that wait for headroom to be asked to go on.
     is_waiting: bool,
     idle_since: Time,
     /// What it sent since `since`, and in the last whole feedback time.
@@ -152,7 +152,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         }
     }
 
-    /// A packet arrives.
+    /// Offers a packet to its flow's queue.
     pub fn enqueue(&mut self, now: Time, arrival: &Arrival<F, P>) -> Verdict<P> {
         let (flow, is_new) = self.open(arrival.hash, arrival.flow);
         let queue = self.queue_of(flow);
@@ -388,7 +388,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         }
     }
 
-    /// Where a queue is told to pause.
+    /// Where a queue is asked to pause.
     fn xoff(&self) -> u64 {
         let mtu = u64::from(self.config.mtu);
         let cap = u64::from(self.config.cap) * mtu;

@@ -15,7 +15,7 @@ pub const SLOTS: u32 = 64;
 const SPARES: u32 = 2;
 
 /// An amount in two parts: what anybody may take, and headroom, which only those may take that were
-/// told to pause.
+/// asked to pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     shared: u64,
@@ -25,7 +25,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Both parts, full.
+    /// A budget of `shared` and `headroom` bytes, all of it free.
     pub const fn new(shared: u64, headroom: u64) -> Budget {
         Budget { shared, headroom, shared_size: shared, headroom_size: headroom }
     }
@@ -33,7 +33,7 @@ impl Budget {
     pub const fn shared(&self) -> u64 {
         self.shared
     }
-    /// What is taken.
+    /// The bytes taken from both parts.
     pub const fn used(&self) -> u64 {
         self.shared_size - self.shared + self.headroom_size - self.headroom
     }
@@ -146,7 +146,7 @@ impl Default for Fifo {
 }
 
 impl Fifo {
-    /// Packets that wait.
+    /// The number of packets that wait.
     pub fn len(&self) -> u32 {
         self.len
     }

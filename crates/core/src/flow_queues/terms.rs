@@ -9,13 +9,13 @@ use crate::units::{Bytes, Time};
 pub struct Config {
     /// Segments that anybody may take.
     pub segments: u64,
-    /// Segments for flows that were told to pause ([`super::headroom::segments`]).
+    /// Segments for flows that were asked to pause ([`super::headroom::segments`]).
     pub headroom_segments: u64,
     /// Segments that only control packets may take, one for each port that is attached.
     pub reserved: u64,
     /// Bytes that anybody may take.
     pub bytes: Bytes,
-    /// Bytes for flows that were told to pause ([`super::headroom::Loop`]).
+    /// Bytes for flows that were asked to pause ([`super::headroom::Loop`]).
     pub headroom: Bytes,
     /// Queues; further flows share one.
     pub max_queues: u32,
@@ -25,7 +25,7 @@ pub struct Config {
     pub mtu: u32,
     /// Packets that a poll takes.
     pub batch: u32,
-    /// Packets at which a queue is told to pause, however much memory is left.
+    /// Packets at which a queue is asked to pause, however much memory is left.
     pub cap: u32,
     /// Bytes that a queue may send in its turn; at least the largest packet, so that each turn
     /// sends.
@@ -98,7 +98,7 @@ pub enum Outcome<P> {
 pub enum Rung {
     /// There is shared memory.
     Calm,
-    /// There is none; the longest queues were told to pause.
+    /// There is none; the longest queues were asked to pause.
     Flows,
     /// Half of the headroom is gone: pause the packet's application.
     Application,
@@ -117,7 +117,7 @@ pub struct Verdict<P> {
     pub rung: Rung,
     /// The flow was unknown: the driver says if it may not send ([`super::FlowQueues::hold`]).
     pub is_new: bool,
-    /// The flow was told to pause, now or earlier: the overlay asks whether it heard.
+    /// The flow was asked to pause, now or earlier: the overlay asks whether it heard.
     pub is_told: bool,
 }
 
@@ -143,7 +143,7 @@ pub struct Departure<F, P> {
     pub len: u32,
 }
 
-/// What happened.
+/// Packets, bytes and pauses of a set of flow queues since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that were taken, those that replaced another among them.
@@ -158,7 +158,7 @@ pub struct Counters {
     pub loss_pool: u64,
     /// And their bytes.
     pub loss_pool_bytes: u64,
-    /// Flows told to pause.
+    /// Flows asked to pause.
     pub pauses: u64,
     /// Flows told to go on.
     pub resumes: u64,

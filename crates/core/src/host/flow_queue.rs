@@ -15,7 +15,7 @@ use super::passes;
 use crate::units::Time;
 use std::collections::VecDeque;
 
-/// One flow's.
+/// The packets of one flow that wait for the NIC.
 #[derive(Debug)]
 pub struct FlowQueue {
     limit: u64,
@@ -33,7 +33,7 @@ pub struct FlowQueue {
 }
 
 impl FlowQueue {
-    /// An empty queue; without a bound it only tells what waits.
+    /// An empty queue; without a bound it only reports what waits.
     pub fn new(limit: Option<u64>) -> FlowQueue {
         let limit = limit.unwrap_or(u64::MAX);
         let (wake_at, held_since) = (Time::MAX, Time::MAX);

@@ -23,7 +23,7 @@ pub struct MarkingCounters {
 }
 
 impl MarkingCounters {
-    /// Adds another's.
+    /// Adds the counts of another marker.
     pub fn merge(&mut self, other: &MarkingCounters) {
         for (ours, theirs) in self.sent.iter_mut().zip(other.sent) {
             ours.packets += theirs.packets;
@@ -35,7 +35,7 @@ impl MarkingCounters {
         self.masked += other.masked;
     }
 
-    /// By name.
+    /// Adds each count to `named`, by its name.
     pub fn tell(&self, named: &mut Named) {
         for (importance, sent) in ["unimportant", "important", "forced"].into_iter().zip(self.sent)
         {

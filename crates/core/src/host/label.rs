@@ -1,6 +1,6 @@
 //! Labels: every segment that a connection's end hands down gets a label and a flowcell.
 //!
-//! The label goes into [`Packet::entropy`], by which the fabric tells flows apart; the flowcell
+//! The label goes into [`Packet::entropy`], by which the fabric distinguishes flows; the flowcell
 //! into a data packet's body. A pure acknowledgement needs none, since receive offload does not
 //! wait with it. Which labels there are changes over time; the driver knows ([`HostWire::labels`]).
 //! A flow that a central scheduler has placed has one label ([`super::Egress::pin`]).

@@ -48,7 +48,7 @@ pub struct SideConfig {
     pub limits: Vec<LimitConfig>,
 }
 
-/// A virtual queue.
+/// A virtual queue: how it decides, and the bytes that it charges for a packet.
 pub struct QueueConfig {
     /// The limit's number, in reports.
     pub limit: u16,
@@ -97,7 +97,7 @@ pub struct LimitCounts {
     pub marked: u64,
     /// Bytes of them.
     pub marked_bytes: u64,
-    /// Senders told to reduce.
+    /// Senders asked to reduce.
     pub reduced: u64,
     /// Refused (leaving: a local failure to send; arriving: lost).
     pub dropped: u64,
@@ -118,7 +118,7 @@ pub struct LimitCounts {
 }
 
 impl LimitCounts {
-    /// Adds another's.
+    /// Adds the counts of another host.
     pub fn merge(&mut self, other: &LimitCounts) {
         self.packets += other.packets;
         self.bytes += other.bytes;
@@ -223,7 +223,7 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Idle.
+    /// A limiter whose virtual queues are empty.
     pub fn new(config: LimiterConfig) -> Limiter {
         let LimiterConfig { egress, ingress, classes, random, measured_from, headers, frame } =
             config;

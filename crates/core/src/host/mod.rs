@@ -100,7 +100,7 @@ pub enum Call {
 
 /// What the driver does for a host: its link, its timers, and the pool that packets live in.
 pub trait HostWire {
-    /// What receive offload tells flows apart by.
+    /// What receive offload distinguishes flows by.
     type Flow: Copy + Eq;
     /// The packets.
     fn packets(&mut self) -> &mut Packets;
@@ -173,7 +173,7 @@ pub struct Host<K = offload::Flow> {
 }
 
 impl<K: Copy + Eq> Host<K> {
-    /// An idle host.
+    /// A host without packets.
     pub fn new(config: HostConfig) -> Host<K> {
         let limit = config.limit.map(|config| Box::new(Limiter::new(config)));
         let is_limited = limit.as_ref().is_some_and(|limit| limit.sees_arrivals());
@@ -189,7 +189,7 @@ impl<K: Copy + Eq> Host<K> {
         self.limit.is_some()
     }
 
-    /// What limits it.
+    /// The host's bandwidth limits, if it has any.
     pub fn limiter(&self) -> Option<&Limiter> {
         self.limit.as_deref()
     }
@@ -199,7 +199,7 @@ impl<K: Copy + Eq> Host<K> {
         self.arrival.as_ref()?.receive.as_ref()
     }
 
-    /// Its virtual switch.
+    /// The host's virtual switch, if it has one.
     pub fn virtual_switch(&self) -> Option<&VirtualSwitch> {
         self.arrival.as_ref()?.switch.as_deref()
     }
@@ -248,7 +248,7 @@ impl<K: Copy + Eq> Host<K> {
         self.nic.serves_by_priority()
     }
 
-    /// Packets marked here.
+    /// The packets given CE here, by the NIC and by the limits.
     pub fn marked(&self) -> u64 {
         self.nic.marked() + self.limit.as_ref().map_or(0, |limit| limit.marked)
     }

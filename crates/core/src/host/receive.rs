@@ -134,7 +134,7 @@ pub struct Receive<K = Flow> {
 }
 
 impl<K: Copy + Eq> Receive<K> {
-    /// Idle.
+    /// A receive side with empty rings and idle cores.
     pub fn new(config: &ReceiveConfig) -> Receive<K> {
         let ring = |number| Ring::new(number, config);
         let cores = config.cores.iter();

@@ -58,7 +58,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// TLT.
+    /// The keys of TLT for window-based transports (EuroSys 2021).
     pub struct TltParams {
         /// The first important packet of a flow: last (of the initial window) or first; "auto" is
         /// last of a TCP, first of a queue pair. Source: auto, the authors' simulators of both;

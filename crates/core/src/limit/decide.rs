@@ -56,15 +56,15 @@ pub struct Verdict(pub u32);
 impl Verdict {
     /// It passes, and nobody is told.
     pub const PASS: Verdict = Verdict(0);
-    /// It is dropped.
+    /// The verdict drops the packet.
     pub const DROP: u32 = 1;
-    /// It gets CE.
+    /// The verdict marks the packet with CE.
     pub const CE: u32 = 2;
-    /// Its sender is told to reduce the window.
+    /// Its sender is asked to reduce the window.
     pub const CWR: u32 = 4;
     /// It would have been dropped, and passed because its flow has nothing else in flight.
     pub const BYPASS: u32 = 8;
-    /// The queue is so far behind that senders are told, whether or not this one was.
+    /// The queue is so far behind that senders are notified, whether or not this one was.
     pub const BEHIND: u32 = 16;
 
     /// Whether any of these bits is set.

@@ -52,7 +52,7 @@ pub struct Settings {
     pub cost: u64,
     /// The most that may be saved up.
     pub burst: i64,
-    /// Further behind than this, senders are told.
+    /// Further behind than this, senders are notified.
     pub mark: i64,
     /// Further behind than this, any packet is dropped.
     pub drop: i64,
@@ -76,7 +76,7 @@ const _: () = assert!(size_of::<Settings>() == 72);
 
 /// Bits of [`Settings::flags`].
 pub mod flags {
-    /// Senders without ECN are never told to reduce their windows.
+    /// Senders without ECN are never asked to reduce their windows.
     pub const NO_CWR: u32 = 1;
     /// Nothing is ever dropped.
     pub const MARK_ONLY: u32 = 2;

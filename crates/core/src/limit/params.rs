@@ -5,15 +5,15 @@ use super::{Length, POINT, Settings, flags};
 use crate::units::{Bytes, Rate, Time};
 
 crate::choice! {
-    /// How senders are told that a queue is behind.
+    /// How senders are notified that a queue is behind.
     pub enum Reaction {
         /// CE for all; CWR with a probability that rises linearly from the mark to the drop
         /// threshold. The published one.
         Linear = "linear",
         /// CE and CWR for all beyond the mark threshold.
         Step = "step",
-        /// As linear, and flows with round trips longer than `reference-rtt` are told less often in
-        /// that proportion.
+        /// As linear, and flows with round trips longer than `reference-rtt` are notified less
+        /// often in that proportion.
         RttAware = "rtt-aware",
     }
 }
@@ -48,14 +48,14 @@ pub const RATES: std::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 const PACKET: u64 = 1500;
 
 crate::params! {
-    /// A bandwidth limit.
+    /// The keys of a bandwidth limit: its rate and the thresholds of its virtual queue.
     pub struct LimitParams {
         /// What the traffic is held to.
         pub rate: Rate = Rate(1_000_000_000),
         /// What may be saved up while idle and sent at once. Off: 150KB (100 packets; the published
         /// program), and less at low rates: what 2 ms carry, at least 15KB.
         pub burst: Option<Bytes> = None,
-        /// How far behind its rate the traffic may be before senders are told. Off: 180KB (120
+        /// How far behind its rate the traffic may be before senders are notified. Off: 180KB (120
         /// packets; the slides), and less at low rates: what 5 ms carry, at least 15KB.
         pub mark: Option<Bytes> = None,
         /// How far behind it may be before packets are dropped. Off: 900KB (600 packets; the
@@ -68,9 +68,9 @@ crate::params! {
         /// How the virtual queue counts: credit (bytes; the slides), lock-free, or edt (earliest
         /// departure times, for a pacing qdisc).
         pub form: Form = Form::Credit,
-        /// How senders are told: linear (the slides), step, or rtt-aware.
+        /// How senders are notified: linear (the slides), step, or rtt-aware.
         pub reaction: Reaction = Reaction::Linear,
-        /// rtt-aware: flows with longer round trips are told less often.
+        /// rtt-aware: flows with longer round trips are notified less often.
         pub reference_rtt: Time = Time::from_us(100),
         /// What a packet is charged: wire (each packet that a super-segment is cut into, with its
         /// headers and framing) or ip (the super-segment's IP length, as the published program
@@ -79,7 +79,7 @@ crate::params! {
         /// Bytes below IP that each packet is charged with `length = "wire"`. 14: an Ethernet
         /// header; 38 with CRC, preamble and gap.
         pub framing: Bytes = Bytes(14),
-        /// Whether senders without ECN are told to reduce their windows (the published no_cn turns
+        /// Whether senders without ECN are asked to reduce their windows (the published no_cn turns
         /// it off).
         pub cwr: bool = true,
         /// A flow with nothing else in flight is let through up to this many times the drop
@@ -143,8 +143,8 @@ impl LimitParams {
     /// As it is for arriving packets whose connections lose one at a time
     /// ([`space`](super::space)). A sender that has lost the last of its packets waits some 10 ms;
     /// what the queue is behind by then must outlast that. So what is not given are times at all
-    /// rates: 1 ms to save up, 5 ms until senders are told, 10 ms until packets are lost, and at
-    /// `bypass` of 2, 30 ms until all are.
+    /// rates: 1 ms to save up, 5 ms until senders are notified, 10 ms until packets are lost, and
+    /// at `bypass` of 2, 30 ms until all are.
     pub fn arriving(&self) -> LimitParams {
         let time = |ms: u64, least: u64| (self.rate.bps() / 8 * ms / 1000).max(least);
         let told = self.mark.map_or(0, Bytes::get);
@@ -160,7 +160,7 @@ impl LimitParams {
 
     /// These parameters for a limit whose packets a qdisc (fq) holds until their departure times.
     /// Packets that wait are not lost, so `drop` is a horizon: 20 ms unless it is given, and at
-    /// least [`SOCKET_BUFFER`], so that a sender's socket is full before its datagrams are dropped.
+    /// least 266,240 bytes, so that a sender's socket is full before its datagrams are dropped.
     pub fn departing(&self) -> LimitParams {
         let horizon = (self.rate.bps() / 8 * DROP.ms / 1000).max(SOCKET_BUFFER);
         LimitParams {

@@ -13,18 +13,20 @@ use super::{Ask, Charge, Settings, State, Verdict, charge, decide, flags, refund
 /// What a scope has seen. The names are those of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
-#[allow(missing_docs)]
 pub struct Counts {
-    /// Packets and bytes offered.
+    /// Packets offered.
     pub packets: u64,
+    /// Bytes offered.
     pub bytes: u64,
-    /// Packets and bytes dropped by this scope's decision.
+    /// Packets dropped by this scope's decision.
     pub dropped: u64,
+    /// Bytes of the dropped packets.
     pub dropped_bytes: u64,
-    /// Given CE.
+    /// Packets given CE.
     pub marked: u64,
+    /// Bytes of the marked packets.
     pub marked_bytes: u64,
-    /// Senders told to reduce.
+    /// Requests to a local sender to reduce its window.
     pub reduced: u64,
     /// Let through beyond the drop threshold.
     pub bypassed: u64,

@@ -10,7 +10,7 @@
 //! A connection hears of a change when it sends its next segment. So the law is as slow as that
 //! takes: both terms are measured by the *horizon*, the time of two segments at the fair pace.
 //! Where round trips are short a segment is as large as the window; so who sends a larger one than
-//! the fair pace brings in [`SPREAD`] is told to reduce the window.
+//! the fair pace brings in [`SPREAD`] is asked to reduce the window.
 //!
 //! Not in NRM's slides. The law is a proportional and integral one, the latter on the logarithm of
 //! the rate.

@@ -188,7 +188,7 @@ fn mark_only_never_drops_and_no_cwr_never_reduces() {
     assert_eq!(decide(&silent, 500_000, &TCP, 0).0, Verdict::BEHIND);
 }
 
-/// Who has a share is told of a segment that is too large for it, and not of the queue.
+/// Who has a share is notified of a segment that is too large for it, and not of the queue.
 #[test]
 fn a_share_bounds_segments() {
     use Verdict as V;

@@ -36,7 +36,7 @@ pub struct TimedPause {
 impl Timed {
     /// How often [`Timed::sample`] is called.
     pub const SAMPLE: Time = Time::from_ms(1);
-    /// The longest pause.
+    /// The longest pause that a queue asks for.
     pub const LONGEST: Time = Time::from_ms(5);
     /// The lowest rate that is told.
     pub const SLOWEST: u64 = 32;
@@ -87,7 +87,7 @@ pub struct TimedSource {
 }
 
 impl TimedSource {
-    /// It is told.
+    /// Takes a pause: packets wait for its duration, and then leave at its rate.
     pub fn hear(&mut self, now: Time, pause: TimedPause) {
         self.next = self.next.max(now + pause.duration);
         self.gap = Time::from_s(1) / pause.packets_per_second.max(1);

@@ -43,7 +43,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Nobody is held.
+    /// A keeper that pauses nobody.
     pub fn new(config: Config) -> Keeper {
         Keeper {
             config,

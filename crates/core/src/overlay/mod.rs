@@ -208,7 +208,7 @@ impl Default for Config {
     }
 }
 
-/// What happened.
+/// Pauses and advertisements since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams that were sent.
@@ -317,7 +317,7 @@ impl Overlay {
         records.iter().for_each(|record| self.counters.said[record.word.index()] += 1);
         Some(datagram)
     }
-    /// What happened.
+    /// The counts since the start.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -3,7 +3,7 @@
 //!
 //! A datagram names both epochs. So what was sent to this switch before it restarted counts no
 //! more, whoever repeats it; the peer learns of the restart by a greeting. Within an epoch a window
-//! of the last 64 numbers tells which have come (as in RFC 4303, section 3.4.3).
+//! of the last 64 numbers reports which have come (as in RFC 4303, section 3.4.3).
 //!
 //! A driver whose processes agree on keys of their own needs no epochs ([`Peers::meet`]).
 //!

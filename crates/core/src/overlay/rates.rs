@@ -57,7 +57,7 @@ pub struct Advertiser {
 }
 
 impl Advertiser {
-    /// Nobody sends.
+    /// An advertiser without senders.
     pub fn new(terms: Terms) -> Advertiser {
         Advertiser {
             terms,
@@ -83,7 +83,7 @@ impl Advertiser {
         self.longest = self.longest.max(waited);
     }
 
-    /// When to look.
+    /// The time of the next [`Advertiser::look`], if there is one.
     pub fn deadline(&self) -> Option<Time> {
         (self.next != Time::MAX).then_some(self.next)
     }
@@ -118,12 +118,12 @@ impl Advertiser {
         was.is_some() || self.rate.is_some()
     }
 
-    /// Who sends there.
+    /// The peers that send here.
     pub fn senders(&self) -> impl Iterator<Item = PeerId> {
         self.senders.keys().copied()
     }
 
-    /// What a sender is told of what it sends to `target`.
+    /// What a sender is notified of what it sends to `target`.
     pub fn record(&self, target: Target, seq: u64) -> Record {
         let ttl = (self.terms.period * HOLDS).as_ps().div_ceil(Time::from_us(1).as_ps());
         let ttl = u32::try_from(ttl).unwrap_or(u32::MAX);
@@ -157,14 +157,14 @@ impl Pace {
     }
 }
 
-/// The sender's side.
+/// The rates that receivers advertised, at the sender.
 #[derive(Clone, Debug, Default)]
 pub struct Shaper {
     paces: BTreeMap<(PeerId, Target), Pace>,
 }
 
 impl Shaper {
-    /// Nothing is limited.
+    /// A shaper that limits nobody.
     pub fn new() -> Shaper {
         Shaper::default()
     }

@@ -1,4 +1,4 @@
-//! Who sends to a port, and whether all of them are told to pause together.
+//! Who sends to a port, and whether all of them are asked to pause together.
 //!
 //! Flows that are told one after the other need the sum of their headroom, since each fills the
 //! link in turn. So where a port has no shared memory left, all who send there are told at once,
@@ -41,11 +41,11 @@ impl<S: Copy + Ord> Senders<S> {
         let is_calm = queues.is_headroom_full() && queues.queued().0 <= memory.0 / 2;
         is_calm && std::mem::take(&mut self.is_paused)
     }
-    /// Whether they are told to pause.
+    /// Whether they are asked to pause.
     pub fn is_paused(&self) -> bool {
         self.is_paused
     }
-    /// All of them.
+    /// All senders, in order.
     pub fn iter(&self) -> impl Iterator<Item = S> {
         self.all.iter().copied()
     }
@@ -57,7 +57,7 @@ impl<S: Copy + Ord> Senders<S> {
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
-    /// Forgets them, if they are not told to pause.
+    /// Forgets them, if they are not asked to pause.
     pub fn forget(&mut self) {
         if !self.is_paused {
             self.all.clear();

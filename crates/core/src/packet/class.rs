@@ -46,7 +46,7 @@ pub enum Importance {
 }
 
 impl Importance {
-    /// All of them.
+    /// All importances, from their number 0.
     pub const ALL: [Importance; 6] = [
         Importance::Control,
         Importance::Unimportant,
@@ -128,7 +128,7 @@ impl TrafficClass {
     pub const fn color(self) -> Color {
         self.importance().color()
     }
-    /// The ECN field.
+    /// The two bits of ECN.
     #[inline]
     pub const fn ecn(self) -> Ecn {
         match self.0 & Self::ECN {
@@ -155,7 +155,7 @@ impl TrafficClass {
     pub const fn with_priority(self, priority: u8) -> TrafficClass {
         TrafficClass::new(priority, self.importance(), self.ecn())
     }
-    /// The byte.
+    /// The byte as the packet holds it.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0

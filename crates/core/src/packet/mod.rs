@@ -178,7 +178,7 @@ impl Kind {
             Kind::Overlay => "overlay",
         }
     }
-    /// Whose it is.
+    /// The protocol that declares this kind.
     pub const fn protocol(self) -> &'static Protocol {
         match self {
             Kind::Data | Kind::Ack | Kind::Syn | Kind::SynAck => &tcp::PROTOCOL,
@@ -396,7 +396,7 @@ pub struct Packet {
     pub src: HostId,
     /// Receiving host.
     pub dst: HostId,
-    /// By what a fabric tells flows apart: the hash of the 5-tuple without DSCP and ECN, or the
+    /// By what a fabric distinguishes flows: the hash of the 5-tuple without DSCP and ECN, or the
     /// label that an edge has given it.
     pub entropy: u32,
     /// Its side records.
@@ -426,7 +426,7 @@ pub struct Packet {
 const _: () = assert!(size_of::<Packet>() == 64);
 
 impl Packet {
-    /// What it is.
+    /// The kind: data, acknowledgement, grant and so on.
     #[inline]
     pub fn kind(&self) -> Kind {
         match self.body {
@@ -514,7 +514,7 @@ impl Packet {
             Body::Overlay => NONE,
         }
     }
-    /// Its color.
+    /// The color that buffers drop by.
     #[inline]
     pub fn color(&self) -> Color {
         self.class.color()
@@ -524,7 +524,7 @@ impl Packet {
     pub fn priority(&self) -> u8 {
         self.class.priority()
     }
-    /// Its ECN field.
+    /// The ECN field (RFC 3168).
     #[inline]
     pub fn ecn(&self) -> Ecn {
         self.class.ecn()

@@ -14,7 +14,7 @@ use super::{Packet, PacketId, Record, Sides};
 pub struct Side(u32);
 
 impl Side {
-    /// There are none.
+    /// The number of no record.
     pub const NONE: Side = Side(u32::MAX);
     /// Bits of a slot; the rest says which type the record is of.
     const SLOT: u32 = 28;

@@ -98,7 +98,7 @@ impl Switch {
         }
     }
 
-    /// Tells what its mechanisms have counted by `now`.
+    /// Reports what its mechanisms have counted by `now`.
     pub fn tell_counters(&self, now: Time, counters: &mut Counters) {
         if self.pause.is_active() {
             let named = counters.of(self.pause.kind());

@@ -177,7 +177,7 @@ impl SwitchConfig {
     }
 }
 
-/// A switch.
+/// A switch node: ports, routes, shared memory and the policies of each place.
 #[derive(Clone, Debug)]
 pub struct Switch {
     site: Site,

@@ -45,7 +45,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// Nothing to set.
+    /// An exact view has no keys.
     pub struct ExactParams {}
 }
 crate::params! {
@@ -91,7 +91,7 @@ impl Occupancy {
     }
 }
 
-/// The queue itself.
+/// Gives policies the queue as it is now.
 #[derive(Clone, Debug)]
 pub struct Exact;
 

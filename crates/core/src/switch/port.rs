@@ -110,7 +110,7 @@ pub(super) fn set_ce(packet: &mut Packet) -> bool {
     reacts
 }
 
-/// What a port is told of the packet that is offered to it, beside the packet.
+/// Facts that a port gets of a packet that is offered to it, beside the packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     /// The queue as the switch knows it, if that is not as it is.
@@ -209,7 +209,7 @@ impl GeneralPort {
         GeneralPort::ruled(config, rules)
     }
 
-    /// A switch's ports.
+    /// The ports of a switch, in order.
     pub fn all(configs: &[PortConfig]) -> Vec<GeneralPort> {
         let port = |((number, rules), config): ((usize, Arc<Rules>), &PortConfig)| GeneralPort {
             number: number as u16,
@@ -248,13 +248,13 @@ impl GeneralPort {
         self.is_guarded = true;
     }
 
-    /// What waits.
+    /// The packets and bytes that wait.
     #[inline]
     pub fn view(&self) -> QueueView {
         QueueView { packets: self.packets, bytes: self.bytes }
     }
 
-    /// Its link's rate.
+    /// The rate of the port's link.
     pub fn rate(&self) -> Rate {
         self.rules.rate.rate
     }

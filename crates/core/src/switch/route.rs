@@ -27,7 +27,7 @@ struct Group {
     len: u32,
 }
 
-/// One switch's routes.
+/// One switch's routes: the ports on shortest paths to each host.
 #[derive(Clone, Debug)]
 pub struct Routes {
     attachment: Arc<Attachment>,

@@ -132,7 +132,7 @@ impl Config {
         self.of(name)?.words.iter().map(|word| word.parse().ok()).collect()
     }
 
-    /// Tells what became of a key, if it is given.
+    /// Reports what became of a key, if it is given.
     pub fn tell(&self, name: &str, fate: Fate) {
         if let Some(at) = self.last.get(name) {
             self.fates.borrow_mut().insert(*at, fate);
@@ -181,7 +181,7 @@ impl Config {
                 Part::Output => Fate::Output,
                 Part::Unused(why) => Fate::Unused(why.into()),
                 Part::Unless(value, _) if !value.is_empty() && same(value) => {
-                    Fate::Becomes("what is modelled".into())
+                    Fate::Becomes("as here: no other value is modelled".into())
                 }
                 Part::Unless(_, means) => Fate::Missing(means.into()),
                 // A key that the importer forgot is not told as honoured.

@@ -184,7 +184,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["FLOW_LEVEL_ECMP"], Form::Whole, Part::Unless("1", "paths are chosen by ECMP")),
     key(&["SEND_IN_CHUNKS"], Form::Whole, Part::Unless("0", "a flow is one message, not chunks")),
     key(&["CNP_INTERVAL"], Form::Number, ANCESTOR),
-    key(&["NP_SAMPLING_INTERVAL"], Form::Number, Part::Unless("0", "marks are told at once")),
+    key(&["NP_SAMPLING_INTERVAL"], Form::Number, Part::Unless("0", "marks are reported at once")),
     key(&["CLAMP_TARGET_RATE_AFTER_TIMER"], Form::Whole,
         Part::Unless("0", "the target is not clamped by the timer")),
     key(&["BYTE_COUNTER"], Form::Number, ANCESTOR),

@@ -689,7 +689,8 @@ fn recoveries_are_those_of_the_forks() {
     assert_eq!(p.nack_interval, Time::from_ns(7_500));
 }
 
-/// How marks are told, with which priority, and what is told of the interval of acknowledgements.
+/// How marks are told, with which priority, and what is reported of the interval of
+/// acknowledgements.
 #[test]
 fn answers_are_those_of_the_forks() {
     let rdma = |name: &str, config: &str, flows: &str| {

@@ -143,7 +143,7 @@ impl Mode {
     }
 }
 
-/// The tables `[transport]` and `[rdma]`. Every key of the transport's part is told of.
+/// The tables `[transport]` and `[rdma]`. Every key of the transport's part is reported.
 pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u64) -> String {
     let number = config.whole("CC_MODE").unwrap_or(1);
     let known = MODES.iter().find(|mode| mode.number == number);
@@ -202,7 +202,7 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
                 config.unused(key, format!("about telemetry, and CC_MODE is {number}"))
             }
             Some(value) if value != modelled => config.missing(key, means),
-            _ => config.becomes(key, "what is modelled"),
+            _ => config.becomes(key, "as here: no other value is modelled"),
         }
     }
     text + &queue_pairs(config, fork, network, payload)
@@ -303,6 +303,10 @@ fn answers(config: &Config, fork: Fork, payload: u64) -> String {
         Some(0) => config.missing(
             "L2_ACK_INTERVAL",
             "there no flow ends with it; here every packet is acknowledged",
+        ),
+        Some(bytes) if bytes > 1 => config.becomes(
+            "L2_ACK_INTERVAL",
+            "rdma.ack-interval = 1: so few bytes pass with each packet, so each is answered",
         ),
         _ => config.becomes("L2_ACK_INTERVAL", "rdma.ack-interval = 1"),
     }

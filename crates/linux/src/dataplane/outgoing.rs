@@ -17,7 +17,7 @@ pub struct Outgoing<'a> {
     pub pieces: &'a [IoSlice<'a>],
     /// How many bytes that is.
     pub length: usize,
-    /// Who can be told that it waits.
+    /// Who can be notified that it waits.
     pub sender: Sender<'a>,
 }
 

@@ -80,7 +80,7 @@ mod tests {
         };
         let before = own();
         while own() < before + Duration::from_millis(60) {}
-        // What the kernel tells of threads is as old as its last tick.
+        // The kernel's counts of threads are as old as its last tick.
         assert!(processor_time() >= before + Duration::from_millis(30));
     }
 }

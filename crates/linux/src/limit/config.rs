@@ -167,7 +167,7 @@ fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut L
         r.wrong(
             item,
             "mark",
-            "senders would be told only after packets are dropped: mark must be below drop - \
+            "senders would be notified only after packets are dropped: mark must be below drop - \
              reserve",
             None,
         );

@@ -192,7 +192,7 @@ fn connections() -> Vec<Finding> {
             ecn == "1",
             State::Lacking,
             format!("net.ipv4.tcp_ecn = {ecn}"),
-            "only with profile = \"published\": connections without ECN are told by window \
+            "only with profile = \"published\": connections without ECN are slowed by window \
              reductions (CWR) alone, with lower throughput for few flows and longer tails; sysctl \
              net.ipv4.tcp_ecn=1 on both ends",
         ),

@@ -97,7 +97,7 @@ async fn ask(socket: &Path, name: &str) -> Result<Option<Container>, String> {
         http1::handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
     let request = Request::get(format!("/containers/{name}/json")).header("host", "localhost");
     let request = request.body(Empty::<Bytes>::new()).map_err(|e| e.to_string())?;
-    // It ends with the sender, or with the runtime; why it failed, the sender is told.
+    // It ends with the sender, or with the runtime; why it failed, the sender is notified.
     tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(|e| e.to_string())?;
     match response.status() {

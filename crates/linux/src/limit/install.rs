@@ -94,7 +94,7 @@ pub(super) fn attach(
     Ok(())
 }
 
-/// Whether connections of the cgroup are told of its limits, at either end.
+/// Whether connections of the cgroup are notified of its limits, at either end.
 pub(super) fn tells_sockets(hook: &Hook) -> bool {
     hook.chain[0].flags & PACE != 0 || hook.chain[1].flags & WINDOWS != 0
 }

@@ -1,4 +1,4 @@
-//! What the maps hold: the twin of `bpf/layout.h`, which tells what each part is for.
+//! What the maps hold: the twin of `bpf/layout.h`, which reports what each part is for.
 //!
 //! Values go through byte strings, field by field, so that nothing depends on how Rust lays out a
 //! struct; a test compares the sizes with those that the compiled programs declare.

@@ -30,7 +30,7 @@
 //! | `notify` | tells senders on other hosts, and heeds what they tell |
 //! | `message` | what is told, as bytes |
 //! | `serve` | metrics, the kick, notifications, and limits on cgroups that were made anew |
-//! | `watch` | tells when cgroups were made or removed |
+//! | `watch` | reports when cgroups were made or removed |
 //! | `doctor` | what the kernel offers, and what a lack costs |
 //!
 //! Follows NRM (Brakmo, Starovoitov: BPF Host Network Resource Management, Linux Plumbers

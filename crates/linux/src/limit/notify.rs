@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Off unless a file has `[[notify]]`. It is an offer on both ends: limits at ingress drop what is
-//! too far behind, whether senders are told or not.
+//! too far behind, whether senders are notified or not.
 //!
 //! Invariant: whatever is missing, lost or refused, packets pass as if there were no channel; what
 //! arrives reduces a window of a flow to the host that says so, once a message, and [`MOST`] a

@@ -1,5 +1,5 @@
 //! `millpond limit serve`: what has to go on while limits hold. Answers Prometheus, puts limits and
-//! floors back on cgroups that were made anew (when the kernel tells of cgroups, or limits have
+//! floors back on cgroups that were made anew (when the kernel reports cgroups, or limits have
 //! changed), and runs the kick and the notifications where a file asks for them.
 //!
 //! Invariant: limits hold without it; its end, however it comes, changes none.

@@ -367,7 +367,9 @@ impl Reading {
             ("dropped_bytes_total", "counter", "Bytes dropped.", |q| q.dropped_bytes as f64),
             ("marked_packets_total", "counter", "Packets given CE.", |q| q.marked as f64),
             ("marked_bytes_total", "counter", "Bytes given CE.", |q| q.marked_bytes as f64),
-            ("cwr_total", "counter", "Senders told to reduce their windows.", |q| q.reduced as f64),
+            ("cwr_total", "counter", "Senders asked to reduce their windows.", |q| {
+                q.reduced as f64
+            }),
             (
                 "bypassed_packets_total",
                 "counter",

@@ -71,7 +71,7 @@ fn change(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Resu
     }
     strike_strangers(state, config)?;
     start(state, program, PATIENCE + PATIENCE_A_PORT * config.ports.len() as u32)?;
-    // Once more, which changes nothing, and tells how it stands.
+    // Once more, which changes nothing, and reports how it stands.
     control::ask(state, "apply", &text)?.ok_or_else(|| Error::Start(last_words(state)))
 }
 

@@ -143,7 +143,7 @@ params! {
         /// What may wait in the switch for an application, in bytes.
         #[within(65536..=1073741824)]
         pub queue_memory: Bytes = Bytes(8 << 20),
-        /// How much of queue-memory only flows may take that were told to pause: what they send
+        /// How much of queue-memory only flows may take that were asked to pause: what they send
         /// until they hear. Off: an eighth.
         pub headroom: Option<Bytes> = None,
     }
@@ -202,7 +202,7 @@ params! {
         /// From telling the peer to pause a flow until nothing more of it arrives.
         #[within(20_000_000i64..=1_000_000_000_000i64)]
         pub feedback: Time = Time::from_ms(2),
-        /// How long the peer holds a flow that it is told to pause, unless it is told again.
+        /// How long the peer holds a flow that it is asked to pause, unless it is told again.
         #[within(1_000_000_000i64..=1_000_000_000_000i64)]
         pub pause_ttl: Time = Time::from_ms(100),
         /// Frames that may wait here while the peer pauses their flows, in bytes. Those of

@@ -11,6 +11,7 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use millpond_core::Time;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -90,15 +91,28 @@ impl Log for Lines {
             None => return,
         };
         let text = line(self.is_service, record.level(), &text);
-        // Nobody is there to be told that nobody reads.
+        // Nobody is there to be notified that nobody reads.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
     fn flush(&self) {}
 }
 
-/// From now on this process says what happens, down to `level`.
+/// Whether `JOURNAL_STREAM` names the file that standard error is. Programs that a service starts
+/// inherit the variable, and may write elsewhere.
+fn is_journal(stream: &str, device: u64, inode: u64) -> bool {
+    let named = stream.split_once(':').map(|(device, inode)| (device.parse(), inode.parse()));
+    named == Some((Ok(device), Ok(inode)))
+}
+
+fn writes_to_journal() -> bool {
+    let stream = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    let error = std::fs::metadata("/proc/self/fd/2");
+    error.is_ok_and(|file| is_journal(&stream, file.dev(), file.ino()))
+}
+
+/// From now on this process logs events down to `level`.
 pub fn start(level: LevelFilter) {
-    let is_service = std::env::var_os("JOURNAL_STREAM").is_some();
+    let is_service = writes_to_journal();
     let lines = Lines { is_service, started: Instant::now(), allowance: Mutex::default() };
     // Another in this process has done so: a test's.
     if log::set_boxed_logger(Box::new(lines)).is_ok() {
@@ -191,6 +205,14 @@ mod tests {
         let (time, rest) = text.split_once(' ').unwrap();
         assert!(time.len() == 24 && time.ends_with('Z'), "{text}");
         assert_eq!(rest, "info port a is open\n");
+    }
+
+    #[test]
+    fn inherited_journal_stream_is_no_journal() {
+        assert!(is_journal("8:123", 8, 123));
+        for (stream, device, inode) in [("8:123", 8, 124), ("", 8, 123), ("8", 8, 123)] {
+            assert!(!is_journal(stream, device, inode), "{stream:?}");
+        }
     }
 
     #[test]

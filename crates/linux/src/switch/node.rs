@@ -177,7 +177,7 @@ impl Node {
         let shared = self.slots.iter().filter_map(|slot| slot.port.as_ref());
         shared.into_iter().any(|port| matches!(port, Port::Shared(shared) if shared.is_stopped()))
     }
-    /// What other switches are to be told of what they send here.
+    /// What other switches are to be notified of what they send here.
     pub fn take_told(&mut self, into: &mut Vec<Told>) {
         self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.take_told(into));
     }
@@ -306,8 +306,8 @@ impl Node {
         }
     }
 
-    /// What its sender is told, unless somebody has just been told. Of the frame, its beginning is
-    /// enough.
+    /// What its sender is notified, unless somebody has just been told. Of the frame, its beginning
+    /// is enough.
     fn too_big(&mut self, now: Time, frame: &[u8], view: &View, most: usize) -> Option<Vec<u8>> {
         if self.told.is_some_and(|told| now.saturating_sub(told) < TELLING) {
             return None;

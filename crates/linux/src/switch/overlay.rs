@@ -1,4 +1,4 @@
-//! The overlay with one peer: what it is told to pause, and what it has paused here.
+//! The overlay with one peer: what it is asked to pause, and what it has paused here.
 //!
 //! `millpond_core::overlay` decides. This module gives it keys, and gives what it says a datagram
 //! of its own, which is sent past whatever waits for a path. The key follows from the secret that
@@ -25,7 +25,7 @@ use millpond_core::flow_queues::Class;
 use millpond_core::overlay::{Change, Config, Key, Overlay, PeerId, Refused};
 use std::collections::BTreeMap;
 
-/// How the two switches call themselves: what tells them apart is the key of a direction.
+/// How the two switches call themselves: what distinguishes them is the key of a direction.
 const SWITCH: PeerId = 0;
 /// All processes have the same epoch: another process has another key.
 const EPOCH: u32 = 1;
@@ -272,7 +272,7 @@ impl Talk {
 pub struct Reading {
     /// Whether a process of the peer was met.
     pub speaks: bool,
-    /// Targets that it is told of now.
+    /// Targets that it is notified of now.
     pub told: usize,
     /// Targets that it holds here.
     pub held: usize,

@@ -64,6 +64,9 @@ pub struct Peer {
     next: Time,
     /// How its paths stand, for the log.
     pub news: Lasting,
+    /// Whether it is lost, for the log: a line that does not wait for those of its paths.
+    contact: Lasting,
+    was_reached: bool,
 }
 
 /// What is to be sent over one path.
@@ -100,6 +103,8 @@ impl Peer {
             blocked: None,
             next: Time::ZERO,
             news: Lasting::default(),
+            contact: Lasting::default(),
+            was_reached: false,
         };
         match session::draw() {
             Ok(drawn) => peer.mine = drawn,
@@ -107,6 +112,14 @@ impl Peer {
         }
         peer.read_key();
         peer
+    }
+
+    /// Whether the peer is lost (`true`) or back (`false`), if that has changed and has lasted. A
+    /// peer that was never reached is not lost.
+    pub fn contact(&mut self, now: Time, is_reached: bool) -> Option<bool> {
+        self.was_reached |= is_reached;
+        let state = if self.was_reached && !is_reached { "lost" } else { "" };
+        self.contact.of(now, state.into()).map(|state| state == "lost")
     }
 
     /// Whether these are its keys.
@@ -296,7 +309,7 @@ impl Peer {
             let way = &mut self.ways[usize::from(label)];
             let heard = self.liveness.confirmed(label.into());
             if let Some(size) = way.size.probe(now, heard) {
-                // A moment later, so that the two are told apart.
+                // A moment later, so that the two are distinguished.
                 out.push(self.probe(now + Time::from_ns(1), label, size as usize));
             }
         }
@@ -419,6 +432,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn loss_of_a_peer_is_reported_once_it_lasts_and_its_return_after_it() {
+        let mut other = peer(None, 2);
+        let mut at = |s: u64, is_reached: bool| other.contact(Time::from_s(s), is_reached);
+        assert_eq!((at(0, false), at(5, false)), (None, None), "it was never reached");
+        assert_eq!((at(6, true), at(8, true)), (None, None), "nothing was lost");
+        assert_eq!((at(9, false), at(10, false)), (None, Some(true)));
+        assert_eq!((at(11, false), at(20, true)), (None, None));
+        assert_eq!(at(21, true), Some(false));
     }
 
     #[test]

@@ -469,7 +469,7 @@ impl Switch {
                     }
                 }
                 Request::Stop(answer) => {
-                    log::info!("ends, as it was told");
+                    log::info!("ends, as it was asked");
                     let _ = answer.send(());
                     return false;
                 }

@@ -124,8 +124,8 @@ fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
     }
     let _ = writeln!(
         out,
-        "overlay with {name}: {} told to it, {} held here by it; said {} pauses, {} refreshes, {} \
-         resumes; heard {}, {}, {}",
+        "overlay with {name}: {} paused there, {} held here by it; sent {} pauses, {} refreshes, \
+         {} resumes; heard {}, {}, {}",
         overlay.told, overlay.held, said[0], said[1], said[2], heard[0], heard[1], heard[2]
     );
     let _ = writeln!(

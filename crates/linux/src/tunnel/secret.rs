@@ -97,7 +97,7 @@ impl Secrets {
             })?;
             if secrets.iter().any(|other| other.id == secret.id) {
                 return Err(format!(
-                    "line {number}: is not told from a secret above; draw another one"
+                    "line {number}: has the number of a secret above; draw another one"
                 ));
             }
             secrets.push(secret);

@@ -182,7 +182,7 @@ fn connections_that_begin_at_once_keep_large_segments() {
 }
 
 /// Who was there before the limit follows a share of it, too, and is refused only until that is
-/// known. Before Linux 6.12 it cannot, and is told of the queue long before it is refused.
+/// known. Before Linux 6.12 it cannot, and is notified of the queue long before it is refused.
 #[test]
 fn connections_older_than_their_limit_share_it() {
     let place = needs!(Place::with_network("older"));

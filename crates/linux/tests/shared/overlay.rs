@@ -325,7 +325,7 @@ fn a_slow_application_pauses_its_senders_at_another_switch_and_loses_nothing() {
     let readings = [pair.reading(0), pair.reading(1)];
     assert!(readings.iter().all(is_clean), "{readings:?}");
     let table = readings[0].table(None);
-    assert!(table.contains("overlay with other: 0 told to it, 0 held here"), "{table}");
+    assert!(table.contains("overlay with other: 0 paused there, 0 held here"), "{table}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_tap_takes_all_and_loses_what_its_queue_has_no_room_for() {
     let lost = counter(&place, "tx_dropped") - before;
     // A kernel of 7.3 or later could stop the sender, if asked to (IFF_BACKPRESSURE), which nobody
     // does.
-    assert_eq!((sent, full), (3000, 0), "the sender is told nothing");
+    assert_eq!((sent, full), (3000, 0), "the sender is notified nothing");
     assert!((2400..=2520).contains(&lost), "{lost} lost beyond the queue of 500");
 }
 

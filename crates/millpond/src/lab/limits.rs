@@ -1,4 +1,4 @@
-//! What a lab's limits did, in the form of the simulator's.
+//! Results of a lab's limits, in the form of the simulator's.
 //!
 //! Invariant: a limit's counters are of the whole run; its rate is over the measured time.
 

@@ -63,10 +63,15 @@ def sweep(
     variants: bool,
     skip_invalid: bool,
     kept: str,
+    shard: Optional[tuple[int, int]],
+    merged: Sequence[Path],
     folder: Path,
     threads: Optional[int],
     force: bool,
 ) -> tuple[str, bool]: ...
+def sweep_runs(
+    scenario: Scenario, axes: Pairs, of: Seeds, variants: bool, skip_invalid: bool
+) -> int: ...
 def reproduce(
     listener: Any,
     paper: str,

@@ -34,11 +34,16 @@ class Scenario:
     def __init__(
         self, source: Union[Place, Mapping[str, Any]], *, name: Optional[str] = None
     ) -> None:
+        # Calls that make the native scenario, for a copy in another process.
+        self._calls: list[tuple[str, tuple[Any, ...]]]
         if isinstance(source, Mapping):
-            self._native = _native.Scenario.parse(name or "scenario", _toml.document(source))
+            self._calls = [("parse", (name or "scenario", _toml.document(source)))]
+            self._native = _native.Scenario.parse(*self._calls[0][1])
         elif isinstance(source, str) and "\n" in source:
-            self._native = _native.Scenario.parse(name or "scenario", source)
+            self._calls = [("parse", (name or "scenario", source))]
+            self._native = _native.Scenario.parse(*self._calls[0][1])
         else:
+            self._calls = [("open", (Path(source).absolute(),))]
             self._native = _native.Scenario.open(source)
 
     def with_(self, overrides: Optional[Mapping[str, Any]] = None, /, **more: Any) -> Scenario:
@@ -49,7 +54,7 @@ class Scenario:
         """
         given = {**(overrides or {}), **more}
         pairs = [(key, _toml.override(value)) for key, value in given.items()]
-        return self._of(self._native.set(pairs))
+        return self._of([*self._calls, ("set", (pairs,))], self._native.set(pairs))
 
     def with_flows(self, source: Any, traffic: str) -> Scenario:
         """The scenario with these flows in the place of those of `traffic`, of kind `flows`.
@@ -151,35 +156,59 @@ class Scenario:
         threads: Optional[int] = None,
         force: bool = False,
         progress: bool = True,
+        on: Optional[str] = None,
+        address: Optional[str] = None,
+        shards: Optional[int] = None,
     ) -> Sweep:
         """Runs every point of a grid: the product of the keys' values, and of the variants.
 
         The values of a key are an iterable, or a text such as `"0.2..0.8/0.2"`. `keep` is what
         stays of each run: `"all"`, `"queries"` or `"summary"`. Results go to `into`, without it to
         `out/NAME-sweep`; the same call goes on with a sweep that was interrupted.
+
+        `on="ray"` makes `shards` tasks (at most 64 unless given) on the Ray cluster at `address`,
+        each with `threads` processors; `into` must be on storage that all nodes share.
         """
+        if on not in (None, "ray"):
+            raise UsageError(f'on is None or "ray", not {on!r}')
+        if on is None and (address, shards) != (None, None):
+            raise UsageError('address and shards are of on="ray"')
+        if shards is not None and shards < 1:
+            raise UsageError(f"shards is at least 1, not {shards}")
         native = self._native.shows(list(shows)) if shows else self._native
+        request = (native, _axes(grid), _seeds(seeds), variants, skip_invalid)
         folder = Path(into or _default(self.name, "sweep"))
+        merged: Sequence[Path] = ()
         with Listener("sweep", progress) as listener:
+            if on == "ray":
+                from ._ray import make
+
+                runs = _native.sweep_runs(*request)
+                count = min(shards or _SHARDS, runs)
+                # The native scenario stays here: a task makes its own.
+                calls = [*self._calls, ("shows", (list(shows),))] if shows else self._calls
+                work = (calls, (*request[1:], keep))
+                merged = make(work, count, folder, threads or 1, force, address, listener)
             text, stopped = _native.sweep(
-                listener,
-                native,
-                _axes(grid),
-                _seeds(seeds),
-                variants,
-                skip_invalid,
-                keep,
-                folder,
-                threads,
-                force,
+                listener, *request, keep, None, merged, folder, threads, force
             )
         return _whole(Sweep(folder, json.loads(text)), stopped)
 
     @classmethod
-    def _of(cls, native: _native.Scenario) -> Scenario:
+    def _of(
+        cls, calls: list[tuple[str, tuple[Any, ...]]], native: Optional[_native.Scenario] = None
+    ) -> Scenario:
         scenario = cls.__new__(cls)
-        scenario._native = native
+        scenario._calls = calls
+        if native is None:
+            native = _native.Scenario  # type: ignore[assignment]  # its first call is a static one
+            for name, arguments in calls:
+                native = getattr(native, name)(*arguments)
+        scenario._native = native  # type: ignore[assignment]
         return scenario
+
+    def __reduce__(self) -> Any:
+        return Scenario._of, (self._calls,)
 
     def __repr__(self) -> str:
         variants = f" with variants {', '.join(self.variants)}" if self.variants else ""
@@ -216,6 +245,8 @@ def papers() -> list[str]:
     return _native.papers()
 
 
+# Shards of a sweep on Ray: so many tasks share it, and a lost task loses at most one run in work.
+_SHARDS = 64
 # Characters that names of folders keep.
 _SAFE = "-_=+,@."
 

@@ -4,13 +4,15 @@
 >>> plot.fct_cdf(comparison, save=["fct.svg", "fct.pdf"])
 
 Needs matplotlib (`pip install millpond[plot]`). Every function takes runs, comparisons, or mappings
-from labels to runs; it draws into `ax` if one is given, writes the files of `save`, and returns the
-figure. Text in an SVG stays text, and the fonts of a PDF are embedded as TrueType.
+from labels to a run or to runs of several seeds; it draws into `ax` if one is given, writes the
+files of `save`, and returns the figure, which a notebook shows. Text in an SVG stays text, and the
+fonts of a PDF are embedded as TrueType. `plt.style.use(plot.STYLE)` gives other figures the style.
 """
 
 from __future__ import annotations
 
 from array import array
+from io import BytesIO
 from math import isnan
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
@@ -23,7 +25,7 @@ from ._errors import UsageError
 from ._results import Comparison, Run
 from ._summary import Number
 
-Results = Union[Run, Comparison, Mapping[str, Run]]
+Results = Union[Run, Comparison, Mapping[str, Union[Run, Sequence[Run]]]]
 Save = Union[str, Path, Sequence[Union[str, Path]], None]
 
 COLORS = (
@@ -31,7 +33,8 @@ COLORS = (
 )  # fmt: skip
 # Connections that are drawn unless the caller names some.
 _CONNECTIONS = 4
-_STYLE: Any = {
+# The report's style, as parameters of matplotlib.
+STYLE: Any = {
     "axes.prop_cycle": cycler(color=COLORS),
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -146,7 +149,8 @@ def timeseries(
 ) -> Figure:
     """A column of `connections` over time, a line for each of `flows`.
 
-    Without `flows` it draws the four connections that have the most samples. The scenario's `[capture] connections` makes the samples.
+    Without `flows` it draws the four connections that have the most samples. The scenario's
+    `[capture] connections` makes the samples.
     """
     with _drawing(ax, save) as drawing:
         for label, runs in _series(results):
@@ -194,19 +198,28 @@ def compare(
     return drawing.figure
 
 
+class _Figure(Figure):
+    """A figure that a notebook shows; it needs no pyplot, which would keep it."""
+
+    def _repr_png_(self) -> bytes:
+        image = BytesIO()
+        self.savefig(image, format="png")
+        return image.getvalue()
+
+
 class _drawing:
     """Axes in the style of the report, and the files that are written at the end."""
 
     def __init__(self, ax: Any, save: Save) -> None:
-        self._style = matplotlib.rc_context(_STYLE)
+        self._style = matplotlib.rc_context(STYLE)
         self._ax = ax
         one = isinstance(save, (str, Path))
         self._files: list[Any] = [save] if one else list(save or ())  # type: ignore[arg-type]
 
     def __enter__(self) -> _drawing:
         self._style.__enter__()
-        # A figure of its own, which no backend shows or keeps.
-        self.ax: Any = self._ax if self._ax is not None else Figure().add_subplot()
+        # A figure of its own, which no backend keeps.
+        self.ax: Any = self._ax if self._ax is not None else _Figure().add_subplot()
         self.figure: Figure = self.ax.figure  # type: ignore[assignment]
         return self
 
@@ -236,8 +249,8 @@ def _series(results: Sequence[Results]) -> Iterator[tuple[str, list[Run]]]:
             for variant in result:
                 yield variant.name, variant.runs
         elif isinstance(result, Mapping):
-            for label, run in result.items():
-                yield label, [run]
+            for label, runs in result.items():
+                yield label, [runs] if isinstance(runs, Run) else list(runs)
         else:
             summary = result.summary
             yield summary.variant or summary.name, [result]

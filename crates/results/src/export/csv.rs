@@ -18,8 +18,17 @@ use crate::model::{
 
 /// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of
 /// `compare.json`.
-pub const TABLES: [&str; 7] =
-    ["flows", "queries", "sizes", "queues", "connections", "compare", "sweep"];
+pub const TABLES: [&str; 9] = [
+    "flows",
+    "queries",
+    "sizes",
+    "queues",
+    "connections",
+    "collectives",
+    "ranks",
+    "compare",
+    "sweep",
+];
 
 /// Returns the table that fits the folder's kind: `flows` of a run, `compare` of a compare, `sweep`
 /// of a sweep.

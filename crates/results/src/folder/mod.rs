@@ -286,6 +286,13 @@ impl Folder {
         Manifest::read(&self.out).is_ok_and(|manifest| manifest.status.is_final())
     }
 
+    /// A note of the result that the commit will replace, if there is one: whose it is, and where.
+    pub fn replaces(&self) -> Option<String> {
+        let holder = Owner::of(&Manifest::read(&self.out).ok()?);
+        let out = self.out.display();
+        Some(format!("at its end this command replaces the results of {holder} in {out}"))
+    }
+
     /// Puts back an older result that an exchange cut short left here.
     fn put_back(&self) -> Result<()> {
         let replaced = self.partial.join(REPLACED);
@@ -345,7 +352,7 @@ impl Drop for Folder {
         let kept = match self.leaves {
             Leaves::All => return,
             Leaves::Nothing => Vec::new(),
-            // What cannot be told apart is left to the next command.
+            // What cannot be distinguished is left to the next command.
             Leaves::FinishedRuns => match self.finished_runs() {
                 Ok((finished, _)) => finished.into_iter().map(|(place, _)| place).collect(),
                 Err(_) => return,

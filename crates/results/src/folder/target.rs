@@ -34,7 +34,7 @@ impl Owner {
         Owner { kind, name: name.into(), variant: None }
     }
 
-    fn of(manifest: &Manifest) -> Owner {
+    pub(crate) fn of(manifest: &Manifest) -> Owner {
         Owner {
             kind: manifest.kind,
             name: manifest.name.clone(),

@@ -82,6 +82,9 @@ pub(crate) struct Table {
 
 impl Table {
     /// Creates the file. `notes` are written into its metadata, beside the meaning of each column.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be created.
     pub fn create(
         path: &Path,
         columns: &[Column<'_>],
@@ -184,6 +187,9 @@ impl Table {
     }
 
     /// Ends a row, and the row group if it is full.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a full row group cannot be written.
     pub fn end_row(&mut self) -> Result<()> {
         debug_assert_eq!(self.at, self.columns.len());
         self.at = 0;
@@ -194,6 +200,10 @@ impl Table {
 
     /// Appends the rows of a file that has this table's columns but the first ones, whose values
     /// are given.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if either file fails,
+    /// [`Error::Malformed`](crate::Error::Malformed) if `path` is damaged or has other columns.
     pub fn append(&mut self, lead: &[Lead], path: &Path) -> Result<()> {
         guarded(path, || self.append_rows(lead, path))
     }
@@ -239,6 +249,9 @@ impl Table {
     }
 
     /// Writes the rest and the footer, down to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written or synced to the disk.
     pub fn close(mut self) -> Result<()> {
         if self.in_group > 0 {
             self.write_group()?;

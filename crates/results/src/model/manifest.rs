@@ -41,7 +41,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// The machine that this program runs on.
     pub fn this() -> Machine {
         Machine {
             os: std::env::consts::OS.into(),

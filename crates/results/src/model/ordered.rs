@@ -53,7 +53,7 @@ impl<V> Ordered<V> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// In order.
+    /// Names and values, in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
     }

@@ -111,7 +111,7 @@ pub struct ConnectionRecord {
     pub law: Vec<(&'static str, f64)>,
 }
 
-/// One flow.
+/// A flow that ended, or that was open at the run's end: one row of `flows.parquet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
     /// Its number.

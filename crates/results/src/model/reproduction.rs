@@ -124,7 +124,7 @@ pub struct Scheme {
     pub points: Vec<LoadPoint>,
 }
 
-/// A published curve.
+/// A published curve, with the figure that it was read from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// The variant that it is of.
@@ -214,7 +214,7 @@ impl Experiment {
     }
 }
 
-/// `reproduce.json`.
+/// The content of `reproduce.json`: a paper's experiments with their numbers and claims.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reproduction {
     /// Version of the results folder's form.

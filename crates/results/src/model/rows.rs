@@ -33,7 +33,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// A row's number.
+    /// The number in this row; `None` if the value is missing.
     pub fn float(&self, row: usize) -> Option<f64> {
         match self {
             Column::Float(values) => values.get(row).copied().flatten(),
@@ -50,7 +50,7 @@ impl Column {
         }
     }
 
-    /// A row's text.
+    /// The text in this row; `None` if the value is missing.
     pub fn text(&self, row: usize) -> Option<&str> {
         match self {
             Column::Text(values) => values.get(row)?.as_ref()?.as_utf8().ok(),
@@ -69,6 +69,9 @@ impl Column {
 
 impl Rows {
     /// Opens a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read or is no Parquet file.
     pub fn open(path: &Path) -> Result<Rows> {
         let file = File::open(path).at("read", path)?;
         let reader = guarded(path, || SerializedFileReader::new(file).at("read", path))?;
@@ -76,6 +79,9 @@ impl Rows {
     }
 
     /// A whole number that the writer left in the file's metadata.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`](crate::Error::Malformed) if the file has no whole number of this name.
     pub fn note(&self, key: &str) -> Result<u64> {
         let value = self.text_note(key);
         let missing = || self.malformed(format!("has no whole number {key:?} among its notes"));
@@ -112,6 +118,10 @@ impl Rows {
     }
 
     /// Calls `each` with batches of these columns and their number of rows, in the file's order.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) or [`Error::Malformed`](crate::Error::Malformed) if a column
+    /// is missing or damaged, and the first error of `each`.
     pub fn each<const N: usize>(
         &self,
         names: [&str; N],

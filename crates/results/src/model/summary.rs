@@ -378,7 +378,7 @@ pub struct Limit {
     pub marked: u64,
     /// Bytes of them.
     pub marked_bytes: u64,
-    /// Senders told to reduce their window.
+    /// Senders asked to reduce their window.
     pub reduced: u64,
     /// Refused before they were sent: no loss, the sender keeps them. (Acknowledgements are gone.)
     pub local_drops: u64,
@@ -494,7 +494,7 @@ pub struct Spread {
     pub p99: Option<f64>,
 }
 
-/// `summary.json`.
+/// The content of `summary.json`: the statistics of one run. Times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// [`SCHEMA`].

@@ -19,7 +19,7 @@ pub const SWEEP: &str = "sweep.json";
 
 pub(crate) const RUNS: &str = "runs";
 
-/// `sweep.json`.
+/// The content of `sweep.json`: axes, points with their statistics, and runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Version of the results folder's form.
@@ -158,7 +158,8 @@ impl Sweep {
     /// Reads `DIR/sweep.json`.
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be read, [`Error::Malformed`] if its checksum is wrong.
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read,
+    /// [`Error::Malformed`](crate::Error::Malformed) if its checksum is wrong.
     pub fn read(dir: &Path) -> Result<Sweep> {
         read_sealed(&dir.join(SWEEP))
     }

@@ -47,9 +47,23 @@ impl VariantResult {
 /// Reads `DIR/compare.json`.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read, [`Error::Malformed`] if it is damaged.
+/// [`Error::Io`](crate::Error::Io) if the file cannot be read,
+/// [`Error::Malformed`](crate::Error::Malformed) if it is damaged.
 pub fn read_compare(dir: &Path) -> Result<Vec<VariantResult>> {
     check_files(dir, &|name| name == COMPARE)?;
     let path = dir.join(COMPARE);
     serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
+}
+
+/// Reads the variants of a compare: its folder, a copy of its `compare.json`, or what `compare
+/// --json` has printed.
+///
+/// # Errors
+/// [`Error::Io`](super::Error::Io) if the file cannot be read,
+/// [`Error::Malformed`](super::Error::Malformed) if it is no such file.
+pub fn read_results(path: &Path) -> Result<Vec<VariantResult>> {
+    if path.is_dir() {
+        return read_compare(path);
+    }
+    serde_json::from_slice(&std::fs::read(path).at("read", path)?).at("read", path)
 }

@@ -9,6 +9,7 @@ use crate::render::format::{change, percent};
 use crate::render::html::escape;
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::shows::{Column, columns};
+use crate::statistics::tolerance::Judged;
 use std::fmt::Write;
 
 /// A case of a suite.
@@ -116,6 +117,42 @@ pub fn compare_markdown(results: &[VariantResult]) -> String {
         rows.push(row);
     }
     table(&rows)
+}
+
+/// A judged number in a line.
+pub fn judged_text(judged: &Judged) -> String {
+    let Judged { number, variant, tolerated, .. } = judged;
+    let [before, now] = judged_numbers(judged);
+    let change = change(judged.change);
+    format!("{variant}: {number} {before} → {now} ({change}; {tolerated} % tolerated)")
+}
+
+/// Judged numbers as a table of Markdown.
+pub fn judged_markdown(judged: &[Judged]) -> String {
+    let head = ["variant", "number", "baseline", "now", "change", "tolerated", "verdict"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for one in judged {
+        let [before, now] = judged_numbers(one);
+        rows.push(vec![
+            one.variant.clone(),
+            one.number.clone(),
+            format!("{before} ({})", one.against),
+            now,
+            change(one.change),
+            format!("{} %", one.tolerated),
+            if one.is_worse { "worse" } else { "within" }.to_string(),
+        ]);
+    }
+    table(&rows)
+}
+
+/// The baseline's number and the variant's; a bound has its sign.
+fn judged_numbers(judged: &Judged) -> [String; 2] {
+    let text = |value: Option<f64>, at_least: bool| {
+        format!("{}{}", if at_least { "\u{2265}" } else { "" }, judged.form.text(value))
+    };
+    let [before, now] = judged.at_least;
+    [text(judged.before, before), text(judged.now, now)]
 }
 
 /// Claims as a table of Markdown.

@@ -136,6 +136,9 @@ impl BySize {
     }
 
     /// A flow of this size; without a value it did not complete.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a spill file cannot be written.
     pub fn push(&mut self, bytes: u64, value: Option<f64>) -> Result<()> {
         if self.flows.len() == IN_MEMORY {
             self.spill.append(self.flows.iter().map(bytes_of))?;
@@ -149,12 +152,18 @@ impl BySize {
 
     /// The bins by name, from the smallest sizes up. A bin without flows is there if its edge was
     /// given.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a spill file cannot be read.
     pub fn by(&mut self, rule: &SizeBins) -> Result<Ordered<SizeBin>> {
         let edges = rule.cut(&mut self.sizes)?;
         self.at(edges)
     }
 
     /// The bins with fixed edges that have flows.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a spill file cannot be read.
     pub fn by_fixed_size(&mut self) -> Result<Ordered<SizeBin>> {
         let Some(largest) = self.sizes.max() else { return Ok(Ordered::default()) };
         let bins = self.at(fixed(largest))?;
@@ -164,6 +173,9 @@ impl BySize {
     }
 
     /// The bins with these edges. What is larger than the last is in the last.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a spill file cannot be read or written.
     pub fn at(&mut self, edges: Vec<Edge>) -> Result<Ordered<SizeBin>> {
         let collector =
             |at: usize| Samples::with_limit(part(&self.scratch, &at.to_string()), OF_A_BIN);

@@ -13,3 +13,4 @@ pub(crate) mod samples;
 pub(crate) mod shows;
 pub(crate) mod spill;
 pub(crate) mod survival;
+pub(crate) mod tolerance;

@@ -48,7 +48,7 @@ pub struct Resampler {
 }
 
 impl Resampler {
-    /// Nothing drawn yet.
+    /// A resampler that has drawn no sample yet.
     pub fn new() -> Resampler {
         Resampler::default()
     }

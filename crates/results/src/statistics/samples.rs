@@ -106,12 +106,12 @@ impl Samples {
         if value >= 0.0 && value.is_finite() { self.push((value + 0.0).to_bits()) } else { Ok(()) }
     }
 
-    /// How many.
+    /// The number of samples.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their exact sum.
+    /// The exact sum of the samples.
     pub fn sum(&self) -> u128 {
         self.sum
     }

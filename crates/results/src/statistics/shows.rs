@@ -172,10 +172,9 @@ impl Column {
             ("elephants", "fct") => ["eleph.".into(), stat.into()],
             _ => [cut(class), format!("{short} {stat}").trim().to_string()],
         };
-        let metric = if *short == "slow" || metric == "latency" {
-            metric.into()
-        } else {
-            metric.to_uppercase()
+        let metric = match metric {
+            "fct" | "qct" | "rtt" => metric.to_uppercase(),
+            word => word.into(),
         };
         let caption = if class == "all" {
             format!("{metric} {stat}")

@@ -33,6 +33,9 @@ impl<const N: usize> Spill<N> {
     }
 
     /// Appends items.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be created or written.
     pub fn append(&mut self, items: impl Iterator<Item = [u8; N]>) -> Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -46,6 +49,9 @@ impl<const N: usize> Spill<N> {
     }
 
     /// Shows every item, in order.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read.
     pub fn each(&mut self, mut visit: impl FnMut(&[u8; N])) -> Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.seek(SeekFrom::Start(0)).at("read", &self.path)?;

@@ -98,7 +98,7 @@ impl SweepFolder {
         is_complete(&self.out, run)
     }
 
-    /// Its path.
+    /// The folder of the sweep.
     pub fn path(&self) -> &Path {
         &self.out
     }

@@ -35,7 +35,7 @@ pub struct Captures {
     pub snaplen: u32,
     /// Whether captured packets show TCP timestamps.
     pub tcp_timestamps: bool,
-    /// Whether the summary tells of round-trip times and timeouts.
+    /// Whether the summary reports round-trip times and timeouts.
     pub timers: bool,
     /// Whether a trace is written.
     pub trace: bool,
@@ -66,6 +66,9 @@ impl Recording {
     }
 
     /// Creates the files. Those that exist when it fails are in `files`.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a file cannot be created.
     pub fn open(
         &mut self,
         dir: &Path,
@@ -107,14 +110,26 @@ impl Recording {
         Ok(())
     }
 
+    /// Adds a flow to the trace, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn flow(&mut self, flow: &FlowRecord) -> Result<()> {
         self.trace.as_mut().map_or(Ok(()), |trace| trace.flow(flow))
     }
 
+    /// Adds a query to the trace, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn query(&mut self, query: &QueryRecord) -> Result<()> {
         self.trace.as_mut().map_or(Ok(()), |trace| trace.query(query))
     }
 
+    /// Adds a sample of a queue to the table and the trace, where they are.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn queue(&mut self, q: &QueueRecord) -> Result<()> {
         if let Some(table) = &mut self.queues {
             let name = match q.node {
@@ -132,14 +147,26 @@ impl Recording {
         self.trace.as_mut().map_or(Ok(()), |trace| trace.queue(q))
     }
 
+    /// Adds a sample of a connection, if the run takes them.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn connection(&mut self, record: &ConnectionRecord) -> Result<()> {
         self.connections.as_mut().map_or(Ok(()), |connections| connections.add(record))
     }
 
+    /// Adds a packet to its place's capture.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn packet(&mut self, record: &PacketRecord) -> Result<()> {
         self.captures.get_mut(record.tap as usize).map_or(Ok(()), |capture| capture.write(record))
     }
 
+    /// Adds a PAUSE frame to its place's capture.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn pause(&mut self, record: &PauseRecord) -> Result<()> {
         self.captures
             .get_mut(record.tap as usize)
@@ -147,6 +174,9 @@ impl Recording {
     }
 
     /// Writes the rest of all files.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a file cannot be written.
     pub fn close(&mut self) -> Result<()> {
         if let Some(table) = self.queues.take() {
             table.close()?;

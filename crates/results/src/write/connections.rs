@@ -24,6 +24,9 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// Creates the file. `laws` are the last columns, in this order.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be created.
     pub fn create(
         path: &Path,
         classes: &[String],
@@ -40,6 +43,9 @@ impl Connections {
     }
 
     /// Adds a row.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn add(&mut self, it: &ConnectionRecord) -> Result<()> {
         let table = &mut self.table;
         table
@@ -64,6 +70,9 @@ impl Connections {
     }
 
     /// Writes the rest.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn close(self) -> Result<()> {
         self.table.close()
     }

@@ -66,6 +66,9 @@ impl Jobs {
     }
 
     /// A rank's part of a round; `dir`: where the table is, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be created or written.
     pub fn rank(
         &mut self,
         record: &RankRecord,
@@ -86,6 +89,9 @@ impl Jobs {
     }
 
     /// A round.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a file cannot be created or written.
     pub fn collective(
         &mut self,
         record: &CollectiveRecord,
@@ -117,6 +123,9 @@ impl Jobs {
     }
 
     /// Writes the rest of the files.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a file cannot be written.
     pub fn close(&mut self) -> Result<()> {
         for table in [self.ranks.take(), self.collectives.take()].into_iter().flatten() {
             table.close()?;
@@ -125,6 +134,9 @@ impl Jobs {
     }
 
     /// The statistics, by the name of each job's class.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a spill file cannot be read.
     pub fn summary(
         &mut self,
         jobs: &[JobHeader],

@@ -59,7 +59,7 @@ pub struct Header {
     pub mice: Bytes,
     /// Flows larger than this are elephants.
     pub elephants: Bytes,
-    /// By which sizes slowdown is told.
+    /// By which sizes slowdown is reported.
     pub size_bins: SizeBins,
     /// The jobs of ranks.
     pub jobs: Vec<JobHeader>,

@@ -5,7 +5,7 @@
 //! Of simulated packets: times are nanoseconds of virtual time (a picosecond's fraction is cut
 //! off), from 1970 on as the format wants. Host h is 10.0.0.1 + h. A flow's sender has the port
 //! 32768 + (flow mod 2^15) and its receiver 32768 + (flow / 2^15 mod 2^15), so flows of two hosts
-//! are told apart up to 2^30. Payload is zeros. A pause's frame is its family's (`pfc`).
+//! are distinguished up to 2^30. Payload is zeros. A pause's frame is its family's (`pfc`).
 //!
 //! Invariant: the IP length is what the packet took on the simulated wire without framing (plus 12
 //! bytes where TCP timestamps are asked for), checksums are right for the whole packet, and the
@@ -152,6 +152,9 @@ pub(crate) struct Capture {
 
 impl Capture {
     /// Creates the file for the place `name`.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be created or its header written.
     pub fn create(path: &Path, name: &str, snaplen: u32, timestamps: bool) -> Result<Capture> {
         let file = BufWriter::with_capacity(1 << 18, File::create(path).at("create", path)?);
         let packets = PacketWriter::new(file, [name], snaplen, Duration::ZERO).at("write", path)?;
@@ -160,16 +163,25 @@ impl Capture {
     }
 
     /// Adds a packet.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn write(&mut self, record: &PacketRecord) -> Result<()> {
         self.packets.write(0, record).at("write", &self.path)
     }
 
     /// Adds a PAUSE frame.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn write_pause(&mut self, record: &PauseRecord) -> Result<()> {
         self.packets.write_pause(0, record).at("write", &self.path)
     }
 
     /// Writes the rest, down to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written or synced to the disk.
     pub fn close(mut self) -> Result<()> {
         let file = self.packets.get_mut();
         file.flush().at("write", &self.path)?;

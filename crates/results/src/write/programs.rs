@@ -15,6 +15,9 @@ pub(crate) struct Outputs(BTreeMap<PathBuf, File>);
 
 impl Outputs {
     /// Adds bytes to a program's stream. The first call makes the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the folder or the file cannot be created or written.
     pub fn write(&mut self, dir: &Path, program: &str, stream: &str, bytes: &[u8]) -> Result<()> {
         let path = dir.join(output_file(program, stream));
         if !self.0.contains_key(&path) {

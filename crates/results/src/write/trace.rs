@@ -74,6 +74,9 @@ fn us(time: Time) -> String {
 impl Trace {
     /// Creates the file, and two beside it that [`Trace::close`] removes: of queries and of
     /// counters.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a file cannot be created or written.
     pub fn create(
         path: &Path,
         [queries, counters]: [&Path; 2],
@@ -87,6 +90,9 @@ impl Trace {
     }
 
     /// Adds a flow: a slice of its sending host.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn flow(&mut self, flow: &FlowRecord) -> Result<()> {
         let class = json!(self.classes[flow.class as usize]);
         let process = self.host(flow.src);
@@ -103,6 +109,9 @@ impl Trace {
     }
 
     /// Adds a query: a slice of the host that asks.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn query(&mut self, query: &QueryRecord) -> Result<()> {
         let process = self.host(query.client);
         let args = format!(
@@ -122,6 +131,9 @@ impl Trace {
     }
 
     /// Adds a sample of a queue: two counters of its node.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn queue(&mut self, q: &QueueRecord) -> Result<()> {
         let process = match q.node {
             Node::Host(host) => self.host(host),
@@ -142,6 +154,10 @@ impl Trace {
     }
 
     /// Puts queries, counters and names behind the flows, down to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a part cannot be read back, or the file written or
+    /// synced.
     pub fn close(self) -> Result<()> {
         let Trace { flows: mut out, queries, counters, names, .. } = self;
         out.append(queries)?;

@@ -48,7 +48,7 @@ params! {
         /// Whether captured packets show TCP timestamps (RFC 7323, in microseconds). The simulated
         /// packet has no room for them: each captured one is then 12 bytes longer than it was.
         pub tcp_timestamps: bool = false,
-        /// Whether summary.json tells, of each class, the smoothed round-trip time and the
+        /// Whether summary.json has, of each class, the smoothed round-trip time and the
         /// retransmission timeout that its flows ended with (`timers_us`).
         pub timers: bool = false,
         /// Whether to write trace.json, a trace of flows by host and (where there are samples) of

@@ -33,7 +33,7 @@ params! {
         pub detect: Time = Time::ZERO,
         /// From the failure, and again from the repair, until the routes of the whole network are
         /// those of the links that are up; "never": switches further away learn nothing. Source:
-        /// ours, the fast end of what is told of fabrics. By RFC 7938, section 7 a link's ends
+        /// ours, the fast end of what is reported of fabrics. By RFC 7938, section 7 a link's ends
         /// often see it within milliseconds and a BGP fabric follows in less than a second; tuned
         /// ones take tens of milliseconds.
         pub converge: Option<Time> = Some(Time::from_ms(1)),

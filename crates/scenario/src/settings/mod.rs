@@ -66,9 +66,9 @@ params! {
         pub mice: Bytes = Bytes(100_000),
         /// Flows larger than this are elephants in the statistics.
         pub elephants: Bytes = Bytes(1_000_000),
-        /// The sizes by which slowdown is told: a number of bins with as many flows each as sizes
-        /// allow, or sizes that ascend, such as ["10KB", "100KB", "1MB"], each of which ends a bin.
-        /// Source: 20 bins, as in HPCC, SIGCOMM 2019, Fig. 11.
+        /// The sizes by which slowdown is reported: a number of bins with as many flows each as
+        /// sizes allow, or sizes that ascend, such as ["10KB", "100KB", "1MB"], each of which ends
+        /// a bin. Source: 20 bins, as in HPCC, SIGCOMM 2019, Fig. 11.
         pub size_bins: SizeBins = SizeBins::default(),
         /// The numbers that tables, JSON and reports of `compare`, `sweep` and `run` show:
         /// CLASS.METRIC.STAT, such as "queries.qct.p99", or one of the network, such as "timeouts".
@@ -96,7 +96,7 @@ params! {
         /// World virtual: the Linux kernel of each host, a program for User Mode Linux; off means
         /// the one that `make setup-virtual` builds. Relative to the scenario's file.
         pub kernel: Option<String> = None,
-        /// World virtual: the memory of each kernel. What is not touched costs nothing, and TCP may
+        /// World virtual: the memory of each kernel. Untouched memory costs nothing, and TCP may
         /// use 3/32 of it.
         pub memory: Bytes = Bytes(256 << 20),
         /// World virtual: the hosts that are Linux kernels: "all", or hosts and ranges such as

@@ -361,7 +361,7 @@ impl Builder<'_> {
         }
         let before_stop = table.rows.partition_point(|row| start.saturating_add(row.start) < stop);
         self.open(Some(before_stop as u64));
-        // Of what waits the run tells what never started.
+        // Of what waits the run reports what never started.
         if before_stop < table.rows.len() && table.waits.is_none() {
             let late = table.rows.len() - before_stop;
             self.report.warnings.push(format!(

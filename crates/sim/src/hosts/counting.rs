@@ -6,7 +6,7 @@ use millpond_core::registry::Choice;
 use millpond_core::switch::pause::PAUSED;
 
 impl Hosts {
-    /// Tells what the mechanisms of this partition's hosts have counted by `now`.
+    /// Reports what the mechanisms of this partition's hosts have counted by `now`.
     pub fn tell_counters(&self, now: Time, counters: &mut Counters) {
         let plan = &self.shared.plan;
         if plan.transport_choices.importance.kind() != "none" {

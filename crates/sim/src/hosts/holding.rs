@@ -1,4 +1,4 @@
-//! Flows behind a virtual switch that others tell who may send: one that was told to pause, or
+//! Flows behind a virtual switch that others tell who may send: one that was asked to pause, or
 //! waits for a credit or for its turn at a rate, hands nothing down, and its timer stands still.
 //! The others take turns at the NIC: it is handed more only while less than `nic-limit` waits in
 //! it, or what a pause cannot stop any more would have no bound.

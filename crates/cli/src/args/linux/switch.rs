@@ -87,9 +87,9 @@ The two namespaces are removed at the end.")]
     /// Backdraft: a fast and a slow application; switches that drop, stop, or pause the senders
     #[command(after_help = "\
 Prints medians of the arms: no neighbour, a lossy ring, a ring with backpressure, flow queues with
-the overlay. The fast application's clients are the victims. What a loss costs depends on the least
-timeout (Linux: 200 ms), so each arm runs with several. Times are from a request's arrival to its
-answer; requests that are open at the end count with their age, and `done %` is the share of the
+the overlay. The fast application's clients are the victims. The cost of a loss depends on the
+least timeout (Linux: 200 ms), so each arm runs with several. Times are from a request's arrival to
+its answer; requests that are open at the end count with their age, and `done %` is the share of the
 others. With the defaults it takes five minutes. Needs root and `ip`. The namespaces are removed at
 the end.")]
     Backdraft(DemoBackdraftArgs),

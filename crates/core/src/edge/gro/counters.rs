@@ -45,7 +45,7 @@ impl Counters {
         self.bytes += u64::from(bytes);
         self.by_kib.0[(bytes >> 10) as usize & 63] += u64::from(bytes > 0);
     }
-    /// Adds another queue's.
+    /// Adds the counts of another queue.
     pub fn merge(&mut self, other: &Counters) {
         self.segments.iter_mut().zip(&other.segments).for_each(|(mine, its)| *mine += its);
         self.by_kib.0.iter_mut().zip(&other.by_kib.0).for_each(|(mine, its)| *mine += its);

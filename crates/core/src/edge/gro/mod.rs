@@ -55,15 +55,22 @@ use crate::registry::{About, PathProperty};
 use crate::units::{Bytes, Time};
 
 /// TCP's flags, at their places in the header (RFC 9293 §3.1).
-#[allow(missing_docs)]
 pub mod tcp {
+    /// The sender has no more data.
     pub const FIN: u8 = 1;
+    /// Opens a connection.
     pub const SYN: u8 = 2;
+    /// Resets the connection.
     pub const RST: u8 = 4;
+    /// Push: the receiver hands the data up at once.
     pub const PSH: u8 = 8;
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 16;
+    /// The urgent pointer is valid.
     pub const URG: u8 = 32;
+    /// ECN echo: the receiver got a packet with CE (RFC 3168 §6.1).
     pub const ECE: u8 = 64;
+    /// The sender has reduced its window for an ECN echo (RFC 3168 §6.1).
     pub const CWR: u8 = 128;
 }
 
@@ -161,7 +168,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them.
+    /// Every cause, in the order of the reports.
     pub const ALL: [Cause; 11] = [
         Cause::Single,
         Cause::Ejected,
@@ -252,8 +259,8 @@ crate::params! {
         /// coalescing. Source: common drivers settle between 20us and 30us.
         pub coalescing: Time = Time::from_us(20),
         /// Whether packets of different paths merge: "stripped", they do; "kept", a path is a flow
-        /// of its own, as for the kernel where the link header or an outer port tells paths apart.
-        /// Source: the paper's results imply that labels did not part flows.
+        /// of its own, as for the kernel where the link header or an outer port distinguishes
+        /// paths. Source: the paper's results imply that labels did not part flows.
         pub labels: Labels = Labels::Stripped,
     }
 }
@@ -337,15 +344,17 @@ crate::registry! {
 
 /// The receive offload of one queue, of whichever kind.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub enum Offload<F, P> {
+    /// Hands every packet up by itself.
     None(Box<Counters>),
+    /// Merges as Linux does.
     Stock(Box<Stock<F, P>>),
+    /// Merges by flowcell, and holds reordered segments (Presto, SIGCOMM 2015 §3.2).
     Presto(Box<Presto<F, P>>),
 }
 
 impl<F: Copy + Eq, P: Copy> Offload<F, P> {
-    /// An empty queue.
+    /// An empty queue of the kind that `params` chooses.
     pub fn new(params: &OffloadParams) -> Self {
         match params {
             OffloadParams::None(_) => Offload::None(Box::default()),
@@ -412,7 +421,7 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
             presto.forget(hash, flow);
         }
     }
-    /// Releases everything.
+    /// Releases every held segment, without a wait for its gaps.
     pub fn drain(&mut self, out: &mut impl FnMut(Released<'_, F, P>)) {
         match self {
             Offload::None(_) => {}
@@ -420,7 +429,7 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
             Offload::Presto(presto) => presto.drain(out),
         }
     }
-    /// What was counted.
+    /// The counts since the start.
     pub fn counters(&self) -> &Counters {
         match self {
             Offload::None(counters) => counters,

@@ -122,7 +122,7 @@ struct Recent<F> {
 /// order.
 const CROWDED: Time = Time::from_s(1);
 
-/// One receive queue.
+/// A receive queue that merges by flowcell and holds reordered segments (Presto §3.2).
 #[derive(Clone, Debug)]
 pub struct Presto<F, P> {
     params: PrestoGroParams,
@@ -144,7 +144,7 @@ pub struct Presto<F, P> {
 }
 
 impl<F: Copy + Eq, P: Copy> Presto<F, P> {
-    /// An empty queue.
+    /// A queue without segments.
     pub fn new(params: &PrestoGroParams) -> Self {
         Presto {
             params: params.clone(),
@@ -165,7 +165,7 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         self.most = most;
     }
 
-    /// A packet arrives.
+    /// Merges a packet with its segment, or starts one.
     #[inline]
     pub fn receive(
         &mut self,
@@ -304,7 +304,7 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         }
     }
 
-    /// What was counted.
+    /// The counts since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

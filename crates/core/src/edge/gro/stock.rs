@@ -36,7 +36,7 @@ impl<F: Copy> Bucket<F> {
     }
 }
 
-/// One receive queue.
+/// A receive queue that merges as Linux does (`net/core/gro.c`).
 #[derive(Clone, Debug)]
 pub struct Stock<F, P> {
     keeps_labels: bool,
@@ -46,7 +46,7 @@ pub struct Stock<F, P> {
 }
 
 impl<F: Copy + Eq, P: Copy> Stock<F, P> {
-    /// An empty queue.
+    /// A queue without segments.
     pub fn new(params: &StockGroParams) -> Self {
         Stock {
             keeps_labels: params.labels == Labels::Kept,
@@ -56,7 +56,7 @@ impl<F: Copy + Eq, P: Copy> Stock<F, P> {
         }
     }
 
-    /// A packet arrives.
+    /// Merges a packet with its flow's segment, or releases that one and starts another.
     #[inline]
     pub fn receive(
         &mut self,
@@ -106,7 +106,7 @@ impl<F: Copy + Eq, P: Copy> Stock<F, P> {
         }
     }
 
-    /// What was counted.
+    /// The counts since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

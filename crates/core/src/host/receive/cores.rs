@@ -52,7 +52,7 @@ pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut
     named.add("ring-drops", cores.iter().map(|(_, core)| core.ring_drops).sum::<u64>());
 }
 
-/// A core.
+/// A core: its costs, the ring that it works on and when it is free.
 pub struct Core {
     pub(super) costs: ReceiveCpuParams,
     pub(super) measured_from: Time,

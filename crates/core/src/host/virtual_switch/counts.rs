@@ -59,7 +59,7 @@ impl Words {
 /// What its flow queues have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
-    /// Flows told to pause.
+    /// Flows asked to pause.
     pub pauses: u64,
     /// Flows told to go on.
     pub resumes: u64,

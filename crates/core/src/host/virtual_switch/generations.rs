@@ -2,15 +2,15 @@
 //! who hears it does ([`crate::overlay::generations`] decides).
 //!
 //! *Timed*, the first: a flow whose queue is 7/8 full is told for how long to pause and which rate
-//! to keep then. The next word is said when the pause has run out; nobody is told to go on.
+//! to keep then. The next word is said when the pause has run out; nobody is asked to go on.
 //!
 //! *Episode*, the second: when the packets that wait for a core of an application reach 70 % of
-//! what its memory holds, the host that has sent the last of them is told to pause, until less than
-//! half is there. It is told once, and what is said holds for ever.
+//! what its memory holds, the host that has sent the last of them is asked to pause, until less
+//! than half is there. It is told once, and what is said holds for ever.
 //!
 //! Neither repeats a word, nor has headroom. The release has no bound but its rings', and drops
 //! what they do not hold; here polling stops, as the second generation does. Its RESUME goes to
-//! the sender of the packet at hand, who may be another than was told to pause; here it goes to
+//! the sender of the packet at hand, who may be another than was asked to pause; here it goes to
 //! the one who was.
 //!
 //! Invariant: what is said is a function of arrivals and of what waits.

@@ -91,11 +91,11 @@ macro_rules! with_queues {
                 /// Memory that the queues of one core of an application share. Source: ours.
                 #[within(3_000..=1e12)]
                 pub memory: Bytes = Bytes(64 << 20),
-                /// A flow is told to pause when its queue has this times the shared memory that is
+                /// A flow is asked to pause when its queue has this times the shared memory that is
                 /// left. Source: Choudhury and Hahne, 1998; its value is ours.
                 #[within(0..=64)]
                 pub alpha: f64 = 1.0,
-                /// Packets at which a flow is told to pause, however much memory is left. Source:
+                /// Packets at which a flow is asked to pause, however much memory is left. Source:
                 /// the authors' release, 7/8 of 4096.
                 #[within(1..=1_000_000_000)]
                 pub flow_cap: u32 = 3584,
@@ -109,7 +109,7 @@ macro_rules! with_queues {
 }
 
 crate::params! {
-    /// Nothing to set.
+    /// A host without a virtual switch has no keys.
     pub struct NoVirtualSwitchParams {}
 }
 
@@ -179,7 +179,7 @@ with_queues! {
         /// come on top. Source: ours.
         #[within(1..=1e12)]
         pub nic_limit: Bytes = Bytes(64 << 10),
-        /// Memory beyond that, for what still comes of flows that were told to pause. "auto": what
+        /// Memory beyond that, for what still comes of flows that were asked to pause. "auto": what
         /// arrives over the host's link in the feedback time and half as much for each of losses,
         /// what the NICs of headroom-senders hosts may have waiting, and headroom-fabric. Source:
         /// ours.
@@ -268,7 +268,7 @@ speaking! {
         /// (virtual-switch). Source: ours, as of backpressure.
         #[within(1..=1_000_000)]
         pub queue: u32 = 1024,
-        /// How often rates are decided and told. Source: ours.
+        /// How often rates are decided and advertised. Source: ours.
         #[within(1_000_000..=1e12)]
         pub period: Time = Time::from_us(50),
         /// How long a packet may wait in the queue for the rate to grow. Source: ours.

@@ -9,7 +9,7 @@
 //!
 //! Switches do not restart, so epochs and tags of datagrams have no part.
 //!
-//! Invariant: whoever is told to pause is told to go on, or forgets it.
+//! Invariant: whoever is asked to pause is asked to go on, or forgets it.
 
 use super::generations::{self, Generation, Waiting};
 use super::overlay::{Leaving, Overlay};

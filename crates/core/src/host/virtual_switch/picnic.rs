@@ -3,7 +3,7 @@
 //!
 //! Each core of an application has a queue of its own before its ring, so nobody waits behind
 //! another's packets; what does not fit is dropped. How long packets wait there decides which rate
-//! the hosts are told that send to it.
+//! the hosts are notified that send to it.
 //!
 //! A host's flows to the same core of an application share the rate that it was told.
 //!

@@ -85,7 +85,7 @@ impl Queue {
                     random,
                 )
             }
-            // Nobody is told to pause, and a flow alone may have all. Each queue may leave most of
+            // Nobody is asked to pause, and a flow alone may have all. Each queue may leave most of
             // its first and last segment empty.
             VirtualSwitchParams::Credits(p) => {
                 let memory = (p.memory, 64.0, u32::MAX, p.max_queues, p.batch);

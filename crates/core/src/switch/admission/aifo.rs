@@ -43,7 +43,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// AIFO.
+    /// The keys of AIFO (SIGCOMM 2021).
     pub struct AifoParams {
         /// k: the share of the buffer within which every rank is admitted. Source: 0.1 in the
         /// comparison runs of Canary's successor; as Canary's own test it is 0.9 there.
@@ -63,7 +63,7 @@ crate::params! {
     }
 }
 
-/// AIFO.
+/// AIFO's state at one port: the window of recent ranks.
 #[derive(Clone, Debug)]
 pub struct Aifo {
     window: RankWindow,

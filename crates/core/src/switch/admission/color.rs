@@ -30,7 +30,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Color-aware dropping.
+    /// The keys of color-aware dropping (TLT, EuroSys 2021).
     pub struct ColorParams {
         /// Red bytes that may wait at a port, exclusive; 0: any number. "auto" is the port's
         /// marking threshold or what its link carries in the longest round trip of the empty
@@ -59,7 +59,7 @@ impl ColorParams {
     }
 }
 
-/// Color-aware dropping.
+/// Color-aware dropping at one port: the threshold of red packets.
 #[derive(Clone, Debug)]
 pub struct Color {
     threshold: u64,

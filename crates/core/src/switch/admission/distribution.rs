@@ -36,7 +36,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// Distribution.
+    /// The keys of admission by the distribution of ranks.
     pub struct DistributionParams {
         /// k: the share of the buffer within which every rank is admitted. Source: 0.9, the CoNEXT
         /// 2023 artifact.
@@ -51,7 +51,7 @@ crate::params! {
 /// Weight of the past in the moving mean, in 1/50.
 const PAST: u64 = 49;
 
-/// Distribution.
+/// Admission by the distribution of ranks: its state at one port.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     /// 1 − k.

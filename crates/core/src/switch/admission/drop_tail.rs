@@ -12,7 +12,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// Drop-tail has no keys.
     pub struct DropTailParams {}
 }
 

@@ -24,7 +24,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Last packet.
+    /// The keys of admission by the last packet's rank.
     pub struct LastPacketParams {
         /// The queue from which packets are refused, at least a byte: an empty queue takes whatever
         /// comes. "auto" is a quarter of what the port can hold. Source: a choice of this program,
@@ -46,7 +46,7 @@ impl LastPacketParams {
     }
 }
 
-/// Last packet.
+/// Admission by the last packet's rank: its state at one port.
 #[derive(Clone, Debug)]
 pub struct LastPacket {
     threshold: u64,

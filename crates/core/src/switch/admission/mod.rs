@@ -59,7 +59,7 @@ pub(super) trait Admits {
     fn on_enqueue(&mut self, _: &Context<'_, QueueView>) {}
     /// The packet leaves the queue.
     fn on_dequeue(&mut self, _: &Context<'_, QueueView>) {}
-    /// Whether it must be told of departures (then a port must hold packets until they leave).
+    /// Whether it must be notified of departures (then a port must hold packets until they leave).
     fn watches_departures(&self) -> bool {
         false
     }
@@ -81,7 +81,8 @@ crate::registry! {
         fn on_enqueue(&mut self, context: &Context<'_, QueueView>) -> ();
         /// The packet leaves the queue, of which the view still counts it. Only general ports tell.
         fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
-        /// Whether it must be told of departures (then a port must hold packets until they leave).
+        /// Whether it must be notified of departures (then a port must hold packets until they
+        /// leave).
         fn watches_departures(&self) -> bool;
     };
     "drop-tail" => DropTail { DropTailParams, DropTail; drop_tail::ABOUT },

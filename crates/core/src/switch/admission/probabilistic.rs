@@ -27,7 +27,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Probabilistic.
+    /// The keys of admission with a probability.
     pub struct ProbabilisticParams {
         /// The queue from which packets are refused. "auto" is a quarter of what the port can hold.
         /// Source: 75 KB of 300 KB, the CoNEXT 2023 artifact.
@@ -60,7 +60,7 @@ impl ProbabilisticParams {
     }
 }
 
-/// Probabilistic.
+/// Admission with a probability: its state at one port.
 #[derive(Clone, Debug)]
 pub struct Probabilistic {
     window: RankWindow,

@@ -27,7 +27,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// RED.
+    /// The keys of RED that drops (Floyd and Jacobson 1993).
     pub struct RedParams {
         /// The average from which packets are refused. "auto" is a quarter of what the port can
         /// hold. Source: 75 KB of 300 KB, the CoNEXT 2023 deflection artifact.
@@ -81,7 +81,7 @@ impl RedParams {
     }
 }
 
-/// RED.
+/// RED at one port: its curve and its estimate of the average queue.
 #[derive(Clone, Debug)]
 pub struct Red {
     curve: Curve,

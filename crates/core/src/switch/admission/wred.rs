@@ -26,7 +26,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// WRED.
+    /// The keys of weighted RED: important packets have a curve of their own.
     pub struct WredParams {
         /// The average from which packets are refused. "auto" is a quarter of what the port can
         /// hold. Source: as red.
@@ -102,7 +102,7 @@ impl WredParams {
     }
 }
 
-/// WRED.
+/// Weighted RED at one port: two curves and the estimate of the average queue.
 #[derive(Clone, Debug)]
 pub struct Wred {
     rank_threshold: u32,

@@ -149,7 +149,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// No limit.
+    /// A capacity that no queue reaches.
     pub const UNLIMITED: Capacity = Capacity { bytes: u64::MAX, packets: u32::MAX };
 
     /// Why a queue of `view` cannot hold `size` more bytes, if it cannot.
@@ -245,7 +245,7 @@ impl Memory {
             pools.take(&Claim::of(packet, port));
         }
     }
-    /// Whether it is accounted by pools, which are told of packets.
+    /// Whether it is accounted by pools, which are notified of packets.
     #[inline]
     pub fn has_pools(&self) -> bool {
         self.pools.is_some()

@@ -203,7 +203,7 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// Of a switch.
+    /// The pools of a switch with these ports and this memory.
     pub fn new(params: &PoolsParams, facts: &SwitchFacts) -> Pools {
         let (egress, ingress) = params.pools(facts);
         let limited = params.egress_limit == EgressLimit::Always || !facts.pauses;

@@ -30,7 +30,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Canary.
+    /// The keys of Canary's deflection.
     pub struct CanaryParams {
         /// Ports that are drawn for a packet that its own port does not take, all different.
         /// Source: 2, the authors' simulations.
@@ -45,7 +45,7 @@ crate::params! {
     }
 }
 
-/// Canary.
+/// Canary's deflection at one switch.
 #[derive(Clone, Debug)]
 pub struct Canary {
     choices: u32,

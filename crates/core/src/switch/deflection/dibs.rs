@@ -22,7 +22,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// DIBS.
+    /// The keys of DIBS (EuroSys 2014).
     pub struct DibsParams {
         /// Whether full ports are passed over; otherwise one port is drawn, and the packet dropped
         /// if that is full. Source: DIBS passes over them.
@@ -30,7 +30,7 @@ crate::params! {
     }
 }
 
-/// DIBS.
+/// DIBS at one switch: a refused packet leaves through another port.
 #[derive(Clone, Debug)]
 pub struct Dibs {
     filter: bool,

@@ -13,11 +13,11 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// A switch that never deflects has no keys.
     pub struct UndeflectedParams {}
 }
 
-/// Never deflects.
+/// Drops each refused packet.
 #[derive(Clone, Debug)]
 pub struct Undeflected;
 

@@ -20,11 +20,11 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// Simple deflection has no keys.
     pub struct SimpleParams {}
 }
 
-/// Simple Deflection.
+/// Sends a refused packet to the first port with room, from a random one on.
 #[derive(Clone, Debug)]
 pub struct Simple;
 

@@ -22,7 +22,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Vertigo.
+    /// The keys of Vertigo's deflection (CoNEXT 2021).
     pub struct VertigoParams {
         /// Ports that are drawn for each packet that must go elsewhere, all different. Source: 2,
         /// Vertigo §4.
@@ -31,7 +31,7 @@ crate::params! {
     }
 }
 
-/// Vertigo.
+/// Vertigo's deflection at one switch.
 #[derive(Clone, Debug)]
 pub struct Vertigo {
     choices: u32,

@@ -38,7 +38,7 @@ crate::choice! {
 }
 
 impl MarkAt {
-    /// Whether departures decide.
+    /// Whether the queue behind a departing packet decides, instead of the queue before it.
     pub fn is_departure(self) -> bool {
         self != MarkAt::Enqueue
     }
@@ -58,7 +58,7 @@ impl MarkAt {
 }
 
 crate::params! {
-    /// Step marking.
+    /// The keys of marking at a step: the threshold and where it is compared.
     pub struct EcnParams {
         /// CE is set when at least this many packets wait; a number is that number at every port.
         /// "auto" follows the link's rate: 65 packets for each 10 Gb/s, at least 20, and at most
@@ -84,7 +84,7 @@ crate::params! {
     }
 }
 
-/// The step marker.
+/// The step marker of one port.
 #[derive(Clone, Debug)]
 pub struct Ecn {
     /// In packets; `u32::MAX` where bytes count.

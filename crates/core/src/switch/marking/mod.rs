@@ -26,13 +26,13 @@ pub(super) trait Marks {
     fn at_dequeue(&self, _: &Context<'_, QueueView>) -> bool {
         false
     }
-    /// The least queue, in packets or in bytes, that it has to be told of at an enqueue.
+    /// The least queue, in packets or in bytes, that it has to be notified of at an enqueue.
     fn asked_from(&self) -> QueueView {
         QueueView::default()
     }
     /// A packet leaves the queue, of which the view still counts it.
     fn on_dequeue(&mut self, _: &Context<'_, QueueView>) {}
-    /// Whether it must be told of departures (then a port must hold packets until they leave).
+    /// Whether it must be notified of departures (then a port must hold packets until they leave).
     fn watches_departures(&self) -> bool {
         false
     }
@@ -50,11 +50,12 @@ crate::registry! {
         fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool;
         /// Whether a packet is marked that leaves the queue; the view still counts it.
         fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool;
-        /// The least queue, in packets or in bytes, that it has to be told of at an enqueue.
+        /// The least queue, in packets or in bytes, that it has to be notified of at an enqueue.
         fn asked_from(&self) -> QueueView;
         /// The packet leaves the queue, of which the view still counts it. Only general ports tell.
         fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
-        /// Whether it must be told of departures (then a port must hold packets until they leave).
+        /// Whether it must be notified of departures (then a port must hold packets until they
+        /// leave).
         fn watches_departures(&self) -> bool;
         /// Whether it may mark at dequeue (then a port must hold packets until they leave).
         fn marks_at_dequeue(&self) -> bool;

@@ -13,11 +13,11 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// A port that never marks has no keys.
     pub struct UnmarkedParams {}
 }
 
-/// Never marks.
+/// Leaves every packet unmarked.
 #[derive(Clone, Debug)]
 pub struct Unmarked;
 

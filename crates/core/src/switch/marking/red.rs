@@ -30,7 +30,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// RED that marks.
+    /// The keys of RED that marks instead of drops.
     pub struct RedParams {
         /// The average from which packets are marked; a table gives amounts by rate of the link or
         /// by tier, such as { 50Gbps = "10KB", 100Gbps = "400KB", others = "100KB" }. Source: five
@@ -98,7 +98,7 @@ impl RedParams {
     }
 }
 
-/// RED that marks.
+/// RED's marker of one port.
 #[derive(Clone, Debug)]
 pub struct Red {
     /// Boxed, so that a port with another policy does not carry the space.

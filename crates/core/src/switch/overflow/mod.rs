@@ -21,7 +21,7 @@ const DROP: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// Dropping has no keys.
     pub struct DropParams {}
 }
 

@@ -30,7 +30,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// Trimming.
+    /// The keys of trimming: a refused packet goes on without its payload.
     pub struct TrimParams {
         /// Bytes on the wire of what is left; at least its headers. Source: 64, uet-htsim; switches
         /// have 128 (SAI) or 256 (Spectrum-4).

@@ -15,7 +15,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// The balanced choice has no keys.
     pub struct BalancedParams {}
 }
 

@@ -38,11 +38,11 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// CONGA.
+    /// The keys of CONGA (SIGCOMM 2014).
     pub struct CongaParams {
         /// A longer silence ends a flowlet. Source: 500 us, CONGA §3.6.
         pub gap: Time = Time::from_us(500),
-        /// Flowlets that a leaf tells apart. Source: 64 Ki, CONGA §3.4.
+        /// Flowlets that a leaf distinguishes. Source: 64 Ki, CONGA §3.4.
         #[within(1..=1_048_576)]
         pub entries: u32 = 65_536,
         /// Bits of a measure: Q. Source: 3, CONGA §3.6.
@@ -51,8 +51,8 @@ crate::params! {
         /// How long a port's bytes count: the time constant of the estimator. Source: 160 us, CONGA
         /// §3.6.
         pub window: Time = Time::from_us(160),
-        /// What is not told again for so long is forgotten: the way counts as free. Source: 10 ms,
-        /// CONGA §3.3.
+        /// An entry that is not reported again for so long is forgotten: the way counts as free.
+        /// Source: 10 ms, CONGA §3.3.
         pub age: Time = Time::from_ms(10),
     }
 }

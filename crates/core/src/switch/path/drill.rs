@@ -25,7 +25,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// DRILL(d, m).
+    /// The keys of DRILL(d, m) (SIGCOMM 2017).
     pub struct DrillParams {
         /// Ports that are drawn for each packet, all different: d. Source: 2, DRILL §3.2.
         #[within(1..=64)]
@@ -44,7 +44,7 @@ struct Memory {
     ports: Vec<u16>,
 }
 
-/// DRILL.
+/// DRILL at one switch: the shortest ports of each set of candidates.
 #[derive(Clone, Debug)]
 pub struct Drill {
     samples: u32,

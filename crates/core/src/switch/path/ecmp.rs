@@ -21,7 +21,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::choice! {
-    /// What is hashed.
+    /// The fields of a packet that ECMP hashes.
     pub enum EcmpHash {
         /// The 5-tuple, salted per switch.
         FiveTuple = "5-tuple",
@@ -35,7 +35,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// Equal-cost multi-path.
+    /// The keys of equal-cost multi-path (RFC 2992).
     pub struct EcmpParams {
         /// "5-tuple" hashes the flow with a salt of the switch's own; "pair" hashes only (source,
         /// destination), as splitmix64(src << 32 | dst) >> (16 × tier), low 16 bits, for
@@ -46,7 +46,7 @@ crate::params! {
     }
 }
 
-/// The hash.
+/// ECMP at one switch: the hash with the switch's salt.
 #[derive(Clone, Debug)]
 pub struct Ecmp {
     hash: EcmpHash,

@@ -33,7 +33,7 @@ impl Flowlets {
         Flowlets { gap, entries: entries.max(1), table: Vec::new() }
     }
 
-    /// The port by which a packet's flowlet goes on; `next` tells that of a new one. It is given
+    /// The port by which a packet's flowlet goes on; `next` reports that of a new one. It is given
     /// the port of the flowlet before, if that may still be taken.
     pub(super) fn port(
         &mut self,

@@ -30,13 +30,14 @@ crate::params! {
         /// A longer silence ends a flowlet. Source: 500 us, LetFlow §5; it has to exceed how much
         /// paths differ in delay.
         pub gap: Time = Time::from_us(500),
-        /// Flowlets that a switch tells apart. Source: 64 Ki, CONGA §3.3, whose chip LetFlow uses.
+        /// Flowlets that a switch distinguishes. Source: 64 Ki, CONGA §3.3, whose chip LetFlow
+        /// uses.
         #[within(1..=1_048_576)]
         pub entries: u32 = 65_536,
     }
 }
 
-/// LetFlow.
+/// LetFlow at one switch: the port and the last packet of each flowlet (NSDI 2017).
 #[derive(Clone, Debug)]
 pub struct LetFlow {
     flowlets: Flowlets,

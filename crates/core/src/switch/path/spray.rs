@@ -29,7 +29,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// Packet spraying.
+    /// The keys of packet spraying.
     pub struct SprayParams {
         /// Whether ports are drawn at random or taken in turn. Source: random is the paper's.
         pub order: SprayOrder = SprayOrder::Random,

@@ -32,14 +32,14 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Backpressure flow control.
+    /// The keys of backpressure flow control (BFC, NSDI 2022).
     pub struct BfcParams {
         /// The round trip of a hop: from a packet that waits to the moment when what its pause
         /// holds back no longer comes. "auto" is twice the longest delay of the network's links.
         /// Source: 2us, BFC, NSDI 2022 §3, for links of 1us.
         #[within(1..)]
         pub hop_rtt: Auto<Time> = Auto::Auto,
-        /// Neighbours are told at multiples of it. "auto" is half of hop-rtt. Source: BFC, NSDI
+        /// Neighbours are notified at multiples of it. "auto" is half of hop-rtt. Source: BFC, NSDI
         /// 2022 §3.
         #[within(1000..)]
         pub interval: Auto<Time> = Auto::Auto,
@@ -110,7 +110,7 @@ impl Times {
 struct Group {
     /// Packets that count against it.
     count: u32,
-    /// The neighbour was told to stop it.
+    /// The neighbour was asked to stop it.
     is_told: bool,
     /// The call that counts; zero: none does.
     call_at: Time,
@@ -130,7 +130,7 @@ impl Group {
     }
 }
 
-/// Backpressure flow control.
+/// BFC at one switch: the counted flows of each ingress port, and their pauses.
 #[derive(Clone, Debug)]
 pub struct Bfc {
     times: Times,

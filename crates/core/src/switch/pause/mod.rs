@@ -28,7 +28,7 @@ use crate::units::{Rate, Time};
 /// The counter of how long ports were paused, which switches and hosts tell.
 pub const PAUSED: &str = "paused_us";
 
-/// What the switch holds of what one ingress port's neighbour can be told to stop.
+/// What the switch holds of what one ingress port's neighbour can be asked to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct IngressView {
     /// The ingress port.

@@ -12,11 +12,11 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// A switch that never pauses has no keys.
     pub struct UnpausedParams {}
 }
 
-/// Never pauses.
+/// Never sends a pause frame.
 #[derive(Clone, Debug)]
 pub struct Unpaused;
 

@@ -50,7 +50,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// Priority flow control.
+    /// The keys of priority flow control (IEEE 802.1Qbb).
     pub struct PfcParams {
         /// A priority of an ingress port is stopped when it holds more, beyond its minimum, than
         /// alpha times the free bytes of the ingress pool. Source: 1/16, TLT's simulations.
@@ -156,7 +156,7 @@ impl Port {
     }
 }
 
-/// Priority flow control.
+/// PFC at one switch: the bytes and the pauses of each ingress port and priority.
 #[derive(Clone, Debug)]
 pub struct Pfc {
     params: PfcParams,

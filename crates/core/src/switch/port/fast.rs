@@ -51,7 +51,7 @@ impl FastPort {
         }
     }
 
-    /// A switch's ports.
+    /// The ports of a switch, in order.
     pub fn all(configs: &[PortConfig]) -> Vec<FastPort> {
         let port =
             |(rules, config): (Arc<Rules>, &PortConfig)| FastPort::ruled(config.clone(), rules);

@@ -1,7 +1,7 @@
 //! Dynamic queues: a FIFO for each flow, as long as there are enough of them (BFC, Goyal et al.,
 //! NSDI 2022 §4.1).
 //!
-//! A flow is a number, a hash of what the fabric tells flows apart by (VFID). Its first packet
+//! A flow is a number, a hash of what the fabric distinguishes flows by (VFID). Its first packet
 //! takes a FIFO that is nobody's, or else one that is empty, or else any. It keeps that FIFO while
 //! it has packets there, and for a while after (`sticky`): a flow that pauses for a moment does not
 //! change its place, nor lose it to another. FIFO 0 is for what has no payload: it is served first
@@ -30,7 +30,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Dynamic queues.
+    /// The keys of dynamic queues: a FIFO for each flow (BFC, NSDI 2022 §4.1).
     pub struct DynamicQueuesParams {
         /// FIFOs of a port, the one for what has no payload among them. Off means as many as there
         /// are flows. Source: 32, BFC, NSDI 2022 §4; a NIC has one a flow.
@@ -217,7 +217,7 @@ impl DynamicQueues {
         is_new
     }
 
-    /// What is told of a packet's FIFO; nothing of what has no payload.
+    /// What is reported of a packet's FIFO; nothing of what has no payload.
     pub fn load(&self, packet: &Packet) -> Option<Load> {
         if !packet.is_data() {
             return None;

@@ -14,7 +14,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// A FIFO has no keys.
     pub struct FifoParams {}
 }
 

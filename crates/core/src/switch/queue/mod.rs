@@ -49,7 +49,7 @@ impl PausedSet {
     pub fn has(self, queue: u8) -> bool {
         self.0 >> queue & 1 != 0
     }
-    /// Whether none is.
+    /// Whether no packet waits.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -22,7 +22,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// SP-PIFO.
+    /// The keys of SP-PIFO (NSDI 2020).
     pub struct SpPifoParams {
         /// FIFOs of strict priority, 1 to 64. Source: 8, the paper's evaluation and what switches
         /// have.

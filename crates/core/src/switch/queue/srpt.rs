@@ -33,7 +33,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// SRPT.
+    /// The keys of the queue that is sorted by rank.
     pub struct SrptParams {
         /// Who is served next: "rank", the smallest rank first, as a PIFO; "arrival", first come,
         /// first served, and ranks only decide who is given up. Source: "arrival" is Vertigo's
@@ -54,7 +54,7 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 16);
 
-/// One sorted queue.
+/// A queue that is sorted by rank.
 #[derive(Clone, Debug)]
 pub struct Srpt {
     /// By (rank, order), ascending.

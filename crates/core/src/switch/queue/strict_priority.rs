@@ -15,7 +15,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::params! {
-    /// Nothing to set.
+    /// Strict priority has no keys.
     pub struct StrictPriorityParams {}
 }
 

@@ -52,7 +52,7 @@ impl<'a> Segmenter<'a> {
         }
     }
 
-    /// Writes the next packet's headers, and tells where in the frame its payload is.
+    /// Writes the next packet's headers, and reports where in the frame its payload is.
     #[inline]
     pub fn next(&mut self, header: &mut Header) -> Option<Range<usize>> {
         if self.done {

@@ -6,7 +6,7 @@
 //! | 2 | version (high four bits), flags (low four): 1 there is a label, 2 it was deflected |
 //! | 3 | 0 |
 //! | 4 to 7 | rank: smaller is more important |
-//! | 8 to 11 | label: what the fabric tells flows apart by, in the place of the ports' hash |
+//! | 8 to 11 | label: what the fabric distinguishes flows by, in the place of the ports' hash |
 //! | 12, 13 | the EtherType of what follows |
 //!
 //! It stands behind the VLAN tags. Vertigo's switches serve by such a rank (Abdous et al., CoNEXT

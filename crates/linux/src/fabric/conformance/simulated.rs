@@ -215,7 +215,7 @@ fn seen(record: &PacketRecord, port: u16) -> Seen {
     }
 }
 
-/// Two numbers by which packets of a flow are told apart.
+/// Two numbers by which packets of a flow are distinguished.
 pub fn numbers(p: &Packet) -> (u32, u32) {
     match p.body {
         Body::Data { seq, .. } => (seq as u32, 0),

@@ -250,7 +250,7 @@ fn errors_of_importance_have_places_and_repairs() {
 #[test]
 fn the_reference_has_every_key() {
     let page = include_str!("../../../../../docs/switch-reference.md");
-    let (tables, _) = page.split_once("\n## What happens to a frame").unwrap();
+    let (tables, _) = page.split_once("\n## Counters").unwrap();
     let [ports, rest] = {
         let (before, ports) = tables.split_once("`[[port]]`:").unwrap();
         let (ports, behind) = ports.split_once("`[[path]]`:").unwrap();

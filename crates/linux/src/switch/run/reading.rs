@@ -1,4 +1,4 @@
-//! What is told of a switch that runs.
+//! What is reported of a switch that runs.
 
 use super::Switch;
 use crate::dataplane::port::Port;

@@ -159,7 +159,7 @@ impl Reading {
             );
             metric(
                 "pauses_total",
-                "Flows to it that were told to pause.",
+                "Flows to it that were asked to pause.",
                 "counter",
                 shared(|s| s.pauses as f64),
             );
@@ -284,23 +284,23 @@ impl Reading {
             "gauge",
             all(&|o| o.held as f64),
         );
-        metric("overlay_told", "Targets that a peer is told of.", "gauge", all(&|o| o.told as f64));
+        metric("overlay_told", "Targets paused at a peer.", "gauge", all(&|o| o.told as f64));
         let words = ["pause", "refresh", "resume"];
         metric(
             "overlay_said_total",
-            "What a peer was told.",
+            "Words of the overlay sent to a peer.",
             "counter",
             by("word", &words, &|o, at| o.said[at]),
         );
         metric(
             "overlay_heard_total",
-            "What a peer has told.",
+            "Words of the overlay received from a peer.",
             "counter",
             by("word", &words, &|o, at| o.heard[at]),
         );
         let causes = ["forged", "replayed", "foreign", "late"];
         let refused = by("cause", &causes, &|o, at| [o.forged, o.replayed, o.foreign, o.late][at]);
-        metric("overlay_refused_total", "What came and had no effect.", "counter", refused);
+        metric("overlay_refused_total", "Received words without effect.", "counter", refused);
         metric(
             "held_bytes",
             "Bytes that wait for a peer's pauses.",

@@ -82,6 +82,12 @@ impl Uplink {
             let standings: Vec<(String, Standing)> = of_peer
                 .map(|path| (path.params.local.to_string(), peer.standing(path.label)))
                 .collect();
+            let is_reached = standings.iter().any(|(_, standing)| *standing == Standing::Used);
+            match peer.contact(now, is_reached) {
+                Some(true) => log::warn!("peer {} is lost: none of its paths is used", peer.name),
+                Some(false) => log::info!("peer {} is reached again", peer.name),
+                None => {}
+            }
             let is_fine = standings.iter().all(|(_, standing)| *standing == Standing::Used);
             let said: Vec<String> =
                 standings.iter().map(|(local, how)| format!("{local} {}", how.name())).collect();

@@ -123,6 +123,10 @@ fn curve(samples: &mut Samples) -> Result<Vec<(f64, f64)>> {
 impl Times {
     /// Of all runs in these folders (the seeds of one variant). Spills to `scratch` if they are
     /// many. Sizes are cut at `edges` where there are any, and by the rule of the runs otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) or [`Error::Malformed`](crate::Error::Malformed) if a run's
+    /// flows or queries cannot be read, [`Error::Io`](crate::Error::Io) if a spill file fails.
     pub fn read(runs: &[PathBuf], edges: Option<&[Edge]>, scratch: &Path) -> Result<Times> {
         let several = runs.len() > 1;
         let [mut all, mut mice, mut elephants, mut queries] =

@@ -14,7 +14,7 @@ const BOTTOM: f64 = 48.0;
 const CELL: f64 = 36.0;
 /// Of a letter, as large as the style sheet has it on a phone.
 const LETTER: f64 = 9.4;
-/// Values that span more than this are told apart by their logarithms.
+/// Values that span more than this are distinguished by their logarithms.
 const WIDE: f64 = 20.0;
 /// Colours of the least, the middle and the most.
 const RAMP: [[f64; 3]; 3] = [[236.0, 243.0, 248.0], [107.0, 168.0, 206.0], [8.0, 52.0, 96.0]];

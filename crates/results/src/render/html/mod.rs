@@ -11,6 +11,7 @@ mod connections;
 mod figures;
 mod flows;
 mod forest;
+pub(crate) mod gallery;
 mod headline;
 mod heat;
 mod losses;

@@ -38,6 +38,10 @@ pub(crate) type Track = Vec<(f64, f64)>;
 impl Overview {
     /// Of a run's folder; `None` if it has no samples. `end` is where the run ended, in
     /// microseconds.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) or [`Error::Malformed`](crate::Error::Malformed) if the file
+    /// of samples cannot be read.
     pub fn read(run: &Path, end: f64) -> Result<Option<Overview>> {
         let path = run.join(QUEUES);
         if !path.exists() {
@@ -76,6 +80,10 @@ impl Overview {
     }
 
     /// A second pass: the fullest queue of all, then each of these ports.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) or [`Error::Malformed`](crate::Error::Malformed) if the file
+    /// of samples cannot be read.
     pub fn tracks(&self, ports: &[Port]) -> Result<Vec<Track>> {
         // The first sample is taken after one period.
         let samples = ((self.end / self.period).round() as usize).max(1);

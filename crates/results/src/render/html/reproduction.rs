@@ -48,7 +48,7 @@ pub(crate) fn page(of: &Reproduction) -> String {
 }
 
 /// The schemes of all experiments that were run, each once: their places are the series.
-fn labels(of: &Reproduction) -> Vec<&str> {
+pub(crate) fn labels(of: &Reproduction) -> Vec<&str> {
     let mut labels: Vec<&str> = Vec::new();
     let was_run = |of: &&Experiment| of.rows().next().is_some();
     for scheme in of.experiments.iter().filter(was_run).flat_map(|experiment| &experiment.schemes) {
@@ -60,51 +60,61 @@ fn labels(of: &Reproduction) -> Vec<&str> {
 }
 
 fn claims_table(page: &mut String, of: &Reproduction) {
-    let head = ["claim", "statement", "paper", "measured", "accepted", "status", "source and note"]
-        .map(String::from);
-    let signed = |text: String| text.replace('-', "−").replace('%', "\u{202f}%");
     let row = |claim: &Claim| {
-        let (class, sign) = match claim.status {
-            Verdict::Holds => ("better", "✓ "),
-            Verdict::Fails => ("worse", "✗ "),
-            Verdict::NotEvaluated => ("", ""),
-        };
-        let text = |text: String| format!("<td class=\"text\">{text}</td>");
-        let small = |lines: Vec<String>| -> String {
-            lines
-                .into_iter()
-                .filter(|line| !line.is_empty())
-                .map(|line| format!("<small>{}</small>", signed(escape(&line)).replace("us", "µs")))
-                .collect()
-        };
-        let rows = match about(claim) {
-            rows if rows.is_empty() => String::new(),
-            rows => format!(
-                "<small><a href=\"#{}\">{}</a></small>",
-                escape(&claim.experiment),
-                escape(&rows)
-            ),
-        };
-        let (theirs, ours) = absolutes(claim);
-        let kind = claim.kind.told().map_or(String::new(), |kind| format!("<small>{kind}</small>"));
-        vec![
-            format!("<span id=\"claim-{0}\">{0}</span>{kind}", escape(short_id(of, claim))),
-            text(format!("{}{rows}", escape(&claim.statement))),
-            signed(value(claim.paper, &claim.unit)) + &small(theirs),
-            signed(value(claim.measured, &claim.unit))
-                + &small(ours)
-                + &small(vec![spread(claim), best_of(claim)]),
-            signed(accepted(claim)),
-            format!(
-                "<td class=\"{class}\">{sign}{}{}{}</td>",
-                claim.status.name(),
-                noise(claim),
-                baseline(claim)
-            ),
-            text(format!("{}<small>{}</small>", escape(&claim.source), escape(&claim.note))),
-        ]
+        let id = escape(short_id(of, claim));
+        let about = escape(&about(claim));
+        let link = format!("<a href=\"#{}\">{about}</a>", escape(&claim.experiment));
+        claim_row(claim, &id, &id, if about.is_empty() { "" } else { &link })
     };
-    table(page, "claims", &head, &of.claims.iter().map(row).collect::<Vec<_>>());
+    let rows: Vec<Vec<String>> = of.claims.iter().map(row).collect();
+    table(page, "claims", &CLAIMS_HEAD.map(String::from), &rows);
+}
+
+/// The columns of a table of claims.
+pub(crate) const CLAIMS_HEAD: [&str; 7] =
+    ["claim", "statement", "paper", "measured", "accepted", "status", "source and note"];
+
+/// A claim's row: its anchor, its name, and as markup what it is about.
+pub(crate) fn claim_row(claim: &Claim, anchor: &str, name: &str, about: &str) -> Vec<String> {
+    let (class, sign) = match claim.status {
+        Verdict::Holds => ("better", "✓ "),
+        Verdict::Fails => ("worse", "✗ "),
+        Verdict::NotEvaluated => ("", ""),
+    };
+    let text = |text: String| format!("<td class=\"text\">{text}</td>");
+    let small = |lines: Vec<String>| -> String {
+        lines
+            .into_iter()
+            .filter(|line| !line.is_empty())
+            .map(|line| format!("<small>{}</small>", signed(escape(&line)).replace("us", "µs")))
+            .collect()
+    };
+    let rows = match about {
+        "" => String::new(),
+        rows => format!("<small>{rows}</small>"),
+    };
+    let (theirs, ours) = absolutes(claim);
+    let kind = claim.kind.told().map_or(String::new(), |kind| format!("<small>{kind}</small>"));
+    vec![
+        format!("<span id=\"claim-{anchor}\">{name}</span>{kind}"),
+        text(format!("{}{rows}", escape(&claim.statement))),
+        signed(value(claim.paper, &claim.unit)) + &small(theirs),
+        signed(value(claim.measured, &claim.unit))
+            + &small(ours)
+            + &small(vec![spread(claim), best_of(claim)]),
+        signed(accepted(claim)),
+        format!(
+            "<td class=\"{class}\">{sign}{}{}{}</td>",
+            claim.status.name(),
+            noise(claim),
+            baseline(claim)
+        ),
+        text(format!("{}<small>{}</small>", escape(&claim.source), escape(&claim.note))),
+    ]
+}
+
+fn signed(text: String) -> String {
+    text.replace('-', "−").replace('%', "\u{202f}%")
 }
 
 /// What the spread over seeds makes of the verdict, in the words of `compare`.

@@ -1,4 +1,4 @@
-//! What tells series apart: colours, dashes and shapes.
+//! What distinguishes series: colours, dashes and shapes.
 
 /// How many colours the style sheet has; beyond them lines are dashed.
 pub(crate) const COLOURS: usize = 8;
@@ -17,7 +17,7 @@ pub(crate) fn dashes(series: usize) -> &'static str {
     ["", " d1", " d2", " d3"][series / COLOURS % 4]
 }
 
-/// A mark's outline, so that colour is not all that tells series apart: circle, square, triangle,
+/// A mark's outline, so that colour is not all that distinguishes series: circle, square, triangle,
 /// diamond, falling triangle, plus, bow tie.
 pub(crate) fn shape(series: usize, x: f64, y: f64) -> String {
     match series % SHAPES {

@@ -10,7 +10,7 @@
 //! there are none the page says so.
 
 use super::changes::{changes, changes_of_many};
-use super::measures::{COLUMNS, FIGURES, Figure, asked_for};
+use super::measures::{COLUMNS, FIGURES, Figure, SHOWN, asked_for};
 use std::fmt::Write;
 
 use super::Variant;
@@ -47,9 +47,16 @@ pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
     changes(page, &figures, variants);
     page.push_str("</div>\n");
     changes_of_many(page, &figures, variants);
+    if figures.iter().any(|figure| figure.group == SHOWN) {
+        note(page, POOLED);
+    }
     legend_of_marks(page, variants);
     end(page);
 }
+
+/// Which figures are those of the terminal.
+const POOLED: &str = "Rows below <i>Shown</i> are the columns of the terminal's table, by class. \
+                      Rows below <i>Queries</i> and <i>Flows</i> pool the classes of traffic.";
 
 /// The figures of a single run.
 fn tiles(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
@@ -96,14 +103,13 @@ fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], vari
     if let [leader] = leaders.as_slice()
         && *leader > 0
     {
-        let of = |name: &str| {
-            let figure = figures.iter().find(|figure| figure.name == name)?;
+        let of = |figure: &&Figure<'_>| {
             let difference =
                 figure.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
-            Some(format!("{name} {}", change(Some(difference.relative?))))
+            Some(format!("{} {}", figure.name, change(Some(difference.relative?))))
         };
         let told: Vec<String> =
-            ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect();
+            leading(figures).into_iter().filter_map(|figure| of(&figure)).take(LEADING).collect();
         if !told.is_empty() {
             let _ = write!(
                 page,
@@ -115,6 +121,19 @@ fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], vari
     }
     page.push_str(".</p>\n");
     open_at_the_end(page, variants);
+}
+
+/// Figures that the first sentence names at most.
+const LEADING: usize = 3;
+
+/// The figures that the first sentence may name: those of the terminal's table, where it has its
+/// own, since the usual ones pool the classes of traffic.
+fn leading<'f, 'a>(figures: &[&'f Figure<'a>]) -> Vec<&'f Figure<'a>> {
+    if figures.iter().any(|figure| figure.group == SHOWN) {
+        return figures.iter().copied().filter(|figure| figure.group == SHOWN).collect();
+    }
+    let of = |name: &str| figures.iter().copied().find(|figure| figure.name == name);
+    ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect()
 }
 
 /// Why nobody is called best.
@@ -488,6 +507,35 @@ mod tests {
             !star(&[(&far, false), (&[5.0; 8], false), (&[4.0; 8], false)]),
             "neither of two varies"
         );
+    }
+
+    #[test]
+    fn first_sentence_names_the_figures_of_the_terminals_table() {
+        let usual: Vec<&Figure<'_>> = FIGURES.iter().collect();
+        let names = |figures: &[&Figure<'_>]| -> Vec<String> {
+            leading(figures).iter().map(|figure| figure.name.to_string()).collect()
+        };
+        assert_eq!(names(&usual), ["QCT p99", "mice p99", "elephants p50"]);
+        let path = ["qct_by_class_us", "gets", "p99"];
+        let gets = Figure { group: SHOWN, name: "gets QCT p99", path: &path, ..FIGURES[5] };
+        let with: Vec<&Figure<'_>> = [&gets].into_iter().chain(FIGURES.iter()).collect();
+        assert_eq!(names(&with), ["gets QCT p99"], "the pooled QCT is of all classes");
+
+        let mut shown = variants(&[(&HIGH, false), (&LOW, false)]);
+        let asked = ["mice.fct.p99".to_string()];
+        for variant in &mut shown {
+            let mut of = [variant.result.clone()];
+            crate::statistics::compare::show(&mut of, &asked);
+            [variant.result] = of;
+        }
+        let text = |variants: &[Variant]| {
+            let mut page = String::new();
+            verdict(&mut page, variants);
+            page
+        };
+        assert!(text(&shown).contains(POOLED), "{}", text(&shown));
+        assert!(text(&shown).contains("against first: mice: FCT p99 "), "{}", text(&shown));
+        assert!(!page(&[(&HIGH, false), (&LOW, false)]).contains(POOLED));
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Marks {
         }
         if seeds < 2 {
             let text =
-                "one seed: nothing tells a difference from noise; run more with --seeds 1..10";
+                "one seed: it cannot separate a difference from noise; run more with --seeds 1..10";
             lines.extend(wrapped("note", text));
         } else if seeds < FEW {
             let odds = 1u32 << (seeds - 1);

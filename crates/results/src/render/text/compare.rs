@@ -3,7 +3,7 @@
 use crate::model::{Difference, Estimate, Noise, Ordered, Tree, VariantResult, clean};
 use crate::render::format::{NONE, bytes, change, percent, ratio};
 use crate::render::text::blocks::{AT_LEAST, Marks, Rows, blocks, difference_cell};
-use crate::render::text::layout::{NAME, distinct, fitted, wrapped};
+use crate::render::text::layout::{NAME, Warnings, distinct, fitted, without_prefix, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::compare::grouped_warnings;
 use crate::statistics::shows::{Column, columns};
@@ -12,21 +12,26 @@ use crate::statistics::shows::{Column, columns};
 /// beyond the noise.
 ///
 /// The share of flows completed comes first; a mean stands behind the share that it is the mean of.
-pub fn compare_table(results: &[VariantResult]) -> String {
+/// Names that would be cut lose the beginning that all have in common.
+pub fn compare_table(results: &[VariantResult], warnings: Warnings) -> String {
     let Some(first) = results.first() else { return "no variants\n".into() };
     let trees: Vec<&Tree<Estimate>> = results.iter().map(|result| &result.statistics).collect();
     let names: Vec<String> = first.shows.iter().map(|(name, _)| name.to_string()).collect();
     let columns = columns(&names, &trees);
     let mut marks = Marks::default();
     let title = format!("\nDifference to {}, seed by seed:", clean(&first.variant));
+    let (names, prefix) = without_prefix(results.iter().map(row_name).collect());
     let rows = |block: &[Column], is_first: bool, marks: &mut Marks| {
-        compare_rows(results, block, is_first, marks)
+        compare_rows(results, &names, block, is_first, marks)
     };
     let mut lines = blocks(&columns, &title, &mut marks, &rows);
     let seeds: Vec<String> = first.seeds.iter().take(12).map(u64::to_string).collect();
     let more = if first.seeds.len() > 12 { ", …" } else { "" };
     let what = if first.seeds.len() == 1 { "seed" } else { "means over seeds" };
     lines.push(format!("\n{what} {}{more}; times are FCT unless QCT is said", seeds.join(", ")));
+    if let Some(prefix) = prefix {
+        lines.extend(wrapped("names", &format!("in the table are without their \"{prefix}\"")));
+    }
     let has_bounds = |result: &VariantResult| {
         columns.iter().any(|column| shown(&result.statistics, &column.at()).at_least)
     };
@@ -42,9 +47,7 @@ pub fn compare_table(results: &[VariantResult]) -> String {
             lines.push(format!("{}: {}", clean(&result.variant), result.status.name()));
         }
     }
-    for warning in grouped_warnings(results) {
-        lines.extend(wrapped("warning", &clean(&warning)));
-    }
+    lines.extend(warnings.lines(&grouped_warnings(results)));
     lines.join("\n") + "\n"
 }
 
@@ -61,13 +64,11 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
                 continue;
             };
             let of = difference_of(&first.statistics, &result.statistics, differences, &path);
-            let Some(Difference { noise: Noise::Beyond, mean: Some(mean), relative, .. }) = of
-            else {
-                continue;
-            };
+            let Some(of) = of.filter(|of| of.noise == Noise::Beyond) else { continue };
+            let Some(mean) = of.mean else { continue };
             let number = |tree: &Tree<Estimate>| shown(tree, &path).text(|n| column.form.text(n));
             let (was, is) = (number(&first.statistics), number(&result.statistics));
-            let text = format!("{} {was} → {is} ({})", clean(&column.caption), change(relative));
+            let text = format!("{} {was} → {is} ({})", clean(&column.caption), change_within(&of));
             if (mean < 0.0) == less_is_better { better.push(text) } else { worse.push(text) }
         }
         let side = |name: &str, of: &[String]| {
@@ -82,14 +83,38 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
     if !lines.is_empty() {
         lines.insert(
             0,
-            format!("\nVerdict: changes from {} beyond the noise", clean(&first.variant)),
+            format!(
+                "\nVerdict: changes from {} beyond the noise, with 95 % intervals over {} seeds",
+                clean(&first.variant),
+                first.seeds.len()
+            ),
         );
     }
     lines
 }
 
+/// A relative change and the ends of its interval: `-69%, -72 to -66%`. A change from zero has
+/// neither.
+fn change_within(difference: &Difference) -> String {
+    let text = change(difference.relative);
+    let ends = || {
+        let base = difference.mean? / difference.relative.filter(|relative| *relative != 0.0)?;
+        // Of a negative number the lower end is the larger share.
+        let [low, high] = difference.interval?.map(|end| end / base);
+        Some([low.min(high), low.max(high)].map(|end| change(Some(end))))
+    };
+    match ends() {
+        Some([low, high]) if high.ends_with('%') => {
+            format!("{text}, {} to {high}", low.trim_end_matches('%'))
+        }
+        Some([low, high]) => format!("{text}, {low} to {high}"),
+        None => text,
+    }
+}
+
 fn compare_rows(
     results: &[VariantResult],
+    names: &[String],
     columns: &[Column],
     is_first: bool,
     marks: &mut Marks,
@@ -100,8 +125,8 @@ fn compare_rows(
         start.chain(columns.iter().map(|column| column.head[line].clone())).collect::<Vec<_>>()
     };
     let mut rows = vec![heads(0), heads(1)];
-    for result in results {
-        let mut row = vec![row_name(result)];
+    for (result, name) in results.iter().zip(names) {
+        let mut row = vec![name.clone()];
         row.extend(is_first.then(|| percent(result.statistics.share_of_flows())));
         let number =
             |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
@@ -110,9 +135,9 @@ fn compare_rows(
     }
     let values = rows.len();
     let Some((first, others)) = results.split_first() else { return (rows, values) };
-    for result in others {
+    for (result, name) in others.iter().zip(&names[1..]) {
         let Some(differences) = &result.differences else { continue };
-        let mut row = vec![row_name(result)];
+        let mut row = vec![name.clone()];
         row.extend(is_first.then(|| share_cell(first, result, differences, marks)));
         let of = (&first.statistics, &result.statistics, differences);
         row.extend(columns.iter().map(|column| difference_cell(of, column, marks)));
@@ -152,8 +177,8 @@ const BESIDE: usize = 3;
 /// Slowdown by flow size, a block of variants after the other: means over seeds.
 pub fn sizes_table(results: &[VariantResult]) -> String {
     let mut lines = vec!["slowdown by flow size (p50, p95, p99 of the completed)".to_string()];
-    for block in results.chunks(BESIDE) {
-        let variants: Vec<String> = block.iter().map(|result| clean(&result.variant)).collect();
+    let (names, _) = without_prefix(results.iter().map(|result| clean(&result.variant)).collect());
+    for (block, variants) in results.chunks(BESIDE).zip(names.chunks(BESIDE)) {
         let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
         let heads = distinct(&variants, NAME).into_iter();
         let heads = heads.flat_map(|name| [name, String::new(), String::new()]);

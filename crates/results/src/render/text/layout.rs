@@ -79,6 +79,57 @@ pub(crate) fn fill(name: &str, parts: impl Iterator<Item = String>) -> Vec<Strin
     lines
 }
 
+/// How many warnings a table prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Warnings {
+    /// The first three, and a line with the number of the others.
+    #[default]
+    First,
+    /// All of them.
+    All,
+}
+
+impl Warnings {
+    /// Warnings to print, and the line that counts the others.
+    pub fn of<T>(self, warnings: &[T]) -> (&[T], Option<String>) {
+        const FIRST: usize = 3;
+        let (first, others) = match self {
+            Warnings::First => warnings.split_at(warnings.len().min(FIRST)),
+            Warnings::All => (warnings, &warnings[..0]),
+        };
+        let noun = if others.len() == 1 { "warning" } else { "warnings" };
+        let count = others.len();
+        (first, (count > 0).then(|| format!("{count} more {noun}: --verbose, or the report")))
+    }
+
+    /// The same as lines of a table.
+    pub(crate) fn lines(self, warnings: &[String]) -> Vec<String> {
+        let (first, others) = self.of(warnings);
+        let first = first.iter().flat_map(|warning| wrapped("warning", &clean(warning)));
+        first.chain(others.iter().flat_map(|others| wrapped("note", others))).collect()
+    }
+}
+
+/// Names without the beginning that all have in common, and that beginning. It is left out only if
+/// a name would be cut, and ends where a word or a key does.
+pub(crate) fn without_prefix(names: Vec<String>) -> (Vec<String>, Option<String>) {
+    let is_cut = names.iter().any(|name| name.chars().count() > NAME);
+    let Some(first) = names.first().filter(|_| is_cut && names.len() > 1) else {
+        return (names, None);
+    };
+    let common = names.iter().fold(first.as_str(), |common, name| {
+        let same = common.char_indices().zip(name.chars()).take_while(|((_, a), b)| a == b);
+        let end = same.last().map_or(0, |((at, c), _)| at + c.len_utf8());
+        &common[..end]
+    });
+    let end = common.rfind([' ', '=', '.', '-', '_', '/']).map_or(0, |at| at + 1);
+    let prefix = common[..end].to_string();
+    if prefix.is_empty() || names.iter().any(|name| name.len() == end) {
+        return (names, None);
+    }
+    (names.iter().map(|name| name[end..].to_string()).collect(), Some(prefix))
+}
+
 /// A name of at most [`NAME`] characters: both ends of a longer one.
 pub(crate) fn short(name: &str) -> String {
     shortened(&clean(name), NAME)
@@ -133,6 +184,36 @@ fn cut(name: &str, front: usize, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn three_warnings_are_printed_and_the_others_counted() {
+        let warnings = |count: usize| (1..=count).map(|n| format!("w{n}")).collect::<Vec<_>>();
+        assert_eq!(Warnings::First.lines(&warnings(3)).len(), 3);
+        let five = Warnings::First.lines(&warnings(5));
+        assert_eq!(five.len(), 4, "{five:?}");
+        assert!(five[3].contains("2 more warnings: --verbose, or the report"), "{five:?}");
+        assert!(Warnings::First.lines(&warnings(4))[3].contains("1 more warning:"));
+        assert_eq!(Warnings::All.lines(&warnings(5)).len(), 5);
+        assert!(Warnings::First.lines(&[]).is_empty());
+    }
+
+    #[test]
+    fn common_beginning_is_left_out_where_names_would_be_cut() {
+        let of =
+            |names: &[&str]| without_prefix(names.iter().map(|name| name.to_string()).collect());
+        let (names, prefix) =
+            of(&["go-back-n switch.pause.watchdog=off", "go-back-n switch.pause.watchdog=1ms"]);
+        assert_eq!(names, ["off", "1ms"]);
+        assert_eq!(prefix.as_deref(), Some("go-back-n switch.pause.watchdog="));
+        let (names, prefix) = of(&["dctcp-small-buffer-a", "dctcp-small-buffer-b"]);
+        assert_eq!((names[0].as_str(), prefix), ("dctcp-small-buffer-a", None), "they fit");
+        for names in [
+            ["a name that is far too long", "another name that is too long"],
+            ["a very long name of a variant", "a very long name of a "],
+        ] {
+            assert_eq!(of(&names), (names.map(String::from).to_vec(), None));
+        }
+    }
 
     #[test]
     fn different_names_stay_different_at_any_width() {

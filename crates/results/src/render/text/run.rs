@@ -6,13 +6,13 @@ use crate::model::program::Program;
 use crate::model::summary::{Collectives, Summary};
 use crate::model::{Estimate, Ordered, Tree, clean};
 use crate::render::format::{NONE, bytes, count, digits, percent, ratio, time, whole};
-use crate::render::text::layout::{fitted, listed, short, wrapped};
+use crate::render::text::layout::{Warnings, fitted, listed, short};
 use crate::statistics::censoring::shown;
 use crate::statistics::numbers::statistics;
 use crate::statistics::shows::{Column, columns};
 
 /// One run, as text.
-pub fn run_table(summary: &Summary) -> String {
+pub fn run_table(summary: &Summary, warnings: Warnings) -> String {
     let mut lines = vec![title(summary), String::new()];
     lines.extend(classes(summary));
     lines.extend(chosen(summary));
@@ -52,6 +52,7 @@ pub fn run_table(summary: &Summary) -> String {
         .collect();
     lines.extend(listed("drops", if drops.is_empty() { &[] } else { &drops }));
     lines.extend(other_lines(summary));
+    lines.extend(warnings.lines(&summary.warnings));
     lines.extend(program_lines(summary));
     lines.join("\n") + "\n"
 }
@@ -202,9 +203,6 @@ fn other_lines(summary: &Summary) -> Vec<String> {
     let audit =
         if summary.audit.conserved { "packets and bytes are conserved" } else { "NOT CONSERVED" };
     lines.push(format!("audit     {audit}"));
-    for warning in &summary.warnings {
-        lines.extend(wrapped("warning", &clean(warning)));
-    }
     lines
 }
 
@@ -255,7 +253,7 @@ mod tests {
             "another name that is far too long".into(),
             runs(&|s| (1.0 + s as f64 / 10.0) * factor(s)),
         );
-        compare_table(&crate::compare(&[one, other]).unwrap())
+        compare_table(&crate::compare(&[one, other]).unwrap(), Warnings::First)
     }
 
     #[test]
@@ -285,8 +283,21 @@ mod tests {
         let worse = table(8, |_| 1.25);
         let (_, verdict) =
             worse.split_once("\nVerdict: changes from a name that is far too long").unwrap();
-        assert!(verdict.contains("worse: ") && verdict.contains("(+25%)"), "{verdict}");
+        assert!(verdict.contains("worse: ") && verdict.contains("(+25%"), "{verdict}");
+        assert!(verdict.contains("with 95 % intervals over 8 seeds"), "{verdict}");
         assert!(!verdict.contains("better: ") && !verdict.contains("timeouts"), "{verdict}");
+        // A quarter more of each seed: the interval of the differences lies around it.
+        let flat = verdict.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, of_mice) = flat.split_once("mice: FCT p99").unwrap();
+        let (inside, _) = of_mice.split_once('(').unwrap().1.split_once(')').unwrap();
+        let number = |text: &str| text.trim_end_matches('%').parse::<f64>().unwrap();
+        let (change, ends) = inside.split_once(", ").unwrap();
+        let (low, high) = ends.split_once(" to ").unwrap();
+        assert!(
+            number(low) < number(change) && number(change) < number(high) && high.ends_with('%'),
+            "{inside}"
+        );
+        assert!(worse.lines().all(|line| line.chars().count() <= WIDTH), "{worse}");
         assert!(table(8, |_| 0.5).contains("better: "), "half the time is better");
         for unclear in [table(8, |seed| if seed % 2 == 0 { 1.2 } else { 0.8 }), table(3, |_| 1.25)]
         {

@@ -7,9 +7,9 @@
 use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};
 use crate::render::format::{NONE, percent};
 use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell};
-use crate::render::text::layout::wrapped;
+use crate::render::text::layout::{NAME, Warnings, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
-use crate::statistics::points::{base_of, columns_of, compared_with, label, warnings};
+use crate::statistics::points::{self, base_of, columns_of, compared_with, label};
 use crate::statistics::shows::{Column, Form};
 
 /// Points that the table shows at most.
@@ -17,7 +17,7 @@ const SHOWN: usize = 100;
 
 /// The points beside each other: means over seeds, with half of the 95 % interval; then their
 /// differences to the point that each is compared with.
-pub fn sweep_table(sweep: &Sweep) -> String {
+pub fn sweep_table(sweep: &Sweep, warnings: Warnings) -> String {
     let points: Vec<&Point> = sweep.points.iter().filter(|point| point.skipped.is_none()).collect();
     let columns = columns_of(sweep);
     let drawn = &points[..points.len().min(SHOWN)];
@@ -44,6 +44,7 @@ pub fn sweep_table(sweep: &Sweep) -> String {
         lines.extend(marks.legend(sweep.seeds.len()));
     }
     lines.extend(notes(sweep));
+    lines.extend(warnings.lines(&points::warnings(sweep)));
     lines.join("\n") + "\n"
 }
 
@@ -57,7 +58,7 @@ fn point_rows(
 ) -> (Vec<Vec<String>>, usize) {
     let mut rows = vec![heads(columns, is_first, 0), heads(columns, is_first, 1)];
     for point in points {
-        let mut row = vec![label(sweep, point.values.iter())];
+        let mut row = vec![row_name(sweep, point)];
         if is_first {
             let done =
                 point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
@@ -82,7 +83,7 @@ fn point_rows(
         else {
             continue;
         };
-        let mut row = vec![label(sweep, point.values.iter())];
+        let mut row = vec![row_name(sweep, point)];
         row.extend(is_first.then(|| [String::new(), String::new()]).into_iter().flatten());
         for column in columns {
             row.push(difference_cell((first, own, differences), column, marks));
@@ -94,6 +95,21 @@ fn point_rows(
         rows.push(row);
     }
     (rows, values)
+}
+
+/// Whether rows name points by their values alone, since names with keys would be cut.
+fn has_bare_names(sweep: &Sweep) -> bool {
+    let length = |point: &Point| label(sweep, point.values.iter()).chars().count();
+    sweep.grid.len() > 1 && sweep.points.iter().any(|point| length(point) > NAME)
+}
+
+/// A point's name in the table.
+fn row_name(sweep: &Sweep, point: &Point) -> String {
+    if !has_bare_names(sweep) {
+        return label(sweep, point.values.iter());
+    }
+    let values: Vec<String> = point.values.iter().map(|(_, value)| clean(value)).collect();
+    values.join(" ")
 }
 
 fn heads(columns: &[Column], is_first: bool, line: usize) -> Vec<String> {
@@ -131,7 +147,8 @@ fn notes(sweep: &Sweep) -> Vec<String> {
     let axes: Vec<String> = sweep.grid.iter().map(|axis| clean(&axis.key)).collect();
     let of =
         if axes.is_empty() { "the scenario as it stands".to_string() } else { axes.join(" × ") };
-    let mut lines = wrapped("points", &of);
+    let order = if has_bare_names(sweep) { ", named by their values in this order" } else { "" };
+    let mut lines = wrapped("points", &format!("{of}{order}"));
     let seeds = sweep.seeds.len();
     let text = match seeds {
         0 | 1 => "one seed: no intervals; say --seeds 1..10".to_string(),
@@ -169,18 +186,46 @@ fn notes(sweep: &Sweep) -> Vec<String> {
             format!("run {}, {}, seed {}", run.run, label(sweep, point.values.iter()), run.seed);
         lines.extend(wrapped("STALLED", &text));
     }
-    let warnings = warnings(sweep);
-    for warning in warnings.iter().take(WARNINGS) {
-        lines.extend(wrapped("warning", &clean(warning)));
-    }
-    if warnings.len() > WARNINGS {
-        lines.extend(wrapped(
-            "warning",
-            &format!("and {} more in sweep.json", warnings.len() - WARNINGS),
-        ));
-    }
     lines
 }
 
-/// Warnings that the table shows at most.
-const WARNINGS: usize = 10;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Axis;
+
+    fn names(keys: &[(&str, &[&str])]) -> (Vec<String>, String) {
+        let axis = |(key, values): &(&str, &[&str])| Axis {
+            key: key.to_string(),
+            values: values.iter().map(|value| value.to_string()).collect(),
+        };
+        let mut points = vec![Vec::new()];
+        for (_, values) in keys {
+            let longer = |point: &Vec<String>| {
+                let with = |value: &&str| [point.clone(), vec![value.to_string()]].concat();
+                values.iter().map(with).collect::<Vec<_>>()
+            };
+            points = points.iter().flat_map(longer).collect();
+        }
+        let points = points.into_iter().map(|values| (values, Ok(String::new()))).collect();
+        let sweep = Sweep::new("s", "1", keys.iter().map(axis).collect(), vec![1], points);
+        let names = sweep.points.iter().map(|point| row_name(&sweep, point)).collect();
+        (names, sweep_table(&sweep, Warnings::First))
+    }
+
+    /// With keys the names of many axes are longer than their column, and would be cut.
+    #[test]
+    fn points_of_many_axes_are_named_by_values() {
+        let few = names(&[("traffic.a.degree", &["4", "8"]), ("x.load", &["0.5"])]).0;
+        assert_eq!(few, ["degree=4 load=0.5", "degree=8 load=0.5"]);
+        let (many, table) = names(&[
+            ("traffic.gets.degree", &["4", "8"]),
+            ("switch.buffer.size", &["100KB"]),
+            ("transport.min-rto", &["1ms", "10ms"]),
+        ]);
+        assert_eq!(many, ["4 100KB 1ms", "4 100KB 10ms", "8 100KB 1ms", "8 100KB 10ms"]);
+        assert!(many.iter().all(|name| table.contains(name.as_str())), "{table}");
+        let order = "traffic.gets.degree × switch.buffer.size × transport.min-rto, named by their";
+        assert!(table.contains(order), "{table}");
+    }
+}

@@ -375,7 +375,8 @@ fn silence_ends_in_giving_up() {
     assert!(pipe.sender.is_done() && pipe.sender.aborted() == 0);
 }
 
-/// A connection's messages are told apart: a late copy of the last is answered and changes nothing.
+/// A connection's messages are distinguished: a late copy of the last is answered and changes
+/// nothing.
 #[test]
 fn messages_of_a_connection_follow_each_other() {
     let mut pipe = Pipe::new(config(""), |_, event| *event == Event::Done { number: 0 });

@@ -44,7 +44,7 @@ impl Receiver {
         self.subflows.iter().map(tcp::Receiver::deadline).min().unwrap_or(Time::MAX)
     }
 
-    /// Order is told of the subflow's bytes: that subflows overtake each other is what they are
+    /// Order is that of the subflow's bytes: that subflows overtake each other is what they are
     /// for.
     pub fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
         let cfg = &cfg[usize::from(self.which)].tcp;
@@ -65,7 +65,7 @@ impl Receiver {
         Arrived { in_order_upto: self.next, ..arrived }
     }
 
-    /// One acknowledgement at a time, and the subflow's number; the deadline tells of the next.
+    /// One acknowledgement at a time, and the subflow's number; the deadline reports the next.
     pub fn on_timer(&mut self, now: Time, cfg: &[Config]) -> Option<(AckOut, u8)> {
         let cfg = &cfg[usize::from(self.which)].tcp;
         let due = self.subflows.iter().position(|subflow| subflow.deadline() <= now)?;

@@ -314,7 +314,7 @@ fn acknowledgements_come_as_they_are_asked_for() {
     assert_eq!(pipe.sender.counters().timeouts, 0);
 }
 
-/// A receiver with one answer a packet: what comes, and whether the answer tells of a mark.
+/// A receiver with one answer a packet: what comes, and whether the answer reports a mark.
 fn echoes(rdma: &str, packets: &[(u64, bool)]) -> Vec<Option<bool>> {
     let cfg = config("kind = \"dcqcn\"", &format!("notification = \"answers\"\n{rdma}"));
     let mut receiver = Receiver::new(0);

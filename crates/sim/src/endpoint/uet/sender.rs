@@ -100,7 +100,7 @@ pub struct Sender {
     again: BTreeSet<u32>,
     /// Departures in their order; stale where a packet was answered or sent again.
     departures: VecDeque<(Time, u32)>,
-    /// May be below zero for a moment: what is told of counts packets that wait, too.
+    /// May be below zero for a moment: what is reported of counts packets that wait, too.
     in_flight: i64,
     /// Bytes that the receiver has told of.
     told: u64,

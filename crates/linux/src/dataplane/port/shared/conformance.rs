@@ -6,7 +6,7 @@
 //! it: its virtual switch, and those of the senders, which hold what they were told to. The replay
 //! has an application in this process, the switch's slot for it, and both ends of the overlay with
 //! each sender. After every step of the host the verdicts must be the same: what waits, in bytes;
-//! how many frames found no memory; which flows have been told to pause and to go on; every word
+//! how many frames found no memory; which flows have been asked to pause and to go on; every word
 //! that is said, with its number, and who it holds; and in which order frames reach the
 //! application. A second replay has the senders on the same switch, and tells them directly.
 //!
@@ -79,7 +79,7 @@ struct Want {
     gap: Time,
     flow: u32,
     size: u16,
-    /// It is under way already when its flow is told to pause.
+    /// It is under way already when its flow is asked to pause.
     is_late: bool,
 }
 
@@ -227,7 +227,7 @@ proptest! {
 }
 
 /// One flow after the other sends more than an application takes, beside all others: all comes
-/// about that is compared. Of ten frames `late` are under way when their flow is told to pause.
+/// about that is compared. Of ten frames `late` are under way when their flow is asked to pause.
 fn busy(memory: u64, late: u32, seed: u64) -> Scene {
     let want = |n: u32| Want {
         gap: Time::from_ns(u64::from(n * 37 % 300)),

@@ -1,6 +1,6 @@
 //! What waits for an application: the core's flow queues, with the frames beside them.
 //!
-//! A flow of another application is told to pause, and its frames wait with their sender: the
+//! A flow of another application is asked to pause, and its frames wait with their sender: the
 //! feedback of [`FlowQueues`], which takes no time here. A flow from another switch is told by the
 //! overlay (`told`), and headroom has what comes until it hears. A flow from anywhere else cannot
 //! be told. What of it finds no memory is lost, and counted.
@@ -76,9 +76,9 @@ pub struct Egress {
     count: usize,
     /// Applications that have sent here.
     sources: BTreeMap<u32, Weak<Link>>,
-    /// The flows that were told to pause.
+    /// The flows that were asked to pause.
     told: BTreeMap<(u32, u32), Pause>,
-    /// By port: its flows that were told to pause, which nobody there hears.
+    /// By port: its flows that were asked to pause, which nobody there hears.
     ports: BTreeMap<u16, u32>,
     /// What other switches are told.
     tells: Tells,
@@ -122,7 +122,7 @@ fn config(memory: u64, headroom: u64, frame_max: u32) -> Config {
 }
 
 impl Egress {
-    /// With so much memory, of which only flows that were told to pause may take `headroom`, for
+    /// With so much memory, of which only flows that were asked to pause may take `headroom`, for
     /// frames of at most `frame_max` bytes.
     pub fn new(kind: QueueKind, memory: u64, headroom: u64, frame_max: u32) -> Egress {
         let config = config(memory, headroom, frame_max);
@@ -352,7 +352,7 @@ impl Egress {
     pub fn flows(&self) -> usize {
         self.queues.flow_count()
     }
-    /// Flows of applications and of other switches that are told to pause.
+    /// Flows of applications and of other switches that are asked to pause.
     pub fn told(&self) -> usize {
         self.told.len() + self.tells.flows()
     }

@@ -40,7 +40,7 @@ pub struct Origin {
     pub buffer: u32,
 }
 
-/// Who can be told that a frame waits.
+/// Who can be notified that a frame waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Sender<'a> {
     /// Nobody.

@@ -3,7 +3,7 @@
 //!
 //! What comes from the application is copied, and the copy is looked at. What goes to it is copied
 //! into its buffers while it has some; else it waits in flow queues (`egress`). Another
-//! application's flow that waits there too long is told to pause: its further frames stay in its
+//! application's flow that waits there too long is asked to pause: its further frames stay in its
 //! own memory, and its other flows go on. Nothing is lost between two such ports.
 //!
 //! | file | what |
@@ -11,7 +11,7 @@
 //! | `egress` | what waits for the application |
 //! | `waiting` | one frame of that |
 //! | `fifo` | the same in one queue, to compare with |
-//! | `told` | what other switches are to be told of it |
+//! | `told` | what other switches are to be notified of it |
 //! | `link` | what other ports have of it |
 //!
 //! Invariant: an application's end, however it comes, frees all that it had, and nobody stays
@@ -69,7 +69,7 @@ pub struct SharedSettings {
     pub queue: QueueKind,
     /// What may wait for it, in bytes.
     pub memory: u64,
-    /// How much of that only flows may take that were told to pause.
+    /// How much of that only flows may take that were asked to pause.
     pub headroom: u64,
 }
 
@@ -102,11 +102,11 @@ pub struct Reading {
     pub memory: u64,
     /// Flows to it that are known.
     pub flows: usize,
-    /// Flows to it that are told to pause.
+    /// Flows to it that are asked to pause.
     pub told: usize,
     /// How often one was.
     pub pauses: u64,
-    /// How often one was told to go on.
+    /// How often one was asked to go on.
     pub resumes: u64,
     /// Flows from it that are paused.
     pub paused: usize,
@@ -261,8 +261,8 @@ impl Shared {
         self.queue.drain(now, host, &mut sent) > 0 || has_news
     }
 
-    /// Reads the next frame. [`Shared::origin`] tells where it comes from, and [`Shared::conclude`]
-    /// follows.
+    /// Reads the next frame. [`Shared::origin`] reports where it comes from, and
+    /// [`Shared::conclude`] follows.
     #[inline]
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Received {
         let Some(application) = &mut self.application else { return Received::Nothing };
@@ -355,7 +355,7 @@ impl Shared {
     pub fn is_stopped(&self) -> bool {
         self.queue.is_stopped()
     }
-    /// What other switches are to be told of what they send to it.
+    /// What other switches are to be notified of what they send to it.
     pub fn take_told(&mut self, into: &mut Vec<Told>) {
         self.queue.take_told(into);
     }

@@ -1,10 +1,10 @@
-//! What other switches are to be told of what they send to an application.
+//! What other switches are to be notified of what they send to an application.
 //!
-//! A flow is told to pause, or to go on, when its queue says so. Where the port has no shared
+//! A flow is asked to pause, or to go on, when its queue says so. Where the port has no shared
 //! memory left, all applications (address, port, protocol) that others send to here are told
 //! together, as in the simulator. What is told is taken once a round and said by the overlay.
 //!
-//! Invariant: who was told to pause is told to go on, also when the application ends.
+//! Invariant: who was asked to pause is asked to go on, also when the application ends.
 
 use millpond_core::Bytes;
 use millpond_core::flow_queues::{FlowQueues, Verdict};
@@ -30,7 +30,7 @@ pub enum What {
     Pause(Target, Bytes),
     /// It may go on.
     Resume(Target),
-    /// Data of a target has come that was told to pause: so much waits.
+    /// Data of a target has come that was asked to pause: so much waits.
     Arrived(FlowKey, Target, Bytes),
 }
 
@@ -39,7 +39,7 @@ pub enum What {
 pub struct Tells {
     /// By switch: the applications that it sends to.
     senders: Senders<(u16, Target)>,
-    /// Flows that were told to pause.
+    /// Flows that were asked to pause.
     flows: BTreeSet<(u16, FlowKey)>,
     told: Vec<Told>,
 }
@@ -106,7 +106,7 @@ impl Tells {
     pub fn take(&mut self, into: &mut Vec<Told>) {
         into.append(&mut self.told);
     }
-    /// Flows that are told to pause.
+    /// Flows that are asked to pause.
     pub fn flows(&self) -> usize {
         self.flows.len()
     }

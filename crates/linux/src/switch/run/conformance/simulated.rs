@@ -207,7 +207,7 @@ fn is_syn(packet: &Packet) -> bool {
     matches!(packet.kind(), Kind::Syn | Kind::SynAck)
 }
 
-/// What packets are told apart by, beside their flow: the type of service, the time to live, and
+/// What packets are distinguished by, beside their flow: the type of service, the time to live, and
 /// the millisecond in which they were handed down.
 pub fn merge_identity(packet: &Packet) -> (u8, u8, u32) {
     let tos = packet.class.bits();

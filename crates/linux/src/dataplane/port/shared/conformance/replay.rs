@@ -49,7 +49,7 @@ pub enum Behind {
 pub struct Replayed {
     pub after: Vec<After>,
     pub served: Vec<u32>,
-    /// By step: the flows that are told to pause.
+    /// By step: the flows that are asked to pause.
     pub told: Vec<BTreeSet<u32>>,
 }
 

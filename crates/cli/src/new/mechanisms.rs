@@ -1,0 +1,211 @@
+//! The mechanisms that `millpond new` offers, where they fit, and what a variant sets for them.
+
+use super::answers::{Family, TRANSPORTS, Topology, Transport};
+
+/// A mechanism, which becomes a variant.
+#[derive(Debug)]
+pub struct Mechanism {
+    /// Of the variant, and of the answer.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// The families of transports that it fits.
+    families: &'static [Family],
+    /// The networks that it fits.
+    network: Network,
+    /// What the variant sets.
+    pub set: &'static [(&'static str, &'static str)],
+    /// What it needs of the scenario itself.
+    pub needs: Needs,
+}
+
+/// Where a mechanism has something to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Network {
+    Any,
+    Paths,
+    LeafSpine,
+}
+
+/// What the plain network must have for a comparison with the mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A bandwidth limit by a token bucket.
+    Limit,
+    /// Virtual switches that drop, and an application slower than its link.
+    Application,
+    /// Receive offload as the kernel has it.
+    Offload,
+}
+
+use Family::{Homa, Rdma, Tcp, Uet};
+
+const fn of(
+    name: &'static str,
+    about: &'static str,
+    families: &'static [Family],
+    network: Network,
+    set: &'static [(&'static str, &'static str)],
+) -> Mechanism {
+    Mechanism { name, about, families, network, set, needs: Needs::Nothing }
+}
+
+/// Restores the order of packets below the transport.
+const ORDERED: (&str, &str) = ("transport.ordering.kind", "\"timeout\"");
+
+/// All, in the order in which they are offered.
+pub const ALL: &[Mechanism] = &[
+    of(
+        "tlt",
+        "marks one packet a flow as important; switches drop the others first",
+        &[Tcp, Rdma],
+        Network::Any,
+        &[("transport.importance.kind", "\"tlt\""), ("switch.admission.kind", "\"color-aware\"")],
+    ),
+    Mechanism {
+        needs: Needs::Offload,
+        ..of(
+            "presto",
+            "sends flowcells of 64 KB over all paths in turn",
+            &[Tcp],
+            Network::Paths,
+            &[
+                ("switch.path.kind", "\"labels\""),
+                ("edge.load-balancing.kind", "\"presto\""),
+                ("host.receive-offload.kind", "\"presto-gro\""),
+            ],
+        )
+    },
+    of(
+        "canary",
+        "forwards, deflects or drops by the packet's rank, before it enters a queue",
+        &[Tcp],
+        Network::Paths,
+        &[
+            ("switch.path.kind", "\"power-of-n\""),
+            ("switch.admission", "{ kind = \"aifo\", burst-headroom = 0.9, sample-period = 20 }"),
+            ("switch.deflection.kind", "\"canary\""),
+            ("transport.rank.kind", "\"remaining-bytes\""),
+            ORDERED,
+        ],
+    ),
+    Mechanism {
+        needs: Needs::Limit,
+        ..of(
+            "nrm",
+            "holds hosts to a rate by marks and drops; no packet waits",
+            &[Tcp],
+            Network::Any,
+            &[("limit.tenant.kind", "\"nrm\"")],
+        )
+    },
+    Mechanism {
+        needs: Needs::Application,
+        ..of(
+            "backdraft",
+            "pauses the flows of a slow application past the fabric",
+            &[Tcp],
+            Network::Any,
+            &[
+                ("edge.virtual-switch.kind", "\"backdraft\""),
+                ("switch.queue.kind", "\"strict-priority\""),
+            ],
+        )
+    },
+    of(
+        "letflow",
+        "a flow that has paused takes a port drawn at random",
+        &[Tcp],
+        Network::Paths,
+        &[("switch.path.kind", "\"letflow\""), ORDERED],
+    ),
+    of(
+        "conga",
+        "a flowlet takes the uplink with the least congested way",
+        &[Tcp],
+        Network::LeafSpine,
+        &[("switch.path.kind", "\"conga\""), ORDERED],
+    ),
+    of(
+        "spray",
+        "each packet takes its own path",
+        &[Tcp, Rdma],
+        Network::Paths,
+        &[("switch.path.kind", "\"spray\""), ORDERED],
+    ),
+    of(
+        "dibs",
+        "a packet that finds its queue full goes to a random port with room",
+        &[Tcp],
+        Network::Paths,
+        &[("switch.deflection.kind", "\"dibs\""), ("transport.dupack-threshold", "\"off\"")],
+    ),
+    of(
+        "drill",
+        "each packet takes the shortest of a few queues",
+        &[Homa],
+        Network::Paths,
+        &[("switch.path.kind", "\"drill\"")],
+    ),
+    of(
+        "pfc",
+        "a switch pauses the neighbour that fills its memory",
+        &[Rdma, Homa, Uet],
+        Network::Any,
+        &[
+            ("switch.buffer", "{ kind = \"pools\", size = \"9.6KB\", per = \"1Gbps\" }"),
+            ("switch.pause.kind", "\"pfc\""),
+        ],
+    ),
+    of(
+        "bfc",
+        "a switch pauses single flows at its neighbours",
+        &[Rdma],
+        Network::Any,
+        &[("switch.queue.kind", "\"dynamic-queues\""), ("switch.pause.kind", "\"bfc\"")],
+    ),
+    of(
+        "irn",
+        "receivers keep packets out of order; senders send what is missing alone",
+        &[Rdma],
+        Network::Any,
+        &[("rdma.recovery.kind", "\"selective\"")],
+    ),
+    of(
+        "trim",
+        "a full queue cuts the payload off and forwards the headers",
+        &[Uet],
+        Network::Any,
+        &[("switch.overflow.kind", "\"trim\"")],
+    ),
+];
+
+impl Mechanism {
+    /// Why it does not fit, if it does not.
+    pub fn refuses(&self, topology: &Topology, transport: &Transport) -> Option<String> {
+        if !self.families.contains(&transport.family) {
+            let fits = TRANSPORTS.iter().filter(|one| self.families.contains(&one.family));
+            let kinds: Vec<&str> = fits.map(|one| one.kind).collect();
+            let kinds = kinds.join(", ");
+            return Some(format!("needs one of the transports {kinds} (got {})", transport.kind));
+        }
+        let is_leaf_spine = matches!(topology, Topology::LeafSpine { .. });
+        match self.network {
+            Network::Paths if !topology.has_paths() => Some(format!(
+                "needs several paths: leaf-spine or fat-tree (got {})",
+                topology.kind()
+            )),
+            Network::LeafSpine if !is_leaf_spine => {
+                Some(format!("needs a leaf-spine (got {})", topology.kind()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Those that fit.
+pub fn fitting(topology: &Topology, transport: &Transport) -> Vec<&'static Mechanism> {
+    ALL.iter().filter(|mechanism| mechanism.refuses(topology, transport).is_none()).collect()
+}
