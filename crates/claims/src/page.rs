@@ -61,14 +61,14 @@ impl Recorded {
     /// If there is no record, or if it cannot be read.
     pub fn find(paper: &Paper, name: &str) -> Result<Recorded, Error> {
         let is_built_in = papers().iter().any(|built| built.name == paper.name);
-        let text = if is_built_in { built_file(paper, RESULTS) } else { None };
-        let Some(text) = text else {
+        if !is_built_in {
             let path = Path::new(name);
             let is_file = path.ends_with(PAPER);
             return Recorded::read(if is_file { path.parent().unwrap_or(path) } else { path });
-        };
-        let wrong = |e| Error::Usage(format!("papers/{}/{RESULTS}: {e}", paper.name));
-        serde_json::from_str(text).map_err(wrong)
+        }
+        let wrong = |e: String| Error::Usage(format!("papers/{}/{RESULTS}: {e}", paper.name));
+        let text = built_file(paper, RESULTS).ok_or_else(|| wrong("is not there".to_string()))?;
+        serde_json::from_str(text).map_err(|e| wrong(e.to_string()))
     }
 
     /// The run in words: `full run of 2026-11-25, revision 28e457c7c6f2`.

@@ -7,6 +7,7 @@ use crate::args::{Format, ReproduceArgs, WorldName};
 use crate::failure::Failure;
 use crate::say;
 use crate::span::span;
+use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::worlds;
 use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
@@ -89,10 +90,14 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 /// Makes the gallery of what is recorded.
 fn recorded(args: &ReproduceArgs, name: &str, papers: &[&'static Paper]) -> Result<(), Failure> {
     let Some(folder) = &args.page else { return check_alone(args) };
-    let of = |paper: &&'static Paper| {
-        Recorded::find(paper, name).map(|recorded| recorded.exhibit(paper, None))
-    };
-    let exhibits = papers.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let mut exhibits = Vec::new();
+    for paper in papers {
+        match Recorded::find(paper, name) {
+            Ok(recorded) => exhibits.push(recorded.exhibit(paper, None)),
+            Err(error) if name == ALL => tell(format_args!("warning: left out: {error}")),
+            Err(error) => return Err(error.into()),
+        }
+    }
     written(args, &write_gallery(&exhibits, folder)?);
     Ok(())
 }

@@ -11,7 +11,10 @@ use std::process::Command;
 const SCENARIO: &str = r#"
 name = "burst"
 until = "flows-complete"
-topology = { kind = "single-switch", hosts = 17 }
+topology = { kind = "single-switch", hosts = 33 }
+
+[switch]
+buffer = { kind = "per-port", size = "150KB" }
 
 [transport]
 kind = "dctcp"
@@ -20,7 +23,7 @@ min-rto = "10ms"
 [[traffic]]
 name = "queries"
 kind = "incast"
-degree = 16
+degree = 32
 response = "64KB"
 period = "20ms"
 count = 4

@@ -11,7 +11,8 @@ use std::process::Stdio;
 /// Runs the command with these lines as standard input.
 fn answered(dir: &Dir, words: &[&str], lines: &str) -> Ran {
     let mut child = dir.command(words).stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    // A command that asks nothing may have ended before.
+    let _ = child.stdin.take().unwrap().write_all(lines.as_bytes());
     Ran::from(child.wait_with_output().unwrap())
 }
 
@@ -37,9 +38,9 @@ fn enter_five_times_writes_a_scenario_that_checks_and_compares() {
         assert!(one["statistics"]["flows"]["completed"]["mean"].as_f64().unwrap() > 50.0);
     }
     // --yes gives the same.
-    dir.run(&["new", "second.toml", "--yes"]).ends(0);
-    let by_defaults = fs::read_to_string(dir.at("second.toml")).unwrap();
-    assert_eq!(by_defaults.replace("second", "first"), by_answers);
+    dir.run(&["new", "fifth.toml", "--yes"]).ends(0);
+    let by_defaults = fs::read_to_string(dir.at("fifth.toml")).unwrap();
+    assert_eq!(by_defaults.replace("fifth", "first"), by_answers);
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn a_file_is_replaced_only_with_force() {
 #[test]
 fn standard_output_takes_a_scenario_that_check_reads() {
     let dir = Dir::new("new-pipe");
-    let words = ["new", "-", "--yes", "--transport", "uet", "--mechanisms", "trim,pfc"];
+    let words = ["new", "-", "--yes", "--transport", "uet", "--mechanisms", "trim"];
     let ran = dir.run(&words).ends(0);
     assert_eq!(dir.names(), Vec::<String>::new());
     let checked = answered(&dir, &["check", "-"], &ran.out).ends(0);

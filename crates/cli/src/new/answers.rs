@@ -1,6 +1,5 @@
 //! The answers that `millpond new` takes: their forms, their limits and the nearest valid names.
 
-use super::mechanisms::{self, Mechanism};
 use millpond_core::units::{Bytes, Rate};
 use millpond_scenario::cdf::BUILTIN;
 use millpond_scenario::nearest;
@@ -349,30 +348,6 @@ pub fn traffic(text: &str, topology: &Topology) -> Result<Traffic, String> {
     }
 }
 
-/// Names of mechanisms, each once; `none` alone means none.
-pub fn mechanisms(
-    text: &str,
-    topology: &Topology,
-    transport: &Transport,
-) -> Result<Vec<&'static Mechanism>, String> {
-    let fitting = mechanisms::fitting(topology, transport);
-    let mut chosen: Vec<&'static Mechanism> = Vec::new();
-    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "none") {
-        let known = mechanisms::ALL.iter().find(|mechanism| mechanism.name == name);
-        let Some(known) = known else {
-            return Err(unknown("mechanism", name, fitting.iter().map(|one| one.name)));
-        };
-        if let Some(why) = known.refuses(topology, transport) {
-            let names: Vec<&str> = fitting.iter().map(|one| one.name).chain(["none"]).collect();
-            return Err(format!("mechanism `{name}` {why}; here: {}", names.join(", ")));
-        }
-        if !chosen.iter().any(|other| other.name == known.name) {
-            chosen.push(known);
-        }
-    }
-    Ok(chosen)
-}
-
 /// A kind and what follows it, behind a colon or a space.
 fn parts(text: &str) -> (&str, Option<&str>) {
     let text = text.trim();
@@ -382,7 +357,7 @@ fn parts(text: &str) -> (&str, Option<&str>) {
 }
 
 /// An error that has the nearest name, or all.
-fn unknown<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn unknown<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let help = match nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -1,6 +1,6 @@
 //! The mechanisms that `millpond new` offers, where they fit, and what a variant sets for them.
 
-use super::answers::{Family, TRANSPORTS, Topology, Transport};
+use super::answers::{Family, TRANSPORTS, Topology, Transport, unknown};
 
 /// A mechanism, which becomes a variant.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub struct Mechanism {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
     Any,
+    OneNic,
     Paths,
     LeafSpine,
 }
@@ -97,7 +98,7 @@ pub const ALL: &[Mechanism] = &[
             "nrm",
             "holds hosts to a rate by marks and drops; no packet waits",
             &[Tcp],
-            Network::Any,
+            Network::OneNic,
             &[("limit.tenant.kind", "\"nrm\"")],
         )
     },
@@ -107,7 +108,7 @@ pub const ALL: &[Mechanism] = &[
             "backdraft",
             "pauses the flows of a slow application past the fabric",
             &[Tcp],
-            Network::Any,
+            Network::OneNic,
             &[
                 ("edge.virtual-switch.kind", "\"backdraft\""),
                 ("switch.queue.kind", "\"strict-priority\""),
@@ -152,12 +153,9 @@ pub const ALL: &[Mechanism] = &[
     of(
         "pfc",
         "a switch pauses the neighbour that fills its memory",
-        &[Rdma, Homa, Uet],
+        &[Rdma, Homa],
         Network::Any,
-        &[
-            ("switch.buffer", "{ kind = \"pools\", size = \"9.6KB\", per = \"1Gbps\" }"),
-            ("switch.pause.kind", "\"pfc\""),
-        ],
+        &[("switch.pause.kind", "\"pfc\"")],
     ),
     of(
         "bfc",
@@ -192,7 +190,11 @@ impl Mechanism {
             return Some(format!("needs one of the transports {kinds} (got {})", transport.kind));
         }
         let is_leaf_spine = matches!(topology, Topology::LeafSpine { .. });
+        let has_several_nics = matches!(topology, Topology::Rails { .. });
         match self.network {
+            Network::OneNic if has_several_nics => {
+                Some(format!("needs hosts with one NIC (got {})", topology.kind()))
+            }
             Network::Paths if !topology.has_paths() => Some(format!(
                 "needs several paths: leaf-spine or fat-tree (got {})",
                 topology.kind()
@@ -208,4 +210,28 @@ impl Mechanism {
 /// Those that fit.
 pub fn fitting(topology: &Topology, transport: &Transport) -> Vec<&'static Mechanism> {
     ALL.iter().filter(|mechanism| mechanism.refuses(topology, transport).is_none()).collect()
+}
+
+/// Names of mechanisms, each once; `none` alone means none.
+pub fn chosen(
+    text: &str,
+    topology: &Topology,
+    transport: &Transport,
+) -> Result<Vec<&'static Mechanism>, String> {
+    let fitting = fitting(topology, transport);
+    let mut chosen: Vec<&'static Mechanism> = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "none") {
+        let known = ALL.iter().find(|mechanism| mechanism.name == name);
+        let Some(known) = known else {
+            return Err(unknown("mechanism", name, fitting.iter().map(|one| one.name)));
+        };
+        if let Some(why) = known.refuses(topology, transport) {
+            let names: Vec<&str> = fitting.iter().map(|one| one.name).chain(["none"]).collect();
+            return Err(format!("mechanism `{name}` {why}; here: {}", names.join(", ")));
+        }
+        if !chosen.iter().any(|other| other.name == known.name) {
+            chosen.push(known);
+        }
+    }
+    Ok(chosen)
 }

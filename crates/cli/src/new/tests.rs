@@ -102,7 +102,7 @@ fn wrong_answers_get_the_nearest_name_or_the_limits() {
     let (leaf_spine, dumbbell) = (TOPOLOGIES[0], TOPOLOGIES[3]);
     let (tcp, rdma) = (TRANSPORTS[0], answers::transport("dcqcn").unwrap());
     let names = |text: &str, topology, transport| {
-        let read = answers::mechanisms(text, topology, transport);
+        let read = mechanisms::chosen(text, topology, transport);
         read.map(|of| of.iter().map(|one| one.name).collect::<Vec<_>>())
     };
     let errors = [

@@ -160,15 +160,15 @@ impl Answers {
                 }
             }
             Family::Rdma => {
-                put(text, format!("buffer = {POOLS}"), "one memory for all ports");
+                put(text, self.pools(), "one memory for all ports");
                 if self.transport.marks {
-                    red(text, 100, 400, "0.2", "25Gbps");
+                    red(text, "100KB", "400KB", "0.2", Some("25Gbps"));
                 } else {
                     put(text, "marking = { kind = \"none\" }", unmarked);
                 }
             }
             Family::Homa => {
-                put(text, "buffer = { kind = \"per-port\" }", "");
+                put(text, self.pools(), "one memory for all ports");
                 let about = "receivers set the priorities";
                 put(text, "queue = { kind = \"strict-priority\" }", about);
                 if self.topology.has_paths() {
@@ -180,10 +180,19 @@ impl Answers {
                 let line = format!("buffer = {{ kind = \"per-port\", size = \"{size:.0}B\" }}");
                 put(text, line, "1.5 round trips at 100 Gb/s");
                 put(text, "queue = { kind = \"strict-priority\" }", "headers and answers first");
-                red(text, 37, 145, "1.0", "100Gbps");
+                let part = |share: f64| format!("{:.0}B", size * share);
+                red(text, &part(37.35 / 174.3), &part(145.25 / 174.3), "1.0", None);
             }
         }
         text.push('\n');
+    }
+
+    /// A switch with one memory: 4.5 MB for 12 ports of 40 Gb/s, in proportion at other rates, but
+    /// no less a port than at 10 Gb/s.
+    fn pools(&self) -> String {
+        let scale = (10_000_000_000.0 / self.rate.bps() as f64).max(1.0);
+        let size = (9_600.0 * scale).ceil();
+        format!("buffer = {{ kind = \"pools\", size = \"{size}B\", per = \"1Gbps\" }}")
     }
 
     fn edge(&self, text: &mut String) {
@@ -284,7 +293,7 @@ impl Answers {
                     Topology::LeafSpine { .. } => ("bijection", "each flow goes to another leaf"),
                     _ => ("permutation", "each host sends one flow and receives one"),
                 };
-                put(text, "name = \"elephants\"", "its class in tables and in `shows`");
+                put(text, "name = \"long\"", "its class in tables and in `shows`");
                 put(text, format!("kind = \"{kind}\""), about);
                 put(text, format!("size = \"{size}\""), "");
             }
@@ -321,15 +330,14 @@ impl Answers {
     }
 }
 
-/// Switches of queue pairs: 4.5 MB for 12 ports of 40 Gb/s, in proportion at other rates.
-const POOLS: &str = "{ kind = \"pools\", size = \"9.6KB\", per = \"1Gbps\" }";
-
-/// Marking at random, in proportion to the link's rate.
-fn red(text: &mut String, min: u64, max: u64, probability: &str, per: &str) {
+/// Marking at random; with `per` in proportion to the link's rate.
+fn red(text: &mut String, min: &str, max: &str, probability: &str, per: Option<&str>) {
     put(text, "\n[switch.marking]\nkind = \"red\"", "");
     put(text, "at = \"after-dequeue\"", "by the queue that a packet leaves behind");
-    put(text, format!("min-threshold = \"{min}KB\""), "marks begin");
-    put(text, format!("max-threshold = \"{max}KB\""), "from here on each packet is marked");
+    put(text, format!("min-threshold = \"{min}\""), "marks begin");
+    put(text, format!("max-threshold = \"{max}\""), "from here on each packet is marked");
     put(text, format!("max-probability = {probability}"), "");
-    put(text, format!("per = \"{per}\""), "thresholds grow with the link's rate");
+    if let Some(per) = per {
+        put(text, format!("per = \"{per}\""), "thresholds grow with the link's rate");
+    }
 }
