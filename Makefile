@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo picture book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo picture heatmap book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -10,6 +10,7 @@ help:
 	@echo "make dist-musl  the simulator as one static file for any Linux, target/dist/millpond-musl"
 	@echo "make deb        a package for Debian and its relatives, target/deb, of make dist"
 	@echo "make picture    the picture of README, docs/img/five.svg, after make demo"
+	@echo "make heatmap    docs/img/combinations.svg: every subset of the five systems (930 runs, 15 minutes of two cores)"
 	@echo "make book       the book as HTML, out/book (docs/ with mdBook); no link in it is dead"
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test-python  tests of the Python package (a virtual environment in target/python)"
@@ -63,9 +64,9 @@ setup-fuzz:
 
 # Link-time optimisation takes most of a build and gains a sixth of the speed: the demo is sooner done without.
 # Results are the same to the byte. The Linux part is left out: it would need clang and libelf.
-demo: export CARGO_PROFILE_RELEASE_LTO = off
-demo: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
-demo: export CARGO_PROFILE_RELEASE_DEBUG = false
+demo heatmap: export CARGO_PROFILE_RELEASE_LTO = off
+demo heatmap: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
+demo heatmap: export CARGO_PROFILE_RELEASE_DEBUG = false
 demo: setup-sim
 	cargo build --release --locked -p millpond-cli --no-default-features
 	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --force
@@ -76,6 +77,12 @@ picture: demo
 	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --quiet \
 		--shows backup.fct.mean,queries.qct.p95,calls.latency.p95,reads.fct.p95
 	python3 scripts/forests.py out/demo/report.html docs/img/five.svg
+
+# The picture of docs/reproduce-combinations.md. Runs that are finished are kept.
+heatmap: setup-sim
+	cargo build --release --locked -p millpond-cli --no-default-features
+	./target/release/millpond reproduce combinations
+	python3 scripts/heatmap.py out/reproduce-combinations docs/img/combinations.svg
 
 book: setup-book
 	scripts/book.sh

@@ -170,7 +170,8 @@ fn a_wrong_name_is_told_with_the_nearest() {
         let ran = dir.run(&["reproduce", option]).ends(2);
         assert!(
             ran.err.contains(
-                "of which paper? There is: presto, nrm, hpcc, tlt, backdraft, canary, ai, all"
+                "of which paper? There is: presto, nrm, hpcc, tlt, backdraft, canary, simai, ai, \
+                 combinations, all"
             ),
             "{option}: {}",
             ran.err
