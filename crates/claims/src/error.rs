@@ -10,10 +10,10 @@ pub enum Error {
     Scenario {
         /// The point of the grid (`KEY=VALUE KEY=VALUE`); empty if it has but one.
         at: String,
-        /// What is wrong.
+        /// The problem.
         errors: Errors,
     },
-    /// What was asked for cannot be.
+    /// The request cannot be met.
     #[error("{0}")]
     Usage(String),
     /// Reading or writing results.

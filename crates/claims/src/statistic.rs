@@ -356,7 +356,7 @@ impl Statistic {
         }
     }
 
-    /// What it is called where it is not what a claim is of.
+    /// Its name where it is not what a claim is of.
     pub fn name(self) -> &'static str {
         match self {
             Statistic::Flows(_, Of::P50)

@@ -24,7 +24,7 @@ pub use told::{Fate, Told};
 pub struct Imported {
     /// Names and texts of the files; the scenario is the first.
     pub files: Vec<(String, String)>,
-    /// What became of each key, in the order of the input.
+    /// The outcome of each key, in the order of the input.
     pub told: Vec<Told>,
     /// What there is: hosts, links, flows, and what the input leaves open.
     pub facts: Vec<String>,
@@ -40,7 +40,7 @@ pub enum Error {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem there.
         message: String,
     },
     /// It cannot be read.

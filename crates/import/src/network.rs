@@ -38,7 +38,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// What a node is called in scenarios.
+    /// The name of a node in scenarios.
     pub fn name(&self, node: u32) -> String {
         match (self.hosts.get(&node), self.switches.get(&node)) {
             (Some(host), _) => format!("host{host}"),

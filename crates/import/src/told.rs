@@ -1,4 +1,4 @@
-//! What became of a key of the input.
+//! The outcome of a key of the input.
 
 /// Its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Told {
     pub place: String,
     /// As it is written there.
     pub text: String,
-    /// What became of it.
+    /// The outcome of it.
     pub fate: Fate,
 }
 

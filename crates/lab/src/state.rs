@@ -70,7 +70,7 @@ pub struct State {
     pub changes: Changes,
     /// Where frames are.
     pub buffers: Buffers,
-    /// Who looks on.
+    /// The observer.
     pub recorders: Recorders,
     /// Packets that have left the fabric, and their bytes.
     delivered: [u64; 2],
@@ -140,7 +140,7 @@ impl State {
         all
     }
 
-    /// What was counted, but for what only its driver knows.
+    /// The counts, but for what only its driver knows.
     pub fn counted(&self) -> Counted {
         let lines = self.fabric.lines();
         let switches = || self.hosts.iter().filter_map(Host::switch);

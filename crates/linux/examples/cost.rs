@@ -1,4 +1,4 @@
-//! What a packet costs in the limiter, against a program that does nothing: nanoseconds by
+//! The cost of a packet in the limiter, against a program that does nothing: nanoseconds by
 //! BPF_PROG_TEST_RUN, which runs a program many times on one packet with the kernel's own clock.
 //! Needs root.
 //!

@@ -55,7 +55,7 @@ pub enum Error {
     Absent {
         /// Where.
         path: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// Another application has it.
@@ -70,7 +70,7 @@ pub enum Error {
     /// The system refused.
     #[error("{what}: {reason}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
         /// What it said.
         reason: String,

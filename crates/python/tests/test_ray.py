@@ -14,6 +14,7 @@ import pytest
 from conftest import TEXT
 
 import millpond
+from millpond import _progress, _ray
 
 # Results that have no time of day in them.
 TABLES = ("sweep.json", "sweep.parquet", "flows.parquet", "queries.parquet", "sizes.parquet")
@@ -64,6 +65,42 @@ def test_without_ray_the_error_names_the_extra(scenario, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(millpond.UsageError, match=r"pip install \"millpond\[ray\]\""):
         sweep(scenario, tmp_path / "out", on="ray")
+
+
+class Tasks:
+    """The part of Ray that waiting for tasks uses: one ends, one is lost, Ctrl-C may come."""
+
+    class exceptions:
+        class RayError(Exception):
+            pass
+
+    def __init__(self, is_interrupted: bool) -> None:
+        self.is_interrupted, self.cancelled = is_interrupted, []
+
+    def wait(self, refs: list, timeout: float) -> tuple:
+        if self.is_interrupted and len(refs) == 1:
+            raise KeyboardInterrupt
+        return refs[:1], refs[1:]
+
+    def get(self, ref: str) -> None:
+        if ref == "lost":
+            raise self.exceptions.RayError("the node died\nwith a long trace")
+
+    def cancel(self, ref: str) -> None:
+        self.cancelled.append(ref)
+
+
+def test_a_shard_that_is_lost_for_good_is_named():
+    listener = _progress.Listener("sweep", False)
+    reasons = _ray._wait(Tasks(False), {"done": 1, "lost": 2}, 2, listener)
+    assert reasons == {2: "RayError: the node died"}
+
+
+def test_ctrl_c_cancels_what_is_left():
+    tasks = Tasks(True)
+    with pytest.raises(millpond.Interrupted, match="same call goes on"):
+        _ray._wait(tasks, {"done": 1, "lost": 2}, 2, _progress.Listener("sweep", False))
+    assert tasks.cancelled == ["lost"]
 
 
 @pytest.fixture

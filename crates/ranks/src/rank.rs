@@ -160,7 +160,7 @@ impl Rank {
         self.execute(now, Call::Matched(operation), work, driver);
     }
 
-    /// What is left of a program at the end, by names; `None`: nothing.
+    /// The rest of a program at the end, by names; `None`: nothing.
     pub fn left(&self, work: &Work) -> Option<String> {
         match (&self.at, work) {
             (At::Program(executor), Work::Program { program, .. }) => {

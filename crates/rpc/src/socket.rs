@@ -17,9 +17,9 @@ pub enum SocketError {
     /// The kernel has no such congestion control, or this user may not choose it.
     #[error("congestion control `{name}` is not to be had ({error}); available here: {available}")]
     Congestion {
-        /// What was asked for.
+        /// The request.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: Errno,
         /// What it has.
         available: String,
@@ -35,9 +35,9 @@ pub enum SocketError {
     /// Anything else that a socket call refuses.
     #[error("{what}: {error}")]
     Call {
-        /// What was tried.
+        /// The attempted action.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: Errno,
     },
 }

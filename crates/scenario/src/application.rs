@@ -20,13 +20,13 @@ const CORES_MAX: u32 = 4096;
 /// One application of a plan.
 #[derive(Clone, Debug)]
 pub struct ApplicationPlan {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The hosts that have it, in ascending order; `None`: all.
     pub hosts: Option<Vec<u32>>,
     /// The classes of traffic that go to it; `None`: all.
     pub classes: Option<Vec<u16>>,
-    /// What its cores cost.
+    /// The cost of its cores.
     pub costs: ApplicationCosts,
 }
 

@@ -56,7 +56,7 @@ pub struct Cdf {
 pub struct CdfError {
     /// The line, from 1, where the points come from a text; else the point's number, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem there.
     pub message: String,
 }
 

@@ -112,7 +112,7 @@ choices! {
         path: PathParams,
         /// Where else when refused.
         deflection: DeflectionParams,
-        /// What becomes of it where there is no room.
+        /// The outcome of it where there is no room.
         overflow: OverflowParams,
         /// How fresh is what the switch knows of its queues.
         occupancy: OccupancyParams,

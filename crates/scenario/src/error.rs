@@ -16,7 +16,7 @@ use std::fmt;
 /// several.
 pub const PROBLEMS_TOLD: usize = 100;
 
-/// What is wrong.
+/// The problem.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Problem {
     /// Not TOML.
@@ -45,7 +45,7 @@ pub enum Problem {
     Value {
         /// The whole key: "topology.leaves".
         key: String,
-        /// What is wrong with it.
+        /// Its problem.
         message: String,
     },
     /// A kind, class, distribution or variant that does not exist.
@@ -109,7 +109,7 @@ impl Problem {
 #[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
 #[error("{problem}")]
 pub struct ScenarioError {
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
     /// How to repair it.
     #[help]

@@ -137,7 +137,7 @@ pub struct HostPlan {
     pub nic: NicPlan,
     /// What is chosen at its places.
     pub choices: HostChoices,
-    /// What receiving costs its core; `None`: nothing.
+    /// The cost of receiving for its core; `None`: nothing.
     pub receive_cpu: Option<ReceiveCpuParams>,
 }
 

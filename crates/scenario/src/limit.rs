@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, HashMap};
 /// One limit of a plan.
 #[derive(Clone, Debug)]
 pub struct LimitPlan {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// What it decides with.
     pub kind: LimitKind,

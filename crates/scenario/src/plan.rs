@@ -88,7 +88,7 @@ pub struct Plan {
     pub capture: CapturePlan,
     /// How the simulator should run it; never changes a result.
     pub engine: EnginePlan,
-    /// What the user should know: load above one, composed mechanisms that break each other.
+    /// Warnings for the user: load above one, composed mechanisms that break each other.
     pub warnings: Vec<String>,
     /// The whole scenario with every default written out, as TOML that gives the same plan.
     pub resolved: String,

@@ -385,7 +385,7 @@ impl<'r> Reader<'r> {
         is_off
     }
 
-    /// What receiving costs; `None` where nothing is written, or "off".
+    /// The cost of receiving; `None` where nothing is written, or "off".
     fn receive_cpu(&mut self, host: &mut Section<'_>) -> Option<ReceiveCpuParams> {
         if self.is_off(host, "receive-cpu") {
             return None;

@@ -118,14 +118,14 @@ impl Thinking {
 pub struct Source {
     /// Its class number (its index).
     pub class: u16,
-    /// What it does.
+    /// Its action.
     pub kind: SourceKind,
 }
 
 /// A pair of hosts that probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbePair {
-    /// Who asks.
+    /// The asker.
     pub src: u32,
     /// Who answers.
     pub dst: u32,

@@ -1,4 +1,4 @@
-//! What a scenario costs to check grows with its length, and what it names is read once.
+//! The cost of checking a scenario grows with its length, and what it names is read once.
 
 use millpond_scenario::{Plan, Scenario};
 use std::fmt::Write;

@@ -89,7 +89,7 @@ pub enum Receiver {
 #[derive(Debug)]
 #[repr(align(32))]
 pub struct Inbound {
-    /// Who receives.
+    /// The receiver.
     pub to: Receiver,
     /// The receiver's cell.
     cell: u32,

@@ -185,7 +185,7 @@ pub struct Outcome {
     pub not_started: NotStarted,
     /// Open flows that cannot end, if that is known.
     pub standstill: Option<Standstill>,
-    /// What is left of the programs of ranks.
+    /// The rest of the programs of ranks.
     pub unmatched: Unmatched,
 }
 
@@ -197,7 +197,7 @@ impl Outcome {
     }
 }
 
-/// What is left of the programs of ranks at the end of a run.
+/// The rest of the programs of ranks at the end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unmatched {
     /// Class, rank, and what is left there by names, in the order of ranks.

@@ -146,7 +146,7 @@ pub struct QueueSampler {
     /// By port of all switches here, then by sampled NIC: whether it held anything at the last
     /// sample.
     held: Vec<bool>,
-    /// What was found.
+    /// The findings.
     records: Vec<QueueRecord>,
 }
 
@@ -270,7 +270,7 @@ impl Chosen {
 struct ConnectionSampler {
     clock: Clock,
     chosen: Chosen,
-    /// What was found, in the order of (time, flow).
+    /// The findings, in the order of (time, flow).
     records: Vec<ConnectionRecord>,
 }
 

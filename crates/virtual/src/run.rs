@@ -60,7 +60,7 @@ pub struct Outcome {
     pub limits: [Option<Reading>; 2],
     /// Its programs.
     pub programs: Vec<Program>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The world's own measurements.
     pub numbers: Vec<(&'static str, u64)>,

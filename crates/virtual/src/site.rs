@@ -70,7 +70,7 @@ pub struct Site {
     /// Its kernel.
     pub guest: Guest,
     throttle: u64,
-    /// What receiving costs, if anything.
+    /// The cost of receiving, if anything.
     cores: Option<Cores>,
     /// When the interface has sent what it has taken, in nanoseconds as all here.
     sending: Option<u64>,
@@ -89,7 +89,7 @@ pub struct Site {
     reported: Option<u64>,
     /// Its agent's reports that nobody has taken.
     pub reports: Vec<Reported>,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
     frame: Vec<u8>,
 }

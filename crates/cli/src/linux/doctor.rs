@@ -12,7 +12,7 @@ struct Need {
     name: &'static str,
     /// Whether it is there.
     ok: bool,
-    /// What was found, or what it takes.
+    /// The findings, or what it takes.
     detail: String,
 }
 

@@ -86,7 +86,7 @@ impl Dir {
         fs::write(&path, text).unwrap();
         path
     }
-    /// What is in it.
+    /// Its content.
     pub fn names(&self) -> Vec<String> {
         names(&self.0)
     }

@@ -69,7 +69,7 @@ crate::params! {
 }
 
 impl SwiftParams {
-    /// What they mean in a network with this longest round trip, in which a host's link carries so
+    /// Their meaning in a network with this longest round trip, in which a host's link carries so
     /// many segments.
     pub fn in_network(&self, round_trip: Time, segments: f64) -> SwiftParams {
         SwiftParams {

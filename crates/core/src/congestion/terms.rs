@@ -160,7 +160,7 @@ pub struct Demands {
 pub struct Quantity {
     /// The column.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 

@@ -199,7 +199,7 @@ pub struct Scheduler {
     rates: Vec<Rate>,
     params: HederaParams,
     flows: BTreeMap<FlowId, Known>,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
 }
 

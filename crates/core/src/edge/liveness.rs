@@ -245,7 +245,7 @@ impl Liveness {
         changed
     }
 
-    /// What was found of `path` when they were judged last.
+    /// The findings of `path` when they were judged last.
     pub fn standing(&self, path: usize) -> Standing {
         self.paths.get(path).map_or(Standing::Used, |path| path.standing)
     }

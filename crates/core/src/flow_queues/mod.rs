@@ -345,7 +345,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     pub fn next_signal(&mut self) -> Option<Signal<F>> {
         self.signals.pop_front()
     }
-    /// What happened so far.
+    /// The events so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -82,7 +82,7 @@ pub struct Arrival<F, P> {
     pub class: Class,
 }
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<P> {
     /// It waits in its queue.
@@ -111,7 +111,7 @@ pub enum Rung {
 /// The answer to an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict<P> {
-    /// What became of the packet.
+    /// The outcome of the packet.
     pub outcome: Outcome<P>,
     /// How far memory is exhausted.
     pub rung: Rung,

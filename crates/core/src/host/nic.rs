@@ -23,7 +23,7 @@ pub enum Nic {
     Driver,
 }
 
-/// What became of a packet that was offered to a NIC.
+/// The outcome of a packet that was offered to a NIC.
 pub(super) enum Offered {
     /// Its last bit leaves then (or left: it was dropped).
     Departs(Time),

@@ -54,7 +54,7 @@ pub struct Scopes {
     charges: Vec<Charge>,
 }
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// The verdict to carry out.

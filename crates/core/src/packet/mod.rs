@@ -93,7 +93,7 @@ pub mod flags {
 /// A transport protocol as a capture shows it. Each is declared in its own file.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Its number in the IP header.
     pub number: u8,
@@ -152,7 +152,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What it is called.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Data => "data",

@@ -37,7 +37,7 @@ pub(super) struct Reading<'a> {
 /// The columns of a line, as places of its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Columns {
-    /// What they are called, in their order.
+    /// Their names, in their order.
     text: &'static str,
     /// How many there are; what follows is not read.
     count: usize,

@@ -91,7 +91,7 @@ fn imported(name: &str, config: &str, topology: &str, flows: &str) -> Result<Imp
     import(&dir.0.join("config.txt"), None, None)
 }
 
-/// What is wrong, without the folder.
+/// The problem, without the folder.
 fn fails(name: &str, config: &str, topology: &str, flows: &str) -> String {
     match imported(name, config, topology, flows).unwrap_err() {
         Error::Wrong { file, line, message } => {

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The least share of the bridge's throughput that is expected.
 const LEAST: f64 = 0.5;
 
-/// What is compared.
+/// The compared values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arm {

@@ -53,7 +53,7 @@ impl Namespaces {
     }
 }
 
-/// What was measured.
+/// The measured values.
 pub struct Measured {
     /// Read by the receiving application.
     pub bytes: u64,

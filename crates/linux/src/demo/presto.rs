@@ -33,7 +33,7 @@ const BUDGET: usize = 64;
 /// and takes 100 us or more, which looks like reordering; this is no less than twice that.
 const DELAY_MIN: Time = Time::from_us(250);
 
-/// What is compared.
+/// The compared values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arm {

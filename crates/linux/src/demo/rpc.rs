@@ -122,7 +122,7 @@ pub struct Measured {
     pub paused: u64,
 }
 
-/// Who asks.
+/// The asker.
 pub struct Client {
     port: Port,
     own: Station,
@@ -186,7 +186,7 @@ impl Client {
         self.since = Some(Instant::now());
         self.measured = Measured::default();
     }
-    /// What was measured.
+    /// The measured values.
     pub fn end(mut self) -> Measured {
         let now = Instant::now();
         let open = self.open.values().map(|request| request.first);

@@ -8,7 +8,7 @@
 //! and deflections; pause frames with the same priority and time; and over all switches as many
 //! packets must have been marked, deflected and dropped, each for the same reason.
 //!
-//! What differs between the worlds, and what becomes of it here:
+//! Differences between the worlds, and their treatment here:
 //!
 //! | | simulator | Linux | here |
 //! |---|---|---|---|

@@ -30,7 +30,7 @@ pub struct Session {
     bpffs: PathBuf,
     hierarchy: Hierarchy,
     store: Option<Store>,
-    /// What is installed.
+    /// The installed state.
     pub sources: Vec<Source>,
     /// What a user should know of what was done.
     pub notes: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Done {
     pub cgroups: usize,
     /// Limits whose cgroups are not there, and why.
     pub waiting: Vec<(String, String)>,
-    /// What was asked for beside the limits and could not be had.
+    /// Requests beside the limits that could not be met.
     pub notes: Vec<String>,
 }
 

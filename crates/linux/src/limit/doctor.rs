@@ -32,9 +32,9 @@ pub struct Finding {
     pub what: &'static str,
     /// How it came out.
     pub state: State,
-    /// What was found.
+    /// The findings.
     pub found: String,
-    /// What a lack costs, and what to do.
+    /// The cost of a lack, and what to do.
     pub cost: &'static str,
 }
 

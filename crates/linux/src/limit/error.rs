@@ -20,7 +20,7 @@ pub enum Error {
     /// The kernel refused for want of a privilege.
     #[error("{what} needs {capability}: run as root, or give the process that capability")]
     Privilege {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// What it takes.
         capability: String,
@@ -35,13 +35,13 @@ pub enum Error {
     Foreign {
         /// Which folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its problem.
         reason: String,
     },
     /// The kernel refused.
     #[error("{what}: {reason}")]
     Kernel {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// What it said.
         reason: String,
@@ -68,7 +68,7 @@ pub enum Error {
          `millpond limit remove --all` lifts them"
     )]
     Layout {
-        /// What is installed.
+        /// The installed state.
         found: u32,
         /// What this program reads.
         ours: u32,
@@ -92,7 +92,7 @@ impl Error {
         Error::File { path: path.to_path_buf(), reason: error.to_string() }
     }
 
-    /// What the kernel said when asked to do `what`; if this process lacks capabilities that it
+    /// The kernel's error when asked to do `what`; if this process lacks capabilities that it
     /// takes, these.
     pub fn kernel(
         what: impl Into<String>,

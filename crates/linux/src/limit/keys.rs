@@ -40,7 +40,7 @@ choice! {
 params! {
     /// The keys of `[[limit]]` that are not its queue's.
     pub struct TargetParams {
-        /// What it is called; unique on the host.
+        /// Its name; unique on the host.
         pub name: String = String::new(),
         /// The cgroup, by its path; relative to where cgroup v2 is mounted.
         pub cgroup: Option<String> = None,

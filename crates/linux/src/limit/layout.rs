@@ -289,7 +289,7 @@ impl Statistics {
 pub struct Flow {
     /// Who sends.
     pub source: SocketAddr,
-    /// Who receives.
+    /// The receiver.
     pub destination: SocketAddr,
 }
 

@@ -109,7 +109,7 @@ impl Allowance {
 /// The two ends on this host, as long as a file asks for them.
 #[derive(Default)]
 pub struct Notify {
-    /// What has happened.
+    /// The events so far.
     pub counters: Arc<Counters>,
     running: Option<Running>,
     /// What could not be begun, so that it is said once.

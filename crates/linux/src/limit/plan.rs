@@ -341,7 +341,7 @@ fn named(target: &Target) -> String {
     }
 }
 
-/// What a floor is called.
+/// The name of a floor.
 pub(super) fn floor_name(target: &Target) -> String {
     format!("{FLOOR}{}", named(target))
 }

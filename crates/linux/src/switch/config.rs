@@ -76,7 +76,7 @@ choice! {
 params! {
     /// The keys of `[[port]]`.
     pub struct PortParams {
-        /// What it is called; unique in the switch.
+        /// Its name; unique in the switch.
         pub name: String = String::new(),
         /// tap, af-packet, pcap, shared or vhost-user.
         pub kind: PortKind = PortKind::Tap,

@@ -32,7 +32,7 @@ const REQUEST_MAX: u64 = 1 << 20;
 
 /// What the poll loop can be asked.
 pub enum Request {
-    /// What it has done.
+    /// Its actions so far.
     Show(Sender<Reading>),
     /// Who is behind which port or peer.
     Addresses(Sender<Vec<AddressReading>>),

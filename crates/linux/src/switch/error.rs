@@ -45,7 +45,7 @@ pub enum Error {
     /// The kernel refused.
     #[error("{what}: {reason}")]
     Kernel {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// What it said.
         reason: String,
@@ -61,7 +61,7 @@ impl Error {
     pub fn is_busy(&self) -> bool {
         matches!(self, Error::Port { error: port::Error::Busy { .. }, .. })
     }
-    /// What the system said when asked to do `what`.
+    /// The system's error when asked to do `what`.
     pub fn kernel(what: impl Into<String>, error: impl std::fmt::Display) -> Error {
         Error::Kernel { what: what.into(), reason: error.to_string() }
     }

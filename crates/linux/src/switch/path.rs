@@ -43,7 +43,7 @@ pub struct Path {
     pub home: Option<(u64, u64)>,
     /// Why it cannot be opened.
     pub waiting: Option<port::Error>,
-    /// What it has done.
+    /// Its actions so far.
     pub counters: Counters,
     /// What waits for the socket: datagrams.
     pub queue: Egress<Vec<u8>>,

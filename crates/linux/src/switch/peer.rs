@@ -47,7 +47,7 @@ impl Way {
 
 /// The other switch.
 pub struct Peer {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     params: PeerParams,
     mine: Nonce,
@@ -335,7 +335,7 @@ impl Peer {
         Sending { label, datagram: probe.write(secrets) }
     }
 
-    /// What was found of a path.
+    /// The findings of a path.
     pub fn standing(&self, label: u16) -> Standing {
         self.liveness.standing(label.into())
     }

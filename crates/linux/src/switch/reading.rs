@@ -22,7 +22,7 @@ pub enum PortState {
 /// One port.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PortReading {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// tap, af-packet, pcap, shared or vhost-user.
     pub kind: String,
@@ -54,7 +54,7 @@ pub struct PortReading {
     /// The importance shim of its TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importance: Option<importance::Reading>,
-    /// What it has done.
+    /// Its actions so far.
     #[serde(flatten)]
     pub counters: counters::Reading,
 }
@@ -78,7 +78,7 @@ pub struct PathReading {
     /// Reports of routers and hosts (ICMP) that its socket was handed, and that changed nothing.
     #[serde(default)]
     pub reports_ignored: u64,
-    /// What it has done; a frame is a packet here.
+    /// Its actions so far; a frame is a packet here.
     #[serde(flatten)]
     pub counters: counters::Reading,
 }
@@ -86,7 +86,7 @@ pub struct PathReading {
 /// Another switch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeerReading {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// What each tells the other to pause, where they do.
     pub overlay: Option<overlay::Reading>,

@@ -146,7 +146,7 @@ pub struct Send {
 /// A collective among `ranks` ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collective {
-    /// What it does.
+    /// Its action.
     pub operation: Operation,
     /// How; never [`Algorithm::Auto`].
     pub algorithm: Algorithm,

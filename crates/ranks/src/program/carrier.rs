@@ -48,7 +48,7 @@ pub trait Carrier {
     fn wake(&mut self, at: Time);
 }
 
-/// What is left of a rank at the end.
+/// The rest of a rank at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unmatched {
     /// Receives that no message came for.

@@ -53,7 +53,7 @@ pub enum Action {
 /// An operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What it does.
+    /// Its action.
     pub action: Action,
     /// Bytes; of a computation nanoseconds.
     pub size: u64,

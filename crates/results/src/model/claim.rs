@@ -39,10 +39,10 @@ impl ClaimKind {
 }
 
 words! {
-    /// What became of a claim.
+    /// The outcome of a claim.
     #[derive(Default)]
     pub enum Verdict {
-        /// What was measured is in the accepted interval.
+        /// The measured value is in the accepted interval.
         Holds = "holds",
         /// It is not.
         Fails = "fails",
@@ -104,7 +104,7 @@ pub struct Claim {
     /// Whether it holds with its mechanism off; folders of older versions do not have it.
     #[serde(default)]
     pub baseline: Verdict,
-    /// What was measured with the mechanism off, in the claim's unit.
+    /// The measured values with the mechanism off, in the claim's unit.
     #[serde(default)]
     pub baseline_measured: Option<f64>,
     /// Which scheme stands in the place of which, or why the claim has no baseline.

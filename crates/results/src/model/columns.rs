@@ -26,7 +26,7 @@ use crate::model::guard::guarded;
 /// Rows of a row group: some 15 MB of flows.
 pub(crate) const ROW_GROUP: usize = 1 << 17;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     U32,

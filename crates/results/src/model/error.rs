@@ -16,7 +16,7 @@ pub enum Error {
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The target is a file.
@@ -85,7 +85,7 @@ pub enum Error {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its problem.
         reason: String,
     },
     /// A class name is used twice, or is one of those that results give themselves.
@@ -132,7 +132,7 @@ pub enum Error {
     NoTable {
         /// The folder.
         path: PathBuf,
-        /// What was asked for.
+        /// The request.
         table: String,
         /// What there is instead.
         reason: String,

@@ -14,7 +14,7 @@ use crate::model::summary::{SCHEMA, Status, World};
 /// Its name in the folder.
 pub const MANIFEST: &str = "manifest.json";
 
-/// What the folder holds.
+/// The content of the folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -88,7 +88,7 @@ pub struct Manifest {
     pub millpond: String,
     /// Version of the folder's form.
     pub schema: u32,
-    /// What the folder holds.
+    /// The content of the folder.
     pub kind: Kind,
     /// The scenario's name. [`RunWriter::finish`](crate::RunWriter::finish) fills in this, world,
     /// seed, variant, status, warnings, `finished_at` and files.
@@ -132,7 +132,7 @@ pub struct Manifest {
     pub finished_at: String,
     /// How it ended.
     pub status: Status,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The folder's files, by name.
     pub files: Vec<FileSize>,

@@ -398,7 +398,7 @@ pub struct Limit {
     pub wait_mean_us: Option<f64>,
 }
 
-/// What became of the packets.
+/// The outcome of the packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Packets {
     /// Put on the wire by hosts, data and ACK.
@@ -512,7 +512,7 @@ pub struct Summary {
     /// Whether the run was to end with its flows (`until = "flows-complete"`); absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_complete: bool,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// What it cost.
     pub run: RunInfo,

@@ -64,7 +64,7 @@ pub struct Totals {
     pub programs: Vec<Program>,
     /// Files beside the scenario that decide the result, such as a kernel, each with its XXH64.
     pub inputs: Vec<(String, String)>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// Conservation.
     pub audit: Audit,

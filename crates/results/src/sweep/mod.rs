@@ -34,7 +34,7 @@ const RUNNING: &str = ".running";
 #[derive(Debug)]
 pub struct SweepFolder {
     out: PathBuf,
-    /// What was found damaged and removed.
+    /// Runs that were found damaged and are removed.
     damaged: Vec<String>,
     _lock: File,
 }

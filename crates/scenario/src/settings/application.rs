@@ -7,7 +7,7 @@ use millpond_core::params;
 params! {
     /// Whose an application is.
     pub struct ApplicationCommon {
-        /// What it is called, for variants to set its keys by. Off: "application".
+        /// Its name, for variants to set its keys by. Off: "application".
         pub name: Option<String> = None,
         /// The traffics (or classes of a list of flows) that go to it; empty means all that no
         /// application before it has.
@@ -22,7 +22,7 @@ params! {
 pub struct ApplicationSettings {
     /// Whose it is.
     pub common: ApplicationCommon,
-    /// What its cores cost.
+    /// The cost of its cores.
     pub costs: ApplicationCosts,
 }
 

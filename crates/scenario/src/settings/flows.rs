@@ -85,7 +85,7 @@ impl Field for FlowRows {
 pub struct FlowsError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem there.
     pub message: String,
 }
 
@@ -152,7 +152,7 @@ impl FlowTable {
         FlowTable::new(rows)
     }
 
-    /// What a row is called, if it is.
+    /// The name of a row, if it is.
     pub fn id(&self, row: usize) -> Option<&str> {
         self.waits.as_ref()?.ids.get(row).map(String::as_str).filter(|id| !id.is_empty())
     }

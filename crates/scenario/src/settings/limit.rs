@@ -9,7 +9,7 @@ use millpond_core::{Bytes, Rate, params, registry};
 params! {
     /// What every limit has, beside its kind.
     pub struct LimitCommon {
-        /// What it is called, in the results and where other limits name it as a scope. Off means
+        /// Its name, in the results and where other limits name it as a scope. Off means
         /// the name of its kind.
         pub name: Option<String> = None,
         /// The hosts that have it, each with a virtual queue of its own: "all", a number, or ranges

@@ -50,7 +50,7 @@ choice! {
 params! {
     /// The keys outside any table.
     pub struct RunParams {
-        /// What the scenario is called; names the results folder. Where it is not written, the
+        /// The name of the scenario; names the results folder. Where it is not written, the
         /// file's name without its extension.
         pub name: String = "scenario".to_string(),
         /// The seed of every random stream. One scenario and seed give one result, on any machine.
@@ -197,7 +197,7 @@ pub struct Settings {
     pub nic: NicSettings,
     /// What is chosen at their places.
     pub host_choices: HostChoices,
-    /// What receiving costs them; `None`: nothing.
+    /// The cost of receiving for them; `None`: nothing.
     pub receive_cpu: Option<ReceiveCpuParams>,
     /// The switches.
     pub switch: SwitchChoices,

@@ -116,7 +116,7 @@ pub(crate) fn pair(text: &str) -> Option<(u32, u32)> {
 params! {
     /// What every traffic has.
     pub struct TrafficCommon {
-        /// What it is called: the class of its flows in the statistics and the name of its random
+        /// Its name: the class of its flows in the statistics and the name of its random
         /// stream. Off means the name of its kind.
         pub name: Option<String> = None,
         /// When its first flow may start.

@@ -370,7 +370,7 @@ impl Sender {
     pub fn rto(&self) -> Time {
         each!(self, end => end.rto())
     }
-    /// What it has counted.
+    /// Its counts.
     #[inline]
     pub fn counters(&self) -> Counters {
         each!(self, end => end.counters())

@@ -243,7 +243,7 @@ impl Hosts {
         self.pump(now, slot, fabric);
     }
 
-    /// What is left of programs at the end, by rank's number: the class, the rank, and names.
+    /// The rest of programs at the end, by rank's number: the class, the rank, and names.
     pub fn left_of_programs(&self) -> impl Iterator<Item = (u32, u16, u32, String)> + '_ {
         self.ranks.ranks.iter().filter_map(|(number, at_work)| {
             let (class, job, rank) = self.shared.plan.traffic.job_of(*number)?;

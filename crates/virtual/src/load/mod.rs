@@ -89,7 +89,7 @@ pub type Counters = BTreeMap<String, u64>;
 /// The traffic of a plan.
 pub struct Load<'a> {
     plan: &'a Plan,
-    /// What was counted so far, and what is to come.
+    /// The counts so far, and what is to come.
     pub ledger: Ledger<'a>,
     /// By time.
     timers: BinaryHeap<Reverse<(Time, Timer)>>,

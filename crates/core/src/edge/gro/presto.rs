@@ -482,7 +482,7 @@ impl<P> Segment<P> {
     }
 }
 
-/// What becomes of a segment at the end of a poll.
+/// The outcome of a segment at the end of a poll.
 #[derive(Clone, Copy)]
 enum Verdict {
     Up(Cause),

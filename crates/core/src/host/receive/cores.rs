@@ -107,7 +107,7 @@ impl Core {
         }
     }
 
-    /// What it has done by `now`.
+    /// Its actions so far by `now`.
     pub fn counts(&self, now: Time) -> CoreCounts {
         let ahead = self.free_at.saturating_sub(now.max(self.measured_from));
         CoreCounts { busy: self.counts.busy.saturating_sub(ahead), ..self.counts }

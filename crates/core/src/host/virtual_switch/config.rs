@@ -9,7 +9,7 @@ use crate::units::{Bytes, Rate, Time};
 /// An application of a host.
 #[derive(Clone, Debug)]
 pub struct ApplicationConfig {
-    /// What its cores cost.
+    /// The cost of its cores.
     pub costs: ApplicationCosts,
     /// The hosts that have it, ascending; `None`: all.
     pub hosts: Option<Vec<HostId>>,
@@ -41,7 +41,7 @@ pub struct VirtualSwitchConfig {
     pub random: Stream,
 }
 
-/// What a round costs.
+/// The cost of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     pub ring: usize,

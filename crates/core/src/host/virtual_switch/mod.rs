@@ -164,7 +164,7 @@ impl VirtualSwitch {
         cores.sum::<usize>() + ports.sum::<usize>()
     }
 
-    /// What it has counted.
+    /// Its counts.
     pub fn counts(&self) -> Counts {
         let mut counts = self.counts;
         for Port { queue, core, .. } in &self.ports {

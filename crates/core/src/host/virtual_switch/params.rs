@@ -355,8 +355,8 @@ const CREDITS: About = About {
     restores: &[],
 };
 const PICNIC: About = About {
-    summary: "a queue an application, and rates that the receiving switch tells and the sending \
-              one keeps",
+    summary: "a queue an application, and rates that the receiving switch advertises and the \
+              sending one keeps",
     source: "Kumar and others: PicNIC: Predictable Virtualized NIC, SIGCOMM 2019, its parts; \
              their laws are ours",
     needs: &[],

@@ -44,7 +44,7 @@ pub(super) enum Queue {
     Flows(Box<Queues>),
 }
 
-/// What became of a packet.
+/// The outcome of a packet.
 pub(super) enum Placed {
     /// It waits; of flow queues with what these say.
     Taken(Option<Verdict<PacketId>>),

@@ -128,7 +128,7 @@ impl World {
             restarts: self.restarts,
         }
     }
-    /// What becomes of the messages to A: deliver, late, lose, double, as far as budgets go.
+    /// The outcome of the messages to A: deliver, late, lose, double, as far as budgets go.
     fn deliver(&self, state: &mut State, now: Time, choices: &mut Choices) {
         let mut come = Vec::new();
         for mut message in std::mem::take(&mut state.words) {

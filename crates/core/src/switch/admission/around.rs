@@ -59,7 +59,7 @@ impl Around {
 }
 
 impl AdmissionParams {
-    /// What they mean at one port: what is left to a rule as plain numbers.
+    /// Their values at one port: what is left to a rule as plain numbers.
     pub fn at_port(&self, around: &Around) -> AdmissionParams {
         match self {
             AdmissionParams::Color(p) => AdmissionParams::Color(p.at_port(around)),

@@ -42,7 +42,7 @@ crate::params! {
 }
 
 impl ColorParams {
-    /// What they mean at one port.
+    /// Their values at one port.
     pub(super) fn at_port(&self, around: &Around) -> ColorParams {
         let rule = || {
             let carried = around.site.rate.bytes_in(around.round_trip);

@@ -35,7 +35,7 @@ crate::params! {
 }
 
 impl LastPacketParams {
-    /// What they mean at one port.
+    /// Their values at one port.
     pub(super) fn at_port(&self, around: &Around) -> LastPacketParams {
         LastPacketParams { threshold: Auto::Given(self.threshold.or(|| around.quarters(1))) }
     }

@@ -46,7 +46,7 @@ crate::params! {
 }
 
 impl ProbabilisticParams {
-    /// What they mean at one port.
+    /// Their values at one port.
     pub(super) fn at_port(&self, around: &Around) -> ProbabilisticParams {
         ProbabilisticParams {
             min_threshold: Auto::Given(self.min_threshold.or(|| around.quarters(1))),

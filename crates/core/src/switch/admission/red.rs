@@ -54,7 +54,7 @@ crate::params! {
 }
 
 impl RedParams {
-    /// What they mean at one port.
+    /// Their values at one port.
     pub(super) fn at_port(&self, around: &Around) -> RedParams {
         RedParams {
             min_threshold: Auto::Given(self.min_threshold.or(|| around.quarters(1))),

@@ -61,7 +61,7 @@ crate::params! {
 }
 
 impl WredParams {
-    /// What they mean at one port.
+    /// Their values at one port.
     pub(super) fn at_port(&self, around: &Around) -> WredParams {
         WredParams {
             min_threshold: Auto::Given(self.min_threshold.or(|| around.quarters(1))),

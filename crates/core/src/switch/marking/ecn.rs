@@ -106,7 +106,7 @@ pub enum Threshold {
 }
 
 impl EcnParams {
-    /// What they mean at a port that can hold `capacity`: packets or bytes.
+    /// Their meaning at a port that can hold `capacity`: packets or bytes.
     pub fn threshold(&self, site: &PortSite, capacity: Capacity) -> Threshold {
         match (self.threshold_bytes.at(site.tier), self.threshold_packets.at(site.tier)) {
             (Some(bytes), _) => Threshold::Bytes(Bytes(scaled(bytes.get(), self.per, site.rate))),

@@ -66,7 +66,7 @@ crate::registry! {
 }
 
 impl MarkingParams {
-    /// What they mean at a port that can hold `capacity`: what follows tier and rate as plain
+    /// Their meaning at a port that can hold `capacity`: what follows tier and rate as plain
     /// numbers.
     pub fn at_port(&self, site: &PortSite, capacity: Capacity) -> MarkingParams {
         match self {

@@ -69,7 +69,7 @@ crate::params! {
 }
 
 impl RedParams {
-    /// What they mean at one port.
+    /// Their values at one port.
     pub(super) fn at_port(&self, site: &PortSite) -> RedParams {
         let here = |threshold: &ByPort<Bytes>| {
             ByPort::all(Bytes(scaled(threshold.at(site).get(), self.per, site.rate)))

@@ -26,7 +26,7 @@ crate::params! {
 }
 
 crate::registry! {
-    /// What becomes of a packet for which there is no room.
+    /// The outcome of a packet for which there is no room.
     place: "switch.overflow", question: "there is no room: what becomes of the packet?",
     default: Drop, params: OverflowParams;
     "drop" => Drop { DropParams; DROP },

@@ -52,7 +52,7 @@ crate::params! {
 }
 
 impl BfcParams {
-    /// What they mean in a network whose links have this delay at most.
+    /// Their meaning in a network whose links have this delay at most.
     pub fn in_network(&self, delay: Time) -> BfcParams {
         let hop_rtt = self.hop_rtt.or(|| delay.saturating_mul(2).max(SHORTEST));
         let interval = self.interval.or(|| (hop_rtt / 2).max(SHORTEST));

@@ -97,7 +97,7 @@ pub(super) trait Pauses {
     fn on_check(&mut self, _: Time, _: &IngressView) -> Signal {
         Signal::default()
     }
-    /// What was counted.
+    /// The counts.
     fn counts(&self) -> PauseCounts {
         PauseCounts::default()
     }
@@ -144,7 +144,7 @@ crate::registry! {
         fn on_dequeue(&mut self, context: &Context<'_, IngressView>) -> Signal;
         /// The time has come for which a [`Signal`] asked.
         fn on_check(&mut self, now: Time, view: &IngressView) -> Signal;
-        /// What was counted.
+        /// The counts.
         fn counts(&self) -> PauseCounts;
         /// A packet of this ingress was refused.
         fn on_refused(&mut self, context: &Context<'_, IngressView>) -> Signal;

@@ -158,7 +158,7 @@ pub struct View {
     pub tag: Option<usize>,
     /// How long the Ethernet header is, with its tags.
     pub ethernet: usize,
-    /// What is in it.
+    /// Its content.
     pub inner: Inner,
 }
 

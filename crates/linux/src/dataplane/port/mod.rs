@@ -54,7 +54,7 @@ pub enum Error {
     /// The kernel refused for want of a privilege.
     #[error("{what} needs {capability}: run as root, or give the process that capability")]
     Privilege {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// What it takes.
         capability: &'static str,
@@ -91,7 +91,7 @@ pub enum Error {
     /// The kernel refused.
     #[error("{what}: {reason}")]
     Kernel {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// What it said.
         reason: String,
@@ -99,7 +99,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the kernel said when asked to do `what`; a refused permission names the capability.
+    /// The kernel's error when asked to do `what`; a refused permission names the capability.
     pub fn kernel(what: impl Into<String>, error: impl Into<std::io::Error>) -> Error {
         let (what, error) = (what.into(), error.into());
         match error.kind() {

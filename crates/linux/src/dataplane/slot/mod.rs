@@ -28,7 +28,7 @@ pub const GSO_LEAST: u16 = 256;
 
 /// One port and what is known of it.
 pub struct Slot {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The port; `None`: its interface is gone, or was never there.
     pub port: Option<Port>,
@@ -38,9 +38,9 @@ pub struct Slot {
     pub gso_least: u16,
     /// The VLANs that it carries.
     pub vlans: Vlans,
-    /// What it has done.
+    /// Its actions so far.
     pub counters: Counters,
-    /// Who looks on.
+    /// The observer.
     pub mirror: Option<Mirror>,
     /// What frames from it may cost in this round.
     pub entrance: Budget,

@@ -48,7 +48,7 @@ const FAST: Station = 2;
 /// Of the clients' hosts, the first.
 const FIRST: Station = 10;
 
-/// What is compared.
+/// The compared values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arm {

@@ -9,7 +9,7 @@
 //! causes, packets, bytes, sizes, waits. On the sending side each segment becomes a super-segment
 //! at the TAP, and must get the same label and flowcell.
 //!
-//! What differs between the worlds, and what becomes of it here:
+//! Differences between the worlds, and their treatment here:
 //!
 //! | | simulator | Linux | here |
 //! |---|---|---|---|

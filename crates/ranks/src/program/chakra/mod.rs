@@ -39,7 +39,7 @@ const VERSION: &str = "0.0.4";
 pub struct File<'a> {
     /// For errors.
     pub name: &'a str,
-    /// What is in it.
+    /// Its content.
     pub bytes: &'a [u8],
 }
 

@@ -16,7 +16,7 @@ pub(crate) const WIDE: f64 = 20.0;
 /// A number of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Headline {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it is in `summary.json`.
     pub path: Vec<String>,

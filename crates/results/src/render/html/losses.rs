@@ -134,7 +134,7 @@ fn by_place(page: &mut String, variants: &[Variant]) {
     table(page, "", &head, &rows);
 }
 
-/// What became of the packets, and the counters of mechanisms.
+/// The outcome of the packets, and the counters of mechanisms.
 fn packets(page: &mut String, variants: &[Variant]) {
     const COUNTERS: [(&str, &[&str]); 10] = [
         ("sent", &["packets", "sent"]),

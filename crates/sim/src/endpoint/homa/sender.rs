@@ -60,7 +60,7 @@ pub struct Sender {
     granted: u32,
     /// Of what is granted.
     priority: u8,
-    /// What was asked for again, and with which priority.
+    /// Data that is asked for again, and with which priority.
     again: Ranges,
     again_priority: u8,
     is_done: bool,
@@ -136,7 +136,7 @@ impl Sender {
         self.heard(now, cfg);
     }
 
-    /// What all like it have in common.
+    /// The common part of all like it.
     fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
     }

@@ -60,7 +60,7 @@ pub struct Sender {
     /// The first byte that the receiver lacks.
     acked: u64,
     again: VecDeque<Reinjection>,
-    /// What is left of a segment that several mappings cover.
+    /// The rest of a segment that several mappings cover.
     rest: Option<Outgoing>,
     deadline: Time,
     /// Which of the run's MPTCP transports it follows.

@@ -32,7 +32,7 @@ enum Event {
     Ack(AckOut, Mapping),
 }
 
-/// What becomes of the n-th packet of a subflow, each way together: `None` is a loss; else how much
+/// The outcome of the n-th packet of a subflow, each way together: `None` is a loss; else how much
 /// later it is, and whether it comes twice.
 type Script = Box<dyn FnMut(u8, usize) -> Option<(Time, bool)>>;
 

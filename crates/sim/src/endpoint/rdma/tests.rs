@@ -40,7 +40,7 @@ enum Event {
     Answer(AckOut),
 }
 
-/// What becomes of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
     drop: bool,

@@ -158,7 +158,7 @@ impl Sender {
         }
     }
 
-    /// What all like it have in common.
+    /// The common part of all like it.
     pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
     }

@@ -10,7 +10,7 @@
 //! that is said, with its number, and who it holds; and in which order frames reach the
 //! application. A second replay has the senders on the same switch, and tells them directly.
 //!
-//! What differs between the worlds, and what becomes of it here:
+//! Differences between the worlds, and their treatment here:
 //!
 //! | | simulator | Linux | here |
 //! |---|---|---|---|

@@ -313,7 +313,7 @@ impl Egress {
         count
     }
 
-    /// What happened so far.
+    /// The events so far.
     pub fn counters(&self) -> Counters {
         let (now, before) = (self.queues.counters(), &self.before);
         Counters {

@@ -73,7 +73,7 @@ pub struct SharedSettings {
     pub headroom: u64,
 }
 
-/// What became of a frame that a port took.
+/// The outcome of a frame that a port took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It has left the switch, or is a copy in a queue.
@@ -382,7 +382,7 @@ impl Shared {
     pub fn housekeeping(&mut self, now: Time) {
         self.queue.expire(now);
     }
-    /// What has happened.
+    /// The events so far.
     pub fn reading(&self) -> Reading {
         let (queue, counters) = (&self.queue, self.queue.counters());
         Reading {

@@ -36,7 +36,7 @@ pub enum Taken {
     Nothing,
 }
 
-/// What became of a frame for a guest.
+/// The outcome of a frame for a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     /// The guest has it.

@@ -154,7 +154,7 @@ fn plug(switch: &mut Switch, file: OwnedFd) {
 pub struct Received {
     /// What went up.
     pub verdicts: Vec<Verdict>,
-    /// What was counted, after each poll of the trace.
+    /// The counts, after each poll of the trace.
     pub counted: Vec<gro::Counters>,
 }
 

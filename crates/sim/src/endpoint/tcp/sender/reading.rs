@@ -47,7 +47,7 @@ impl Sender {
     pub fn rto(&self) -> Time {
         self.rto.current()
     }
-    /// What it has counted.
+    /// Its counts.
     #[inline]
     pub fn counters(&self) -> Counters {
         Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }

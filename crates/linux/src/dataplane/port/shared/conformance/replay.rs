@@ -44,7 +44,7 @@ pub enum Behind {
     Applications,
 }
 
-/// What became of a trace.
+/// The outcome of a trace.
 #[derive(Default)]
 pub struct Replayed {
     pub after: Vec<After>,
