@@ -332,7 +332,7 @@ pub fn traffic(text: &str, topology: &Topology) -> Result<Traffic, String> {
         return is_in.then_some(Traffic::Sizes { sizes: cdf.name, load }).ok_or_else(error);
     }
     if let Some(op) = COLLECTIVES.into_iter().find(|op| *op == kind) {
-        let size = size(usual(4 * ranks(topology), 16_000_000))?;
+        let size = size(usual(8 * ranks(topology), 16_000_000))?;
         return Ok(Traffic::Collective { op, size });
     }
     match kind {

@@ -16,7 +16,9 @@ pub struct Answers {
 }
 
 /// Bytes of a run with a distribution: some tenths of a second on one core.
-const VOLUME: f64 = 300e6;
+const VOLUME: f64 = 200e6;
+/// The same of transports whose packets cost more.
+const VOLUME_OF_OTHERS: f64 = 80e6;
 /// Bytes of each answer of an incast.
 const RESPONSE: u64 = 40_000;
 /// Queries of an incast.
@@ -238,7 +240,8 @@ impl Answers {
     /// Microseconds in which flows of a distribution start.
     fn stop_us(&self, load: f64) -> u64 {
         let capacity = self.rate.bps() as f64 * f64::from(self.topology.links_of_load());
-        ((VOLUME * 8e6 / (capacity * load)).ceil() as u64).max(100).next_multiple_of(100)
+        let volume = if self.transport.family == Family::Tcp { VOLUME } else { VOLUME_OF_OTHERS };
+        ((volume * 8e6 / (capacity * load)).ceil() as u64).max(100).next_multiple_of(100)
     }
 
     /// Microseconds from one query to the next: twice what the receiver's link needs.
