@@ -570,6 +570,26 @@ fn progress_is_json_that_is_whole_at_any_time() {
     child.wait().unwrap();
 }
 
+/// As on a full disk: whoever watches sees nothing new, and the run goes on.
+#[test]
+fn progress_that_cannot_be_written_ends_no_run() {
+    let dir = Dir::new("unwritten");
+    let mut child = start_long_run(&dir);
+    // A folder takes the place of the file that becomes progress.json.
+    let place = dir.at("result.partial/.progress.json");
+    let began = Instant::now();
+    while fs::create_dir(&place).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the place is never free");
+    }
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(child.try_wait().unwrap().is_none(), "it runs");
+    signal(&child, "INT");
+    let ended = child.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(130), "{err}");
+    assert_eq!(err.matches("the run goes on").count(), 1, "{err}");
+}
+
 #[test]
 fn an_interrupted_run_keeps_what_there_was_and_says_so() {
     for name in ["INT", "TERM"] {

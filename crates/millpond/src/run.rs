@@ -166,6 +166,8 @@ struct Watch<'a> {
     began: Instant,
     reported: Instant,
     written: Option<Instant>,
+    /// Whether `progress.json` could not be written once: one warning is enough.
+    lacks_progress: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -187,6 +189,7 @@ impl<'a> Watch<'a> {
             began: now,
             reported: now,
             written: None,
+            lacks_progress: false,
         }
     }
 
@@ -266,7 +269,13 @@ impl Observer for Watch<'_> {
             && self.written.is_none_or(|at| now - at >= WRITTEN)
         {
             self.written = Some(now);
-            folder.progress(&self.progress(standing))?;
+            // Progress is for who watches: a full disk that is cleared in time costs no run.
+            let written = folder.progress(&self.progress(standing));
+            if let Err(error) = written
+                && !std::mem::replace(&mut self.lacks_progress, true)
+            {
+                self.control.warn(&format!("{error}; the run goes on"));
+            }
         }
         Ok(!self.control.is_stopped())
     }
