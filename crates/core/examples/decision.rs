@@ -1,4 +1,4 @@
-//! What one decision of a switch costs: `cargo run --release -p millpond-core --example decision`.
+//! Cost of one decision of a switch: `cargo run --release -p millpond-core --example decision`.
 //!
 //! A leaf of 40 host ports and 4 uplinks gets packets of random ranks for one host port; each line
 //! is the time from a packet's arrival to the verdict, its queueing included, and what of it is not

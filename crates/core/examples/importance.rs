@@ -1,4 +1,4 @@
-//! What TLT's decisions cost a sender: `cargo run --release -p millpond-core --example importance`.
+//! A sender's cost of TLT's decisions: `cargo run --release -p millpond-core --example importance`.
 //!
 //! A flow keeps a window of segments in flight. A round sends a window, one packet of it important,
 //! and takes its acknowledgements in order, the echo at its place. Printed are nanoseconds a data
@@ -37,8 +37,8 @@ fn measure(window: u64, lossy: bool) -> (f64, f64) {
             if lost {
                 continue;
             }
-            // Without losses the cumulative acknowledgement moves; with losses what is held is told
-            // by SACK.
+            // Without losses the cumulative acknowledgement moves; with losses SACK reports the
+            // bytes held.
             let sack = [(from, to)];
             let blocks: &[(u64, u64)] = if una == from { &[] } else { &sack };
             una = if una == from { to } else { una };

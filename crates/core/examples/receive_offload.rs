@@ -1,4 +1,4 @@
-//! What receive offload costs: `cargo run --release -p millpond-core --example receive_offload`.
+//! The cost of receive offload: `cargo run --release -p millpond-core --example receive_offload`.
 //!
 //! One receive queue gets polls of 64 packets of 1448 bytes, of one flow or of sixteen that take
 //! turns by flowcell. *In order* they come as they were sent; *reordered*, the flowcells travel
@@ -71,7 +71,7 @@ fn run(offload: &mut Offload<u32, u32>, arrivals: &[Arrival<u32>], now: &mut Tim
     ns
 }
 
-/// What the machine's other work disturbs least.
+/// The time that the machine's other work disturbs least.
 fn fastest(times: Vec<f64>) -> f64 {
     times.into_iter().fold(f64::INFINITY, f64::min)
 }

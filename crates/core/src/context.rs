@@ -1,5 +1,5 @@
-//! What a decision sees, the same at every place of the packet path: the time, the packet, a view
-//! of the state that the place lets it look at, and random numbers.
+//! The inputs of a decision, the same at every place of the packet path: the time, the packet, a
+//! view of the state that the place lets it look at, and random numbers.
 //!
 //! Invariant: a decision that changes nothing (a *test*) draws nothing either, so that asking twice
 //! gives one answer.
@@ -8,15 +8,15 @@ use crate::packet::Packet;
 use crate::random::Random;
 use crate::units::Time;
 
-/// What a decision sees. `V` is the place's view: a queue's length, the ports to choose from, what
-/// an ingress holds.
+/// The inputs of a decision. `V` is the place's view: a queue's length, the ports to choose from,
+/// what an ingress holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a, V> {
     /// Now, by the driver's clock.
     pub now: Time,
     /// The packet that is decided of.
     pub packet: &'a Packet,
-    /// What the place shows.
+    /// The place's view.
     pub view: V,
     /// The node's random numbers.
     pub random: &'a Random,

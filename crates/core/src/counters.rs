@@ -1,12 +1,12 @@
-//! What is counted: the closed list of reasons for which a packet may be dropped, and what
-//! mechanisms count by name.
+//! Counts: the closed list of reasons for which a packet may be dropped, and what mechanisms count
+//! by name.
 //!
-//! A mechanism alone knows what it counts. It tells its counts by name ([`Named`]), and whoever
+//! A mechanism alone knows what it counts. It reports its counts by name ([`Named`]), and whoever
 //! carries them to the results knows neither names nor meanings: only how the counts of several
 //! instances become one number ([`Count`]).
 //!
 //! Invariant: every packet that is injected is delivered, dropped for exactly one of these reasons,
-//! or in flight. Named counts are the same in whatever order instances tell them.
+//! or in flight. Named counts are the same in whatever order instances report them.
 
 use crate::units::Time;
 use std::collections::BTreeMap;
@@ -85,18 +85,18 @@ impl DropReason {
     }
 }
 
-/// What instances of a mechanism have counted under one name.
+/// The counts of a mechanism's instances under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Count {
     /// Their sum.
     Sum(u64),
     /// The largest.
     Max(u64),
-    /// The sum of times, told in microseconds.
+    /// The sum of times, reported in microseconds.
     Micros(Time),
-    /// The mean of numbers, rounded down: their sum, and how many they are. That of none is 0.
+    /// The mean of numbers, rounded down: their sum, and how many they are. The mean of none is 0.
     Mean(u128, u64),
-    /// The median of numbers from 0 on: how often each occurred. That of none is 0.
+    /// The median of numbers from 0 on: how often each occurred. The median of none is 0.
     Median(Vec<u64>),
 }
 
@@ -160,7 +160,7 @@ impl Named {
         }
     }
 
-    /// The number of this name; 0 if nothing was told under it.
+    /// The number of this name; 0 if nothing was reported under it.
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).map_or(0, Count::number)
     }

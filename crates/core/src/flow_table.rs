@@ -20,7 +20,7 @@ struct Entry<F, V> {
     value: V,
 }
 
-/// What is known of each flow. `F` is a flow's identity, such as its 5-tuple.
+/// The known values of each flow. `F` is a flow's identity, such as its 5-tuple.
 #[derive(Clone, Debug)]
 pub struct FlowTable<F, V> {
     /// By the hash's upper bits: the chain's first entry. A power of two.

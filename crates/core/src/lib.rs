@@ -1,5 +1,5 @@
-//! What both worlds of millpond run: pure decisions. No clock, no I/O, no threads, no globals, and
-//! no floats that decide an order.
+//! The part that both worlds of millpond run: pure decisions. No clock, no I/O, no threads, no
+//! globals, and no floats that decide an order.
 //!
 //! A decision takes a [`Context`]: `now`, the packet's metadata, a view of the state that it may
 //! see, and a random stream. It returns a verdict. The simulator calls it with virtual time; the

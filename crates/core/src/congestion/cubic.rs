@@ -28,7 +28,7 @@ crate::params! {
         /// C, the aggressiveness, in segments per second cubed. Source: RFC 9438 §5.1.
         #[within(0..)]
         pub cubic_c: f64 = 0.4,
-        /// What remains of the window after loss or a mark. Source: RFC 9438 §4.6.
+        /// The share of the window that remains after loss or a mark. Source: RFC 9438 §4.6.
         #[within(0..=1)]
         pub cubic_beta: f64 = 0.7,
         /// Whether a flow that lost below its last maximum gives up more, for new flows' sake.

@@ -54,11 +54,11 @@ crate::params! {
         /// F: increases of a timer or counter before its target grows. Source: 1, HPCC's released
         /// simulator; 5 in the paper (§5.1).
         pub dcqcn_fast_recovery: u32 = 1,
-        /// What the target grows by in additive increase. "auto" is 5 Mb/s for each 25 Gb/s of the
+        /// Growth of the target in additive increase. "auto" is 5 Mb/s for each 25 Gb/s of the
         /// host's link. Source: HPCC's released simulator; 40 Mb/s in the paper (§5.2), 50 Mb/s in
         /// TLT's.
         pub dcqcn_additive_increase: Auto<Rate> = Auto::Auto,
-        /// What it grows by in hyper increase. "auto" is 50 Mb/s for each 25 Gb/s of the host's
+        /// Growth of the target in hyper increase. "auto" is 50 Mb/s for each 25 Gb/s of the host's
         /// link. Source: HPCC's released simulator; 100 Mb/s in TLT's.
         pub dcqcn_hyper_increase: Auto<Rate> = Auto::Auto,
         /// The lowest rate. Source: 100 Mb/s, HPCC's and TLT's released simulators.

@@ -28,8 +28,8 @@ pub(super) const ABOUT: About = About {
 crate::choice! {
     /// How a DCTCP receiver echoes congestion marks.
     pub enum DctcpEcho {
-        /// Each acknowledgement tells exactly which bytes were marked: the two-state machine of RFC
-        /// 8257 §3.2.
+        /// Each acknowledgement reports exactly which bytes were marked: the two-state machine of
+        /// RFC 8257 §3.2.
         Precise = "precise",
         /// Every acknowledgement carries the echo until the sender says that it has reduced (RFC
         /// 3168 §6.1.3).
@@ -80,9 +80,9 @@ crate::params! {
         /// it never decays without marks. Source: RFC 8257 §3.3; `echo` is INET's TCP as the Canary
         /// artifact runs it.
         pub dctcp_alpha_update: DctcpAlphaUpdate = DctcpAlphaUpdate::Window,
-        /// What the slow-start threshold keeps of the flight (at most the window) at a loss or a
-        /// timeout; its floor is two segments. Source: RFC 8257 §3.4, RFC 5681 (4); 0.75 is INET's
-        /// TCP as the Canary artifact runs it.
+        /// The share of the flight (at most the window) that the slow-start threshold keeps at a
+        /// loss or a timeout; its floor is two segments. Source: RFC 8257 §3.4, RFC 5681 (4); 0.75
+        /// is INET's TCP as the Canary artifact runs it.
         #[within(0..=1)]
         pub dctcp_loss_reduction: f64 = 0.5,
         /// Whether an acknowledgement with the echo grows the window where it does not cut it.

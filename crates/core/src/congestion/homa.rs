@@ -1,9 +1,9 @@
 //! Homa's parameters (Montazeri et al., SIGCOMM 2018), and a control law that has nothing to say.
 //!
-//! What may be in flight is the receivers' decision: they grant. The machines that do so are the
-//! simulator's (`sim::endpoint::homa`); here is what can be set, and that their family runs it.
-//! The defaults are those of PlatformLab/Homa, the authors' user-space implementation. Their
-//! simulator (HomaSimulation) and their Linux module (HomaModule) have others, which the keys name.
+//! The receivers decide how much may be in flight: they grant. The machines that do so are the
+//! simulator's (`sim::endpoint::homa`); here is what can be set, and that their family runs it. The
+//! defaults are those of PlatformLab/Homa, the authors' user-space implementation. Their simulator
+//! (HomaSimulation) and their Linux module (HomaModule) have others, which the keys name.
 
 use super::{Demands, Family, Law, Shared};
 use crate::params::{Field, Form, Value, ValueError};

@@ -75,7 +75,7 @@ struct State {
     setting: Setting,
     /// Bits a second.
     rate: f64,
-    /// What the last answer said of each link, by its place on the way, and how many it told of.
+    /// The last answer's record of each link, by its place on the way, and the number of links.
     seen: [Hop; HOPS],
     known: usize,
     /// With several rates, each link's; else the first is that of all.
@@ -153,7 +153,7 @@ impl Law for Hpcc {
         if ends {
             it.until = it.until.max(acked.nxt);
         } else {
-            // What is averaged stays; the reference waits for the end of the round trip.
+            // The averaged load stays; the reference waits for the end of the round trip.
             for (now, old) in it.references.iter_mut().zip(before) {
                 *now = Reference { load: now.load, ..old };
             }
@@ -178,8 +178,8 @@ impl State {
         self.seen.iter_mut().zip(telemetry.hops()).for_each(|(seen, hop)| *seen = hop);
     }
 
-    /// What a link has done since the last answer: its utilisation, and over what share of a round
-    /// trip, at most 1. `None`: there is no earlier record of it.
+    /// A link's work since the last answer: its utilisation, and over what share of a round trip,
+    /// at most 1. `None`: there is no earlier record of it.
     fn load(&self, place: usize, hop: &Hop) -> Option<(f64, f64)> {
         let seen =
             self.seen.get(place).filter(|seen| place < self.known && seen.rate == hop.rate)?;

@@ -4,7 +4,7 @@
 //! [`Law`]. It is registered by one line below. A family of endpoints asks [`Control`], the closed
 //! enum of all laws; no other file names one.
 //!
-//! What is lost and what is sent again is the family's affair. It calls [`Control::on_ack`] once an
+//! Losses and retransmissions are the family's affair. It calls [`Control::on_ack`] once an
 //! acknowledgement and [`Control::cut`] at most once a window of data (RFC 3168 §5, RFC 8257 §3.4).
 //! Slow start is the same for all laws that have one: RFC 5681 §3.1 with the byte counting of RFC
 //! 3465 §2.2.
@@ -71,7 +71,7 @@ use tas::Tas;
 use timely::Timely;
 use uet::Uet;
 
-/// What a law that goes by losses needs of the path.
+/// Properties of the path that a loss-based law needs.
 const LOSS_BASED: &[PathProperty] = &[
     PathProperty::FifoPerFlow,
     PathProperty::TimersRun,
@@ -79,30 +79,30 @@ const LOSS_BASED: &[PathProperty] = &[
     PathProperty::PhasesMix,
 ];
 
-/// What all connections share that follow a law: their packets, and the law's constants.
+/// Terms that all connections of a law share: their packets, and the law's constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shared<C> {
     /// Largest payload of a packet, in bytes.
     pub mss: u32,
     /// Whether the connections declare ECN.
     pub ecn: bool,
-    /// What follows from the law's parameters.
+    /// Constants that follow from the law's parameters.
     pub law: C,
 }
 
-/// What a control law answers. The value is one connection's state. A law says what differs from
+/// The answers of a control law. The value is one connection's state. A law says what differs from
 /// the defaults: one that steers a window has `grow` and `cut`; one that steers a rate has `rate`;
 /// one with a schedule of its own, `next_departure`.
 pub trait Law: Clone + Debug {
-    /// What a scenario sets.
+    /// Parameters that a scenario sets.
     type Params: Default;
-    /// What follows from it, worked out once.
+    /// Constants that follow from them, worked out once.
     type Constants: Clone + Debug + PartialEq;
 
     /// Whether RFC 5681's slow start, its floors and its window after a timeout are the law's.
     const SLOW_STARTS: bool = true;
 
-    /// What it asks of the connection's two ends.
+    /// Its demands on the connection's two ends.
     fn demands(_: &Self::Params) -> Demands {
         Demands::default()
     }
@@ -164,7 +164,7 @@ pub trait Law: Clone + Debug {
     fn begin(&mut self, _: &Setting, _: &Shared<Self::Constants>) {}
     /// A notification of congestion (CNP).
     fn on_notification(&mut self, _now: Time, _: &Shared<Self::Constants>) {}
-    /// What the switches have written on data that is answered; after `on_ack` of the same answer.
+    /// The switches' records on data that is answered; after `on_ack` of the same answer.
     fn on_telemetry(&mut self, _: &Acked, _: &Telemetry, _: &Shared<Self::Constants>) {}
     /// A packet leaves, of so many bytes: a queue pair's on the wire, a TCP's of payload, where it
     /// spaces its packets.
@@ -177,7 +177,7 @@ pub trait Law: Clone + Debug {
     /// Time has come to `now`; does nothing before the deadline.
     fn on_timer(&mut self, _now: Time, _: &Shared<Self::Constants>) {}
 
-    /// What it steers by, for those who sample connections. The same quantities in the same order,
+    /// Quantities that it steers by, for those who sample connections: the same in the same order,
     /// whatever its state.
     fn told(&self, _: &Shared<Self::Constants>) -> Vec<Told> {
         Vec::new()
@@ -196,7 +196,7 @@ macro_rules! laws {
         }
 
         impl TransportKind {
-            /// What it asks of a connection's two ends.
+            /// Its demands on a connection's two ends.
             pub fn demands(&self) -> Demands {
                 match self { $(TransportKind::$Law(params) => $Law::demands(params)),+ }
             }
@@ -206,8 +206,8 @@ macro_rules! laws {
             }
         }
 
-        /// What the connections of one transport share. A law looks up its own constants without
-        /// asking which one is followed; those of the others are there and never read.
+        /// Terms that the connections of one transport share. A law looks up its own constants
+        /// without asking which one is followed; those of the others are there and never read.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Terms {
             kind: TransportKind,
@@ -314,7 +314,7 @@ macro_rules! laws {
                 match self { $(Control::$Law(law) => law.on_notification(now, &terms.$module)),+ }
             }
 
-            /// What the switches have written on data that is answered.
+            /// The switches' records on data that is answered.
             pub fn on_telemetry(&mut self, acked: &Acked, telemetry: &Telemetry, terms: &Terms) {
                 match self {
                     $(Control::$Law(law) => law.on_telemetry(acked, telemetry, &terms.$module)),+
@@ -338,7 +338,7 @@ macro_rules! laws {
                 match self { $(Control::$Law(law) => law.on_timer(now, &terms.$module)),+ }
             }
 
-            /// What it steers by: quantities and values.
+            /// Quantities that it steers by, and their values.
             pub fn told(&self, terms: &Terms) -> Vec<Told> {
                 match self { $(Control::$Law(law) => law.told(&terms.$module)),+ }
             }
@@ -385,7 +385,7 @@ impl TransportKind {
         self.demands().echo != Echo::Off
     }
 
-    /// What it steers by, beside the window.
+    /// Quantities that it steers by, beside the window.
     pub fn quantities(&self) -> Vec<Quantity> {
         let terms = Terms::new(self, 1);
         Control::new(1, &terms).told(&terms).into_iter().map(|(quantity, _)| quantity).collect()

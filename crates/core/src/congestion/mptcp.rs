@@ -131,7 +131,7 @@ impl Law for Mptcp {
     }
 }
 
-/// Windows and round-trip times in numbers: bytes, seconds. A path without a sample tells nothing.
+/// Windows and round-trip times in numbers: bytes, seconds. A path without a sample is left out.
 fn known(paths: &[Path]) -> impl Iterator<Item = (usize, &Path, f64, f64)> + Clone {
     let number = |(n, path): (usize, _)| {
         let path: &Path = path;

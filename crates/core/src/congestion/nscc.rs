@@ -27,7 +27,7 @@ const NO_DELAY: Time = Time::from_us(1);
 /// Packets' worth of bytes acknowledged, after which the window takes what it has gained.
 const ADJUST_PACKETS: u64 = 8;
 
-/// What all connections of a network share.
+/// Terms that all connections of a network share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NsccTerms {
     /// A packet on the wire, in bytes.
@@ -72,7 +72,7 @@ impl NsccTerms {
     }
 }
 
-/// What an acknowledgement says.
+/// The content of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct NsccAck {
     /// Now.
@@ -94,7 +94,7 @@ pub struct Nscc {
     base: Time,
     /// The average delay, in picoseconds.
     average: f64,
-    /// What is gained since the last adjustment: over the window, bytes to add.
+    /// The gain since the last adjustment: over the window, bytes to add.
     gained: f64,
     acked: u64,
     adjusted_at: Time,

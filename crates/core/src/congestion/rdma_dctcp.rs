@@ -31,7 +31,7 @@ crate::params! {
         /// released simulator.
         #[within(0..=1)]
         pub rdma_dctcp_g: f64 = 1.0 / 16.0,
-        /// What the rate grows by each round trip. "auto" is a packet of 1000 bytes each 13 us, 615
+        /// Growth of the rate each round trip. "auto" is a packet of 1000 bytes each 13 us, 615
         /// Mb/s, whatever the link. Source: HPCC's released simulator; 1000 Mb/s in TLT's.
         pub rdma_dctcp_additive_increase: Auto<Rate> = Auto::Auto,
         /// The lowest rate. Source: 100 Mb/s, HPCC's released simulator.

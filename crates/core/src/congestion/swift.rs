@@ -97,11 +97,11 @@ const WINDOW_MAX: f64 = 43.0;
 pub struct Constants {
     /// Target without switches, for a large window.
     pub base: f64,
-    /// What each switch adds to it.
+    /// Delay that each switch adds to it.
     pub hop: f64,
     /// The most that a small window adds.
     pub fs_range: f64,
-    /// What a small window adds is `fs_a / √window + fs_b`.
+    /// A small window adds `fs_a / √window + fs_b`.
     pub fs_a: f64,
     /// As above.
     pub fs_b: f64,

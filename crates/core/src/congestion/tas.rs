@@ -2,17 +2,17 @@
 //! the stack of Backdraft's applications.
 //!
 //! A slow path looks at the connection every `tas-interval` round trips, never more often than its
-//! own turn. What was acknowledged and marked since then decides, once there are `tas-min-acks`
-//! acknowledgements of it: without marks the rate doubles until there were any, and grows by a step
-//! then; with marks it shrinks by half their smoothed fraction; with losses it is halved. It is
-//! never more than 1.2 times of what was really delivered, so a connection that has nothing to send
-//! does not save up a rate. The first loss between two looks halves the rate at once, until the
-//! next look.
+//! own turn. The bytes acknowledged and marked since then decide, once there are `tas-min-acks`
+//! acknowledgements of them: without marks the rate doubles until there were any, and grows by a
+//! step then; with marks it shrinks by half their smoothed fraction; with losses it is halved. It
+//! is never more than 1.2 times of what was really delivered, so a connection that has nothing to
+//! send does not save up a rate. The first loss between two looks halves the rate at once, until
+//! the next look.
 //!
 //! Looks happen here when an acknowledgement comes after their time, with what there was before it:
 //! nothing else could change a rate. A packet leaves at a time, each at its own departure; the only
-//! window is that of the buffers, which were 8 KB each. What is lost is found and sent again by the
-//! family; TAS goes back to the first byte that is not acknowledged, in either case.
+//! window is that of the buffers, which were 8 KB each. The family finds losses and sends them
+//! again; TAS goes back to the first byte that is not acknowledged, in either case.
 //!
 //! Invariant: the rate is positive, and changes at most once an interval but for the first loss in
 //! it.
@@ -35,8 +35,8 @@ crate::params! {
         /// Rate of a new connection, in payload. Source: TAS' released code, `cc-dctcp-init`.
         #[within(1..)]
         pub tas_initial_rate: Rate = Rate(10_000_000),
-        /// What the rate grows by in an interval without marks, after slow start. Source: TAS'
-        /// released code, `cc-dctcp-step`.
+        /// Growth of the rate in an interval without marks, after slow start. Source: TAS' released
+        /// code, `cc-dctcp-step`.
         pub tas_step: Rate = Rate(10_000_000),
         /// The lowest rate. Source: none in TAS' released code; 1 Mb/s is ours, a packet every 12
         /// ms.
@@ -63,7 +63,7 @@ crate::params! {
 
 /// A rate may be more than what was delivered by so much.
 const HEADROOM: f64 = 1.2;
-/// What a window is that limits nothing, in bytes.
+/// A window that limits nothing, in bytes.
 const UNBOUNDED: u64 = 1 << 40;
 
 /// TAS's state of one connection: its rate and the counts of its interval.
@@ -92,7 +92,7 @@ struct State {
     last_bytes: u32,
 }
 
-/// What has come since the rate last changed.
+/// Acknowledgements and losses since the rate last changed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     acks: u32,

@@ -39,7 +39,7 @@ pub struct Growth {
     pub bytes: u64,
     /// Smoothed round-trip time.
     pub srtt: Time,
-    /// What slow start may add for this acknowledgement (RFC 3465's L), in bytes.
+    /// The most that slow start may add for this acknowledgement (RFC 3465's L), in bytes.
     pub limit: u64,
 }
 
@@ -59,7 +59,7 @@ pub enum Cause {
 pub struct Cut {
     /// Now.
     pub now: Time,
-    /// What has told of it.
+    /// Its sign: a loss, a timeout or a mark.
     pub cause: Cause,
     /// FlightSize, without what limited transmit has added (RFC 5681 §3.2).
     pub flight: u64,
@@ -108,7 +108,7 @@ impl Family {
     }
 }
 
-/// What a queue pair's law is told when its connection begins.
+/// Facts that a queue pair's law gets when its connection begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The rate of its host's link.
@@ -119,7 +119,7 @@ pub struct Setting {
     pub window: u64,
 }
 
-/// What a linked law sees of one of its connection's subflows.
+/// A linked law's view of one of its connection's subflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// The congestion window, in bytes.
@@ -130,10 +130,10 @@ pub struct Path {
     pub quality: u64,
 }
 
-/// What a law asks of the connection's two ends. By default: a TCP without ECN and without a pace.
+/// A law's demands on the connection's two ends. By default: a TCP without ECN and without a pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demands {
-    /// What runs it.
+    /// The family that runs it.
     pub family: Family,
     /// How marks are echoed; `Off`: the connection declares no ECN.
     pub echo: Echo,
@@ -164,5 +164,5 @@ pub struct Quantity {
     pub meaning: &'static str,
 }
 
-/// What a law steers by beside the window, and its value; `None` before there is one.
+/// A quantity that a law steers by beside the window, and its value; `None` before there is one.
 pub type Told = (Quantity, Option<f64>);

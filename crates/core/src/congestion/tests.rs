@@ -1,4 +1,4 @@
-//! What holds for every registered law, and what a law has that says nothing of it.
+//! Properties of every registered law, and those of a law that says nothing of them.
 
 use super::*;
 use crate::registry::Choice;

@@ -20,7 +20,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::choice! {
-    /// What says how much may be in flight.
+    /// The control of how much may be in flight.
     pub enum UetControl {
         /// The sender's window, by marks and delay (NSCC).
         Nscc = "nscc",
@@ -47,7 +47,8 @@ impl UetControl {
 crate::params! {
     /// The keys of the Ultra Ethernet transport (1.0, as uet-htsim has it).
     pub struct UetParams {
-        /// What says how much may be in flight. Source: the sender's window is uet-htsim's default.
+        /// The control of how much may be in flight. Source: the sender's window is uet-htsim's
+        /// default.
         pub uet_control: UetControl = UetControl::Nscc,
         /// How packets' paths are chosen; give switches the path "ecmp", which hashes the value.
         /// Source: uet-htsim.

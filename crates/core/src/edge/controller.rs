@@ -227,8 +227,8 @@ impl Network {
         std::iter::successors(step(from), move |(_, at)| step(*at))
     }
 
-    /// By leaf: its class, numbered in the order of the leaves. What [`Network::labels`] gives two
-    /// leaves depends on their classes alone.
+    /// By leaf: its class, numbered in the order of the leaves. The labels that [`Network::labels`]
+    /// gives two leaves depend on their classes alone.
     ///
     /// Two leaves of a tree are connected by what the narrowest link between them carries, which
     /// the widest of all leaves' uplinks bounds. So a link matters only where it carries less than

@@ -31,7 +31,7 @@ crate::choice! {
     }
 }
 
-/// What has become of a packet that had a value.
+/// The fate of a packet that had a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It came, unmarked.
@@ -45,7 +45,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// What it adds to the penalty of its value.
+    /// Its addition to the penalty of its value.
     fn penalty(self) -> u8 {
         match self {
             Fate::Good => 0,

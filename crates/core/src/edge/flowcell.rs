@@ -122,7 +122,7 @@ impl LoadBalancingParams {
     }
 }
 
-/// What a segment counts for in its flowcell, in bytes: its payload, or its IP and TCP headers
+/// The bytes that a segment counts for in its flowcell: its payload, or its IP and TCP headers
 /// where they are more, so that acknowledgements change paths too. Both worlds count so; the
 /// paper's "length" leaves it open.
 #[inline]
@@ -130,7 +130,7 @@ pub fn counted(payload: u32, headers: u32) -> u32 {
     payload.max(headers)
 }
 
-/// What a segment is stamped with.
+/// The stamp that a segment carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Its path.

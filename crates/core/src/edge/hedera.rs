@@ -59,7 +59,7 @@ pub(super) const ABOUT: About = About {
 pub(super) const RULE: Rule =
     Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: false };
 
-/// What an edge has counted of one flow.
+/// An edge's count of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Which.
@@ -83,7 +83,7 @@ pub struct Placement {
     pub label: Option<u16>,
 }
 
-/// What the rounds have done.
+/// The counts of the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Rounds with flows under way.
@@ -97,7 +97,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Tells them by name.
+    /// Reports them by name.
     pub fn tell(&self, named: &mut Named) {
         named.add("rounds", self.rounds);
         named.add("large", self.large);
@@ -116,8 +116,8 @@ struct Demand {
     is_limited: bool,
 }
 
-/// What each flow (sender, receiver) would get of NICs of these rates if nothing else limited it,
-/// in bits a second.
+/// The rate that each flow (sender, receiver) would get of NICs of these rates if nothing else
+/// limited it, in bits a second.
 pub fn estimate(flows: &[(HostId, HostId)], rate: impl Fn(HostId) -> Rate) -> Vec<u64> {
     let mut demands = vec![Demand { bps: 0, is_converged: false, is_limited: false }; flows.len()];
     let (mut by_src, mut by_dst) =
@@ -139,8 +139,7 @@ pub fn estimate(flows: &[(HostId, HostId)], rate: impl Fn(HostId) -> Rate) -> Ve
     demands.iter().map(|demand| demand.bps).collect()
 }
 
-/// What a sender has left is shared evenly by its flows that are not converged (the paper's
-/// EST-SRC).
+/// A sender's flows that are not converged share evenly what it has left (the paper's EST-SRC).
 fn share_sender(demands: &mut [Demand], mine: &[usize], rate: u64) {
     let taken: u64 =
         mine.iter().map(|at| demands[*at]).filter(|it| it.is_converged).map(|it| it.bps).sum();
@@ -179,7 +178,7 @@ fn cap_receiver(demands: &mut [Demand], mine: &[usize], rate: u64) {
     }
 }
 
-/// What the scheduler remembers of a flow.
+/// The scheduler's record of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     bytes: u64,
@@ -224,7 +223,7 @@ impl Scheduler {
     }
 
     /// One round: `readings` are all flows that are under way, in ascending order. Links for which
-    /// `is_alive` says no are gone over by nobody. What changes, in the order of flows.
+    /// `is_alive` says no are gone over by nobody. Returns the changes, in the order of flows.
     pub fn round(
         &mut self,
         readings: &[Reading],
@@ -481,8 +480,7 @@ mod tests {
             }
         }
 
-        /// What first fit places together no link carries more than it can, unless demands have
-        /// grown since.
+        /// First fit places no more on a link than it can carry, unless demands have grown since.
         #[test]
         fn no_link_is_promised_twice(
             pairs in prop::collection::btree_set((0u32..16, 0u32..16), 1..30),

@@ -3,7 +3,7 @@
 //! Section 3.3 of Presto (SIGCOMM 2015) leaves a failed path to the switches' fast failover first,
 //! and then to a controller, which sends the edges new lists of labels. An edge over an ordinary
 //! network has neither. It finds out by probes each way, as BFD does (RFC 5880, asynchronous mode):
-//! a probe tells the peer which of its probes was heard last, and for how long that has waited
+//! a probe reports to the peer which of its probes was heard last, and for how long that has waited
 //! here.
 //!
 //! A path's liveness is one number: when the newest probe was sent of which the peer has said that
@@ -25,7 +25,7 @@ const HOLD_MAX: Time = Time::from_s(10);
 /// A path that was used for so long before it failed is none of those.
 const STEADY: Time = Time::from_s(10);
 
-/// What is asked of the paths to one peer.
+/// The demands on the paths to one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// Between two probes of a path.
@@ -79,7 +79,7 @@ struct Path {
     confirmed: Option<Time>,
     /// Since when it answers, where it does.
     answers_since: Option<Time>,
-    /// What was sent before counts for nothing: the kernel said that it goes nowhere.
+    /// Probes sent before count for nothing: the kernel said that they go nowhere.
     void_before: Time,
     /// How long it must answer before it is used again.
     hold: Time,
@@ -158,7 +158,7 @@ impl Liveness {
     pub fn new(terms: Terms, paths: usize) -> Liveness {
         Liveness { terms, paths: vec![Path::new(); paths], first: None }
     }
-    /// What is asked of them.
+    /// The demands on them.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
@@ -265,7 +265,7 @@ impl Liveness {
     pub fn round_trip(&self, path: usize) -> Option<Time> {
         self.paths.get(path)?.round_trip()
     }
-    /// How many probes the peer has heard, of those that it has told of.
+    /// How many probes the peer has heard, of those that it has reported.
     pub fn heard_probes(&self, path: usize) -> u64 {
         self.paths.get(path).map_or(0, |path| path.answers)
     }

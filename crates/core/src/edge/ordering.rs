@@ -86,7 +86,7 @@ struct Held<T> {
     /// By offset, and in the order of arrival where several have the same. A window's worth at
     /// most, so moving a few is cheaper than a tree.
     waiting: VecDeque<Waiting<T>>,
-    /// What was delivered although it was early: ranges from, to, ascending; apart from each other
+    /// Bytes delivered although they were early: ranges from, to, ascending; apart from each other
     /// and beyond the expected offset.
     early: VecDeque<(u64, u64)>,
     /// While time-outs are served: where the run that is being delivered ends; 0: there is none.
@@ -99,7 +99,7 @@ impl<T> Default for Held<T> {
     }
 }
 
-/// One connection's ordering buffer. What it holds is the driver's: a packet, or a frame.
+/// One connection's ordering buffer. Its items are the driver's: packets, or frames.
 ///
 /// After [`Ordering::arrive`] has given a packet back, [`Ordering::next`] is to be asked until it
 /// gives none; from [`Ordering::deadline`] on, [`Ordering::expire`] is.

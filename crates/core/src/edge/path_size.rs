@@ -21,7 +21,7 @@ const RETRY: Time = Time::from_s(30);
 /// The search ends when it is this near.
 const NEAR: u32 = 16;
 
-/// What one path carries.
+/// The packet size that one path carries.
 #[derive(Clone, Debug)]
 pub struct PathSize {
     wanted: u32,

@@ -50,7 +50,7 @@ crate::params! {
     }
 }
 
-/// What a host's flows share.
+/// The rule that a host's flows share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlbRule {
     threshold: u64,

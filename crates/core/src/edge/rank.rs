@@ -130,7 +130,7 @@ impl Run {
     }
 }
 
-/// What is remembered only where a packet was sent again or runs overlap.
+/// The memory kept only where a packet was sent again or runs overlap.
 #[derive(Clone, Debug, Default)]
 struct Past {
     /// Runs before the present one of which something is not acknowledged, in order.

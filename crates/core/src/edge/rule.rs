@@ -4,7 +4,7 @@ use super::plb::PlbRule;
 use super::schedule::Order;
 use crate::units::Time;
 
-/// What opens the next flowcell.
+/// The event that opens the next flowcell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// More bytes than this.
@@ -18,7 +18,7 @@ pub enum Opening {
 /// The rule that a host's flows share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What opens the next flowcell.
+    /// The event that opens the next flowcell.
     pub opening: Opening,
     /// In which order a flow takes its labels.
     pub order: Order,

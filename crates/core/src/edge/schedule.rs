@@ -207,8 +207,8 @@ mod tests {
         for (label, weight) in &labels {
             let count = list.iter().filter(|it| *it == label).count() as f64;
             let share = |entries: f64| *weight as f64 / total.max(1) as f64 * entries;
-            // What is less than an entry has one all the same, so a list that is rounded may be
-            // longer than it should be.
+            // A label worth less than an entry has one all the same, so a list that is rounded may
+            // be longer than it should be.
             let off = [list.len() as f64, WEIGHTED_MAX as f64]
                 .map(|entries| (count - share(entries)).abs());
             assert!(off[0] < 1e-9 || off[1] <= 1.0, "{weights:?}: {count}, off by {off:?}");

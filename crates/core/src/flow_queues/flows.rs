@@ -4,7 +4,7 @@
 //! been empty for longest, or shares one that is drawn (the rule of Goyal and others: Backpressure
 //! flow control, NSDI 2022). It keeps its queue while packets of it wait, so its order is kept.
 //!
-//! Two pauses meet here and are distinguished: a flow *is told* to pause by this side, whose queue
+//! Two pauses meet here and are distinguished: a flow *is asked* to pause by this side, whose queue
 //! is long; it *is held* because the other side said so. Both are the flow's and not the queue's,
 //! since a queue changes its flows. A queue whose first packet is of a held flow stands still.
 //!
@@ -125,7 +125,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         self.vacant.push(queue);
     }
 
-    /// Tells all flows of a queue to pause that have something in it, and `arriving`.
+    /// Asks all flows of a queue to pause that have something in it, and `arriving`.
     pub(super) fn tell(&mut self, queue: u32, arriving: u32) {
         let queued = Bytes(self.queues[queue as usize].bytes);
         let mut flow = self.queues[queue as usize].members.first();
@@ -145,7 +145,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         }
     }
 
-    /// Tells the longest queues to pause that were not told: those of at least half the longest.
+    /// Asks the longest queues to pause that were not asked: those of at least half the longest.
     /// All queues are looked at, so this happens no more than twice in a feedback time.
     pub(super) fn tell_longest(&mut self, now: Time) {
         if self.looked.is_some_and(|last| now < last + self.config.feedback / 2) {

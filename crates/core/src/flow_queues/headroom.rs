@@ -11,13 +11,13 @@
 use super::pool::SLOTS;
 use crate::units::{Bytes, Rate, Time};
 
-/// What headroom depends on.
+/// The quantities that headroom depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop {
     /// From the crossing of a threshold until the last packet has arrived that left before the
     /// sender stopped: detection, the message's way, the sender's poll, the packet's way.
     pub feedback: Time,
-    /// What waits in the fabric, at most.
+    /// Bytes that wait in the fabric, at most.
     pub fabric: Bytes,
     /// Pauses in a row whose loss must not hurt.
     pub losses: u64,
@@ -28,9 +28,9 @@ pub struct Loop {
 pub struct Peak {
     /// Its highest rate.
     pub rate: Rate,
-    /// What of it waits in its sender's NIC, at most.
+    /// Its bytes that wait in its sender's NIC, at most.
     pub nic: Bytes,
-    /// What its sender takes at a time, at most.
+    /// Bytes that its sender takes at a time, at most.
     pub batch: Bytes,
 }
 
@@ -41,18 +41,18 @@ impl Loop {
         let bits = u128::from(rate.bps()).saturating_mul(halves);
         u64::try_from(bits.div_ceil(2 * 8 * 1_000_000_000_000)).unwrap_or(u64::MAX)
     }
-    /// What one flow needs.
+    /// The headroom that one flow needs.
     pub fn of_flow(&self, flow: &Peak) -> Bytes {
         let waiting = flow.nic.0.saturating_add(self.fabric.0).saturating_add(flow.batch.0);
         Bytes(self.arriving(flow.rate).saturating_add(waiting))
     }
-    /// What all flows need, whenever each of them is told.
+    /// The headroom that all flows need, whenever each of them is asked to pause.
     pub fn of_flows(&self, flows: &[Peak]) -> Bytes {
         Bytes(flows.iter().fold(0, |sum: u64, flow| sum.saturating_add(self.of_flow(flow).0)))
     }
-    /// What all flows need that arrive over one link and are told *together*, as by a pause of
-    /// their application: no more than the link can carry and the senders' NICs hold. `senders`:
-    /// what waits in the NIC of each sender, whatever its number of flows. Flows that are told one
+    /// The headroom of all flows that arrive over one link and are asked *together*, as by a pause
+    /// of their application: no more than the link can carry and the senders' NICs hold. `senders`:
+    /// what waits in the NIC of each sender, whatever its number of flows. Flows that are asked one
     /// after the other fill the link in turn, and need [`Loop::of_flows`].
     pub fn of_link(&self, link: Rate, flows: &[Peak], senders: &[Bytes]) -> Bytes {
         let apart = self.of_flows(flows).0;

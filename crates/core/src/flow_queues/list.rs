@@ -5,7 +5,7 @@
 
 use super::NONE;
 
-/// What lists of the same things share: each one's neighbours.
+/// The shared part of lists of the same things: each one's neighbours.
 #[derive(Clone, Debug, Default)]
 pub struct Links(Vec<[u32; 2]>);
 

@@ -16,7 +16,7 @@
 //! | `headroom` | how much memory is needed for what still comes after a pause |
 //!
 //! *Memory.* Slots and bytes are two budgets of the same form: what anybody may take, and headroom
-//! for flows that were asked to pause. A flow is told when its queue reaches `Xoff`, which follows
+//! for flows that were asked to pause. A flow is asked when its queue reaches `Xoff`, which follows
 //! the shared bytes that are left (Choudhury, Hahne: Dynamic queue length thresholds for
 //! shared-memory packet switches, 1998), or when shared memory has no place for its packet: always
 //! before it takes headroom. It is asked to go on at `Xon` or less, once all headroom is there
@@ -31,9 +31,9 @@
 //! round robin, SIGCOMM 1995) over queues that have data and may send. Control packets go first,
 //! are exempt from pause, and are bounded by 64 a queue.
 //!
-//! What follows the authors' release is the segment of 64 slots, growth at 7/8, the cap of 7/8 of
-//! 4096 packets, and the idle time of 100 ms. The rest is this project's: the release has three
-//! queues that each have a part of it.
+//! The segment of 64 slots, growth at 7/8, the cap of 7/8 of 4096 packets, and the idle time of
+//! 100 ms follow the authors' release. The rest is this project's: the release has three queues
+//! that each have a part of it.
 //!
 //! Invariants: packets of a flow leave in the order in which they came, but for control, which
 //! overtakes data; all memory is given back when nothing waits; the order of everything follows
@@ -88,7 +88,7 @@ struct Queue {
     /// It is among those that wait for headroom to be asked to go on.
     is_waiting: bool,
     idle_since: Time,
-    /// What it sent since `since`, and in the last whole feedback time.
+    /// Bytes that it sent since `since`, and in the last whole feedback time.
     since: Time,
     sent: u64,
     drain: u64,
@@ -181,7 +181,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     fn enqueue_data(&mut self, now: Time, queue: u32, slot: Slot<P>) -> Outcome<P> {
         let flow = slot.flow;
         let len = u64::from(slot.len);
-        // Told before memory is taken, so that only flows that were told take headroom.
+        // Asked before memory is taken, so that only flows that were asked to pause take headroom.
         if !self.flows[flow].is_told {
             let q = &self.queues[queue as usize];
             let is_short =
@@ -341,7 +341,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         self.counters.loss_pool_bytes += u64::from(len);
     }
 
-    /// What a flow is to be told next.
+    /// The next signal to a flow.
     pub fn next_signal(&mut self) -> Option<Signal<F>> {
         self.signals.pop_front()
     }

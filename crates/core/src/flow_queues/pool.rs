@@ -29,7 +29,7 @@ impl Budget {
     pub const fn new(shared: u64, headroom: u64) -> Budget {
         Budget { shared, headroom, shared_size: shared, headroom_size: headroom }
     }
-    /// What anybody may take.
+    /// The amount that anybody may take.
     pub const fn shared(&self) -> u64 {
         self.shared
     }

@@ -1,10 +1,10 @@
-//! What goes into flow queues and what comes out of them.
+//! The inputs and outputs of flow queues.
 //!
 //! Invariant: no term refers to how queues are kept.
 
 use crate::units::{Bytes, Time};
 
-/// What a port's flow queues have.
+/// The settings of a port's flow queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Segments that anybody may take.
@@ -56,7 +56,7 @@ impl Default for Config {
     }
 }
 
-/// What a packet is to its queue.
+/// A packet's class in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Waits while its flow is paused.
@@ -78,7 +78,7 @@ pub struct Arrival<F, P> {
     pub packet: P,
     /// Its length in bytes.
     pub len: u32,
-    /// What it is.
+    /// Its class.
     pub class: Class,
 }
 
@@ -121,14 +121,14 @@ pub struct Verdict<P> {
     pub is_told: bool,
 }
 
-/// A flow is to be told something.
+/// A signal to a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal<F> {
     /// The flow.
     pub flow: F,
     /// To pause, or to go on.
     pub is_pause: bool,
-    /// What waits in its queue.
+    /// Bytes that wait in its queue.
     pub queued: Bytes,
 }
 
@@ -160,7 +160,7 @@ pub struct Counters {
     pub loss_pool_bytes: u64,
     /// Flows asked to pause.
     pub pauses: u64,
-    /// Flows told to go on.
+    /// Flows asked to go on.
     pub resumes: u64,
     /// Flows that had to share a queue.
     pub shared: u64,

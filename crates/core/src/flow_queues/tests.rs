@@ -249,11 +249,11 @@ proptest! {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Headroom {
     None,
-    /// Each flow is told for itself.
+    /// Each flow is asked to pause for itself.
     OfFlows,
     /// The application is paused as a whole as soon as shared memory is gone.
     OfLink,
-    /// As much, but each flow is told for itself.
+    /// As much, but each flow is asked for itself.
     OfLinkApart,
 }
 
@@ -357,7 +357,7 @@ fn without_headroom_packets_are_refused() {
     assert_eq!(case.run(Headroom::OfFlows).held, 0);
     let without = case.run(Headroom::None);
     assert!(without.held > 0, "{without:?}");
-    // Flows that are told one after the other fill the link in turn.
+    // Flows that are asked one after the other fill the link in turn.
     assert_eq!(case.run(Headroom::OfLink).held, 0);
     assert!(case.run(Headroom::OfLinkApart).held > 0);
 }
@@ -370,7 +370,7 @@ fn a_queue_grows_and_shrinks() {
         let verdict = queues.enqueue(Time::ZERO, &packet(1, number, 1_500));
         assert_eq!(verdict.outcome, Outcome::Queued);
     }
-    // It was told at 7/8 of 4096.
+    // The flow was asked to pause at 7/8 of 4096.
     assert_eq!(queues.counters().pauses, 1);
     // At 64 segments more than 7/8 were used.
     assert_eq!(queues.segments_used(), 74);
@@ -386,8 +386,8 @@ fn a_queue_grows_and_shrinks() {
     );
 }
 
-/// What lies in memory for 100,000 flows that sent and are silent is below 64 MiB, all lists
-/// counted; and a port with few flows has little, whatever it may have.
+/// The memory for 100,000 flows that sent and are silent is below 64 MiB, all lists counted; and a
+/// port with few flows has little, whatever it may have.
 #[test]
 fn memory_follows_what_waits() {
     let config = Config { max_queues: 1 << 17, ..Config::default() };
@@ -471,10 +471,10 @@ fn a_pause_of_a_shared_queue_names_all_its_flows() {
     assert_eq!((signals(&mut queues), queues.counters().shared), (vec![], 2));
     queues.enqueue(Time::ZERO, &packet(1, 9, 1_500));
     assert_eq!(signals(&mut queues), [(0, true), (1, true), (2, true)]);
-    // A flow that joins later is told when it comes.
+    // A flow that joins later is asked when it comes.
     queues.enqueue(Time::ZERO, &packet(3, 10, 1_500));
     assert_eq!(signals(&mut queues), [(3, true)]);
-    // Flow 0 has left when the rest may go on, and is told nevertheless.
+    // Flow 0 has left when the rest may go on, and is notified nevertheless.
     (0..11).for_each(|_| assert!(queues.dequeue(Time::ZERO).is_some()));
     let mut resumed = signals(&mut queues);
     resumed.sort();
@@ -482,7 +482,7 @@ fn a_pause_of_a_shared_queue_names_all_its_flows() {
     assert_eq!(queues.flow_count(), 1);
 }
 
-/// The rungs in their order: the longest queue is told first, then applications and peers are
+/// The rungs in their order: the longest queue is asked first, then applications and peers are
 /// named, and at last the source.
 #[test]
 fn exhaustion_goes_rung_by_rung() {

@@ -8,8 +8,8 @@
 //!
 //! Follows TLT (Lim, Bai, Zhu, Jung, Han: Towards timeout-less transport in commodity datacenter
 //! networks, EuroSys 2021) and its authors' published simulators. A drop causes a timeout only
-//! where nothing that arrives later tells the sender of it. So it is enough that one data packet a
-//! flow, or the acknowledgement of one, is in the network and cannot be dropped: what was sent
+//! where nothing that arrives later reveals it to the sender. So it is enough that one data packet
+//! a flow, or the acknowledgement of one, is in the network and cannot be dropped: what was sent
 //! before it and is not acknowledged by its echo is lost, and the sender knows within two round
 //! trips. Switches that know two colors ([`Importance::color`](crate::Importance::color)) drop the
 //! others beyond a threshold and so keep room for these.
@@ -125,8 +125,7 @@ impl Marker {
         }
     }
 
-    /// What is to be sent in the place of the next packet of a recovery
-    /// ([`WindowMarker::instead`]).
+    /// The packet to send in the place of the next one of a recovery ([`WindowMarker::instead`]).
     pub fn instead(&mut self, seq: u64, mss: u32) -> Option<Forced> {
         match self {
             Marker::Window(marker) => marker.instead(seq, mss),
@@ -134,7 +133,7 @@ impl Marker {
         }
     }
 
-    /// What is to be sent so that the clock does not stop ([`WindowMarker::after_ack`]).
+    /// The packet to send so that the clock does not stop ([`WindowMarker::after_ack`]).
     #[inline]
     pub fn after_ack(&mut self, standing: Standing, mss: u32) -> Option<Forced> {
         match self {
@@ -143,7 +142,7 @@ impl Marker {
         }
     }
 
-    /// What was to be forced out was refused at its own host, and never sent
+    /// A packet to be forced out was refused at its own host, and never sent
     /// ([`WindowMarker::on_refusal`]).
     pub fn on_refusal(&mut self, forced: &Forced) {
         if let Marker::Window(marker) = self {
@@ -166,7 +165,8 @@ impl Marker {
         }
     }
 
-    /// What was sent: unimportant, important, forced; and how many losses were repaired unseen.
+    /// Packets and bytes sent: unimportant, important, forced; and how many losses were repaired
+    /// unseen.
     pub fn counted(&self) -> ([Sent; 3], u32) {
         match self {
             Marker::Window(marker) => (marker.sent, marker.masked),

@@ -16,7 +16,7 @@ pub struct RateMarker {
     since: u32,
     /// The next packet is the first after going back.
     rewound: bool,
-    /// What was sent: unimportant, important.
+    /// Packets and bytes sent: unimportant, important.
     pub sent: [Sent; 2],
 }
 

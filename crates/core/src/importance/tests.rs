@@ -31,7 +31,7 @@ fn the_clock_starts_with_the_last_or_the_first_of_the_initial_window() {
     assert_eq!(send(&mut first, 0, 4), [I, U, U, U]);
 }
 
-/// What is written holds for queue pairs, too; what is not follows the kind of flow.
+/// A written choice holds for queue pairs, too; without one the kind of flow decides.
 #[test]
 fn the_first_important_packet_is_the_one_that_is_written() {
     for (first, of_tcp, of_queue_pair) in
@@ -259,9 +259,9 @@ fn rates_mark_tails_rewinds_and_every_nth() {
     assert!((0..1000).all(|_| never.on_packet(MSS, false) == U));
 }
 
-/// A flow over a FIFO path that loses unimportant packets as told, under a transport that never
-/// sends anything again by itself. Returns how many round trips it took, and the machine at its
-/// end; or `None` if everything came to a stop: what would be a timeout.
+/// A flow over a FIFO path that loses unimportant packets where `lost` says so, under a transport
+/// that never sends anything again by itself. Returns how many round trips it took, and the machine
+/// at its end; or `None` if everything came to a stop: what would be a timeout.
 fn run(
     params: TltParams,
     bytes: u64,

@@ -64,7 +64,7 @@ crate::params! {
         /// last of a TCP, first of a queue pair. Source: auto, the authors' simulators of both;
         /// first, their testbed.
         pub first: First = First::Auto,
-        /// What is forced out where the transport sends nothing. Source: adaptive, the authors'
+        /// The amount forced out where the transport sends nothing. Source: adaptive, the authors'
         /// simulators.
         pub force: Force = Force::Adaptive,
         /// Whether a timeout arms the sender, so that the flow does not go on without an important
@@ -109,9 +109,9 @@ struct Round {
 enum Taken {
     /// Of the round under way.
     Current,
-    /// What tells of losses.
+    /// Of the rounds that reveal losses.
     Previous,
-    /// What earlier rounds have left.
+    /// Of the rest of earlier rounds.
     Older,
     /// None of them: all was protected already.
     Nothing,
@@ -149,9 +149,9 @@ pub struct WindowMarker {
     clock: Clock,
     /// The round under way.
     current: Round,
-    /// What tells of losses: the last round, or all that are over.
+    /// The rounds that reveal losses: the last, or all that are over.
     previous: Round,
-    /// What rounds before the last have left, where only that one tells.
+    /// The rest of rounds before the last, where only that one reveals losses.
     older: Ranges,
     /// The highest acknowledgement that an echo has carried.
     echoed: u64,
@@ -165,7 +165,7 @@ pub struct WindowMarker {
     /// Segments that were forced out because something seemed lost while the transport was not in
     /// recovery, so that its congestion control may never see the loss.
     pub masked: u32,
-    /// What was sent: unimportant, important, forced.
+    /// Packets and bytes sent: unimportant, important, forced.
     pub sent: [Sent; 3],
 }
 
@@ -225,7 +225,7 @@ impl WindowMarker {
         Importance::Unimportant
     }
 
-    /// An acknowledgement has come, with the ranges that its SACK option holds; to be told before
+    /// An acknowledgement has come, with the ranges that its SACK option holds; to be called before
     /// the transport is. Says whether the transport may see it: a stale echo would count as a
     /// duplicate.
     #[inline]
@@ -252,7 +252,7 @@ impl WindowMarker {
         !self.stale
     }
 
-    /// Whether bytes of the rounds that tell of losses are not acknowledged.
+    /// Whether bytes of the rounds that reveal losses are not acknowledged.
     pub fn has_lost(&self) -> bool {
         !self.previous.bytes.is_empty()
     }
@@ -313,7 +313,7 @@ impl WindowMarker {
         self.previous.used = over.used;
     }
 
-    /// What was to be forced out was refused at its own host: it was never sent, and the next event
+    /// A packet to be forced out was refused at its own host: it was never sent, and the next event
     /// forces it out again.
     pub fn on_refusal(&mut self, forced: &Forced) {
         let (from, to) = (forced.seq, forced.seq + u64::from(forced.len));

@@ -16,9 +16,9 @@
 //! since no acknowledgement would clock the flow out of its timer; up to `bypass`, because without
 //! that bound eight flows broke the limit by a sixth.
 //!
-//! A connection that follows its [`Share`](super::Share) is told where its segment is larger than
-//! the share allows, and not of the queue: its pace follows that. It is refused beyond `bypass`;
-//! with nothing else in flight only where the queue cannot count its packet any more
+//! A connection that follows its [`Share`](super::Share) is notified where its segment is larger
+//! than the share allows, and not of the queue: its pace follows that. It is refused beyond
+//! `bypass`; with nothing else in flight only where the queue cannot count its packet any more
 //! ([`FLOOR`](super::FLOOR)), since it would wait for a timer.
 //!
 //! Invariant: nothing is dropped that is not further behind than the table says, and nothing at all
@@ -26,7 +26,7 @@
 
 use super::{Form, Reaction, SMALL, Settings, flags};
 
-/// What the decision may know of a packet.
+/// The facts of a packet that the decision may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Ask {
@@ -48,13 +48,13 @@ pub struct Ask {
     pub share: u32,
 }
 
-/// What happens to a packet: a set of bits.
+/// The fate of a packet: a set of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(transparent)]
 pub struct Verdict(pub u32);
 
 impl Verdict {
-    /// It passes, and nobody is told.
+    /// It passes, and nobody is notified.
     pub const PASS: Verdict = Verdict(0);
     /// The verdict drops the packet.
     pub const DROP: u32 = 1;
@@ -143,7 +143,7 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
     Verdict(verdict)
 }
 
-/// What a segment gets that is larger than its flow's share.
+/// The verdict on a segment that is larger than its flow's share.
 #[inline]
 fn too_large(settings: &Settings, ecn: bool) -> Verdict {
     match ecn {
@@ -153,7 +153,7 @@ fn too_large(settings: &Settings, ecn: bool) -> Verdict {
     }
 }
 
-/// How much of what is due to a flow it is told, in 1/65536.
+/// The share of its due notifications that a flow gets, in 1/65536.
 #[inline]
 fn share(settings: &Settings, ask: &Ask) -> u32 {
     if settings.reaction != Reaction::RttAware as u32 || ask.rtt <= settings.reference_rtt {
@@ -162,7 +162,7 @@ fn share(settings: &Settings, ask: &Ask) -> u32 {
     (((settings.reference_rtt as u64) << 16) / ask.rtt as u64) as u32
 }
 
-/// Whether a TCP without ECN is told now.
+/// Whether a TCP without ECN is notified now.
 #[inline]
 fn reduces(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> bool {
     if settings.reaction == Reaction::Step as u32 {

@@ -28,7 +28,7 @@
 
 use super::{Ask, Settings, Verdict, flags};
 
-/// What a connection has lost. A new one is all zero.
+/// The losses of a connection. A new one is all zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Loss {
@@ -66,7 +66,7 @@ pub struct Arrival {
 /// by, whose least default is 10 ms.
 pub const SHORT: u32 = 1_000;
 
-/// What an arriving packet gets whose queue is `behind` and gave it this verdict.
+/// The verdict on an arriving packet whose queue is `behind` and gave it `verdict`.
 #[inline]
 pub fn space(
     loss: &mut Loss,

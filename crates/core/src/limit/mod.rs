@@ -61,7 +61,7 @@ pub struct Settings {
     pub drop_large: i64,
     /// A flow that has nothing else in flight is let through up to here; 0: never.
     pub bypass: i64,
-    /// [`Reaction::RttAware`] tells flows with longer round trips less often than this one; in
+    /// [`Reaction::RttAware`] notifies flows with longer round trips less often than this one; in
     /// microseconds.
     pub reference_rtt: u32,
     /// A [`Form`].

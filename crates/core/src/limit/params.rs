@@ -1,4 +1,4 @@
-//! What a user writes of a limit, and the integers that it becomes.
+//! A limit as a user writes it, and the integers that it becomes.
 
 use super::queue::Form;
 use super::{Length, POINT, Settings, flags};
@@ -31,7 +31,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// What a limit on arriving packets does.
+    /// The actions of a limit on arriving packets.
     pub enum IngressMode {
         /// Marks, and drops what is too far behind.
         Enforce = "enforce",
@@ -40,8 +40,8 @@ crate::choice! {
     }
 }
 
-/// The lowest and the highest rate that the integers of a virtual queue hold. What is lost is below
-/// 1 % from 48 kb/s on, and 5 % at the lowest.
+/// The lowest and the highest rate that the integers of a virtual queue hold. The error of the rate
+/// is below 1 % from 48 kb/s on, and 5 % at the lowest.
 pub const RATES: std::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 
 /// A packet of the slides, which count thresholds in packets.
@@ -50,10 +50,10 @@ const PACKET: u64 = 1500;
 crate::params! {
     /// The keys of a bandwidth limit: its rate and the thresholds of its virtual queue.
     pub struct LimitParams {
-        /// What the traffic is held to.
+        /// The rate that the traffic is held to.
         pub rate: Rate = Rate(1_000_000_000),
-        /// What may be saved up while idle and sent at once. Off: 150KB (100 packets; the published
-        /// program), and less at low rates: what 2 ms carry, at least 15KB.
+        /// Bytes that may be saved up while idle and sent at once. Off: 150KB (100 packets; the
+        /// published program), and less at low rates: what 2 ms carry, at least 15KB.
         pub burst: Option<Bytes> = None,
         /// How far behind its rate the traffic may be before senders are notified. Off: 180KB (120
         /// packets; the slides), and less at low rates: what 5 ms carry, at least 15KB.
@@ -72,9 +72,9 @@ crate::params! {
         pub reaction: Reaction = Reaction::Linear,
         /// rtt-aware: flows with longer round trips are notified less often.
         pub reference_rtt: Time = Time::from_us(100),
-        /// What a packet is charged: wire (each packet that a super-segment is cut into, with its
-        /// headers and framing) or ip (the super-segment's IP length, as the published program
-        /// does).
+        /// The length that a packet is charged: wire (each packet that a super-segment is cut into,
+        /// with its headers and framing) or ip (the super-segment's IP length, as the published
+        /// program does).
         pub length: Length = Length::Wire,
         /// Bytes below IP that each packet is charged with `length = "wire"`. 14: an Ethernet
         /// header; 38 with CRC, preamble and gap.
@@ -107,7 +107,8 @@ const BURST: Threshold = Threshold { published: 100 * PACKET, ms: 2, least: 10 *
 const MARK: Threshold = Threshold { published: 120 * PACKET, ms: 5, least: 10 * PACKET };
 const DROP: Threshold = Threshold { published: 600 * PACKET, ms: 20, least: 72 * PACKET };
 
-/// What Linux lets one socket have in qdiscs (`net.core.wmem_default`), and a quarter more.
+/// The bytes that Linux lets one socket have in qdiscs (`net.core.wmem_default`), and a quarter
+/// more.
 const SOCKET_BUFFER: u64 = 266_240;
 
 impl Threshold {
@@ -181,7 +182,7 @@ impl LimitParams {
         let drop = threshold(self.drop, DROP).max(1);
         let drop_large = drop.saturating_sub(self.reserve.get()).max(1);
         let bypass = (self.bypass.clamp(0.0, super::FLOOR as f64) * drop as f64) as u64;
-        // What is let through beyond the drop threshold must not break the limit over a second; 0
+        // Packets let through beyond the drop threshold must not break the limit over a second; 0
         // stays 0.
         let bypass = bypass.min(carries(30).saturating_sub(burst).max(drop));
         let rate = ((bps as u128) << POINT) / 8_000_000_000;

@@ -36,14 +36,14 @@ pub struct State {
     pub credit: i64,
 }
 
-/// What one packet did to a queue.
+/// The effect of one packet on a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Charge {
     /// How far behind the queue is: bytes with the packet (credit), nanoseconds with it (lock-free)
     /// or before it (EDT). Negative: so much may still be sent at once.
     pub behind: i64,
-    /// What was taken, for [`refund`].
+    /// The amount taken, for [`refund`].
     pub cost: i64,
     /// EDT: when the packet may leave, in nanoseconds; otherwise 0.
     pub send: u64,

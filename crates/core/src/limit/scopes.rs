@@ -10,7 +10,7 @@
 
 use super::{Ask, Charge, Settings, State, Verdict, charge, decide, flags, refund};
 
-/// What a scope has seen. The names are those of the reports.
+/// The counts of a scope. The names are those of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Counts {

@@ -43,7 +43,7 @@ const SPREAD: u32 = 6;
 /// And always as large as four packets of an Ethernet: below that windows become too small to grow
 /// again.
 const SEGMENT_LEAST: u64 = 6_000;
-/// What a kernel puts into one at most.
+/// The most that a kernel puts into one.
 const SEGMENT_MOST: u64 = 65_536;
 /// How much slower the sum is than what is behind now.
 const SLOW: u64 = 4;
@@ -91,7 +91,7 @@ fn horizon(fair: u64, least: u64) -> u64 {
 }
 
 /// Adjusts it to a queue that is `behind` at `now`, after a packet of this `cost`; both in the
-/// queue's own unit. What the packet took beyond half of the burst does not count: before it, no
+/// queue's own unit. The part of the cost beyond half of the burst does not count: before it, no
 /// more credit than that was to be had, and a connection alone would be slowed down for its own
 /// segments.
 #[inline]

@@ -58,8 +58,8 @@ fn low_rates_have_smaller_thresholds() {
     }
 }
 
-/// What arrives has times at all rates, which a wait of 10 ms fits into, and that are no more than
-/// 3 % of a second; what is given stays.
+/// Thresholds of arriving packets are times at all rates, which a wait of 10 ms fits into, and that
+/// are no more than 3 % of a second; given ones stay.
 #[test]
 fn thresholds_of_arriving_packets_are_times() {
     let at = |mbps: u64| LimitParams { rate: Rate(mbps * 1_000_000), ..gigabit() };
@@ -188,7 +188,8 @@ fn mark_only_never_drops_and_no_cwr_never_reduces() {
     assert_eq!(decide(&silent, 500_000, &TCP, 0).0, Verdict::BEHIND);
 }
 
-/// Who has a share is notified of a segment that is too large for it, and not of the queue.
+/// A connection with a share is notified of a segment that is too large for it, and not of the
+/// queue.
 #[test]
 fn a_share_bounds_segments() {
     use Verdict as V;
@@ -344,7 +345,7 @@ fn an_observing_scope_leaves_the_enforced_one_alone() {
             uplink.dropped > 1_000 && batch.dropped > uplink.dropped && batch.decided == 5_000,
             "{batch:?}"
         );
-        // What both would drop is taken back from each once.
+        // A packet that both would drop is taken back from each once.
         while !both.decide(&[0, 1], now, &TCP, 0).verdict.has(Verdict::DROP) {}
         let states = |scopes: &Scopes| scopes.scopes.iter().map(|it| it.state).collect::<Vec<_>>();
         let before = states(&both);

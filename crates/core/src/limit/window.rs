@@ -1,11 +1,11 @@
 //! The window: how much a connection may have under way to a receiver whose limit is behind.
 //!
-//! Who receives cannot pace who sends. What it can do in TCP is to offer less room: a sender has no
-//! more under way than its peer's receive window. So connections behind a limit offer no more than
-//! the limit carries in a round trip and the time of `drop`, even while its queue is empty: a
-//! sender that does not heed losses (BBR) fills a window at once, and a larger one would be beyond
-//! `bypass` and lost as a whole. While the queue is behind by more than `mark`, the window halves
-//! with each [`OCTAVES`]th part of `drop`.
+//! A receiver cannot pace its senders. In TCP it can offer less room: a sender has no more under
+//! way than its peer's receive window. So connections behind a limit offer no more than the limit
+//! carries in a round trip and the time of `drop`, even while its queue is empty: a sender that
+//! does not heed losses (BBR) fills a window at once, and a larger one would be beyond `bypass` and
+//! lost as a whole. While the queue is behind by more than `mark`, the window halves with each
+//! [`OCTAVES`]th part of `drop`.
 //!
 //! A sender whose windows are small loses little where [`space`](super::space) drops one of its
 //! packets, and one that does not heed losses (BBR) is held as well. Where the round trip is long,
@@ -28,7 +28,7 @@ const RTT_MOST: u32 = 1_000_000;
 /// The most that a receiver can offer.
 const MOST: u64 = 1 << 30;
 
-/// What a connection may offer to receive, in bytes, whose queue is `behind` by so much of its own
+/// The room that a connection may offer, in bytes, whose queue is `behind` by so much of its own
 /// unit; `u32::MAX`: whatever it likes. Its least round-trip time is in microseconds (`u32::MAX`:
 /// unknown, which counts as short), and its segments have `mss` bytes.
 #[inline]

@@ -11,9 +11,9 @@
 //! that have not been used.
 //!
 //! All state is soft. A grant holds for its TTL: what was not sent until then is not sent, and what
-//! has not come a feedback time later does not come, so its room is granted again. That repairs
-//! lost grants, lost packets, and credits that nobody needs. A flow without credits asks again
-//! after `repeat`, and who has not asked for twice as long is no longer granted anything.
+//! has not come a feedback time later does not come, so its room is granted again. The expiry
+//! repairs lost grants, lost packets, and credits that nobody needs. A flow without credits asks
+//! again after `repeat`, and who has not asked for twice as long is no longer granted anything.
 //!
 //! Invariant: where nothing takes longer than a feedback time to come, the packets under way and
 //! those that wait never have more than the memory.
@@ -49,7 +49,7 @@ struct Grant {
     left: u64,
 }
 
-/// What a flow has asked for and was granted.
+/// The requests and grants of a flow.
 #[derive(Clone, Debug, Default)]
 struct Account {
     wants: u64,
@@ -105,7 +105,7 @@ impl Granter {
     /// A flow of `peer` would send so many packets beyond what it was granted up to number `heard`.
     pub fn asked(&mut self, now: Time, peer: PeerId, key: FlowKey, wants: u64, heard: u64) {
         let account = self.flows.entry((peer, key)).or_default();
-        // What is under way was not known when the flow asked.
+        // Grants under way were not known when the flow asked.
         let is_under_way =
             |grant: &&Grant| grant.seq > heard && grant.said + self.terms.feedback > now;
         let under_way: u64 =
@@ -205,14 +205,14 @@ impl Granter {
     }
 }
 
-/// What a flow may send.
+/// The credits of a flow.
 #[derive(Clone, Debug)]
 struct Purse {
     /// The newest grant.
     heard: u64,
     /// Grants: until when, and how many credits are left.
     credits: VecDeque<(Time, u32)>,
-    /// What is asked for and not granted yet, and since when.
+    /// Packets asked for and not granted yet, and since when.
     asked: u32,
     since: Time,
     /// It waits, until then at most.
@@ -420,7 +420,7 @@ mod tests {
         granter.asked(Time::ZERO, 8, key(2), 100, 0);
         let first = grants(&mut granter, Time::ZERO, 0, &mut seq);
         assert_eq!(first, [(1, 8), (2, 8), (1, 8), (2, 8), (1, 8), (2, 8), (1, 8), (2, 8)]);
-        // What has come waits: it has its place still.
+        // Packets that have come wait: they have their place still.
         for _ in 0..8 {
             granter.arrived(7, key(1));
         }

@@ -1,20 +1,20 @@
 //! The authors' two overlays, as their release has them, to compare with.
 //!
-//! *First generation*: a queue at its high mark tells the flow to pause for as long as the queue
-//! takes, at its measured rate, to fall to its low mark, and which rate to keep then. There is no
-//! RESUME and no acknowledgement; the next pause is sent when the last has run out.
+//! *First generation*: a queue at its high mark asks the flow to pause for as long as the queue
+//! takes, at its measured rate, to fall to its low mark, and names the rate to keep then. There is
+//! no RESUME and no acknowledgement; the next pause is sent when the last has run out.
 //!
-//! *Second generation*: a queue above 70 % tells once that it is overloaded, below 50 % once that
+//! *Second generation*: a queue above 70 % reports once that it is overloaded, below 50 % once that
 //! it no longer is, to the sender of the packet at hand. Nothing is repeated and nothing expires: a
 //! message that is lost leaves its sender running, or paused for ever.
 //!
-//! What differs: the release's state machine ignores the end of an overload where both sides are
+//! The differences: the release's state machine ignores the end of an overload where both sides are
 //! overloaded, and a message that finds the ring full is dropped unseen. The first is a defect and
 //! not modelled; the second is the driver's.
 
 use crate::units::Time;
 
-/// A first-generation queue that tells. Lengths are packets.
+/// A first-generation queue that sends pauses. Lengths are packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed {
     high: u64,
@@ -24,7 +24,7 @@ pub struct Timed {
     until: Time,
 }
 
-/// What the first generation says.
+/// A message of the first generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedPause {
     /// Send nothing for so long.
@@ -38,7 +38,7 @@ impl Timed {
     pub const SAMPLE: Time = Time::from_ms(1);
     /// The longest pause that a queue asks for.
     pub const LONGEST: Time = Time::from_ms(5);
-    /// The lowest rate that is told.
+    /// The lowest rate that a pause names.
     pub const SLOWEST: u64 = 32;
 
     /// With a ring of this capacity: 7/8 of it is high, 1/8 low.
@@ -79,7 +79,7 @@ impl Timed {
     }
 }
 
-/// A first-generation queue that was told.
+/// A first-generation queue that receives pauses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TimedSource {
     next: Time,
@@ -102,15 +102,15 @@ impl TimedSource {
     }
 }
 
-/// A second-generation queue that tells.
+/// A second-generation queue that reports overloads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Episodes {
     is_overloaded: bool,
 }
 
 impl Episodes {
-    /// What is to be said, to the sender of the packet at hand, of a queue that has `len` of
-    /// `capacity` packets: `true`, that it is overloaded; `false`, that it no longer is.
+    /// The report, to the sender of the packet at hand, of a queue that has `len` of `capacity`
+    /// packets: `true`, that it is overloaded; `false`, that it no longer is.
     pub fn observe(&mut self, len: u64, capacity: u64) -> Option<bool> {
         let is_news =
             if self.is_overloaded { len * 10 < capacity * 5 } else { len * 10 > capacity * 7 };

@@ -1,8 +1,8 @@
 //! The sender's side: which targets may not send, and until when.
 //!
 //! Per target it is RUN or HELD. A PAUSE or REFRESH that is not older than what was heard last
-//! holds it for its TTL, a RESUME that is not older ends that, and so does time. What is heard of
-//! is remembered for a while after it ended, so that what arrives late is known to be late. A
+//! holds it for its TTL, a RESUME that is not older ends that, and so does time. The keeper
+//! remembers a pause for a while after it ended, so that what arrives late is known to be late. A
 //! target need not be known otherwise: a pause may come before its flow's first packet.
 //!
 //! Invariant: no target is held for longer than `longest` after the last PAUSE or REFRESH of it.
@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A target may no longer send, or may again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Who said so: it is about what goes there.
+    /// The peer that said so: it is about what goes there.
     pub peer: PeerId,
-    /// Whom it is about. What it covers may still be held by another target ([`Keeper::is_held`]).
+    /// The target that it is about. Another may still hold what it covers ([`Keeper::is_held`]).
     pub target: Target,
     /// It may not send.
     pub is_held: bool,
@@ -30,7 +30,7 @@ struct Hold {
     until: Time,
 }
 
-/// What peers have said.
+/// The words heard from peers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Keeper {
     config: Config,
@@ -85,8 +85,8 @@ impl Keeper {
         (is_held != was_held).then_some(Change { peer, target: record.target, is_held })
     }
 
-    /// What ends by itself: to be asked, when [`Keeper::deadline`] has come, until there is no
-    /// more.
+    /// A pause that ends by itself: to be asked for, when [`Keeper::deadline`] has come, until
+    /// there is no more.
     pub fn expire(&mut self, now: Time) -> Option<Change> {
         while let Some(&(until, peer, target)) =
             self.ends.first().filter(|(until, ..)| *until <= now)

@@ -11,7 +11,7 @@
 //! | `peers` | which datagrams count: keys, epochs, each datagram once |
 //! | `tell` | the receiver's side: what is to be said, and said again |
 //! | `hold` | the sender's side: who may not send, and until when |
-//! | `senders` | who is told together when memory is short |
+//! | `senders` | who is asked to pause together when memory is short |
 //! | `generations` | the authors' two overlays, to compare with |
 //! | `credits` | what Backdraft does without: grants before data |
 //! | `rates` | and PicNIC's way: rates that senders keep |
@@ -22,8 +22,8 @@
 //! The protocol is this project's; the authors' release has two generations, of which one has no
 //! RESUME and the other says everything once. Here all state is soft. A PAUSE holds for its TTL and
 //! is refreshed; where a refresh is lost for long, the flow goes on by itself. A PAUSE that was
-//! lost is repeated when data of its flow arrives. A RESUME is sent twice. What is to be said about
-//! a target is kept once, the latest wins, so control memory is bounded by the number of targets.
+//! lost is repeated when data of its flow arrives. A RESUME is sent twice. The word about a target
+//! is kept once, the latest wins, so control memory is bounded by the number of targets.
 //!
 //! Each change has a sequence number of its switch, so what arrives late changes nothing. A switch
 //! that restarts has a greater *epoch*: its peers forget what it had said, and say anew what they
@@ -122,7 +122,7 @@ impl Target {
     }
 }
 
-/// What is said of a target.
+/// The word that is said of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Word {
     /// Send no more.
@@ -169,7 +169,7 @@ pub struct Record {
     pub target: Target,
     /// The number of the change, ascending over all targets of the switch that speaks.
     pub seq: u64,
-    /// What waits there, in bytes; of ASK and GRANT the packets.
+    /// Bytes that wait there; of ASK and GRANT the packets.
     pub queued: u32,
     /// In kb/s, how fast the target may send nevertheless; 0: not at all. Of RATE and the authors'
     /// first generation; a [`Keeper`] holds a target whatever it says.
@@ -178,7 +178,7 @@ pub struct Record {
     pub ttl: u32,
 }
 
-/// What an overlay's times and bounds are.
+/// The times and bounds of an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Config {
     /// From saying PAUSE until nothing more arrives.
@@ -232,9 +232,9 @@ pub struct Counters {
 /// One switch's part: both sides and the datagrams between them.
 #[derive(Clone, Debug)]
 pub struct Overlay {
-    /// What this switch tells its peers.
+    /// The words of this switch to its peers.
     pub teller: Teller,
-    /// What its peers told it.
+    /// The words of its peers to it.
     pub keeper: Keeper,
     peers: Peers,
     counters: Counters,
@@ -255,7 +255,7 @@ impl Overlay {
         self.peers.add(peer, key);
     }
     /// Another process of a peer, or the first. `key` is of that process and this one alone, and
-    /// both switches have the same epoch. What a former one has said is void.
+    /// both switches have the same epoch. The words of a former one are void.
     pub fn meet(&mut self, now: Time, peer: PeerId, key: Key, mut changed: impl FnMut(Change)) {
         self.peers.meet(peer, key);
         self.keeper.forget(peer, &mut changed);

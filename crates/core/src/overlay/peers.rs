@@ -27,7 +27,7 @@ pub enum Refused {
     Replayed,
 }
 
-/// What a datagram brings.
+/// The content of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Opened {
     pub peer: PeerId,

@@ -1,14 +1,14 @@
-//! Rates: the receiver tells senders how fast they may send, and they keep to it.
+//! Rates: the receiver advertises how fast senders may send, and they keep to it.
 //!
 //! PicNIC (Kumar and others: PicNIC: Predictable Virtualized NIC, SIGCOMM 2019), as far as it is
 //! known here: fair queues at the receiver, congestion control that the receiver drives, and
 //! admission with shaping at the sender. The law and its numbers are this project's.
 //!
 //! The *advertiser* looks at a queue once a period. Where a packet has waited for longer than the
-//! target, each host that sends there is told an equal share of what was served in that period,
-//! times target over wait and at least a half of it, so that the queue shrinks. Where nothing was
-//! served meanwhile, the rate is halved. Where no packet has waited for so long, it grows by a part
-//! of itself. From the link's rate on nobody is limited.
+//! target, each host that sends there gets an equal share of what was served in that period, times
+//! target over wait and at least a half of it, so that the queue shrinks. Where nothing was served
+//! meanwhile, the rate is halved. Where no packet has waited for so long, it grows by a part of
+//! itself. From the link's rate on nobody is limited.
 //!
 //! The *shaper* lets one packet at a time leave for a destination that has a rate, of its flows in
 //! turn. A flow that may not leave is held.
@@ -37,7 +37,7 @@ pub struct Terms {
 
 /// A rate holds for so many periods.
 const HOLDS: u64 = 4;
-/// Who has sent nothing for so long has no share.
+/// A host that has sent nothing for so long has no share.
 const SILENT: Time = Time::from_ms(1);
 /// No rate is lower than the link's divided by this.
 const LOWEST: u64 = 10_000;
@@ -48,7 +48,7 @@ pub struct Advertiser {
     terms: Terms,
     /// In bits a second; `None`: nobody is limited.
     rate: Option<u64>,
-    /// Who sends there, and when last.
+    /// The peers that send there, and when last.
     senders: BTreeMap<PeerId, Time>,
     /// Since the last look: bytes that left, and the longest that one has waited.
     left: u64,
@@ -69,7 +69,7 @@ impl Advertiser {
         }
     }
 
-    /// Data of `sender` has come. Whether it is to be told the rate at once.
+    /// Data of `sender` has come. Whether it is to be notified of the rate at once.
     pub fn arrived(&mut self, now: Time, sender: PeerId) -> bool {
         if self.next == Time::MAX {
             self.next = now + self.terms.period;
@@ -89,7 +89,7 @@ impl Advertiser {
     }
 
     /// Looks, if it is time. `oldest`: how long the first that waits has. Whether senders are to be
-    /// told.
+    /// notified.
     pub fn look(&mut self, now: Time, oldest: Time) -> bool {
         if now < self.next {
             return false;
@@ -123,7 +123,7 @@ impl Advertiser {
         self.senders.keys().copied()
     }
 
-    /// What a sender is notified of what it sends to `target`.
+    /// The record that notifies a sender of its rate to `target`.
     pub fn record(&self, target: Target, seq: u64) -> Record {
         let ttl = (self.terms.period * HOLDS).as_ps().div_ceil(Time::from_us(1).as_ps());
         let ttl = u32::try_from(ttl).unwrap_or(u32::MAX);
@@ -137,7 +137,7 @@ impl Advertiser {
     }
 }
 
-/// What may be sent to one destination.
+/// The pace to one destination.
 #[derive(Clone, Debug)]
 struct Pace {
     seq: u64,
@@ -169,7 +169,7 @@ impl Shaper {
         Shaper::default()
     }
 
-    /// A receiver's switch has told a rate, or that there is none.
+    /// A receiver's switch has advertised a rate, or that there is none.
     pub fn hear(&mut self, now: Time, peer: PeerId, record: &Record) {
         let kbps = match record.word {
             Word::Rate => u64::from(record.rate.max(1)),

@@ -1,10 +1,10 @@
-//! Who sends to a port, and whether all of them are asked to pause together.
+//! The senders to a port, and whether all of them are asked to pause together.
 //!
-//! Flows that are told one after the other need the sum of their headroom, since each fills the
-//! link in turn. So where a port has no shared memory left, all who send there are told at once,
-//! and all may go on when its headroom is there and half of its memory.
+//! Flows that are asked to pause one after the other need the sum of their headroom, since each
+//! fills the link in turn. So where a port has no shared memory left, all who send there are asked
+//! at once, and all may go on when its headroom is there and half of its memory.
 //!
-//! Invariant: while they are told, whoever is new is told, too.
+//! Invariant: while they are asked to pause, whoever is new is asked, too.
 
 use crate::flow_queues::{FlowQueues, Rung};
 use crate::units::Bytes;
@@ -24,8 +24,8 @@ impl<S> Default for Senders<S> {
 }
 
 impl<S: Copy + Ord> Senders<S> {
-    /// Data of `sender` has come, and queues have answered by `rung`. Whether all are to be told to
-    /// pause now.
+    /// Data of `sender` has come, and queues have answered by `rung`. Whether all are to be asked
+    /// to pause now.
     pub fn arrived(&mut self, sender: S, rung: Rung) -> bool {
         let is_new = self.all.insert(sender);
         let pauses = rung >= Rung::Flows && (!self.is_paused || is_new);

@@ -1,4 +1,4 @@
-//! The receiver's side: what peers are to be told, when, and when again.
+//! The receiver's side: which words go to peers, when, and when again.
 //!
 //! Per target it is OPEN or PAUSED. Each change has a new number and is said at once if it is a
 //! PAUSE, and otherwise half a feedback time after the last word at the earliest. While paused it
@@ -9,7 +9,7 @@
 //!
 //! Where more than `flows` flows of one application are paused, the application is paused in their
 //! place until half as many are. While an application is paused, for that or by the driver's will,
-//! its flows are not told by themselves.
+//! its flows are not named by themselves.
 //!
 //! Invariant: a target has one thing to be said, the latest; a peer is sent no more than
 //! `datagrams` datagrams in half a feedback time.
@@ -37,7 +37,7 @@ struct Told {
     again: bool,
 }
 
-/// What one peer is told.
+/// The words to one peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Side {
     seq: u64,
@@ -50,7 +50,7 @@ struct Side {
     datagrams: u32,
 }
 
-/// What all peers are told.
+/// The words to all peers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Teller {
     config: Config,
@@ -90,7 +90,7 @@ impl Teller {
             if covers {
                 side.uncover(now, target);
             }
-            // Those that stay paused are told first.
+            // Those that stay paused are named first.
             side.resume(if covers { now + half } else { now }, target, BY_DRIVER, half);
             return;
         };
@@ -108,7 +108,7 @@ impl Teller {
             if !side.is_paused(&application, BY_DRIVER) {
                 side.uncover(now, application);
             }
-            // Those that stay paused are told first.
+            // Those that stay paused are named first.
             side.resume(now + half, application, BY_NUMBER, half);
         }
     }
@@ -145,7 +145,7 @@ impl Teller {
             }
         }
     }
-    /// What is to be said to `peer` now in one datagram: at most `most` records, pauses first.
+    /// The records to `peer` now in one datagram: at most `most`, pauses first.
     pub fn poll(&mut self, now: Time, peer: PeerId, most: usize) -> Vec<Record> {
         let Some(side) = self.sides.get_mut(&peer) else { return Vec::new() };
         if side.due.first().is_none_or(|(due, _)| *due > now) {
@@ -170,7 +170,7 @@ impl Teller {
         records.sort_by_key(|record| record.word == Word::Resume);
         records
     }
-    /// When `peer` is to be told something next.
+    /// The time of the next word to `peer`.
     pub fn deadline(&self, peer: PeerId) -> Option<Time> {
         let side = self.sides.get(&peer)?;
         let (due, _) = side.due.first().filter(|(due, _)| *due != Time::MAX)?;
@@ -221,7 +221,7 @@ impl Side {
             return true;
         }
         let Some(said) = told.said else {
-            // Nobody was told, so there is nothing to take back.
+            // Nobody was notified, so there is nothing to take back.
             self.forget(target);
             return true;
         };

@@ -38,7 +38,7 @@ fn any_record() -> impl Strategy<Value = Record> {
 }
 
 proptest! {
-    /// What is encoded is decoded; what is changed anywhere, cut or added to is refused.
+    /// An encoded datagram is decoded; one that is changed anywhere, cut or added to is refused.
     #[test]
     fn a_datagram_is_what_it_was_or_nothing(
         records in prop::collection::vec(any_record(), 0..=RECORDS),
@@ -196,7 +196,7 @@ fn a_restart_ends_what_was_said_before() {
     let answer = a.receive(US, &greeting, |_, _| true, |change| changes.push(change));
     assert_eq!(answer, Err(Refused::Replayed), "it did not know our epoch");
     assert_eq!(changes, [Change { peer: 2, target: Target::Peer, is_held: false }]);
-    // What the dead one had under way is void.
+    // Datagrams that the dead one had under way are void.
     b.teller.pause(US, 1, target(1), 1);
     let late = b.transmit(US, 1).expect("it was on its way");
     assert_eq!(listen(&mut a, US * 2, &late), Err(Refused::Replayed));
@@ -242,7 +242,7 @@ fn strangers_forgers_and_the_presumptuous_are_counted() {
     assert!(Key::new(b"fifteen bytes..").is_none());
 }
 
-/// What is said to peer 1 until `until`, as (microseconds, word, flow).
+/// The words to peer 1 until `until`, as (microseconds, word, flow).
 fn said(teller: &mut Teller, until: u64) -> Vec<(u64, Word, u16)> {
     let mut all = Vec::new();
     while let Some(due) = teller.deadline(1).filter(|due| *due <= US * until) {
@@ -300,7 +300,7 @@ fn data_that_arrives_repeats_a_pause() {
 }
 
 /// The seventeenth flow pauses the application; the ninth that goes on sets it free, after those
-/// that stay have been told.
+/// that stay have been named.
 #[test]
 fn many_flows_are_paused_as_an_application() {
     use Word::*;
@@ -335,7 +335,7 @@ fn many_flows_are_paused_as_an_application() {
 }
 
 /// However many flows are paused, no more than four datagrams leave in half a feedback time, and in
-/// the end everybody was told.
+/// the end every flow was named.
 #[test]
 fn control_is_bounded() {
     let mut teller = Teller::new(Config { ttl: Time::from_ms(10), ..Config::default() });
@@ -378,7 +378,7 @@ fn a_pause_ends_by_itself_and_what_is_late_does_nothing() {
     // Nobody is paused for longer than this side allows.
     assert_eq!(keeper.hear(US * 180, 2, &record(Word::Pause, 6, u32::MAX)), held(true));
     assert_eq!(keeper.deadline(), Some(US * 180 + Time::from_ms(50)));
-    // What is remembered of a peer is bounded.
+    // The targets remembered of a peer are bounded.
     keeper.hear(US * 180, 2, &Record { target: target(2), ..record(Word::Pause, 7, 100) });
     let third = Record { target: target(3), ..record(Word::Pause, 8, 100) };
     assert_eq!((keeper.hear(US * 180, 2, &third), keeper.beyond()), (None, 1));

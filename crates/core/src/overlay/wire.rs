@@ -17,9 +17,9 @@
 //! 48  queued, rate, TTL in us      12
 //! ```
 //!
-//! Numbers are big-endian. What a scope does not have is zero. A datagram without records greets:
-//! it tells the epochs. The layout is fixed, so nothing is parsed before the tag was looked at but
-//! the number of records.
+//! Numbers are big-endian. Fields that a scope does not have are zero. A datagram without records
+//! greets: it carries the epochs. The layout is fixed, so nothing is parsed before the tag was
+//! looked at but the number of records.
 //!
 //! Invariant: whatever the bytes, decoding ends with what somebody with the key has written, or
 //! with an error; and what was decoded encodes to the same bytes.
@@ -38,7 +38,7 @@ const HEAD: usize = 32;
 const RECORD: usize = 60;
 const TAG: usize = 16;
 
-/// What two switches share, and nobody else.
+/// The key that two switches share, and nobody else.
 #[derive(Clone, Debug)]
 pub struct Key {
     seals: Hmac<Sha256>,
@@ -68,10 +68,10 @@ impl Key {
     }
 }
 
-/// What a datagram begins with.
+/// The head of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Who speaks.
+    /// The switch that speaks.
     pub from: PeerId,
     /// To whom.
     pub to: PeerId,
@@ -156,7 +156,7 @@ fn put(bytes: &mut Vec<u8>, record: &Record) {
     }
 }
 
-/// What a datagram says of itself, which nobody has vouched for yet. `None`: it is no datagram.
+/// A datagram's claims about itself, which nobody has vouched for yet. `None`: it is no datagram.
 pub fn head(datagram: &[u8]) -> Option<Head> {
     let mut reader = Reader(datagram);
     let (magic, [records, 0, 0]) = (reader.take()?, reader.take()?) else { return None };

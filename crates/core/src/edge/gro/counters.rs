@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a receive queue has counted.
+/// The counts of a receive queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Segments released, by [`Cause`].

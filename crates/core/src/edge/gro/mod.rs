@@ -100,7 +100,7 @@ impl IpId {
     }
 }
 
-/// What a packet's headers say.
+/// A packet, as its headers describe it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<F> {
     /// One direction of a connection.
@@ -296,10 +296,10 @@ crate::params! {
         /// After so many gaps in a row that did not fill in time the expected delay is doubled,
         /// since delays beyond the wait are never seen; 0: never. Source: ours.
         pub double_after: u32 = 8,
-        /// What a flow may have waiting; beyond it what comes first in sequence goes up. Source:
-        /// ours, sixteen flowcells.
+        /// The bytes that a flow may have waiting; beyond them what comes first in sequence goes
+        /// up. Source: ours, sixteen flowcells.
         pub flow_held_max: Bytes = Bytes(1 << 20),
-        /// What a receive queue may have waiting. Source: ours.
+        /// The bytes that a receive queue may have waiting. Source: ours.
         pub held_max: Bytes = Bytes(16 << 20),
         /// A flow that was silent for longer is forgotten. Source: ours.
         pub idle: Time = Time::from_s(30),

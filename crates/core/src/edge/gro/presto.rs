@@ -89,7 +89,7 @@ struct Flow {
     seen: Time,
 }
 
-/// What one walk over a flow's segments goes by.
+/// The terms of one walk over a flow's segments.
 #[derive(Clone, Copy)]
 struct Walk {
     now: Time,
@@ -517,7 +517,8 @@ impl Flow {
         if gap == 0 {
             (self.last, self.expected) = (cell, end);
             if segment.is_held && walk.learns {
-                // What has filled it came no earlier, whatever the time by which waits end.
+                // The packet that has filled the gap came no earlier, whatever the time by which
+                // waits end.
                 let waited = walk.now.max(self.seen).saturating_sub(segment.first);
                 self.learn(waited, params);
                 counters.filled(waited);

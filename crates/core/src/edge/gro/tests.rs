@@ -109,7 +109,7 @@ impl Up {
     }
 }
 
-/// What is forced out of a flow's share fills no gap: nothing is learned of the path's delay.
+/// A segment forced out of a flow's share fills no gap: nothing is learned of the path's delay.
 #[test]
 fn a_release_that_is_forced_is_no_sample_of_the_delay() {
     for rules in [Rules::Literal, Rules::Safe] {
@@ -161,8 +161,7 @@ fn oracle_c_loss_at_the_boundary() {
         assert_eq!(bench.poll(0, &arrivals), [(1, 5)]);
         assert_eq!(bench.poll(150, &[]), []);
         assert_eq!(bench.poll_causes(201, &[]), [((7, 9), Cause::Timeout)]);
-        // What was expected and last follow: the rest of the flowcell is case 1, what was lost is
-        // older.
+        // `expected` and `last` follow: the rest of the flowcell is case 1, what was lost is older.
         assert_eq!(bench.poll_causes(210, &[(10, 2)]), [((10, 10), Cause::SameCell)]);
         assert_eq!(bench.poll_causes(220, &[(6, 1)]), [((6, 6), Cause::Older)]);
     }
@@ -293,7 +292,7 @@ fn a_sender_that_begins_anew_is_in_order_again() {
     }
 }
 
-/// What lies before the next byte says nothing of where the stream is.
+/// Data before the next byte says nothing of where the stream is.
 #[test]
 fn what_is_late_leaves_the_last_flowcell_alone() {
     let mut bench = presto(Rules::Safe).opened();

@@ -21,19 +21,19 @@ const LOSSES: u8 = 2;
 const B: PeerId = 2;
 const A: PeerId = 1;
 
-/// What is wrong on purpose.
+/// The fault made on purpose.
 #[derive(Clone, Copy, PartialEq)]
 enum Mutant {
     None,
     /// A pause holds until it is taken back, as in the authors' second generation.
     NoExpiry,
-    /// What a peer said before it restarted counts on, and orders what it says now.
+    /// A peer's words from before its restart count on, and order its words now.
     IgnoresEpochs,
     /// Data that arrives from a paused flow causes no word.
     NoRepair,
 }
 
-/// What may happen, and what the queue may hold.
+/// The events that may happen, and what the queue may hold.
 #[derive(Clone, Copy)]
 struct World {
     mutant: Mutant,

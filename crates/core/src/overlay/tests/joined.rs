@@ -61,8 +61,8 @@ impl World {
         };
         FlowQueues::new(config, Random::from(Stream::new(1, "joined")))
     }
-    /// Runs for `ticks`, of which the senders send in the first half. What was refused, arrived and
-    /// departed; and the pauses that were told.
+    /// Runs for `ticks`, of which the senders send in the first half. Returns what was refused,
+    /// arrived and departed; and the pauses that were asked for.
     fn run(&self, ticks: u64) -> flow_queues::Counters {
         let config =
             Config { feedback: self.feedback(), ttl: self.feedback() * 5, ..Config::default() };
