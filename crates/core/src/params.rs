@@ -58,14 +58,14 @@ pub enum Value {
     Off,
 }
 
-/// One scenario key as its declaration tells it.
+/// One scenario key as its declaration has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// The field's name, with underscores; see [`Key::name`].
     pub field: &'static str,
     /// The doc comment: meaning, unit, source.
     pub doc: &'static [&'static str],
-    /// What its value looks like.
+    /// The form of its value.
     pub form: Form,
     /// Whether `"off"` is a value.
     pub optional: bool,
@@ -166,7 +166,7 @@ pub trait Field: Sized {
 /// A struct made by [`params!`](crate::params!): the generic view of it, by position of the key in
 /// [`Params::keys`].
 pub trait Params {
-    /// What can be set.
+    /// The keys that can be set.
     fn keys(&self) -> &'static [Key];
     /// The present value of key `index`.
     fn get(&self, index: usize) -> Value;
@@ -240,7 +240,7 @@ impl Field for Vec<String> {
     fn from_value(value: &Value) -> Result<Self, ValueError> {
         match value {
             Value::List(list) => Ok(list.clone()),
-            // What `--set` writes without brackets.
+            // A list that `--set` writes without brackets.
             Value::Text(text) => Ok(text
                 .split(',')
                 .map(|t| t.trim().to_string())
@@ -324,7 +324,7 @@ macro_rules! params {
             fn default() -> Self { $name { $($field: $default),* } }
         }
         impl $name {
-            /// What a scenario can set here.
+            /// The keys that a scenario can set here.
             pub const KEYS: &'static [$crate::params::Key] = &[$($crate::params::Key {
                 field: stringify!($field),
                 doc: &[$($doc),*],

@@ -11,7 +11,7 @@
 
 use crate::params::{Key, Params};
 
-/// What a mechanism may assume of, or take away from, the path that packets travel.
+/// A property that a mechanism may assume of, or take away from, the path that packets travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathProperty {
     /// Packets of a flow arrive in the order sent, losses aside.
@@ -20,7 +20,7 @@ pub enum PathProperty {
     FifoPerFlowcell,
     /// The transport learns of congestion from losses or marks that it can see.
     LossIsSignal,
-    /// What entered a queue leaves it.
+    /// A packet that entered a queue leaves it.
     NoLossAfterAdmission,
     /// Packets marked important are not dropped below the hard bound.
     ImportantSurvives,
@@ -59,7 +59,7 @@ impl PathProperty {
         }
     }
 
-    /// What happens to a mechanism that needs this property where another breaks it, and what
+    /// The consequence for a mechanism that needs this property where another breaks it, and what
     /// repairs it.
     pub fn consequence(self) -> &'static str {
         match self {
@@ -106,18 +106,18 @@ impl PathProperty {
     }
 }
 
-/// What a mechanism says of itself.
+/// A mechanism's account of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     /// One line: what it does.
     pub summary: &'static str,
     /// The paper, RFC or standard, with its section.
     pub source: &'static str,
-    /// What it assumes of the path.
+    /// The properties that it assumes of the path.
     pub needs: &'static [PathProperty],
-    /// What it takes away from others.
+    /// The properties that it takes away from others.
     pub breaks: &'static [PathProperty],
-    /// What it gives back that others broke.
+    /// The properties that it gives back after others broke them.
     pub restores: &'static [PathProperty],
 }
 
@@ -128,7 +128,7 @@ pub struct Mechanism {
     pub place: &'static str,
     /// The value of `kind` that chooses it.
     pub kind: &'static str,
-    /// What it says of itself.
+    /// Its account of itself.
     pub about: &'static About,
     /// Its parameters.
     pub keys: &'static [Key],
@@ -159,7 +159,7 @@ pub trait Choice: Clone + Default {
     fn params(&self) -> &dyn Params;
     /// Its parameters, to set.
     fn params_mut(&mut self) -> &mut dyn Params;
-    /// What the chosen mechanism says of itself.
+    /// The chosen mechanism's account of itself.
     fn about(&self) -> &'static About {
         let kind = self.kind();
         Self::place()

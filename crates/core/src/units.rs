@@ -5,7 +5,7 @@
 //! link rate (80 ps at 100 Gb/s, 20 ps at 400 Gb/s), so transmission times are exact and never
 //! drift; a `u64` of them lasts 213 days.
 //!
-//! What is read as text has a largest value ([`Time::LONGEST`], [`Bytes::LARGEST`],
+//! A quantity that is read as text has a largest value ([`Time::LONGEST`], [`Bytes::LARGEST`],
 //! [`Rate::FASTEST`]), far below what the types hold: sums of a few quantities that were read
 //! cannot wrap.
 //!
@@ -161,7 +161,7 @@ impl Rate {
         if self.0 == 0 {
             return Time::MAX;
         }
-        // What one packet or segment is: a division of 64 bits costs a third of one of 128.
+        // The case of one packet or segment: a division of 64 bits costs a third of one of 128.
         if bytes <= u64::MAX / (8 * PS_PER_S) {
             return Time((bytes * 8 * PS_PER_S).div_ceil(self.0));
         }
@@ -213,7 +213,7 @@ pub enum UnitError {
         text: String,
         /// The part after the number.
         unit: String,
-        /// What to write.
+        /// The spelling to write.
         meant: &'static str,
     },
     /// No unit at all where one is required.
@@ -336,7 +336,7 @@ quantity!(Bytes, "size", "B, KB, MB, GB, KiB, MiB, GiB", SIZES, bare: Some(1), t
     "b" => 1, "kb" => 1_000, "mb" => 1_000_000, "gb" => 1_000_000_000, "tb" => 1_000_000_000_000,
     "kib" => 1 << 10, "mib" => 1 << 20, "gib" => 1 << 30, "tib" => 1 << 40,
 });
-// Bits, in tc(8)'s spelling as well. What tc calls bps is bytes a second.
+// Bits, in tc(8)'s spelling as well. The bps of tc is bytes a second.
 quantity!(
     Rate, "rate", "bps, Kbps, Mbps, Gbps, Tbps (bits; or bit, Kbit, Mbit, Gbit, Tbit)", SPEEDS,
     bare: None,
@@ -455,7 +455,7 @@ mod tests {
         assert_eq!("0".parse::<Time>().unwrap(), Time::ZERO);
     }
 
-    /// Letters whose size tells bits from bytes elsewhere: refused, with what to write.
+    /// Letters whose size distinguishes bits from bytes elsewhere: refused, with what to write.
     #[test]
     fn units_that_mean_two_things_are_refused() {
         let says =

@@ -1,9 +1,9 @@
 //! Egress: the stages between an endpoint and the link, in their order.
 //!
 //! A limit decides on a super-segment where the kernel's cgroup hook sees it: the endpoint has it
-//! ready, nothing has cut it. What may pass is cut, and each packet is stamped: its importance, its
-//! rank, its label. Then the segment joins its flow's queue, and its packets the NIC, at once or at
-//! the time of departure that the limit has given it.
+//! ready, nothing has cut it. A segment that may pass is cut, and each packet is stamped: its
+//! importance, its rank, its label. Then the segment joins its flow's queue, and its packets the
+//! NIC, at once or at the time of departure that the limit has given it.
 //!
 //! Three entrances are for what is one packet: [`Host::answer`] an acknowledgement, [`Host::force`]
 //! what TLT forces out, [`Host::put`] what no connection stands behind. None of them asks for room
@@ -57,9 +57,9 @@ impl Cut {
     }
 }
 
-/// What a connection has at the host that it sends from.
+/// A connection's state at the host that it sends from.
 pub struct Egress {
-    /// What it has waiting in the NIC.
+    /// The segments that it has waiting in the NIC.
     pub queue: FlowQueue,
     stages: Option<Box<EgressStages>>,
 }
@@ -127,7 +127,7 @@ impl Egress {
         self.stages.as_ref()?.place
     }
 
-    /// What marks its important packets.
+    /// The marker of its important packets.
     #[inline]
     pub fn marker(&mut self) -> Option<&mut Marker> {
         self.stages.as_mut()?.marker.as_deref_mut()
@@ -166,7 +166,7 @@ impl Egress {
 }
 
 impl<K: Copy + Eq> Host<K> {
-    /// What the limits make of a segment that an endpoint has ready and has not sent. Where it is
+    /// The limits' verdict on a segment that an endpoint has ready and has not sent. Where it is
     /// refused the endpoint keeps it.
     pub fn ask(&mut self, now: Time, seen: &Seen) -> Leave {
         match &mut self.limit {
@@ -351,7 +351,7 @@ impl<K: Copy + Eq> Host<K> {
         self.send_one(now, packet, &leave, wire);
     }
 
-    /// What has waited for its departure is due.
+    /// Packets that have waited for their departure are due.
     pub fn on_release<W: HostWire>(&mut self, now: Time, order: u32, wire: &mut W) {
         let Some(limit) = &mut self.limit else { return };
         for id in limit.release(now, order) {
@@ -370,7 +370,7 @@ impl<K: Copy + Eq> Host<K> {
         self.nic.on_pause(now, frame, wire);
     }
 
-    /// What the limits make of one packet. Where nobody would keep it and they refuse it, it is
+    /// The limits' verdict on one packet. Where nobody would keep it and they refuse it, it is
     /// gone, as in the kernel.
     fn ask_for_one(
         &mut self,
@@ -385,7 +385,8 @@ impl<K: Copy + Eq> Host<K> {
             payload,
             packets: 1,
             options: limit.options(u32::from(packet.size), payload, 1),
-            // What it answers is another connection's, and what is forced out was sent before.
+            // The packet that it answers is another connection's, and one that is forced out was
+            // sent before.
             in_flight: 0,
             srtt: Time::ZERO,
             ecn: packet.ecn() as u32,

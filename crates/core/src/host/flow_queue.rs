@@ -1,4 +1,4 @@
-//! What one flow has waiting in its host's NIC.
+//! The segments that one flow has waiting in its host's NIC.
 //!
 //! The bound is Linux's TCP Small Queues: a flow that has as much in the NIC as it may is not asked
 //! for more until one of its segments has left in full. So the queue pushes back before a segment

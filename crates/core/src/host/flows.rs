@@ -4,12 +4,12 @@ use super::order::Order;
 use super::{HostWire, Label};
 use crate::packet::{FlowId, Packet, Packets};
 
-/// What a connection has at the host that it receives at.
+/// A connection's state at the host that it receives at.
 #[derive(Default)]
 pub struct Ingress {
     /// The labels of its acknowledgements.
     pub(super) label: Option<Box<Label>>,
-    /// What restores the order of its packets, while that is needed.
+    /// The buffer that restores the order of its packets, while that is needed.
     pub(super) order: Option<Box<Order>>,
 }
 
@@ -36,7 +36,7 @@ impl Ingress {
 pub struct Expecting<'a> {
     /// The next byte that its endpoint expects.
     pub next: u64,
-    /// What it has here.
+    /// Its state here.
     pub ingress: &'a mut Option<Box<Ingress>>,
 }
 

@@ -1,8 +1,8 @@
 //! Importance (TLT): which packets must not be dropped.
 //!
 //! The machine is [`Marker`], one a connection. It sees each acknowledgement before the transport
-//! does, and each data packet as it is cut from its segment. What it forces out enters the node by
-//! [`Host::force`](super::Host::force).
+//! does, and each data packet as it is cut from its segment. A packet that it forces out enters the
+//! node by [`Host::force`](super::Host::force).
 //!
 //! Invariant: the transport's own state knows nothing of what was forced.
 
@@ -11,7 +11,7 @@ use crate::counters::Named;
 use crate::importance::{Marker, Sent};
 use crate::packet::Packet;
 
-/// What hosts that run TLT have counted. Bytes are payload.
+/// The counts of hosts that run TLT. Bytes are payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MarkingCounters {
     /// Data packets: unimportant, important, forced.

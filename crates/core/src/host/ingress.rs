@@ -1,10 +1,10 @@
 //! Ingress: the stages between the link and an endpoint, in their order.
 //!
-//! What arrives waits in a ring for a poll, and for the core's work on it if that costs something.
-//! A virtual switch has that ring in its place; what it hands up comes to the ring of the stack
-//! behind it. Receive offload merges packets to segments. The ordering buffer of its connection
-//! holds what is early. The limit decides last, on what the endpoint would be handed, as the
-//! kernel's cgroup hook does: a merged segment is charged for all of its packets, and a refusal
+//! A packet that arrives waits in a ring for a poll, and for the core's work on it if that costs
+//! something. A virtual switch has that ring in its place; what it hands up comes to the ring of
+//! the stack behind it. Receive offload merges packets to segments. The ordering buffer of its
+//! connection holds what is early. The limit decides last, on what the endpoint would be handed, as
+//! the kernel's cgroup hook does: a merged segment is charged for all of its packets, and a refusal
 //! loses them all.
 //!
 //! The endpoint is handed one segment at a time ([`Host::hand_up`]). It answers by the entrances of
@@ -26,18 +26,18 @@ use crate::packet::{Ecn, FlowId, HostId, PacketId};
 use crate::units::Time;
 use std::collections::VecDeque;
 
-/// What a host has for what arrives.
+/// A host's state for what arrives.
 pub(super) struct Arrival<K> {
     pub(super) receive: Option<Receive<K>>,
-    /// What has the receive ring in its place.
+    /// The virtual switch in the receive ring's place.
     pub(super) switch: Option<Box<VirtualSwitch>>,
     /// How long an ordering buffer may hold a packet.
     ordering: Option<Time>,
     /// Limits see what arrives.
     is_limited: bool,
-    /// What the offload has let through.
+    /// Segments that the offload has let through.
     up: VecDeque<Received>,
-    /// What order has let through.
+    /// Segments that order has let through.
     due: VecDeque<Received>,
 }
 
@@ -121,7 +121,7 @@ impl<K: Copy + Eq> Host<K> {
         receive.on_poll(now, ring, &mut arrival.up, wire);
     }
 
-    /// What a ring's offload holds has waited long enough.
+    /// The packets that a ring's offload holds have waited long enough.
     pub fn on_held<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, wire: &mut W) {
         let Some(arrival) = &mut self.arrival else { return };
         let Some(receive) = &mut arrival.receive else { return };
@@ -135,8 +135,8 @@ impl<K: Copy + Eq> Host<K> {
         receive.on_worked(core, &mut arrival.up);
     }
 
-    /// What a connection's ordering buffer holds has waited long enough, unless the gap has filled
-    /// since.
+    /// The packets that a connection's ordering buffer holds have waited long enough, unless the
+    /// gap has filled since.
     pub fn on_order<F: Flows, W: HostWire<Flow = K>>(
         &mut self,
         now: Time,
@@ -174,7 +174,7 @@ impl<K: Copy + Eq> Host<K> {
             {
                 continue;
             }
-            // What a buffer has ordered is never out of order.
+            // A segment that a buffer has ordered is never out of order.
             if arrival.ordering.is_none()
                 && let Some(core) = arrival.receive.as_mut().and_then(|receive| receive.finishing())
             {
@@ -222,8 +222,8 @@ impl<K: Copy + Eq> Host<K> {
         true
     }
 
-    /// What may no longer, or may again, send: to be asked after [`Host::on_switch`] until there is
-    /// no more.
+    /// A target that may no longer, or may again, send: to be asked after [`Host::on_switch`] until
+    /// there is no more.
     pub fn next_change(&mut self, now: Time) -> Option<Change> {
         self.arrival.as_mut()?.switch.as_mut()?.next_change(now)
     }
@@ -247,7 +247,7 @@ impl<K: Copy + Eq> Host<K> {
         admitted
     }
 
-    /// A flow from here, which another host's switch may have told to keep a rate or have granted
+    /// A flow from here, which another host's switch may have asked to keep a rate or have granted
     /// something, has handed down so many packets. [`Host::next_change`] says whether it may send
     /// more.
     pub fn handed_down<W: HostWire<Flow = K>>(
@@ -265,7 +265,7 @@ impl<K: Copy + Eq> Host<K> {
         switch.arm(now, wire);
     }
 
-    /// Whether another host's switch has told a flow from here to pause.
+    /// Whether another host's switch has asked a flow from here to pause.
     pub fn is_held(&self, class: u16, flow: FlowId, to: HostId) -> bool {
         self.virtual_switch().is_some_and(|switch| switch.is_held(class, flow, to))
     }

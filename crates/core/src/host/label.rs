@@ -13,10 +13,10 @@ use crate::packet::Packet;
 use crate::random::mix64;
 use crate::units::Time;
 
-/// What a host knows of the ways to another.
+/// A host's knowledge of the ways to another.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels<'a> {
-    /// What opens a flowcell, and the order of labels.
+    /// The rule that opens a flowcell, and the order of labels.
     pub rule: &'a Rule,
     /// Whether switches follow labels. Where they hash, a hash of flow and flowcell takes a label's
     /// place (the paper's Presto + ECMP).
@@ -30,7 +30,7 @@ pub struct Label {
     cell: Flowcell,
     /// Of its 5-tuple.
     hash: u32,
-    /// What ends flowcells, if that is congestion.
+    /// The machine that ends flowcells, if congestion does.
     plb: Option<Box<Plb>>,
     /// The label that a central scheduler has given it.
     pinned: Option<u16>,

@@ -1,9 +1,9 @@
 //! A host's limits: virtual queues, the classes of HTB, and what waits for its departure.
 //!
 //! A [`Limiter`] is one host's, both ways. On what leaves it decides by super-segments, where the
-//! kernel's cgroup hook sees them: the endpoint has them ready and nothing has cut them. What it
-//! gives a departure time waits in a qdisc, cut and stamped, until then. On what arrives it decides
-//! by the segments that receive offload and the ordering buffer let through.
+//! kernel's cgroup hook sees them: the endpoint has them ready and nothing has cut them. A segment
+//! that it gives a departure time waits in a qdisc, cut and stamped, until then. On what arrives it
+//! decides by the segments that receive offload and the ordering buffer let through.
 //!
 //! Invariant: a segment that a virtual queue refuses was charged to nothing, and what waits leaves
 //! at its time, each flow in order. A class of HTB that is full refuses what the virtual queues
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 /// The virtual queues' clocks at time zero, in nanoseconds: to them, zero means never.
 const EPOCH: u64 = 1_000_000_000;
 
-/// What limits a host.
+/// The limits of a host.
 pub struct LimiterConfig {
     /// Virtual queues for what leaves.
     pub egress: SideConfig,
@@ -31,7 +31,7 @@ pub struct LimiterConfig {
     pub classes: Vec<ClassConfig>,
     /// This host's random numbers.
     pub random: Stream,
-    /// What passes from then on counts as measured.
+    /// Traffic that passes from then on counts as measured.
     pub measured_from: Time,
     /// IP's and the transport's headers, in bytes.
     pub headers: u32,
@@ -54,7 +54,7 @@ pub struct QueueConfig {
     pub limit: u16,
     /// How it decides.
     pub settings: Settings,
-    /// What it charges.
+    /// The length that it charges.
     pub length: Length,
     /// Bytes of framing a packet, where it charges for them.
     pub framing: u32,
@@ -82,7 +82,7 @@ pub struct ClassConfig {
     pub queue: usize,
 }
 
-/// What one limit has seen in one direction, on all hosts of a partition or of the run.
+/// The traffic that one limit has seen in one direction, on all hosts of a partition or of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitCounts {
     /// Segments that it was charged for, and what they were charged.
@@ -180,7 +180,7 @@ pub struct Seen {
     pub ecn: u32,
 }
 
-/// What a segment that wants to leave may do.
+/// The limits' answer to a segment that wants to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// It is refused.
@@ -335,7 +335,7 @@ impl Limiter {
         self.held.values().flat_map(|(packets, _)| packets.iter().copied())
     }
 
-    /// What each limit has seen: its index in the plan, whether of arriving packets, counts.
+    /// Of each limit: its index in the plan, whether of arriving packets, its counts.
     pub fn counts(&self) -> Vec<(u16, bool, LimitCounts)> {
         let mut all = self.egress.counts(false);
         all.extend(self.ingress.counts(true));
@@ -360,8 +360,8 @@ impl Side {
         }
     }
 
-    /// What core has counted of verdicts (of those that are only observed, too), and what the
-    /// meters have.
+    /// The counts that core has of verdicts (of those that are only observed, too), and the
+    /// meters'.
     fn counts(&self, ingress: bool) -> Vec<(u16, bool, LimitCounts)> {
         let both = self.meters.iter().zip(&self.scopes.scopes).map(|(meter, scope)| {
             let c = &scope.counts;
@@ -423,7 +423,7 @@ impl Side {
     }
 }
 
-/// What is saved up, or (negative) how far behind it is, in bytes.
+/// The credit that is saved up, or (negative) how far behind it is, in bytes.
 fn credit(settings: &Settings, state: &State, now: u64) -> i128 {
     if settings.form == Form::Credit as u32 {
         return i128::from(state.credit);
@@ -433,7 +433,7 @@ fn credit(settings: &Settings, state: &State, now: u64) -> i128 {
 }
 
 impl LimitCounts {
-    /// What is counted of every packet beside its verdict.
+    /// The counts of every packet beside its verdict.
     fn pass(&mut self, ask: &Ask, measured: bool) {
         if measured {
             self.measured_bytes += u64::from(ask.charged);

@@ -31,8 +31,8 @@
 //! one comparison long.
 //!
 //! Invariant: every packet goes through the stages in the order of the picture, whatever its kind:
-//! data, acknowledgements, what is forced out, handshakes. What a stage refuses no later stage has
-//! seen. Each packet that arrives is handed up or discarded once.
+//! data, acknowledgements, what is forced out, handshakes. No later stage has seen what a stage
+//! refuses. Each packet that arrives is handed up or discarded once.
 
 mod egress;
 pub mod flow_queue;
@@ -73,7 +73,7 @@ use crate::switch::QueueView;
 use crate::switch::pause::PauseTarget;
 use crate::units::Time;
 
-/// What a host asks to be called for.
+/// The reason for which a host asks to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// [`Host::on_ready`]: the NIC's link may be free.
@@ -94,13 +94,13 @@ pub enum Call {
     Switch(u16),
     /// [`Host::on_switch`]: this core of an application has served a packet.
     Application(u16),
-    /// [`Host::on_switch`]: something is to be told to other switches, or has lasted long enough.
+    /// [`Host::on_switch`]: other switches are to be notified, or something has lasted long enough.
     Overlay,
 }
 
-/// What the driver does for a host: its link, its timers, and the pool that packets live in.
+/// The driver's services to a host: its link, its timers, and the pool that packets live in.
 pub trait HostWire {
-    /// What receive offload distinguishes flows by.
+    /// The key by which receive offload distinguishes flows.
     type Flow: Copy + Eq;
     /// The packets.
     fn packets(&mut self) -> &mut Packets;
@@ -122,7 +122,7 @@ pub trait HostWire {
     fn discard(&mut self, id: PacketId, reason: DropReason);
     /// All packets of what had reached the host are dropped after all.
     fn discard_received(&mut self, received: Received, reason: DropReason);
-    /// What a packet's headers say to receive offload; `None`: it goes up by itself, at once.
+    /// A packet's headers as receive offload reads them; `None`: it goes up by itself, at once.
     fn headers(&mut self, id: PacketId) -> Option<gro::Arrival<Self::Flow>>;
     /// Makes one of the packets of a segment.
     fn merge(&mut self, released: gro::Released<'_, Self::Flow, PacketId>) -> Received;
@@ -136,7 +136,7 @@ pub trait HostWire {
     fn has_seen(&self, now: Time) -> Time {
         now
     }
-    /// Whether [`HostWire::polled`] is to be told.
+    /// Whether [`HostWire::polled`] is to be called.
     fn records_polls(&self) -> bool {
         false
     }
@@ -151,11 +151,11 @@ pub trait HostWire {
     }
 }
 
-/// What a host is made of.
+/// The parts of a host.
 pub struct HostConfig {
     /// Its port.
     pub nic: Nic,
-    /// What holds it to a bandwidth.
+    /// The limits that hold it to a bandwidth.
     pub limit: Option<LimiterConfig>,
     /// Its receive rings, if what arrives waits for a poll.
     pub receive: Option<ReceiveConfig>,
@@ -165,7 +165,7 @@ pub struct HostConfig {
     pub ordering: Option<Time>,
 }
 
-/// A host. Receive offload tells its flows apart by `K`.
+/// A host. Receive offload distinguishes its flows by `K`.
 pub struct Host<K = offload::Flow> {
     nic: Nic,
     limit: Option<Box<Limiter>>,
@@ -216,8 +216,8 @@ impl<K: Copy + Eq> Host<K> {
         self.arrival.as_ref().map_or(0, |arrival| arrival.kept())
     }
 
-    /// What waits in the NIC just before `at`, which is after all that it was told; what a limit
-    /// holds back is not there yet.
+    /// The queue of the NIC just before `at`, which is after all calls so far; what a limit holds
+    /// back is not there yet.
     pub fn occupancy(&mut self, at: Time) -> QueueView {
         self.nic.occupancy(at)
     }
@@ -227,8 +227,8 @@ impl<K: Copy + Eq> Host<K> {
         self.nic.waiting()
     }
 
-    /// When the NIC's link is free, if a packet is in transmission at `now`. What waits in the NIC
-    /// and may be served goes first.
+    /// When the NIC's link is free, if a packet is in transmission at `now`. Packets that wait in
+    /// the NIC and may be served go first.
     pub fn link_free_at<W: HostWire>(&mut self, now: Time, wire: &mut W) -> Option<Time> {
         self.nic.link_free_at(now, wire)
     }

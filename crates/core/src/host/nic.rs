@@ -27,7 +27,7 @@ pub enum Nic {
 pub(super) enum Offered {
     /// Its last bit leaves then (or left: it was dropped).
     Departs(Time),
-    /// It waits; the wire is told when it departs.
+    /// It waits; the wire is notified when it departs.
     Waits,
 }
 
@@ -97,8 +97,8 @@ impl Nic {
         act(service, wire);
     }
 
-    /// When the link is free, if a packet is in transmission at `now`. What waits here and may be
-    /// served is served before that.
+    /// When the link is free, if a packet is in transmission at `now`. Packets that wait here and
+    /// may be served are served before that.
     pub(super) fn link_free_at<W: HostWire>(&mut self, now: Time, wire: &mut W) -> Option<Time> {
         let busy_until = match self {
             Nic::Fast(port, _) => port.busy_until(),
@@ -150,7 +150,7 @@ impl Nic {
         }
     }
 
-    /// What waits just before `at`.
+    /// The queue just before `at`.
     pub(super) fn occupancy(&mut self, at: Time) -> QueueView {
         match self {
             Nic::Fast(port, _) => port.settled_view(Time::from_ps(at.as_ps().saturating_sub(1))),

@@ -1,11 +1,11 @@
 //! Receive offload: the packets of a poll are merged, and go to the transport as segments.
 //!
-//! What a packet's headers say and how one is made of several are the driver's answers
-//! ([`HostWire::headers`](super::HostWire::headers), [`HostWire::merge`](super::HostWire::merge)).
-//! This file has those of packets without bytes.
+//! The driver's answers ([`HostWire::headers`](super::HostWire::headers),
+//! [`HostWire::merge`](super::HostWire::merge)) are what a packet's headers say and how one is made
+//! of several. This file has the answers for packets without bytes.
 //!
-//! What a segment's packets are to the transport is one packet as large as all of them: one
-//! acknowledgement answers it, and order is counted in segments.
+//! To the transport a segment's packets are one packet as large as all of them: one acknowledgement
+//! answers it, and order is counted in segments.
 //!
 //! Packets merge if ECN, importance, priority, TTL and the millisecond in which they were handed
 //! down are the same: TOS, TTL and the timestamp option of a real one. A subflow of an MPTCP is a
@@ -28,7 +28,7 @@ pub(super) fn hash((flow, subflow): Flow) -> u32 {
     flow.wrapping_mul(0x9E37_79B9).wrapping_add(u32::from(subflow).wrapping_mul(0x85EB_CA6B))
 }
 
-/// What a packet's headers say to the offload.
+/// A packet's headers as the offload reads them.
 pub fn headers(packets: &Packets, id: PacketId) -> gro::Arrival<Flow> {
     let packet = &packets[id];
     let mapping: Option<&Mapping> = packets.side(packet);

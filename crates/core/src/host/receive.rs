@@ -14,10 +14,10 @@
 //!
 //! **When segments go up.** All at the end of the work on their poll, in their order. In the kernel
 //! each goes up within the poll, most of them when it ends: the wait that the whole of a poll's
-//! work makes is in every segment's delay, and none is acknowledged before it was paid for. What
-//! the offload decides is decided when the poll begins, as without costs: the time that its own
-//! work takes is not to be taken for reordering. What a segment costs because the transport finds
-//! it out of order is known only then; the core stays busy for it, after the answers have left.
+//! work makes is in every segment's delay, and none is acknowledged before it was paid for. The
+//! offload decides when the poll begins, as without costs: the time that its own work takes is not
+//! to be taken for reordering. The extra cost of a segment that the transport finds out of order is
+//! known only then; the core stays busy for it, after the answers have left.
 //!
 //! A timer of the offload that comes while the core works waits until it is free; its segments cost
 //! what others do. Acknowledgements are packets and segments like data, without payload. Sending
@@ -78,9 +78,9 @@ crate::params! {
 /// Idle flows are looked for once in so many polls.
 const EVICTION_POLLS: u32 = 64;
 
-/// What a host receives with.
+/// The settings that a host receives with.
 pub struct ReceiveConfig {
-    /// What merges.
+    /// The offload that merges.
     pub offload: OffloadParams,
     /// Packets that a poll takes at most.
     pub budget: u32,
@@ -91,7 +91,7 @@ pub struct ReceiveConfig {
     /// Cores, and what they charge; none: polls take no time. Ring r is worked on by core r modulo
     /// their number.
     pub cores: Option<(u16, ReceiveCpuParams)>,
-    /// What cores do from then on counts.
+    /// Work that cores do from then on counts.
     pub measured_from: Time,
 }
 
@@ -149,12 +149,12 @@ impl<K: Copy + Eq> Receive<K> {
         }
     }
 
-    /// What the offload has counted, by ring.
+    /// The offload's counts, by ring.
     pub fn offloads(&self) -> impl Iterator<Item = &Counters> {
         self.rings.iter().map(|ring| ring.offload.counters())
     }
 
-    /// What cores have done by `now`, by number; none where receiving costs nothing.
+    /// Work that cores have done by `now`, by number; none where receiving costs nothing.
     pub fn cores(&self, now: Time) -> impl Iterator<Item = CoreCounts> {
         self.cores.iter().map(move |core| core.counts(now))
     }
@@ -234,7 +234,7 @@ impl<K: Copy + Eq> Receive<K> {
         finish(now, ring, taken, up, wire);
     }
 
-    /// What a ring's offload holds has waited long enough.
+    /// The packets that a ring's offload holds have waited long enough.
     pub(super) fn on_held<W: HostWire<Flow = K>>(
         &mut self,
         now: Time,

@@ -2,7 +2,7 @@
 
 use crate::packet::{Packet, PacketId};
 
-/// What goes up as one: a packet, or those that receive offload has merged into one.
+/// The unit that goes up: a packet, or those that receive offload has merged into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Its packet, with the payload of all.

@@ -1,6 +1,6 @@
 //! A sending endpoint, as the stages that stamp its segments ask for it.
 
-/// What stages ask of the endpoint whose segment they stamp.
+/// The questions of stages to the endpoint whose segment they stamp.
 pub trait Stream {
     /// Where what was written ends.
     fn written(&self) -> u64;

@@ -47,7 +47,7 @@ const RULE: Rule =
     Rule { opening: Opening::Bytes(1 << 16), order: Order::RoundRobin, is_first: true };
 const CUT: Cut = Cut { mss: 1460, header: 40, headers: HEADERS };
 
-/// What a host asks of the world, and its one connection.
+/// All that a host asks of the world, and its one connection.
 #[derive(Default)]
 struct World {
     packets: Packets,

@@ -13,8 +13,8 @@ pub enum Ecn {
     Ce = 3,
 }
 
-/// What a color-aware switch may do with the packet (srTCM's colors; TLT's unimportant packets are
-/// red).
+/// The treatment that a color-aware switch may give the packet (srTCM's colors; TLT's unimportant
+/// packets are red).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Color {
@@ -25,7 +25,7 @@ pub enum Color {
     Red = 1,
 }
 
-/// What a packet is to TLT, and so its color. A host that does not run TLT sends
+/// The importance of a packet to TLT, and so its color. A host that does not run TLT sends
 /// [`Importance::Control`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
@@ -66,9 +66,10 @@ impl Importance {
             Importance::ForcedEcho => "forced-echo",
         }
     }
-    /// What the acknowledgement is that a packet of this importance causes. It must leave at once
-    /// where it is not [`Importance::Control`]. The packet counts before its place in the stream
-    /// does: duplicates, late and early ones are answered alike; handshake packets are not.
+    /// The importance of the acknowledgement that a packet of this importance causes. The
+    /// acknowledgement must leave at once where its importance is not [`Importance::Control`]. The
+    /// packet counts before its place in the stream does: duplicates, late and early ones are
+    /// answered alike; handshake packets are not.
     #[inline]
     pub const fn echo(self) -> Importance {
         match self {
@@ -77,7 +78,7 @@ impl Importance {
             _ => Importance::Control,
         }
     }
-    /// What a color-aware switch sees.
+    /// The color that a color-aware switch sees.
     #[inline]
     pub const fn color(self) -> Color {
         match self {
@@ -111,7 +112,7 @@ impl TrafficClass {
     pub const fn priority(self) -> u8 {
         self.0 >> Self::PRIORITY_SHIFT
     }
-    /// What the packet is to TLT.
+    /// The importance of the packet to TLT.
     #[inline]
     pub const fn importance(self) -> Importance {
         match (self.0 >> Self::IMPORTANCE_SHIFT) & 7 {
@@ -123,7 +124,7 @@ impl TrafficClass {
             _ => Importance::Control,
         }
     }
-    /// What a color-aware switch sees.
+    /// The color that a color-aware switch sees.
     #[inline]
     pub const fn color(self) -> Color {
         self.importance().color()

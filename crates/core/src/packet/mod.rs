@@ -1,9 +1,9 @@
 //! The packet: metadata in one cache line, held in [`Packets`], referred to by a 32-bit id.
 //!
-//! A packet has a kind, and what only that kind has is in its [`Body`]. What few packets carry is a
-//! side record, reached by [`Packet::side`], so the common packet stays one line. A protocol says
-//! in one file what its kinds are called, how long their headers are and how a capture shows them
-//! ([`tcp`], [`rdma`], [`homa`], [`uet`], [`overlay`]). In the Linux world the same struct is
+//! A packet has a kind, and what only that kind has is in its [`Body`]. Data that few packets carry
+//! is a side record, reached by [`Packet::side`], so the common packet stays one line. A protocol
+//! says in one file what its kinds are called, how long their headers are and how a capture shows
+//! them ([`tcp`], [`rdma`], [`homa`], [`uet`], [`overlay`]). In the Linux world the same struct is
 //! parsed from the frame and the bytes stay where they are.
 //!
 //! Invariant: `size_of::<Packet>() == 64`.
@@ -39,7 +39,8 @@ side::sides! {
     1: CongaHeader, conga_headers;
     /// Of a subflow's packet: where it belongs in the stream.
     2: Mapping, mappings;
-    /// What switches write for the sender's control law, on its data and on what answers it.
+    /// The telemetry that switches write for the sender's control law, on its data and on what
+    /// answers it.
     3: Telemetry, telemetry;
     /// Of virtual switches: whom to pause.
     4: Words, words;
@@ -78,7 +79,7 @@ pub mod flags {
     pub const DEFLECTED: u16 = 16;
     /// Its link is down while it travels: it will not arrive.
     pub const LOST: u16 = 32;
-    /// It will not arrive since its link was told to lose it.
+    /// It will not arrive since its link was ordered to lose it.
     pub const INJECTED: u16 = 64;
     /// Asks for an acknowledgement (the A bit of RDMA's header).
     pub const ASKS: u16 = 128;
@@ -86,7 +87,7 @@ pub mod flags {
     pub const COUNTS: u16 = 256;
     /// A switch has cut its payload off.
     pub const TRIMMED: u16 = 512;
-    /// That was the last switch of its way; an answer says so of what it answers.
+    /// The switch that has cut it was the last of its way; an answer says so of what it answers.
     pub const LAST_HOP: u16 = 1024;
 }
 
@@ -104,7 +105,7 @@ pub struct Protocol {
     pub header: fn(&mut Vec<u8>, &Packet, &[Record], Option<Time>),
 }
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Payload of a stream.
@@ -192,9 +193,9 @@ impl Kind {
     }
 }
 
-/// What only one kind of packet has. Its tag is the kind. Slots say where a connection's end is
-/// found without a lookup; they stand for the lookup by ports that a host makes, and are on no
-/// wire.
+/// The part that only one kind of packet has. Its tag is the kind. Slots say where a connection's
+/// end is found without a lookup; they stand for the lookup by ports that a host makes, and are on
+/// no wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Payload of a stream.
@@ -385,7 +386,7 @@ impl Default for Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Packet {
-    /// What only its kind has.
+    /// The part that only its kind has.
     pub body: Body,
     /// When the sender's transport handed it down; on an answer, the same of the packet that caused
     /// it (RFC 7323's echo).

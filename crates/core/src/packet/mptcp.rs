@@ -13,7 +13,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// That of what is `bytes` further on.
+    /// The mapping of what is `bytes` further on.
     #[must_use]
     pub fn further(self, bytes: u64) -> Mapping {
         Mapping { data: self.data + bytes, ..self }

@@ -1,5 +1,5 @@
-//! What virtual switches tell each other (Backdraft, NSDI 2022), as packets: UDP with the datagram
-//! of [`crate::overlay::wire`].
+//! The words of virtual switches to each other (Backdraft, NSDI 2022), as packets: UDP with the
+//! datagram of [`crate::overlay::wire`].
 //!
 //! A packet's side record has the words of its datagram, with flows by number where the datagram
 //! has addresses. A capture shows the datagram; its tag is made with a key of zeros, for a
@@ -96,7 +96,7 @@ impl Default for Said {
     }
 }
 
-/// What a packet says.
+/// The words of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     said: [Said; WORDS],

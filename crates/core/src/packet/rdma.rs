@@ -3,8 +3,8 @@
 //! A17).
 //!
 //! A packet is IP, UDP to port 4791, and the base transport header. Acknowledgements have the AETH
-//! behind it, which tells them from a NACK, and a CNP 16 reserved bytes. The invariant CRC at a
-//! packet's end counts as framing here, as Ethernet's does.
+//! behind it, which distinguishes them from a NACK, and a CNP 16 reserved bytes. The invariant CRC
+//! at a packet's end counts as framing here, as Ethernet's does.
 //!
 //! A packet sequence number in a capture is the offset of the first byte, cut to 24 bits: a real
 //! one counts packets. All data is shown as the middle of an RDMA WRITE, whose ends have a further
@@ -18,9 +18,9 @@ use crate::units::Time;
 
 /// The headers of data: IP's, UDP's and the base transport header.
 pub const HEADERS: u32 = 40;
-/// What an acknowledgement has beside them: the AETH.
+/// The bytes of an acknowledgement beside them: the AETH.
 pub const ACK_BYTES: u32 = 4;
-/// What a CNP has beside them.
+/// The bytes of a CNP beside them.
 pub const CNP_BYTES: u32 = 16;
 
 /// RoCEv2, as a capture shows it.
@@ -38,7 +38,7 @@ mod operation {
     pub const CNP: u8 = 0x81;
 }
 
-/// What the AETH says: an acknowledgement without a limit of credits, or "sequence error".
+/// The syndrome in the AETH: an acknowledgement without a limit of credits, or "sequence error".
 const SYNDROME_ACK: u8 = 0x1F;
 const SYNDROME_NACK: u8 = 0x60;
 

@@ -63,7 +63,7 @@ pub struct Linked<T> {
 /// The pool of side records of a type.
 pub type Linkeds<T> = Pool<Linked<T>>;
 
-/// What can be a side record.
+/// A type that can be a side record.
 pub trait Sided: Copy + Default {
     /// Which of the pools is its.
     const TAG: u32;
@@ -112,8 +112,9 @@ macro_rules! sides {
                     tag => unreachable!("there is no side record of type {tag}"),
                 }
             }
-            /// What follows the head of a list. A record can be large: it is not looked at. Out of
-            /// line, so that callers whose packets have no records stay as short as they are.
+            /// The record that follows the head of a list. A record can be large: it is not looked
+            /// at. Out of line, so that callers whose packets have no records stay as short as they
+            /// are.
             #[inline(never)]
             pub(super) fn next(&self, side: Side) -> Side {
                 match side.tag() {

@@ -55,7 +55,7 @@ impl Packed {
     }
 }
 
-/// What the switches on a packet's way have written.
+/// The entries that the switches on a packet's way have written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Telemetry {
@@ -66,7 +66,7 @@ pub struct Telemetry {
 const _: () = assert!(size_of::<super::side::Linked<Telemetry>>() == 128);
 
 impl Telemetry {
-    /// What a packet begins with.
+    /// The telemetry that a packet begins with.
     pub const EMPTY: Telemetry = Telemetry { count: 0, hops: [Packed([0; 6]); HOPS] };
 
     /// The next switch on the way adds itself; one for which there is no more room does not.

@@ -33,7 +33,7 @@ pub const PROTOCOL: Protocol = Protocol { name: "uet", number: 17, checksum_at: 
 /// Where it listens.
 const PORT: u16 = 4793;
 
-/// What an ACK says beside its two numbers.
+/// The content of an ACK beside its two numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selective {
     /// Bytes on the wire that have come so far, of whatever packets.

@@ -47,7 +47,7 @@ impl Curve {
     }
 }
 
-/// What an average means for one packet.
+/// The meaning of an average for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// Below the minimum.

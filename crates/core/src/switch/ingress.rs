@@ -75,7 +75,7 @@ impl Switch {
         self.act(now, port, service, wire);
     }
 
-    /// What the pause policy has counted.
+    /// The counts of the pause policy.
     pub fn pause_counts(&self) -> PauseCounts {
         self.pause.counts()
     }

@@ -47,7 +47,7 @@ use port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use queue::Load;
 use route::Routes;
 
-/// What a policy may see of one queue, as it is at `now`. The packet in transmission is not in it.
+/// A policy's view of one queue, as it is at `now`. The packet in transmission is not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueView {
     /// Packets that wait.
@@ -56,8 +56,8 @@ pub struct QueueView {
     pub bytes: u64,
 }
 
-/// What a policy may see of the ports of its switch: lengths as the switch's occupancy tells them,
-/// the tests as each port would make them.
+/// A policy's view of the ports of its switch: lengths as the switch's occupancy gives them, the
+/// tests as each port would make them.
 pub trait PortView {
     /// Bytes that wait at a port.
     fn bytes(&mut self, port: u16) -> u64;
@@ -92,7 +92,7 @@ impl PortView for NoPorts {
     fn note(&mut self, _: u16, _: &Packet) {}
 }
 
-/// What the driver does for a node: links, timing, and the pool that packets live in.
+/// The driver's services to a node: links, timing, and the pool that packets live in.
 pub trait Wire {
     /// The packets.
     fn packets(&mut self) -> &mut Packets;
@@ -119,7 +119,7 @@ pub enum Ports {
     General(Vec<GeneralPort>),
 }
 
-/// What a switch is made of.
+/// The parts of a switch.
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
     /// Tier and salt.
@@ -142,7 +142,7 @@ pub struct SwitchConfig {
     pub occupancy: Occupancy,
     /// Whom to stop.
     pub pause: Pause,
-    /// What it trims; not with fast ports.
+    /// The settings that it trims by; not with fast ports.
     pub trim: Option<overflow::Trim>,
     /// Add itself to the telemetry of packets that collect it; not with fast ports, whose packets
     /// have left before anybody knows what waits behind them.
@@ -224,7 +224,7 @@ impl Ports {
             Ports::General(ports) => ports.len(),
         }
     }
-    /// What waits at `port` now.
+    /// The queue at `port` now.
     fn view(&mut self, now: Time, port: u16) -> QueueView {
         match self {
             Ports::Fast(ports) => ports[port as usize].settled_view(now),
@@ -418,13 +418,13 @@ impl Switch {
         }
     }
 
-    /// The network's routes have changed. What waits at a port stays there.
+    /// The network's routes have changed. Packets that wait at a port stay there.
     pub fn set_routes(&mut self, routes: Routes) {
         self.routes = routes;
     }
 
     /// The link at `port` is known to be up again, or to be down: then the port is chosen only
-    /// where a route has no other. What waits at the port stays there.
+    /// where a route has no other. Packets that wait at the port stay there.
     pub fn set_alive(&mut self, port: u16, alive: bool) {
         self.dead.retain(|dead| *dead != port);
         if !alive {

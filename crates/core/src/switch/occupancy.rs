@@ -34,7 +34,7 @@ const REFRESHED: About = About {
 };
 
 crate::choice! {
-    /// What writes the length that a renewal copies.
+    /// The events that write the length that a renewal copies.
     pub enum LengthWrittenAt {
         /// Arrivals and departures: a renewal finds the true length.
         Both = "both",
@@ -55,8 +55,8 @@ crate::params! {
         /// 500us.
         #[within(1..)]
         pub period: Time = Time::from_us(1),
-        /// What writes the length that is copied. Source: "departures" is what Canary's Tofino
-        /// program does.
+        /// The events that write the length that is copied. Source: "departures" is what Canary's
+        /// Tofino program does.
         pub written_at: LengthWrittenAt = LengthWrittenAt::Both,
     }
 }
@@ -72,7 +72,7 @@ crate::registry! {
         /// Brings what is known of `port` up to `now`. Before every read, and before the queue
         /// changes.
         fn refresh(&mut self, now: Time, port: u16, ports: &mut Ports) -> ();
-        /// What is known of `port`, if that is not its queue as it is.
+        /// The known state of `port`'s queue, if that is not its present one.
         fn of(&self, port: u16) -> Option<QueueView>;
         /// A packet has left the queue of `port`, which held `view` with it.
         fn departed(&mut self, port: u16, view: QueueView) -> ();
@@ -84,7 +84,7 @@ crate::registry! {
 }
 
 impl Occupancy {
-    /// What is known of a port whose queue is `live`.
+    /// The known state of a port's queue, whose present one is `live`.
     #[inline]
     pub(super) fn known(&self, port: u16, live: QueueView) -> QueueView {
         self.of(port).unwrap_or(live)
@@ -113,12 +113,12 @@ impl Exact {
     }
 }
 
-/// What is known of one port.
+/// The known state of one port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Register {
     /// The copy.
     known: QueueView,
-    /// What departures have written.
+    /// The length that departures have written.
     written: QueueView,
     /// The next renewal.
     due: Time,

@@ -59,12 +59,12 @@ impl LinkRate {
     }
 }
 
-/// What a port is made of.
+/// The parts of a port.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
     /// Its link's rate.
     pub rate: Rate,
-    /// What it may hold by itself.
+    /// The amount that it may hold by itself.
     pub capacity: Capacity,
     /// Bytes that packets of the priority [`CONTROL_PRIORITY`] may take beside that; `None`: they
     /// take from it. With strict priority alone.
@@ -152,7 +152,8 @@ fn admit(
     refusal.map_or(Ok(()), Err)
 }
 
-/// A port that holds its packets. What every packet changes is one cache line, its queue the next.
+/// A port that holds its packets. The fields that every packet changes are one cache line, its
+/// queue the next.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct GeneralPort {
@@ -177,15 +178,15 @@ pub struct GeneralPort {
     queue: Queue,
     marking: Marking,
     pub(super) admission: Admission,
-    /// What pause frames have said; none before the first.
+    /// The state that pause frames have set; none before the first.
     pauses: Option<Box<Pauses>>,
-    /// What is served although it is paused, if anything is.
+    /// The service in spite of a pause, if there is any.
     floor: Option<Box<Floor>>,
-    /// What ends a pause that lasts too long, if anything does.
+    /// The watchdog that ends a pause that lasts too long, if there is one.
     watchdog: Option<Box<Watchdog>>,
 }
 
-/// What waits beside the buffer: no policy sees it.
+/// The packets that wait beside the buffer: no policy sees them.
 #[derive(Clone, Copy, Debug)]
 struct Apart {
     capacity: u64,
@@ -193,7 +194,7 @@ struct Apart {
     packets: u32,
 }
 
-/// What a general port asks its driver to do next.
+/// The tasks that a general port gives its driver next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Service {
     /// Put this packet on the wire now; its last bit leaves then.

@@ -1,10 +1,10 @@
-//! What a switch reports: occupancy, marks, what waits in it.
+//! The reports of a switch: occupancy, marks, what waits in it.
 
 use super::*;
 
 impl Switch {
-    /// What waits at each port just before `at`, which is after all that the switch was told: with
-    /// fast ports, too, a packet that would start at this very instant still waits.
+    /// The queue at each port just before `at`, which is after all calls so far: with fast ports,
+    /// too, a packet that would start at this very instant still waits.
     pub fn occupancy(&mut self, at: Time, mut each: impl FnMut(u16, QueueView)) {
         let before = Time::from_ps(at.as_ps().saturating_sub(1));
         let count = self.ports.count() as u16;

@@ -2,8 +2,8 @@
 //!
 //! A host is reached through the switch that it hangs on (its leaf), so a switch keeps what it
 //! needs by leaf and not by host; at the leaf itself the host's own port is the answer. In a
-//! network of tiers most leaves are reached alike, by all uplinks: these are *beyond*. What is told
-//! leaf by leaf is the range that is *near*, such as an aggregation switch's pod. Switches in the
+//! network of tiers most leaves are reached alike, by all uplinks: these are *beyond*. The range
+//! that is *near*, such as an aggregation switch's pod, is listed leaf by leaf. Switches in the
 //! same place of their pods have the same two tables and differ in where the range begins, so a
 //! whole tier shares them, and they stay in the cache.
 //!
@@ -37,7 +37,7 @@ pub struct Routes {
     first: u16,
     /// Towards leaves that are not near.
     beyond: Group,
-    /// By leaf, from the first on. What the own leaf has here, or beyond, means nothing.
+    /// By leaf, from the first on. The own leaf's entry here, or beyond, means nothing.
     near: Arc<[Group]>,
     ports: Arc<[u16]>,
 }

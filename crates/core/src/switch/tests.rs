@@ -18,12 +18,12 @@ mod deflection;
 mod fabric;
 mod pause;
 
-/// What a decision at time zero sees.
+/// The context that a decision at time zero sees.
 pub(crate) fn seeing<V, T>(view: V, packet: &Packet, ask: impl FnOnce(&Context<'_, V>) -> T) -> T {
     seeing_at(Time::ZERO, view, packet, ask)
 }
 
-/// What a decision sees.
+/// The context that a decision sees.
 pub(crate) fn seeing_at<V, T>(
     now: Time,
     view: V,

@@ -1,6 +1,6 @@
 //! A switch trims: what [`super::overflow`] chooses, done.
 //!
-//! Invariant: what is cut off is told to the wire, so that bytes are conserved.
+//! Invariant: what is cut off is reported to the wire, so that bytes are conserved.
 
 use super::overflow::{Trim, TrimChoice};
 use super::{Ports, Switch, Wire};

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a core has done in the measured time.
+/// Work that a core has done in the measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreCounts {
     /// How long it worked.
@@ -21,9 +21,9 @@ pub struct CoreCounts {
     pub ring_drops: u64,
 }
 
-/// What receiving cost in the measured time, by name; `cores` are sorted by host. Shares of a core
-/// are in parts per million: of all cores of hosts that received payload, and the largest of the
-/// others, which received acknowledgements at most.
+/// The cost of receiving in the measured time, by name; `cores` are sorted by host. Shares of a
+/// core are in parts per million: of all cores of hosts that received payload, and the largest of
+/// the others, which received acknowledgements at most.
 pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut Told) {
     if cores.is_empty() {
         return;

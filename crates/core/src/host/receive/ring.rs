@@ -18,7 +18,7 @@ pub(super) struct Ring<K> {
     /// When the driver was asked to look after what is held; `Time::MAX`: it was not.
     pub(super) timer_at: Time,
     pub(super) polls: u32,
-    /// What the offload has let through, in order.
+    /// Segments that the offload has let through, in order.
     pub(super) up: VecDeque<Received>,
 }
 
@@ -39,7 +39,7 @@ impl<K: Copy + Eq> Ring<K> {
         }
     }
 
-    /// What the next poll will take: packets, their payload, and whether that is its budget.
+    /// The packets that the next poll will take, their payload, and whether that is its budget.
     pub(super) fn next<W: HostWire>(&self, wire: &mut W) -> (u64, u64, bool) {
         let packets = self.waiting.len().min(self.budget as usize);
         let pool = wire.packets();

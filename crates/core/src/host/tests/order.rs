@@ -55,7 +55,7 @@ fn what_is_one_packet_leaves_in_the_same_order() {
     assert_eq!((world.injected, world.sent.len()), (3, 3));
 }
 
-/// What a limit refuses has been stamped by nothing, and was never there.
+/// A packet that a limit refuses has been stamped by nothing, and was never there.
 #[test]
 fn a_refusal_comes_before_any_stamp() {
     let mut host = whole(Vec::new());
@@ -83,7 +83,7 @@ fn a_refusal_comes_before_any_stamp() {
     assert_eq!((world.injected, world.packets.live()), (0, 0));
 }
 
-/// What has a departure time waits for it, cut and stamped.
+/// A segment that has a departure time waits for it, cut and stamped.
 #[test]
 fn what_is_held_has_passed_all_stages_but_the_nic() {
     let (mut host, mut world, mut egress) = (whole(vec![htb()]), World::default(), sending());

@@ -16,7 +16,7 @@ use crate::units::Time;
 use std::collections::VecDeque;
 
 crate::choice! {
-    /// What a service is of.
+    /// The unit of a service.
     pub enum Per {
         /// Each packet with payload.
         Packet = "packet",
@@ -26,7 +26,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// What the cores of an application cost, beside the traffic that they have.
+    /// The costs of an application's cores, beside the traffic that they have.
     pub struct ApplicationCosts {
         /// Cores of the application at each host, each with a ring of its own; a hash spreads
         /// flows over them. Source: ours, one.
@@ -39,8 +39,8 @@ crate::params! {
         /// Packets that a core takes from its ring at a time. Source: the authors' applications.
         #[within(1..=4096)]
         pub batch: u32 = 32,
-        /// What work and mean are spent on: each packet, or each packet that ends a message or a
-        /// flow.
+        /// The unit that work and mean are spent on: each packet, or each packet that ends a
+        /// message or a flow.
         pub per: Per = Per::Packet,
         /// Work of a core, fixed. Source: ours, none.
         #[within(0..=1e12)]
@@ -118,7 +118,7 @@ impl Stalls {
     }
 }
 
-/// What an application's cores have done.
+/// Work that an application's cores have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationCounts {
     /// Packets served.
@@ -137,7 +137,7 @@ pub(super) struct ApplicationCore {
     random: Stream,
     stalls: Option<Stalls>,
     ring: VecDeque<PacketId>,
-    /// What was taken; the first is being served.
+    /// Packets that were taken; the first is being served.
     batch: VecDeque<PacketId>,
     pub(super) counts: ApplicationCounts,
 }

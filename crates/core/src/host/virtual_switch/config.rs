@@ -1,4 +1,4 @@
-//! What a host's virtual switch is made of, and what a round of it costs.
+//! The parts of a host's virtual switch, and the cost of a round of it.
 
 use super::application::ApplicationCosts;
 use super::params::{Doorbells, LossyParams, VirtualSwitchParams};
@@ -21,7 +21,7 @@ impl ApplicationConfig {
     }
 }
 
-/// What a host's switch is made of.
+/// The parts of a host's switch.
 pub struct VirtualSwitchConfig {
     /// Its host.
     pub host: HostId,

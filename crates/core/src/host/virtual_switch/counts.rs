@@ -1,4 +1,4 @@
-//! What a virtual switch counts, over a whole run.
+//! The counts of a virtual switch, over a whole run.
 //!
 //! Invariant: names are those of the results, and the same for every kind that counts the thing.
 
@@ -6,7 +6,7 @@ use super::{ApplicationCounts, VirtualSwitchParams};
 use crate::counters::{Count, Named};
 use crate::overlay::Word;
 
-/// What a switch has counted.
+/// The counts of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Rounds of its cores.
@@ -25,7 +25,7 @@ pub struct Counts {
     pub wasted: u64,
     /// Times that polling stopped.
     pub stops: u64,
-    /// What applications have served.
+    /// The counts of what applications have served.
     pub served: ApplicationCounts,
     /// Of flow queues, if it has them.
     pub flows: Option<FlowCounts>,
@@ -33,7 +33,7 @@ pub struct Counts {
     pub words: Option<Words>,
 }
 
-/// What it has said to others.
+/// Words that it has said to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
     /// PAUSE, REFRESH, RESUME.
@@ -56,12 +56,12 @@ impl Words {
     }
 }
 
-/// What its flow queues have counted.
+/// The counts of its flow queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
     /// Flows asked to pause.
     pub pauses: u64,
-    /// Flows told to go on.
+    /// Flows asked to go on.
     pub resumes: u64,
     /// The most bytes that waited in the queues of one core of an application.
     pub peak_bytes: u64,
@@ -70,7 +70,7 @@ pub struct FlowCounts {
 }
 
 impl Counts {
-    /// Tells them by name.
+    /// Reports them by name.
     pub fn tell(&self, named: &mut Named) {
         let Counts {
             rounds,

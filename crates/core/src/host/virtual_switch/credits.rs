@@ -4,8 +4,8 @@
 //! so many packets; what is granted of it and what waits in it are bounded together, so nothing
 //! that was granted finds no room. `overcommit` grants more than there is.
 //!
-//! A flow asks for itself alone, where its application's host is the one that it goes to. What has
-//! no payload needs no credits.
+//! A flow asks for itself alone, where its application's host is the one that it goes to. A packet
+//! without payload needs no credits.
 //!
 //! Invariant: a packet that comes uses one credit of its flow, when the queue takes it.
 

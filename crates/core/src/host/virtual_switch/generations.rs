@@ -1,12 +1,12 @@
 //! The overlays of the authors' release in the place of ours: what a queue says, to whom, and what
 //! who hears it does ([`crate::overlay::generations`] decides).
 //!
-//! *Timed*, the first: a flow whose queue is 7/8 full is told for how long to pause and which rate
-//! to keep then. The next word is said when the pause has run out; nobody is asked to go on.
+//! *Timed*, the first: a flow whose queue is 7/8 full hears for how long to pause and which rate to
+//! keep then. The next word is said when the pause has run out; nobody is asked to go on.
 //!
 //! *Episode*, the second: when the packets that wait for a core of an application reach 70 % of
 //! what its memory holds, the host that has sent the last of them is asked to pause, until less
-//! than half is there. It is told once, and what is said holds for ever.
+//! than half is there. It is asked once, and what is said holds for ever.
 //!
 //! Neither repeats a word, nor has headroom. The release has no bound but its rings', and drops
 //! what they do not hold; here polling stops, as the second generation does. Its RESUME goes to
@@ -23,7 +23,7 @@ use crate::units::Time;
 use std::collections::{BTreeMap, VecDeque};
 
 crate::choice! {
-    /// What virtual switches tell each other.
+    /// The language in which virtual switches talk to each other.
     pub enum Language {
         /// This project's: soft state that is refreshed and repeated.
         Records = "records",
@@ -37,14 +37,14 @@ crate::choice! {
 /// A flow is forgotten when nothing of it has waited or come for so long, as in the release.
 const IDLE: Time = Time::from_ms(100);
 
-/// What waits where a packet has joined: of its flow, and of all flows of that core, in packets.
+/// Packets that wait where one has joined: of its flow, and of all flows of that core.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub flow: u64,
     pub port: u64,
 }
 
-/// A flow whose queue tells by time.
+/// A flow whose queue speaks by time.
 struct Telling {
     queue: Timed,
     /// When its rate was last sampled.
@@ -74,10 +74,10 @@ impl Telling {
     }
 }
 
-/// What the queues of a host say.
+/// The words of a host's queues.
 enum Says {
     Timed(BTreeMap<(u16, FlowId), Telling>),
-    /// By core of an application: its episode, and whom it has told.
+    /// By core of an application: its episode, and whom it has notified.
     Episode(BTreeMap<u16, (Episodes, Option<HostId>)>),
 }
 
@@ -175,7 +175,7 @@ impl Generation {
         }
     }
 
-    /// What is to be said now: at most so many words for one host.
+    /// The words to be said now: at most so many for one host.
     pub(super) fn next(&mut self, most: usize) -> Option<(HostId, Vec<Record>)> {
         let (to, first) = self.to_say.pop_front()?;
         let mut records = vec![first];
@@ -187,7 +187,7 @@ impl Generation {
         Some((to, records))
     }
 
-    /// A target here is told for how long to pause and which rate to keep then.
+    /// A target here hears for how long to pause and which rate to keep then.
     pub(super) fn hear(&mut self, now: Time, from: HostId, record: &Record) {
         if record.rate == 0 {
             return;
@@ -218,7 +218,7 @@ impl Generation {
     }
 }
 
-/// Who sends to a queue.
+/// A flow that sends to a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
     pub id: FlowId,

@@ -39,7 +39,7 @@
 //! Packets from the queue to the ring cost nothing more.
 //!
 //! *The transport* lies in user space, above the application's ring: its endpoint sees a packet
-//! with payload when the application's core has served it. What has no payload costs the
+//! with payload when the application's core has served it. A packet without payload costs the
 //! application nothing and goes up when the switch has had it, as does the data of a traffic that
 //! no application has. Sending costs nothing.
 //!
@@ -90,7 +90,7 @@ struct Core {
     ring: VecDeque<PacketId>,
     /// Words of other switches, which come before data.
     words: VecDeque<PacketId>,
-    /// What its present round has taken.
+    /// Packets that its present round has taken.
     taken: VecDeque<PacketId>,
     heard: usize,
     is_busy: bool,
@@ -426,7 +426,7 @@ impl VirtualSwitch {
         }
     }
 
-    /// Tells the other switches what a port's queues want them to be told.
+    /// Passes on to the other switches what a port's queues have to say.
     fn tell(&mut self, now: Time, port: usize) {
         let queue = &mut self.ports[port].queue;
         match &mut self.talk {
@@ -448,7 +448,7 @@ impl VirtualSwitch {
         self.talk.as_mut().is_some_and(|talk| talk.expire(now, &mut self.ports))
     }
 
-    /// Whether the overlay may have something to say, or somebody here is told something.
+    /// Whether the overlay may have something to say, or somebody here hears something.
     pub(super) fn has_news(&mut self, now: Time) -> bool {
         let is_stirred = std::mem::take(&mut self.is_stirred);
         self.talk.as_ref().is_some_and(|talk| is_stirred || !talk.overlay.is_quiet(now))

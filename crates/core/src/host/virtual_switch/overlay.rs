@@ -17,11 +17,11 @@ pub(super) struct Leaving {
     pub key: FlowKey,
 }
 
-/// What a switch tells others, and does about what it was told.
+/// A switch's words to others, and its answer to what it hears.
 pub(super) trait Overlay: Send {
     /// Another switch has said something.
     fn hear(&mut self, now: Time, from: HostId, record: &Record);
-    /// What lasts for a time may be over.
+    /// A state that lasts for a time may be over.
     fn expire(&mut self, now: Time, ports: &mut [Port]);
     /// When to be called for that.
     fn deadline(&self) -> Option<Time>;
@@ -43,7 +43,7 @@ pub(super) trait Overlay: Send {
     fn is_quiet(&self, _now: Time) -> bool {
         false
     }
-    /// What is to be said now, and to whom. To be asked until there is no more.
+    /// The words to be said now, and to whom. To be asked until there is no more.
     fn next(&mut self, now: Time, ports: &mut [Port]) -> Option<(HostId, Vec<Record>)>;
     /// How many packets a flow from here may hand down, of those that it would; none: it waits.
     fn admit(&mut self, _now: Time, _flow: &Leaving, wants: u32) -> u32 {

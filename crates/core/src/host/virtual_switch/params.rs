@@ -171,9 +171,10 @@ with_queues! {
 with_queues! {
     /// A queue a flow, and switches that tell each other to pause.
     BackdraftParams, Doorbells::Armed, {
-        /// What switches tell each other: "records", this project's protocol; "timed" and
-        /// "episode", those of the authors' release: a pause for a time with a rate after it, or a
-        /// word at 70 % of the memory and one at 50 %. Of these, headroom "auto" is none.
+        /// The language in which switches talk to each other: "records", this project's protocol;
+        /// "timed" and "episode", those of the authors' release: a pause for a time with a rate
+        /// after it, or a word at 70 % of the memory and one at 50 %. Of these, headroom "auto" is
+        /// none.
         pub overlay: Language = Language::Records,
         /// Bytes that may wait in a NIC for the switch to hand it more data; up to a segment may
         /// come on top. Source: ours.
@@ -237,8 +238,8 @@ speaking! {
         /// Queues of one core of an application; further flows share one. Source: ours.
         #[within(1..=1_000_000)]
         pub max_queues: u32 = 4096,
-        /// What one flow may have been granted that has not come. "auto": what the host's link
-        /// carries in the feedback time, and a grant. Source: ours.
+        /// The most that one flow may have been granted that has not come. "auto": what the host's
+        /// link carries in the feedback time, and a grant. Source: ours.
         pub window: Auto<Bytes> = Auto::Auto,
         /// Packets that are granted at a time, at most, and a quarter of the memory at most.
         /// Source: ours.
@@ -262,7 +263,7 @@ speaking! {
 }
 
 speaking! {
-    /// A queue an application's core, and senders that keep the rates that they were told.
+    /// A queue an application's core, and senders that keep the rates that they were given.
     PicnicParams {
         /// Packets that the queue of one core of an application holds; what comes beyond is dropped
         /// (virtual-switch). Source: ours, as of backpressure.
@@ -377,7 +378,7 @@ crate::registry! {
     "picnic" => Picnic { PicnicParams; PICNIC },
 }
 
-/// What all kinds have whose switches tell each other something.
+/// The parameters of all kinds whose switches talk to each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speaking {
     /// Bytes that may wait in a NIC for the switch to hand it more.
@@ -417,7 +418,7 @@ impl VirtualSwitchParams {
         }
     }
 
-    /// Whether its switches let a segment leave by what they were told, each anew.
+    /// Whether its switches let a segment leave by what they have heard, each anew.
     pub fn admits(&self) -> bool {
         matches!(self, VirtualSwitchParams::Credits(_) | VirtualSwitchParams::Picnic(_))
     }

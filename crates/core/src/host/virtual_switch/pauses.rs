@@ -1,11 +1,11 @@
-//! Pauses: whom a host's switch tells to stop, and whom it was told to ([`crate::overlay`]
+//! Pauses: whom a host's switch asks to stop, and whom it was asked to ([`crate::overlay`]
 //! decides).
 //!
-//! A flow that its queue tells to pause is said so to its sender. Where a core of an application
-//! has no shared memory left, all who send to it are told together, since flows that are told one
-//! after the other need the sum of their headroom. That ends when all headroom is there and half
-//! of the memory. Memory is that of one core of an application, so a pause of all that goes to a
-//! host, which is the next rung of [`Rung`], would stop others for nothing, and is not said.
+//! A flow that its queue asks to pause is said so to its sender. Where a core of an application has
+//! no shared memory left, all who send to it are asked together, since flows that are asked one
+//! after the other need the sum of their headroom. Their pause ends when all headroom is there and
+//! half of the memory. Memory is that of one core of an application, so a pause of all that goes to
+//! a host, which is the next rung of [`Rung`], would stop others for nothing, and is not said.
 //!
 //! Switches do not restart, so epochs and tags of datagrams have no part.
 //!

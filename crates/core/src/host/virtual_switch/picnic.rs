@@ -5,7 +5,7 @@
 //! another's packets; what does not fit is dropped. How long packets wait there decides which rate
 //! the hosts are notified that send to it.
 //!
-//! A host's flows to the same core of an application share the rate that it was told.
+//! A host's flows to the same core of an application share the rate that it was given.
 //!
 //! Invariant: what was placed leaves once, in the order in which it came.
 
@@ -28,7 +28,7 @@ pub(super) struct Picnic {
     advertisers: Vec<Advertiser>,
     shaper: Shaper,
     seq: u64,
-    /// Who is to be told the rate of which port.
+    /// The hosts to be notified, and the port whose rate they get.
     to_say: BTreeSet<(HostId, u16)>,
 }
 

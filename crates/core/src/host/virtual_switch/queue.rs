@@ -235,7 +235,7 @@ impl Queue {
         }
     }
 
-    /// Nobody is there to be told.
+    /// Nobody is there to hear its signals.
     pub(super) fn ignore_signals(&mut self) {
         if let Queue::Flows(queues) = self {
             while queues.next_signal().is_some() {}

@@ -31,7 +31,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    /// `None`: the kind tells nobody anything.
+    /// `None`: the kind says nothing to anybody.
     pub(super) fn new(config: &mut VirtualSwitchConfig) -> Option<Box<Talk>> {
         let overlay: Box<dyn Overlay> = match &config.params {
             VirtualSwitchParams::Backdraft(p) => Box::new(Pauses::new(config, p)),

@@ -1,4 +1,5 @@
-//! What an admission's amounts follow from where a scenario leaves them to a rule ("auto").
+//! The facts that an admission's amounts follow from where a scenario leaves them to a rule
+//! ("auto").
 //!
 //! Invariant: an amount that is written is that amount at every port.
 

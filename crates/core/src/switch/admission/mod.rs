@@ -35,19 +35,20 @@ use crate::switch::QueueView;
 use crate::switch::buffer::Capacity;
 use crate::units::Rate;
 
-/// What a policy learns of its port before the first packet.
+/// The facts that a policy learns of its port before the first packet.
 #[derive(Clone, Copy, Debug)]
 pub struct PortFacts {
-    /// What the port can hold at most.
+    /// The most that the port can hold.
     pub capacity: Capacity,
     /// Its link's rate.
     pub rate: Rate,
 }
 
-/// What an admission answers; one that has nothing to say admits whatever there is room for.
+/// The questions that an admission answers; one that has nothing to say admits whatever there is
+/// room for.
 pub(super) trait Admits {
-    /// Tells the policy of its port. A policy that draws lots makes a stream of its own from
-    /// `random`.
+    /// Gives the policy the facts of its port. A policy that draws lots makes a stream of its own
+    /// from `random`.
     fn install(&mut self, _port: &PortFacts, _random: &mut Stream) {}
     /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
     fn test(&self, _: &Context<'_, QueueView>) -> Option<DropReason> {
@@ -69,8 +70,8 @@ crate::registry! {
     /// Which admission, with its parameters.
     place: "switch.admission", question: "may this packet join this queue?", default: DropTail,
     params: AdmissionParams, policy: Admission {
-        /// Tells the policy of its port. A policy that draws lots makes a stream of its own from
-        /// `random`.
+        /// Gives the policy the facts of its port. A policy that draws lots makes a stream of its
+        /// own from `random`.
         fn install(&mut self, port: &PortFacts, random: &mut Stream) -> ();
         /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
         fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason>;

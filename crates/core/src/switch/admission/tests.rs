@@ -1,4 +1,4 @@
-//! What every admission keeps.
+//! The properties that every admission keeps.
 
 use super::*;
 use crate::packet::Packet;

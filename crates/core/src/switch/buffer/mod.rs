@@ -81,7 +81,7 @@ crate::registry! {
     "pools" => Pools { PoolsParams; pools::ABOUT },
 }
 
-/// What a shared buffer's thresholds follow from, beside its parameters.
+/// The facts that a shared buffer's thresholds follow from, beside its parameters.
 #[derive(Clone, Debug, Default)]
 pub struct SwitchFacts {
     /// Bytes on the wire of the largest packet.
@@ -128,7 +128,7 @@ impl Claim {
     }
 }
 
-/// What a pause policy goes by, beside a priority's bytes.
+/// The facts that a pause policy goes by, beside a priority's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IngressFacts {
     /// Bytes that it is guaranteed.
@@ -139,7 +139,7 @@ pub struct IngressFacts {
     pub headroom: u64,
 }
 
-/// What one port may hold by itself.
+/// The amount that one port may hold by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Bytes, `u64::MAX` for no limit.
@@ -159,7 +159,7 @@ impl Capacity {
         if full { Some(DropReason::QueueFull) } else { None }
     }
 
-    /// What the parameters allow one port.
+    /// The capacity that the parameters allow one port.
     pub fn new(params: &BufferParams, site: &PortSite) -> Capacity {
         let BufferParams::PerPort(p) = params else { return Capacity::UNLIMITED };
         let bytes = match p.size.at(site.tier) {
@@ -187,7 +187,7 @@ pub struct Memory {
     used: u64,
     /// α in 1/1024, so that no float decides.
     alpha: u64,
-    /// Who holds what, where that decides.
+    /// The record of who holds what, where that decides.
     pools: Option<Box<Pools>>,
 }
 
@@ -226,7 +226,7 @@ impl Memory {
         let over = ((queued + size) << 10).saturating_sub(self.alpha.saturating_mul(free));
         over.div_ceil(self.alpha.saturating_add(1 << 10)).max(size.saturating_sub(free))
     }
-    /// What a port of this capacity can hold at most, all others being empty.
+    /// The most that a port of this capacity can hold, all others being empty.
     pub fn reach(&self, capacity: Capacity) -> Capacity {
         let share = match &self.pools {
             Some(pools) => pools.reach(),
@@ -263,7 +263,7 @@ impl Memory {
             pools.give(&Claim::of(packet, port));
         }
     }
-    /// What a pause policy goes by, of a priority's packets that came in at `ingress`.
+    /// The facts that a pause policy goes by, of a priority's packets that came in at `ingress`.
     pub fn ingress(&self, ingress: u16, priority: u8) -> IngressFacts {
         match &self.pools {
             Some(pools) => pools.ingress(ingress, priority),

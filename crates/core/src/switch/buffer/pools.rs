@@ -2,8 +2,8 @@
 //! it; the model of TLT's simulations (Lim et al., EuroSys 2021) and of the DCQCN and HPCC
 //! simulators before them.
 //!
-//! *Egress*: the first bytes of each queue (port and priority) are its guaranteed minimum. What
-//! lies beyond is charged to the egress pool, of which a queue may hold at most α times what is
+//! *Egress*: the first bytes of each queue (port and priority) are its guaranteed minimum. Bytes
+//! beyond it are charged to the egress pool, of which a queue may hold at most α times what is
 //! free. *Ingress*: each priority of each ingress port is a group with a minimum of its own. All
 //! bytes count against the ingress pool; when that is full, a group's further bytes go into its
 //! port's headroom, which is there for what is on its way while a PAUSE travels.
@@ -48,7 +48,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// What headroom a port has where it is not written.
+    /// The headroom that a port has where it is not written.
     pub enum HeadroomRule {
         /// Twice the link's delay at its rate, and two packets: what is on its way while a PAUSE
         /// travels.
@@ -109,7 +109,7 @@ impl PoolsParams {
         }
     }
 
-    /// What that headroom lacks to hold all that is on its way while a PAUSE travels.
+    /// The bytes that this headroom lacks to hold all that is on its way while a PAUSE travels.
     pub fn lacks(&self, rate: Rate, delay: Time, packet_max: u64) -> u64 {
         round_trip(rate, delay, packet_max)
             .saturating_sub(self.headroom_of(rate, delay, packet_max))
@@ -130,8 +130,8 @@ impl PoolsParams {
             i128::from(self.headroom_of(*rate, *delay, facts.packet_max))
         };
         let headroom: i128 = facts.links.iter().map(|link| lossless * of_port(link)).sum();
-        // What lossless priorities can hold beside pool and headroom is their minima and the packet
-        // that found the pool full.
+        // Beside pool and headroom lossless priorities can hold their minima and the packet that
+        // found the pool full.
         let beside = lossless
             * (group
                 + i128::from(self.port_min(facts))
@@ -154,13 +154,13 @@ fn bytes_within(rate: Rate, delay: Time, times: u128) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// What is on its way while a PAUSE travels: on the link both ways, a packet that delays the frame,
-/// and one that the neighbour has begun.
+/// The bytes on their way while a PAUSE travels: on the link both ways, a packet that delays the
+/// frame, and one that the neighbour has begun.
 fn round_trip(rate: Rate, delay: Time, packet_max: u64) -> u64 {
     bytes_within(rate, delay, 2).saturating_add(2 * packet_max)
 }
 
-/// What came in at one port with one priority, and waits.
+/// The packets that came in at one port with one priority, and wait.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     bytes: u64,
@@ -174,7 +174,7 @@ struct Group {
 #[derive(Clone, Debug)]
 struct Ingress {
     groups: [Group; 8],
-    /// What each group may hold in headroom.
+    /// The bytes that each group may hold in headroom.
     headroom: u64,
 }
 
@@ -299,7 +299,7 @@ impl Pools {
         self.egress_used -= shared - queued.saturating_sub(self.queue_min);
     }
 
-    /// What a pause policy goes by.
+    /// The facts that a pause policy goes by.
     pub fn ingress(&self, port: u16, priority: u8) -> IngressFacts {
         let free = self.ingress as i64 - self.used as i64;
         IngressFacts { minimum: self.minimum, free, headroom: self.group(port, priority).headroom }
@@ -314,7 +314,7 @@ impl Pools {
         IngressFacts { minimum: self.minimum, free: self.ingress as i64 - all as i64, headroom }
     }
 
-    /// What one queue can hold at most, all others being empty.
+    /// The most that one queue can hold, all others being empty.
     pub fn reach(&self) -> u64 {
         let Some(alpha) = self.alpha else { return self.size };
         let share = u128::from(self.egress) * u128::from(alpha) / (u128::from(alpha) + 1024);

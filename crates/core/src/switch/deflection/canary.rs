@@ -3,7 +3,7 @@
 //! The early-drop test is the port's admission, whichever that is (`aifo` in the paper): a packet
 //! that finds its port full, or that the port's admission rejects, is offered to the shortest of a
 //! few random ports that would take it by the same test; where none would, it is dropped, and that
-//! drop is what tells its sender of congestion.
+//! drop notifies its sender of congestion.
 //!
 //! The authors' published simulator differs in three ways, which `artifact-quirks` brings back: a
 //! port's window counts the packet each time the test is evaluated there, whatever becomes of it; a

@@ -68,7 +68,7 @@ struct Register {
 }
 
 impl Register {
-    /// Reads it and, if so told, writes it: the one access of this pass.
+    /// Reads it and, if asked to, writes it: the one access of this pass.
     #[inline]
     fn access(&mut self, pass: u64, write: Option<u32>) -> u32 {
         debug_assert_ne!(self.pass, pass, "a register is touched once a pass");

@@ -46,7 +46,7 @@ crate::registry! {
         /// Whether the packet must go elsewhere before its queue is asked; only where
         /// [`Nature::diverts`].
         fn divert(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> bool;
-        /// What the switch must know of it beside where packets go.
+        /// The facts that the switch must know of it beside where packets go.
         fn nature(&self) -> Nature;
     };
     "none" => None { UndeflectedParams, Undeflected; none::ABOUT },
@@ -65,8 +65,8 @@ impl Deflection {
     }
 }
 
-/// What every deflection takes away from the path: packets of one flow travel by different ways,
-/// and back where they came from.
+/// The properties that every deflection takes away from the path: packets of one flow travel by
+/// different ways, and back where they came from.
 const BREAKS: &[PathProperty] = &[
     PathProperty::FifoPerFlow,
     PathProperty::FifoPerFlowcell,
@@ -75,8 +75,8 @@ const BREAKS: &[PathProperty] = &[
     PathProperty::AcyclicWaits,
 ];
 
-/// What a switch must know of a deflection beside where packets go. It does not change: a switch
-/// reads it once.
+/// The facts that a switch must know of a deflection beside where packets go. They do not change: a
+/// switch reads them once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nature {
     /// `divert` may send a packet elsewhere before its queue is asked.
@@ -95,7 +95,7 @@ impl Nature {
         Nature { diverts: false, displaces: false, marks: false, samples_when_full: true };
 }
 
-/// What a deflection answers; most only choose.
+/// The questions that a deflection answers; most only choose.
 pub(in crate::switch) trait Deflects {
     fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16>;
     fn divert(&mut self, _: &mut Context<'_, Elsewhere<'_>>) -> bool {

@@ -2,8 +2,8 @@
 //! elsewhere, but the least important ones.
 //!
 //! Here is only where to: the shorter of a few ports drawn at random, full ones not passed over.
-//! Who goes and who is dropped is the displacement's affair (`switch::displace`), which needs a
-//! queue that can give up packets by rank: `srpt`.
+//! The displacement (`switch::displace`) decides who goes and who is dropped; it needs a queue that
+//! can give up packets by rank: `srpt`.
 //!
 //! Invariant: candidates are drawn without looking at their room.
 

@@ -3,7 +3,7 @@
 //!
 //! The threshold that keeps a link busy is proportional to its rate: K > C · RTT / 7 (SIGCOMM 2010
 //! §3.4). So a threshold that nobody has written follows the link ([`packets_by_rate`]), and one
-//! that is written can be told to (`per`).
+//! that is written can be made to (`per`).
 //!
 //! Invariant: at a given queue length the answer is always the same; there is no average and no
 //! randomness.
@@ -29,7 +29,7 @@ crate::choice! {
     pub enum MarkAt {
         /// On arrival: the packets that wait, without the arriving one.
         Enqueue = "enqueue",
-        /// On departure: the packets that wait, with the departing one. Tells the sender one
+        /// On departure: the packets that wait, with the departing one. Notifies the sender one
         /// queueing delay sooner.
         Dequeue = "dequeue",
         /// On departure: the packets that the departing one leaves behind.

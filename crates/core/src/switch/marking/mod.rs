@@ -16,7 +16,7 @@ use crate::switch::QueueView;
 use crate::switch::buffer::Capacity;
 use crate::switch::site::PortSite;
 
-/// What a marking answers.
+/// The questions that a marking answers.
 pub(super) trait Marks {
     /// Whether a packet that finds the queue as in the view at its enqueue is marked.
     fn at_enqueue(&mut self, _: &Context<'_, QueueView>) -> bool {

@@ -1,5 +1,5 @@
 //! RED that marks: random early detection (Floyd and Jacobson, IEEE/ACM ToN 1993, §3 to §5; RFC
-//! 2309), told by CE (RFC 3168).
+//! 2309), signalled by CE (RFC 3168).
 //!
 //! The average and the lots are [`Estimate`]'s, as the admission `red` has them; here a packet that
 //! is hit gets CE. From the maximum on every packet does: RFC 3168 §7 would have it dropped there,

@@ -33,7 +33,7 @@ crate::registry! {
     "trim" => Trim { TrimParams; trim::ABOUT },
 }
 
-/// What a switch that trims goes by.
+/// The settings of a switch that trims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trim {
     /// Bytes on the wire of what is left.
@@ -43,8 +43,8 @@ pub struct Trim {
 }
 
 impl OverflowParams {
-    /// What a switch goes by; `None`: it drops. `least` is what a packet without payload has on the
-    /// wire.
+    /// The settings that a switch trims by; `None`: it drops. `least` is what a packet without
+    /// payload has on the wire.
     pub fn trim(&self, least: u16) -> Option<Trim> {
         let OverflowParams::Trim(p) = self else { return None };
         let size = p.size.get().min(u64::from(u16::MAX)) as u16;

@@ -20,11 +20,11 @@ pub(super) const ABOUT: About = About {
 crate::choice! {
     /// Whose payload is cut off.
     pub enum TrimChoice {
-        /// That of the packet that arrives, or of the newest that waits, with equal chance.
+        /// The payload of the packet that arrives, or of the newest that waits, with equal chance.
         Lot = "lot",
-        /// That of the packet that arrives.
+        /// The payload of the packet that arrives.
         Arriving = "arriving",
-        /// That of the newest that waits.
+        /// The payload of the newest that waits.
         Newest = "newest",
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Every port to another switch measures how busy it is ([`Estimator`]). A packet between leaves
 //! carries the number of its uplink and the most that any port on its way measured. The leaf that
-//! receives it keeps that, and tells it back on what it sends there: one entry a packet. So a leaf
-//! knows, for each leaf and uplink, how congested the way is, and adds what its own uplink
+//! receives it keeps that, and reports it back on what it sends there: one entry a packet. So a
+//! leaf knows, for each leaf and uplink, how congested the way is, and adds what its own uplink
 //! measures.
 //!
 //! Only leaves choose so. A switch further up that has several ports to choose from takes one by
@@ -83,21 +83,21 @@ impl Estimator {
     }
 }
 
-/// What is known of a way, and since when.
+/// The known measure of a way, and since when it is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     measure: u8,
     at: Time,
-    /// Not told back since it changed.
+    /// Not reported back since it changed.
     is_new: bool,
 }
 
-/// What a leaf knows of the ways to another and from it, by uplink.
+/// A leaf's knowledge of the ways to another and from it, by uplink.
 #[derive(Clone, Debug)]
 struct Ways {
     to: Vec<Entry>,
     from: Vec<Entry>,
-    /// The uplink whose entry is told next.
+    /// The uplink whose entry is reported next.
     turn: usize,
 }
 
@@ -140,7 +140,7 @@ impl Conga {
         (ps_of_bits / whole.max(1)).min((1 << bits) - 1) as u8
     }
 
-    /// What is known of the way to `leaf` by `port`: nothing, or what is too old, is 0.
+    /// The known measure of the way to `leaf` by `port`: nothing, or what is too old, is 0.
     fn known(&self, now: Time, leaf: usize, port: u16) -> u8 {
         let ways = self.ways.get(leaf).and_then(Option::as_ref);
         let entry = ways.and_then(|ways| ways.to.get(usize::from(port)));
@@ -191,7 +191,7 @@ impl Conga {
         *entry = Entry { measure, at: now, is_new };
     }
 
-    /// What to tell `leaf` of the ways from it: one entry, in turn, those that changed first
+    /// The report to `leaf` on the ways from it: one entry, in turn, those that changed first
     /// (§3.3).
     fn feedback(&mut self, leaf: usize) -> Option<(u16, u8)> {
         let ways = self.ways.get_mut(leaf)?.as_mut()?;

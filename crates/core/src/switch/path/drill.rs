@@ -1,8 +1,8 @@
 //! DRILL(d, m): for every packet the shortest of d queues drawn at random and of the m that were
 //! shortest last time (Ghorbani et al., SIGCOMM 2017 §3.1).
 //!
-//! What is remembered is remembered for a set of candidates, since ports towards one destination
-//! say nothing of those towards another.
+//! Ports are remembered for a set of candidates, since those towards one destination say nothing of
+//! those towards another.
 //!
 //! Invariant: the port chosen waits no longer, by what the switch knows, than any that was
 //! compared; the ports remembered are the shortest of those compared, each once.
@@ -39,7 +39,7 @@ crate::params! {
 /// The shortest ports among the same candidates, last time.
 #[derive(Clone, Debug)]
 struct Memory {
-    /// The candidates, told apart by their first and their number.
+    /// The candidates, distinguished by their first and their number.
     of: (u16, usize),
     ports: Vec<u16>,
 }

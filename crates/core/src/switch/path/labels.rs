@@ -30,7 +30,7 @@ crate::params! {
     pub struct LabelsParams {}
 }
 
-/// What the controller has installed at a switch.
+/// The labels that the controller has installed at a switch.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     attachment: Arc<Attachment>,

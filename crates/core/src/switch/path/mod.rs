@@ -49,7 +49,7 @@ pub struct Choice<'a> {
     pub ports: &'a mut dyn PortView,
 }
 
-/// What a path choice learns of its switch and network, once.
+/// The facts that a path choice learns of its switch and network, once.
 pub struct Facts<'a> {
     /// Where each host hangs.
     pub attachment: &'a Arc<Attachment>,
@@ -72,11 +72,11 @@ pub struct Passing {
     pub is_to_host: bool,
 }
 
-/// What a path choice answers.
+/// The questions that a path choice answers.
 pub(super) trait Chooses {
     /// One of the candidates.
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
-    /// What the switch is like, before the first packet.
+    /// Gives the choice the facts of its switch, before the first packet.
     fn install(&mut self, _: &Facts<'_>) {}
     /// Whether a packet's label names its port, so that a dead port is a matter of the label: then
     /// [`Chooses::failover`] is asked, and a packet with one way only is led around.
@@ -103,7 +103,7 @@ crate::registry! {
     params: PathParams, policy: Path {
         /// One of the candidates.
         fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
-        /// What the switch is like, before the first packet.
+        /// Gives the choice the facts of its switch, before the first packet.
         fn install(&mut self, facts: &Facts<'_>) -> ();
         /// Whether a packet's label names its port, so that a dead port is a matter of the label.
         fn follows_labels(&self) -> bool;

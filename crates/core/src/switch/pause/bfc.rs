@@ -6,8 +6,8 @@
 //! ingress it is stopped there; when the count is 0 it goes on.
 //!
 //! The threshold is what the FIFO sends while a pause takes effect: (hop-rtt + interval) · rate /
-//! active FIFOs. The neighbour is told at the next multiple of `interval`, and again when half of a
-//! pause is over, so a frame that is lost costs no more than that.
+//! active FIFOs. The neighbour is notified at the next multiple of `interval`, and again when half
+//! of a pause is over, so a frame that is lost costs no more than that.
 //!
 //! A deviation: a change is a frame of 64 bytes that names the flow. BFC's frame has a Bloom filter
 //! of all that is paused, at each interval; here nobody is paused by a filter's mistake.
@@ -143,12 +143,12 @@ impl Bfc {
         Bfc { times: params.times(), groups: BTreeMap::new(), counts: PauseCounts::default() }
     }
 
-    /// What a FIFO may hold, of so many that share the link.
+    /// The bytes that a FIFO may hold, of so many that share the link.
     fn threshold(&self, rate: Rate, active: u32) -> u64 {
         rate.bytes_in(self.times.reaction()) / u64::from(active.max(1))
     }
 
-    /// The next time at which neighbours are told.
+    /// The next time at which neighbours are notified.
     fn next_interval(&self, now: Time) -> Time {
         let interval = self.times.interval.as_ps();
         Time::from_ps((now.as_ps() / interval).saturating_add(1).saturating_mul(interval))
@@ -284,8 +284,8 @@ mod tests {
         }
     }
 
-    /// Two packets count. The neighbour is told at 2 us, again after 50, and let go one interval
-    /// after the second has left.
+    /// Two packets count. The neighbour is notified at 2 us, again after 50, and let go one
+    /// interval after the second has left.
     #[test]
     fn a_flow_is_stopped_while_any_packet_counts() {
         let mut it = Bfc::new(&BfcParams::default());
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!((frames, resumes, episodes, arrivals), (2, 1, 1, 2));
     }
 
-    /// What has left before the neighbour is told was never told.
+    /// The neighbour never hears of a packet that has left before it is notified.
     #[test]
     fn a_moment_is_not_told() {
         let mut it = Bfc::new(&BfcParams::default());

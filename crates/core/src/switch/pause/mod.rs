@@ -2,8 +2,8 @@
 //!
 //! A policy sees, per ingress port and target, the bytes that the switch holds, and answers with a
 //! frame to send upstream and a time at which it wants to look again. A frame names its target
-//! ([`PauseTarget`]). What a paused port does is the port's part ([`super::port::GeneralPort`]) and
-//! exists whether or not any policy sends pauses.
+//! ([`PauseTarget`]). The conduct of a paused port is the port's part
+//! ([`super::port::GeneralPort`]) and exists whether or not any policy sends pauses.
 
 mod bfc;
 mod floor;
@@ -28,7 +28,7 @@ use crate::units::{Rate, Time};
 /// The counter of how long ports were paused, which switches and hosts tell.
 pub const PAUSED: &str = "paused_us";
 
-/// What the switch holds of what one ingress port's neighbour can be asked to stop.
+/// The packets that the switch holds of what one ingress port's neighbour can be asked to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct IngressView {
     /// The ingress port.
@@ -47,7 +47,7 @@ pub struct IngressView {
     pub rate: Rate,
 }
 
-/// What a policy wants done.
+/// The actions that a policy wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signal {
     /// Send this upstream.
@@ -58,7 +58,7 @@ pub struct Signal {
     pub counts: bool,
 }
 
-/// What a policy has counted.
+/// The counts of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseCounts {
     /// Frames sent that stop a target.
@@ -73,7 +73,7 @@ pub struct PauseCounts {
 }
 
 impl PauseCounts {
-    /// By name; `frames` every run tells.
+    /// By name; `frames` every run reports.
     pub(super) fn tell(&self, named: &mut Named) {
         named.add("episodes", self.episodes);
         named.add("arrivals_while_congested", self.arrivals);
@@ -81,9 +81,9 @@ impl PauseCounts {
     }
 }
 
-/// What a pause answers; one that stops nobody has nothing to say.
+/// The questions that a pause answers; one that stops nobody has nothing to say.
 pub(super) trait Pauses {
-    /// Tells the policy of its ports: their links' rates.
+    /// Gives the policy the facts of its ports: their links' rates.
     fn install(&mut self, _: &[Rate]) {}
     /// A packet of this ingress was admitted.
     fn on_enqueue(&mut self, _: &Context<'_, IngressView>) -> Signal {
@@ -105,7 +105,7 @@ pub(super) trait Pauses {
     fn on_refused(&mut self, _: &Context<'_, IngressView>) -> Signal {
         Signal::default()
     }
-    /// What it has stopped until packets leave, by ingress port, in ascending order.
+    /// The targets that it has stopped until packets leave, by ingress port, in ascending order.
     fn stopped(&self) -> Vec<(u16, PauseTarget)> {
         Vec::new()
     }
@@ -118,11 +118,12 @@ pub(super) trait Pauses {
     fn is_active(&self) -> bool {
         false
     }
-    /// What each priority of a port is served although it is paused.
+    /// The rate at which each priority of a port is served although it is paused.
     fn min_rate(&self) -> Option<Rate> {
         None
     }
-    /// What ends a pause that lasts too long at a switch's ports, if anything does.
+    /// The terms of the watchdog that ends a pause that lasts too long at a switch's ports, if
+    /// there is one.
     fn watchdog(&self) -> Option<WatchdogTerms> {
         None
     }
@@ -136,7 +137,7 @@ crate::registry! {
     /// Which pause, with its parameters.
     place: "switch.pause", question: "whom do I stop, and until when?", default: None,
     params: PauseParams, policy: Pause {
-        /// Tells the policy of its ports: their links' rates.
+        /// Gives the policy the facts of its ports: their links' rates.
         fn install(&mut self, ports: &[Rate]) -> ();
         /// A packet of this ingress was admitted.
         fn on_enqueue(&mut self, context: &Context<'_, IngressView>) -> Signal;
@@ -148,15 +149,16 @@ crate::registry! {
         fn counts(&self) -> PauseCounts;
         /// A packet of this ingress was refused.
         fn on_refused(&mut self, context: &Context<'_, IngressView>) -> Signal;
-        /// What it has stopped until packets leave, by ingress port.
+        /// The targets that it has stopped until packets leave, by ingress port.
         fn stopped(&self) -> Vec<(u16, PauseTarget)>;
         /// Whether a target that is stopped stays so while no more than the view's packets wait.
         fn stays(&self, view: &IngressView, counted: u32) -> bool;
         /// Whether it ever sends anything (then ingress bytes must be counted).
         fn is_active(&self) -> bool;
-        /// What each priority of a port is served although it is paused.
+        /// The rate at which each priority of a port is served although it is paused.
         fn min_rate(&self) -> Option<Rate>;
-        /// What ends a pause that lasts too long at a switch's ports, if anything does.
+        /// The terms of the watchdog that ends a pause that lasts too long at a switch's ports, if
+        /// there is one.
         fn watchdog(&self) -> Option<WatchdogTerms>;
         /// Whether it stops flows, which takes queues of flows at switches and NICs.
         fn stops_flows(&self) -> bool;

@@ -12,8 +12,8 @@
 //! clock of its own for the next look.
 //!
 //! A priority that is stopped is looked at again without traffic, before the pause runs out, so
-//! that a pause lasts as long as what caused it. That needs frames of one length: a neighbour's
-//! pauses all last as long.
+//! that a pause lasts as long as what caused it. Such looks need frames of one length: a
+//! neighbour's pauses all last as long.
 //!
 //! Invariant: a priority that holds no more than its minimum is never stopped, and a frame that
 //! resumes follows one that stops.
@@ -80,9 +80,9 @@ crate::params! {
         /// "each-egress" port. Source: once is what the standard is for; the released simulators of
         /// TLT send one at each arrival.
         pub frames: PfcFrames = PfcFrames::Once,
-        /// What each priority of a switch's port is served although it is paused. Source: off is
-        /// the standard; the egress queue of TLT's released simulators guarantees 10 Gb/s
-        /// (`BEgressQueue::DoDequeueRR`).
+        /// The rate at which each priority of a switch's port is served although it is paused.
+        /// Source: off is the standard; the egress queue of TLT's released simulators guarantees 10
+        /// Gb/s (`BEgressQueue::DoDequeueRR`).
         #[within(1..)]
         pub min_rate: Option<Rate> = None,
         /// How long a priority of a switch's port may be paused with packets waiting and none
@@ -94,7 +94,7 @@ crate::params! {
         /// off means twice the watchdog's time. Source: off is SONiC's default.
         #[within(1..)]
         pub watchdog_restore: Option<Time> = None,
-        /// What the port does meanwhile: "drop" the priority's packets, those that wait and those
+        /// The port's action meanwhile: "drop" the priority's packets, those that wait and those
         /// that come, or "forward" them in spite of the pause. Source: drop is SONiC's default.
         pub watchdog_action: WatchdogAction = WatchdogAction::Drop,
     }
@@ -121,7 +121,7 @@ impl Group {
         }
     }
 
-    /// Who looks at or before `now`.
+    /// The port that looks at or before `now`.
     fn due(&mut self, now: Time) -> Option<u16> {
         let due = self.looks.iter().position(|look| look.1 <= now)?;
         Some(self.looks.swap_remove(due).0)
@@ -133,7 +133,7 @@ impl Group {
     }
 }
 
-/// What follows from a port's rate.
+/// The amounts that follow from a port's rate.
 #[derive(Clone, Copy, Debug)]
 struct Port {
     /// How long its frames stop.
@@ -180,7 +180,7 @@ impl Pfc {
         &mut self.groups[view.port as usize][usize::from(priority)]
     }
 
-    /// What the group holds beyond its minimum, in 1/1024 of a byte; `None`: nothing.
+    /// The bytes that the group holds beyond its minimum, in 1/1024 of a byte; `None`: nothing.
     fn beyond(view: &IngressView) -> Option<i128> {
         let beyond = view.bytes.checked_sub(view.facts.minimum).filter(|beyond| *beyond > 0);
         beyond.map(|beyond| i128::from(beyond) << 10)
@@ -416,8 +416,8 @@ mod tests {
         );
     }
 
-    /// What one frame stops takes no second one until half of the pause is over; both counts are
-    /// kept.
+    /// A target that one frame stops takes no second one until half of the pause is over; both
+    /// counts are kept.
     #[test]
     fn one_frame_stops_and_one_resumes() {
         let mut it = pfc(PfcParams::default());

@@ -13,7 +13,7 @@ use crate::switch::queue::PausedSet;
 use crate::units::Time;
 
 crate::choice! {
-    /// What a watchdog does with a priority that has a storm.
+    /// A watchdog's action on a priority that has a storm.
     pub enum WatchdogAction {
         /// Drops its packets, those that wait and those that come.
         Drop = "drop",
@@ -22,18 +22,18 @@ crate::choice! {
     }
 }
 
-/// What a watchdog goes by.
+/// The terms of a watchdog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchdogTerms {
     /// How long a priority is stuck before it has a storm.
     pub detection: Time,
     /// How long no frame pauses it before the storm is over.
     pub restoration: Time,
-    /// What is done meanwhile.
+    /// The action meanwhile.
     pub action: WatchdogAction,
 }
 
-/// What a call has found.
+/// The finding of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barks {
     /// Nothing.

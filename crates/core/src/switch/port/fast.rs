@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// A port that is one number: when its link will be free. What a packet changes is one cache line;
-/// what few packets do is behind it.
+/// A port that is one number: when its link will be free. The fields that a packet changes are one
+/// cache line; those that few packets change are behind it.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct FastPort {
     busy_until: Time,
     /// When the first packet that waits starts. They follow each other without a gap, so one time
-    /// tells all of theirs.
+    /// gives all of theirs.
     first_starts: Time,
     /// Bytes and packets that have not yet started.
     bytes: u64,
@@ -109,14 +109,14 @@ impl FastPort {
         self.busy_until
     }
 
-    /// What waits at `now`, which no later call may precede.
+    /// The queue at `now`, which no later call may precede.
     #[inline]
     pub fn settled_view(&mut self, now: Time) -> QueueView {
         self.settle(now);
         QueueView { packets: self.packets, bytes: self.bytes }
     }
 
-    /// What waits at `now`.
+    /// The queue at `now`.
     pub fn view_at(&self, now: Time) -> QueueView {
         let mut view = QueueView { packets: self.packets, bytes: self.bytes };
         let mut starts = self.first_starts;

@@ -7,7 +7,7 @@ use crate::switch::pause::{FRAME_BYTES, PauseTarget};
 use crate::switch::queue::{DynamicQueues, Queue};
 use crate::units::Time;
 
-/// What the neighbour's pause frames have said.
+/// The state that the neighbour's pause frames have set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pauses {
     /// By queue, as far as any was paused: from when and until when it is or was last.

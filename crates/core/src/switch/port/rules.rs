@@ -1,4 +1,4 @@
-//! What a port judges packets by, in one line for all ports alike.
+//! The rules that a port judges packets by, in one line for all ports alike.
 //!
 //! Invariant: rules follow from the port's configuration and never change.
 
@@ -9,13 +9,13 @@ use crate::switch::buffer::Capacity;
 use crate::switch::queue::Queue;
 use std::sync::Arc;
 
-/// What a port judges packets by: a cache line that ports alike share.
+/// The rules that a port judges packets by: a cache line that ports alike share.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(align(64))]
 pub(super) struct Rules {
     pub(super) rate: LinkRate,
     pub(super) capacity: Capacity,
-    /// The least queue, in packets or in bytes, of which the marking is to be told.
+    /// The least queue, in packets or in bytes, for which the marking is to be asked.
     pub(super) marks_from: QueueView,
     /// The admission is to be asked: drop-tail has nothing to say, and most ports have it.
     pub(super) asks: bool,

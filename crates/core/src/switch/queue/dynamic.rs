@@ -46,7 +46,7 @@ crate::params! {
     }
 }
 
-/// What a queue tells of the FIFO that a packet is in, or was in before it left.
+/// A queue's report on the FIFO that a packet is in, or was in before it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The packet's flow.
@@ -217,7 +217,7 @@ impl DynamicQueues {
         is_new
     }
 
-    /// What is reported of a packet's FIFO; nothing of what has no payload.
+    /// The report on a packet's FIFO; none for a packet without payload.
     pub fn load(&self, packet: &Packet) -> Option<Load> {
         if !packet.is_data() {
             return None;

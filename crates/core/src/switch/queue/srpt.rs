@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
 };
 
 crate::choice! {
-    /// Who is served next.
+    /// The packet that is served next.
     pub enum SrptService {
         /// The smallest rank.
         Rank = "rank",
@@ -35,9 +35,9 @@ crate::choice! {
 crate::params! {
     /// The keys of the queue that is sorted by rank.
     pub struct SrptParams {
-        /// Who is served next: "rank", the smallest rank first, as a PIFO; "arrival", first come,
-        /// first served, and ranks only decide who is given up. Source: "arrival" is Vertigo's
-        /// ablation without scheduling.
+        /// The packet that is served next: "rank", the smallest rank first, as a PIFO; "arrival",
+        /// first come, first served, and ranks only decide who is given up. Source: "arrival" is
+        /// Vertigo's ablation without scheduling.
         pub service: SrptService = SrptService::Rank,
     }
 }

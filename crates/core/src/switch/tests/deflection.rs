@@ -10,7 +10,7 @@ use crate::switch::path::PathParams;
 /// Hosts 0 to 3 hang at ports 0 to 3; hosts 4 to 7 are reached by any of ports 4 to 7.
 const FABRIC: [u16; 4] = [4, 5, 6, 7];
 
-/// What a leaf is made of here.
+/// The parts of a leaf here.
 #[derive(Clone, Debug)]
 struct Setup {
     deflection: &'static str,
@@ -162,8 +162,8 @@ fn nothing_is_deflected_to_a_port_whose_link_is_known_to_be_down() {
     }
 }
 
-/// What the admission refuses is dropped for its reason, whether there is room or not; want of room
-/// still moves the least important.
+/// A packet that the admission refuses is dropped for its reason, whether there is room or not;
+/// want of room still moves the least important.
 #[test]
 fn vertigo_moves_packets_only_for_want_of_room() {
     let setup = Setup {
@@ -325,8 +325,8 @@ proptest! {
         }
     }
 
-    /// What is forwarded and what is deflected are together what joins a queue. (Vertigo moves what
-    /// has joined before.)
+    /// The packets forwarded and those deflected are together those that join a queue. (Vertigo
+    /// moves those that have joined before.)
     #[test]
     fn forwarded_and_deflected_are_what_is_queued(arrivals in arrivals(), setup in setup()) {
         prop_assume!(setup.deflection != "vertigo");

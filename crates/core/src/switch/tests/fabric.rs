@@ -9,7 +9,7 @@ use crate::switch::deflection::DeflectionParams;
 const LEAVES: u16 = 3;
 const HOSTS: u32 = 6;
 
-/// What comes next: a packet reaches a switch by a port, or a switch is called for a port.
+/// The next event: a packet reaches a switch by a port, or a switch is called for a port.
 enum Event {
     Arrival(u16, PacketId),
     Ready(u16),

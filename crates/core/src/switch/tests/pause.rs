@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 const PORTS: u16 = 12;
 
-/// What can happen, in its order at equal times.
+/// The events, in their order at equal times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Ready(u16),
@@ -64,7 +64,7 @@ impl Wire for World {
     }
 }
 
-/// What a run is made of.
+/// The parts of a run.
 #[derive(Clone, Debug)]
 struct Run {
     seed: u64,

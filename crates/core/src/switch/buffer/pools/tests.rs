@@ -49,8 +49,8 @@ fn pool_sizes_are_as_published() {
 
 /// By hand. In 1 us a link of 25 Gb/s carries 3,125 bytes, one of 100 Gb/s 12,500; in 1.3 ns one of
 /// 10 Gb/s 1.625, of which the released program counts the whole bytes before it takes three times
-/// as much. What is written counts for any link. 9,375 bytes hold two ways of 3,125 and not two
-/// packets of 1,600 beside them.
+/// as much. A headroom that is written counts for any link. 9,375 bytes hold two ways of 3,125 and
+/// not two packets of 1,600 beside them.
 #[test]
 fn headroom_follows_the_link_by_either_rule() {
     let (gbps, us) = (Rate::from_gbps, Time::from_us);
@@ -129,8 +129,8 @@ fn minima_are_kept() {
     it.take(&claim(0, 1, 1_500));
 }
 
-/// What a group receives while the pool is full is headroom, after the packet that found it full;
-/// it empties first.
+/// The bytes that a group receives while the pool is full are headroom, after the packet that found
+/// it full; headroom empties first.
 #[test]
 fn headroom_begins_after_the_packet_that_finds_the_pool_full() {
     let mut it = Pools::new(&PoolsParams::default(), &SwitchFacts { pauses: true, ..published() });
