@@ -93,7 +93,7 @@ pub enum Error {
     Kernel {
         /// The attempted action.
         what: String,
-        /// The kernel's words.
+        /// The kernel's error.
         reason: String,
     },
 }
