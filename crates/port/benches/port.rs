@@ -5,9 +5,8 @@
 //! counts, no flows, no doorbells, no buffers that come back. Two threads each, on two cores;
 //! frames are shown to the other side one by one (`try_send`), or 32 together (`try_send_all`).
 //!
-//! *Polling*: two queues of Q have frames, one at a time. With doorbells the consumer is told
-//! which; else it looks at all of them. One thread does both ends, so the figure is what a frame
-//! costs.
+//! *Polling*: two queues of Q have frames, one at a time. With doorbells the consumer learns which;
+//! else it looks at all of them. One thread does both ends, so the figure is what a frame costs.
 //!
 //! Medians; no test, and no ratio that fails.
 #![allow(missing_docs)]
@@ -145,7 +144,7 @@ fn bare(together: usize) -> f64 {
     })
 }
 
-/// What the switch's end does with what is there, a round of its poll loop.
+/// The switch's work on what is there, a round of its poll loop.
 fn take(host: &mut Host, room: &mut [u8]) -> u64 {
     let mut count = 0;
     while count < 64 {

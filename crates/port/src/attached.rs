@@ -6,8 +6,8 @@
 //! as are free: the threshold that follows what is left (Choudhury, Hahne: Dynamic queue length
 //! thresholds for shared-memory packet switches, 1998), by which there is always some left.
 //!
-//! Invariant: a transmit buffer is free, or posted and some flow's. What the switch says leads to
-//! no place outside of the memory.
+//! Invariant: a transmit buffer is free, or posted and some flow's. The switch's words lead to no
+//! place outside of the memory.
 
 use crate::channel::{Parts, Sleeper, Waker};
 use crate::layout::{Descriptor, Layout, Sizes};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// Sends after which buffers that have come back are taken, so that those in the cache are used.
 const REAP_EVERY: u32 = 32;
 
-/// What the switch rings, and the application sleeps on.
+/// The doorbell that the switch rings, and the application sleeps on.
 #[derive(Debug)]
 struct Bell {
     words: Doorbells<(), Words<AtomicU32>>,
@@ -60,7 +60,7 @@ impl Bell {
             sleeper: Sleeper(fd),
         }
     }
-    /// What was rung is heard: what comes from now on rings again.
+    /// Takes note of the ring: what comes from now on rings again.
     fn hear(&mut self) {
         self.awake();
         while self.consumer.next(&self.words).is_some() {}

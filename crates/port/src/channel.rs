@@ -22,16 +22,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// How many file descriptors go with a welcome.
 const FDS: usize = 4;
 
-/// What goes with a welcome.
+/// The file descriptors that go with a welcome.
 #[derive(Debug)]
 pub struct Parts<T> {
     /// The memory's file.
     pub memory: T,
-    /// What wakes the switch.
+    /// The pipe that wakes the switch.
     pub switch: T,
-    /// What wakes the application when there are frames.
+    /// The pipe that wakes the application when there are frames.
     pub readable: T,
-    /// What wakes it when buffers are free again.
+    /// The pipe that wakes it when buffers are free again.
     pub writable: T,
 }
 
@@ -46,7 +46,7 @@ impl Wake for Waker {
     }
 }
 
-/// What is written to by a [`Waker`].
+/// The end of a pipe that a [`Waker`] writes to.
 #[derive(Debug)]
 pub struct Sleeper(pub OwnedFd);
 
@@ -91,7 +91,7 @@ pub fn send(
     rustix::net::sendmsg(socket, &[IoSlice::new(&hello.write())], &mut ancillary, flags).map(|_| ())
 }
 
-/// What the switch says, and what it hands over with that.
+/// The switch's answer, and what it hands over with that.
 pub type Said = (Hello, Option<Parts<OwnedFd>>);
 
 /// Receives the switch's hello with its file descriptors. Returns `None` if the switch closed the

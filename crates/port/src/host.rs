@@ -7,7 +7,7 @@
 //! late or garbled, or loses its port ([`Corrupt`]).
 //!
 //! A flow that is paused stays in its ring: the application's own memory, which it fills until it
-//! is told [`crate::Unsent::WouldBlock`].
+//! gets [`crate::Unsent::WouldBlock`].
 //!
 //! Invariant: a transmit buffer is finished once for each time that it was taken; a receive buffer
 //! is free, or lent and not lent again before it is returned.
@@ -29,7 +29,7 @@ pub const TURN: u32 = 32;
 /// Tokens that lead to nothing before a call gives up.
 const STRAYS: u32 = 64;
 
-/// What [`Host::next`] found.
+/// The finding of [`Host::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// A frame, which was copied. It is to be [`Host::taken`] or [`Host::kept`].
@@ -233,7 +233,7 @@ impl Host {
             let Some(word) = self.returned.peek()? else { break };
             self.returned.advance();
             let buffer = Descriptor::of(word).buffer;
-            // What was not lent is not taken.
+            // A buffer that was not lent is not taken.
             if self.is_lent.get(buffer as usize) == Some(&true) {
                 self.is_lent[buffer as usize] = false;
                 self.free.push(buffer);
@@ -243,7 +243,7 @@ impl Host {
         Ok(())
     }
 
-    /// The frame of a buffer has left the switch; [`Host::flush`] tells the application.
+    /// The frame of a buffer has left the switch; [`Host::flush`] notifies the application.
     pub fn finish(&mut self, buffer: u32) {
         if std::mem::replace(&mut self.is_posted[buffer as usize], false) {
             // There is a place for each buffer; who does not read what was finished loses it.
@@ -289,7 +289,7 @@ impl Host {
         }
     }
 
-    /// From now on no frame of `flow` is taken. Its application is told.
+    /// From now on no frame of `flow` is taken. Its application is notified.
     pub fn pause(&mut self, flow: u32) {
         self.is_paused[flow as usize] = true;
         self.bells.pause(flow);
@@ -316,7 +316,7 @@ impl Host {
     pub fn awake(&self) {
         self.consumer.awake(&self.bells);
     }
-    /// What the application wakes the switch by: readable until [`Host::clear`].
+    /// The descriptor by which the application wakes the switch: readable until [`Host::clear`].
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.sleeper.fd()
     }

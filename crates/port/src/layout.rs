@@ -1,4 +1,4 @@
-//! What lies where in the memory that a switch and an application share. Both sides use this file.
+//! Places in the memory that a switch and an application share. Both sides use this file.
 //!
 //! | part | written by | what |
 //! |---|---|---|
@@ -91,7 +91,7 @@ impl Sizes {
 /// Where everything is, in bytes from the memory's first.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// What it follows from.
+    /// The sizes that it follows from.
     pub sizes: Sizes,
     transmit_bells: usize,
     received_bell: usize,
@@ -175,11 +175,11 @@ impl Layout {
     fn buffers(&self, memory: &Arc<Memory>, at: usize) -> Area {
         memory.area(at, self.sizes.buffers as usize * self.sizes.buffer_bytes as usize)
     }
-    /// What the application writes frames into.
+    /// The buffers that the application writes frames into.
     pub fn transmit_buffers(&self, memory: &Arc<Memory>) -> Area {
         self.buffers(memory, self.transmit_buffers)
     }
-    /// What the switch writes frames into.
+    /// The buffers that the switch writes frames into.
     pub fn receive_buffers(&self, memory: &Arc<Memory>) -> Area {
         self.buffers(memory, self.receive_buffers)
     }
@@ -242,7 +242,7 @@ impl Descriptor {
     }
 }
 
-/// What a switch says to who attaches, before the file descriptors.
+/// A switch's answer to who attaches, before the file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hello {
     /// The memory and the pipes are with this message.

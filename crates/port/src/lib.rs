@@ -4,8 +4,7 @@
 //! without a system call, unless one of the two sleeps. It sends by *flows*: each has a ring of its
 //! own, so a flow whose receiver is slow is paused and blocks no other (Sanaee, Shahinfar, Antichi,
 //! Stephens: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver Problem, NSDI
-//! 2022). No frame is lost between two such ports: who sends too much is told
-//! [`Unsent::WouldBlock`].
+//! 2022). No frame is lost between two such ports: who sends too much gets [`Unsent::WouldBlock`].
 //!
 //! ```no_run
 //! let mut port = millpond_port::Port::attach("/run/millpond/web.sock")?;
@@ -64,7 +63,7 @@ pub enum Error {
     /// The switch does not let this user.
     #[error("the switch lets another user attach to this port")]
     Denied,
-    /// What answers there is not understood.
+    /// The answer there is not understood.
     #[error("{0}")]
     Protocol(String),
     /// The system refused.
@@ -72,7 +71,7 @@ pub enum Error {
     System {
         /// The attempted action.
         what: &'static str,
-        /// What it said.
+        /// The system's error.
         reason: String,
     },
 }

@@ -17,7 +17,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What the file must have: its size stays what it is, for everybody and for ever.
+/// The seals that the file must have: its size stays what it is, for everybody and for ever.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// A mapping of a sealed file.
@@ -149,7 +149,7 @@ impl Area {
         // SAFETY: within the area, which is within the mapping.
         unsafe { self.first.add(offset) }.as_ptr()
     }
-    /// Copies bytes out. What another process writes meanwhile is in the copy, or is not.
+    /// Copies bytes out. Bytes that another process writes meanwhile are in the copy, or are not.
     ///
     /// # Panics
     /// If they are not in the area.
@@ -158,7 +158,7 @@ impl Area {
         let from = self.place(offset, into.len()).cast_const();
         // SAFETY: `from` has so many bytes; `into` is this process's own, so they do not overlap.
         // Another process may write them at the same time: the copy then has bytes of either, and
-        // any bytes are bytes. What is decided from them is decided from the copy.
+        // any bytes are bytes. Every decision from them is made from the copy.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) }
     }
     /// Copies bytes in.

@@ -40,8 +40,8 @@ enum State {
 pub struct Port {
     path: PathBuf,
     state: State,
-    /// What applications wait for: of each kind an epoll of the switch's pipe, the socket, and the
-    /// timer of trying again.
+    /// The descriptors that applications wait for: of each kind an epoll of the switch's pipe, the
+    /// socket, and the timer of trying again.
     readable: OwnedFd,
     writable: OwnedFd,
     timer: OwnedFd,

@@ -29,7 +29,7 @@ pub struct Producer<M> {
     words: M,
     mask: u64,
     tail: u64,
-    /// What the consumer had taken when it was last looked at.
+    /// The count that the consumer had taken when it was last looked at.
     head: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Consumer<M> {
     words: M,
     mask: u64,
     head: u64,
-    /// What the producer had published when it was last looked at.
+    /// The count that the producer had published when it was last looked at.
     tail: u64,
 }
 

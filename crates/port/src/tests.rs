@@ -318,7 +318,7 @@ proptest! {
     }
 
     /// Words that anybody writes anywhere: the switch's calls end, and give frames of buffers that
-    /// there are and that it has not got, or an error. What it lends stays within what it has.
+    /// there are and that it has not got, or an error. Its loans stay within what it has.
     #[test]
     fn whoever_writes_to_the_memory_harms_himself(
         writes in proptest::collection::vec(

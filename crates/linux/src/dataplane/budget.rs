@@ -9,15 +9,15 @@
 //! Invariant: of two ports that always have frames, one costs at most a quantum and a frame more
 //! than the other, over any time.
 
-/// What a port may cost in a round. Of super-segments that is half a megabyte, after which their
-/// acknowledgements are looked at; with 32 of them one TCP connection was 15 to 25 % slower.
+/// The most that a port may cost in a round. Of super-segments that is half a megabyte, after which
+/// their acknowledgements are looked at; with 32 of them one TCP connection was 15 to 25 % slower.
 const QUANTUM: i64 = 1 << 20;
 /// The surcharge of a frame, for each place that it is written to.
 const FRAME: i64 = 24 << 10;
 /// The surcharge of a packet.
 const PACKET: i64 = 1 << 10;
 
-/// What a port may still cost in this round; negative: what it owes.
+/// The cost that a port may still cause in this round; negative: what it owes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget(i64);
 

@@ -98,7 +98,7 @@ pub struct Frame {
     pub start: usize,
     /// How many bytes.
     pub length: usize,
-    /// What is still to be done to it.
+    /// The work that is still to be done to it.
     pub offload: Offload,
 }
 

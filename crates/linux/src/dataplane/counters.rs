@@ -1,4 +1,4 @@
-//! What a port has done, and why frames were dropped.
+//! Counters of a port: what it has done, and why frames were dropped.
 //!
 //! Invariant: every frame that was received is counted once as sent, per place that it was sent to,
 //! or once as dropped, by its reason; unless it still waits in a queue, or was a pause frame and
@@ -138,7 +138,7 @@ pub struct Counters {
     pub sent_large: u64,
     dropped: [u64; Drop::ALL.len()],
     discarded: [u64; DropReason::ALL.len()],
-    /// What the kernel's own count of losses was when it was looked at last.
+    /// The kernel's own count of losses when it was looked at last.
     kernel: u64,
 }
 
@@ -172,7 +172,7 @@ impl Counters {
     pub fn rises_from(&mut self, total: u64) {
         self.kernel = total;
     }
-    /// What the kernel has lost.
+    /// Frames that the kernel has lost.
     pub fn lost_by_kernel(&self) -> u64 {
         self.dropped(Drop::DeviceFull) + self.dropped(Drop::SocketFull)
     }

@@ -1,12 +1,12 @@
-//! What waits for a device: a queue of the core's, with its bound, its priorities, and pause.
+//! Frames that wait for a device: a queue of the core's, with its bound, its priorities, and pause.
 //!
 //! A device that takes what it is given never has one that is not empty: a frame goes straight on,
 //! as from an empty queue before an idle link. From the first refusal on, or while a neighbour
 //! pauses a priority, frames wait here and are served by priority (DSCP's class selector) as the
 //! device takes them again. The link is the device's: the queue's own takes no time.
 //!
-//! What waits is copied out of its buffer. Buffers are for what is read now, and a device that is
-//! stuck must not take them from all others.
+//! A waiting frame is copied out of its buffer. Buffers are for what is read now, and a device that
+//! is stuck must not take them from all others.
 //!
 //! Invariant: what was offered is taken out once, in order within its priority, or was refused for
 //! a reason.
@@ -25,10 +25,10 @@ use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::{Bytes, Packet, PacketId, Rate, Time};
 
-/// What may wait for a device: some super-segments of several connections, 8 ms of a gigabit.
+/// Bytes that may wait for a device: some super-segments of several connections, 8 ms of a gigabit.
 pub const BYTES_MAX: u64 = 1 << 20;
 /// How long a device that has refused is left alone. It can be full (EAGAIN), or drop what it is
-/// given (ENOBUFS), which nobody tells the end of.
+/// given (ENOBUFS), the end of which nobody reports.
 pub const PATIENCE: Time = Time::from_us(50);
 /// The rate by which a pause's quanta are counted: what virtual interfaces say of themselves.
 const NOMINAL: Rate = Rate::from_gbps(10);
@@ -41,7 +41,7 @@ pub struct Egress<T> {
     packets: Packets,
     /// By packet.
     items: Vec<Option<T>>,
-    /// What the device has refused: the next one for it.
+    /// The frame that the device has refused: the next one for it.
     refused: Option<T>,
     /// Until when the device is left alone.
     retry_at: Time,
@@ -88,12 +88,12 @@ impl<T> Egress<T> {
     pub fn is_idle(&self, now: Time) -> bool {
         self.is_empty() && self.paused_until.iter().all(|until| *until <= now)
     }
-    /// What waits: frames, and their bytes but for the one that the device has refused.
+    /// Waiting frames, and their bytes but for the one that the device has refused.
     pub fn waiting(&self) -> (u64, u64) {
         let view = self.port.view();
         (u64::from(view.packets) + u64::from(self.refused.is_some()), view.bytes)
     }
-    /// What waits, without what the device has refused.
+    /// The waiting frames, without the one that the device has refused.
     pub fn view(&self) -> QueueView {
         self.port.view()
     }

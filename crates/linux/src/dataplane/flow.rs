@@ -24,7 +24,7 @@ pub struct FlowKey {
     vlan: Option<u16>,
 }
 
-/// What hashes are keyed by.
+/// The keys of hashes.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys(u64, u64);
 
@@ -225,7 +225,7 @@ mod tests {
                 named(&other, &layers) == named(&frame, &layers)
             };
             assert!(named_by(t + 8) && !named_by(address) && !named_by(t) && !named_by(t + 3));
-            // What the core compares: flags, the sequence number.
+            // Fields that the core compares: flags, the sequence number.
             for neither in [t + 4, t + 13] {
                 assert_eq!(changed(neither), (true, true));
             }

@@ -171,8 +171,8 @@ impl Classifier {
     }
 }
 
-/// What its transport says: the kind, and its flags. What is not TCP is data from the beginning of
-/// a stream.
+/// The transport's kind, and its flags. A packet that is not TCP is data from the beginning of a
+/// stream.
 fn transport(header: &[u8], view: &View) -> (Body, u16) {
     let Some(layers) = view.tcp() else { return (Body::default(), 0) };
     let said = tcp::flags(header, layers);

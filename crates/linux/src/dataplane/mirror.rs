@@ -1,4 +1,4 @@
-//! What crosses a port, for somebody who looks on, as pcapng.
+//! Frames that cross a port, for somebody who looks on, as pcapng.
 //!
 //! Frames are shown as they cross: super-segments whole, checksums as partial as they are. They go
 //! through a bounded queue to the thread that answers who looks on; what finds it full is not

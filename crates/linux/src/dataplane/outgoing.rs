@@ -9,15 +9,15 @@ use std::io::IoSlice;
 
 /// A frame on its way out.
 pub struct Outgoing<'a> {
-    /// What it says.
+    /// Its headers, as parsed.
     pub view: View,
-    /// What is still to be done to it.
+    /// The work that is still to be done to it.
     pub offload: Offload,
     /// Its bytes, [`PIECES_MAX`](super::port::PIECES_MAX) pieces at most.
     pub pieces: &'a [IoSlice<'a>],
     /// How many bytes that is.
     pub length: usize,
-    /// Who can be notified that it waits.
+    /// The sender that can be notified that it waits.
     pub sender: Sender<'a>,
 }
 

@@ -59,7 +59,7 @@ impl Packet {
     pub fn has_payload(&self) -> bool {
         self.buffer != NONE
     }
-    /// What follows its headers.
+    /// The bytes that follow its headers.
     #[inline]
     pub fn payload<'a>(&self, buffers: &'a Buffers) -> &'a [u8] {
         match self.buffer {

@@ -1,7 +1,7 @@
 //! Which VLANs a port carries, and how its frames say so (IEEE 802.1Q).
 //!
-//! Between ports, and between switches, a frame of a VLAN has that VLAN's tag. What comes from an
-//! access port gets it, what goes to one loses it; elsewhere frames stay as they are.
+//! Between ports, and between switches, a frame of a VLAN has that VLAN's tag. A frame from an
+//! access port gets it, one to an access port loses it; elsewhere frames stay as they are.
 //!
 //! Invariant: no frame of a VLAN leaves at a port that does not carry it, and none enters there.
 

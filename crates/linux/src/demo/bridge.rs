@@ -51,9 +51,9 @@ pub struct Run {
     pub arm: Arm,
     /// Which turn.
     pub repetition: usize,
-    /// What the receiving application read.
+    /// Gigabits a second that the receiving application read.
     pub throughput_gbps: f64,
-    /// What this process used of the processors: the load, TCP, and the switch or the bridge.
+    /// Processor time of this process: the load, TCP, and the switch or the bridge.
     pub cpu_s_per_gb: f64,
     /// Segments that were sent again.
     pub retransmitted: u64,

@@ -1,4 +1,4 @@
-//! What the namespaces' TCP has counted, and what the process has used.
+//! Counters of the namespaces' TCP, and the processor time that the process has used.
 //!
 //! Invariant: counters are of the namespace, not of the caller's.
 
@@ -45,7 +45,7 @@ impl Counters {
     }
 }
 
-/// What this process has used of the processors, its kernel's work for it included. Work that the
+/// Processor time that this process has used, its kernel's work for it included. Work that the
 /// kernel moves to threads of its own (ksoftirqd) is not in it.
 pub fn processor_time() -> Duration {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();

@@ -17,7 +17,7 @@ const OVERHEAD: usize = 8 + 14 + 4 + 12 + 20 + 8 + encapsulation::LENGTH;
 /// Packets that may wait on a path, as in a switch with 3 MB a port.
 const WAITING_MAX: usize = 2048;
 
-/// What one path is like.
+/// The properties of one path.
 #[derive(Clone, Copy, Debug)]
 pub struct PathSettings {
     /// How fast it sends.

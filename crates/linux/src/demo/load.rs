@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What is written and read at once.
+/// Bytes that are written and read at once.
 const PIECE: usize = 1 << 20;
 /// How long a call may take before the end is looked at.
 const PATIENCE: Duration = Duration::from_millis(200);

@@ -39,7 +39,7 @@ impl Namespaces {
         let labels: Vec<String> = (0..count).map(|end| end.to_string()).collect();
         let all = world.namespaces(&labels).map_err(failed)?;
         let made = Namespaces { world, all };
-        // What one run has learned of the path must not help or hurt the next.
+        // One run's knowledge of the path must not help or hurt the next.
         (0..count).try_for_each(|end| made.set(end, "tcp_no_metrics_save", "1"))?;
         Ok(made)
     }

@@ -1,8 +1,8 @@
 //! The arms, their runs in turn, and what came of them.
 //!
-//! Each run makes its own taps, switches and connection between the same two namespaces. What is
-//! measured begins a while after the connection, when its window has opened, and is told by medians
-//! over the repetitions; arms take turns, repetition by repetition.
+//! Each run makes its own taps, switches and connection between the same two namespaces.
+//! Measurement begins a while after the connection, when its window has opened, and is reported by
+//! medians over the repetitions; arms take turns, repetition by repetition.
 //!
 //! Invariant: the namespaces and all in them are gone when the demo ends, whether it succeeds or
 //! not.
@@ -101,7 +101,7 @@ impl Arm {
     }
 }
 
-/// What is run.
+/// The runs to be made.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Which arms.
@@ -137,7 +137,7 @@ impl Default for Plan {
     }
 }
 
-/// What one run was, and what came of it.
+/// One run: its settings, and what came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
     /// Which arm.
@@ -148,11 +148,11 @@ pub struct Run {
     pub skew_us: f64,
     /// Whether TCP might use RACK.
     pub rack: bool,
-    /// What TCP was paced at; null: not at all.
+    /// The rate that TCP was paced at; null: not at all.
     pub pacing_gbps: Option<f64>,
-    /// What the receiving application read.
+    /// Gigabits a second that the receiving application read.
     pub throughput_gbps: f64,
-    /// What this process used of the processors: the switch, both ends' TCP, the load.
+    /// Processor time of this process: the switch, both ends' TCP, the load.
     pub cpu_s_per_gb: f64,
     /// Segments that TCP queued because something before them was missing (TCPOFOQueue).
     pub out_of_order: u64,
@@ -311,7 +311,7 @@ fn run(
     })
 }
 
-/// What runs differ by beside their arms: skew, RACK, pacing.
+/// The settings that runs differ by beside their arms: skew, RACK, pacing.
 type Setting = (f64, bool, Option<f64>);
 
 /// One bound on a ratio of two arms' medians.
@@ -380,7 +380,7 @@ impl Report {
             .filter(move |r| r.arm == arm && (r.skew_us, r.rack, r.pacing_gbps) == setting)
     }
 
-    /// What is expected of an unpaced run, and what was measured.
+    /// The expectations of an unpaced run, and what was measured.
     fn ratios(&self, setting: Setting) -> impl Iterator<Item = (&'static Bound, f64)> {
         let measured = move |bound: &'static Bound| {
             let [above, below] = bound.arms.map(|arm| median(self.of(setting, arm).map(bound.of)));

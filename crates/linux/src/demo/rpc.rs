@@ -24,7 +24,7 @@ const HEADERS: usize = 42;
 const TRIES: u32 = 48;
 /// The shortest packet.
 const LENGTH_MIN: usize = HEADERS + 8;
-/// What is read at once.
+/// Frames that are read at once.
 const BATCH: usize = 16;
 /// Of all that is known to exist: a packet that says where its sender is.
 const HELLO: u64 = u64::MAX;
@@ -35,7 +35,7 @@ const HELLO_FLOW: u32 = 0;
 /// The flow of everything else.
 const FLOW: u32 = 1;
 
-/// Who sends or receives: the last byte of its addresses.
+/// A sender or receiver: the last byte of its addresses.
 pub type Station = u8;
 
 fn interval(random: &mut Stream, mean: Duration) -> Duration {
@@ -104,7 +104,7 @@ struct Request {
     tries: u32,
 }
 
-/// What a client has measured.
+/// The measurements of a client.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Of requests that came about while it was measured: the time to the answer; of those that
@@ -181,7 +181,7 @@ impl Client {
             .iter()
             .any(|frame| read(frame).is_some_and(|(from, _)| from == self.server))
     }
-    /// What comes about from now on counts.
+    /// Counts what comes about from now on.
     pub fn measure(&mut self) {
         self.since = Some(Instant::now());
         self.measured = Measured::default();
@@ -303,7 +303,7 @@ impl Client {
     }
 }
 
-/// Who answers, after some work.
+/// The side that answers, after some work.
 pub struct Server {
     port: Port,
     own: Station,

@@ -35,7 +35,7 @@ const NAP: Time = Time::from_ms(10);
 struct Side {
     node: Node,
     edge: Edge,
-    /// What this side sends.
+    /// The fabric for frames that this side sends.
     fabric: Fabric,
 }
 
@@ -46,7 +46,7 @@ pub struct World {
     budget: usize,
 }
 
-/// What frames for the other side go through.
+/// The way of frames for the other side.
 struct Uplink<'a> {
     edge: &'a mut Edge,
     fabric: &'a mut dyn Carrier,
@@ -166,7 +166,7 @@ impl World {
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// What the receiver's offload has counted.
+    /// The counters of the receiver's offload.
     pub fn offload(&self) -> gro::Counters {
         self.sides[1].edge.offload_counters()
     }

@@ -1,12 +1,12 @@
 //! Both drivers of the switch node decide alike: what arrived at each switch of a simulated network
 //! is replayed as frames, with the simulation's times for a clock, and what leaves is compared.
 //!
-//! The network is two leaves and two spines under more load than their buffers hold. What the links
-//! of each switch carried was captured; arrivals become frames that are written to the ports' other
-//! ends, and the node is a copy of the simulator's before its first packet. Each frame that leaves
-//! must be the same packet at the same port at the same picosecond, with the same mark, hops left,
-//! and deflections; pause frames with the same priority and time; and over all switches as many
-//! packets must have been marked, deflected and dropped, each for the same reason.
+//! The network is two leaves and two spines under more load than their buffers hold. The traffic on
+//! the links of each switch was captured; arrivals become frames that are written to the ports'
+//! other ends, and the node is a copy of the simulator's before its first packet. Each frame that
+//! leaves must be the same packet at the same port at the same picosecond, with the same mark, hops
+//! left, and deflections; pause frames with the same priority and time; and over all switches as
+//! many packets must have been marked, deflected and dropped, each for the same reason.
 //!
 //! Differences between the worlds, and their treatment here:
 //!
@@ -27,7 +27,7 @@ use millpond_core::counters::DropReason;
 use millpond_core::{Ecn, Time};
 use simulated::{Trace, runs, simulate};
 
-/// What left a switch.
+/// A packet or pause that left a switch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Left {
     Packet(Seen),
@@ -59,7 +59,7 @@ impl Left {
     }
 }
 
-/// What switches have counted, over all of them.
+/// The counters of switches, over all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counted {
     marked: u64,
@@ -94,7 +94,7 @@ fn agree(trace: &Trace, replayed: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// What did not come about was not compared.
+/// Events that did not come about were not compared.
 #[derive(Default)]
 struct Expected<'a> {
     marks: bool,

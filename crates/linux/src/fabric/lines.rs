@@ -34,9 +34,9 @@ use std::io::IoSlice;
 pub struct Held {
     /// Its bytes.
     pub bytes: Bytes,
-    /// What they say.
+    /// Its headers, as parsed.
     pub view: View,
-    /// What is still to be done to it.
+    /// The work that is still to be done to it.
     pub offload: Offload,
 }
 
@@ -64,7 +64,7 @@ impl Call {
     pub const READY: Call = Call::Ready(u32::MAX);
 }
 
-/// What leaves a port.
+/// A packet or pause that leaves a port.
 #[derive(Clone, Copy, Debug)]
 enum Departure {
     Packet(PacketId),
@@ -134,7 +134,7 @@ pub struct Line {
     /// The numbers by which arrivals of one instant draw lots, if they do: at the line, and at the
     /// host behind it.
     pub lots: Option<[u32; 2]>,
-    /// What is on its way onto the link, and when the last bit leaves.
+    /// Departures on their way onto the link, and when the last bit leaves.
     departures: VecDeque<(Time, Departure)>,
     /// Its device took no more.
     is_held_up: bool,
@@ -403,7 +403,7 @@ impl Lines {
 
 impl Line {
     fn send_pause(&mut self, frame: PauseFrame) -> Result<(), Drop> {
-        // What is at the other end of a real link knows PFC, and no pause of flows.
+        // The device at the other end of a real link knows PFC, and no pause of flows.
         let PauseTarget::Priority(priority) = frame.target else { return Ok(()) };
         let quantum = self.rate.time(pause::QUANTUM_BYTES).as_ps().max(1);
         let mut quanta = [None; 8];

@@ -175,7 +175,7 @@ fn a_watched_port_shows_its_packets_with_the_times_of_their_last_bits() {
     let passed = switch.passed(Time::from_ms(1));
     let seen: Vec<_> = passed.iter().map(|it| (it.at, it.outgoing, it.bytes.len())).collect();
     // Before them two packets leave, the first of which was on the link already: 1538 and 642
-    // bytes with their framing, at 8 ns a byte. What arrived at the other port is not shown.
+    // bytes with their framing, at 8 ns a byte. Arrivals at the other port are not shown.
     let ns = Time::from_ns;
     let expected = [(ns(17_440), true, 618), (ns(29_744), true, 1514), (ns(34_880), true, 618)];
     assert_eq!(seen, expected);

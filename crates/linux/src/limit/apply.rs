@@ -32,7 +32,7 @@ pub struct Session {
     store: Option<Store>,
     /// The installed state.
     pub sources: Vec<Source>,
-    /// What a user should know of what was done.
+    /// Notes for the user on what was done.
     pub notes: Vec<String>,
     /// Whether that is in maps of another layout.
     is_former: bool,
@@ -41,7 +41,7 @@ pub struct Session {
     pub(super) programs: Option<Programs>,
 }
 
-/// What a change did.
+/// The outcome of a change.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// Limits that are in force; those that wait are not.
@@ -151,9 +151,9 @@ impl Session {
         Ok(Source { file: name, config })
     }
 
-    /// What a file is known by: the path that it is named by. Symbolic links in it stay what they
-    /// are, since they may be made to lead elsewhere (a ConfigMap's do with every change). Where
-    /// another path to the same file is known, that.
+    /// The name of a file: the path that it is named by. Symbolic links in it stay what they are,
+    /// since they may be made to lead elsewhere (a ConfigMap's do with every change). Where another
+    /// path to the same file is known, that.
     fn name_of(&self, file: &Path) -> Result<String, std::io::Error> {
         let mut path = std::path::absolute(file)?;
         if path.components().any(|part| part == Component::ParentDir) {

@@ -1,4 +1,4 @@
-//! What this process may do, as the kernel names it.
+//! The capabilities of this process, as the kernel names them.
 //!
 //! Invariant: what cannot be found out counts as lacking.
 
@@ -19,7 +19,7 @@ pub const SYS_ADMIN: Capability = Capability(21, "CAP_SYS_ADMIN");
 pub const PERFMON: Capability = Capability(38, "CAP_PERFMON");
 /// Maps and programs.
 pub const BPF: Capability = Capability(39, "CAP_BPF");
-/// What it takes to load programs, and to attach them.
+/// The capabilities that it takes to load programs, and to attach them.
 pub const PROGRAMS: &[Capability] = &[BPF, PERFMON, NET_ADMIN];
 
 /// Those of `needed` that this thread has not, by name.
@@ -32,7 +32,7 @@ pub fn lacking(needed: &[Capability]) -> Vec<&'static str> {
 
 fn lacking_of(mask: u64, needed: &[Capability]) -> Vec<&'static str> {
     let has = |of: Capability| (mask >> of.0) & 1 == 1;
-    // What CAP_SYS_ADMIN includes since before there were the others.
+    // The rights that CAP_SYS_ADMIN includes since before there were the others.
     let had = |of: &Capability| has(*of) || ([BPF, PERFMON].contains(of) && has(SYS_ADMIN));
     needed.iter().filter(|of| !had(of)).map(|of| of.1).collect()
 }

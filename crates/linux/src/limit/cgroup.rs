@@ -206,7 +206,7 @@ impl Hierarchy {
     }
 
     /// A cgroup whose name has the id, as docker, containerd, CRI-O and podman name them, or a
-    /// pod's uid. What is no id is a name, which an engine knows.
+    /// pod's uid. A word that is no id is a name, which an engine knows.
     fn container(&self, container: &str) -> Result<Cgroup, String> {
         let is_id = container.len() >= 12
             && container.chars().all(|c| c.is_ascii_hexdigit() || "-_".contains(c));

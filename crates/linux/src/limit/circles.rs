@@ -79,7 +79,7 @@ pub fn on_circles(limits: &[Named<'_>]) -> Vec<bool> {
 pub fn circle<'a>(limits: &[Named<'a>]) -> Option<Vec<&'a str>> {
     let start = on_circles(limits).iter().position(|is| *is)?;
     let edges = scopes(limits);
-    // Each limit is looked at once: from which other one, so that the way can be told.
+    // Each limit is looked at once: from which other one, so that the way can be named.
     let (mut from, mut open) = (vec![None; limits.len()], vec![start]);
     while let Some(at) = open.pop() {
         for scope in &edges[at] {

@@ -37,7 +37,7 @@ use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// What millpond's own DCTCP is called, as a congestion control and as a pin.
+/// The name of millpond's own DCTCP, as a congestion control and as a pin.
 pub const DCTCP: &str = "mp_dctcp";
 /// So many names are looked through for the one that was meant.
 const CANDIDATES: usize = 100;
@@ -68,7 +68,7 @@ pub struct Config {
     pub limits: Vec<Limit>,
     /// Its floors.
     pub floors: Vec<FloorParams>,
-    /// How senders on other hosts are told.
+    /// How senders on other hosts are notified.
     pub notify: Option<NotifyParams>,
 }
 
@@ -353,7 +353,7 @@ impl Config {
         })
     }
 
-    /// What a user should know of it, beside what is wrong.
+    /// Notes for the user, beside what is wrong.
     pub fn notes(&self) -> Vec<String> {
         let own: Vec<&str> =
             self.limits.iter().filter(|l| l.queue.has_own_thresholds()).map(Limit::name).collect();

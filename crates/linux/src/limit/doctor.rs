@@ -1,4 +1,4 @@
-//! What the kernel offers, and what a lack costs.
+//! The kernel's features, and what a lack costs.
 //!
 //! Invariant: it changes nothing; what can be tried is tried, not guessed from a version.
 
@@ -28,7 +28,7 @@ pub enum State {
 /// One check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// The object of the check.
     pub what: &'static str,
     /// How it came out.
     pub state: State,
@@ -110,7 +110,7 @@ fn segments() -> Finding {
     of("large segments", !small, State::Lacking, found, cost)
 }
 
-/// What the kernel offers for limits, and what connections need of it.
+/// The kernel's features for limits, and what connections need of them.
 pub fn examine(bpffs: &Path) -> Vec<Finding> {
     let mut findings = kernel(bpffs);
     findings.extend(connections());

@@ -19,12 +19,12 @@ use tokio::net::UnixStream;
 
 /// Where Docker and Podman listen.
 const SOCKETS: [&str; 2] = ["/run/docker.sock", "/run/podman/podman.sock"];
-/// What an engine may take to answer.
+/// The time that an engine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What an answer may be long: some ten times of what is usual.
+/// The bytes that an answer may have: some ten times of what is usual.
 const LONGEST: usize = 1 << 20;
 
-/// What is read of an answer.
+/// The part of an answer that is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Container {

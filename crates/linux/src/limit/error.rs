@@ -1,4 +1,4 @@
-//! What can go wrong between a limit that was asked for and one that holds.
+//! The faults between a limit that was asked for and one that holds.
 
 use super::capability::{self, Capability};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum Error {
     Privilege {
         /// The attempted action.
         what: String,
-        /// What it takes.
+        /// The capability that it takes.
         capability: String,
     },
     /// Somebody else has a hand in the folder where limits are kept.
@@ -43,7 +43,7 @@ pub enum Error {
     Kernel {
         /// The attempted action.
         what: String,
-        /// What it said.
+        /// The kernel's error.
         reason: String,
     },
     /// No cgroup v2 is mounted.
@@ -70,7 +70,7 @@ pub enum Error {
     Layout {
         /// The installed state.
         found: u32,
-        /// What this program reads.
+        /// The layout that this program reads.
         ours: u32,
     },
     /// Another copy holds the lock.

@@ -33,7 +33,7 @@ pub(super) const FORMER: &str = "former";
 /// How long to wait for another copy.
 const PATIENCE: Duration = Duration::from_secs(10);
 const OPEN: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Who but its owner may write.
+/// The bits by which others than its owner may write.
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
@@ -71,7 +71,7 @@ fn failed(path: &Path, e: Errno) -> Error {
     }
 }
 
-/// What is at an open folder, if it may be trusted. With the sticky bit nobody can take away what
+/// The state of an open folder, if it may be trusted. With the sticky bit nobody can take away what
 /// is another's, which is enough for the mount's top.
 fn check(fd: &OwnedFd, path: &Path, is_top: bool) -> Result<Stat, Error> {
     let (stat, system) = (rustix::fs::fstat(fd), rustix::fs::fstatfs(fd));
@@ -296,7 +296,7 @@ fn clear(fd: &OwnedFd, path: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// What is asked of a folder, on a file system that is none of bpf's.
+    /// The demands on a folder, on a file system that is none of bpf's.
     #[test]
     fn another_file_system_is_none_of_ours() {
         let path = std::env::temp_dir().join(format!("millpond-folder-{}", std::process::id()));

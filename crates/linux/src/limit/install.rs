@@ -61,7 +61,7 @@ pub(super) fn attach(
     let object = &programs.object;
     for hook in &plan.hooks {
         let id = hook.cgroup.id;
-        // What an earlier attachment has left: nothing is in force here until the banks turn.
+        // The remains of an earlier attachment: nothing is in force here until the banks turn.
         let mut attachment = store.attachment(id)?.unwrap_or_default();
         if !store.links().iter().any(|(cgroup, _)| *cgroup == id) {
             attachment.chain[1 - bank as usize] = Default::default();

@@ -25,12 +25,11 @@ params! {
 choice! {
     /// How TCP is held to a limit.
     pub enum Profile {
-        /// What leaves by a pace for each connection, which follows the virtual queue; what arrives
-        /// by receive windows, and losses that are spaced. Not in the slides.
+        /// At egress by a pace for each connection, which follows the virtual queue; at ingress by
+        /// receive windows, and losses that are spaced. Not in the slides.
         Shares = "shares",
-        /// What leaves by a departure time for each packet, until which fq at the interface holds
-        /// it; what arrives as with shares. Not in the slides, but in the program that came of
-        /// them.
+        /// At egress by a departure time for each packet, until which fq at the interface holds it;
+        /// at ingress as with shares. Not in the slides, but in the program that came of them.
         Edt = "edt",
         /// By marks, window reductions and drops alone, as in the slides.
         Published = "published",
@@ -88,7 +87,7 @@ params! {
         pub container: Option<String> = None,
         /// As in `[[limit]]`.
         pub pod: Option<String> = None,
-        /// What it is sure of.
+        /// The rate that it is sure of.
         pub rate: Rate = Rate(1_000_000),
     }
 }

@@ -1,5 +1,5 @@
 //! The kick, from user space: runs the iterator over the TCP sockets of every network namespace in
-//! which limited cgroups have processes. What it does to a socket is in `bpf/kick.bpf.c`.
+//! which limited cgroups have processes. Its work on a socket is in `bpf/kick.bpf.c`.
 //!
 //! Invariant: what is loaded reads the maps that were pinned then; where those were removed, and
 //! others made since, it is loaded anew.

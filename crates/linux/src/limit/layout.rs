@@ -1,4 +1,4 @@
-//! What the maps hold: the twin of `bpf/layout.h`, which reports what each part is for.
+//! The contents of the maps: the twin of `bpf/layout.h`, which names what each part is for.
 //!
 //! Values go through byte strings, field by field, so that nothing depends on how Rust lays out a
 //! struct; a test compares the sizes with those that the compiled programs declare.
@@ -23,7 +23,7 @@ pub const SCOPES: u32 = 512;
 
 /// Bits of [`Head::flags`].
 pub const LOOPBACK: u32 = 1;
-/// Bit of [`Head::flags`]: flows whose senders cannot be told by their packets are reported.
+/// Bit of [`Head::flags`]: flows whose senders cannot be notified by their packets are reported.
 pub const NOTIFY: u32 = 2;
 /// Bits of [`Chain::flags`]: other attached cgroups are below this one.
 pub const NESTED: u16 = 1;
@@ -164,7 +164,7 @@ pub struct Chain {
     pub scopes: [u16; CHAIN],
 }
 
-/// What an attached cgroup's programs find: chains by bank and direction (egress, ingress).
+/// Chains that an attached cgroup's programs find, by bank and direction (egress, ingress).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attachment {
     /// By bank and direction.
@@ -206,7 +206,7 @@ pub fn queue_state(bytes: &[u8]) -> millpond_core::limit::State {
 /// Size of a queue.
 pub const QUEUE_BYTES: usize = 64;
 
-/// What a scope has seen, summed over all CPUs. Names as in reports.
+/// The statistics of a scope, summed over all CPUs. Names as in reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Statistics {
@@ -287,7 +287,7 @@ impl Statistics {
 /// One direction of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
-    /// Who sends.
+    /// The sender.
     pub source: SocketAddr,
     /// The receiver.
     pub destination: SocketAddr,

@@ -1,4 +1,4 @@
-//! What a millpond that receives tells one that sends: this flow of yours is too fast. One
+//! The notice from a millpond that receives to one that sends: this flow of yours is too fast. One
 //! datagram, one flow.
 //!
 //! ```text
@@ -9,10 +9,10 @@
 //! 52  HMAC-SHA256 of it all 16, the first of 32 bytes
 //! ```
 //!
-//! Who lacks the secret can repeat what he saw, for [`LIFETIME`]: the flow is then slowed down for
-//! so long. Who has it can do that to flows to himself. NRM's authors leave the channel open
-//! (Brakmo, Starovoitov, Linux Plumbers Conference 2018); ECT(1), which they thought of, is RFC
-//! 9331's.
+//! A host that lacks the secret can repeat what it saw, for [`LIFETIME`]: the flow is then slowed
+//! down for so long. A host that has it can do that to flows to itself. NRM's authors leave the
+//! channel open (Brakmo, Starovoitov, Linux Plumbers Conference 2018); ECT(1), which they thought
+//! of, is RFC 9331's.
 //!
 //! Invariant: whatever the bytes, decoding gives a flow that somebody with the secret has named
 //! lately, or a reason why not.
@@ -36,7 +36,7 @@ const MAGIC: [u8; 8] = *b"mpln\x01\0\0\0";
 const HEAD: usize = 16;
 const TAG: usize = 16;
 
-/// What hosts share, so that none else can slow their flows down.
+/// The secret that hosts share, so that none else can slow their flows down.
 #[derive(Clone)]
 pub struct Secret(Hmac<Sha256>);
 

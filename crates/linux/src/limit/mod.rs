@@ -27,8 +27,8 @@
 //! | `pace` | lets what connections are paced at, and may receive, follow the limits |
 //! | `sockets` | runs iterators over TCP sockets in network namespaces |
 //! | `kick` | restarts limited connections that would wait for a timer |
-//! | `notify` | tells senders on other hosts, and heeds what they tell |
-//! | `message` | what is told, as bytes |
+//! | `notify` | notifies senders on other hosts, and heeds their notices |
+//! | `message` | a notice, as bytes |
 //! | `serve` | metrics, the kick, notifications, and limits on cgroups that were made anew |
 //! | `watch` | reports when cgroups were made or removed |
 //! | `doctor` | what the kernel offers, and what a lack costs |

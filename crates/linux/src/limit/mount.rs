@@ -34,9 +34,9 @@ pub fn mount_bpffs(path: &Path) -> Result<bool, Error> {
 }
 
 /// Takes a bpf file system away that [`mount_bpffs`] has mounted and that nobody has pins in.
-/// Returns whether it did. Its source in the table of mounts tells who has mounted it.
+/// Returns whether it did. Its source in the table of mounts names who has mounted it.
 pub fn unmount_bpffs(path: &Path) -> bool {
-    // What the kernel has pinned there itself.
+    // The kernel's own pins.
     let is_own = |name: &std::ffi::OsStr| name == "maps.debug" || name == "progs.debug";
     let is_empty = fs::read_dir(path)
         .is_ok_and(|entries| entries.flatten().all(|entry| is_own(&entry.file_name())));

@@ -1,6 +1,6 @@
 //! The side channel of limits at ingress. A sender whose packets cannot carry CE is on another
-//! host, where no return value of a hook reaches it; so its host is told, and reduces its window
-//! there.
+//! host, where no return value of a hook reaches it; so its host is notified, and reduces its
+//! window there.
 //!
 //! ```text
 //! receiving host: limit_ingress ─ ring ─► telling ── datagram ─┐
@@ -45,7 +45,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Own addresses that are kept open to tell from.
 const SOCKETS: usize = 64;
 
-/// What has happened on this host.
+/// The events on this host.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Messages sent.
@@ -112,12 +112,12 @@ pub struct Notify {
     /// The events so far.
     pub counters: Arc<Counters>,
     running: Option<Running>,
-    /// What could not be begun, so that it is said once.
+    /// The wish that could not be begun, so that it is said once.
     failed: Option<Wanted>,
     known: Known,
 }
 
-/// What a file asks for, and the ring that the programs of now write to.
+/// The wish of a file, and the ring that the programs of now write to.
 #[derive(Clone, Debug, PartialEq)]
 struct Wanted {
     params: NotifyParams,
@@ -139,7 +139,7 @@ impl Drop for Running {
 
 impl Notify {
     /// Does as the installed files say now: begins, ends, or begins anew; what failed is tried
-    /// again each time. `say` is told.
+    /// again each time. Reports to `say`.
     pub fn follow(&mut self, bpffs: &Path, say: &dyn Fn(&str)) {
         let wanted = wanted(bpffs, &mut self.known);
         if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted) {
@@ -201,7 +201,7 @@ impl Running {
     }
 }
 
-/// Hosts that are told and believed.
+/// Hosts that are notified and believed.
 struct Peers(Vec<ipnet::IpNet>);
 
 impl Peers {
@@ -419,7 +419,7 @@ mod tests {
         let good = message::encode(flow, now, &known);
         assert_eq!(believing.flow(&good, there.ip(), now), Some(flow));
         assert_eq!(believing.flow(&good, "192.168.0.1".parse().unwrap(), now), None, "no peer");
-        // What is believed is bounded all the same.
+        // Belief is bounded all the same.
         believing.allowance =
             Allowance { since: Instant::now() + Duration::from_secs(60), left: 1 };
         assert_eq!([0, 1].map(|_| believing.flow(&good, there.ip(), now).is_some()), [true, false]);

@@ -24,7 +24,7 @@ pub struct Scope {
     pub late: bool,
 }
 
-/// What is installed already: number, label and form of each scope.
+/// The scopes that are installed already: number, label and form of each.
 pub type Installed = Vec<(u16, Label, u32)>;
 
 /// Name, direction and form: what makes a scope the one that is installed.

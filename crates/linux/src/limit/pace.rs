@@ -1,7 +1,7 @@
-//! What connections that exist are paced at, and what they may receive, when limits change.
+//! The pace of connections that exist, and what they may receive, when limits change.
 //! `limit_sockets` gives a connection its SO_MAX_PACING_RATE and its window; without more it would
 //! keep them until it closes, whatever became of the limit, and one that is older than its limit
-//! would have neither. What is done to a socket is in `bpf/pace.bpf.c`.
+//! would have neither. The work on a socket is in `bpf/pace.bpf.c`.
 //!
 //! Invariant: when this has run, each connection below a limit, or once below one, is paced at what
 //! the limits in force say now, or as its application asked for; and each window is as it was,
@@ -35,7 +35,7 @@ pub(super) fn can_let_go() -> Result<(), Error> {
     Ok(())
 }
 
-/// What the limits above a connection are to it; `struct followed` in `bpf/pace.bpf.c`.
+/// The effect of the limits above a connection on it; `struct followed` in `bpf/pace.bpf.c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Followed {
     /// Bytes a second.
@@ -50,7 +50,7 @@ impl Followed {
     }
 }
 
-/// What is paced now.
+/// The paces that are in force now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Paces {
     /// By cgroup; of all limits that are above its connections.

@@ -154,7 +154,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// What the scopes of the plan are, whether they come about or not.
+/// The identities of the plan's scopes, whether they come about or not.
 fn identities(limits: &[&Limit], floors: &[(&FloorParams, Cgroup)]) -> Vec<Identity> {
     let both = |limit: &&Limit| {
         let of = |d: usize| (limit.name().to_string(), d as u32, limit.queue(d).settings().form);
@@ -169,7 +169,7 @@ fn identities(limits: &[&Limit], floors: &[(&FloorParams, Cgroup)]) -> Vec<Ident
         .collect()
 }
 
-/// Tells each hook whether there are others below it, whose programs charge its scopes as well.
+/// Marks each hook that has others below it, whose programs charge its scopes as well.
 fn nest(plan: &mut Plan) -> Result<(), Error> {
     for i in 0..plan.hooks.len() {
         for direction in 0..2 {
@@ -214,7 +214,7 @@ fn same_cgroup(sources: &[Source], limit: &Limit, other: &Limit, cgroup: &Cgroup
     ))
 }
 
-/// Whether senders on other hosts are told; a host has one way to.
+/// Whether senders on other hosts are notified; a host has one way to.
 fn notifies(sources: &[Source]) -> Result<bool, Error> {
     let mut with = sources.iter().filter(|s| s.config.notify.is_some());
     let Some(first) = with.next() else { return Ok(false) };

@@ -79,7 +79,7 @@ pub fn config(name: &str, text: &str) -> Result<(Config, Vec<String>), Error> {
 }
 
 impl Pod {
-    /// What its limit is called; a long name gives way to its uid.
+    /// The name of its limit; a long name gives way to its uid.
     fn name(&self) -> String {
         let Metadata { name, namespace, .. } = &self.metadata;
         let full = format!("{namespace}:{name}");
@@ -147,7 +147,7 @@ fn quantity(text: &str) -> Result<Rate, &'static str> {
     }
 }
 
-/// What the end of a quantity multiplies it by.
+/// The factor that the end of a quantity stands for.
 fn scale(suffix: &str) -> Option<f64> {
     if let Some(exponent) = suffix.strip_prefix(['e', 'E']).filter(|exponent| !exponent.is_empty())
     {

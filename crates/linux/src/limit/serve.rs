@@ -64,7 +64,7 @@ pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Re
     }
 }
 
-/// What an application of installed limits has changed, by the names of limits and floors.
+/// The changes by an application of installed limits, by the names of limits and floors.
 struct Change {
     /// They were missing on cgroups that are there, or in force on cgroups that are gone.
     lost: Vec<String>,

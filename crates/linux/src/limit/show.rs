@@ -1,4 +1,4 @@
-//! What is installed, and its statistics: as values, as a table, as JSON, as Prometheus text.
+//! The installed limits, and their statistics: as values, as a table, as JSON, as Prometheus text.
 //!
 //! Rates come from two readings, since the maps only count. Counters begin when a limit is first
 //! applied and go on through changes of its settings. A floor that is in force has a queue of its
@@ -63,7 +63,7 @@ pub struct QueueReading {
     pub returned: [u64; 4],
     /// "bytes" or "ns": of the three credits.
     pub credit_unit: &'static str,
-    /// What it is now; negative: behind.
+    /// The credit now; negative: behind.
     pub credit: i64,
     pub credit_mean: Option<f64>,
     pub credit_min: i64,
@@ -119,7 +119,7 @@ fn standing(
     }
 }
 
-/// What the queue would let pass now, or how far behind it is.
+/// The credit that the queue would let pass now, or how far behind it is.
 fn credit(state: millpond_core::limit::State, settings: &Settings, now: u64) -> i64 {
     let mut state = state;
     -millpond_core::limit::charge(&mut state, settings, now, 0).behind

@@ -1,12 +1,12 @@
-//! What is pinned in our folder under bpffs, and what its maps hold.
+//! The pins in our folder under bpffs, and what its maps hold.
 //!
 //! ```text
 //! <bpffs>/millpond/maps/…                      one pin a map
 //! <bpffs>/millpond/links/<cgroup id>-egress    one pin an attachment
 //! ```
 //!
-//! What is pinned lives as long as its pin: through the exit of this program, its death and its
-//! upgrade. Who may have made the folder, and its lock, are `folder`'s.
+//! A pinned object lives as long as its pin: through the exit of this program, its death and its
+//! upgrade. The check of who has made the folder, and its lock, are `folder`'s.
 //!
 //! Invariant: maps are written by whoever holds the lock, and only if their layout is ours.
 
@@ -38,12 +38,12 @@ const PIECE: usize = 4092;
 /// Both directions, as links are called.
 pub const DIRECTIONS: [&str; 2] = ["egress", "ingress"];
 
-/// What was applied from one file.
+/// One file that was applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     /// The file's whole path.
     pub file: String,
-    /// What it says.
+    /// The file's contents.
     pub config: Config,
 }
 
@@ -75,7 +75,7 @@ pub fn link_path(folder: &Path, cgroup: u64, direction: usize) -> PathBuf {
     folder.join("links").join(format!("{cgroup}-{}", DIRECTIONS[direction]))
 }
 
-/// Where the link of what a cgroup's connections are told by is pinned.
+/// Where the link of a cgroup's `limit_sockets` is pinned.
 pub fn pace_path(folder: &Path, cgroup: u64) -> PathBuf {
     folder.join("links").join(format!("{cgroup}-pace"))
 }
@@ -377,8 +377,8 @@ fn head_of(folder: &Path) -> Result<Head, Error> {
     Ok(Head::from_bytes(&head.unwrap_or_default()))
 }
 
-/// What was applied by a version whose maps have another layout. Of those, what is read here is the
-/// same in all layouts: the head's first two words, and the texts.
+/// The sources that were applied by a version whose maps have another layout. Of those, what is
+/// read here is the same in all layouts: the head's first two words, and the texts.
 pub(super) fn former_sources(bpffs: &Path) -> Result<Vec<Source>, Error> {
     Folder::find(bpffs)?.ok_or(Error::Nothing)?;
     let folder = folder(bpffs);
@@ -387,7 +387,7 @@ pub(super) fn former_sources(bpffs: &Path) -> Result<Vec<Source>, Error> {
     sources_of(&Store::map(&from, "texts")?, head_of(&from)?.bank & 1)
 }
 
-/// What was applied, as a bank's texts tell it.
+/// The sources that were applied, as a bank's texts have them.
 fn sources_of(texts: &MapHandle, bank: u32) -> Result<Vec<Source>, Error> {
     parse(&text_of(texts, bank)?)
 }
@@ -411,7 +411,7 @@ fn text_of(texts: &MapHandle, bank: u32) -> Result<Vec<u8>, Error> {
     Ok(text)
 }
 
-/// The sources that a text tells.
+/// The sources that a text names.
 fn parse(text: &[u8]) -> Result<Vec<Source>, Error> {
     let broken = |e: &dyn std::fmt::Display| {
         Error::Request(format!("the installed limits cannot be read back: {e}"))
@@ -441,7 +441,7 @@ fn parse(text: &[u8]) -> Result<Vec<Source>, Error> {
         .collect()
 }
 
-/// What is installed, for who looks at it again and again: it is parsed where it has changed.
+/// The installed sources, for who looks at them again and again: parsed where they have changed.
 #[derive(Default)]
 pub(super) struct Known {
     text: Vec<u8>,
@@ -449,7 +449,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What is installed now; whether that has changed since the last time.
+    /// The sources that are installed now; whether they have changed since the last time.
     pub(super) fn look(&mut self, bpffs: &Path) -> (&[Source], bool) {
         let text = Known::text(bpffs).unwrap_or_default();
         let has_changed = text != self.text;

@@ -75,7 +75,7 @@ impl Client {
     }
     /// A value, if there is one.
     pub fn get(&mut self, key: &str, patience: Duration) -> Result<Option<Vec<u8>>, String> {
-        // A value may have an END of its own: its length tells.
+        // A value may have an END of its own: its length decides.
         let parts = |answer: &[u8]| {
             let line = answer.windows(2).position(|pair| pair == b"\r\n")?;
             let text = String::from_utf8_lossy(&answer[..line]).into_owned();

@@ -30,7 +30,7 @@ pub struct Server {
     clients: Vec<Client>,
 }
 
-/// What a request was.
+/// A request.
 #[derive(Debug, PartialEq)]
 enum Request {
     /// It took so many bytes, and has this answer.

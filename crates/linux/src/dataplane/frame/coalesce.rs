@@ -1,7 +1,7 @@
 //! The header of a super-segment that is made of packets.
 //!
-//! What the kernel's `tcp_gro_complete` leaves: the first packet's headers with the length of all,
-//! the last one's FIN and PSH, and a partial checksum.
+//! It is the one that the kernel's `tcp_gro_complete` leaves: the first packet's headers with the
+//! length of all, the last one's FIN and PSH, and a partial checksum.
 //!
 //! Invariant: cut again, a super-segment gives the packets that it was made of.
 

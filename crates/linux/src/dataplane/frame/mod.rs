@@ -12,7 +12,7 @@
 //! | `vlan` | the tag of a VLAN, put in and taken out |
 //! | `tag` | rank and label, for switches that decide by them |
 //! | `mss` | the longest segment that a connection's ends ask for |
-//! | `too_big` | what somebody is told whose packet does not fit |
+//! | `too_big` | the answer to a packet that does not fit |
 //! | `fragment` | cuts an IPv4 packet that is too long and may be cut |
 //! | `pause` | frames that stop a link or its priorities |
 //!

@@ -16,7 +16,7 @@ pub const LENGTH: usize = 10;
 const NEEDS_CHECKSUM: u8 = 1;
 const ECN: u8 = 0x80;
 
-/// What a super-segment is to be cut into.
+/// The packets that a super-segment is to be cut into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum GsoType {
     /// It is one packet.
@@ -30,7 +30,7 @@ pub enum GsoType {
     Udp,
 }
 
-/// What a receiver of the frame has yet to do.
+/// The work that a receiver of the frame has yet to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Offload {
     /// Whether the transport checksum is only the pseudo-header's; the rest is trusted, or for the
@@ -40,7 +40,7 @@ pub struct Offload {
     pub checksum_start: u16,
     /// Where in it the checksum is.
     pub checksum_offset: u16,
-    /// What it is to be cut into.
+    /// The packets that it is to be cut into.
     pub gso: GsoType,
     /// Payload bytes of each packet but the last.
     pub gso_size: u16,
@@ -215,7 +215,7 @@ impl Offload {
     pub fn untagged(self) -> Result<Offload, Unfit> {
         self.moved(vlan::AT + vlan::LENGTH, |at| at.checked_sub(vlan::LENGTH as u16))
     }
-    /// What it names behind `from` is elsewhere; unfit if it names anything before.
+    /// The places that it names behind `from` are elsewhere; unfit if it names anything before.
     fn moved(self, from: usize, to: impl Fn(u16) -> Option<u16>) -> Result<Offload, Unfit> {
         let checksum_start = match self.partial {
             true if usize::from(self.checksum_start) < from => None,

@@ -107,7 +107,7 @@ pub struct Layers {
     pub network: usize,
     /// The TCP or UDP header.
     pub transport: usize,
-    /// What the transport carries.
+    /// Where the transport's payload begins.
     pub payload: usize,
     /// Its end, as the IP header says; Ethernet may have padded the frame beyond.
     pub end: usize,
@@ -130,7 +130,7 @@ pub enum Malformed {
     TooLong,
 }
 
-/// What is in the Ethernet frame.
+/// The content of the Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inner {
     /// A whole TCP or UDP packet, or super-segment.

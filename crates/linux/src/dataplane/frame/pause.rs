@@ -21,7 +21,7 @@ pub const QUANTUM_BYTES: u64 = 64;
 const OF_LINK: u16 = 0x0001;
 const OF_PRIORITIES: u16 = 0x0101;
 
-/// What a frame says of each priority: for how many quanta it stops; `None`: nothing.
+/// The quanta for which a frame stops each priority; `None`: it says nothing of that one.
 pub type Quanta = [Option<u16>; 8];
 
 /// Whether these bytes are a MAC control frame, of whatever kind.
@@ -30,7 +30,7 @@ pub fn is_control(frame: &[u8]) -> bool {
     frame.get(12..14).is_some_and(|kind| kind == ETHERTYPE.to_be_bytes())
 }
 
-/// What a MAC control frame says. `None`: it is of another kind, or cut off.
+/// Reads a MAC control frame. `None`: it is of another kind, or cut off.
 pub fn read(frame: &[u8]) -> Option<Quanta> {
     let word = |at: usize| frame.get(at..at + 2).map(|w| u16::from_be_bytes([w[0], w[1]]));
     match word(14).filter(|_| is_control(frame))? {

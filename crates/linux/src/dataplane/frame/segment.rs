@@ -13,7 +13,7 @@ use super::offload::Offload;
 use super::parse::{Layers, Protocol, Version, tcp};
 use std::ops::Range;
 
-/// What the packets' transport checksums are to be.
+/// The kind of transport checksum that the packets are to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
     /// The pseudo-header's share: whoever sends the packet adds the rest, or vouches for it.

@@ -29,7 +29,7 @@ const DEFLECTED: u8 = 2;
 pub struct Tag {
     /// Scheduling rank.
     pub rank: u32,
-    /// What stands for the flow's hash, if anything.
+    /// The stand-in for the flow's hash, if there is one.
     pub label: Option<u32>,
     /// It was deflected at least once.
     pub deflected: bool,

@@ -1,5 +1,5 @@
-//! What somebody is told whose packet does not fit: "fragmentation needed" (RFC 792, RFC 1191) and
-//! "packet too big" (RFC 4443 §3.2).
+//! The answer to a packet that does not fit: "fragmentation needed" (RFC 792, RFC 1191) and "packet
+//! too big" (RFC 4443 §3.2).
 //!
 //! Between two of a network's hosts there is no router here that could say it, so the answer comes
 //! from the packet's own destination, as Linux's tunnels answer behind a bridge.
@@ -17,8 +17,8 @@ const ICMP: usize = 8;
 /// No answer needs more of the packet than so many bytes.
 pub const QUOTED: usize = LONGEST_6;
 
-/// The frame that tells the sender of `frame` (or of what begins with it) that its packets may have
-/// `mtu` bytes; `None`: nobody is to be told.
+/// The frame that notifies the sender of `frame` (or of what begins with it) that its packets may
+/// have `mtu` bytes; `None`: nobody is to be notified.
 pub fn answer(frame: &[u8], view: &View, mtu: usize) -> Option<Vec<u8>> {
     if view.destination.is_group() || view.source.is_group() {
         return None;

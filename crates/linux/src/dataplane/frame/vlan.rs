@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 
 /// Which EtherType it is.
 pub const ETHERTYPE: u16 = 0x8100;
-/// That of a provider's tag (IEEE 802.1ad).
+/// The EtherType of a provider's tag (IEEE 802.1ad).
 pub const SERVICE: u16 = 0x88a8;
 /// Bytes that it makes a frame longer.
 pub const LENGTH: usize = 4;
@@ -26,7 +26,7 @@ pub const NUMBERS: RangeInclusive<u16> = 1..=4094;
 
 const NUMBER: u16 = 0xfff;
 
-/// What a frame begins with.
+/// The tag that a frame begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tagging {
     /// No tag.
@@ -37,7 +37,7 @@ pub enum Tagging {
     Tagged,
 }
 
-/// What a frame begins with, if it has an Ethernet header.
+/// The tag that a frame begins with, if the frame has an Ethernet header.
 pub fn tagging(frame: &[u8]) -> Tagging {
     let word = |at: usize| frame.get(at..at + 2).map(|w| u16::from_be_bytes([w[0], w[1]]));
     match (word(AT), word(AT + 2)) {
@@ -66,7 +66,7 @@ pub fn set_number(frame: &mut [u8], vlan: u16) {
     frame[AT + 2..AT + 4].copy_from_slice(&control.to_be_bytes());
 }
 
-/// What is before the tag of a frame and behind it, if there is room for one.
+/// The bytes before the tag of a frame and behind it, if there is room for one.
 pub fn around(frame: &[u8]) -> Option<[&[u8]; 2]> {
     Some([&frame[..AT], frame.get(AT + LENGTH..)?])
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a super-segment is cut into has the tag, and is else what it was cut into without.
+        /// The packets of a super-segment have the tag, and are else those that it gives without.
         #[test]
         fn a_tag_comes_and_goes(
             payload in 0usize..20_000,

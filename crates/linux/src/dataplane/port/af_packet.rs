@@ -31,7 +31,7 @@ const FANOUT_UNIQUE: u32 = 0x2000;
 const FANOUT_IGNORE_OUTGOING: u32 = 0x4000;
 const VLAN_VALID: u32 = 1 << 4;
 const VLAN_TPID_VALID: u32 = 1 << 6;
-/// What may wait in the socket: some round trips of super-segments.
+/// Bytes that may wait in the socket: some round trips of super-segments.
 const WAITING: usize = 8 << 20;
 
 /// `struct tpacket_auxdata`.
@@ -223,8 +223,8 @@ impl AfPacket {
         if read < 0 {
             return match Errno::from_io_error(&io::Error::last_os_error()) {
                 Some(Errno::AGAIN | Errno::INTR) => Received::Nothing,
-                // Told once, which may be before the interface is deleted; the socket hears again
-                // when it comes up.
+                // Reported once, which may be before the interface is deleted; the socket hears
+                // again when it comes up.
                 Some(Errno::NETDOWN) => match self.device.name_of(self.index) {
                     Some(_) => Received::Nothing,
                     None => Received::Gone,

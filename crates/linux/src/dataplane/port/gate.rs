@@ -1,6 +1,6 @@
 //! Senders behind a veth pair that are made to wait.
 //!
-//! A packet socket takes what comes and drops what it has no room for, and nobody is told. A gate
+//! A packet socket takes what comes and drops what it has no room for, and notifies nobody. A gate
 //! keeps packets from coming: while it is closed nothing polls the receive queues of the switch's
 //! end. Its ring fills, the other end's queueing discipline stops, and the sockets block that send
 //! there. No packet is lost.
@@ -8,7 +8,7 @@
 //! Closing takes the NAPIs from their softirq: they are deferred by a timer, and one poll of ours,
 //! by io_uring's busy polling, begins that. Opening takes the deferral back, and a poll hands the
 //! NAPIs back. In between nothing changes: packets come by softirq, and the socket wakes the
-//! switch. What is behind the gate is one queue, so everybody waits there for the one flow that
+//! switch. Packets behind the gate are one queue, so everybody waits there for the one flow that
 //! should.
 //!
 //! It fails open. While it is closed the timer polls once in [`LEAK`], so a switch that dies lets

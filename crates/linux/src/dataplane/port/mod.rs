@@ -14,8 +14,8 @@
 //! | `udp` | a path to another switch, which is no port but is read and written like one |
 //!
 //! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port
-//! keeps neither. What goes wrong with one frame is told as a reason; a port whose interface has
-//! gone says so, and is never an error of another.
+//! keeps neither. A fault of one frame is reported as a reason; a port whose interface has gone
+//! says so, and is never an error of another.
 
 pub mod af_packet;
 pub mod caller;
@@ -56,7 +56,7 @@ pub enum Error {
     Privilege {
         /// The attempted action.
         what: String,
-        /// What it takes.
+        /// The capability that it takes.
         capability: &'static str,
     },
     /// Another process has the interface, or the address of a path.
@@ -93,7 +93,7 @@ pub enum Error {
     Kernel {
         /// The attempted action.
         what: String,
-        /// What it said.
+        /// The kernel's error.
         reason: String,
     },
 }
@@ -111,7 +111,7 @@ impl Error {
     }
 }
 
-/// What a read gave.
+/// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A frame, at this place of the buffer.
@@ -120,7 +120,7 @@ pub enum Received {
         start: usize,
         /// How many bytes it has.
         length: usize,
-        /// What is still to be done to it.
+        /// The work that is still to be done to it.
         offload: Offload,
     },
     /// A frame that cannot be had, for this reason; there may be others behind it.
@@ -223,7 +223,7 @@ impl Port {
             Port::Caller(port) => port.takes(offload),
         }
     }
-    /// What to wait for; `None`: there is no need to wait.
+    /// The descriptor to wait for; `None`: there is no need to wait.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Port::Tap(port) => Some(port.fd()),

@@ -1,4 +1,4 @@
-//! What the kernel says of an interface's NAPIs, and what they do: the generic netlink family
+//! The kernel's account of an interface's NAPIs, and of what they do: the generic netlink family
 //! `netdev` (Documentation/netlink/specs/netdev.yaml), as far as the [`super::gate`] needs it.
 //!
 //! Three requests of whole numbers, so they are written here: a crate for it would be larger than
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Of `struct genlmsghdr`.
 const GENERIC_HEADER: usize = 4;
-/// The family that tells of families.
+/// The family that names families.
 const CONTROL: u16 = 0x10;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;

@@ -1,7 +1,7 @@
 //! The interface that datagrams to an address leave by, as the routing table has it (rtnetlink,
 //! `RTM_GETROUTE`).
 //!
-//! What routers report of a path (ICMP) is in the kernel's route cache and not in the table: an
+//! Routers' reports of a path (ICMP) are in the kernel's route cache and not in the table: an
 //! answer from here is the host's own.
 //!
 //! Invariant: an answer takes no lock that somebody who makes or removes interfaces holds.

@@ -62,7 +62,7 @@ pub(super) fn listen(path: &Path, kind: SocketType, uid: Option<u32>) -> Result<
     Ok(socket)
 }
 
-/// What has happened at what an epoll waits for, without waiting.
+/// The events at what an epoll waits for, without waiting.
 pub(super) fn happened(events: &OwnedFd) -> Vec<u64> {
     let room = &mut [const { std::mem::MaybeUninit::uninit() }; 8];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -72,7 +72,7 @@ pub(super) fn happened(events: &OwnedFd) -> Vec<u64> {
     }
 }
 
-/// Who is at the other end, as the kernel noted when it connected.
+/// The process at the other end, as the kernel noted when it connected.
 pub(super) fn credentials(socket: &OwnedFd) -> Option<libc::ucred> {
     // Not by rustix: a process of a namespace that is not seen from here has the number 0, which
     // its type has no room for.

@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// What a TAP is to be.
+/// The settings of a TAP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TapSettings {
     /// The interface's name.

@@ -31,7 +31,7 @@ pub const BYTES_MAX: usize = 65_000;
 const LENGTH_MAX: usize = 65_535;
 /// The most datagrams of one call (UDP_MAX_SEGMENTS of older kernels).
 const DATAGRAMS_MAX: usize = 64;
-/// What may wait in the socket, either way.
+/// Bytes that may wait in the socket, either way.
 const WAITING: usize = 8 << 20;
 /// How often a call is made again that fails for a report.
 const TRIES: u64 = 4;
@@ -128,7 +128,7 @@ impl Udp {
         Udp { socket: socket.into(), route: None, reports: Cell::new(0) }
     }
 
-    /// What to wait for.
+    /// The descriptor to wait for.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

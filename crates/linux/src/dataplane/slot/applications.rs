@@ -1,5 +1,5 @@
-//! What the switch does for applications, whose ports are memory that both share; `attached` has
-//! their rounds.
+//! The switch's work for applications, whose ports are memory that both share; `attached` has their
+//! rounds.
 //!
 //! Invariant: a frame that waits for an application is counted as sent when it has it, or as lost
 //! when the application goes first.
@@ -40,8 +40,7 @@ impl Slot {
         whole(frame, flat, |_, pieces| hand(pieces).map(|_| ())).map(|()| Fate::Left)
     }
 
-    /// What is to be done for an application before its frames are read. Whether there was
-    /// something.
+    /// Does what an application needs before its frames are read. Whether there was something.
     pub(super) fn attend_application(
         &mut self,
         now: Time,
@@ -64,7 +63,7 @@ impl Slot {
         worked
     }
 
-    /// What waited for an application that has gone is lost.
+    /// Frames that waited for an application that has gone are lost.
     fn lose_application(&mut self) {
         let lost = self.shared().map_or(0, Shared::take_lost);
         (0..lost).for_each(|_| self.counters.drop(Drop::LossAppExit));

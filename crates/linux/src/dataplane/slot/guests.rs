@@ -1,5 +1,5 @@
-//! What the switch does for virtual machines, whose memory it reads and writes; `attached` has
-//! their rounds.
+//! The switch's work for virtual machines, whose memory it reads and writes; `attached` has their
+//! rounds.
 //!
 //! Invariant: a frame that waits for a guest is counted as sent when it has it, or as lost when the
 //! guest goes first.
@@ -41,14 +41,14 @@ impl Slot {
         Ok(Fate::Left)
     }
 
-    /// What is to be shown of the guest.
+    /// The reading of the guest that is shown.
     pub fn guest(&self) -> Option<Reading> {
         let Some(Port::Vhost(guest)) = &self.port else { return None };
         let (waiting_frames, waiting_bytes) = self.queue.waiting();
         Some(Reading { waiting_frames, waiting_bytes, ..guest.reading() })
     }
 
-    /// What waited for a guest that has gone is lost.
+    /// Frames that waited for a guest that has gone are lost.
     fn lose_guest(&mut self) {
         (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::LossGuestExit));
     }

@@ -42,9 +42,9 @@ pub struct Slot {
     pub counters: Counters,
     /// The observer.
     pub mirror: Option<Mirror>,
-    /// What frames from it may cost in this round.
+    /// The cost that frames from it may cause in this round.
     pub entrance: Budget,
-    /// What waits for its device.
+    /// The frames that wait for its device.
     pub(crate) queue: Egress<Waiting>,
 }
 
@@ -142,7 +142,7 @@ impl Slot {
         Ok(Fate::Left)
     }
 
-    /// Queues a frame behind others. What the queue refuses is this port's.
+    /// Queues a frame behind others. A frame that the queue refuses counts as this port's.
     #[cold]
     fn enqueue(&mut self, now: Time, frame: &Outgoing<'_>) -> Result<(), Drop> {
         if self.port.is_none() {
@@ -256,7 +256,7 @@ impl Slot {
 }
 
 impl Slot {
-    /// What is due before frames are read. Whether there was something.
+    /// Does what is due before frames are read. Whether there was something.
     pub fn attend(
         &mut self,
         now: Time,

@@ -5,7 +5,7 @@
 //! pair, and applications at ports of shared memory. Clients ask the slow application in bursts at
 //! random, at a load below 1, and the fast one now and then: the *victim*. Arms differ in the keys
 //! `queue` and `overlay`, and in how much may wait: a ring of `ring` bytes, or flow queues of
-//! `memory`. What is lost costs a timeout, so each arm runs with several least timeouts.
+//! `memory`. A loss costs a timeout, so each arm runs with several least timeouts.
 //!
 //! Follows Backdraft (NSDI 2022) in what is compared. Its hosts have 100 Gb/s and cores of their
 //! own; here all of them share the cores of one machine.
@@ -76,7 +76,7 @@ impl Arm {
     }
 }
 
-/// What is to be run.
+/// The runs to be made.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// How often each arm.

@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 /// The victim's p99 may be so much longer than without the neighbour.
 const VICTIM_MOST: f64 = 2.0;
-/// What is lost costs the slow application's clients at least so much, at the longest timeout and
-/// the worst load.
+/// Losses cost the slow application's clients at least so much, at the longest timeout and the
+/// worst load.
 const LOSSY_LEAST: f64 = 10.0;
 /// Below this ratio of p99 a lossless switch does not pay.
 const PAYS: f64 = 1.1;
@@ -117,7 +117,7 @@ impl Report {
         self.of(Arm::Lossy, (load, rto), p99) / self.of(Arm::Full, (load, rto), p99)
     }
 
-    /// What is expected, what was found, and whether it holds.
+    /// The expectations, what was found, and whether they hold.
     fn expected(&self) -> Vec<(String, f64, bool)> {
         let full = self.runs.iter().filter(|run| run.arm == Arm::Full);
         let drops = full.map(|run| run.drops as f64).fold(f64::NAN, f64::max);

@@ -138,7 +138,7 @@ impl Rig {
         }
     }
 
-    /// What the switch does before `end` by itself, when it wants to.
+    /// Does what the switch does before `end` by itself, when it wants to.
     fn alone(&mut self, end: Time) {
         while let Some(due) = self.switch.deadline().filter(|due| *due < end) {
             self.advance(due);
@@ -179,7 +179,7 @@ pub fn run(trace: &Trace, switch: u32, counted: &mut Counted) -> Vec<Left> {
     }
     rig.alone(trace.end);
     rig.count(counted);
-    // What is still held holds its buffers, and nothing else does.
+    // Packets that are still held hold their buffers, and nothing else does.
     assert!(rig.switch.held() >= rig.buffers.in_use());
     rig.advance(trace.end + Time::from_ms(100));
     assert_eq!((rig.switch.held(), rig.buffers.in_use()), (0, 0));
@@ -190,7 +190,7 @@ pub fn run(trace: &Trace, switch: u32, counted: &mut Counted) -> Vec<Left> {
     rig.left
 }
 
-/// The same with a poll loop that comes around only so often, but is told when frames arrived: each
+/// The same with a poll loop that comes around only so often, but knows when frames arrived: each
 /// leaves late by that at most, and otherwise as it did.
 pub fn sleepily(trace: &Trace, period: Time) {
     for switch in 0..trace.switches() {

@@ -67,7 +67,7 @@ const REST: &str = r#"
 #[derive(Clone)]
 pub struct Trace {
     pub plan: Plan,
-    /// What links carried to switches and from them, in the order of time.
+    /// Packets that links carried to switches and from them, in the order of time.
     pub packets: Vec<PacketRecord>,
     pub pauses: Vec<PauseRecord>,
     pub counted: Counted,
@@ -91,7 +91,7 @@ pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
 }
 
 /// The first so many runs in which no two ports of a switch have an arrival at the same picosecond:
-/// which one came first is not told.
+/// which one came first is not recorded.
 pub fn runs(count: usize, set: &[(&str, &str)]) -> Vec<Trace> {
     let runs: Vec<Trace> =
         (1..40).map(|seed| simulate(seed, set)).filter(Trace::is_ordered).take(count).collect();
@@ -99,7 +99,7 @@ pub fn runs(count: usize, set: &[(&str, &str)]) -> Vec<Trace> {
     runs
 }
 
-/// What arrives at a switch.
+/// A packet or pause that arrives at a switch.
 #[derive(Clone, Copy, Debug)]
 pub enum Arrival {
     Packet(Packet),
@@ -150,7 +150,7 @@ impl Trace {
         }
     }
 
-    /// What came to a switch: when, and by which port. Of one instant, packets come before pauses.
+    /// Arrivals at a switch: when, and by which port. Of one instant, packets come before pauses.
     pub fn arrivals(&self, switch: u32) -> Vec<(Time, u16, Arrival)> {
         let packets = self.packets.iter().filter(|record| !record.outgoing);
         let packets = packets.map(|record| (record.at, record.tap, Arrival::Packet(record.packet)));
@@ -166,7 +166,7 @@ impl Trace {
         arrivals
     }
 
-    /// What left a switch.
+    /// Packets and pauses that left a switch.
     pub fn left(&self, switch: u32) -> Vec<Left> {
         let packets = self.packets.iter().filter(|record| record.outgoing);
         let packets = packets
@@ -224,7 +224,7 @@ pub fn numbers(p: &Packet) -> (u32, u32) {
     }
 }
 
-/// What a pause's frame says: which priority, and for how many quanta of its link.
+/// The words of a pause's frame: which priority, and for how many quanta of its link.
 fn said(record: &PauseRecord) -> (u8, u16) {
     let PauseTarget::Priority(priority) = record.frame.target else {
         panic!("no PFC frame: {record:?}")

@@ -3,12 +3,12 @@
 //!
 //! A scene is drawn: how much memory there is, how slow an application is and for how long it
 //! stalls, and which flows of three senders want to send what and when. The simulator's host plays
-//! it: its virtual switch, and those of the senders, which hold what they were told to. The replay
+//! it: its virtual switch, and those of the senders, which hold what they are asked to. The replay
 //! has an application in this process, the switch's slot for it, and both ends of the overlay with
 //! each sender. After every step of the host the verdicts must be the same: what waits, in bytes;
 //! how many frames found no memory; which flows have been asked to pause and to go on; every word
 //! that is said, with its number, and who it holds; and in which order frames reach the
-//! application. A second replay has the senders on the same switch, and tells them directly.
+//! application. A second replay has the senders on the same switch, and notifies them directly.
 //!
 //! Differences between the worlds, and their treatment here:
 //!
@@ -30,7 +30,7 @@
 //! | a pause of all that a peer sends | never said | never said | never said |
 //!
 //! A frame that need not wait goes straight to an application on Linux. So its flow's queue counts
-//! nothing as sent, by which Xon is less for a feedback time or two, and its sender is not told
+//! nothing as sent, by which Xon is less for a feedback time or two, and its sender is not notified
 //! with the others before a frame of it has waited. Here a flow of its own fills the application's
 //! ring whenever nothing waits, and a frame of each sender waits before all others.
 
@@ -49,13 +49,13 @@ const FLOWS: u32 = 6;
 /// The longest frame.
 const FRAME: u32 = 1536;
 
-/// What is given to both.
+/// The input that both get.
 #[derive(Clone, Debug)]
 struct Scene {
     /// Memory that anybody may take.
     memory: u64,
     headroom: u64,
-    /// Eighths of the memory that is left at which a flow is told.
+    /// Eighths of the memory that is left at which a flow is notified.
     alpha: u32,
     /// The bytes of a turn, and of the longest frame.
     quantum: u32,
@@ -83,7 +83,7 @@ struct Want {
     is_late: bool,
 }
 
-/// What a step of the receiving host is.
+/// A step of the receiving host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     /// A sender keeps its frame, for its flow is paused.
@@ -124,7 +124,7 @@ struct Stand {
     served: usize,
 }
 
-/// What a step has done.
+/// The outcome of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct After {
     stand: Stand,

@@ -1,9 +1,9 @@
-//! What waits for an application: the core's flow queues, with the frames beside them.
+//! Frames that wait for an application: the core's flow queues, with the frames beside them.
 //!
 //! A flow of another application is asked to pause, and its frames wait with their sender: the
-//! feedback of [`FlowQueues`], which takes no time here. A flow from another switch is told by the
-//! overlay (`told`), and headroom has what comes until it hears. A flow from anywhere else cannot
-//! be told. What of it finds no memory is lost, and counted.
+//! feedback of [`FlowQueues`], which takes no time here. The overlay notifies a flow from another
+//! switch (`told`), and headroom has what comes until it hears. A flow from anywhere else cannot be
+//! notified. Its frames that find no memory are lost, and counted.
 //!
 //! All frames of an application's flow are data to the queues: they keep their order, and an
 //! acknowledgement overtakes nothing. Of TCP from elsewhere acknowledgements and handshakes are
@@ -40,7 +40,7 @@ pub enum Flow {
         /// Its flow.
         flow: u32,
     },
-    /// One that another switch sends, which can be told by the overlay.
+    /// One that another switch sends, which the overlay can notify.
     Remote {
         /// The switch.
         peer: u16,
@@ -80,7 +80,7 @@ pub struct Egress {
     told: BTreeMap<(u32, u32), Pause>,
     /// By port: its flows that were asked to pause, which nobody there hears.
     ports: BTreeMap<u16, u32>,
-    /// What other switches are told.
+    /// The notices for other switches.
     tells: Tells,
     /// In the place of flow queues, where those are not wanted.
     fifo: Option<Fifo>,
@@ -89,8 +89,8 @@ pub struct Egress {
     before: Counters,
 }
 
-/// What a frame is to its queue: a pure acknowledgement or the beginning of a connection is exempt
-/// from pauses.
+/// The class of a frame to its queue: a pure acknowledgement or the beginning of a connection is
+/// exempt from pauses.
 pub fn class(view: &View, header: &[u8]) -> Class {
     match view.tcp().filter(|layers| layers.payload <= header.len() && layers.payload == layers.end)
     {
@@ -105,7 +105,7 @@ pub fn class(view: &View, header: &[u8]) -> Class {
     }
 }
 
-/// What the queues have by what a user says: of `memory` so much is headroom, slots in proportion.
+/// The queues' shares by what a user says: of `memory` so much is headroom, slots in proportion.
 fn config(memory: u64, headroom: u64, frame_max: u32) -> Config {
     let segments = (memory / (PACKET * u64::from(SLOTS))).max(64);
     let headroom = headroom.min(memory);
@@ -234,7 +234,7 @@ impl Egress {
         is_taken
     }
 
-    /// Hands over frames as long as there is room for them; `sent` is told how long each is. How
+    /// Hands over frames as long as there is room for them; `sent` gets the length of each. How
     /// many there were.
     pub fn drain(&mut self, now: Time, host: &mut Host, sent: &mut dyn FnMut(usize)) -> usize {
         let mut count = 0;
@@ -261,7 +261,7 @@ impl Egress {
         count
     }
 
-    /// Tells applications' flows to pause, or to go on.
+    /// Asks applications' flows to pause, or to go on.
     fn tell(&mut self) {
         while let Some(signal) = self.queues.next_signal() {
             match signal.flow {
@@ -285,7 +285,7 @@ impl Egress {
         }
         self.tells.settle(&self.queues, self.config.bytes);
     }
-    /// What other switches are to be told.
+    /// The notices that are due to other switches.
     pub fn take_told(&mut self, into: &mut Vec<Told>) {
         self.tells.take(into);
     }

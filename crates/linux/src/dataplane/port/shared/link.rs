@@ -1,4 +1,4 @@
-//! What other ports have of an application: frames whose buffers are its own, and pauses of its
+//! Other ports' holdings of an application: frames whose buffers are its own, and pauses of its
 //! flows.
 //!
 //! Both end by being dropped, so whatever becomes of the port that has them (its application exits,
@@ -40,7 +40,7 @@ pub struct Origin {
     pub buffer: u32,
 }
 
-/// Who can be notified that a frame waits.
+/// The party that can be notified that a frame waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Sender<'a> {
     /// Nobody.
@@ -103,8 +103,8 @@ impl Link {
     pub fn has_news(&self) -> bool {
         self.with(|news| !news.finished.is_empty() || !news.changed.is_empty())
     }
-    /// What has ended: the buffers that are finished, and flows that are paused from now on, or are
-    /// no more.
+    /// The news: the buffers that are finished, and flows that are paused from now on, or are no
+    /// more.
     pub fn take(&self) -> (Vec<u32>, Vec<(u32, bool)>) {
         self.with(|news| {
             let changed = std::mem::take(&mut news.changed);

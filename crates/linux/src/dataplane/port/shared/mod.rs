@@ -1,10 +1,10 @@
 //! A port of shared memory: an application attaches over a socket, and sends and receives frames
 //! without the kernel (`millpond-port` is its side).
 //!
-//! What comes from the application is copied, and the copy is looked at. What goes to it is copied
-//! into its buffers while it has some; else it waits in flow queues (`egress`). Another
-//! application's flow that waits there too long is asked to pause: its further frames stay in its
-//! own memory, and its other flows go on. Nothing is lost between two such ports.
+//! A frame from the application is copied, and the copy is looked at. A frame to it is copied into
+//! its buffers while it has some; else it waits in flow queues (`egress`). Another application's
+//! flow that waits there too long is asked to pause: its further frames stay in its own memory, and
+//! its other flows go on. Nothing is lost between two such ports.
 //!
 //! | file | what |
 //! |---|---|
@@ -49,25 +49,25 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What happened at one of the port's descriptors.
+/// An event at one of the port's descriptors.
 const LISTENER: u64 = 0;
 const APPLICATION: u64 = 1;
 const WAKE: u64 = 2;
 /// Ethernet's header and two tags.
 const FRAMING: u32 = 14 + 8;
 
-/// What a port of shared memory is to be.
+/// The settings of a port of shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedSettings {
     /// Where applications attach.
     pub socket: PathBuf,
     /// The user who may, beside the switch's own.
     pub uid: Option<u32>,
-    /// What an application gets.
+    /// The sizes that an application gets.
     pub sizes: Sizes,
     /// How frames wait for it.
     pub queue: QueueKind,
-    /// What may wait for it, in bytes.
+    /// The bytes that may wait for it.
     pub memory: u64,
     /// How much of that only flows may take that were asked to pause.
     pub headroom: u64,
@@ -98,7 +98,7 @@ pub struct Reading {
     pub waiting_bytes: u64,
     /// The most that have waited.
     pub peak_bytes: u64,
-    /// What may wait.
+    /// The bytes that may wait.
     pub memory: u64,
     /// Flows to it that are known.
     pub flows: usize,
@@ -170,7 +170,7 @@ impl Shared {
         Ok(Shared { settings, listener, events, application: None, queue, lost: 0, attachments: 0 })
     }
 
-    /// What to wait for; [`Shared::attend`] follows.
+    /// The descriptor to wait for; [`Shared::attend`] follows.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
@@ -204,7 +204,7 @@ impl Shared {
             (true, None) => None,
         };
         if let Some(hello) = refusal {
-            // Who does not listen has gone.
+            // An application that does not listen has gone.
             let _ = channel::send(&socket, &hello, None);
             return;
         }
@@ -287,7 +287,7 @@ impl Shared {
         let (flow, buffer) = application.reading?;
         Some(Origin { link: application.link.clone(), flow, buffer })
     }
-    /// What became of that frame.
+    /// Takes in the fate of that frame.
     #[inline]
     pub fn conclude(&mut self, fate: Fate) {
         let Some(Application { host, link, reading, .. }) = &mut self.application else { return };
@@ -355,7 +355,7 @@ impl Shared {
     pub fn is_stopped(&self) -> bool {
         self.queue.is_stopped()
     }
-    /// What other switches are to be notified of what they send to it.
+    /// The notices that are due to other switches of what they send to it.
     pub fn take_told(&mut self, into: &mut Vec<Told>) {
         self.queue.take_told(into);
     }
@@ -378,7 +378,7 @@ impl Shared {
             application.host.awake();
         }
     }
-    /// What is slow.
+    /// Does the slow work.
     pub fn housekeeping(&mut self, now: Time) {
         self.queue.expire(now);
     }
@@ -412,7 +412,7 @@ pub enum Refused {
     TooLong,
 }
 
-/// Tells an application what has become of its frames and flows.
+/// Notifies an application of what has become of its frames and flows.
 fn settle(host: &mut Host, link: &Link) {
     let (finished, changed) = link.take();
     finished.into_iter().for_each(|buffer| host.finish(buffer));

@@ -200,7 +200,7 @@ fn what_cannot_be_paused_is_lost_only_without_memory() {
     assert_eq!(place.node.slots[1].counters.sent, 129);
 }
 
-/// What is not taken stays in its flow's ring, and comes when there is memory again.
+/// A frame that is not taken stays in its flow's ring, and comes when there is memory again.
 #[test]
 fn a_frame_without_memory_stays_with_its_sender() {
     let mut rig = Rig::new("held", 2, 64 << 10);

@@ -1,8 +1,8 @@
-//! What other switches are to be notified of what they send to an application.
+//! The notices that are due to other switches of what they send to an application.
 //!
 //! A flow is asked to pause, or to go on, when its queue says so. Where the port has no shared
-//! memory left, all applications (address, port, protocol) that others send to here are told
-//! together, as in the simulator. What is told is taken once a round and said by the overlay.
+//! memory left, all applications (address, port, protocol) that others send to here are notified
+//! together, as in the simulator. The notices are taken once a round and said by the overlay.
 //!
 //! Invariant: who was asked to pause is asked to go on, also when the application ends.
 
@@ -11,10 +11,10 @@ use millpond_core::flow_queues::{FlowQueues, Verdict};
 use millpond_core::overlay::{FlowKey, Senders, Target};
 use std::collections::BTreeSet;
 
-/// Applications that are told together; those beyond are told flow by flow.
+/// Applications that are notified together; those beyond are notified flow by flow.
 const SENDERS_MAX: usize = 4096;
 
-/// One thing to be told.
+/// One notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     /// To whom.
@@ -23,7 +23,7 @@ pub struct Told {
     pub what: What,
 }
 
-/// What it is.
+/// The kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The target is to pause: so much waits.
@@ -34,7 +34,7 @@ pub enum What {
     Arrived(FlowKey, Target, Bytes),
 }
 
-/// What a port tells.
+/// The notices of a port.
 #[derive(Debug, Default)]
 pub struct Tells {
     /// By switch: the applications that it sends to.
@@ -54,7 +54,7 @@ impl Tells {
             let pause = |(peer, target)| Told { peer, what: What::Pause(target, queued) };
             self.told.extend(self.senders.iter().map(pause));
         }
-        // A flow that is told now says so itself, in its turn.
+        // A flow that is notified now says so itself, in its turn.
         if verdict.is_told && self.flows.contains(&(peer, flow)) {
             self.told.push(Told { peer, what: What::Arrived(flow, Target::Flow(flow), queued) });
         } else if self.senders.is_paused() {
@@ -102,7 +102,7 @@ impl Tells {
     pub fn expire(&mut self) {
         self.senders.forget();
     }
-    /// What is to be told, which is then told.
+    /// The notices that are due, which then count as given.
     pub fn take(&mut self, into: &mut Vec<Told>) {
         into.append(&mut self.told);
     }

@@ -10,7 +10,7 @@ use std::io::IoSlice;
 pub struct Waiting {
     /// All of it.
     pub bytes: Vec<u8>,
-    /// What the application finds beside it.
+    /// The tag that the application finds beside it.
     pub tag: u16,
     _ticket: Option<Ticket>,
 }

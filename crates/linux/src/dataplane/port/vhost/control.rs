@@ -31,7 +31,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Why a guest ends that ends by itself.
 pub const GONE: &str = "it has gone";
 
-/// What answers the front end.
+/// Answers the front end.
 struct Handler {
     device: Arc<Device>,
     /// Whether its user could end the switch anyway.
@@ -145,7 +145,7 @@ fn eventfd(file: File) -> Result<Arc<File>> {
 }
 
 impl Handler {
-    /// Changes what the switch sees, and tells it.
+    /// Changes what the switch sees, and notifies it.
     fn change<T>(&self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         let mut state = self.device.lock();
         let done = work(&mut state);

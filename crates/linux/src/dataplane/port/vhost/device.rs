@@ -1,5 +1,5 @@
-//! What a guest's device is: its features, its memory, its two rings. The front end's thread
-//! (`control`) sets it up, and the switch's moves frames.
+//! A guest's device: its features, its memory, its two rings. The front end's thread (`control`)
+//! sets it up, and the switch's moves frames.
 //!
 //! Invariant: a lock is held while one frame is copied, and never while memory is mapped or given
 //! back; a ring that has said what cannot be stays still until the guest has gone.
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The ring of frames for the guest.
 pub const TO_GUEST: usize = 0;
-/// That of its own.
+/// The ring of its own frames.
 pub const FROM_GUEST: usize = 1;
 
 const CSUM: u64 = 1 << 0;
@@ -37,7 +37,7 @@ const GUEST_USO4: u64 = 1 << 54;
 const GUEST_USO6: u64 = 1 << 55;
 const HOST_USO: u64 = 1 << 56;
 
-/// What a guest is offered.
+/// The features that a guest is offered.
 pub const FEATURES: u64 = CSUM
     | GUEST_CSUM
     | GUEST_TSO4
@@ -73,7 +73,7 @@ pub struct Queue {
     ring: Option<Ring>,
 }
 
-/// What both threads see.
+/// The state that both threads see.
 #[derive(Debug, Default)]
 pub struct State {
     /// The guest's memory.
@@ -93,7 +93,7 @@ pub struct State {
 pub struct Device {
     state: Mutex<State>,
     features: AtomicU64,
-    /// Told of the front end's changes.
+    /// Signals the front end's changes.
     news: OwnedFd,
 }
 
@@ -157,11 +157,11 @@ impl Device {
         let news = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Device { state: Mutex::default(), features: AtomicU64::new(0), news })
     }
-    /// What it is; a thread that has panicked has left nothing half done but its own ring.
+    /// Its state; a thread that has panicked has left nothing half done but its own ring.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// What the guest has agreed to.
+    /// The features that the guest has agreed to.
     pub fn features(&self) -> u64 {
         self.features.load(Ordering::Relaxed)
     }
@@ -173,7 +173,7 @@ impl Device {
     pub fn news(&self) -> &OwnedFd {
         &self.news
     }
-    /// Tells the switch of a change.
+    /// Notifies the switch of a change.
     pub fn tell(&self) {
         let _ = rustix::io::write(&self.news, &1u64.to_ne_bytes());
     }

@@ -16,7 +16,7 @@ pub const HEADER: usize = offload::LENGTH + 2;
 /// Buffers that a frame may be spread over.
 const BUFFERS_MAX: usize = 4096;
 
-/// What a guest has agreed to.
+/// The format that a guest has agreed to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Format {
     /// The header's bytes.
@@ -25,7 +25,7 @@ pub struct Format {
     pub is_mergeable: bool,
 }
 
-/// What was taken from a guest.
+/// The outcome of a take from a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// A frame of so many bytes.

@@ -1,4 +1,4 @@
-//! A guest's memory, as its front end has told of it.
+//! A guest's memory, as its front end has described it.
 //!
 //! Invariant: every access is within a region that is mapped. Of a user who could not end the
 //! switch anyway a region's file must be sealed against shrinking, since a page that has gone from

@@ -39,14 +39,14 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What happened at one of the port's descriptors.
+/// An event at one of the port's descriptors.
 const LISTENER: u64 = 0;
 const GUEST: u64 = 1;
 /// And at one of a guest's.
 const NEWS: u64 = 2;
 const KICK: u64 = 3;
 
-/// What a port of a virtual machine is to be.
+/// The settings of a port of a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VhostSettings {
     /// Where front ends attach.
@@ -77,7 +77,7 @@ pub struct Reading {
     pub waiting_bytes: u64,
 }
 
-/// What is to be done after the port was attended to.
+/// The work that follows after the port was attended to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attended {
     /// A guest has gone: nothing waits for it any more.
@@ -113,8 +113,8 @@ fn watch(events: &OwnedFd, fd: impl AsFd, what: u64, is_edge: bool) -> Result<()
 }
 
 impl Guest {
-    /// What to wait for, anew. Kicks are told by their edge: a descriptor that the guest has as
-    /// well is never read, since a read could wait.
+    /// The descriptor to wait for, anew. Kicks come by their edge: a descriptor that the guest has
+    /// as well is never read, since a read could wait.
     fn events(device: &Device) -> Result<(OwnedFd, u64), Errno> {
         let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         watch(&events, device.news(), NEWS, false)?;
@@ -152,7 +152,7 @@ impl Vhost {
         Ok(Vhost { settings, listener, events, guest: None, attachments: 0, broken: 0 })
     }
 
-    /// What to wait for; [`Vhost::attend`] follows.
+    /// The descriptor to wait for; [`Vhost::attend`] follows.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
@@ -217,7 +217,7 @@ impl Vhost {
     fn accept(&mut self) {
         let Ok(stream) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
         let Some(peer) = socket::credentials(&stream) else { return };
-        // Who may not, or comes second, is told by the connection's end.
+        // A front end that may not, or comes second, learns so by the connection's end.
         if !socket::may_attach(peer.uid, self.settings.uid) || self.guest.is_some() {
             return;
         }
@@ -290,7 +290,7 @@ impl Vhost {
         }
     }
 
-    /// What has happened; what waits is the port's queue, which this does not know.
+    /// The events so far; what waits is the port's queue, which this does not know.
     pub fn reading(&self) -> Reading {
         let device = self.guest.as_ref().map(|guest| &guest.device);
         Reading {

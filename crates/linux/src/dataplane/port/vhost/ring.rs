@@ -35,9 +35,9 @@ pub struct Broken;
 pub struct Parts {
     /// The table of descriptors.
     pub descriptors: u64,
-    /// What the guest makes available.
+    /// The ring of chains that the guest makes available.
     pub available: u64,
-    /// What was used.
+    /// The ring of used chains.
     pub used: u64,
 }
 
@@ -275,7 +275,7 @@ impl Ring {
         if before == self.given {
             return Ok(false);
         }
-        // What was given is seen before the guest's wish is looked at (virtio 1.2 §2.7.7.2).
+        // The given buffers are seen before the guest's wish is looked at (virtio 1.2 §2.7.7.2).
         fence(Ordering::SeqCst);
         if self.has_event_index {
             let event = HEADER + 2 * u64::from(self.size);
@@ -313,7 +313,7 @@ impl Ring {
         }
         Ok(std::mem::replace(&mut self.seen, available) != available)
     }
-    /// Tells the guest that nobody waits for its kick; with event indices it kicks once at most.
+    /// Notifies the guest that nobody waits for its kick; with event indices it kicks once at most.
     pub fn disarm(&mut self) {
         if std::mem::take(&mut self.is_armed) && !self.has_event_index {
             let _ = self.used.store(0, NO_NOTIFY, Ordering::Relaxed);

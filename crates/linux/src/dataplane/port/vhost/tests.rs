@@ -65,7 +65,8 @@ fn a_frame_takes_buffers_all_at_once_or_none() {
     let mut header = [0; HEADER];
     memory.read(GuestAddress(0x10_0000 + 300), &mut header).unwrap();
     assert_eq!(header[10..], [3, 0], "so many buffers");
-    // What no number of buffers holds does not wait for ever; a driver that does not merge has one.
+    // A frame that no number of buffers holds does not wait for ever; a driver that does not merge
+    // has one buffer.
     let heads: Vec<u16> = (0..16).collect();
     let mut ring = Ring::new(&memory, PARTS, 16, 0, false).unwrap();
     offer(&memory, &heads);

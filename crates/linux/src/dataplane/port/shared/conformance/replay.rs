@@ -38,7 +38,7 @@ const NUMBER: usize = 42;
 /// Where the senders are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Behind {
-    /// At other switches, which the overlay tells.
+    /// At other switches, which the overlay notifies.
     Peers,
     /// At ports of the same switch, as applications.
     Applications,
@@ -93,9 +93,9 @@ struct Rig<'a> {
     socket: PathBuf,
     port: millpond_port::Port,
     frames: Vec<Frame>,
-    /// What the application has taken and not done with.
+    /// Frames that the application has taken and not done with.
     hand: VecDeque<u32>,
-    /// What the simulator's receive ring holds.
+    /// Frames that the simulator's receive ring holds.
     ring: VecDeque<u32>,
     /// By sender.
     ours: Vec<Talk>,
@@ -313,7 +313,7 @@ impl Rig<'_> {
     }
 }
 
-/// What Linux makes of a trace, with what `scene` says of memory, application and times.
+/// Replays a trace on Linux, with what `scene` says of memory, application and times.
 pub fn replay(trace: &Trace, scene: &Scene, behind: Behind) -> Result<Replayed, String> {
     let mut rig = Rig::new(trace, scene, behind);
     for (now, event, _) in &trace.steps {

@@ -26,7 +26,7 @@ pub fn sender(flow: u32) -> HostId {
     1 + flow % SENDERS
 }
 
-/// What a host asks for.
+/// The requests of a host.
 #[derive(Default)]
 struct Wire {
     packets: Packets,
