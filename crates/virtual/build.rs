@@ -26,7 +26,7 @@ fn main() {
     }
     let target = "x86_64-unknown-linux-gnu";
     let mut cargo = Command::new(variable("CARGO"));
-    // What Cargo has set for this build is not meant for that one.
+    // The variables that Cargo has set for this build are not meant for that one.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         let is_own = name.starts_with("CARGO_") && name != "CARGO_HOME" || name.starts_with("RUST");

@@ -320,7 +320,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Tells of some connections, or of all.
+    /// Reports some connections, or all.
     pub fn sample(&self, which: &[u32], report: &mut dyn FnMut(&Report)) {
         let mut sampled = |connection: u32, end: &End| {
             report(&Report::Sampled {

@@ -65,7 +65,7 @@ pub struct Subnet {
     pub prefix: u8,
 }
 
-/// What a route has beside its way; zero and empty: the kernel's own.
+/// The attributes of a route beside its way; zero and empty: the kernel's own.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     /// The initial window, in segments.

@@ -212,7 +212,7 @@ pub enum Report {
     },
 }
 
-/// What is wrong with some bytes.
+/// The error of bytes that are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -315,7 +315,7 @@ fn next<'a>(bytes: &mut &'a [u8]) -> Result<Option<(u8, Reader<'a>)>, Malformed>
     Ok(Some((kind, Reader(body))))
 }
 
-/// What was read, if nothing of the body is left.
+/// The message, if nothing of the body is left.
 fn whole<T>(message: T, reader: &Reader<'_>) -> Result<T, Malformed> {
     if reader.0.is_empty() { Ok(message) } else { Err(Malformed) }
 }

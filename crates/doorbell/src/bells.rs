@@ -38,7 +38,7 @@ const QUEUES: usize = 2 * LINE;
 /// times, and who changes it without end must not keep the consumer.
 const TRIES: u32 = 64;
 
-/// What wakes the consumer: a pipe on Linux.
+/// Wakes the consumer: a pipe on Linux.
 pub trait Wake {
     /// The consumer sleeps, or is about to, and has something to do.
     fn wake(&self);
@@ -104,7 +104,7 @@ impl<W: Wake, M: AsRef<[AtomicU32]>> Doorbells<W, M> {
         let (queues, places) = (queues as usize, (queues as usize).next_power_of_two());
         Doorbells { words, queues, places, wake }
     }
-    /// What it wakes the consumer by.
+    /// The waker of the consumer.
     pub fn waker(&self) -> &W {
         &self.wake
     }
@@ -170,9 +170,9 @@ impl<W: Wake, M: AsRef<[AtomicU32]>> Doorbells<W, M> {
 }
 
 impl Consumer {
-    /// The next queue to be served, if any: to be emptied, or read as far as its turn goes and told
-    /// of by [`Consumer::more`]. What is published from now on rings again. Costs the same however
-    /// many queues there are.
+    /// The next queue to be served, if any: to be emptied, or read as far as its turn goes and
+    /// named to [`Consumer::more`]. Data that is published from now on rings again. Costs the same
+    /// however many queues there are.
     pub fn next<W: Wake, M: AsRef<[AtomicU32]>>(&mut self, bells: &Doorbells<W, M>) -> Option<u32> {
         // Each queue has one token. More of them are somebody's who writes what he likes.
         for _ in 0..=bells.queues {

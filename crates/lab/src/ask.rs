@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
-/// What all clients store and ask for.
+/// The key that all clients store and ask for.
 const KEY: &str = "millpond";
 
 /// A request that a server understands.
@@ -114,7 +114,7 @@ struct Connection {
     /// `None`: it waits for its time to ask.
     asked: Option<Instant>,
     sent: usize,
-    /// What has come of the response: its first bytes, and how many in all.
+    /// The part of the response that has come: its first bytes, and how many in all.
     head: Vec<u8>,
     received: usize,
 }

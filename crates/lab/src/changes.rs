@@ -1,5 +1,5 @@
-//! What a plan's failures change while its lab is up: which links switches take to be down, routes,
-//! and the labels that hosts send with.
+//! The changes by a plan's failures while its lab is up: which links switches take to be down,
+//! routes, and the labels that hosts send with.
 //!
 //! Follows the simulator: all of it is known from the plan (`millpond_sim`'s `failing`,
 //! `convergence`, `labels`), so nothing is measured, and no message is exchanged.
@@ -22,7 +22,7 @@ enum Change {
     Alive { switch: u32, port: u16, alive: bool },
     /// A switch has other routes.
     Routes(u32, Routes),
-    /// The controller has told hosts other labels.
+    /// The controller has given hosts other labels.
     Labels,
 }
 

@@ -117,7 +117,7 @@ impl Host {
     pub fn watch(&mut self, is_on: bool) {
         self.nic.queue = is_on.then(|| self.nic.queue.take().unwrap_or_default());
     }
-    /// What waits in its NIC just before `at`, if that is watched.
+    /// The packets that wait in its NIC just before `at`, if it is watched.
     pub fn waiting(&mut self, at: Time) -> QueueView {
         self.nic.queue.as_mut().map_or(QueueView::default(), |queue| queue.view(at))
     }

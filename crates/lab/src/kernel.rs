@@ -34,7 +34,7 @@ pub const PROBE_TIMER: Time = Time::from_ms(200);
 
 const PS_PER_MS: u64 = 1_000_000_000;
 
-/// What differs between kernels.
+/// The differences between kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// The world whose hosts have it, as messages name it.
@@ -119,7 +119,7 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
     let transport = &plan.transport;
     let flag = |is_on: bool| u8::from(is_on).to_string();
     vec![
-        // What one run has learned of the path must not help or hurt the next.
+        // One run's knowledge of the path must not help or hurt the next.
         ("tcp_no_metrics_save", "1".into()),
         ("tcp_ecn", flag(uses_ecn(plan))),
         ("tcp_sack", flag(transport.sack)),

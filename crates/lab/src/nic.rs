@@ -268,7 +268,7 @@ impl Nic {
 pub struct Carry<'a> {
     /// The NIC.
     pub nic: &'a mut Nic,
-    /// What its link leads to.
+    /// The fabric that its link leads to.
     pub fabric: &'a mut Fabric,
 }
 

@@ -14,7 +14,7 @@ struct Waiting {
     bytes: u16,
 }
 
-/// What waits in a NIC, in order.
+/// The packets that wait in a NIC, in order.
 #[derive(Default)]
 pub struct NicQueue(VecDeque<Waiting>);
 
@@ -24,7 +24,7 @@ impl NicQueue {
         self.0.push_back(Waiting { arrived, starts, bytes });
     }
 
-    /// What waits just before `at`, which no later call may precede.
+    /// The packets that wait just before `at`, which no later call may precede.
     pub fn view(&mut self, at: Time) -> QueueView {
         while self.0.front().is_some_and(|packet| packet.starts < at) {
             self.0.pop_front();

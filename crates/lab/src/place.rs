@@ -43,8 +43,8 @@ impl Places {
         self.texts("dev").map(|text| drops(&text)).sum()
     }
 
-    /// What hosts' TCP has counted, as `nstat` has it: expiries of retransmission timers, and
-    /// segments sent again.
+    /// The counts of hosts' TCP, as `nstat` has it: expiries of retransmission timers, and segments
+    /// sent again.
     pub fn counters(&self) -> [u64; 2] {
         let of = |file, group, name| self.texts(file).map(|text| counter(&text, group, name)).sum();
         [of("netstat", "TcpExt:", "TCPTimeouts"), of("snmp", "Tcp:", "RetransSegs")]

@@ -1,4 +1,4 @@
-//! What the driver's thread records for somebody: samples of queues, and packets at the ends of
+//! The records of the driver's thread for somebody: samples of queues, and packets at the ends of
 //! links.
 //!
 //! Records go to their reader in batches, a thousand times a second. While too much waits for the

@@ -66,7 +66,7 @@ pub struct State {
     pub fabric: Fabric,
     /// By number.
     pub hosts: Vec<Host>,
-    /// What is to change.
+    /// The changes to come.
     pub changes: Changes,
     /// Where frames are.
     pub buffers: Buffers,

@@ -69,7 +69,7 @@ fn all_kernels(plan: &Plan) -> Option<Lack> {
     plan.host.stacks.is_some().then(|| ("host.linux", reason.to_string()))
 }
 
-/// What takes all hosts to be kernels.
+/// Parts that take all hosts to be kernels.
 fn stacks(plan: &Plan) -> Option<Lack> {
     plan.host.stacks.as_ref()?;
     first([
@@ -136,7 +136,8 @@ fn edges(plan: &Plan) -> Option<Lack> {
     (!BALANCING.contains(&balancing)).then_some(("edge.load-balancing", reason))
 }
 
-/// What a virtual switch cannot be beside, and what it cannot do for a kernel's connections.
+/// Parts that a virtual switch cannot be beside, and costs that it cannot charge for a kernel's
+/// connections.
 fn virtual_switches(plan: &Plan) -> Option<Lack> {
     let holds = plan.edge.virtual_switch.speaking().is_some();
     first([

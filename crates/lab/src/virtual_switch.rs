@@ -123,7 +123,7 @@ impl VirtualSwitch {
         }
     }
 
-    /// Holds flows, or lets them go on, as other switches have told.
+    /// Holds flows, or lets them go on, as other switches have asked.
     fn obey(&mut self, now: Time) {
         while let Some(change) = self.node.next_change(now) {
             let Change { peer, target, .. } = change;

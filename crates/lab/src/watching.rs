@@ -120,7 +120,7 @@ fn is_there(client: &UnixStream) -> bool {
 /// A capture under way, at its reader.
 pub struct Capture {
     stream: UnixStream,
-    /// What has been read.
+    /// The bytes that have been read.
     room: Vec<u8>,
     count: usize,
 }

@@ -306,7 +306,7 @@ fn a_limit_holds_its_class_of_traffic_and_no_other() {
     // 2 MB are 1.67 s at 10 Mb/s with headers, less what may be saved up. Where the kernel waits
     // for its probe timer it is longer.
     assert!(bulk > 1.4 && free < 0.4 && before < 0.4, "{bulk} {free} {before}");
-    // What arrives is limited, too, in the receiver's cgroup.
+    // Arriving traffic is limited, too, in the receiver's cgroup.
     let arriving = LIMITED.replace("hosts = 0\n", "hosts = 1\ndirection = \"ingress\"\n");
     let [bulk, free] = fct(&arriving).unwrap();
     assert!(bulk > 1.2 && free < 0.4, "{bulk} {free}");

@@ -66,7 +66,7 @@ fn main() -> Result<(), libbpf_rs::Error> {
         let nothing = cost(&load(TRIAL, 0)?, "nothing", &frame)?;
         println!("{packet}\nempty program              {nothing:>6.0} ns");
         for form in [Form::Credit, Form::LockFree] {
-            // Passing: nobody is told. Behind: every packet is, and most are dropped.
+            // Passing: no packet is reported. Behind: every packet is, and most are dropped.
             for (what, rate) in [("passing", 1_000_000_000_000), ("behind", 10_000_000)] {
                 let params = LimitParams { rate: Rate(rate), form, ..LimitParams::default() };
                 for scopes in [1, 4] {

@@ -24,7 +24,7 @@ const VERSION: u8 = 1;
 /// The frame's transport checksum is partial: what carries the datagram vouches for it.
 const PARTIAL: u8 = 1;
 
-/// What is before a frame.
+/// The header before a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encapsulation {
     /// Which path.

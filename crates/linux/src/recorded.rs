@@ -9,7 +9,7 @@ use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Outcome, PollRecord, Standing};
 use std::convert::Infallible;
 
-/// What a run has told.
+/// The records of a run.
 #[derive(Default)]
 pub struct Records {
     pub flows: Vec<FlowRecord>,

@@ -2,7 +2,7 @@
 //! own execution on more than ten thousand; then the decision table through the programs that are
 //! attached in earnest.
 //!
-//! What needs the kernel is skipped, with a message, where it may not load programs.
+//! Tests that need the kernel are skipped, with a message, where it may not load programs.
 #![allow(unsafe_code)] // Calls a C function, and looks at values of C as bytes.
 
 use libbpf_rs::btf::types::{self, Linkage};
@@ -67,7 +67,7 @@ impl Case {
         // SAFETY: the length is right, and any bits are such integers.
         unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
     }
-    /// What the Rust core gives.
+    /// The results of the Rust core.
     fn run(mut self) -> Case {
         let mut state = self.state;
         self.wire = wire_bytes(self.ask.bytes, self.segments, self.headers, self.framing);
@@ -248,7 +248,7 @@ struct Bench {
     object: Object,
 }
 
-/// What a packet is: an Ethernet frame, as BPF_PROG_TEST_RUN wants it.
+/// A packet: an Ethernet frame, as BPF_PROG_TEST_RUN wants it.
 fn frame(v6: bool, protocol: u8, ecn: u8, len: usize) -> Vec<u8> {
     let mut frame = vec![0; 12];
     frame.extend(if v6 { [0x86, 0xdd] } else { [8, 0] });
@@ -306,7 +306,7 @@ impl Bench {
     fn told(&self) -> u64 {
         self.seen().told
     }
-    /// What the first scope has counted.
+    /// The counts of the first scope.
     fn seen(&self) -> layout::Statistics {
         let map = self.object.maps().find(|m| m.name() == "counts").unwrap();
         let mut sum = layout::Statistics::default();
@@ -317,7 +317,7 @@ impl Bench {
             .for_each(|bytes| sum.add(bytes));
         sum
     }
-    /// What the program returns, and the ECN field that the packet leaves with.
+    /// The program's return value, and the ECN field that the packet leaves with.
     fn run(&self, direction: &str, frame: &[u8]) -> (u32, u8) {
         let name = format!("limit_{direction}");
         let program = self.object.progs_mut().find(|p| p.name() == name.as_str()).unwrap();
@@ -329,7 +329,7 @@ impl Bench {
         };
         let ran = program.test_run(input).unwrap();
         let data = ran.data.unwrap();
-        // What comes out begins with the IP header, or with the frame's.
+        // The output begins with the IP header, or with the frame's.
         let ip = if data.len() == frame.len() { &data[14..] } else { data };
         let ecn = if ip[0] >> 4 == 6 { ip[1] >> 4 & 3 } else { ip[1] & 3 };
         (ran.return_value, ecn)
@@ -423,7 +423,8 @@ fn flows_that_cannot_be_marked_are_reported() {
         ring.build().unwrap().consume().unwrap();
         all.into_inner()
     };
-    // So far behind that a sender is always told, and not yet so far that its packet is dropped.
+    // So far behind that a sender is always notified, and not yet so far that its packet is
+    // dropped.
     let packet = |protocol, ecn, port: u16, v6| {
         bench.behind(0, 876_500);
         let mut frame = frame(v6, protocol, ecn, 1000);
@@ -519,7 +520,7 @@ fn reports_that_nobody_reads_are_left_out() {
     assert!((1000..1200).contains(&bench.told()), "{}", bench.told());
 }
 
-/// What is written down reduces one window, once; what is old, none.
+/// An entry reduces one window, once; an old one, none.
 #[test]
 fn a_flow_is_slowed_down_once() {
     let object = needs!(load(HEED, 0));

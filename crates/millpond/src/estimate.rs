@@ -2,10 +2,10 @@
 //! short trial of the point itself on this machine, as many at a time as will run.
 //!
 //! A trial is timed by the processor's time that it takes: what else the machine does is not taken
-//! for the simulation's work, and what is told is of free cores. It gives the packet-hops a second
+//! for the simulation's work, and the estimate is of free cores. It gives the packet-hops a second
 //! and the virtual time a second. Where the traffic reports how many packet-hops a run makes, the
 //! first is used, since a run's beginning is quieter than the rest; where it does not (closed
-//! loops) or tells an upper bound only (more than the links can carry), the second.
+//! loops) or gives an upper bound only (more than the links can carry), the second.
 
 use crate::threads::all_cores;
 use crate::{Control, Error, Options, Runs};
@@ -21,13 +21,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// All trials of a design together take about so long on one core; points beyond the most are told
-/// by the others.
+/// All trials of a design together take about so long on one core; the others stand for points
+/// beyond the most.
 const ALL_TRIALS: Duration = Duration::from_secs(12);
 const TRIAL: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(500)];
 const MOST_TRIALS: usize = 64;
-/// A trial makes no fewer packet-hops, so that one on a slow machine tells as much, unless it takes
-/// many times its budget by the wall clock.
+/// A trial makes no fewer packet-hops, so that one on a slow machine yields as much, unless it
+/// takes many times its budget by the wall clock.
 const LEAST_HOPS: f64 = 1e6;
 const LONGEST: u32 = 10;
 
@@ -44,7 +44,7 @@ pub struct Estimate {
     pub left: Vec<u32>,
     /// Runs at a time.
     pub cores: usize,
-    /// On free cores, as far as anything is left that can be told.
+    /// On free cores, as far as anything is left that can be estimated.
     pub seconds: Option<f64>,
     /// The basis of the estimate.
     pub basis: String,

@@ -14,7 +14,7 @@ pub fn seeds(seeds: Seeds) -> Option<RangeInclusive<u64>> {
     seeds.map(|(first, last)| first..=last)
 }
 
-/// What a sweep keeps of each run.
+/// The parts of each run that a sweep keeps.
 ///
 /// # Errors
 /// If there is no such word.

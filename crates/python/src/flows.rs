@@ -18,7 +18,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-/// What errors call the data.
+/// The name of the data in errors.
 const FILE: &str = "flows";
 /// The largest flow, 2^48 bytes, as the scenario has it.
 const BYTES_MAX: f64 = (1_u64 << 48) as f64;

@@ -93,7 +93,7 @@ impl Groups {
         usize::try_from(rows).unwrap_or(0)
     }
 
-    /// What the writer noted under a key.
+    /// The writer's note under a key.
     pub fn note(&self, key: &str) -> Option<&str> {
         let notes = self.metadata.metadata().file_metadata().key_value_metadata()?;
         notes.iter().find(|note| note.key == key)?.value.as_deref()

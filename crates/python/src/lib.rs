@@ -16,7 +16,7 @@ mod watch;
 
 use pyo3::prelude::*;
 
-/// What `import millpond` loads; private to that package.
+/// The module that `import millpond` loads; private to that package.
 #[pymodule]
 mod _native {
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! The sending end: closed-loop RPCs as in the published experiments. Each flow is one persistent
 //! connection with one request outstanding; the next one starts when the reply's byte is there, or
-//! later where the flow has a least time between requests. What is measured begins after the
+//! later where the flow has a least time between requests. The measured time begins after the
 //! warm-up. Bytes and rates are counted at the receiver, latencies here: from a request's first
 //! byte given to the kernel to its reply. A request that began before the measured time counts when
 //! it ends in it.
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// How often the round-trip times are looked at.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 
-/// What is to be run.
+/// The load to run.
 #[derive(Debug, Clone)]
 pub struct Load {
     /// Where the server listens.

@@ -1,5 +1,5 @@
 //! Datagrams at a constant rate, and a sink that counts them: the test that what exceeds a limit is
-//! lost silently. The sender tells every error that the kernel returned to it, by name: a limiter
+//! lost silently. The sender reports every error that the kernel returned to it, by name: a limiter
 //! that is visible to applications shows as EPERM.
 
 use crate::samples::Arrivals;

@@ -1,9 +1,9 @@
-//! What the two ends say to each other. Each connection begins with a greeting of 16 bytes. A
-//! *load* connection then carries requests of one size, each answered by one byte. The *control*
+//! The messages of the two ends to each other. Each connection begins with a greeting of 16 bytes.
+//! A *load* connection then carries requests of one size, each answered by one byte. The *control*
 //! connection carries one byte when the measured time begins and one when it ends, and then the
 //! server's counts as JSON, after their length.
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Greeting {
     /// Requests of `size` bytes, counted under `flow`.

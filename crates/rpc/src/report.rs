@@ -1,12 +1,12 @@
-//! What a run found: as a table for people, as JSON for programs. Rates in Mb/s of payload at the
-//! receiver, latencies in milliseconds. A percentile without enough samples beyond it is `null`,
-//! and – in the table.
+//! The results of a run: as a table for people, as JSON for programs. Rates in Mb/s of payload at
+//! the receiver, latencies in milliseconds. A percentile without enough samples beyond it is
+//! `null`, and – in the table.
 
 use crate::units::show_bytes;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What a run found.
+/// The results of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The flows, as written.
@@ -31,7 +31,7 @@ pub struct Report {
     pub flows: Vec<FlowReport>,
 }
 
-/// What the flows with one size of request found.
+/// The results of the flows with one size of request.
 #[derive(Debug, Clone, Default)]
 pub struct ClassReport {
     /// Bytes of a request.

@@ -1,8 +1,8 @@
 //! Latencies and byte counts over time, and what may be said of them. Percentiles are exact
-//! (nearest rank over all samples), and one is told only where at least [`MIN_EXCEEDING`] samples
-//! lie beyond it: a p99.9 of a hundred samples is their maximum under another name.
+//! (nearest rank over all samples), and one is reported only where at least [`MIN_EXCEEDING`]
+//! samples lie beyond it: a p99.9 of a hundred samples is their maximum under another name.
 
-/// How many samples must lie beyond a percentile for it to be told.
+/// How many samples must lie beyond a percentile for it to be reported.
 pub const MIN_EXCEEDING: usize = 10;
 
 /// The percentile at `per_mille` thousandths of sorted samples, or none where fewer than

@@ -41,7 +41,7 @@ struct Connection {
     role: Role,
 }
 
-/// What is measured at present.
+/// The measurement at present.
 #[derive(Default)]
 struct Window {
     begun: Option<Instant>,
@@ -112,7 +112,7 @@ fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
 /// Reads what is there, once; false when the connection is over.
 fn serve_connection(connection: &mut Connection, window: &mut Window, buffer: &mut [u8]) -> bool {
     let Connection { stream, role } = connection;
-    // What belongs to no request yet is not read beyond its end.
+    // A greeting or a control message is not read beyond its end.
     let room = match role {
         Role::Unknown { got, .. } => GREETING_BYTES - *got,
         Role::Control => 1,

@@ -21,7 +21,7 @@ pub enum SocketError {
         name: String,
         /// The kernel's error.
         error: Errno,
-        /// What it has.
+        /// The congestion controls that it has.
         available: String,
     },
     /// A cgroup cannot be joined.
@@ -93,8 +93,8 @@ pub fn connect_tcp(
     }
 }
 
-/// Listens. What is accepted has the same congestion control and belongs to the cgroup that this
-/// process is in now.
+/// Listens. Accepted connections have the same congestion control and belong to the cgroup that
+/// this process is in now.
 pub fn listen_tcp(at: &SocketAddr, congestion: Option<&str>) -> Result<TcpListener, SocketError> {
     let fd = tcp_socket(at, congestion)?;
     sockopt::set_socket_reuseaddr(&fd, true).map_err(call("SO_REUSEADDR"))?;
@@ -132,7 +132,7 @@ impl TcpInfo {
     }
 }
 
-/// What TCP knows about a connection.
+/// TCP's knowledge about a connection.
 pub fn tcp_info<F: AsFd>(socket: &F) -> Result<TcpInfo, SocketError> {
     let mut info = TcpInfo::default();
     let mut length = size_of::<TcpInfo>() as libc::socklen_t;

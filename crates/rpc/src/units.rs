@@ -1,6 +1,6 @@
-//! What is written on the command line: flow sets, sizes, rates, durations. One megabyte is
-//! 1,048,576 bytes and one kilobyte 1,024, as in the published experiments ("1MB" and "10KB"
-//! requests); rates are decimal.
+//! The values on the command line: flow sets, sizes, rates, durations. One megabyte is 1,048,576
+//! bytes and one kilobyte 1,024, as in the published experiments ("1MB" and "10KB" requests); rates
+//! are decimal.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub enum UnitError {
     /// A number with letters behind it that are no unit.
     #[error("`{given}` has no unit that is known here: {known}")]
     Unit {
-        /// What was given.
+        /// The given text.
         given: String,
         /// The units that could be.
         known: &'static str,

@@ -30,7 +30,7 @@ const AGE: u64 = 1_000_000;
 /// Orders for agents, each with its host, and when it is due by the plan's time.
 pub type Orders = Vec<(Time, u32, Vec<u8>)>;
 
-/// What steers the agents of a world.
+/// Steers the agents of a world.
 pub trait Steering {
     /// When it has something to order, by the plan's time.
     fn next(&mut self) -> Option<Time>;
@@ -151,8 +151,8 @@ impl Calendar {
             let others = others.chain(modelled.as_mut().and_then(|it| it.next()));
             let others = others.map(|at| ns(at).saturating_add(zero));
             let Some(now) = sites.chain(others).min() else { return Ok(()) };
-            // What follows from a report can be due before the end of the report's window, and
-            // guests have passed that time.
+            // The orders that follow from a report can be due before the end of the report's
+            // window, and guests have passed that time.
             let now = now.max(reached);
             let end = now + self.window;
             reached = end;
@@ -183,7 +183,7 @@ impl Calendar {
                 let passed = steering.on_report(plan(at.max(zero)), host, &bytes, &mut orders);
                 passed.map_err(|reason| self.site(host).guest.fails(reason))?;
             }
-            // What follows from a report reaches other hosts a window later.
+            // The orders that follow from a report reach other hosts a window later.
             orders.iter_mut().for_each(|(at, ..)| *at = (*at).max(plan(end)));
             self.send(&mut orders, zero);
             if now - self.aged >= AGE {

@@ -20,7 +20,7 @@ HOST COMMAND  run a shell command at a host, such as: host0 ss -ti
 go [TIME]     go on, for so long, such as: go 2ms; without a time, to the end
 quit          end the run here";
 
-/// What a line asks for.
+/// The request of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Run(u32, &'a str),
@@ -137,7 +137,7 @@ impl<'a> Console<'a> {
     /// A program has written something; whether it was of this console.
     pub fn wrote(&mut self, program: u16, bytes: &[u8]) -> bool {
         if program == COMMAND {
-            // Who closes the console's output reads no more of it.
+            // A user who closes the console's output reads no more of it.
             let _ = self.output.write_all(bytes).and_then(|()| self.output.flush());
         }
         program == COMMAND

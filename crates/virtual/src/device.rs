@@ -67,7 +67,7 @@ const MESSAGE_MAX: usize = 512;
 /// A guest that does not answer within this, by the wall clock, never will.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What an interface is.
+/// The settings of an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Its hardware address.
@@ -80,7 +80,7 @@ pub struct Settings {
     pub merges: bool,
 }
 
-/// What the guest wants.
+/// The guest's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// Nothing that is for the world.

@@ -18,7 +18,7 @@ pub enum Error {
     Kernel {
         /// Where it was looked for.
         path: PathBuf,
-        /// What it lacks, and a remedy.
+        /// The missing part, and a remedy.
         reason: String,
     },
     /// A guest sent an invalid message.
@@ -31,7 +31,7 @@ pub enum Error {
     Guest {
         /// Which.
         host: u32,
-        /// What happened.
+        /// The cause.
         reason: String,
         /// The last lines of its console.
         console: String,
@@ -44,9 +44,9 @@ pub enum Error {
     Memory {
         /// How many.
         hosts: u32,
-        /// What they touch by experience.
+        /// The memory that they touch by experience.
         needed: u64,
-        /// What there is.
+        /// The memory that is free.
         available: u64,
     },
     /// A system call of the world's own failed.

@@ -29,7 +29,7 @@ pub const CONTROL: usize = 1;
 const LINES: usize = 15;
 const CONSOLE: &str = "console";
 
-/// What a guest is to be.
+/// The parts and settings of a guest.
 pub struct Boot<'a> {
     /// Its number.
     pub host: u32,
@@ -47,7 +47,7 @@ pub struct Boot<'a> {
     pub devices: [Settings; 2],
 }
 
-/// What stops a guest that runs.
+/// The reason why a running guest stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// It has kicked an interface's ring, and stands still until that is answered.

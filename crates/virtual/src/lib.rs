@@ -55,7 +55,7 @@ pub use limits::{Class, Reading};
 pub use run::{Outcome, Settings, check, note, run};
 pub use watch::Watch;
 
-/// What this world needs beside a kernel: each by its name, found or missing.
+/// The needs of this world beside a kernel: each by its name, found or missing.
 pub fn needs() -> Vec<(&'static str, Result<String, String>)> {
     let has = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();

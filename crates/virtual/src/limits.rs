@@ -90,12 +90,12 @@ fn classes(number: usize, htb: &HtbParams) -> String {
     )
 }
 
-/// What limits had counted, and when.
+/// The counts of limits, and their time.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// By the plan's time.
     pub at: Time,
-    /// What `millpond limit show --json` has printed, of each host with such a limit.
+    /// The output of `millpond limit show --json`, of each host with such a limit.
     pub texts: Vec<String>,
     /// Of each host with a class of HTB.
     pub classes: Vec<Class>,

@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 
-/// What a kernel touches at rest and under load, in MB: 10 to 16 were measured.
+/// The memory that a kernel touches at rest and under load, in MB: 10 to 16 were measured.
 const TOUCHED: u64 = 16;
 
 /// Memory that this machine has free, in MB; `None`: it does not say.

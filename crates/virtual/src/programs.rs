@@ -1,7 +1,7 @@
 //! The scenario's programs: started at their times by agents, from the machine's own files, which
 //! guests see read-only.
 //!
-//! Times are virtual, a program's own clock too. What programs write is passed on as it comes; a
+//! Times are virtual, a program's own clock too. The output of programs is passed on as it comes; a
 //! pipe's bytes cost no virtual time.
 //!
 //! Invariant: every program of the plan ends with a status, and the run does not end before those

@@ -45,7 +45,7 @@ pub struct Settings {
     pub console: Option<Time>,
 }
 
-/// What a run has counted.
+/// The counts of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Of the traffic.
@@ -56,7 +56,7 @@ pub struct Outcome {
     pub inputs: Vec<(String, String)>,
     /// How often kernels were short of memory for TCP, which makes a run invalid.
     pub pressed: u64,
-    /// What its limits had counted at the end of the warm-up, and of the run, if it has any.
+    /// The counts of its limits at the end of the warm-up, and of the run, if it has any.
     pub limits: [Option<Reading>; 2],
     /// Its programs.
     pub programs: Vec<Program>,
@@ -122,7 +122,7 @@ fn control(host: u32) -> Mac {
     Mac([0x02, 0x6d, 0x71, 0, high, low])
 }
 
-/// What a host's agent is ordered before the plan's time begins.
+/// The orders for a host's agent before the plan's time begins.
 fn preparation(plan: &Plan, host: u32) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let mut order = |order: Order| order.pack(&mut frames);

@@ -3,7 +3,7 @@
 //!
 //! The interface of the link sends one frame of the guest's after another, and gives its buffers
 //! back when the last bit has left, so that the kernel's queues below TCP wait as above a real one.
-//! What arrives interrupts the guest at once, and after that no sooner than `throttle` later.
+//! Arriving frames interrupt the guest at once, and after that no sooner than `throttle` later.
 //!
 //! Invariant: what happens at a host happens in the order of its time, whatever the wall clock
 //! does.

@@ -1,6 +1,6 @@
-//! What a world has made, in a file that its process holds locked; and the sweeper, which removes
-//! what files list that nobody holds. The files are in `/run/millpond-worlds`, or for another user
-//! than root in a folder of that user's among temporary files.
+//! The things that a world has made, in a file that its process holds locked; and the sweeper,
+//! which removes what files list that nobody holds. The files are in `/run/millpond-worlds`, or for
+//! another user than root in a folder of that user's among temporary files.
 //!
 //! A file has a line for each thing: its kind, a tab, its name. The kernel lets go of the lock when
 //! the process ends, however it ends.

@@ -40,7 +40,7 @@ pub use journal::sweep;
 #[cfg(target_os = "linux")]
 pub use world::{Namespace, World};
 
-/// What a world could not do.
+/// An action that a world could not take.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}")]
 pub struct Error {

@@ -21,7 +21,7 @@ static SERIAL: AtomicU32 = AtomicU32::new(0);
 static LIVING: Mutex<Vec<Weak<Mutex<Inner>>>> = Mutex::new(Vec::new());
 static FIRST: Once = Once::new();
 
-/// What is to be done before a world's things are taken away.
+/// The action to take before a world's things are taken away.
 type AtEnd = Box<dyn FnOnce() + Send>;
 
 struct Inner {
@@ -77,7 +77,7 @@ fn prepare() {
     });
 }
 
-/// What a name of the kernel's can be made of.
+/// The label as a name of the kernel's can have it.
 fn plain(label: &str) -> String {
     label.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }

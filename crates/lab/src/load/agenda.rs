@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::iter::Peekable;
 
-/// What begins at a time of its own.
+/// Traffic that begins at a time of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Begin {
     /// A source's closed loops.

@@ -130,7 +130,7 @@ impl TcpInfo {
     }
 }
 
-/// What a connection's end reports of itself.
+/// The report of a connection's end about itself.
 pub trait Socket {
     /// TCP_INFO.
     fn info(&self) -> TcpInfo;

@@ -25,7 +25,7 @@ pub struct Ledger<'a> {
     pub agenda: Agenda<'a>,
     /// Makes records.
     pub recorder: Recorder<'a>,
-    /// What has been counted.
+    /// The counts so far.
     pub counts: Counts,
     /// Whether neither the sink nor the caller has ended the run.
     pub goes_on: bool,

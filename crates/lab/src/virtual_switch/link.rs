@@ -22,13 +22,13 @@ static UNUSED: Rule =
 /// Bytes of a frame of which a packet does not count them: Ethernet's header.
 const ETHERNET: u64 = 14;
 
-/// What drives a node.
+/// The state that drives a node.
 #[derive(Default)]
 pub struct Link {
     packets: Packets,
     /// By a packet's number.
     left: Vec<Option<Left>>,
-    /// What the node wants to be called for: one call a core, at most, and the overlay's.
+    /// The calls that the node waits for: one call a core, at most, and the overlay's.
     calls: Vec<(Time, Call)>,
     /// Packets for other switches, and what they say.
     pub said: VecDeque<(Packet, Words)>,

@@ -2,8 +2,8 @@
 //! carries them.
 //!
 //! One decision a super-segment, before it is cut, so all its packets have the same stamp (Presto,
-//! section 3.1). What is not TCP takes the path that its flow's hash says: nobody restores order
-//! for it.
+//! section 3.1). Packets other than TCP's take the path that their flow's hash says: nobody
+//! restores order for them.
 //!
 //! A flow that was forgotten begins anew with a random flowcell number, newer or older than what
 //! its receiver may remember: 16 bits can promise neither. Receive offload by the safe rules takes
@@ -39,7 +39,7 @@ const EVICTION_STEPS: usize = 256;
 /// path.
 pub(super) const FLOWS_MAX: usize = 1 << 16;
 
-/// What carries packets to a peer.
+/// Carries packets to a peer.
 pub trait Carrier {
     /// Takes all packets of one stamp, and ends those that it cannot carry.
     ///
@@ -65,7 +65,7 @@ pub(super) struct Sending {
     bytes: u64,
 }
 
-/// What is known of a flow that this machine sends.
+/// The known state of a flow that this machine sends.
 pub struct Sent {
     /// Which.
     pub key: FlowKey,

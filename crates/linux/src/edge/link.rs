@@ -31,12 +31,12 @@ pub(super) struct Arrived {
     pub(super) mss: u32,
 }
 
-/// What drives the node, but for buffers.
+/// The state that drives the node, but for buffers.
 pub(super) struct Driver {
     pub(super) packets: Packets,
     /// By a packet's number: those that have come.
     arrived: Vec<Option<Arrived>>,
-    /// What the node wants to be called for.
+    /// The calls that the node waits for.
     calls: Vec<(Time, Call)>,
     pub(super) rule: Rule,
     /// By peer.
@@ -45,7 +45,7 @@ pub(super) struct Driver {
     /// The bytes of the packets that the node makes of a segment. They stay where they are: nothing
     /// of this node holds back or drops what leaves, so it lets them out in this order.
     pub(super) cut: Vec<Bytes>,
-    /// What the node has let out.
+    /// Packets that the node has let out.
     pub(super) leaving: Vec<PacketId>,
     /// Until when all that has come was looked at.
     pub(super) has_seen: Time,
@@ -86,7 +86,7 @@ impl Driver {
             *slot = None;
         }
     }
-    /// What has come under this number.
+    /// The packet that has come under this number.
     #[inline]
     pub(super) fn arrived(&self, id: PacketId) -> Option<&Arrived> {
         self.arrived.get(id as usize)?.as_ref()
@@ -100,7 +100,8 @@ impl Driver {
             self.arrived(*id).map(|it| it.next).filter(|id| *id != NONE)
         })
     }
-    /// What is due, polls first: what has come counts as looked at, and ends waits.
+    /// The calls that are due, polls first: packets that have come count as looked at, and end
+    /// waits.
     pub(super) fn due(&mut self, now: Time) -> Vec<Call> {
         let mut due: Vec<Call> =
             self.calls.extract_if(.., |(at, _)| *at <= now).map(|(_, call)| call).collect();
@@ -125,7 +126,7 @@ fn is_plain(layers: &Layers) -> bool {
     layers.transport - layers.network == if layers.version == Version::V4 { 20 } else { 40 }
 }
 
-/// What numbers an IPv4 packet.
+/// The identification that numbers an IPv4 packet.
 fn identification(header: &[u8], layers: &Layers) -> IpId {
     let at = layers.network;
     match layers.version {

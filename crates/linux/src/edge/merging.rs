@@ -218,7 +218,7 @@ fn a_wrong_checksum_is_passed_on_wrong() {
             Edge::new(rule(), vec![vec![0]], &OffloadParams::Stock(StockGroParams::default()));
         frames.iter().for_each(|frame| bench.arrive(&mut edge, 0, frame, 0, 0, false));
         bench.flush(&mut edge, 0);
-        // What is no packet to merge goes up at once, before those of its poll.
+        // A packet that does not merge goes up at once, before those of its poll.
         let mut out = bench.out();
         out.sort();
         frames.sort();

@@ -52,7 +52,7 @@ pub struct Edge {
     key: u64,
     /// The packets of a segment on its way up.
     segment: Vec<PacketId>,
-    /// What came from peers, and why it went no further.
+    /// Counts of packets from peers, and why they went no further.
     pub counters: Counters,
 }
 
@@ -115,7 +115,7 @@ impl Edge {
         self.host.receive().map_or(0, |receive| receive.flows())
     }
 
-    /// What receive offload has counted.
+    /// The counts of receive offload.
     pub fn offload_counters(&self) -> gro::Counters {
         let mut all = gro::Counters::default();
         let rings = self.host.receive().into_iter().flat_map(|receive| receive.offloads());

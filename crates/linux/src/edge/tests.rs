@@ -81,7 +81,7 @@ impl Bench {
         edge.drain(at, &mut self.buffers, |peer, frame| node.from_peer(at, peer, frame));
         assert_eq!(self.buffers.in_use(), 0, "every packet has given its buffer back");
     }
-    /// What has gone out.
+    /// The frames that have gone out.
     pub(super) fn out(&self) -> Vec<Vec<u8>> {
         let mut reader = PcapReader::new(std::fs::File::open(&self.file).unwrap()).unwrap();
         std::iter::from_fn(|| reader.next_packet().map(|p| p.unwrap().data().to_vec())).collect()
@@ -196,7 +196,7 @@ fn super_segments_cross_whole_and_in_order() {
     }
 }
 
-/// What its receiver may remember says nothing to it: half of the flows look older.
+/// The edge ignores the flowcells that a receiver may remember: half of the flows look older.
 #[test]
 fn a_flow_that_was_forgotten_begins_with_any_number() {
     let mut bench = Bench::new();

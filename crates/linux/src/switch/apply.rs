@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How long a switch may take to start and to end, and for each of its interfaces.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_A_PORT: Duration = Duration::from_millis(50);
-/// The variable that tells a process who has started it, with the lock of changes.
+/// The variable that names a process's starter, which has the lock of changes.
 const STARTER: &str = "MILLPOND_SWITCH_STARTER";
 
 /// Reads the configuration in a file.
@@ -64,8 +64,8 @@ fn change(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Resu
     match control::ask(state, "apply", &text) {
         Ok(Some(done)) => return Ok(done),
         Ok(None) => {}
-        // What this program has read, another version's process need not understand. It makes way;
-        // interfaces stay, and their connections.
+        // Another version's process need not understand the text that this program has read. It
+        // makes way; interfaces stay, and their connections.
         Err(Error::Refused(_)) => drop(stop(state)?),
         Err(other) => return Err(other),
     }
@@ -199,7 +199,7 @@ pub fn add(
     let mut config = installed(state)?.unwrap_or_default();
     let ports = new(&config)?;
     config.ports.extend(ports);
-    // What is wrong with them is told as of a file that says it.
+    // Errors in them name a file that contains them.
     let config = Config::parse("the switch with more ports", &config.to_text())?;
     change(state, &config, program)
 }

@@ -27,7 +27,7 @@ use std::process::{Command, Stdio};
 /// The versions of the specification that are spoken.
 const VERSIONS: [&str; 2] = ["0.4.0", "1.0.0"];
 
-/// What is said where something goes wrong.
+/// The answer where something goes wrong.
 #[derive(Debug, PartialEq)]
 pub struct Problem {
     /// As the specification numbers them; from 100 on the plugin's own.
@@ -80,7 +80,7 @@ struct Ipam {
     kind: String,
 }
 
-/// What a plugin for addresses has given out.
+/// The result of a plugin for addresses.
 #[derive(Deserialize, Default)]
 struct Given {
     #[serde(default)]
@@ -155,7 +155,7 @@ impl Call<'_> {
         value.ok_or_else(|| Problem::new(4, name, "is not set"))
     }
 
-    /// What the container's port is called, and its interface.
+    /// The names of the container's port and of its interface.
     fn names(&self) -> Result<(String, String), Problem> {
         let (container, device) = (self.needed("CNI_CONTAINERID")?, self.needed("CNI_IFNAME")?);
         // The specification's own rule; a path of other characters would leave its folder.
@@ -191,7 +191,7 @@ impl Call<'_> {
         let given = self.addresses(network, "ADD")?;
         let added = self.attach(network, &name, &device, &place, &given);
         if added.is_err() {
-            // What goes wrong now has its cause in the first.
+            // A failure now has its cause in the first.
             let _ = self.addresses(network, "DEL");
         }
         added

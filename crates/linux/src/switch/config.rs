@@ -48,7 +48,7 @@ const SHARED: [&str; 6] = ["flows", "ring", "frames", "queue", "queue-memory", "
 const SOCKET: [&str; 2] = ["socket", "uid"];
 
 choice! {
-    /// What a port is.
+    /// The kind of a port.
     pub enum PortKind {
         /// An interface of the switch's own.
         Tap = "tap",
@@ -140,7 +140,7 @@ params! {
         pub frames: u32 = 1024,
         /// How frames wait in the switch for an application: flow-queues, backpressure or lossy.
         pub queue: QueueKind = QueueKind::FlowQueues,
-        /// What may wait in the switch for an application, in bytes.
+        /// Bytes that may wait in the switch for an application.
         #[within(65536..=1073741824)]
         pub queue_memory: Bytes = Bytes(8 << 20),
         /// How much of queue-memory only flows may take that were asked to pause: what they send
@@ -184,7 +184,7 @@ params! {
 params! {
     /// The keys of `[[peer]]`: what is to be known of another switch beside the paths to it.
     pub struct PeerParams {
-        /// What paths call it.
+        /// The name by which paths call it.
         pub name: String = String::new(),
         /// The file with the key that both share. Off: the paths there are trusted as wires are.
         pub key: Option<String> = None,
@@ -202,7 +202,7 @@ params! {
         /// From telling the peer to pause a flow until nothing more of it arrives.
         #[within(20_000_000i64..=1_000_000_000_000i64)]
         pub feedback: Time = Time::from_ms(2),
-        /// How long the peer holds a flow that it is asked to pause, unless it is told again.
+        /// How long the peer holds a flow that it is asked to pause, unless it is asked again.
         #[within(1_000_000_000i64..=1_000_000_000_000i64)]
         pub pause_ttl: Time = Time::from_ms(100),
         /// Frames that may wait here while the peer pauses their flows, in bytes. Those of
@@ -221,7 +221,7 @@ params! {
 pub struct Config {
     /// The keys outside of any table.
     pub switch: SwitchParams,
-    /// What it does with what goes to peers and comes from them.
+    /// Its treatment of packets to and from peers.
     pub edge: Edge,
     /// Its ports.
     pub ports: Vec<PortParams>,
@@ -580,7 +580,7 @@ fn read_peer<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, peer: &PeerParams,
 }
 
 impl Config {
-    /// What is asked of a peer, which may be nothing.
+    /// The settings of a peer; the defaults where the file has none.
     pub fn peer(&self, name: &str) -> PeerParams {
         let default = || PeerParams { name: name.into(), ..PeerParams::default() };
         self.peers.iter().find(|peer| peer.name == name).cloned().unwrap_or_else(default)

@@ -30,37 +30,37 @@ const PATIENCE_FOR_CHANGES: Duration = Duration::from_secs(60);
 /// The most bytes of a request.
 const REQUEST_MAX: u64 = 1 << 20;
 
-/// What the poll loop can be asked.
+/// A request to the poll loop.
 pub enum Request {
     /// Its actions so far.
     Show(Sender<Reading>),
-    /// Who is behind which port or peer.
+    /// The stations behind each port or peer.
     Addresses(Sender<Vec<AddressReading>>),
     /// Which flows go to peers.
     Flows(Sender<Vec<FlowReading>>),
-    /// What crosses the port of this name; `None`: there is none.
+    /// The frames that cross the port of this name; `None`: there is none.
     Mirror(String, Sender<Option<Receiver<Shown>>>),
     /// To become another switch; `None`: not while it runs.
     Apply(Box<Config>, Sender<Option<Done>>),
-    /// What another worker asks.
+    /// The order of another worker.
     Team(Order),
     /// To end, and leave its interfaces.
     Stop(Sender<()>),
 }
 
-/// What a change did.
+/// The result of a change.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Done {
     /// Ports that are open.
     pub open: usize,
     /// Those that are not, and why.
     pub waiting: Vec<(String, String)>,
-    /// What works, and not as somebody may think.
+    /// Ports and settings that work, and not as somebody may think.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// What is sent back.
+/// The answer to a request.
 #[derive(Serialize, serde::Deserialize)]
 enum Answer<T> {
     #[serde(rename = "ok")]
@@ -287,7 +287,7 @@ pub fn mirror(state: &State, port: &str, out: &mut dyn Write) -> Result<(), Erro
         let written = out.write_all(&room[..count]).and_then(|()| out.flush());
         match written {
             Ok(()) => {}
-            // Who reads has enough.
+            // The reader has enough.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
             Err(e) => return Err(Error::kernel("writing the capture", e)),
         }

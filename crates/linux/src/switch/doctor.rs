@@ -1,5 +1,5 @@
-//! What the kernel offers for a switch, and what a lack costs; what an installed switch leaves open
-//! to its tenants.
+//! The kernel's offers for a switch, and the cost of each lack; the access that an installed switch
+//! leaves open to its tenants.
 //!
 //! Invariant: it leaves nothing behind; what can be tried is tried, not guessed from a version.
 

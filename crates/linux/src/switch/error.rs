@@ -1,4 +1,4 @@
-//! What can go wrong between a switch that was asked for and one that runs.
+//! Errors between a switch that was asked for and one that runs.
 
 use crate::dataplane::port;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub enum Error {
     Kernel {
         /// The attempted action.
         what: String,
-        /// What it said.
+        /// The kernel's reason.
         reason: String,
     },
 }

@@ -22,9 +22,9 @@ const FRAME: u64 = 256;
 /// A frame that waits.
 #[derive(Debug)]
 pub struct Waiting {
-    /// What it says.
+    /// Its headers.
     pub view: View,
-    /// What is still to be done to it.
+    /// The offload that is still to be done to it.
     pub offload: Offload,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Waiting {
     pub port: Option<u16>,
 }
 
-/// What a peer's pauses hold.
+/// The frames that a peer's pauses hold.
 #[derive(Debug)]
 pub struct Held {
     queues: FlowQueues<FlowKey, u32>,
@@ -109,7 +109,7 @@ impl Held {
         }
         let verdict =
             self.queues.enqueue(now, &Arrival { flow, hash, packet: at, len, class: Class::Data });
-        // Nobody here can be told: whoever sends is a kernel.
+        // No signal can reach a sender here: each is a kernel.
         while self.queues.next_signal().is_some() {}
         if matches!(verdict.outcome, Outcome::Hold) {
             self.free.push(at);

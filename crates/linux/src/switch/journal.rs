@@ -1,4 +1,4 @@
-//! What happens to a switch, as lines on standard error.
+//! The events of a switch, as lines on standard error.
 //!
 //! A service's lines begin with their level as systemd reads it (sd-daemon(3)), so `journalctl -p`
 //! sorts them; others begin with the time.

@@ -1,5 +1,4 @@
-//! What the kernel loses on a frame's way to the switch, counted at the port or path that it came
-//! to.
+//! The kernel's losses on a frame's way to the switch, counted at the port or path that it came to.
 //!
 //! A tap's queue to the switch has a bound; what is beyond it the kernel drops and counts as the
 //! interface's (`tx_dropped`). So it does with a socket's receive queue (`SO_MEMINFO`; for UDP that
@@ -26,7 +25,7 @@ pub struct Losses {
     lists: BTreeMap<Option<Identity>, File>,
 }
 
-/// What `/proc/net/dev` says: after a name and a colon eight numbers of what came and eight of what
+/// Parses `/proc/net/dev`: after a name and a colon eight numbers of what came and eight of what
 /// went, the fourth of them drops.
 fn parse(text: &str) -> Dropped {
     let line = |line: &str| {

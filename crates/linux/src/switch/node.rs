@@ -6,7 +6,7 @@
 //!
 //! A port takes charge of a frame that is for it (`slot`).
 //!
-//! What is learned and what is for everybody stays in a VLAN (`vlan`).
+//! Learned addresses and frames for everybody stay in a VLAN (`vlan`).
 //!
 //! A port's TCP may have an importance shim, which marks its packets (`shimmed`).
 //!
@@ -41,11 +41,11 @@ pub struct Node {
     pub slots: Vec<Slot>,
     /// By port: the importance shim of the TCP behind it. Ports beyond the end have none.
     pub shims: Vec<Option<Box<HostShim>>>,
-    /// Who is where.
+    /// The place of each address.
     pub table: Table,
     /// A frame in one piece, for ports that take none in several.
     pub(super) flat: Vec<u8>,
-    /// When somebody was told last that a packet was too long.
+    /// When the switch last notified somebody that a packet was too long.
     told: Option<Time>,
     /// By peer: frames with which the switch answers what came from there.
     answers: Vec<(usize, Vec<u8>)>,
@@ -177,7 +177,7 @@ impl Node {
         let shared = self.slots.iter().filter_map(|slot| slot.port.as_ref());
         shared.into_iter().any(|port| matches!(port, Port::Shared(shared) if shared.is_stopped()))
     }
-    /// What other switches are to be notified of what they send here.
+    /// Signals for other switches about the frames that they send here.
     pub fn take_told(&mut self, into: &mut Vec<Told>) {
         self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.take_told(into));
     }
@@ -270,7 +270,8 @@ impl Node {
         }
     }
 
-    /// Tells who sent a frame to a neighbour how long the longest may be, as a router would.
+    /// Reports the longest permitted frame to the sender of a frame to a neighbour, as a router
+    /// would.
     #[cold]
     fn tell_too_big(
         &mut self,
@@ -306,8 +307,7 @@ impl Node {
         }
     }
 
-    /// What its sender is notified, unless somebody has just been told. Of the frame, its beginning
-    /// is enough.
+    /// The notice to its sender, unless one has just left. Of the frame, its beginning is enough.
     fn too_big(&mut self, now: Time, frame: &[u8], view: &View, most: usize) -> Option<Vec<u8>> {
         if self.told.is_some_and(|told| now.saturating_sub(told) < TELLING) {
             return None;
@@ -328,7 +328,7 @@ impl Node {
         }
     }
 
-    /// What the switch answers to frames from peers, by peer.
+    /// The switch's answers to frames from peers, by peer.
     pub fn take_answers(&mut self) -> Vec<(usize, Vec<u8>)> {
         std::mem::take(&mut self.answers)
     }
@@ -420,7 +420,7 @@ impl Node {
     }
 }
 
-/// What takes frames for peers.
+/// Takes frames for peers.
 pub trait Remote {
     /// Takes a frame for one peer, or for all. Packets that wait keep a reference to the buffer.
     /// Only a frame of an application for one peer can be held.

@@ -8,7 +8,7 @@ use crate::dataplane::mirror::Mirror;
 use crate::dataplane::port::Port;
 use std::sync::Arc;
 
-/// What one worker sends another.
+/// A message of one worker to another.
 pub enum Order {
     /// The first worker has opened a port: a queue of it.
     Opened {
@@ -25,7 +25,7 @@ pub enum Order {
     Learned(Vec<News>),
     /// Frames for peers that the sender has no session with.
     Handed(Vec<Handed>),
-    /// What crosses the port of this name is shown.
+    /// The port of this name is watched: its frames are shown.
     Watched(String, Mirror),
     /// To end.
     End,
@@ -35,7 +35,7 @@ pub enum Order {
 pub struct Handed {
     /// To which peer.
     pub peer: usize,
-    /// What is still to be done to it.
+    /// The offload that is still to be done to it.
     pub offload: Offload,
     /// The frame.
     pub bytes: Vec<u8>,

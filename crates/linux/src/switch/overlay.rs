@@ -44,7 +44,7 @@ pub struct Talk {
     turn: usize,
 }
 
-/// What is to become of a frame for the peer.
+/// The fate of a frame for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It goes.
@@ -146,14 +146,14 @@ impl Talk {
         }
     }
 
-    /// What a port of this switch wants said.
+    /// Queues the signal of a port of this switch.
     pub fn tell(&mut self, now: Time, what: &What) {
         let teller = &mut self.overlay.teller;
         match what {
             What::Pause(target, queued) => teller.pause(now, SWITCH, *target, queued.0),
             What::Resume(target) => teller.resume(now, SWITCH, *target),
             What::Arrived(flow, target, queued) => {
-                // A peer that is configured anew knows nothing. What it knows stays as it was said.
+                // A peer that is configured anew knows nothing. A known pause stays as it was said.
                 if !teller.is_paused(SWITCH, target) {
                     teller.pause(now, SWITCH, *target, queued.0);
                 }
@@ -181,7 +181,7 @@ impl Talk {
         let says = self.with.and_then(|_| self.overlay.teller.deadline(SWITCH));
         says.into_iter().chain(self.overlay.keeper.deadline()).min()
     }
-    /// What is slow.
+    /// Does the slow work.
     pub fn housekeeping(&mut self, now: Time) {
         self.held.expire(now);
     }

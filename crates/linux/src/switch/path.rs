@@ -37,7 +37,7 @@ pub struct Path {
     pub peer: usize,
     /// Its place among its peer's paths.
     pub label: u16,
-    /// What sends and receives; `None`: it cannot be opened.
+    /// The socket that sends and receives; `None`: it cannot be opened.
     pub socket: Option<Udp>,
     /// Which namespace the socket is in.
     pub home: Option<(u64, u64)>,
@@ -45,16 +45,16 @@ pub struct Path {
     pub waiting: Option<port::Error>,
     /// Its actions so far.
     pub counters: Counters,
-    /// What waits for the socket: datagrams.
+    /// Datagrams that wait for the socket.
     pub queue: Egress<Vec<u8>>,
-    /// What waits for the round's end.
+    /// Datagrams that wait for the round's end.
     staged: Staged,
-    /// What left together has found nobody, since this was asked last.
+    /// Packets that left together have found nobody, since this was asked last.
     pub has_failed: bool,
 }
 
 impl Path {
-    /// That is not open yet.
+    /// A path that is not open yet.
     pub fn new(params: PathParams, peer: usize, label: u16) -> Path {
         let (counters, queue, staged) = (Counters::default(), Egress::default(), Staged::default());
         Path {

@@ -20,7 +20,7 @@ use millpond_core::edge::liveness::{Liveness, Standing, Terms};
 use millpond_core::edge::path_size::PathSize;
 use std::path::Path;
 
-/// What probes tell of one path, beside its liveness.
+/// The state of one path by its probes, beside its liveness.
 struct Way {
     /// The newest probe that has come: when it was sent, and when it came.
     heard: Option<(Time, Time)>,
@@ -51,7 +51,7 @@ pub struct Peer {
     pub name: String,
     params: PeerParams,
     mine: Nonce,
-    /// What the peer has drawn; zeros: it has not been heard.
+    /// The peer's nonce; zeros: it has not been heard.
     theirs: Nonce,
     liveness: Liveness,
     ways: Vec<Way>,
@@ -69,7 +69,7 @@ pub struct Peer {
     was_reached: bool,
 }
 
-/// What is to be sent over one path.
+/// A datagram to send over one path.
 pub struct Sending {
     /// The path, among the peer's.
     pub label: u16,
@@ -159,7 +159,7 @@ impl Peer {
     pub fn has_key(&self) -> bool {
         self.params.key.is_some()
     }
-    /// What frames are sealed with, where they must be.
+    /// The session that seals frames, where they must be sealed.
     pub fn session(&mut self) -> Option<&mut Session> {
         self.session.as_mut()
     }
@@ -223,7 +223,7 @@ impl Peer {
                 way.padded = Some(Padded { sent: probe.sent, length: probe.length });
             }
         }
-        // What it says of a former process's probes is of another clock.
+        // Its times for a former process's probes are of another clock.
         if probe.to == self.mine {
             // An answer to a probe that was never sent would outlast all true ones.
             let was_sent = |padded: &Padded| way.asked.length(padded.sent) == Some(padded.length);
@@ -288,8 +288,8 @@ impl Peer {
     pub fn due(&self) -> Time {
         self.next
     }
-    /// Judges paths and probes them; `widest` is the longest frame of a port. What is to be sent,
-    /// and whether other paths carry data than before.
+    /// Judges paths and probes them; `widest` is the longest frame of a port. Returns the datagrams
+    /// to send, and whether other paths carry data than before.
     pub fn tick(&mut self, now: Time, widest: usize) -> (Vec<Sending>, bool) {
         if now < self.next {
             return (Vec::new(), false);
@@ -297,7 +297,7 @@ impl Peer {
         self.next = now + self.params.probe;
         let wanted = (widest + self.overhead()) as u32;
         for (label, way) in self.ways.iter_mut().enumerate() {
-            // What the kernel has no way for need not be tried.
+            // The path need not try lengths that the kernel has no way for.
             let reach = way.room.map_or(wanted, |room| wanted.min(room as u32));
             way.size.want(probe::LENGTH as u32, reach);
             self.liveness.set_narrow(label, way.size.is_narrow() || reach < wanted);
@@ -365,7 +365,7 @@ impl Peer {
 /// A peer that is not heard for longer is silent.
 const SILENCE: Time = Time::from_s(1);
 
-/// What is known of a path.
+/// The known state of a path.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Health {
     /// used, dead, narrow, slow; untried: the peer has not answered yet; silent: it does no more.
@@ -385,8 +385,8 @@ pub struct Health {
 }
 
 impl Health {
-    /// Which part of the probes since then was answered; `None`: too few to say. What is not
-    /// answered was lost there or back.
+    /// Which part of the probes since then was answered; `None`: too few to say. An unanswered
+    /// probe was lost there or back.
     pub fn answered_since(&self, before: &Health) -> Option<f64> {
         let sent = self.probes_sent.checked_sub(before.probes_sent).filter(|sent| *sent >= 10)?;
         let heard = self.probes_heard.checked_sub(before.probes_heard)?;

@@ -178,7 +178,7 @@ fn configure(device: &Device, params: &PortParams, is_new: bool) -> Result<(), p
             discipline("replace", device.name(), &shaping::bucket(rate, mtu, false))?;
         }
         None if is_new => {}
-        // That of a file before, if there was one.
+        // The discipline of an earlier file, if there was one.
         None => drop(discipline("del", device.name(), &[])),
     }
     for address in &params.addresses {

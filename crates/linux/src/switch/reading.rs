@@ -1,4 +1,4 @@
-//! What the process that moves frames reports of itself; `show` asks for it and writes it.
+//! The report of the process that moves frames about itself; `show` asks for it and writes it.
 //!
 //! Invariant: a reading is of one instant between two rounds of the poll loop.
 
@@ -88,11 +88,11 @@ pub struct PathReading {
 pub struct PeerReading {
     /// Its name.
     pub name: String,
-    /// What each tells the other to pause, where they do.
+    /// The pauses that each asks of the other, where they do.
     pub overlay: Option<overlay::Reading>,
 }
 
-/// What the edge has done with packets from peers.
+/// The edge's counts of packets from peers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EdgeReading {
     /// Packets that it has handed on.
@@ -110,7 +110,7 @@ pub struct EdgeReading {
     pub dropped: std::collections::BTreeMap<String, u64>,
 }
 
-/// Who is behind a port or a peer.
+/// A station behind a port or a peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AddressReading {
     /// The hardware address.
@@ -162,7 +162,7 @@ pub struct Reading {
     /// Those switches.
     #[serde(default)]
     pub peers: Vec<PeerReading>,
-    /// What came over them.
+    /// The edge's counts of packets that came over them.
     pub edge: EdgeReading,
     /// Addresses that it knows.
     pub addresses: usize,
@@ -183,7 +183,7 @@ pub struct Reading {
     pub workers: Vec<WorkerReading>,
 }
 
-/// What one worker has done of what its switch has.
+/// One worker's share of its switch's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerReading {
     /// Frames that came in at ports.

@@ -85,7 +85,7 @@ fn home(params: &PortParams) -> Option<Identity> {
     params.namespace.as_deref().and_then(namespace::identity)
 }
 
-/// Who has something to read.
+/// The ports and paths that have something to read.
 #[derive(Default)]
 struct Ready {
     ports: Vec<usize>,
@@ -305,7 +305,7 @@ impl Switch {
         ready.attend.clear();
         let mut which = Vec::with_capacity(self.node.slots.len());
         let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
-        // What is not to be read is not waited for either.
+        // The poll does not wait for a descriptor that is not to be read.
         let is_stopped = self.node.is_stopped();
         for (index, slot) in self.node.slots.iter().enumerate() {
             let is_memory = slot.port.as_ref().is_some_and(Port::is_memory);
@@ -428,7 +428,7 @@ impl Switch {
     fn answer(&mut self) -> bool {
         let _ = rustix::io::read(self.wake.as_fd(), &mut [0u8; 8]);
         while let Ok(request) = self.requests.try_recv() {
-            // Who asked may have gone away.
+            // The asking thread may have gone away.
             match request {
                 Request::Show(answer) => {
                     self.count_losses();

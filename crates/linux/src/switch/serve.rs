@@ -1,8 +1,8 @@
 //! `millpond switch serve`: the process that moves frames, in the foreground.
 //!
-//! It runs what was applied last. If another process does, that one is told to end and this one
-//! takes its place; interfaces stay, and what was on its way is sent again by its senders. So it
-//! fits a service of systemd, whose restarts and upgrades lose no connection.
+//! It runs what was applied last. If another process does, this one asks it to end and takes its
+//! place; interfaces stay, and senders send again what was on its way. So it fits a service of
+//! systemd, whose restarts and upgrades lose no connection.
 //!
 //! It begins as a change of the switch, under the same lock, which it holds until it answers:
 //! nobody changes or removes what is half open.
@@ -38,7 +38,7 @@ pub fn serve(
     journal::start(level);
     allow_descriptors();
     let changing = match apply::is_started() {
-        // What interrupts the terminal's command does not interrupt the switch.
+        // An interrupt of the terminal's command does not interrupt the switch.
         true => {
             scheduling::lead();
             None

@@ -1,5 +1,5 @@
-//! What a switch with peers does at its edge: the registries' load balancing and receive offload,
-//! with the switch's defaults.
+//! The edge of a switch with peers: the registries' load balancing and receive offload, with the
+//! switch's defaults.
 //!
 //! The keys are those of a scenario's `edge.load-balancing` and `host.receive-offload`. Before they
 //! were, a switch had names of its own for some of them; files and state folders that have those
@@ -20,7 +20,7 @@ use millpond_scenario::document::{DocumentReader, value_text};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spreading(pub LoadBalancingParams);
 
-/// What merges packets from peers.
+/// The offload that merges packets from peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offloading(pub OffloadParams);
 
@@ -107,7 +107,7 @@ const OTHERS: [&str; 3] =
 pub struct Edge {
     /// How flows spread over a peer's paths.
     pub load_balancing: Spreading,
-    /// What merges packets from peers.
+    /// The offload that merges packets from peers.
     pub receive_offload: Offloading,
 }
 
@@ -166,8 +166,8 @@ impl Edge {
             + &line("receive-offload", &self.receive_offload)
     }
 
-    /// What opens the next flowcell; without load balancing a flow keeps the path that it began
-    /// with.
+    /// The rule that opens the next flowcell; without load balancing a flow keeps the path that it
+    /// began with.
     pub fn rule(&self) -> Rule {
         let one =
             Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: false };
@@ -214,8 +214,8 @@ mod tests {
         Offloading(OffloadParams::Presto(params))
     }
 
-    /// What `config.toml` of a state folder held before the registries' names were the switch's,
-    /// and what it means.
+    /// The `config.toml` of a state folder from before the registries' names were the switch's, and
+    /// its meaning.
     fn former() -> [(&'static str, Edge); 4] {
         let presto_edge = Edge {
             load_balancing: presto(Bytes(32 << 10), Order::Shuffled),

@@ -1,10 +1,10 @@
 //! Senders behind a tap that are made to wait.
 //!
-//! A tap takes what its kernel sends and tells nobody when its queue is full. A queueing discipline
-//! before it can: what waits there is charged to the socket that has sent it, so that socket
-//! blocks. So a port with `shape` has a token bucket (tbf) before its tap, at that rate. While
-//! frames from the port wait because somebody has paused their flows, the bucket has next to no
-//! rate.
+//! A tap takes what its kernel sends and notifies nobody when its queue is full. A queueing
+//! discipline before it can: what waits there is charged to the socket that has sent it, so that
+//! socket blocks. So a port with `shape` has a token bucket (tbf) before its tap, at that rate.
+//! While frames from the port wait because somebody has paused their flows, the bucket has next to
+//! no rate.
 //!
 //! The bucket is the device's: one paused flow slows all that are behind the tap. It is changed by
 //! `tc` on a thread of its own, which takes milliseconds; what comes meanwhile must find memory.
@@ -21,9 +21,9 @@ use std::sync::mpsc::{Sender, channel};
 
 /// "mp": the discipline is ours.
 const HANDLE: &str = "6d70:";
-/// What a bucket gives to senders that are to wait.
+/// The rate of a bucket for senders that are to wait.
 const TRICKLE: Rate = Rate(8_000);
-/// What may wait in it: all that senders' sockets may have under way.
+/// Bytes that may wait in it: all that senders' sockets may have under way.
 const LIMIT: u64 = 16 << 20;
 /// The least that leaves at once at a port's own rate, in bytes.
 const BURST_LEAST: u64 = 128 << 10;
@@ -31,7 +31,7 @@ const BURST_LEAST: u64 = 128 << 10;
 /// Which device.
 type Device = (Option<String>, String);
 
-/// What one device is to have.
+/// The settings of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Order {
     rate: Rate,

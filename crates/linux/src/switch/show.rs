@@ -1,4 +1,4 @@
-//! What a switch has done, as a table, as JSON, as metrics (`metrics`).
+//! A switch's counts, as a table, as JSON, as metrics (`metrics`).
 //!
 //! Invariant: a reading is of one instant between two rounds of the poll loop.
 
@@ -79,7 +79,7 @@ pub fn flow_table(flows: &[FlowReading]) -> String {
     out
 }
 
-/// What is to be said of an application.
+/// The lines about an application.
 fn shared_lines(out: &mut String, shared: &shared::Reading) {
     let who = shared.pid.map_or("no application".to_string(), |pid| format!("application {pid}"));
     let _ = writeln!(
@@ -99,7 +99,7 @@ fn shared_lines(out: &mut String, shared: &shared::Reading) {
     );
 }
 
-/// What is to be said of a virtual machine.
+/// The lines about a virtual machine.
 fn guest_lines(out: &mut String, guest: &vhost::Reading) {
     let who = guest.pid.map_or("no guest".to_string(), |pid| format!("guest of process {pid}"));
     let state = match (guest.pid, guest.is_up) {
@@ -115,7 +115,7 @@ fn guest_lines(out: &mut String, guest: &vhost::Reading) {
     );
 }
 
-/// What is to be said of the overlay with a peer.
+/// The lines about the overlay with a peer.
 fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
     let (said, heard) = (overlay.said, overlay.heard);
     if !overlay.speaks {

@@ -37,10 +37,10 @@ pub struct Made {
     pub device: String,
 }
 
-/// What is on record of an interface that was made.
+/// The record of an interface that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it was called, and where.
+    /// Its name when it was made, and its place.
     pub made: Made,
     /// Its address.
     pub address: Option<Mac>,

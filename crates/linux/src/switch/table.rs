@@ -111,7 +111,7 @@ struct Entry {
 
 type Numbers<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
 
-/// What a place may have.
+/// The addresses that a place may have.
 #[derive(Clone, Copy, Debug)]
 struct Rights {
     /// The most addresses.
@@ -143,7 +143,7 @@ pub struct Table {
     /// Entries beyond the reserves of all places, and how many of these are taken.
     pool: u32,
     taken: u32,
-    /// What other workers are to learn; `None`: there are none.
+    /// News for other workers; `None`: there are none.
     news: Option<Vec<News>>,
 }
 

@@ -122,7 +122,7 @@ impl Uplink {
     pub fn is_busy(&self) -> bool {
         self.paths.paths.iter().any(|path| matches!(path.waiting, Some(port::Error::Busy { .. })))
     }
-    /// What to wait for, and which path it is.
+    /// The sockets to wait for, and which path each is.
     pub fn sockets(&self) -> impl Iterator<Item = (usize, &Udp)> {
         self.paths.paths.iter().enumerate().filter_map(|(i, path)| Some((i, path.socket.as_ref()?)))
     }
@@ -177,7 +177,7 @@ impl Uplink {
         true
     }
 
-    /// Tells peers what the switch's ports want them to do, and says what is due.
+    /// Passes the wishes of the switch's ports on to peers, and says what is due.
     pub fn speak(&mut self, now: Time, node: &mut Node) {
         let mut told = std::mem::take(&mut self.told);
         node.take_told(&mut told);
@@ -268,8 +268,8 @@ impl Uplink {
         }
         self.edge.flush(now, self.drained, buffers, |peer, frame| node.from_peer(now, peer, frame));
         if buffers.is_exhausted() {
-            // What is held has all buffers: what else has come cannot be looked at before some of
-            // it goes.
+            // Held packets have all buffers: others that have come cannot be looked at before some
+            // of these go.
             self.drained = now;
             self.edge.flush(now, now, buffers, |peer, frame| node.from_peer(now, peer, frame));
         }
@@ -366,7 +366,7 @@ impl Uplink {
     pub fn paths_due(&self) -> Option<Time> {
         self.paths.paths.iter().filter_map(|path| path.queue.due()).min()
     }
-    /// What need not be done at once.
+    /// Does the work that need not be done at once.
     pub fn housekeeping(&mut self, now: Time) {
         self.report(now);
         self.open();

@@ -11,7 +11,7 @@
 //! further.
 //!
 //! Two ends agree on a session by probes alone: each has drawn 16 random bytes when it started, and
-//! tells them in every probe. A key for each direction follows from the shared secret and both
+//! sends them in every probe. A key for each direction follows from the shared secret and both
 //! ends' bytes, so what was sealed for a process that has ended opens for no other.
 //!
 //! Frames are encrypted as well as authenticated (AES-128-GCM): with the library that is used, that

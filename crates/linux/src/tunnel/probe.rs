@@ -17,7 +17,7 @@
 //! 96   padding                            zeros
 //! ```
 //!
-//! Numbers are big-endian. The tag covers what is before it; padding is told by the length.
+//! Numbers are big-endian. The tag covers what is before it; the length shows the padding.
 //!
 //! Invariant: what was read is written as the same bytes; with secrets, it was made by who has one.
 
@@ -39,14 +39,14 @@ pub struct Padded {
     pub length: u16,
 }
 
-/// What one end tells over one path.
+/// The message of one end over one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
     /// The path, as the sender numbers it.
     pub label: u16,
-    /// What the sender has drawn.
+    /// The sender's nonce.
     pub from: Nonce,
-    /// What it knows the peer to have drawn; zeros: nothing.
+    /// The peer's nonce, as the sender knows it; zeros: it knows none.
     pub to: Nonce,
     /// When it was sent.
     pub sent: Time,

@@ -19,7 +19,7 @@ pub const SECRETS_MAX: usize = 4;
 /// A key file is no larger.
 const FILE_MAX: u64 = 4096;
 
-/// What a process has drawn when it started.
+/// The random bytes that a process has drawn when it started.
 pub type Nonce = [u8; 16];
 
 /// One secret, as what is derived from it.
@@ -59,13 +59,13 @@ impl Secret {
         right.iter().zip(tag).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 
-    /// What control datagrams from one process to another are authenticated with.
+    /// The key that authenticates control datagrams from one process to another.
     pub(super) fn overlay(&self, from: &Nonce, to: &Nonce) -> [u8; 32] {
         let purpose = [&b"overlay"[..], from, to].concat();
         let tag = hmac::sign(&self.root, &purpose);
         std::array::from_fn(|i| tag.as_ref()[i])
     }
-    /// What frames from one process to another are sealed with, and a number by which it is found.
+    /// The key that seals frames from one process to another, and a number by which it is found.
     pub(super) fn frames(&self, from: &Nonce, to: &Nonce) -> (u16, aead::LessSafeKey) {
         let purpose = [&b"frames"[..], from, to].concat();
         let bytes = hmac::sign(&self.root, &purpose);

@@ -26,9 +26,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What is before a sealed frame.
+/// Bytes before a sealed frame.
 pub const HEAD: usize = 16;
-/// What is behind it.
+/// Bytes behind it.
 pub const TAG: usize = 16;
 const MARK: u8 = 0x6d;
 const VERSION: u8 = 3 << 4;
@@ -84,7 +84,7 @@ impl Window {
     }
 }
 
-/// What opens the frames of one process of the peer.
+/// The keys that open the frames of one process of the peer.
 struct Opening {
     theirs: Nonce,
     /// A key for each secret, by its number.
@@ -102,7 +102,7 @@ impl Opening {
     }
 }
 
-/// What this process and one peer have agreed on.
+/// The agreement of this process with one peer.
 pub struct Session {
     secrets: Secrets,
     mine: Nonce,
@@ -157,12 +157,12 @@ impl Session {
     pub fn is_open(&self) -> bool {
         self.sealing.is_some()
     }
-    /// What the peer's process has drawn, as far as it is known.
+    /// The nonce of the peer's process, as far as it is known.
     pub fn theirs(&self) -> Option<Nonce> {
         self.current.as_ref().map(|current| current.theirs)
     }
 
-    /// What control datagrams between the two processes are authenticated with; `None`: there is no
+    /// The key that authenticates control datagrams between the two processes; `None`: there is no
     /// session yet.
     pub fn overlay_key(&self) -> Option<overlay::Key> {
         let theirs = self.theirs()?;
@@ -177,7 +177,7 @@ impl Session {
         self.retired.contains(drawn)
     }
 
-    /// The key file has changed. What was agreed on stays, as far as the secrets do.
+    /// The key file has changed. The agreement stays, as far as the secrets do.
     pub fn set_secrets(&mut self, secrets: Secrets) {
         self.secrets = secrets;
         self.candidate = None;

@@ -1,4 +1,4 @@
-//! What tests of ports that somebody attaches to have in common: a switch that is a process
+//! The common parts of tests of ports that somebody attaches to: a switch that is a process
 //! (`helpers`), and a folder of theirs.
 
 use millpond_linux::switch::config::Config;
@@ -98,7 +98,7 @@ pub fn apply(state: &State, text: &str) {
     assert_eq!(done.waiting, [], "all ports open");
 }
 
-/// What is shown of one of its ports.
+/// The reading of one of its ports.
 pub fn port(state: &State, name: &str) -> PortReading {
     show::read(state).unwrap().ports.into_iter().find(|port| port.name == name).unwrap()
 }

@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a connection of `paces` asks for itself: between the two limits of the test.
+/// The pace that a connection of `paces` asks for itself: between the two limits of the test.
 const OWN_PACE: u32 = 2_000_000;
-/// What a connection of `windows` asks for itself.
+/// The window that a connection of `windows` asks for itself.
 const OWN_WINDOW: u32 = 50_000;
 
 /// Plays `role`; the first argument of most is the cgroup that the process enters.
@@ -215,8 +215,8 @@ fn paces(file: &Path) {
     }
 }
 
-/// What a connection and its other end have, and whether its first SYN asked for ECN; both ends are
-/// of this process, over loopback.
+/// Writes the congestion controls of a connection and its other end, and whether its first SYN
+/// asked for ECN; both ends are of this process, over loopback.
 fn congestion(file: &Path) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

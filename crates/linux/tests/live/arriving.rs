@@ -1,4 +1,4 @@
-//! What arrives from a host that knows of no limit.
+//! Traffic that arrives from a host that knows of no limit.
 
 use crate::place::{Place, Running, ip};
 use millpond_linux::limit::{apply, show};
@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// What an application asks for itself.
+/// The window that an application asks for itself.
 const OWN: u32 = 50_000;
 /// Less than any connection is offered here without a limit.
 const HELD: u32 = 20_000;

@@ -7,7 +7,7 @@ use millpond_worlds::needs;
 use std::fs;
 use std::path::Path;
 
-/// What connections of a cgroup have that are made now.
+/// The congestion controls of connections of a cgroup that are made now.
 fn made(place: &Place, cgroup: &Path) -> String {
     let file = place.folder.join("chosen");
     let args =

@@ -1,4 +1,4 @@
-//! What an earlier version had pinned, as a file of `tests/state`: a line a map with its
+//! The state that an earlier version had pinned, as a file of `tests/state`: a line a map with its
 //! definition, and below it a line an entry: key and value in hexadecimal, without the zeros at a
 //! value's end.
 //!
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Where values hold times of the kernel's clock: a queue's last packet, a scope's first and last.
 const TIMES: [(&str, &[usize]); 2] = [("queues", &[8]), ("counts", &[200, 208])];
-/// What ends the name of the file's cgroup; that of a test has its process's number.
+/// The end of the name of the file's cgroup; that of a test has its process's number.
 const NUMBER: &str = "-over-0000000";
 
 fn now() -> u64 {
@@ -69,7 +69,7 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What is pinned, as a file.
+/// The pinned state, as a file.
 pub fn dump(bpffs: &Path) -> String {
     let mut out = format!("clock {}\n", now());
     for (cgroup, direction) in links(&folder(bpffs)) {

@@ -1,5 +1,5 @@
-//! What an ordinary user may do on a bpf file system that is open to everybody (mode 1777, which
-//! `mount -t bpf` makes), and what root does then.
+//! The actions open to an ordinary user on a bpf file system that is open to everybody (mode 1777,
+//! which `mount -t bpf` makes), and root's actions then.
 
 use crate::place::Place;
 use millpond_linux::limit::apply::{self, Session};
@@ -131,7 +131,7 @@ fn another_users_lock_holds_up_nothing() {
     child.wait().unwrap();
 }
 
-/// What could not be applied leaves no folder behind.
+/// A refused apply leaves no folder behind.
 #[test]
 fn a_refused_apply_leaves_nothing() {
     let place = needs!(Place::new("empty"));

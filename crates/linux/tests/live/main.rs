@@ -96,7 +96,7 @@ fn the_kick_goes_on_after_limits_are_removed_and_applied() {
     assert!(reading.limits[0].kicks > 0, "{:?}", reading.limits[0]);
 }
 
-/// What a virtual queue cannot do alone: a flow whose least window is more than its limit.
+/// A virtual queue alone cannot limit a flow whose least window is more than its limit.
 #[test]
 fn a_paced_connection_needs_no_timer() {
     let place = needs!(Place::with_network("pace"));
@@ -113,7 +113,7 @@ fn a_paced_connection_needs_no_timer() {
     assert_eq!(links(), 1, "pacing that is no longer asked for is gone");
 }
 
-/// What a `serve` in a namespace counts under a name.
+/// The count of a `serve` in a namespace under a name.
 fn metric(network: &str, name: &str) -> u64 {
     let (network, name) =
         (network.to_string(), format!("millpond_limit_notifications_{name}_total "));
@@ -217,16 +217,16 @@ fn a_sender_on_another_host_is_told() {
         sink.wait().unwrap();
         show::read(&place.bpffs, None).unwrap().limits[0].clone()
     };
-    // The veth pair has no rate of its own, at which a window would be gone before anybody could be
-    // told: pacing stands for one.
+    // The veth pair has no rate of its own, at which a window would be gone before a notification
+    // could come: pacing stands for one.
     let wire =
         "[[limit]]\nname = \"wire\"\ncgroup = \"CGROUP/sender\"\nrate = \"1200Mbps\"\n".to_string();
     let without = run([wire.clone(), String::new()], "3000");
     assert_eq!((without.notifications, metric(&place.networks[1], "sent")), (0, 0));
     let count = |host: usize, name| metric(&place.networks[host], name);
     let fewer = |with: &show::QueueReading| with.dropped * 2 < without.dropped;
-    // Who waits for a processor is told too late: fewer drops are demanded where nearly all was
-    // heeded.
+    // A sender that waits for a processor is notified too late: fewer drops are demanded where
+    // nearly all was heeded.
     let (mut told, mut turns) = (0, 0);
     let (with, is_prompt) = loop {
         let before = [count(1, "sent"), count(0, "heeded")];
@@ -454,8 +454,8 @@ fn two_copies_wait_for_each_other() {
     let (old, new) = (place.file("a.toml", OLD), place.file("b.toml", NEW));
     let run = |file: &Path| {
         for _ in 0..15 {
-            // The lock promises no order: who is told to try again, when the other was lucky for
-            // long, does.
+            // The lock promises no order: a copy that it refuses, when the other was lucky for
+            // long, tries again.
             let mut session = loop {
                 match Session::open(&place.bpffs) {
                     Err(millpond_linux::limit::Error::Busy(_)) => {}
@@ -516,7 +516,8 @@ impl Refused for Result<Vec<millpond_linux::limit::store::Source>, Error> {
     }
 }
 
-/// What an earlier binary had applied, with the traffic that it had seen; what its `show` said.
+/// The limits that an earlier binary had applied, with the traffic that it had seen; the output of
+/// its `show`.
 const FORMER: [&str; 2] =
     [include_str!("../state/limit-maps.txt"), include_str!("../state/limit-show.json")];
 const FORMER_FILE: &str = "/etc/millpond/limits.toml";
@@ -542,7 +543,7 @@ fn apply_former(place: &Place) {
     assert_eq!(session.install(sources, false).unwrap().limits, 2);
 }
 
-/// What `show` says, but for what depends on the time at which it is asked.
+/// The output of `show`, but for what depends on the time at which it is asked.
 fn shown(place: &Place) -> serde_json::Value {
     let mut all = serde_json::to_value(show::read(&place.bpffs, None).unwrap()).unwrap();
     for limit in all["limits"].as_array_mut().unwrap() {

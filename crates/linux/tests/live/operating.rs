@@ -1,5 +1,5 @@
-//! What operators meet: capabilities that are not enough, other programs at a cgroup, cgroups deep
-//! below each other, many names at once, and another version's limits.
+//! Situations that operators meet: capabilities that are not enough, other programs at a cgroup,
+//! cgroups deep below each other, many names at once, and another version's limits.
 
 use crate::place::Place;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const LIMIT: &str = "[[limit]]\nname = \"t\"\ncgroup = \"CGROUP\"\nrate = \"10Mbps\"\n";
 
-/// What an apply says, by a thread with these capabilities and no others.
+/// The result of an apply by a thread with these capabilities and no others.
 fn apply_with(place: &Place, file: &Path, has: CapabilitySet) -> Result<Done, Error> {
     std::thread::scope(|scope| {
         let limited = scope.spawn(|| {

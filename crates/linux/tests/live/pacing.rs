@@ -1,5 +1,5 @@
-//! What connections are paced at: over loopback not at all where limits do not hold there, and
-//! elsewhere as the limits in force say, while they say it.
+//! The pace of connections: over loopback none where limits do not hold there, and elsewhere as the
+//! limits in force say, while they say it.
 
 use crate::place::{Place, Running, Sink, ip};
 use millpond_linux::limit::apply::{self, Session};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// No pace.
 const NONE: u32 = u32::MAX;
-/// What an application asks for itself: between the two limits of the test.
+/// The pace that an application asks for itself: between the two limits of the test.
 const OWN: u32 = 2_000_000;
 
 /// The child that plays that, and what it last wrote.
@@ -162,7 +162,7 @@ fn connections_that_share_a_limit_are_not_refused() {
     assert!(times_as_often, "{shared:?} {published:?}");
 }
 
-/// Fifty connections begin at once, and are not told of the queue that this makes: so their
+/// Fifty connections begin at once, and hear nothing of the queue that this makes: so their
 /// segments stay as large as their share allows (30 KB on an idle machine).
 #[test]
 fn connections_that_begin_at_once_keep_large_segments() {
@@ -181,8 +181,9 @@ fn connections_that_begin_at_once_keep_large_segments() {
     assert!(segment > 10_000 && seen.packets > 100, "{seen:?}");
 }
 
-/// Who was there before the limit follows a share of it, too, and is refused only until that is
-/// known. Before Linux 6.12 it cannot, and is notified of the queue long before it is refused.
+/// A connection from before the limit follows a share of it, too, and is refused only until its
+/// share is known. Before Linux 6.12 it cannot, and is notified of the queue long before it is
+/// refused.
 #[test]
 fn connections_older_than_their_limit_share_it() {
     let place = needs!(Place::with_network("older"));

@@ -1,5 +1,5 @@
-//! What a live test makes and takes away again: a bpf file system, a cgroup, two namespaces with a
-//! veth pair; and what it sees arrive there.
+//! The place that a live test makes and takes away again: a bpf file system, a cgroup, two
+//! namespaces with a veth pair; and the bytes that it sees arrive there.
 
 use millpond_linux::limit::apply::{Done, Session};
 use millpond_linux::limit::cgroup::Hierarchy;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// One at a time: they measure.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// What a test makes, and takes away again.
+/// The place that a test makes, and takes away again.
 pub struct Place {
     pub folder: PathBuf,
     pub bpffs: PathBuf,
@@ -195,8 +195,9 @@ impl Sink {
     }
 }
 
-/// What this thread's namespace has got by its veth, as the kernel counts it when it comes: whoever
-/// reads it from a socket may do so any time later. Without the headers of Ethernet.
+/// Bytes that this thread's namespace has got by its veth, as the kernel counts them when they
+/// come: whoever reads them from a socket may do so any time later. Without the headers of
+/// Ethernet.
 fn arrived() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let line =

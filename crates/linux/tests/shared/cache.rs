@@ -110,6 +110,7 @@ fn the_kernels_tcp_reaches_an_application() {
     assert!(got == expected, "{} bytes", got.len());
     let reading = place.reading();
     assert_eq!(reading.ports[0].counters.dropped.get("loss-pool"), None);
-    // What the kernel handed over in one piece became packets: more went out than came in.
+    // A segment that the kernel handed over in one piece became packets: more went out than came
+    // in.
     assert!(reading.ports[0].counters.sent > reading.ports[1].counters.received, "{reading:?}");
 }

@@ -72,7 +72,7 @@ fn announce(port: &mut Port, own: u8, others: &mut [&mut Port]) {
     port.try_send(0, &frame(BROADCAST, own, u32::MAX)).unwrap();
     let mut frames = vec![Frame::default(); 4];
     for other in others {
-        // Beside what somebody else may have told everybody before.
+        // Beside frames that another station may have sent to everybody before.
         let mut hears = || {
             let count = other.recv(&mut frames);
             frames[..count].iter().any(|frame| frame.bytes()[11] == own)
@@ -181,7 +181,7 @@ fn an_application_that_is_killed_keeps_nobody() {
     assert!(dropped["loss-app-exit"] > 0, "{dropped:?}");
     assert!(place.port("a").counters.dropped["no-application"] > 0);
     assert_eq!(place.port("b").shared.unwrap().told, 0);
-    // What it had sent is A's to read, and then another takes its place.
+    // The frames that it had sent are A's to read, and then another takes its place.
     let mut from_b = 0;
     assert!(soon(|| {
         from_b += a.recv(&mut frames);
@@ -332,7 +332,7 @@ fn a_hostile_application_harms_its_own_port_alone() {
             push(&mut a, 1, 2, &mut sent, wanted);
             let mut frames = vec![Frame::default(); 64];
             let count = b.recv(&mut frames);
-            // What the other sends to everybody is not from station 1 with the next number.
+            // A frame that the other sends to everybody is not from station 1 with the next number.
             let is_next = |frame: &Frame, n: u32| frame.bytes() == crate::frame(2, 1, n);
             for frame in &frames[..count] {
                 arrived += u32::from(is_next(frame, arrived));

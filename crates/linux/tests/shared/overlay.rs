@@ -1,4 +1,4 @@
-//! Two switches with a key between them, and applications at both. What they send each other passes
+//! Two switches with a key between them, and applications at both. Their frames to each other pass
 //! a relay of this test, which loses, doubles, bends and repeats what the overlay says.
 //!
 //! Senders are slow enough that sockets hold what comes while a process of a busy machine waits for
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What the relay does to the overlay's datagrams; others pass.
+/// The relay's treatment of the overlay's datagrams; others pass.
 #[derive(Default)]
 struct Fate {
     /// Of a hundred, at most two in a row.

@@ -1,5 +1,5 @@
-//! What the kernel does to senders behind a tap, so that a kernel that does otherwise is noticed;
-//! and what a switch makes of it.
+//! The kernel's treatment of senders behind a tap, so that a kernel that does otherwise is noticed;
+//! and the switch's use of it.
 
 use super::place::{Place, ip, soon};
 use millpond_linux::dataplane::port::tap::{Tap, TapSettings};
@@ -195,8 +195,8 @@ fn a_shaped_port_loses_nothing_to_a_slow_application() {
     let tc = Command::new("tc").arg("-V").stdout(Stdio::null()).status();
     needs!(tc.is_ok_and(|status| status.success()), "`tc`");
     const COUNT: u32 = 6_000;
-    // The memory is four tenths of a second at this rate, and the bucket is changed far sooner.
-    // What the tap's own queue takes while the switch waits for a processor is a fifth of a second.
+    // The memory is four tenths of a second at this rate, and the bucket is changed far sooner. The
+    // tap's own queue takes a fifth of a second while the switch waits for a processor.
     let (arrived, waited) = needs!(from_a_tap("shaped", "shape = \"20Mbps\"", COUNT));
     assert_eq!((arrived, waited), (COUNT, true));
     let (arrived, waited) = needs!(from_a_tap("unshaped", "", COUNT));
@@ -352,7 +352,7 @@ fn figures_of_a_gate() {
             let start = Instant::now();
             port.close_gate(true);
             closes.push(start.elapsed());
-            // What had come by then is in the socket.
+            // Frames that had come by then are in the socket.
             received += drain(&mut port, Duration::from_millis(5));
             let leaked = drain(&mut port, Duration::from_millis(400));
             received += leaked;

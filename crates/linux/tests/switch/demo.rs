@@ -6,7 +6,7 @@ use millpond_worlds::needs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What it has made and is to take away: namespaces and a folder of this process.
+/// Things that it has made and is to take away: namespaces and a folder of this process.
 fn left() -> Vec<String> {
     let ours = format!("mp-demo-{}-", std::process::id());
     let names =

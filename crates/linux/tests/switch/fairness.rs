@@ -25,7 +25,7 @@ fn flooder(networks: [usize; 2]) -> [String; 2] {
     [port("c", 3, networks[0]), port("d", 4, networks[1])]
 }
 
-/// What a tenant floods with.
+/// The traffic that a tenant floods with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     /// Datagrams to a port that nobody has.

@@ -40,7 +40,7 @@ fn a_renamed_interface_stays_its_port() {
     let reading = show::read(&place.state("s")).unwrap();
     let devices: Vec<&str> = reading.ports.iter().map(|port| &port.device[..]).collect();
     assert_eq!(devices, ["mpold", "mpnew"]);
-    // What was made goes under its new name, too.
+    // An interface that was made goes under its new name, too.
     apply::remove_all(&place.state("s")).unwrap();
     assert!(!place.has(0, "mpold") && place.has(2, "mpnew"));
 }

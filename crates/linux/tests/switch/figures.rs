@@ -320,7 +320,7 @@ fn rate_of(place: &Place, port: &mut u16, loads: &[(usize, usize)], time: Durati
     rate
 }
 
-/// What is measured of each arm.
+/// The figures that are measured of each arm.
 const FIGURES: [&str; 5] = [
     "1 flow, Gb/s",
     "8 flows, Gb/s",

@@ -1,5 +1,5 @@
-//! What nobody has authenticated, sent by somebody in the underlay: reports of ICMP, redirects,
-//! neighbours' answers. A keyed tunnel goes on.
+//! Messages that nobody has authenticated, sent by somebody in the underlay: reports of ICMP,
+//! redirects, neighbours' answers. A keyed tunnel goes on.
 
 use super::peers::{four_paths, states};
 use super::place::{Place, ip, soon, transfer};

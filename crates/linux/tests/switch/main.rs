@@ -72,7 +72,7 @@ fn a_switch_that_is_started_can_be_changed_by_several_at_once() {
 }
 
 /// As the process of another version, which knows other keys: it refuses what it is to become, and
-/// ends when it is told to.
+/// ends when it is asked to.
 fn refuse_until_stopped(state: &State, is_up: &AtomicBool) {
     let _lock = state.lock_frames().unwrap().unwrap();
     let socket = UnixListener::bind(state.file("control.sock")).unwrap();
@@ -154,7 +154,7 @@ fn a_killed_switch_is_removed_without_a_trace() {
     assert!(place.has(0, "mpa"));
     apply::remove_all(&place.state("s")).unwrap();
     assert!(!place.has(0, "mpa") && !place.has(1, "mpb") && !place.state("s").folder().exists());
-    // What was there before is used and not removed.
+    // An interface that was there before is used and not removed.
     assert!(ip(&["-n", place.network(0), "tuntap", "add", "mpa", "mode", "tap"]));
     place.apply("s", TWO);
     apply::remove_all(&place.state("s")).unwrap();
@@ -313,7 +313,7 @@ fn the_demo_runs_and_leaves_nothing() {
     let made = format!("mp-demo-{}-", std::process::id());
     let left = String::from_utf8_lossy(&left.stdout).into_owned();
     assert!(!left.split_whitespace().any(|name| name.starts_with(&made)), "{left}");
-    // It ends early when it is told to.
+    // It ends early when it is asked to.
     let stop = AtomicBool::new(true);
     assert!(demo(&plan, &|| stop.load(Ordering::Relaxed), &mut |_| {}).unwrap().runs.is_empty());
 }

@@ -1,4 +1,4 @@
-//! What an operator does and looks at: removal from wherever, a start after a kill, what was lost.
+//! An operator's actions and views: removal from wherever, a start after a kill, what was lost.
 
 use super::place::{Place, TWO, ip, program, soon, transfer};
 use millpond_linux::dataplane::port::Tap;
@@ -110,7 +110,7 @@ fn what_the_kernel_loses_before_the_switch_is_counted_and_said() {
     let log = || std::fs::read_to_string(place.state("s").file("log")).unwrap();
     assert!(soon(|| log().contains("frames lost before the switch could read them")), "{}", log());
     assert!(log().contains("port a is open"), "{}", log());
-    // Who is where.
+    // The place of each address.
     let table = show::read_addresses(&place.state("s")).unwrap();
     let behind: Vec<&str> = table.iter().filter_map(|it| it.port.as_deref()).collect();
     assert!(behind.contains(&"a") && behind.contains(&"b"), "{table:?}");

@@ -253,7 +253,8 @@ fn peers_over_four_paths() {
     assert_eq!(show::read(&place.state("left")).unwrap().pid, before, "it has never fallen");
 }
 
-/// Taps of 1500 over paths of 1500: connections come up and carry, and who may not cut is told.
+/// Taps of 1500 over paths of 1500: connections come up and carry, and a sender that may not cut is
+/// notified.
 #[test]
 fn what_is_too_long_for_paths_is_refused_with_an_answer() {
     let place = needs!(Place::new("mtu", &["a", "b", "c", "d"]));
@@ -269,7 +270,7 @@ fn what_is_too_long_for_paths_is_refused_with_an_answer() {
         show::read(&place.state(name)).unwrap().paths.iter().any(|p| p.health.is_narrow)
     };
     assert!(!narrow("left"), "{}", show::read(&place.state("left")).unwrap().table(None));
-    // What is said stays, and is told.
+    // A stated MTU stays, and is reported.
     let [left, right] = plain.map(|text| text.replace("mtu = 1400", "mtu = 1500"));
     place.apply("left", &left);
     assert_eq!(place.apply("right", &right).ports[0].mtu, 1500);
@@ -307,7 +308,7 @@ fn what_is_too_long_for_paths_is_refused_with_an_answer() {
         }
     };
     exactly(1450);
-    // It fits the paths, and not the port at their end: the switch there tells.
+    // It fits the paths, and not the port at their end: the switch there answers.
     place.apply("right", &right.replace("mtu = 1500", "mtu = 1300"));
     exactly(1300);
 }

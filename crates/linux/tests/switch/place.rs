@@ -1,5 +1,5 @@
-//! What the tests make, and take away again: network namespaces with switches in them, and TCP
-//! between.
+//! The place that the tests make, and take away again: network namespaces with switches in them,
+//! and TCP between.
 
 use millpond_linux::limit::doctor::{self, Finding};
 use millpond_linux::switch;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// One at a time: the machine is small.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// What a test makes, and takes away again.
+/// The place that a test makes, and takes away again.
 pub struct Place {
     pub folder: PathBuf,
     networks: Vec<Namespace>,

@@ -136,7 +136,7 @@ fn two_vlans_share_a_switch_and_hear_nothing_of_each_other() {
     };
     assert_eq!((of("a"), of("c")), (vec![Some(10)], vec![Some(20)]), "{table:?}");
     assert_eq!(of("d"), [Some(10), Some(20)], "the same address in two");
-    // What comes with a tag of its own is nobody's, though it names the port's VLAN.
+    // A frame that comes with a tag of its own is nobody's, though it names the port's VLAN.
     let own = namespace::within(Some(c), || AfPacket::open("mpc")).unwrap().unwrap();
     Trunk(Port::AfPacket(own)).ask(20, Mac::BROADCAST, 2);
     let refused = || {

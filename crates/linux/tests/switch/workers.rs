@@ -92,7 +92,8 @@ fn out_of_order(network: &str) -> [u64; 2] {
     namespace::within(Some(network), both).unwrap()
 }
 
-/// Eight flows each way for a second. What came out of order meanwhile, of how many segments.
+/// Eight flows each way for a second. Returns the segments that came out of order meanwhile, and
+/// all segments.
 fn both_ways(place: &Place, port: u16) -> [u64; 2] {
     let count = || [0, 1].map(|host| out_of_order(place.network(host)));
     let before = count();
@@ -136,7 +137,7 @@ fn two_workers_keep_order_and_outlive_a_kill() {
     assert!(are_shared(&reading.workers, |worker| worker.received), "{}", reading.table(None));
     let sum: u64 = reading.workers.iter().map(|worker| worker.received).sum();
     assert_eq!(sum, reading.ports.iter().map(|port| port.counters.received).sum::<u64>());
-    // What an interface says when it comes up goes nowhere where it is the only one.
+    // Frames that an interface sends when it comes up go nowhere where it is the only one.
     let dropped = reading.ports.iter().flat_map(|port| port.counters.dropped.keys());
     assert!(dropped.clone().all(|reason| reason == "nowhere"), "{reading:?}");
     let (a, b) = (place.network(0), place.network(1));

@@ -23,7 +23,7 @@ pub const INDIRECT: u64 = 1 << 28;
 pub const EVENT_INDEX: u64 = 1 << 29;
 pub const PROTOCOL: u64 = 1 << 30;
 pub const VERSION_1: u64 = 1 << 32;
-/// What a Linux guest takes.
+/// The features that a Linux guest takes.
 pub const ALL: u64 = CSUM | TSO | MERGEABLE | INDIRECT | EVENT_INDEX | PROTOCOL | VERSION_1;
 
 pub const TO_GUEST: usize = 0;
@@ -64,7 +64,7 @@ struct Queue {
     /// The entry that is made available next, and the one when the device was kicked last.
     next: u16,
     kicked: u16,
-    /// What was seen of used entries.
+    /// The number of used entries that were seen.
     seen: u16,
     free: Vec<u16>,
     kick: EventFd,
@@ -292,7 +292,7 @@ impl Guest {
         self.kick(which);
     }
 
-    /// What was used next: its head and its length.
+    /// The entry that was used next: its head and its length.
     fn used(&mut self, which: usize) -> Option<(u16, u32)> {
         let queue = &self.queues[which];
         if self.load(queue.used + 2) == queue.seen {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 
-/// What one of them does.
+/// A deed of one of them.
 #[derive(Clone, Debug)]
 enum Deed {
     /// Writes a descriptor: ring, index, address, length, flags, next.

@@ -251,7 +251,7 @@ fn a_guest_without_buffers_loses_nothing_that_has_room_to_wait() {
         assert!(soon(|| a.send(&PLAIN, &long(2, 1, n, 1000))));
     }
     assert!(soon(|| place.dropped("b", "queue-full") > 500));
-    // What waits for a guest that goes is counted as well.
+    // Frames that wait for a guest that goes are counted as well.
     drop(b);
     assert!(place.has_none("b"));
     assert!(place.dropped("b", "loss-guest-exit") > 500);

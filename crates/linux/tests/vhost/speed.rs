@@ -65,7 +65,7 @@ fn attach(socket: &Path) -> (Guest, Vhost) {
     (guest, port)
 }
 
-/// What one does with what is there, a round of the poll loop.
+/// Takes the frames that are there, a round of the poll loop.
 fn take(port: &mut Port, room: &mut [u8]) -> u64 {
     let count =
         (0..64).take_while(|_| matches!(port.receive(room), Received::Frame { .. })).count();

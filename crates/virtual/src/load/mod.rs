@@ -10,8 +10,8 @@
 //! | `reports` | what agents report of connections |
 //! | `sampling` | what connections have received by some time, and how they stand |
 //!
-//! What follows from a report reaches agents a window later, but for answers and calls, which
-//! agents make by themselves.
+//! The orders that follow from a report reach agents a window later, but for answers and calls,
+//! which agents make by themselves.
 //!
 //! Invariant: each flow that starts makes exactly one record, and nothing starts before its time,
 //! or at or after the horizon.
@@ -83,7 +83,7 @@ impl Socket for Remote {
 
 type Connection = connection::Connection<Remote>;
 
-/// What agents have counted since they booted, summed over hosts.
+/// The counts of agents since they booted, summed over hosts.
 pub type Counters = BTreeMap<String, u64>;
 
 /// The traffic of a plan.

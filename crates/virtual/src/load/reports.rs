@@ -1,4 +1,4 @@
-//! What agents report of connections: opened, complete, acknowledged, failed.
+//! The reports of agents about connections: opened, complete, acknowledged, failed.
 
 use super::{Connection, Load, Timer, order};
 use crate::calendar::Orders;

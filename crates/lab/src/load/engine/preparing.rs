@@ -60,7 +60,7 @@ impl Engine<'_> {
                 return false;
             }
             let Some(arrival) = self.prepared.next() else { return false };
-            // What cannot be had now is asked for again when the flow starts.
+            // The flow asks again at its start for a socket that cannot be had now.
             if let Ok((socket, port)) = self.bound(arrival.flow, arrival.src, arrival.class) {
                 self.ports.insert((arrival.src, port));
                 self.prepared.ready.insert(arrival.flow, (socket, port));

@@ -2,11 +2,10 @@
 //! echo, and what an echo may say.
 //!
 //! An echo leaves at once: on the host's next pure acknowledgement that covers the important
-//! packet, or after `echo_wait` in a frame of the shim's own. That frame repeats the
-//! acknowledgement number that the host has sent last. It reports what has passed the shim in an
-//! option of its own, which TCP ignores, and never in SACK: the host may have dropped it. The
-//! sender's shim takes the report as a reason not to force these bytes; it keeps them until the
-//! host acknowledges them.
+//! packet, or after `echo_wait` in a frame of the shim's own. The frame repeats the acknowledgement
+//! number that the host has sent last. It reports what has passed the shim in an option of its own,
+//! which TCP ignores, and never in SACK: the host may have dropped it. The sender's shim takes the
+//! report as a reason not to force these bytes; it keeps them until the host acknowledges them.
 //!
 //! Invariant: an echo acknowledges what the host has acknowledged, and no byte more.
 

@@ -265,8 +265,8 @@ impl Sending {
         }
         let waits = self.arrived < self.nxt;
         if is_echo && !waits {
-            // Nothing to force: only the round ends. What is not acknowledged waits in the peer's
-            // host, and a probe for each round trip would keep that busy.
+            // Nothing to force: only the round ends. Unacknowledged bytes wait in the peer's host,
+            // and a probe for each round trip would keep it busy.
             let (una, nxt) = (self.nxt, self.nxt);
             self.marker.after_ack(Standing { una, nxt, ..self.standing() }, self.mss);
         }

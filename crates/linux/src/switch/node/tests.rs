@@ -349,13 +349,13 @@ fn who_is_behind_a_peer_is_told_what_fits_a_port() {
     assert_eq!(sent(&mut node, 0), Err(Drop::Oversized));
     let expected = too_big::answer(&long, &parse(&long).unwrap(), 1500).unwrap();
     assert_eq!(node.take_answers(), [(0, expected.clone())]);
-    // Somebody has just been told.
+    // A notice has just left.
     assert_eq!((sent(&mut node, 999), node.take_answers().len()), (Err(Drop::Oversized), 0));
     assert_eq!(
         (sent(&mut node, 1000), node.take_answers()),
         (Err(Drop::Oversized), vec![(0, expected)])
     );
-    // What was for everybody has no one destination to answer in the name of.
+    // A frame for everybody has no one destination to answer in the name of.
     node.table.forget(Place::Port(0));
     assert_eq!((sent(&mut node, 9000), node.take_answers().len()), (Err(Drop::Oversized), 0));
     assert!(read(&device).is_empty());

@@ -69,7 +69,7 @@ impl Switch {
                     .and_then(Option::take)
             })
             .collect();
-        // What goes first: a new port may want the interface of an old one.
+        // Old ports go first: a new port may want the interface of an old one.
         let leads = self.team.leads();
         for Old { params, slot, .. } in old.into_iter().flatten().filter(|_| leads) {
             if let Err(error) = ports::close(&self.state, &params, slot.port) {

@@ -177,7 +177,7 @@ fn receivers(settings: &[&[Setting]]) -> Counters {
     counted
 }
 
-/// What did not come about was not compared.
+/// A cause that did not come about was not compared.
 fn have_been_seen(counted: &Counters, causes: &[Cause]) {
     let seen = causes.iter().map(|cause| (cause.name(), counted.of(*cause)));
     assert!(seen.clone().all(|(_, count)| count >= 10), "{:?}", seen.collect::<Vec<_>>());

@@ -9,7 +9,7 @@ use crate::dataplane::slot::Slot;
 
 /// The MTU of a tap that nothing is said of.
 const MTU: usize = 1500;
-/// What IPv6 needs at least.
+/// The least MTU of IPv6.
 const MTU_LEAST: usize = 1280;
 
 impl Switch {

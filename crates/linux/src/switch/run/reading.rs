@@ -1,4 +1,4 @@
-//! What is reported of a switch that runs.
+//! The report of a switch that runs.
 
 use super::Switch;
 use crate::dataplane::port::Port;
@@ -29,7 +29,7 @@ impl Switch {
         }
     }
 
-    /// Who is behind which port or peer.
+    /// The stations behind each port or peer.
     pub(super) fn addresses(&self) -> Vec<AddressReading> {
         let (now, peers) = (self.now(), self.uplink.peer_names());
         let reading = |(address, place, seen): (Address, Place, Option<Time>)| {

@@ -101,7 +101,7 @@ impl Team {
     pub fn tell(&self, order: impl Fn() -> Order) {
         self.others.iter().for_each(|other| other.tell(order()));
     }
-    /// What the others report of themselves.
+    /// The others' reports of themselves.
     pub fn readings(&self) -> Vec<Reading> {
         self.others.iter().filter_map(|other| other.show().ok()).collect()
     }
@@ -213,7 +213,7 @@ impl Switch {
         }
     }
 
-    /// What need not be done at once, for a worker that is not the first.
+    /// Work that need not be done at once, for a worker that is not the first.
     pub(super) fn follow_ports(&mut self) {
         for index in 0..self.node.slots.len() {
             let slot = &mut self.node.slots[index];

@@ -1,4 +1,4 @@
-//! What a switch has done, for Prometheus.
+//! A switch's counts, for Prometheus.
 //!
 //! Invariant: a counter's name and labels stay; what a configuration does not have has no lines.
 

@@ -94,7 +94,7 @@ impl Carrier for Paths {
     }
 }
 
-/// What a datagram of a peer is: a frame in it, or a probe.
+/// Takes a datagram of a peer: a frame in it, or a probe.
 pub fn take(
     now: Time,
     peer: &mut Peer,
@@ -120,7 +120,7 @@ pub fn take(
         let opened =
             peer.session().map_or(Err(Refused::Stranger), |session| session.open(datagram));
         return opened.map(Some).map_err(|refused| match refused {
-            // What is not sealed the peer has not made.
+            // The peer has not made a datagram that is not sealed.
             Refused::Malformed | Refused::Stranger => Drop::Stranger,
             Refused::Replayed => Drop::Replayed,
         });

@@ -1,4 +1,4 @@
-//! What the edge reports of itself: its paths, peers and flows.
+//! The edge's report of itself: its paths, peers and flows.
 
 use super::Uplink;
 use super::paths::Paths;
@@ -16,7 +16,7 @@ use millpond_core::edge::gro;
 const FLOWS_SHOWN: usize = 1000;
 
 impl Uplink {
-    /// What each path has done, and how it is; `widest` is the longest frame that a port may have.
+    /// Each path's counts and state; `widest` is the longest frame that a port may have.
     pub fn reading(&self, now: Time, widest: usize) -> Vec<PathReading> {
         let Paths { paths, peers, .. } = &self.paths;
         let path = |path: &Path| PathReading {
@@ -35,7 +35,7 @@ impl Uplink {
         };
         paths.iter().map(path).collect()
     }
-    /// What each peer is told and has told, where it speaks the overlay.
+    /// The signals to and from each peer, where it speaks the overlay.
     pub fn peers(&self) -> Vec<PeerReading> {
         let reading = |peer: &Peer| PeerReading {
             name: peer.name.clone(),
@@ -43,7 +43,7 @@ impl Uplink {
         };
         self.paths.peers.iter().map(reading).collect()
     }
-    /// What paths have counted, each by what it is called.
+    /// The counts of each path, with its name.
     pub fn path_counters(&self) -> impl Iterator<Item = (String, &Counters)> {
         let Paths { paths, peers, .. } = &self.paths;
         let name = |path: &Path| format!("path {} to {}", path.params.local, peers[path.peer].name);
@@ -79,7 +79,7 @@ impl Uplink {
         };
         all.into_iter().take(FLOWS_SHOWN).map(reading).collect()
     }
-    /// What the receive offload has counted, and why frames from peers went no further.
+    /// The counts of receive offload, and why frames from peers went no further.
     pub fn counters(&self) -> (gro::Counters, &Counters) {
         (self.edge.offload_counters(), &self.edge.counters)
     }

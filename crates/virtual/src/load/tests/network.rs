@@ -13,7 +13,7 @@ const DELAY: Time = Time::from_us(10);
 /// At 10 Gb/s.
 const BYTE: u64 = 800;
 
-/// What happens at a host.
+/// An event at a host.
 enum Event {
     Connected(u32),
     /// Bytes arrive, which are the rest of a message or not.

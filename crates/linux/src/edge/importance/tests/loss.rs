@@ -104,7 +104,7 @@ fn setups() -> impl Strategy<Value = Setup> {
             let most = 65_535 << style.scale.unwrap_or(0);
             let mut setup = Setup::new(style, size);
             (setup.cwnd, setup.window) = (cwnd * MSS, window.min(most));
-            // What the scale cannot say is not advertised.
+            // The host advertises only windows that the scale can express.
             setup.window = setup.window >> style.scale.unwrap_or(0) << style.scale.unwrap_or(0);
             setup.kernel = Time::from_us(kernel);
             let mut up_to = 0;

@@ -33,7 +33,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What a frame's headers say.
+/// The headers of a frame.
 struct Headers {
     from: HostId,
     to: HostId,
@@ -51,7 +51,7 @@ fn mac(host: HostId) -> Mac {
     Mac([2, 0, 0, 0, 0, host as u8])
 }
 
-/// Payload tells of its flow and its place in the stream.
+/// A payload byte depends on its flow and its place in the stream.
 fn byte(flow: u32, seq: u32) -> u8 {
     (seq ^ seq >> 8 ^ seq >> 16).wrapping_add(flow) as u8
 }
@@ -150,9 +150,9 @@ fn plug(switch: &mut Switch, file: OwnedFd) {
     switch.node.slots.push(Slot::new("host", port, 1500));
 }
 
-/// What a receiving half did.
+/// The actions of a receiving half.
 pub struct Received {
-    /// What went up.
+    /// The segments that went up.
     pub verdicts: Vec<Verdict>,
     /// The counts, after each poll of the trace.
     pub counted: Vec<gro::Counters>,
@@ -192,7 +192,7 @@ pub fn receive(trace: &Trace, host: HostId) -> Received {
     Received { verdicts, counted }
 }
 
-/// What the switch does before `end` without a packet, when it wants to.
+/// The switch's actions before `end` without a packet, when it wants to act.
 fn alone(switch: &mut Switch, end: Time, out: &mut Out, verdicts: &mut Vec<Verdict>) {
     while let Some(due) = switch.uplink.deadline().filter(|due| *due < end) {
         switch.round(due, &Ready::default());
@@ -200,7 +200,7 @@ fn alone(switch: &mut Switch, end: Time, out: &mut Out, verdicts: &mut Vec<Verdi
     }
 }
 
-/// What was written to the TAP.
+/// The frames that the switch wrote to the TAP.
 struct Out {
     file: File,
     at: u64,
@@ -278,7 +278,7 @@ pub fn stamps(trace: &Trace, host: HostId) -> Vec<Stamped> {
     all
 }
 
-/// What the datagrams of one segment say: each the same.
+/// The stamp that all datagrams of one segment have alike.
 fn stamped(segment: &Sent, took: usize, datagrams: &[Vec<u8>]) -> Stamped {
     let mut whole: Option<Stamped> = None;
     for datagram in datagrams {

@@ -104,8 +104,7 @@ pub struct Sent {
     pub flags: u8,
     /// Labels in the list.
     pub paths: u16,
-    /// What the edge has stamped: the label's place in the list of labels, and of data the
-    /// flowcell.
+    /// The edge's stamp: the label's place in the list of labels, and of data the flowcell.
     pub place: u16,
     pub flowcell: u16,
 }
@@ -114,9 +113,9 @@ pub struct Sent {
 #[derive(Clone)]
 pub struct Trace {
     pub plan: Plan,
-    /// What receive queues did.
+    /// The polls of receive queues.
     pub polls: Vec<PollRecord>,
-    /// What hosts sent, each in its order.
+    /// The segments that hosts sent, each host's in order.
     pub sent: Vec<Sent>,
     /// When the run ended.
     pub end: Time,
@@ -150,7 +149,7 @@ fn sent(plan: &Plan, packets: &[PacketRecord]) -> Vec<Sent> {
             continue;
         };
         let is_data = is_forward(&p);
-        // What the simulator's edge does not stamp; see the header.
+        // The simulator's edge does not stamp these; see the header.
         if !is_data && (p.kind() == Kind::SynAck || p.slot() == NONE) {
             continue;
         }
@@ -207,19 +206,19 @@ fn is_syn(packet: &Packet) -> bool {
     matches!(packet.kind(), Kind::Syn | Kind::SynAck)
 }
 
-/// What packets are distinguished by, beside their flow: the type of service, the time to live, and
-/// the millisecond in which they were handed down.
+/// The fields that distinguish packets beside their flow: the type of service, the time to live,
+/// and the millisecond in which they were handed down.
 pub fn merge_identity(packet: &Packet) -> (u8, u8, u32) {
     let tos = packet.class.bits();
     (tos, packet.ttl, (packet.stamp.as_ps() / 1_000_000_000) as u32)
 }
 
 impl Trace {
-    /// What a host's queue did.
+    /// The polls of a host's queue.
     pub fn polls_of(&self, host: HostId) -> impl Iterator<Item = &PollRecord> {
         self.polls.iter().filter(move |poll| poll.host == host)
     }
-    /// What went up at a host.
+    /// The segments that went up at a host.
     pub fn verdicts_of(&self, host: HostId) -> Vec<Verdict> {
         let up =
             self.polls_of(host).flat_map(|poll| poll.up.iter().map(|packet| (poll.at, packet)));
@@ -242,7 +241,7 @@ impl Trace {
             .collect::<BTreeSet<_>>()
             .len()
     }
-    /// What all queues have counted.
+    /// The counts of all queues.
     pub fn counters(&self) -> Counters {
         let mut all = Counters::default();
         for host in 0..HOSTS {
