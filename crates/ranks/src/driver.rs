@@ -1,4 +1,4 @@
-//! What a rank asks of whoever carries its messages.
+//! The requests of a rank to whoever carries its messages.
 //!
 //! Invariant: a rank calls its driver only while it is called itself.
 
@@ -34,7 +34,7 @@ pub struct Span {
     pub computed: Time,
 }
 
-/// Who carries a rank's messages and calls it back.
+/// The carrier of a rank's messages, which calls it back.
 pub trait Driver {
     /// Sends a message to a rank of the same job, on a channel. Messages of one channel to one rank
     /// arrive in this order.
@@ -43,6 +43,6 @@ pub trait Driver {
     fn wake(&mut self, at: Time);
     /// The rank has ended its part of a round.
     fn ended(&mut self, span: Span);
-    /// Tells a rank of the same job that its send, this operation of its program, is matched.
+    /// Notifies a rank of the same job that its send, this operation of its program, is matched.
     fn matched(&mut self, sender: u32, operation: u32);
 }

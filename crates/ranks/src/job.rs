@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 /// Ranks that do a collective, again and again.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What they do.
+    /// Their collective.
     pub collective: Collective,
     /// How often.
     pub rounds: u32,
-    /// What each of them does before a round.
+    /// The time that each of them spends before a round.
     pub pace: Pace,
 }
 
@@ -31,7 +31,7 @@ pub struct Pace {
     pub stragglers: BTreeSet<u32>,
     /// How late they are in each round.
     pub straggler_delay: Time,
-    /// What the compute times are drawn from.
+    /// The key that the compute times are drawn from.
     pub key: u64,
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// By lane and step: messages that have arrived for a step to come.
 pub(crate) type Early = BTreeMap<(u32, u32), u32>;
 
-/// Who sends what lanes send, and calls them back.
+/// The sender of what lanes send, which calls them back.
 pub(crate) trait Exit {
     /// Sends the message of a lane on its channel.
     fn send(&mut self, lane: u32, channel: u32, send: Send);

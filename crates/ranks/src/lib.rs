@@ -1,12 +1,12 @@
-//! What the ranks of a job do: which message a rank sends when, and for which it waits.
+//! The actions of the ranks of a job: which message a rank sends when, and for which it waits.
 //!
 //! A [`collective`] is a schedule: each rank of it takes steps, and a step waits for messages,
 //! computes, and sends messages. A [`program`] is a graph of operations for each rank. Both are
 //! [`Work`], which a [`Rank`] does. It names neither hosts nor packets; who carries the messages is
 //! a [`Driver`].
 //!
-//! Invariant: nothing here reads a clock or draws at run time. What a worker does depends on its
-//! job and on the times and messages that its driver reports.
+//! Invariant: nothing here reads a clock or draws at run time. A worker's actions depend on its job
+//! and on the times and messages that its driver reports.
 
 pub mod collective;
 mod driver;

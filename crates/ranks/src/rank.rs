@@ -9,7 +9,7 @@ use crate::worker::Worker;
 use millpond_core::Time;
 use std::sync::Arc;
 
-/// What the ranks of a job do.
+/// The work of the ranks of a job.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// A collective, over and over.
@@ -18,7 +18,7 @@ pub enum Work {
     Program {
         /// The programs.
         program: Arc<Program>,
-        /// What messages cost the ranks' cpus; the network has costs of its own.
+        /// The costs of messages to the ranks' cpus; the network has costs of its own.
         costs: Costs,
     },
 }

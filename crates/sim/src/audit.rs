@@ -7,8 +7,8 @@
 use millpond_core::counters::DropReason;
 use millpond_core::packet::{Kind, Packet, flags};
 
-/// What is dropped, in the order of reports: what packets are for in any protocol, and apart the
-/// data that was sent before.
+/// The kinds of dropped packets, in the order of reports: what packets are for in any protocol, and
+/// apart the data that was sent before.
 pub const DROPPED: [&str; 9] =
     ["data", "retransmission", "ack", "syn", "syn-ack", "nack", "cnp", "grant", "overlay"];
 

@@ -68,7 +68,7 @@ impl Model {
         Model { shared, partition, ends, links }
     }
 
-    /// What its run shares.
+    /// The state that its run shares.
     pub fn shared(&self) -> Arc<Shared> {
         self.shared.clone()
     }
@@ -172,7 +172,7 @@ impl<O: Observer> Beside<'_, O> {
     /// The observer's.
     pub fn conclude(self, end: Time) -> Result<Outcome, O::Error> {
         let Beside { mut director, mut partition, mut mail, .. } = self;
-        // A note may open a connection whose other side is to be told.
+        // A note may open a connection whose other side is to be notified.
         while mail.iter().any(|mail| !mail.is_empty()) {
             partition.take_in(&mut mail);
             std::mem::swap(&mut partition.fabric.outbox[0], &mut mail[0]);

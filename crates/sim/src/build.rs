@@ -275,7 +275,7 @@ fn lot(plan: &Plan, id: u32) -> u32 {
     (id + 1).wrapping_mul(odd)
 }
 
-/// What there is to watch on a directed link, if anything.
+/// The things to watch on a directed link, if any.
 fn watched(plan: &Plan, id: u32) -> Option<Watched> {
     let link = &plan.topology.links[id as usize / 2];
     let (from, to) = if id.is_multiple_of(2) { (link.a, link.b) } else { (link.b, link.a) };

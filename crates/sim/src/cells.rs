@@ -1,6 +1,6 @@
 //! Cells: the nodes of a partition that share an event queue.
 //!
-//! A cell is a switch with its hosts. What is sent over a link to another cell arrives in a later
+//! A cell is a switch with its hosts. A packet sent over a link to another cell arrives in a later
 //! window (the layout sees to it), so within a window each cell is served by itself, one after the
 //! other. A cell's ports, links and connections fit the first-level cache; those of a whole pod do
 //! not, and of a whole network not even the second.
@@ -35,7 +35,7 @@ pub struct Cells {
     here: u32,
     /// Its queue; an empty one while none is.
     present: EventQueue,
-    /// Where things are; told before the first event.
+    /// Where things are; set before the first event.
     pub places: Places,
 }
 

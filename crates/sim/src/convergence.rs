@@ -2,8 +2,8 @@
 //!
 //! Which links fail when is in the plan, and so is how long routes take to follow (`converge`), so
 //! the routes of every time are worked out before the run, as the controller's lists are
-//! (`labels.rs`). All switches change theirs at the same instant and no message is exchanged. What
-//! is kept of a change is what differs: the switches whose routes do, and of these the leaves that
+//! (`labels.rs`). All switches change theirs at the same instant and no message is exchanged. The
+//! run keeps of a change what differs: the switches whose routes do, and of these the leaves that
 //! they reach otherwise.
 //!
 //! Invariant: the routes of any time depend on the links that are out of use then, and on nothing

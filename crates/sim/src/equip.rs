@@ -1,4 +1,4 @@
-//! What a plan's hosts have between their endpoints and the link.
+//! The equipment that a plan's hosts have between their endpoints and the link.
 
 use crate::shared::has_overlay;
 use millpond_core::congestion::Family;
@@ -99,7 +99,7 @@ fn has_headers(plan: &Plan) -> bool {
     plan.transports().any(|kind| kind.demands().family == Family::Uet)
 }
 
-/// What limits a host; `None`: nothing does.
+/// The limits of a host; `None`: there are none.
 fn limits(plan: &Plan, host: HostId) -> Option<LimiterConfig> {
     let here = |limit: &(u16, &LimitPlan)| limit.1.hosts.binary_search(&host).is_ok();
     let own: Vec<(u16, &LimitPlan)> =

@@ -11,8 +11,8 @@ use millpond_core::host::Call;
 use millpond_core::packet::{FlowId, NONE};
 use millpond_core::switch::pause::PauseTarget;
 
-/// What is ordered at equal times: class, then source, then sequence. Arrivals may draw lots
-/// between class and source.
+/// The order at equal times: class, then source, then sequence. Arrivals may draw lots between
+/// class and source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 

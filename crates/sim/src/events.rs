@@ -132,7 +132,7 @@ impl EventQueue {
     }
 
     /// Takes back an event that was pushed and has not been popped, if it is still beyond the
-    /// wheel. What is nearer stays, and whoever it is for must not mind.
+    /// wheel. A nearer event stays, and whoever it is for must not mind.
     pub fn cancel(&mut self, at: Time, key: Key) {
         if at == Time::MAX || at.as_ps() >> self.shift < self.cursor + BUCKETS as u64 {
             return;
@@ -295,7 +295,7 @@ impl EventQueue {
         if bucket >= self.pass_at {
             self.pass(bucket);
         }
-        // What has come within the wheel's reach leaves the set.
+        // An event that has come within the wheel's reach leaves the set.
         while let Some(&event) = self.far.first() {
             let its = event.0.as_ps() >> self.shift;
             if its - bucket >= BUCKETS as u64 {
@@ -341,7 +341,7 @@ mod tests {
             let mut first = [0u32; LINKS as usize];
             let mut wheel = EventQueue::new(Time::from_ns(100), draws);
             for round in 1..=30_000 {
-                // What a burst of full packets gives: one instant every 1.2 us.
+                // The times that a burst of full packets gives: one instant every 1.2 us.
                 let at = Time::from_ns(1_200 * round);
                 (0..LINKS)
                     .for_each(|link| wheel.push(at, Key::new(Class::Arrival, link, 7 + link)));
@@ -380,7 +380,7 @@ mod tests {
                 wheel.push(at, key);
                 model.insert((at, key));
                 if gap % 3 == 0 {
-                    // What is near may stay.
+                    // An event that is near may stay.
                     wheel.cancel(at, key);
                     if wheel.len() < model.len() {
                         model.remove(&(at, key));

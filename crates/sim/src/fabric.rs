@@ -4,10 +4,10 @@
 //! a busy link, not one a packet. A link that ends in another partition copies the packet into that
 //! partition's mail; it is taken in at the window's edge, before it can be due.
 //!
-//! Hosts are late with packets by a little (`host.jitter`), both ways. That is added where a packet
-//! enters the link at a host: it only delays, so windows hold, and it keeps the order of a link. On
-//! the way to the host it jitters what is clocked by acknowledgements; on the way from it, what its
-//! NIC sends back to back.
+//! Hosts are late with packets by a little (`host.jitter`), both ways. The delay is added where a
+//! packet enters the link at a host: it only delays, so windows hold, and it keeps the order of a
+//! link. On the way to the host it jitters what is clocked by acknowledgements; on the way from it,
+//! what its NIC sends back to back.
 //!
 //! Invariant: every packet id in the pool is in exactly one place: a link's FIFO, a port's queue,
 //! or a node's hands.
@@ -61,7 +61,7 @@ pub struct Watched {
     pub delay: Time,
     /// When it is down or loses packets.
     pub outages: Outages,
-    /// Who captures its packets.
+    /// Captures of its packets.
     pub taps: Vec<LinkTap>,
 }
 
@@ -125,19 +125,19 @@ pub struct Fabric {
     pub chunks: Chunks,
     /// Links that begin here: the switches' ports one after the other, then the hosts' NICs.
     pub outlinks: Vec<OutLink>,
-    /// What goes to other partitions at the window's edge, by partition.
+    /// Mail that goes to other partitions at the window's edge, by partition.
     pub outbox: Vec<Mail>,
     /// Links from and to hosts that jitter: where each ends, which is plain, and its delays.
     pub jittered: Vec<(Target, Jitter)>,
     /// Out-links that fail or are captured.
     pub watched: Vec<Watched>,
-    /// Who receives at the ends of links that may fail.
+    /// The receivers at the ends of links that may fail.
     pub failing: Vec<Receiver>,
     /// Packets captured and not yet handed over.
     pub captured: Vec<PacketRecord>,
     /// The same of PAUSE frames.
     pub captured_pauses: Vec<PauseRecord>,
-    /// What was injected, delivered and dropped.
+    /// Packets and bytes injected, delivered and dropped.
     pub audit: Audit,
 }
 
@@ -185,7 +185,7 @@ impl Fabric {
         let lost = it.outages.strike(packet, starts, departs + it.delay);
         let mut target = link.target;
         if let Target::Jittered(jittered) = target {
-            // What arrives is captured when it is looked at.
+            // A packet that arrives is captured when it is looked at.
             let (plain, jitter) = &mut self.jittered[jittered as usize];
             arrives = jitter.delay(arrives);
             target = *plain;
@@ -217,7 +217,7 @@ impl Fabric {
         }
     }
 
-    /// Who receives the packet that has come over a link that may fail; `None` if it was lost
+    /// The receiver of the packet that has come over a link that may fail; `None` if it was lost
     /// there.
     #[cold]
     pub fn land_failing(&mut self, failing: u32, id: PacketId) -> Option<Receiver> {

@@ -1,4 +1,4 @@
-//! What a plan's failures are to its links, and to the switches at their ends.
+//! A plan's failures as its links, and the switches at their ends, see them.
 //!
 //! Invariant: both ends of a link learn of the same outages at the same times.
 

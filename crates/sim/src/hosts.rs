@@ -1,7 +1,7 @@
 //! The hosts of one partition: applications and connections, and the driver of their nodes.
 //!
-//! What lies between a connection and the link is [`millpond_core::host`]. Here are its endpoints,
-//! and the events and links that it is driven by (`wire`).
+//! The stages between a connection and the link are [`millpond_core::host`]. Here are its
+//! endpoints, and the events and links that it is driven by (`wire`).
 //!
 //! A connection has a sending side at one host and a receiving side at the other, each in its
 //! host's partition. The two sides speak through packets; what the simulation itself must know
@@ -71,7 +71,7 @@ pub struct Host {
     pub id: HostId,
     /// Its NIC's out-link.
     pub out: u32,
-    /// What lies between its endpoints and the link.
+    /// The stages between its endpoints and the link.
     pub node: host::Host,
     /// Connections that wait for its NIC, in their order: slot and flow.
     pub turns: VecDeque<(u32, FlowId)>,
@@ -84,7 +84,7 @@ pub struct Sending {
     sender: Sender,
     host: u32,
     opening: Opening,
-    /// The receiver's slot, once an acknowledgement has told it.
+    /// The receiver's slot, once an acknowledgement has carried it.
     peer: u32,
     hash: u32,
     priority: u8,
@@ -92,7 +92,7 @@ pub struct Sending {
     timer_at: Time,
     first_sent: Option<Time>,
     delivered: Option<Delivered>,
-    /// What it has at its host.
+    /// Its stages at its host.
     egress: Option<Box<Egress>>,
 }
 
@@ -128,7 +128,7 @@ pub struct Receiving {
     any: bool,
     /// The accepting end's first sample of the round-trip time.
     handshake: Handshake,
-    /// What it has at its host.
+    /// Its stages at its host.
     ingress: Option<Box<Ingress>>,
 }
 
@@ -138,7 +138,7 @@ struct Pending {
     completed: u32,
 }
 
-/// What a partition's hosts have counted.
+/// The counts of a partition's hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostCounters {
     /// Flows started.
@@ -156,7 +156,7 @@ pub struct HostCounters {
     pub out_of_order: u64,
     /// Application bytes delivered in the measured time.
     pub measured_bytes: u64,
-    /// What TLT has marked.
+    /// The counts of TLT's marks.
     pub marking: MarkingCounters,
     /// How long flows were held by other hosts' virtual switches, summed over them.
     pub held: Time,
@@ -179,7 +179,7 @@ impl HostCounters {
 
 /// All hosts of a partition.
 pub struct Hosts {
-    /// What all partitions share.
+    /// The state that all partitions share.
     pub shared: Arc<Shared>,
     /// By number in this partition.
     pub hosts: Vec<Host>,
@@ -209,7 +209,7 @@ pub struct Hosts {
     pub query_records: Vec<(Time, QueryRecord)>,
     /// Probes answered in the measured time: (when, the answers' flow, round-trip time).
     pub rtts: Vec<(Time, FlowId, Time)>,
-    /// What receive queues did, if that is recorded.
+    /// The work of receive queues, if that is recorded.
     pub poll_records: Vec<PollRecord>,
     /// Bytes delivered in the measured time, by (source, destination), of the pairs that had some
     /// to send in it.
@@ -218,7 +218,7 @@ pub struct Hosts {
     gone: Vec<u64>,
     /// Counters.
     pub counters: HostCounters,
-    /// Segments whose last packets have just been told when they leave; empty between events.
+    /// Segments whose last packets have just got their departure times; empty between events.
     departed: Vec<Departed>,
 }
 

@@ -1,4 +1,4 @@
-//! What the controller tells the edges and the switches of a run: lists of labels by pair of
+//! The controller's output for the edges and the switches of a run: lists of labels by pair of
 //! leaves, anew after each failure, and each switch's entries.
 //!
 //! The controller is [`millpond_core::edge::controller`], a pure function; when its lists change
@@ -32,10 +32,10 @@ struct Epoch {
     of_classes: Vec<u32>,
 }
 
-/// What all edges of a run share.
+/// The plan of labels that all edges of a run share.
 #[derive(Debug)]
 pub struct LabelPlan {
-    /// What opens a flowcell, and the order of labels.
+    /// The rule that opens a flowcell, and the order of labels.
     pub rule: Rule,
     /// Whether switches follow labels.
     pub is_followed: bool,
@@ -50,7 +50,7 @@ pub struct LabelPlan {
     lists: Vec<Vec<u16>>,
 }
 
-/// What the controller sees of a plan.
+/// The part of a plan that the controller sees.
 pub(crate) struct Controller {
     /// The switches and the links between them.
     pub network: Network,
@@ -148,7 +148,7 @@ impl LabelPlan {
             for b in &members {
                 let other = b.iter().find(|leaf| **leaf != a[0]);
                 let list = other.map(|leaf| network.labels(trees, a[0], *leaf, &is_alive));
-                // What cannot be reached is lost with any label.
+                // A packet to a leaf that cannot be reached is lost with any label.
                 let list = list.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![0]);
                 let number = *known.entry(list).or_insert_with_key(|list| {
                     self.lists.push(list.clone());

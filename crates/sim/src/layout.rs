@@ -28,7 +28,7 @@ pub fn partitions(threads: usize) -> usize {
     if threads == 1 { 1 } else { (threads * PARTITIONS_A_THREAD).min(PARTITIONS_MAX) }
 }
 
-/// Who is where.
+/// The partition and the cell of each node.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// How many partitions.

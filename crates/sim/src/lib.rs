@@ -18,7 +18,7 @@
 //! | [`failing`], [`convergence`] | links that fail; the routes that follow |
 //! | [`hosts`], [`equip`] | connections and applications; what a host has |
 //! | `jitter` | how late a host is with its packets |
-//! | [`labels`] | what the controller tells edges and switches |
+//! | [`labels`] | what the controller gives edges and switches |
 //! | [`endpoint`] | a connection's two ends, a folder a family |
 //! | [`scheduling`] | the rounds of a central scheduler |
 //! | [`standstill`] | why open flows can never end |

@@ -1,5 +1,5 @@
-//! What crosses from one partition to another at a window's edge: packets, and notes between the
-//! two ends of a connection.
+//! Mail from one partition to another at a window's edge: packets, and notes between the two ends
+//! of a connection.
 //!
 //! Notes are bookkeeping of the simulation, not of the network: they cost no bandwidth and take no
 //! virtual time, and no decision of a protocol depends on when one is read, as long as it is read
@@ -26,7 +26,7 @@ pub struct Crossing {
     pub packet: Packet,
 }
 
-/// What one partition leaves for another in one window.
+/// The mail of one partition for another in one window.
 #[derive(Debug, Default)]
 pub struct Mail {
     /// Packets, in the order sent (a link's packets in their order of arrival).
@@ -86,7 +86,7 @@ impl Mail {
     }
 }
 
-/// What a connection is for: what its ends do when bytes have arrived.
+/// The purpose of a connection: what its ends do when bytes have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// One flow, one way.
@@ -139,7 +139,7 @@ pub struct Opening {
     pub sender_slot: u32,
     /// Bytes of the flow, or of each message on a persistent connection.
     pub bytes: u64,
-    /// What it is for.
+    /// Its purpose.
     pub role: Role,
     /// Its class.
     pub class: u16,
@@ -158,7 +158,7 @@ pub struct Posted {
     pub ends: u64,
     /// When its rank sent it.
     pub at: Time,
-    /// What it is to the receiving rank.
+    /// The message as the receiving rank sees it.
     pub message: Message,
 }
 

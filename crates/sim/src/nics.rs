@@ -28,7 +28,7 @@ pub enum Asks {
     Receiver,
 }
 
-/// What a choice of NICs depends on beside the plan.
+/// The state that a choice of NICs depends on beside the plan.
 #[derive(Debug)]
 pub struct Nics {
     /// By address: when its host takes its link to be down.

@@ -20,15 +20,15 @@ pub struct Partition {
     pub switches: Vec<SwitchNode>,
     /// Hosts.
     pub hosts: Hosts,
-    /// What is sampled of them.
+    /// Their samplers.
     pub samplers: Samplers,
-    /// Who sends on an out-link.
+    /// The sender on an out-link.
     pub owners: Vec<Receiver>,
     /// By cell: open-loop flows to come, in their order; the first one's start is an event.
     starts: Vec<VecDeque<Arrival>>,
     /// Closed loops: (when, source, host here).
     loops: Vec<(Time, u16, u32)>,
-    /// What is being read; empty between edges.
+    /// The notes being read; empty between edges.
     notes: Vec<Note>,
     now: Time,
     /// When the last event was served.

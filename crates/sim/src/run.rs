@@ -66,7 +66,7 @@ pub struct Standing {
     pub completed: u64,
 }
 
-/// Who watches a run and receives its records, in an order that is the same for any number of
+/// The watcher of a run, which receives its records, in an order that is the same for any number of
 /// threads.
 pub trait Observer: Send {
     /// The first error that receiving a record may end in.
@@ -175,11 +175,11 @@ pub struct Outcome {
     pub sampled: BTreeSet<FlowId>,
     /// The most bytes that ever waited at a switch port.
     pub queue_bytes_max: u64,
-    /// What each limit has seen, by its index in the plan and whether it was of arriving packets.
+    /// The counts of each limit, by its index in the plan and whether it was of arriving packets.
     pub limits: BTreeMap<(u16, bool), LimitCounts>,
-    /// What the mechanisms have counted that the plan has chosen, by name.
+    /// The counts of the mechanisms that the plan has chosen, by name.
     pub counters: Counters,
-    /// What each host's core has done, in the order of hosts; none where receiving costs nothing.
+    /// The work of each host's core, in the order of hosts; none where receiving costs nothing.
     pub cores: Vec<(HostId, CoreCounts)>,
     /// Flows that were to start and did not.
     pub not_started: NotStarted,
@@ -301,7 +301,7 @@ fn run_in_parts<O: Observer>(
     }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Stage {
     partitions: Vec<Mutex<Partition>>,
     /// By receiving partition: mail by sending partition.
@@ -404,7 +404,7 @@ impl Stage {
     }
 
     /// After the last window: has all mail read, and what is answered to it, since a note may open
-    /// a connection whose other side is to be told.
+    /// a connection whose other side is to be notified.
     fn deliver_last_mail(&self) {
         let mut partitions: Vec<_> = self.partitions.iter().map(lock).collect();
         loop {

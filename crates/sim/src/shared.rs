@@ -1,4 +1,4 @@
-//! What all partitions of a run read and none writes.
+//! The state that all partitions of a run read and none writes.
 
 use crate::convergence::{self, Epoch};
 use crate::endpoint::{Config, Outgoing};
@@ -16,7 +16,7 @@ use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::traffic::{ProbePair, SourceKind};
 
-/// What all pairs of a probe traffic have in common.
+/// The parameters that all pairs of a probe traffic share.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     /// Bytes of a question and of an answer.
@@ -31,7 +31,7 @@ pub struct Probe {
 pub struct Shared {
     /// The plan.
     pub plan: Plan,
-    /// Who is in which partition.
+    /// Which node is in which partition.
     pub layout: Layout,
     /// The transport's parameters, resolved.
     pub transport: Config,
@@ -43,13 +43,13 @@ pub struct Shared {
     pub header: u32,
     /// Bytes of the largest segment: a whole number of packets.
     pub segment_max: u32,
-    /// What one flow may have waiting in its NIC.
+    /// Bytes that one flow may have waiting in its NIC.
     pub nic_limit: Option<u64>,
     /// The ranks of a new connection, if packets carry any.
     pub ranker: Option<Ranker>,
     /// By transport of the run: what marks a new connection's important packets, if any are.
     pub markers: Vec<Option<Marker>>,
-    /// What labels flowcells get, if hosts spread what they send.
+    /// The labels that flowcells get, if hosts spread what they send.
     pub labels: Option<LabelPlan>,
     /// Whether virtual switches tell each other who may send.
     pub has_overlay: bool,

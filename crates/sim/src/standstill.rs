@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Stop {
     /// The switch whose queue stands still, and the port.
     pub at: (u32, u16),
-    /// What of it stands still.
+    /// The part of it that stands still.
     pub target: PauseTarget,
     /// The switch that has stopped it, and the port by which the packets come in there.
     pub by: (u32, u16),
@@ -156,7 +156,7 @@ struct Network<'a> {
     switches: BTreeMap<u32, (&'a SwitchNode, &'a Packets)>,
 }
 
-/// What each switch's port holds: packets, and what holds each.
+/// The contents of each switch's port: packets, and what holds each.
 type AllHeld<'a> = BTreeMap<(u32, u16), Vec<(&'a Packet, PauseTarget)>>;
 
 impl<'a> Network<'a> {

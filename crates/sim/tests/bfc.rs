@@ -137,8 +137,8 @@ fn a_victim_is_not_stopped_with_others() {
     assert!(one.0 < 0.9 * most, "with one queue for all it is stopped, too: {one:?}");
 }
 
-/// Who is asked to stop are the three flows that wait, and never the fourth, which with exact hosts
-/// does not; and what waits is bounded: their hosts hold what the network does not.
+/// Switches ask the three flows that wait to stop, and never the fourth, which with exact hosts
+/// does not wait; and what waits is bounded: their hosts hold what the network does not.
 #[test]
 fn only_what_is_queued_is_paused() {
     let (outcome, records) = simulate(&exact(VICTIM, &[]), 1);

@@ -63,12 +63,12 @@ fn switch() -> impl Strategy<Value = String> {
     );
     (buffer, pause, marking, path, deflection()).prop_map(
         |(buffer, pause, marking, path, deflection)| {
-            // Who moves packets from one queue to another does not go with pools, nor a pause with
-            // ports by themselves.
+            // A mechanism that moves packets from one queue to another does not go with pools, nor
+            // a pause with ports by themselves.
             let moves = deflection.contains("vertigo") && buffer.contains("pools");
             let buffer = if moves { "{ kind = \"shared\", size = \"100KB\" }" } else { buffer };
             let pause = if buffer.contains("per-port") { "{ kind = \"none\" }" } else { pause };
-            // Who stops flows needs queues of flows.
+            // A pause that stops flows needs queues of flows.
             let stops_flows = deflection.contains("dynamic-queues") && pause.contains("pfc");
             let pause =
                 if stops_flows { "{ kind = \"bfc\", interval = \"700ns\" }" } else { pause };
@@ -80,7 +80,8 @@ fn switch() -> impl Strategy<Value = String> {
     )
 }
 
-/// Who is admitted, who is served next, who goes elsewhere, and how fresh is what is known of it.
+/// Which packet is admitted, which is served next, which goes elsewhere, and how fresh is what is
+/// known of it.
 fn deflection() -> impl Strategy<Value = String> {
     let pairs = prop::sample::select(vec![
         ("fifo", "{ kind = \"none\" }"),
@@ -311,7 +312,7 @@ fn host() -> impl Strategy<Value = String> {
     )
 }
 
-/// What is recorded beside flows, and what hosts limit.
+/// The records beside flows, and the limits of hosts.
 fn others() -> impl Strategy<Value = String> {
     let capture = prop::sample::select(vec![
         "",

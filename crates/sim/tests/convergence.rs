@@ -86,7 +86,8 @@ fn all_flows_end_when_routes_have_converged() {
             assert_eq!(unfinished, 0, "{network} {path:?}");
             assert!(dropped > 0, "{network} {path:?}: nobody has met the failure");
         }
-        // What stays in the same hole without: a flow that is hashed onto it never ends.
+        // Without convergence packets stay in the same hole: a flow that is hashed onto it never
+        // ends.
         let never = &[("failure.0.converge", "never"), ("duration", "200ms")];
         let (dropped, unfinished, _) =
             run(&text.replace("detect", "converge = \"never\"\n    detect"), &[&never[1..]]);

@@ -138,7 +138,7 @@ fn an_idle_core_adds_its_own_delay() {
 }
 
 /// Whatever it was asked for, the core's time is the sum of its costs: of polls, of timers, and of
-/// order; and what the ring has no room for is dropped, told, and sent again.
+/// order; and what the ring has no room for is dropped, reported, and sent again.
 #[test]
 fn a_cores_time_is_the_sum_of_its_costs() {
     for offload in ["none", "stock-gro", "presto-gro"] {
@@ -194,8 +194,8 @@ fn fan(cores: u32) -> Plan {
     )
 }
 
-/// Flows are spread over a host's cores by hash, and each core pays for its own. What one core
-/// cannot do in its time four can, and how many threads simulate them changes nothing.
+/// Flows are spread over a host's cores by hash, and each core pays for its own. Four cores can do
+/// in their time what one cannot, and how many threads simulate them changes nothing.
 #[test]
 fn four_cores_share_the_work() {
     let of_first = |outcome: &Outcome| -> Vec<CoreCounts> {
@@ -244,7 +244,8 @@ fn four_cores_share_the_work() {
     );
 }
 
-/// What Presto's offload gives up by its timer is paid for, too, though no packet calls it.
+/// Segments that Presto's offload gives up by its timer are paid for, too, though no packet calls
+/// it.
 #[test]
 fn a_timer_costs_what_a_poll_does() {
     let sets = [

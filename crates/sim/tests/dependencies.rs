@@ -1,5 +1,5 @@
 //! Flows that wait for others start to the picosecond when the news of the last can be there,
-//! however the network is cut into partitions; what never starts is told.
+//! however the network is cut into partitions; what never starts is reported.
 
 mod common;
 

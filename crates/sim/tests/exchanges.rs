@@ -215,8 +215,8 @@ fn think_times_are_drawn() {
     assert_ne!(drawn, times(&[("seed", "2")]));
 }
 
-/// What is under way at the end makes one record, wherever it is: asked, thought about, or answered
-/// in part.
+/// An exchange under way at the end makes one record, wherever it is: asked, thought about, or
+/// answered in part.
 #[test]
 fn every_exchange_makes_one_record_whenever_the_run_ends() {
     let traffic = "[[traffic]]\nkind = \"poisson\"\nsizes = \"30KB\"\nload = 0.5\nload-base = \

@@ -12,7 +12,7 @@ use millpond_scenario::{Plan, Scenario};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A run of one case takes milliseconds. What takes so long hangs.
+/// A run of one case takes milliseconds. A case that takes so long hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Something of everything, for a tenth of a millisecond.
@@ -37,7 +37,7 @@ struct Case {
     set: Vec<(String, String)>,
 }
 
-/// What a key can be given: values of its form at both ends, and some that are none.
+/// The values that a key can be given: those of its form at both ends, and some that are none.
 fn values(key: &Key) -> Vec<String> {
     let texts = |list: &[&str]| list.iter().map(|text| text.to_string()).collect::<Vec<_>>();
     let mut values = match key.form {
@@ -203,7 +203,7 @@ fn every_key_at_its_ends_is_refused_or_runs() {
     for case in cases {
         let told = format!("{:?} on …{}", case.set, &case.text[NETWORK.len()..]);
         let (done, result) = mpsc::channel();
-        // What hangs is left behind with its thread; the others go on.
+        // A case that hangs is left behind with its thread; the others go on.
         let thread = std::thread::spawn(move || done.send(survive(&case)));
         match result.recv_timeout(PATIENCE) {
             Ok(has_run) => ran += usize::from(has_run),

@@ -102,7 +102,7 @@ fn overcommitment_keeps_the_link_full_when_a_sender_is_silent() {
     assert!(one[1].min(one[2]) > Time::from_us(2_000), "{one:?}");
 }
 
-/// What is sent blindly meets in one queue, which has room for it: nothing is lost, and the last
+/// Packets sent blindly meet in one queue, which has room for them: nothing is lost, and the last
 /// message ends when all have crossed the link.
 #[test]
 fn an_incast_of_unscheduled_bytes_is_lossless_with_buffer() {
@@ -212,7 +212,7 @@ fn threads_partitions_and_ports_change_nothing() {
     }
 }
 
-/// What is compared above is there.
+/// The runs compared above have every kind of packet.
 #[test]
 fn every_kind_of_packet_is_there() {
     let set = [

@@ -301,10 +301,10 @@ const SHORT_FLOWS: &str = r#"
     load-base = "host-links"
 "#;
 
-/// What a variant of [`DEFLECTION`] sets.
+/// The keys that a variant of [`DEFLECTION`] sets.
 type Set = &'static [(&'static str, &'static str)];
 
-/// What mechanisms that go by rank and reorder have in common.
+/// The keys that mechanisms which go by rank and reorder have in common.
 const RANKED: Set = &[
     ("switch.path.kind", "power-of-n"),
     ("transport.rank.kind", "remaining-bytes"),
@@ -431,7 +431,7 @@ fn threads_do_not_change_a_result() {
     }
 }
 
-/// What is run in several ways.
+/// The scenarios that are run in several ways.
 const ALIKE: [(&str, &[(&str, &str)]); 15] = [
     (LEAF_SPINE, &[]),
     (FAT_TREE, &[]),
@@ -501,7 +501,7 @@ fn deflection_is_as_deterministic() {
     }
 }
 
-/// What is compared above is there.
+/// The mechanisms compared above do something.
 #[test]
 fn deflection_does_something() {
     let mut seen_before = BTreeSet::new();
@@ -526,7 +526,7 @@ fn deflection_does_something() {
     }
 }
 
-/// What is compared above is there: jitter, lots and exact hosts give three results.
+/// Jitter, lots and exact hosts, compared above, give three results.
 #[test]
 fn jitter_and_lots_do_something() {
     let of = |set: &[(&str, &str)]| fingerprint(&plan(FAT_TREE, set), 1);
@@ -568,8 +568,8 @@ fn everything_at_once_happens() {
     assert!(records.packets.iter().any(|p| !p.records.is_empty()));
 }
 
-/// What is compared above is there. Where nothing is dropped, a patient buffer lets nothing through
-/// out of order, and an impatient one less than none does.
+/// The mechanisms compared above do something. Where nothing is dropped, a patient buffer lets
+/// nothing through out of order, and an impatient one less than none does.
 #[test]
 fn the_edge_does_something() {
     let disorder = |ordering: (&str, &str)| {
@@ -595,8 +595,8 @@ fn the_edge_does_something() {
     );
 }
 
-/// What is compared above is there: flowcells reorder, receive offload waits and gives up, links
-/// fail.
+/// The events compared above do happen: flowcells reorder, receive offload waits and gives up,
+/// links fail.
 #[test]
 fn presto_does_something() {
     let (outcome, records) = simulate(&plan(PRESTO, &[]), 2);
@@ -625,7 +625,7 @@ fn presto_does_something() {
     );
 }
 
-/// What is compared above is there: many flows end in one window, and waits run out.
+/// The events compared above do happen: many flows end in one window, and waits run out.
 #[test]
 fn short_flows_do_something() {
     let (outcome, records) = simulate(&plan(SHORT_FLOWS, &[]), 2);
@@ -668,7 +668,7 @@ fn busy_cores_do_something() {
     );
 }
 
-/// What is only recorded changes nothing else.
+/// Recording alone changes nothing else.
 #[test]
 fn captures_change_no_result() {
     let off = [("capture.queues", "off"), ("capture.connections", "off"), ("capture.pcap", "")];

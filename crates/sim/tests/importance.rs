@@ -254,7 +254,8 @@ fn all_unimportant_packets_of_a_queue_pair_lost() {
     }
 }
 
-/// What the two kinds of clock do: forced packets and echoes by window, every 96th packet by rate.
+/// The marks of the two kinds of clock: forced packets and echoes by window, every 96th packet by
+/// rate.
 #[test]
 fn queue_pairs_are_marked_by_their_kind_of_clock() {
     let marking = |(law, rdma): (&str, &str)| {

@@ -34,7 +34,7 @@ fn text(kind: &str, more: &str) -> String {
     )
 }
 
-/// What a host had on its wire, as limits charge it: leaving, arriving.
+/// The bytes that a host had on its wire, as limits charge it: leaving, arriving.
 fn on_the_wire(records: &Records, tap: u16) -> [u64; 2] {
     [true, false].map(|outgoing| {
         let own = records

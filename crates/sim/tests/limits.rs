@@ -144,9 +144,9 @@ fn on_arrival_a_drop_is_a_loss_and_is_counted() {
     assert!(outcome.marked > 100 && lost * 100 < outcome.audit.injected.packets, "{lost}");
 }
 
-/// What arrives is merged before a limit sees it: a segment is charged for all of its packets, the
-/// rate holds, and a segment that is dropped is lost with all of its packets, each of which is
-/// counted and sent again.
+/// Arriving packets are merged before a limit sees them: a segment is charged for all of its
+/// packets, the rate holds, and a segment that is dropped is lost with all of its packets, each of
+/// which is counted and sent again.
 #[test]
 fn limits_on_arrival_and_receive_offload_are_right_together() {
     let gro = "receive-offload = { kind = \"stock-gro\" }\n";
@@ -290,7 +290,7 @@ fn limits() -> impl Strategy<Value = String> {
     })
 }
 
-/// What hosts have beside limits: keys of the transport, and of the host.
+/// The stages that hosts have beside limits: keys of the transport, and of the host.
 fn stages() -> impl Strategy<Value = (&'static str, &'static str)> {
     let ordering = prop::sample::select(vec![
         "",

@@ -124,8 +124,8 @@ fn no_timeout_of_a_queue_pair_ends_before_its_answer() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What switches and hosts may do to others leaves a lone flow alone, if nothing but its name is
-/// written.
+/// A mechanism of a switch or host that may act on others leaves a lone flow alone, if nothing but
+/// its name is written.
 #[test]
 fn no_mechanism_slows_a_lone_flow_by_its_name_alone() {
     let tlt = [("switch.admission.kind", "color-aware"), ("transport.importance.kind", "tlt")];

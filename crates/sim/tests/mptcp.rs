@@ -143,7 +143,7 @@ fn threads_partitions_and_ports_change_nothing() {
     }
 }
 
-/// A link dies and nobody routes around it. What was on it comes by other subflows after a timeout
+/// A link dies and nobody routes around it. The data on it comes by other subflows after a timeout
 /// of one, not of the connection.
 #[test]
 fn a_connection_outlives_the_path_of_some_of_its_subflows() {

@@ -70,7 +70,7 @@ fn pfc_loses_nothing_and_is_deterministic() {
     }
 }
 
-/// What is prevented above is there.
+/// The losses that pauses prevent above happen.
 #[test]
 fn without_pauses_the_same_bursts_lose_packets() {
     let (outcome, _) = simulate(&plan(INCAST, &[("switch.pause.kind", "none")]), 2);

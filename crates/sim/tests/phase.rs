@@ -7,7 +7,7 @@ use common::{plan, simulate};
 use millpond_results::jain;
 use std::fmt::Write;
 
-/// What one sender has to send: more than it can in the time.
+/// The bytes that one sender has to send: more than it can in the time.
 const BULK: u64 = 2_000_000_000;
 
 fn scenario(topology: &str, duration: &str, rows: &str) -> String {

@@ -232,8 +232,7 @@ fn threads_partitions_and_ports_change_nothing() {
     }
 }
 
-/// What is compared above is there: every kind of packet, and records of switches on data and
-/// answers.
+/// The runs compared above have every kind of packet, and records of switches on data and answers.
 #[test]
 fn every_kind_of_packet_is_there() {
     let pcap = ("capture.pcap", "host3,leaf0:6");

@@ -78,7 +78,7 @@ fn an_outage_is_half_open() {
     }
 }
 
-/// What is lost is in flight until it would have arrived, whatever the kind of port.
+/// A lost packet is in flight until it would have arrived, whatever the kind of port.
 #[test]
 fn a_run_that_ends_during_an_outage_is_conserved() {
     let failure = "[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"0us\"\n";
@@ -415,7 +415,7 @@ fn the_first_connections_are_sampled_and_no_more() {
     assert_eq!((ask(""), ask(", flows = \"0..3\"")), (vec![0, 2, 4], vec![0, 1, 2, 3]));
 }
 
-/// Each law tells of itself, and of several transports each connection of its own.
+/// Each law reports its own quantities, and of several transports each connection those of its own.
 #[test]
 fn each_control_law_tells_what_it_steers_by() {
     let more = "[[traffic]]\nname = \"other\"\nkind = \"flows\"\nrows = [[\"0us\", 2, 1, \
@@ -433,7 +433,7 @@ fn each_control_law_tells_what_it_steers_by() {
             millpond_sim::quantities(&plan).iter().map(|quantity| quantity.name).collect();
         assert_eq!(names, [expected, &["fcwnd_segments", "target_delay_us"]].concat(), "{kind}");
         let (_, records) = simulate(&plan, 1);
-        // The most that any row of these flows tells: W_max has no value before the first loss.
+        // The most that any row of these flows reports: W_max has no value before the first loss.
         let most = |is: fn(u32) -> bool| {
             let rows = records.connections.iter().filter(|row| is(row.flow));
             rows.max_by_key(|row| row.law.len()).unwrap().clone()

@@ -9,7 +9,7 @@
 //! of it, less for more flows):
 //!
 //! - An acknowledgement with an echo does not grow the window (RFC 3168 §6.1.2), so the marked
-//!   round adds one to the period: α (D + 1) = 1. That takes eq. 6's place.
+//!   round adds one to the period: α (D + 1) = 1. This equation takes eq. 6's place.
 //! - With `first-mark` the cut comes as marks come back, as in the analysis, but with the alpha
 //!   known by then, which has decayed since the cut before: the swing is some tenths below D.
 //! - RFC 8257's `window-end` cuts a round later. A second window has been marked by then, and it is
@@ -65,7 +65,7 @@ fn scenario(n: u32, reduce: &str) -> String {
     )
 }
 
-/// What a run shows in its steady state.
+/// The values that a run shows in its steady state.
 struct Found {
     alpha: f64,
     swing: f64,

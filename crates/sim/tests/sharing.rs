@@ -1,4 +1,4 @@
-//! Who waits for whom in a NIC: a short flow beside long ones of its host, by family.
+//! Waits in a NIC: a short flow beside long ones of its host, by family.
 //!
 //! Nothing but the first link is full, so what a short flow takes beyond its time in the empty
 //! network is its wait in its host's NIC. It comes at any phase of the long flows' packets.
@@ -40,7 +40,7 @@ const fn late(number: u64) -> u64 {
 }
 const SHORT: u32 = 380;
 
-/// What short flows of 100 bytes beside `long` others wait in the mean, in full packets.
+/// The mean wait of short flows of 100 bytes beside `long` others, in full packets.
 fn wait(long: u32, set: &[(&str, &str)]) -> f64 {
     wait_in(NIC, long, set)
 }

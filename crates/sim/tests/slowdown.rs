@@ -329,7 +329,8 @@ fn spraying_over_slow_links_is_near_the_bound_and_one_path_is_not() {
     assert_eq!(two, 1.0, "a small last packet has overtaken by another way");
 }
 
-/// What is delivered and not acknowledged when the run ends has its slowdown, and so has each call.
+/// A flow that is delivered and not acknowledged when the run ends has its slowdown, and so has
+/// each call.
 #[test]
 fn complete_is_complete_before_its_last_acknowledgement() {
     let text = "name = \"end\"\nduration = \"30us\"\n[topology]\nkind = \

@@ -42,7 +42,7 @@ fn incast(kind: &str, set: &[(&str, &str)]) -> (Outcome, Records) {
     simulate(&plan(&text, set), 1)
 }
 
-/// What waits at the receiver's port from 5 ms on, while all flows are at it: (least, mean, most),
+/// The queue at the receiver's port from 5 ms on, while all flows are at it: (least, mean, most),
 /// in bytes.
 fn queue(records: &Records) -> (u64, u64, u64) {
     let settled = Time::from_ms(5)..Time::from_ms(25);

@@ -189,8 +189,8 @@ fn any_number_of_threads_gives_the_same_records() {
     }
 }
 
-/// Switches drop PULLs as anything else. Their connections end all the same: who begs for credit is
-/// told again how much it has.
+/// Switches drop PULLs as anything else. Their connections end all the same: a sender that begs for
+/// credit hears again how much it has.
 #[test]
 fn connections_outlive_lost_credit() {
     let text = include_str!("../../../scenarios/enable/trimming.toml");

@@ -114,7 +114,7 @@ fn credits_drop_nothing_within_the_memory() {
     assert!(lost(&run(PAIR, &set).0)[0] > 0, "the bound was not needed");
 }
 
-/// What is reported of rates keeps queues short: fewer packets are lost than where nobody is told.
+/// Reported rates keep queues short: fewer packets are lost than where no rate is reported.
 #[test]
 fn rates_follow_how_long_packets_wait() {
     let (outcome, _) = run(PAIR, &[(SWITCH, "picnic")]);
@@ -130,9 +130,9 @@ fn rates_follow_how_long_packets_wait() {
     );
 }
 
-/// Who has no credit asks and waits for the answer: a message takes a round trip more. Four links
-/// are 4 us; what is asked and answered, and the core's two rounds for it, are less than half a
-/// one.
+/// A sender without credit asks and waits for the answer: a message takes a round trip more. Four
+/// links are 4 us; what is asked and answered, and the core's two rounds for it, are less than half
+/// a one.
 #[test]
 fn credits_cost_a_round_trip() {
     let text = PAIR.replace("degree = 7", "degree = 1").replace("period = \"6ms\"", "count = 1");
@@ -190,7 +190,7 @@ fn two_senders_share_a_slow_application() {
     }
 }
 
-/// What all wait for is served at the core's rate: 685 packets of 1.2 us, and the way.
+/// The packets that all wait for are served at the core's rate: 685 of 1.2 us, and the way.
 #[test]
 fn a_service_time_is_the_throughput() {
     let text = PAIR.replace("degree = 7", "degree = 1").replace("period = \"6ms\"", "count = 1");
@@ -284,7 +284,7 @@ fn messages(set: &[(&str, &str)]) -> (Outcome, Records) {
     run(text, set)
 }
 
-/// What pauses a flow holds its message: nothing is lost at the host, and nothing sent twice.
+/// A pause of a flow holds its message: nothing is lost at the host, and nothing sent twice.
 #[test]
 fn a_pause_holds_a_message() {
     let (outcome, _) = messages(&[]);

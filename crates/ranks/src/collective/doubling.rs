@@ -45,8 +45,8 @@ fn bit(collective: &Collective, exchange: u32) -> u32 {
     }
 }
 
-/// What a rank keeps of the buffer after so many exchanges of the first half, and what it gave away
-/// in the last of them.
+/// The share of the buffer that a rank keeps after so many exchanges of the first half, and the
+/// share that it gave away in the last of them.
 fn kept(collective: &Collective, rank: u32, exchanges: u32) -> (u64, u64) {
     (0..exchanges).fold((collective.bytes, 0), |(all, _), exchange| {
         let lower = all.div_ceil(2);

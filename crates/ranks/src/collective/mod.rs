@@ -31,7 +31,7 @@ mod tree;
 use millpond_core::{Time, choice};
 
 choice! {
-    /// What a collective does with the ranks' buffers.
+    /// A collective's action on the ranks' buffers.
     #[derive(PartialOrd, Ord)]
     pub enum Operation {
         /// Every rank gets the sum of all buffers.
@@ -123,7 +123,7 @@ pub const fn algorithms(operation: Operation) -> &'static [Algorithm] {
     }
 }
 
-/// What a step needs before it sends.
+/// The needs of a step before it sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// Messages that it waits for.
@@ -207,7 +207,7 @@ impl Collective {
         }
     }
 
-    /// What a step of a rank's lane needs; `None`: the lane has no such step.
+    /// The needs of a step of a rank's lane; `None`: the lane has no such step.
     pub fn step(&self, rank: u32, lane: u32, step: u32) -> Option<Step> {
         let awaits = |awaits: Option<u32>| awaits.map(|awaits| Step { awaits, ..Step::default() });
         match self.algorithm {

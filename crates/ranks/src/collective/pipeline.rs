@@ -50,7 +50,7 @@ fn number(collective: &Collective, stage: u32, pass: Pass) -> u32 {
     }
 }
 
-/// What a stage's step needs.
+/// The needs of a stage's step.
 pub(super) fn step(collective: &Collective, stage: u32, step: u32) -> Option<Step> {
     let (forward, backward): (Time, Time) = collective.stage;
     Some(match pass(collective, stage, step)? {
@@ -61,7 +61,7 @@ pub(super) fn step(collective: &Collective, stage: u32, step: u32) -> Option<Ste
     })
 }
 
-/// What a stage's step hands on.
+/// The message that a stage's step hands on.
 pub(super) fn sends(collective: &Collective, stage: u32, step: u32, each: &mut dyn FnMut(Send)) {
     let Some(pass) = pass(collective, stage, step) else {
         return;

@@ -137,7 +137,7 @@ fn groups_and_numbers_that_are_no_power_of_two_have_their_closed_forms() {
     assert_eq!(run(&job(own), alpha_beta).0, Time::from_us(4) + Time::from_ns(4_000));
 }
 
-/// What a rank sends in all, by the table; the ranks of one job send alike.
+/// The bytes that a rank sends in all, by the table; the ranks of one job send alike.
 #[test]
 fn bytes_sent_by_a_rank_are_the_tables() {
     use Algorithm::*;

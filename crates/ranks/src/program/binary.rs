@@ -10,9 +10,9 @@
 use super::{ANY, Action, Operation, Program, ProgramError, RankProgram};
 use std::sync::Arc;
 
-/// What a file begins with.
+/// The magic number at the beginning of a file.
 const MAGIC: u64 = 4223;
-/// What LogGOPSim leaves there after a run in place.
+/// The number that LogGOPSim leaves there after a run in place.
 const RUN: u64 = 2342;
 /// Bytes of an operation.
 const OPERATION: u64 = 39;

@@ -1,12 +1,12 @@
-//! What a program's rank asks of whoever carries its messages, what these cost, and what is left at
-//! the end.
+//! The requests of a program's rank to whoever carries its messages, what these cost, and what is
+//! left at the end.
 //!
 //! Invariant: a carrier brings a message as it was sent.
 
 use super::matching::Arrival;
 use millpond_core::Time;
 
-/// What messages cost at a rank.
+/// The costs of messages at a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// o: the cpu's time for a message.
@@ -42,7 +42,7 @@ pub trait Carrier {
     fn send(&mut self, to: u32, message: Arrival);
     /// The network has a message of a collective now.
     fn send_piece(&mut self, to: u32, piece: Piece);
-    /// Tells the sender of a message that it is matched: [`Executor::matched`].
+    /// Notifies the sender of a message that it is matched: [`Executor::matched`].
     fn match_of(&mut self, message: &Arrival);
     /// Calls [`Executor::wake`] at a time.
     fn wake(&mut self, at: Time);

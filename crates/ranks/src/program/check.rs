@@ -1,4 +1,5 @@
-//! What a program must satisfy beyond its form: no operation waits for itself by way of others.
+//! The conditions that a program must satisfy beyond its form: no operation waits for itself by way
+//! of others.
 
 use super::{Program, ProgramError, RankProgram};
 

@@ -420,7 +420,7 @@ impl Executor {
         }
     }
 
-    /// What is left, when nothing is due any more.
+    /// The rest, when nothing is due any more.
     pub fn unmatched(&self) -> Unmatched {
         Unmatched {
             receives: self.matching.posted().collect(),

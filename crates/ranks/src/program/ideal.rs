@@ -33,7 +33,7 @@ impl Default for Network {
     }
 }
 
-/// What happens at a rank.
+/// An event at a rank.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Wake,
@@ -42,7 +42,7 @@ enum Event {
     Matched(u32),
 }
 
-/// What happens when, of all ranks.
+/// The events of all ranks, and their times.
 struct Line {
     now: Time,
     rank: u32,
@@ -116,7 +116,7 @@ pub fn ideal(program: &Program, network: &Network) -> Result<Vec<Time>, ProgramE
 }
 
 impl Program {
-    /// What is left at a rank at the end of a run, by names; `None`: nothing.
+    /// The rest of a rank at the end of a run, by names; `None`: nothing.
     pub fn left(&self, rank: u32, left: &Unmatched) -> Option<String> {
         const NAMED: usize = 3;
         let own = &self.ranks[rank as usize];

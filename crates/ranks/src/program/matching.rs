@@ -26,7 +26,7 @@ pub struct Arrival {
     pub nic: u8,
 }
 
-/// What waits for its counterpart at a rank.
+/// Receives and messages that wait for their counterparts at a rank.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matching {
     /// Operation, source and tag.

@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// A rank, or a tag, that stands for any.
 pub const ANY: u32 = u32::MAX;
 
-/// What an operation does.
+/// An operation's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Sends bytes to a rank.
@@ -94,7 +94,7 @@ pub struct Program {
     pub one_at_a_time: bool,
 }
 
-/// What is wrong with a program.
+/// A fault of a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct ProgramError {

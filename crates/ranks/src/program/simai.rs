@@ -6,8 +6,8 @@
 //! gradient, whose collective nobody waits for but the layer's next forward pass. Sizes are a
 //! collective's whole buffer.
 //!
-//! All ranks run the same layers. Ranks are numbered by tensor, then data, then pipeline stage.
-//! What stages hand to each other (`pp_comm`), `vpp`, `ga` and checkpoints are not run.
+//! All ranks run the same layers. Ranks are numbered by tensor, then data, then pipeline stage. The
+//! messages between stages (`pp_comm`), `vpp`, `ga` and checkpoints are not run.
 //!
 //! Invariant: an error names the line.
 
@@ -201,7 +201,7 @@ struct Chain {
     calls: Vec<Call>,
     /// By division: its collectives so far.
     counts: [u32; 4],
-    /// What the next operation waits for.
+    /// The operation that the next one waits for.
     last: Option<u32>,
 }
 

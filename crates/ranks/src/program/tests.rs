@@ -109,7 +109,7 @@ fn computations_share_a_cpu_in_the_order_of_issue() {
     let text = "num_ranks 1\nrank 0 { /* two\n*/\na: calc 100\nb: calc 200\nc: calc 300 cpu 1\n\
                 d: calc 50 cpu 1\nd requires b\n}";
     assert_eq!(finish(text), [350]);
-    // What requires the beginning alone goes on at once.
+    // An operation that requires the beginning alone goes on at once.
     let text = "num_ranks 1\nrank 0 {\na: calc 100\nb: calc 10 cpu 1\nb irequires a\n}";
     assert_eq!(finish(text), [100]);
     let text = "num_ranks 1\nrank 0 {\na: calc 100\nb: calc 10 cpu 1\nb requires a\n}";

@@ -198,7 +198,7 @@ struct Block<'a> {
     operations: Vec<Operation>,
     labels: Vec<String>,
     numbers: HashMap<&'a str, u32>,
-    /// Who waits, for whom, and whether for its beginning alone.
+    /// The operation that waits, for whom, and whether for its beginning alone.
     waits: Vec<(u32, u32, bool)>,
 }
 

@@ -1,4 +1,4 @@
-//! What endpoints and their drivers exchange: segments, acknowledgements, data, counters.
+//! The exchange between endpoints and their drivers: segments, acknowledgements, data, counters.
 
 use super::*;
 
@@ -40,7 +40,7 @@ pub struct AckIn<'a> {
     pub ack: u64,
     /// ECN echo.
     pub ece: bool,
-    /// What it holds beyond; `None` where it holds nothing.
+    /// The data that it holds beyond; `None` where it holds nothing.
     pub sack: Option<&'a Sack>,
     /// When the data that caused it was handed down.
     pub stamp: Time,
@@ -53,13 +53,13 @@ pub struct AckIn<'a> {
 /// An acknowledgement as it leaves the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckOut {
-    /// What packet it is: an acknowledgement, or an answer of a queue pair's.
+    /// The kind of packet: an acknowledgement, or an answer of a queue pair's.
     pub kind: Kind,
     /// The next byte expected.
     pub ack: u64,
     /// ECN echo.
     pub ece: bool,
-    /// What is held beyond; a count of 0 means nothing.
+    /// The data that is held beyond; a count of 0 means nothing.
     pub sack: Sack,
     /// Hand-down time of the data that it answers (RFC 7323 §4.3: the earliest that it newly
     /// acknowledges).
@@ -85,7 +85,7 @@ pub struct DataIn {
     pub mapping: Option<Mapping>,
 }
 
-/// What the arrival of a data packet has done.
+/// The effect of the arrival of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// Bytes delivered in order to the application by now.
@@ -97,7 +97,7 @@ pub struct Arrived {
     pub acks: [Option<AckOut>; 2],
 }
 
-/// What a sender has counted.
+/// A sender's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// Segments sent again, SYNs included.
@@ -106,7 +106,7 @@ pub struct Counters {
     pub timeouts: u32,
 }
 
-/// What a sender looks like from outside.
+/// The state of a sender, seen from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// Where its loss recovery stands, in Linux's words.
@@ -117,6 +117,6 @@ pub struct Standing {
     pub ssthresh: u64,
     /// Bytes believed to be in the network.
     pub in_flight: u64,
-    /// What its control law steers by beside the window: names and values.
+    /// The quantities that its control law steers by beside the window: names and values.
     pub law: Vec<(&'static str, f64)>,
 }

@@ -10,7 +10,7 @@
 //! | `uet` | Ultra Ethernet: packets that take any path and are taken in any order |
 //!
 //! The hosts hold [`Sender`] and [`Receiver`], closed enums of the families, and name none. An end
-//! knows neither clock nor network. The host tells it what has arrived and when, and asks
+//! knows neither clock nor network. The host reports to it what has arrived and when, and asks
 //! [`Sender::poll_send`] for segments until there is none: then the window is full, or the time of
 //! the next departure has not come. It calls `on_timer` once `deadline` has passed, which is the
 //! family's one time for everything: a retransmission, a departure, an acknowledgement held back.
@@ -18,8 +18,8 @@
 //! the deadline when it fires.
 //!
 //! A new family is a folder with a `Config`, a `Sender` and a `Receiver` that have the functions
-//! below, and its name in the lists at the head of this file. What only its packets mean (a NACK, a
-//! CNP) is a function more here, which the others answer by doing nothing.
+//! below, and its name in the lists at the head of this file. A meaning that only its packets have
+//! (a NACK, a CNP) is a function more here, which the others answer by doing nothing.
 //!
 //! Invariant: while something that was sent is unanswered the sender's deadline is set, so a
 //! connection always goes on by itself, whatever the network loses, reorders or repeats.
@@ -71,7 +71,7 @@ pub enum Receiver {
     Uet(Box<uet::Receiver>),
 }
 
-/// What the connections of a run share, by family.
+/// The configuration that the connections of a run share, by family.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// TCP's transports: the first, which has the others.
@@ -180,9 +180,10 @@ impl Config {
         Config { tcp: first.with_others(plain), mptcp, rdma, homa, uet, which }
     }
 
-    /// What a connection of a transport may have waiting in its NIC, where its family says so. A
-    /// queue pair has one packet below it, be that in the NIC's queue or in transmission, and so
-    /// has a connection of Ultra Ethernet, which takes turns with others by packets.
+    /// The bytes that a connection of a transport may have waiting in its NIC, where its family
+    /// says so. A queue pair has one packet below it, be that in the NIC's queue or in
+    /// transmission, and so has a connection of Ultra Ethernet, which takes turns with others by
+    /// packets.
     pub fn nic_bound(&self, which: u8) -> Option<u64> {
         match self.which[usize::from(which)] {
             Which::Rdma(which) => Some(u64::from(self.rdma[usize::from(which)].mss)),
@@ -201,7 +202,8 @@ impl Config {
         matches!(self.which[usize::from(which)], Which::Homa(_) | Which::Uet(_))
     }
 
-    /// What marks the important packets of a new connection, by the run's number of its transport.
+    /// The markers of the important packets of a new connection, by the run's number of its
+    /// transport.
     pub fn markers(&self, params: &ImportanceParams) -> Vec<Option<Marker>> {
         let marker = |which: &Which| match which {
             Which::Tcp(_) | Which::Mptcp(_) | Which::Homa(_) | Which::Uet(_) => {
@@ -220,7 +222,7 @@ impl Config {
     }
 }
 
-/// What the control laws of a plan's connections steer by, each quantity once.
+/// The quantities that the control laws of a plan's connections steer by, each once.
 pub fn quantities(plan: &Plan) -> Vec<Quantity> {
     let mut all: Vec<Quantity> = Vec::new();
     for quantity in plan.transports().flat_map(|kind| kind.quantities()) {
@@ -283,7 +285,7 @@ impl Sender {
             end.on_ack(now, ack, &cfg.mptcp);
         }
     }
-    /// What a queue pair's receiver answers.
+    /// An answer of a queue pair's receiver.
     pub fn on_answer(&mut self, now: Time, answer: &Answer, cfg: &Config) {
         if let Sender::Rdma(end) = self {
             end.on_answer(now, answer, &cfg.rdma);
@@ -375,7 +377,7 @@ impl Sender {
     pub fn counters(&self) -> Counters {
         each!(self, end => end.counters())
     }
-    /// What it looks like from outside.
+    /// Its state, seen from outside.
     pub fn standing(&self, cfg: &Config) -> Standing {
         each!(self, cfg, end => end.standing(cfg))
     }

@@ -1,4 +1,4 @@
-//! What the stages of the sending host ask of a sender: limits, and TLT.
+//! The questions of the stages of the sending host to a sender: limits, and TLT.
 //!
 //! Invariant: an answer that a family does not have changes nothing.
 
@@ -18,10 +18,10 @@ macro_rules! tcp_alone {
     };
 }
 
-/// What limits at the sending host ask: a segment is looked at before it is sent, and may be
-/// refused.
+/// The questions of limits at the sending host: a segment is looked at before it is sent, and may
+/// be refused.
 impl Sender {
-    /// What [`Sender::poll_send`] would give now, without giving it.
+    /// The segment that [`Sender::poll_send`] would give now, without giving it.
     pub fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         tcp_alone!(self, cfg, end => end.peek(now, max_len, cfg), None)
     }
@@ -52,7 +52,7 @@ impl Sender {
     }
 }
 
-/// What TLT asks: where the sender stands, and segments that are sent without its knowing.
+/// TLT's questions: where the sender stands, and segments that are sent without its knowing.
 impl Sender {
     /// Whether it repairs a loss, and what it sends may make way for what is known to be lost:
     /// TCP's alone, as in TLT's released simulators.

@@ -16,7 +16,7 @@ pub(super) struct Answer {
     asked: Time,
 }
 
-/// What an accepting end knows of the round-trip time by its handshake: from its SYN-ACK to the
+/// An accepting end's knowledge of the round-trip time by its handshake: from its SYN-ACK to the
 /// first data, as Linux and INET measure it. If the SYN-ACK had to be sent again nobody knows which
 /// of them the data follows (Karn's rule), and data that was sent before has waited for a timer.
 ///

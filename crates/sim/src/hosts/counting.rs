@@ -1,4 +1,4 @@
-//! What the mechanisms at hosts have counted, told by name.
+//! The counts of the mechanisms at hosts, reported by name.
 
 use super::*;
 use millpond_core::counters::{Count, Counters};

@@ -118,8 +118,8 @@ impl Hosts {
         }
     }
 
-    /// What has been delivered so far, by class: all bytes in order, of whatever time; probes do
-    /// not count.
+    /// The bytes delivered so far, by class: all bytes in order, of whatever time; probes do not
+    /// count.
     pub fn delivered(&self) -> Vec<u64> {
         let mut by_class = self.gone.clone();
         for (_, it) in self.receivers.iter().filter(|(_, it)| !it.opening.role.is_probe()) {
@@ -259,7 +259,7 @@ fn flow_record(shared: &Shared, it: &Sending, ended: Option<Time>) -> FlowRecord
         ideal: if it.delivered.is_some() { ideal(shared, o) } else { Time::ZERO },
         retransmitted: sent.retransmitted,
         timeouts: sent.timeouts,
-        // The receiver counts; of an open flow it tells at the end.
+        // The receiver counts; of an open flow it reports at the end.
         out_of_order: it.delivered.map(|d| d.out_of_order),
         path_changes: it.delivered.map(|d| d.path_changes),
         is_call: false,

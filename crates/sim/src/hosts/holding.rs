@@ -4,8 +4,8 @@
 //! it, or what a pause cannot stop any more would have no bound.
 //!
 //! A message (Homa) is held by leaving its host's outbox. It needs no turn: a host has two packets
-//! of its messages in its NIC at most. Who holds one answers a RESEND with BUSY, and its PINGs
-//! wait.
+//! of its messages in its NIC at most. A host that holds one answers a RESEND with BUSY, and its
+//! PINGs wait.
 //!
 //! A handshake is exempt: a connection that opens by one learns that it is held when that is over.
 //! Acknowledgements are another connection's direction, and never held.
@@ -48,8 +48,8 @@ impl Hosts {
         }
     }
 
-    /// What a connection may hand down by credits or rates; where that is nothing it is held. A
-    /// handshake is exempt.
+    /// The bytes that a connection may hand down by credits or rates; where these are none it is
+    /// held. A handshake is exempt.
     #[inline(never)]
     fn admitted(&mut self, now: Time, slot: u32, fabric: &mut Fabric) -> Option<u32> {
         let shared = &*self.shared;
@@ -113,8 +113,8 @@ impl Hosts {
         false
     }
 
-    /// A connection has handed down a segment, which its host's switch is told: it may be held
-    /// until more may leave.
+    /// A connection has handed down a segment, of which its host's switch is notified: it may be
+    /// held until more may leave.
     #[cold]
     pub(super) fn handed_down(&mut self, now: Time, slot: u32, len: u32, fabric: &mut Fabric) {
         let packets = len.div_ceil(self.shared.mss);
@@ -123,7 +123,8 @@ impl Hosts {
         let host = sending.host;
         let (node, mut link) = at_host!(self, host, fabric);
         node.handed_down(now, class, (flow, packets), dst, &mut link);
-        // Who asks before each segment is held by the answer. Others would be pumped from in here.
+        // A connection that asks before each segment is held by the answer. Others would be pumped
+        // from in here.
         if !self.shared.is_admitted {
             self.obey(now, host, fabric);
         }
@@ -142,7 +143,7 @@ impl Hosts {
         }
     }
 
-    /// Does what other switches have told a host to do.
+    /// Does what other switches have ordered a host to do.
     pub(super) fn obey(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
         while let Some(change) = self.hosts[host as usize].node.next_change(now) {
             for slot in self.covered(host, &change) {
@@ -163,7 +164,7 @@ impl Hosts {
         flows.into_iter().filter_map(|flow| self.senders.slot_of(flow)).collect()
     }
 
-    /// Holds a connection, or lets it go on, as its host was told.
+    /// Holds a connection, or lets it go on, as its host was ordered.
     #[inline(never)]
     pub(super) fn settle_held(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let sending = self.senders.at(slot);

@@ -4,7 +4,8 @@
 //! one queue of the host's, not one of each connection. On the way in the host's schedule says
 //! whose turn it is to be granted, after each piece of a message that waits for grants.
 //!
-//! What has no payload goes to the NIC at once, with the highest priority, and asks for no room.
+//! A packet without payload goes to the NIC at once, with the highest priority, and asks for no
+//! room.
 //!
 //! Invariant: after every event of a message its host's outbox knows how urgent it is, and its
 //! receiver's schedule whether it waits for grants.
@@ -15,15 +16,15 @@ use millpond_core::counters::Named;
 use millpond_core::host::{EgressStages, Segment};
 use millpond_core::packet::homa::CONTROL_PRIORITY;
 
-/// What a host has beside its connections, where messages are sent.
+/// The state that a host has beside its connections, where messages are sent.
 pub(super) struct Messages {
     outbox: Outbox,
-    /// What of its messages is in the NIC.
+    /// The part of its messages that is in the NIC.
     egress: Box<Egress>,
     schedule: Schedule,
 }
 
-/// What the messages of a partition's hosts have counted.
+/// The counts of the messages of a partition's hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MessageCounts {
     grants: u64,

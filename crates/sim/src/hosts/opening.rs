@@ -195,7 +195,7 @@ impl Hosts {
         }
     }
 
-    /// Makes the sending side of a connection and tells the receiving host of it.
+    /// Makes the sending side of a connection and notifies the receiving host of it.
     pub(super) fn open(
         &mut self,
         now: Time,
@@ -306,7 +306,7 @@ impl Hosts {
             priority: self.shared.plan.traffic.priorities[opening.class as usize],
             timer_at: Time::MAX,
             delivered: 0,
-            // The messages of a job are told one by one.
+            // The messages of a job are announced one by one.
             ends: if opening.role == Role::Messages { u64::MAX } else { opening.bytes },
             asked: opening.start,
             measured: 0,

@@ -1,4 +1,4 @@
-//! What queue pairs send back: acknowledgements, NACKs and notifications of congestion.
+//! The answers of queue pairs: acknowledgements, NACKs and notifications of congestion.
 //!
 //! Invariant: an answer carries what the switches have written on the data that it answers.
 

@@ -30,7 +30,7 @@ pub struct Ranks {
     pub spans: Vec<RankRecord>,
 }
 
-/// What a rank asks for when it is called.
+/// The requests of a rank when it is called.
 #[derive(Debug, Default)]
 struct Asked {
     sends: Vec<(u32, u32, Message)>,
@@ -185,7 +185,7 @@ impl Hosts {
         }
     }
 
-    /// Tells a rank that its send is matched here: news that takes the quickest way.
+    /// Notifies a rank that its send is matched here: news that takes the quickest way.
     fn tell_matched(
         &mut self,
         now: Time,

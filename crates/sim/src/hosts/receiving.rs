@@ -16,7 +16,7 @@ impl Hosts {
         self.take_up(now, host, &mut packet, fabric);
     }
 
-    /// What has arrived, or what the host's stages have let through, for the transport.
+    /// A packet that has arrived, or that the host's stages have let through, for the transport.
     #[inline(always)] // in the per-packet path, and behind the stages
     pub(super) fn take_up(
         &mut self,

@@ -1,4 +1,4 @@
-//! What a central scheduler reads and changes of the connections here.
+//! A central scheduler's readings and changes of the connections here.
 //!
 //! Invariant: reading changes nothing.
 

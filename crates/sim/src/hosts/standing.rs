@@ -1,5 +1,5 @@
-//! What a stalled run is told by: which flows are open, what they have tried, and whether any byte
-//! has moved.
+//! The signs of a stalled run: which flows are open, what they have tried, and whether any byte has
+//! moved.
 
 use super::*;
 

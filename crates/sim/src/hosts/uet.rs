@@ -1,7 +1,8 @@
 //! Ultra Ethernet: packets in any order, their answers, and the credit of a receiving host.
 //!
 //! A connection has one packet at a time below it, in its NIC's queue or in transmission: so those
-//! of a host take turns. What has no payload goes to the NIC at once, with the highest priority.
+//! of a host take turns. A packet without payload goes to the NIC at once, with the highest
+//! priority.
 //!
 //! Invariant: after every event of a sender it has been pumped; while a host has a connection to
 //! give credit to, it will be called.
@@ -13,7 +14,7 @@ use millpond_core::host::{Cut, Segment};
 use millpond_core::packet::Selective;
 use millpond_core::packet::uet::{CONTROL_PRIORITY, HEADERS};
 
-/// What the connections of a partition's hosts have counted.
+/// The counts of the connections of a partition's hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UetCounts {
     acks: u64,
@@ -37,7 +38,7 @@ pub(super) fn of_hosts(shared: &Shared, count: usize) -> Vec<Pacer> {
     if gives { vec![Pacer::default(); count] } else { Vec::new() }
 }
 
-/// What switches hash of a packet: its connection and its entropy value.
+/// The value that switches hash of a packet: its connection and its entropy value.
 fn entropy(hash: u32, value: u16) -> u32 {
     mix64(u64::from(hash) << 16 | u64::from(value)) as u32
 }

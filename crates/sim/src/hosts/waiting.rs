@@ -10,7 +10,7 @@
 use super::*;
 use millpond_scenario::traffic::{Dependencies, NodeId};
 
-/// What waits at a partition's hosts.
+/// Flows and barriers that wait at a partition's hosts.
 #[derive(Debug, Default)]
 pub struct Waiting {
     /// By flow or barrier: deliveries that it still waits for, and when it can go on as far as is
@@ -26,7 +26,7 @@ pub struct Waiting {
 }
 
 impl Hosts {
-    /// A flow is delivered here: tells those that wait for it.
+    /// A flow is delivered here: notifies those that wait for it.
     pub(super) fn tell_delivered(&mut self, now: Time, opening: &Opening, fabric: &mut Fabric) {
         let shared = self.shared.clone();
         let Some(graph) = shared.plan.traffic.dependencies.as_deref() else { return };

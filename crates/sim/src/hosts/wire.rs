@@ -20,7 +20,7 @@ pub(super) struct Departed {
     of_messages_at: Option<u32>,
 }
 
-/// What one poll of a receive queue did, or its timer.
+/// The work of one poll of a receive queue, or of its timer.
 #[derive(Clone, Debug)]
 pub struct PollRecord {
     /// When.
@@ -31,7 +31,7 @@ pub struct PollRecord {
     pub taken: Vec<Packet>,
     /// The segments that went up, each as one packet.
     pub up: Vec<Packet>,
-    /// What the queue has counted by now.
+    /// The queue's counts by now.
     pub counters: Counters,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Link<'a> {
     pub(super) host: u32,
     pub(super) id: HostId,
     pub(super) out: u32,
-    /// What the next packet carries.
+    /// The SACK that the next packet carries.
     pub(super) sack: Option<&'a Sack>,
     /// Of a subflow: where the packets belong in the stream, and the offset in the subflow at which
     /// that is so.
@@ -253,7 +253,7 @@ impl Hosts {
         self.pull(now, host, fabric);
     }
 
-    /// What a limit held back is due.
+    /// A segment that a limit held back is due.
     fn on_release(&mut self, now: Time, host: u32, order: u32, fabric: &mut Fabric) {
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_release(now, order, &mut link);
@@ -342,7 +342,7 @@ impl Hosts {
         }
     }
 
-    /// Tells flows that their segments leave, and wakes those that wait for it.
+    /// Notifies flows that their segments leave, and wakes those that wait for it.
     #[inline]
     pub(super) fn note_departures(&mut self, fabric: &mut Fabric) {
         if !self.departed.is_empty() {
@@ -374,7 +374,7 @@ impl Hosts {
             + buffers.map(|it| it.kept()).sum::<usize>()
     }
 
-    /// What the cores of the hosts here have done by `now`; nothing if receiving costs nothing.
+    /// The work of the cores of the hosts here by `now`; nothing if receiving costs nothing.
     pub fn cores(&self, now: Time) -> impl Iterator<Item = (HostId, CoreCounts)> + '_ {
         let cores = |host: &Host| {
             host.node.receive().map(|receive| (host.id, receive.cores(now).collect::<Vec<_>>()))
@@ -383,7 +383,7 @@ impl Hosts {
         hosts.into_iter().flat_map(|(id, cores)| cores.into_iter().map(move |core| (id, core)))
     }
 
-    /// What receive offload has counted; `None` if there is none.
+    /// The counts of receive offload; `None` if there is none.
     pub fn offload_counters(&self) -> Option<Counters> {
         let mut all = None;
         for counters in

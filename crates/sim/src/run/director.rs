@@ -45,7 +45,7 @@ impl Ahead {
     }
 }
 
-/// Who runs the edges.
+/// The director, which runs the edges.
 pub(crate) struct Director<'a, O: Observer> {
     pub(crate) shared: &'a Shared,
     pub(crate) arrivals: Ahead,
@@ -240,7 +240,7 @@ impl<'a, O: Observer> Director<'a, O> {
         true
     }
 
-    /// What there is to say of flows that are open at the end of a run.
+    /// The report on flows that are open at the end of a run.
     fn left_standing(&mut self, partitions: &[&mut Partition]) -> Option<Standstill> {
         if self.standstill.is_some() || self.interrupted || !self.watch.is_settled(self.edge) {
             return self.standstill.take();

@@ -13,7 +13,7 @@ use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Outcome, Standing};
 use std::convert::Infallible;
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub struct Records {
     pub flows: Vec<FlowRecord>,
@@ -164,8 +164,8 @@ pub fn assert_nothing_changes(text: &str, set: &[(&str, &str)], threads: &[usize
     }
 }
 
-/// What a capture shows of a packet: slots of connections, which a packet carries too, are
-/// partitions' own.
+/// The fields of a packet that a capture shows: slots of connections, which a packet carries too,
+/// are partitions' own.
 fn seen(record: &PacketRecord) -> impl std::fmt::Debug + use<> {
     let p = record.packet;
     let ack = if let Body::Ack { ack, .. } = p.body { ack } else { 0 };

@@ -37,7 +37,7 @@ pub struct Node {
     /// How long it takes.
     #[prost(uint64, tag = "7")]
     pub duration_us: u64,
-    /// What it takes.
+    /// Its inputs.
     #[prost(message, optional, tag = "8")]
     pub inputs: Option<Values>,
     /// More about it.

@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 1 << 48;
 pub(super) struct Read {
     /// As an operation, which has no call yet if it is a collective.
     pub operation: Operation,
-    /// What it does with others.
+    /// Its collective with others.
     pub collective: Option<Joined>,
 }
 

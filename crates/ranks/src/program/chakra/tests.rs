@@ -179,7 +179,7 @@ fn communications_of_a_rank_go_one_at_a_time() {
     assert_eq!(finish(&short, None), [2 * 1_999 + 2 * 999; 2]);
 }
 
-/// What ranks share in the collective of their group.
+/// Ranks share the collective of their group.
 #[test]
 fn each_collective_takes_its_time() {
     // By comm_type and comm_size on four ranks: the steps, and the bytes of each.

@@ -1,8 +1,8 @@
 //! Homa (Montazeri et al., SIGCOMM 2018), as PlatformLab/Homa has it: messages, of which a receiver
 //! grants what is not sent blindly, the shortest first.
 //!
-//! What an application writes is a message. Its first RTTbytes leave without a grant, with a
-//! priority by its length. The rest is granted by the receiving *host*, which decides over all
+//! The data that an application writes is a message. Its first RTTbytes leave without a grant, with
+//! a priority by its length. The rest is granted by the receiving *host*, which decides over all
 //! messages that come in there ([`Schedule`]); which of a host's messages sends next is decided
 //! over all that go out ([`Outbox`]). A connection's two ends are what is left: what of a message
 //! was sent, and what has come.
@@ -42,7 +42,8 @@ use millpond_core::switch::site::Auto;
 use millpond_core::{Rate, Time};
 use millpond_scenario::plan::Plan;
 
-/// What the messages of one transport share: the scenario's parameters, resolved to numbers.
+/// The configuration that the messages of one transport share: the scenario's parameters, resolved
+/// to numbers.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Largest payload of a packet, in bytes.
@@ -123,7 +124,7 @@ fn round_trip(plan: &Plan, mss: u32) -> Time {
     plan.topology.longest_round_trip(packet, grant, |rate| plan.host.late(rate))
 }
 
-/// What a link of this rate carries in a time.
+/// The bytes that a link of this rate carries in a time.
 fn carried(rate: Rate, time: Time) -> u64 {
     const PS_PER_S: u128 = 1_000_000_000_000;
     let bits = u128::from(rate.bps()) * u128::from(time.as_ps()) / PS_PER_S;

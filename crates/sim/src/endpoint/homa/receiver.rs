@@ -16,7 +16,7 @@ use super::sender::Asked;
 use millpond_core::Time;
 use millpond_core::ranges::Ranges;
 
-/// What a piece that has come is.
+/// The kind of a piece that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Came {
     /// Of a message that is not whole.
@@ -27,7 +27,7 @@ pub enum Came {
     Late,
 }
 
-/// What a receiver says of a message when it is asked.
+/// A receiver's answer when it is asked for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stands {
     /// It is there.
@@ -171,7 +171,7 @@ impl Receiver {
         }
     }
 
-    /// What it says of a message that is asked for.
+    /// Its answer for a message that is asked for.
     pub fn stands(&self, number: u16) -> Stands {
         let ahead = number.wrapping_sub(self.number) as i16;
         if !self.is_known || ahead > 0 {
@@ -206,7 +206,7 @@ impl Receiver {
         std::mem::take(&mut self.asks)
     }
 
-    /// What may be sent and has not come.
+    /// The ranges that may be sent and have not come.
     pub fn missing(&self, cfg: &[Config]) -> Vec<Asked> {
         let own = self.config(cfg);
         let of_message = if self.granted > own.unscheduled(self.length) {

@@ -3,8 +3,8 @@
 //! **Sending.** Up to RTTbytes leave without a grant, with the priority of the message's length,
 //! the rest as far as it is granted, with the priority that the last grant said.
 //!
-//! **RESEND** asks for a range again. What of it has been sent goes out once more, before all
-//! else; of the rest it counts as a grant, since that may be what was lost. A range of which
+//! **RESEND** asks for a range again. The part of it that has been sent goes out once more, before
+//! all else; of the rest it counts as a grant, since that may be what was lost. A range of which
 //! nothing has been sent yet is answered by BUSY: the host had shorter messages to send.
 //!
 //! **PING** asks whether the message is there, when nothing may be sent and nothing has been heard
@@ -36,7 +36,7 @@ pub struct Piece {
     pub priority: u8,
 }
 
-/// What a RESEND asks for.
+/// The range that a RESEND asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The first byte that is missing.
@@ -56,7 +56,7 @@ pub struct Sender {
     /// The next byte to send in turn, and the first never sent.
     sent: u32,
     top: u32,
-    /// What may be sent.
+    /// The bytes that may be sent.
     granted: u32,
     /// Of what is granted.
     priority: u8,
@@ -185,7 +185,7 @@ impl Sender {
         self.before + u64::from(self.top)
     }
 
-    /// What may be sent stands for the window.
+    /// The bytes that may be sent stand for the window.
     pub fn standing(&self, _: &[Config]) -> Standing {
         let is_open = !self.is_done && self.again.is_empty();
         Standing {
@@ -197,8 +197,8 @@ impl Sender {
         }
     }
 
-    /// How urgent its next piece is, smaller first; `None`: there is none. What is sent again comes
-    /// before all else; then it is the bytes that are left to send (SRPT).
+    /// How urgent its next piece is, smaller first; `None`: there is none. A piece that is sent
+    /// again comes before all else; then it is the bytes that are left to send (SRPT).
     pub fn urgency(&self) -> Option<u64> {
         if self.is_done || self.is_given_up {
             None
@@ -209,7 +209,7 @@ impl Sender {
         }
     }
 
-    /// The next piece, of which [`Sender::urgency`] has told.
+    /// The next piece, whose urgency is [`Sender::urgency`].
     pub fn next(&mut self, now: Time, cfg: &[Config]) -> Option<Piece> {
         self.urgency()?;
         let cfg = self.config(cfg);

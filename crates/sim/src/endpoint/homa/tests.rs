@@ -32,7 +32,7 @@ fn config(keys: &str) -> Vec<Config> {
     crate::endpoint::Config::new(&plan).homa
 }
 
-/// What goes over the pipe.
+/// A packet that goes over the pipe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     Data(Piece),

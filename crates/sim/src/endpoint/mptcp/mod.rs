@@ -1,8 +1,8 @@
 //! MPTCP (RFC 8684): one byte stream over several subflows.
 //!
 //! A subflow is a whole TCP with its own sequence space, window, timer and 5-tuple, so ECMP gives
-//! each a path of its own. A packet's mapping tells its subflow and where its bytes belong in the
-//! stream; an acknowledgement's tells the subflow and what of the stream has arrived (RFC 8684's
+//! each a path of its own. A packet's mapping names its subflow and where its bytes belong in the
+//! stream; an acknowledgement's names the subflow and what of the stream has arrived (RFC 8684's
 //! DSS option, §3.3). The control law links the windows (`core::congestion`): it is shown all paths
 //! before each acknowledgement.
 //!
@@ -25,10 +25,10 @@ pub use sender::Sender;
 
 use super::tcp;
 
-/// What the connections of one MPTCP transport share.
+/// The configuration that the connections of one MPTCP transport share.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What each subflow is.
+    /// The TCP of each subflow.
     pub tcp: tcp::Config,
     /// Subflows of a connection.
     pub subflows: u8,

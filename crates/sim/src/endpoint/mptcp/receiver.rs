@@ -18,7 +18,7 @@ pub struct Receiver {
     subflows: Box<[tcp::Receiver]>,
     /// The next byte of the stream.
     next: u64,
-    /// What has arrived beyond it.
+    /// The bytes that have arrived beyond it.
     held: Ranges,
     /// Which of the run's MPTCP transports it follows.
     which: u8,

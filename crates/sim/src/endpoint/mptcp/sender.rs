@@ -5,7 +5,7 @@
 //! gets bytes when it sends them and not before, so nothing waits behind a full window. The first
 //! subflow opens the connection; the others join once it is open, while there is something to send.
 //!
-//! What a subflow has sent it repairs itself, as any TCP. At a timeout what it had in flight is
+//! A subflow itself repairs what it has sent, as any TCP. At a timeout what it had in flight is
 //! *reinjected*: others send the same bytes as new data of theirs. The subflow still repairs its
 //! own sequence space, and the receiver drops what it has.
 //!
@@ -26,14 +26,14 @@ struct Chunk {
     /// Offset in the stream.
     data: u64,
     len: u64,
-    /// Others were told to send it.
+    /// Other subflows are to send it.
     is_reinjected: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Subflow {
     tcp: tcp::Sender,
-    /// What is in flight, in the order of both offsets of the subflow.
+    /// The chunks in flight, in the order of both offsets of the subflow.
     chunks: VecDeque<Chunk>,
 }
 
@@ -51,7 +51,7 @@ pub struct Sender {
     subflows: Box<[Subflow]>,
     /// Subflows by smoothed round-trip time: the scheduler's order.
     order: Box<[u8]>,
-    /// What the control law is shown.
+    /// The paths that the control law is shown.
     paths: Box<[Path]>,
     /// Where the written stream ends.
     written: u64,
@@ -118,7 +118,7 @@ impl Sender {
     pub fn is_done(&self) -> bool {
         self.acked == self.written && self.written > 0
     }
-    /// That of the subflow that is asked first.
+    /// The smoothed round-trip time of the subflow that is asked first.
     pub fn srtt(&self) -> Time {
         self.nearest().srtt()
     }
@@ -171,7 +171,8 @@ impl Sender {
         self.rest.is_some() || self.subflows.iter().any(could)
     }
 
-    /// What a subflow has to send of its own (repairs, SYNs); then reinjections; then new data.
+    /// First the segments that a subflow has to send of its own (repairs, SYNs); then reinjections;
+    /// then new data.
     pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &[Config]) -> Option<Outgoing> {
         let cfg = &cfg[usize::from(self.which)];
         let out = self.next_segment(now, max_len, cfg);
@@ -249,7 +250,7 @@ impl Sender {
             }
             let len = u64::from(out.len);
             match subflow.chunks.back_mut() {
-                // What follows in both is one piece, until others are told to send it.
+                // Bytes that follow in both are one piece, until others are to send it.
                 Some(last) if last.data + last.len == data && !last.is_reinjected => {
                     last.len += len
                 }

@@ -232,8 +232,8 @@ fn the_others_join_once_the_first_is_open_and_only_while_there_is_something_to_s
     assert!(pipe.given.iter().all(|bytes| *bytes > 0), "{:?}", pipe.given);
 }
 
-/// One path dies for good. What it had in flight comes by the other after the first timeout;
-/// without reinjection it never comes.
+/// One path dies for good. Its data in flight comes by the other after the first timeout; without
+/// reinjection it never comes.
 #[test]
 fn what_a_dead_path_had_in_flight_is_reinjected() {
     for reinjection in [true, false] {

@@ -40,20 +40,20 @@ pub struct Answer<'a> {
     /// An acknowledgement, a NACK, or a notification of congestion, which has no more than its
     /// kind.
     pub kind: Kind,
-    /// What it tells.
+    /// The acknowledgement that it carries.
     pub ack: AckIn<'a>,
-    /// What the switches have written on the data that it answers.
+    /// The telemetry that the switches have written on the data that it answers.
     pub telemetry: Option<&'a Telemetry>,
 }
 
-/// What a packet of a queue pair asks for, and what it has for that.
+/// The requests of a packet of a queue pair, and the room that it has for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Bytes on the wire beside its headers.
     pub beyond: u16,
     /// An acknowledgement.
     pub acknowledgement: bool,
-    /// That switches write their telemetry on it.
+    /// Telemetry that switches write on it.
     pub telemetry: bool,
 }
 
@@ -73,12 +73,14 @@ enum Recovery {
     },
 }
 
-/// What the queue pairs of one transport share: the scenario's parameters, resolved to numbers.
+/// The configuration that the queue pairs of one transport share: the scenario's parameters,
+/// resolved to numbers.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Largest payload of a packet, in bytes.
     pub mss: u32,
-    /// What a data packet has on the wire beside its payload, and of that beside its headers.
+    /// Bytes of a data packet on the wire beside its payload, and of these those beside its
+    /// headers.
     header: u32,
     beyond: u16,
     /// ECN field of data.
@@ -98,7 +100,7 @@ pub struct Config {
     window: Auto<u64>,
     base_rtt: Time,
     ack_interval: u32,
-    /// How marks are told: by the answer's own bit, or by CNPs, in which case so seldom.
+    /// How marks are reported: by the answer's own bit, or by CNPs, in which case so seldom.
     tells_by_bit: bool,
     cnp_interval: Option<Time>,
     cnp_on_reordering: bool,
@@ -159,7 +161,7 @@ impl Config {
         }
     }
 
-    /// What a queue pair's law is told, of a host with a link of this rate.
+    /// The setting of a queue pair's law, of a host with a link of this rate.
     fn setting(&self, line: Rate) -> Setting {
         let window = match self.window {
             Auto::Given(bytes) => bytes,
@@ -168,7 +170,7 @@ impl Config {
         Setting { line, base_rtt: self.base_rtt, window }
     }
 
-    /// What a rate has in flight in the base round trip, at least a packet.
+    /// The bytes that a rate has in flight in the base round trip, at least a packet.
     fn in_flight(&self, rate: Rate) -> u64 {
         const PS_PER_S: u128 = 1_000_000_000_000;
         let bits = u128::from(rate.bps()) * u128::from(self.base_rtt.as_ps()) / PS_PER_S;

@@ -1,8 +1,9 @@
 //! A queue pair's receiving end: acknowledgements, NACKs, and notifications of congestion.
 //!
-//! **Go-back-N** takes what is next and drops the rest. What comes too early causes a NACK, unless
-//! one for the same missing byte has left within `nack-interval`; what comes again is acknowledged,
-//! as the InfiniBand Architecture Specification 1.2.1 asks (C9-110), or not (`answer-duplicates`).
+//! **Go-back-N** takes what is next and drops the rest. Data that comes too early causes a NACK,
+//! unless one for the same missing byte has left within `nack-interval`; what comes again is
+//! acknowledged, as the InfiniBand Architecture Specification 1.2.1 asks (C9-110), or not
+//! (`answer-duplicates`).
 //!
 //! **Selective** keeps what comes early. Each causes a NACK that says what is missing and what has
 //! just come (IRN §3.1), unless it is held already and the interval has not passed. While something
@@ -27,14 +28,14 @@ use millpond_core::{Sack, Time};
 pub struct Receiver {
     /// The next byte expected.
     next: u64,
-    /// What has come beyond it, of a selective one.
+    /// The bytes that have come beyond it, of a selective one.
     held: Ranges,
     /// The last NACK's missing byte; `u64::MAX`: none was sent. It is not repeated before then.
     nacked: u64,
     nack_at: Time,
     /// No CNP before then.
     cnp_at: Time,
-    /// A mark that no CNP has told of.
+    /// A mark that no CNP has reported.
     marked: bool,
     /// A mark of a packet that was accepted, and that no answer has covered.
     echoes: bool,
@@ -68,7 +69,7 @@ impl Receiver {
     pub fn deadline(&self) -> Time {
         Time::MAX
     }
-    /// What all queue pairs like it have in common.
+    /// The configuration that all queue pairs like it share.
     pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
     }

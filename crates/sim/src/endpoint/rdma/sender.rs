@@ -68,7 +68,7 @@ pub struct Sender {
     rto: Time,
     rto_at: Time,
     deadline: Time,
-    /// What the receiver is known to hold beyond `una`.
+    /// The bytes that the receiver is known to hold beyond `una`.
     holds: Ranges,
     repair: Option<Repair>,
     /// Packets since one asked for an acknowledgement.
@@ -256,7 +256,7 @@ impl Sender {
         };
         let in_flight = match cfg.recovery {
             Recovery::GoBackN { .. } => at - self.una,
-            // What is sent again in a recovery is in flight already, or lost.
+            // A packet that is sent again in a recovery is in flight already, or lost.
             Recovery::Selective { .. } if at < self.top => 0,
             Recovery::Selective { .. } => self.top - self.una,
         };
@@ -405,7 +405,7 @@ impl Sender {
         }
     }
 
-    /// What an answer says of losses.
+    /// An answer's report of losses.
     fn repair(&mut self, is_nack: bool, answer: &Answer, cfg: &Config) {
         let Recovery::Selective { resend, .. } = cfg.recovery else {
             if is_nack && self.next > self.una {

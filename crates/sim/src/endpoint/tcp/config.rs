@@ -1,4 +1,5 @@
-//! What all connections of a TCP share: a scenario's parameters, resolved to numbers.
+//! The configuration that all connections of a TCP share: a scenario's parameters, resolved to
+//! numbers.
 
 use millpond_core::congestion::{Demands, Echo, Terms};
 use millpond_core::{Ecn, Time};
@@ -10,10 +11,11 @@ use millpond_scenario::transport::{
 /// A timeout of zero would fire again and again at the same instant: none is shorter than this.
 const SHORTEST_RTO: Time = Time::from_us(1);
 
-/// What Linux adds to the waits for a probe and for reordering (`TCP_TIMEOUT_MIN_US`).
+/// The time that Linux adds to the waits for a probe and for reordering (`TCP_TIMEOUT_MIN_US`).
 pub(super) const JIFFY_LEAST: Time = Time::from_ms(2);
 
-/// What all connections of a run share: the scenario's parameters, resolved to numbers.
+/// The configuration that all connections of a run share: the scenario's parameters, resolved to
+/// numbers.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Largest payload of a packet, in bytes.

@@ -1,7 +1,8 @@
 //! RACK: losses detected by the times of transmission, RFC 8985 §6, as Linux does since 6.17.
 //!
 //! A segment is lost if one sent after it was delivered and it is older than a round trip and the
-//! reordering window. That holds for retransmissions, too, which RFC 6675 cannot judge. Deviations:
+//! reordering window. The rule holds for retransmissions, too, which RFC 6675 cannot judge.
+//! Deviations:
 //!
 //! - The receiver reports no DSACK, so that the window's multiplier stays 1.
 //! - Transmissions are numbered. The RFC orders those of one time by their sequence numbers, which
@@ -375,7 +376,7 @@ mod tests {
         rack.send_again(1, 2, US(105));
         rack.send(10, 11, US(106));
         assert_eq!((rack.first_lost(9), rack.pipe()), (None, 6));
-        // What was sent before the retransmission shows nothing.
+        // A segment sent before the retransmission shows nothing.
         rack.acknowledge(US(109), 1, Some(&sack(&[(2, 10)])), US(0));
         rack.detect(US(109), Time::ZERO);
         assert_eq!((rack.first_lost(9), rack.pipe()), (None, 2));

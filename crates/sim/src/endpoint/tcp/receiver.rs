@@ -19,7 +19,7 @@ use millpond_core::{Sack, Time};
 /// it stays full when some of them merge.
 const RECENT: usize = 8;
 
-/// What has arrived beyond a hole.
+/// The bytes that have arrived beyond a hole.
 #[derive(Clone, Debug, Default)]
 struct Held {
     ranges: Ranges,
@@ -39,7 +39,7 @@ pub struct Receiver {
     stamp: Time,
     /// When an ACK held back must leave.
     deadline: Time,
-    /// What is beyond a hole; allocated with the first hole.
+    /// The bytes beyond a hole; allocated with the first hole.
     held: Option<Box<Held>>,
     /// Full segments that the next ACK will answer.
     pending: u32,

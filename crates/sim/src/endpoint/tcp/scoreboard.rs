@@ -1,4 +1,4 @@
-//! What the receiver has reported by SACK, and what follows from it: RFC 6675 §4.
+//! The receiver's reports by SACK, and what follows from them: RFC 6675 §4.
 //!
 //! `IsLost` falls with the sequence number: what is below a lost octet and not SACKed is lost, too.
 //! So one number, [`Scoreboard::lost_below`], holds it for all octets, and `SetPipe` is a sum over
@@ -26,7 +26,7 @@ pub(super) struct Scoreboard {
     pub(super) pipe: u64,
 }
 
-/// What RFC 6675's NextSeg() has found.
+/// The result of RFC 6675's NextSeg().
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextSeg {
     /// Rule 1 or 3: this range again.
@@ -143,8 +143,8 @@ impl Scoreboard {
         if from < highest {
             return Some(NextSeg::Hole(from, to)); // rule 3
         }
-        // Rule 4. What was sent after the last SACKed byte is the highest hole; where that byte is
-        // the last of all, no hole is above HighRxt, and the highest is below the last range.
+        // Rule 4. Data sent after the last SACKed byte is the highest hole; where that byte is the
+        // last of all, no hole is above HighRxt, and the highest is below the last range.
         if una < self.rescue_rxt || una == nxt {
             return None;
         }

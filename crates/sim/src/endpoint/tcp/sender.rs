@@ -55,7 +55,7 @@ enum Phase {
     SynSent,
 }
 
-/// What to send next.
+/// The next segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Syn,
@@ -99,12 +99,12 @@ pub struct Sender {
     control: Control,
     /// An ACK that reaches it ends recovery (RecoveryPoint; RFC 6582's recover).
     recover: u64,
-    /// What was sent when the window was last cut. Only marks and losses of what was sent after it
-    /// cut again.
+    /// The end of what was sent when the window was last cut. Only marks and losses of what was
+    /// sent after it cut again.
     cut_until: u64,
     /// After a timeout: the next byte to send again.
     resend: u64,
-    /// What the receiver holds; allocated with the first SACK.
+    /// The bytes that the receiver holds; allocated with the first SACK.
     board: Option<Box<Scoreboard>>,
     /// When what is outstanding was sent; allocated with the first segment, if RACK detects losses.
     rack: Option<Box<Rack>>,
@@ -116,7 +116,7 @@ pub struct Sender {
     gap_ns: u32,
     /// When the retransmission timer expires, while the deadline is the pace's or the probe's.
     rto_at: Time,
-    /// What was sent when the last tail loss probe left.
+    /// The end of what was sent when the last tail loss probe left.
     probed: u64,
     pub(super) retransmitted: u32,
     pub(super) timeouts: u32,
@@ -462,8 +462,8 @@ impl Sender {
         }
     }
 
-    /// What a signal's window of data ends with. Where marks cut after a loss, too, that is after a
-    /// timeout what was sent since: SND.NXT as RFC 9293 takes it back to SND.UNA.
+    /// The end of a signal's window of data. Where marks cut after a loss, too, that is after a
+    /// timeout the end of what was sent since: SND.NXT as RFC 9293 takes it back to SND.UNA.
     #[inline]
     fn sent_by_now(&self, cfg: &Config) -> u64 {
         if self.phase == Phase::Loss && cfg.cut_after_loss { self.resend } else { self.nxt }

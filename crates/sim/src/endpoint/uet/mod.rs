@@ -1,10 +1,11 @@
 //! Ultra Ethernet transport, as uet-htsim has it: packets with numbers, which take any path and are
 //! taken in any order.
 //!
-//! What an application writes is cut into packets, each with a number (PSN) and an entropy value by
-//! which switches choose its path (`core::edge::entropy`). A switch that has no room trims the
-//! packet (`core::switch::trim`), and its receiver asks for it by a NACK. How much may be in flight
-//! is said by the sender's window (`core::congestion::nscc`), by the receiver's credit, or by both.
+//! The data that an application writes is cut into packets, each with a number (PSN) and an entropy
+//! value by which switches choose its path (`core::edge::entropy`). A switch that has no room trims
+//! the packet (`core::switch::trim`), and its receiver asks for it by a NACK. How much may be in
+//! flight is said by the sender's window (`core::congestion::nscc`), by the receiver's credit, or
+//! by both.
 //!
 //! | file | what it follows |
 //! |---|---|
@@ -50,14 +51,15 @@ const BUFFERS_THAT_DROP: u64 = 5;
 /// How often the queue's time is in a timeout.
 const RTO_QUEUES: u64 = 6;
 
-/// What the connections of one transport share: the scenario's parameters, resolved to numbers.
+/// The configuration that the connections of one transport share: the scenario's parameters,
+/// resolved to numbers.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Largest payload of a packet, in bytes.
     pub mss: u32,
     /// Headers and framing of a packet on the wire.
     pub header: u32,
-    /// What says how much may be in flight.
+    /// The control that says how much may be in flight.
     pub control: UetControl,
     /// The window's constants.
     pub terms: NsccTerms,

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// Bits of an ACK's map.
 const BITS: u32 = 64;
 
-/// What a packet that came is answered with.
+/// The answer to a packet that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Came {
     /// Nothing.
@@ -56,7 +56,7 @@ pub struct Receiver {
     ahead: u32,
     /// Bytes on the wire that have come.
     bytes: u64,
-    /// Of which an ACK has told.
+    /// Of which an ACK has reported.
     told: u64,
     delivered: u64,
     has_asked: bool,

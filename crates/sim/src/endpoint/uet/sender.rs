@@ -102,7 +102,7 @@ pub struct Sender {
     departures: VecDeque<(Time, u32)>,
     /// May be below zero for a moment: what is reported of counts packets that wait, too.
     in_flight: i64,
-    /// Bytes that the receiver has told of.
+    /// Bytes that the receiver has reported.
     told: u64,
     nscc: Nscc,
     credit: Option<Credit>,
@@ -448,7 +448,7 @@ impl Sender {
         }
     }
 
-    /// What a recovery sends again, each packet once and a window's packets ahead.
+    /// The packets that a recovery sends again, each once and a window's packets ahead.
     fn repair(&mut self, cfg: &Config) {
         let Some(end) = self.recovery else { return };
         let ahead = (self.nscc.window() / u64::from(cfg.mss)).max(1) as u32;

@@ -61,7 +61,7 @@ fn a_receiver_names_what_came_beyond_a_gap_and_asks_for_what_was_trimmed() {
     // The gap closes, and one beyond it has asked.
     let (next, it) = ack(receiver.on_data(&data(1), &cfg));
     assert_eq!((next, it.ahead, receiver.delivered()), (5, 0, 5 * 4086));
-    // What came needs not be sent again.
+    // A packet that came need not be sent again.
     assert_eq!(ack(receiver.on_data(&trimmed, &cfg)).0, 5);
 }
 

@@ -70,7 +70,7 @@ impl Sender {
         self.gap_ns = if is_unpaced { 0 } else { gap.min(u32::MAX.into()) as u32 };
     }
 
-    /// What Linux's pacing rate gives in a smoothed round trip, in bytes.
+    /// The bytes that Linux's pacing rate gives in a smoothed round trip.
     fn paced_window(&self) -> u128 {
         let percent = if self.window.cwnd < self.window.ssthresh / 2 {
             STARTING_PERCENT

@@ -1,4 +1,5 @@
-//! What a sender would send next: a pure question, asked of each phase by its own rules.
+//! The segment that a sender would send next: a pure question, asked of each phase by its own
+//! rules.
 //!
 //! Invariant: new data fits `window_limit` and whatever of the congestion window the phase grants;
 //! a retransmission is at most a segment and covers nothing that the receiver is known to hold.

@@ -52,7 +52,7 @@ impl Sender {
     pub fn counters(&self) -> Counters {
         Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
     }
-    /// What it looks like from outside.
+    /// Its state, seen from outside.
     pub fn standing(&self, cfg: &Config) -> Standing {
         let told = self.control.told(&cfg.of(self.which).terms);
         Standing {

@@ -1,4 +1,4 @@
-//! What a sender makes of ACKs when something is missing, and of silence: RFC 6675 §5, RFC 6582
+//! A sender's reaction to ACKs when something is missing, and to silence: RFC 6675 §5, RFC 6582
 //! §3.2, RFC 5681 §3.1.
 //!
 //! Invariant: a window of data is answered for by one cut, and recovery ends when what was
@@ -65,9 +65,9 @@ impl Sender {
         self.schedule_probe(now, cfg);
     }
 
-    /// Whether an ACK up to `upto`, beyond `una`, gives a sample (`rtt-samples`). What is
-    /// outstanding at a timeout ends at `recover`; in fast recovery the segment at `una` was sent
-    /// again if it lies below HighRxt.
+    /// Whether an ACK up to `upto`, beyond `una`, gives a sample (`rtt-samples`). Data outstanding
+    /// at a timeout ends at `recover`; in fast recovery the segment at `una` was sent again if it
+    /// lies below HighRxt.
     fn measures(&self, upto: u64, cfg: &Config) -> bool {
         match (cfg.rtt_samples, self.phase) {
             (RttSamples::EveryAck, _) => true,

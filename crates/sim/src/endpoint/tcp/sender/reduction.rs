@@ -31,8 +31,8 @@ impl Reduction {
         Reduction { flight: (nxt - una).max(1), until: nxt, delivered: 0, out: 0 }
     }
 
-    /// What may leave after an acknowledgement that delivers `delivered` bytes more and leaves
-    /// `pipe`. `is_safe`: it moves SND.UNA, and shows no new loss.
+    /// The bytes that may leave after an acknowledgement that delivers `delivered` bytes more and
+    /// leaves `pipe`. `is_safe`: it moves SND.UNA, and shows no new loss.
     fn allowed(
         &mut self,
         delivered: u64,

@@ -4,11 +4,10 @@
 //! A refused segment was never sent: it stays at the head of what is unsent, and is tried again
 //! with the next acknowledgement or write. With nothing in flight nothing would come, so the probe
 //! timer tries (Linux's probe0): one segment, and after a refusal without a word again after twice
-//! the time; after one that told the sender to reduce its window (NET_XMIT_DROP), after the same
+//! the time; after one that orders the sender to reduce its window (NET_XMIT_DROP), after the same
 //! time, at most 500 ms, as Linux did until 5.0, which the slides of NRM ran. *CWR* (NET_XMIT_CN)
 //! is `tcp_enter_cwr`: the window is reduced as for a mark, once a window of data, and nothing is
-//! sent again. Linux spreads that reduction over a round trip; here
-//! `transport.reduction` decides.
+//! sent again. Linux spreads that reduction over a round trip; here `transport.reduction` decides.
 //!
 //! Invariant: while something is unsent and nothing is in flight, a refused sender's deadline is
 //! set.
@@ -19,11 +18,12 @@ use crate::endpoint::tcp::Config;
 use millpond_core::congestion::Cause;
 use millpond_core::{Ecn, Time};
 
-/// Longest wait after a refusal that told the sender (Linux's TCP_RESOURCE_PROBE_INTERVAL).
+/// Longest wait after a refusal that orders the sender to reduce its window (Linux's
+/// TCP_RESOURCE_PROBE_INTERVAL).
 const TOLD_WAIT_MAX: Time = Time::from_ms(500);
 
 impl Sender {
-    /// What [`Sender::poll_send`] would give now, without giving it.
+    /// The segment that [`Sender::poll_send`] would give now, without giving it.
     pub fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         let cfg = cfg.of(self.which);
         if matches!(self.phase, Phase::Open | Phase::Paced)

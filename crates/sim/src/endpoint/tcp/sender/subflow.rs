@@ -1,4 +1,4 @@
-//! What MPTCP asks of a TCP that is one of its subflows.
+//! MPTCP's questions to a TCP that is one of its subflows.
 //!
 //! A subflow is given bytes when it can send them. It never has any unsent, so nothing of the
 //! stream waits behind its window.
@@ -10,7 +10,7 @@ use millpond_core::Time;
 use millpond_core::congestion::Path;
 
 impl Sender {
-    /// The next segment, where `more` bytes could be written. What does not leave is not.
+    /// The next segment, where `more` bytes could be written. Bytes that do not leave are not.
     pub fn offer(&mut self, now: Time, more: u64, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         let written = self.written;
         self.written += more;
@@ -30,8 +30,8 @@ impl Sender {
         !matches!(self.phase, Phase::Closed | Phase::SynSent)
     }
 
-    /// What the control laws of the others are shown of it; without what a recovery counts into the
-    /// window.
+    /// The path that the control laws of the others are shown of it; without what a recovery counts
+    /// into the window.
     pub fn path(&self) -> Path {
         let cwnd = match self.phase {
             Phase::Recovery => self.window.cwnd.min(self.window.ssthresh),

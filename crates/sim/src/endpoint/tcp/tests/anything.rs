@@ -128,7 +128,7 @@ proptest! {
             pipe.run(pipe.now + Time::from_us(wait_us));
         }
         pipe.finish();
-        // What is still under way disturbs nothing.
+        // A packet that is still under way disturbs nothing.
         pipe.run(Time::MAX);
         prop_assert_eq!(pipe.sender.acked(), pipe.sender.written());
         prop_assert_eq!((pipe.sender.in_flight(), pipe.sender.deadline()), (0, Time::MAX));

@@ -1,4 +1,4 @@
-//! What a Linux sender does beyond the RFCs: it waits for larger segments, and its timers tick.
+//! A Linux sender's behaviour beyond the RFCs: it waits for larger segments, and its timers tick.
 
 use super::*;
 use millpond_scenario::transport::Deferral;

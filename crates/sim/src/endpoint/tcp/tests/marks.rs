@@ -1,4 +1,4 @@
-//! What ECN marks do to the window, and which packets carry what.
+//! The effect of ECN marks on the window, and which packets carry what.
 
 use super::*;
 

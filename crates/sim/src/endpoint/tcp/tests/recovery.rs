@@ -1,4 +1,4 @@
-//! What duplicate ACKs and SACKs repair, and what reordering must not.
+//! Repairs that duplicate ACKs and SACKs cause, and that reordering must not.
 
 use super::*;
 

@@ -44,7 +44,7 @@ fn rfc9937_a_loss_is_repaired_and_recovery_ends_at_the_threshold() {
         let mut pipe = Pipe::losing(cfg, &[3]);
         pipe.write(60);
         pipe.run(RTT + RTT / 2);
-        // What the twenty acknowledgements let out while the window came down to ten.
+        // The segments that the twenty acknowledgements let out while the window came down to ten.
         let sent = pipe.by_round(2)[1];
         assert!((9..=14).contains(&sent), "{detection:?}: {sent}");
         pipe.run(RTT + RTT);

@@ -13,7 +13,7 @@ fn swift_below_one_segment_sends_one_packet_each_round_trip_time_over_the_window
         let at: Vec<Time> = pipe.sent.iter().map(|s| s.at).collect();
         assert_eq!(at, (0..20).map(|n| gap * n).collect::<Vec<_>>());
         assert_eq!((pipe.sender.timeouts, pipe.sender.retransmitted), (0, 0));
-        // What is written later waits for its turn, too; and after a pause it does not.
+        // Data written later waits for its turn, too; and after a pause it does not.
         pipe.write(1);
         pipe.finish();
         assert_eq!(pipe.sent.last().unwrap().at, gap * 20);

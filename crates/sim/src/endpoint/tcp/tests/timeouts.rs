@@ -1,4 +1,4 @@
-//! What only a timer repairs, and when it fires.
+//! Losses that only a timer repairs, and when it fires.
 
 use super::*;
 
