@@ -42,7 +42,7 @@ fn pairs_of_groups<'de: 'static, D: Deserializer<'de>>(
     Ok(groups.into_iter().map(|(group, pairs)| (group, &*pairs.leak())).collect::<Vec<_>>().leak())
 }
 
-/// What stands in the place of a claim's schemes.
+/// The substitute for a claim's schemes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Baseline {
     /// These variants stand for the claim's.

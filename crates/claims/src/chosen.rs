@@ -1,4 +1,4 @@
-//! What of a paper is asked for.
+//! The parts of a paper that are asked for.
 //!
 //! Invariant: a word that means nothing is refused, with the nearest that means something.
 
@@ -9,7 +9,7 @@ use crate::paper::Paper;
 use millpond_results::{ClaimKind, World};
 use millpond_scenario::nearest;
 
-/// What `--only` picks.
+/// The choice of `--only`.
 #[derive(Debug)]
 pub struct Chosen {
     /// Experiments that are run.

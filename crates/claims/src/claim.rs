@@ -10,21 +10,21 @@ pub struct Claim {
     pub id: &'static str,
     /// Where it is made.
     pub source: &'static str,
-    /// What it says.
+    /// Its statement.
     pub statement: &'static str,
-    /// What is published, and whose the claim is.
+    /// The published value, and whose the claim is.
     pub paper: Value,
-    /// What is accepted, ends included; `None` is an open end.
+    /// The accepted interval, ends included; `None` is an open end.
     pub accept: [Option<f64>; 2],
     /// How ours is found. All measures are in percent, but for those that say otherwise.
     pub measure: Measure,
     /// Why `--quick` does not decide it, if it does not.
     pub quick: Option<&'static str>,
-    /// What the reader must know; empty if nothing.
+    /// Facts that the reader must know; empty if there are none.
     pub note: &'static str,
 }
 
-/// What a claim rests on: a number, or an order or a bound without one; and how far it is the
+/// The ground of a claim: a number, or an order or a bound without one; and how far it is the
 /// paper's.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {

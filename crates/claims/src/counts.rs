@@ -1,6 +1,6 @@
 //! How much a reproduction is, said before it is run.
 //!
-//! Invariant: these are the counts that its end tells, by the kind of the claims as there.
+//! Invariant: these are the counts that its end reports, by the kind of the claims as there.
 
 use millpond_results::ClaimKind;
 use std::fmt;
@@ -40,7 +40,7 @@ impl fmt::Display for Kinds {
     }
 }
 
-/// What is chosen of a paper.
+/// The size of the chosen part of a paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Claims, those of emulated Linux, too.

@@ -16,7 +16,7 @@ pub const VARIANT: &str = "variant";
 /// More runs than this are taken for a slip of the pen.
 const RUNS_MAX: u128 = 1_000_000;
 
-/// What is to be swept.
+/// The sweep that is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Keys with their values, each once.
@@ -48,7 +48,7 @@ pub struct Hops {
     /// How many.
     pub count: f64,
     /// The traffic asks for much more than hosts' links carry: what the network lets through is
-    /// less, and only a run tells.
+    /// less, and only a run shows it.
     pub is_bound: bool,
     /// The time in which they are asked for: to the last arrival, or to the end of the run.
     pub span: Time,
@@ -63,7 +63,7 @@ pub struct Design {
     pub recipes: Vec<Recipe>,
     /// Packet-hops that a run of each point makes, roughly; `None` where its traffic does not tell.
     pub hops: Vec<Option<Hops>>,
-    /// What the points warn of, each text once.
+    /// The warnings of the points, each text once.
     pub warnings: Vec<String>,
 }
 
@@ -217,7 +217,7 @@ pub fn packet_hops(plan: &Plan) -> Option<Hops> {
         asked.sent.iter_mut().chain(&mut asked.received).for_each(|packets| *packets *= whole);
     }
     if let Some(graph) = &plan.traffic.dependencies {
-        // What waits for nothing is among the arrivals.
+        // Flows that wait for nothing are among the arrivals.
         for (_, flow) in (0..).zip(&graph.flows).filter(|(node, _)| graph.waits_for(*node) > 0) {
             asked.add(flow.src, flow.dst, packets(flow.bytes));
         }

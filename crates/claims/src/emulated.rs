@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What was given, in the results folder: the claims are decided anew from it.
+/// The given results, in the results folder: the claims are decided anew from them.
 const KEPT: &str = "linux-vm.json";
-/// What the names of these claims end with.
+/// The ending of these claims' names.
 pub const SUFFIX: &str = "-vm";
-/// What `--only` calls all of them.
+/// The name of all of them in `--only`.
 pub const ALL: &str = "linux-vm";
-/// What measures it.
+/// The rig that measures it.
 pub const RIG: &str = "benches/limit/vm.py";
 const ABSENT: &str = "no results of the emulated Linux are there: make bench-limit-vm \
                       ARGS=\"--table t1 --json FILE\" makes them, --vm FILE gives them";
@@ -62,7 +62,7 @@ struct Class {
     p999_ms: Option<f64>,
 }
 
-/// What the rig has measured.
+/// The measurements of the rig.
 #[derive(Debug, Default)]
 pub struct Emulated {
     results: Vec<Measured>,
@@ -107,7 +107,7 @@ impl Emulated {
         of.max_by(|a, b| a.case.duration_s.total_cmp(&b.case.duration_s))
     }
 
-    /// What there is of an experiment.
+    /// The findings on an experiment.
     pub fn found(&self, cases: &[Case], experiment: &'static str) -> Found {
         let arm = |case: &Case| {
             let run = self

@@ -2,7 +2,7 @@
 
 use millpond_scenario::Errors;
 
-/// What went wrong.
+/// The errors of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The scenario is wrong, perhaps with a grid's values only.

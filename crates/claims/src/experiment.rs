@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct Experiment {
     /// Its name on the command line, and its folder's.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// Its title, in a line.
     pub title: &'static str,
     /// The scenario's path in the repository.
     pub scenario: &'static str,
@@ -30,19 +30,19 @@ pub struct Experiment {
     pub text: &'static str,
     /// Variants of the scenario, each with its name in papers.
     pub schemes: &'static [(&'static str, &'static str)],
-    /// What loads are, for the axis.
+    /// The meaning of loads, for the axis.
     pub load_axis: &'static str,
     /// The scenario's key that sets the load; `None` where the scenario has one load.
     pub load_key: Option<&'static str>,
-    /// What is run.
+    /// The runs.
     pub full: Runs,
-    /// What is run with `--quick`; the reason, if it would decide nothing.
+    /// The runs with `--quick`; the reason, if they would decide nothing.
     pub quick: Result<Runs, &'static str>,
     /// Where it runs: in the simulator, or in the lab.
     pub world: World,
-    /// What is kept of each run.
+    /// The files that are kept of each run.
     pub keep: Keep,
-    /// What is shown of each scheme, with a name; empty: its queries or calls.
+    /// The statistics that are shown of each scheme, with a name; empty: its queries or calls.
     pub shows: &'static [(&'static str, Statistic)],
     /// The paper's curves.
     pub published: &'static [Published],
@@ -89,7 +89,7 @@ pub struct Published {
 pub enum Effort {
     /// All that the claims need.
     Full,
-    /// What can be decided in minutes.
+    /// The part that can be decided in minutes.
     Quick,
 }
 

@@ -96,7 +96,7 @@ pub fn read_paper(folder: &Path) -> Result<&'static Paper, Error> {
     read(&folder.display().to_string(), &paper, |name| text(&folder.join(name)))
 }
 
-/// What `paper.toml` holds besides experiments and claims.
+/// The content of `paper.toml` besides experiments and claims.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
@@ -174,7 +174,7 @@ struct ClaimFile {
     note: &'static str,
 }
 
-/// What is kept of runs unless an experiment needs more.
+/// The files that are kept of runs unless an experiment needs more.
 fn summary() -> Keep {
     Keep::Summary
 }

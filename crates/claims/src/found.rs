@@ -1,4 +1,4 @@
-//! What an experiment found: the complete runs of every scheme at every load.
+//! The findings of an experiment: the complete runs of every scheme at every load.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Run {
     }
 }
 
-/// What an experiment found.
+/// The findings of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The experiment.

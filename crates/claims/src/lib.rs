@@ -5,7 +5,7 @@
 //! the results, so runs that were made are never made again. [`Reproducing`] has runs made by a
 //! [`Runner`], and decides the claims anew from whatever is there.
 //!
-//! Invariant: this crate runs no simulation and prints nothing. What it decides follows from the
+//! Invariant: this crate runs no simulation and prints nothing. Its decisions follow from the
 //! summaries in the results folder.
 
 mod baseline;

@@ -39,8 +39,8 @@ pub enum Measure {
         of: &'static str,
         than: &'static str,
     },
-    /// The same of means over seeds at the load where it is lowest; what it costs in another
-    /// statistic there is told beside.
+    /// The same of means over seeds at the load where it is lowest; its cost in another statistic
+    /// there is reported beside.
     Best {
         experiment: &'static str,
         statistic: Statistic,

@@ -18,7 +18,7 @@ pub const RESULTS: &str = "results.json";
 /// Beside `paper.toml`: the page.
 pub const PAGE: &str = "page.md";
 
-/// What a run of a paper measured, as its folder keeps it.
+/// The measurements of a run of a paper, as its folder keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
     /// The program's version.
@@ -54,7 +54,7 @@ impl Recorded {
         serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))
     }
 
-    /// What is recorded of a paper: compiled in, or in the folder by whose name it was found.
+    /// The record of a paper: compiled in, or in the folder by whose name it was found.
     ///
     /// # Errors
     ///
@@ -238,7 +238,7 @@ fn short<'a>(paper: &Paper, claim: &'a Claim) -> &'a str {
     claim.id.strip_prefix(paper.name).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
 }
 
-/// What a relative number stands for.
+/// The numbers that a relative one stands for.
 fn absolute(claim: &Claim, of: impl Fn(&Absolute) -> Option<f64>) -> String {
     match claim.absolute.as_ref().and_then(|a| Some((of(a)?, a.unit.as_str()))) {
         Some((value, "us")) => format!(", {}", time(value)),

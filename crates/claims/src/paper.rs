@@ -13,9 +13,9 @@ pub struct Paper {
     pub title: &'static str,
     /// Of its publication.
     pub year: u16,
-    /// What is run.
+    /// The experiments that are run.
     pub experiments: &'static [Experiment],
-    /// What is claimed.
+    /// The claims of the paper.
     pub claims: &'static [Claim],
     /// The schemes with the mechanism off, on which claims are judged as well.
     pub baselines: Baselines,

@@ -24,7 +24,7 @@ const MARK: &str = ".millpond-reproduce";
 /// An experiment that is ready to run, or why it is left out.
 pub type Planned = (&'static Experiment, Result<Prepared, &'static str>);
 
-/// What makes the runs, and is told how a reproduction goes on.
+/// The program that makes the runs and prints how a reproduction goes on.
 pub trait Runner {
     /// The manifest of what this program runs of a scenario.
     fn manifest(&self, scenario: &str) -> Manifest;
@@ -54,13 +54,13 @@ pub struct Reproducing {
     pub effort: Effort,
     /// First and last seed, in the place of the table's.
     pub seeds: Option<(u64, u64)>,
-    /// What emulated Linux did: files of its rig.
+    /// The results of emulated Linux: files of its rig.
     pub vm: Vec<PathBuf>,
     /// Whether finished runs of another version or of a changed scenario make way.
     pub force: bool,
     /// The results folder.
     pub out: PathBuf,
-    /// What is run and shown of it.
+    /// The parts of it that are run and shown.
     pub chosen: Chosen,
 }
 
@@ -205,7 +205,7 @@ impl Reproducing {
         self.paper.experiments.iter().map(plan).collect()
     }
 
-    /// What is chosen, of what was planned.
+    /// The counts of the chosen part of what was planned.
     pub fn counts(&self, prepared: &[Planned]) -> Counts {
         let claims = all_claims(self.paper).filter(|(id, _)| self.is_shown(id));
         let claims = Kinds::of(claims.map(|(_, kind)| kind));

@@ -220,7 +220,7 @@ fn counts_read_well() {
     assert_eq!(Counts::default().to_string(), "0 claims, 0 experiments, 0 runs");
 }
 
-/// What is remembered, fitted or ours is never told as published.
+/// No claim that is remembered, fitted or ours is reported as published.
 #[test]
 fn a_claims_kind_fits_its_source() {
     let all =
@@ -295,7 +295,7 @@ fn the_fat_tree_of_hpcc_has_the_released_links() {
     assert_eq!((links(100), links(400), topology.links.len()), (320, 160, 480));
 }
 
-/// What counts of a paper's claims by kind: those of a world, with the world's name in tables.
+/// The counts of a paper's claims by kind: those of a world, with the world's name in tables.
 fn worlds(paper: &'static Paper) -> Vec<(&'static str, Kinds)> {
     let simulated = Kinds::of(paper.claims.iter().map(Claim::kind));
     let emulated = Kinds::of(emulated_claims(paper).map(|(_, kind)| kind));

@@ -11,7 +11,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// What is written of a folder.
+/// The part of a folder that is written.
 enum Content<'a> {
     /// A table as CSV.
     Csv(&'a str),

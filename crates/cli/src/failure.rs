@@ -21,7 +21,7 @@ pub enum Failure {
     /// Reading or writing results.
     #[error("{0}")]
     Results(#[from] millpond_results::Error),
-    /// What was printed did not get to its reader.
+    /// The output did not get to its reader.
     #[error("cannot write to stdout: {0}")]
     Stdout(std::io::Error),
     /// The run's own check: packets or bytes were created or lost.
@@ -42,7 +42,7 @@ pub enum Failure {
     /// Ctrl-C, with what remains to be said.
     #[error("interrupted; {0}")]
     Stopped(String),
-    /// Ctrl-C. What there was has been written.
+    /// Ctrl-C. The results so far have been written.
     #[error("interrupted; what there was is written, with status \"interrupted\"")]
     Interrupted,
 }

@@ -91,7 +91,7 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What there is, and what became of the keys.
+/// The facts of the input, and what became of the keys.
 fn report(imported: &Imported, all: bool) -> String {
     let mut lines: Vec<String> = imported.facts.iter().flat_map(|fact| wrapped("", fact)).collect();
     if !imported.told.is_empty() {
@@ -171,8 +171,8 @@ fn wrapped(indent: &str, text: &str) -> Vec<String> {
     lines
 }
 
-/// Errors of the scenario, told by the places of the input that they come from: nobody sees the
-/// files that the scenario is planned in.
+/// Errors of the scenario, by the places of the input that they come from: nobody sees the files
+/// that the scenario is planned in.
 fn refused(imported: &Imported, source: &Path, partial: &Path, errors: &Errors) -> Failure {
     let folder = format!("{}{}", partial.display(), std::path::MAIN_SEPARATOR);
     let scenario: Vec<&str> = imported.files[0].1.lines().collect();

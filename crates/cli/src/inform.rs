@@ -24,14 +24,14 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
             .chain(scenario.variants().into_iter().map(|v| Some(v.to_string())))
             .collect(),
     };
-    // What is reported of a plan is kept, not the plan: there may be thousands, and all are made
-    // before any is told.
+    // The report of a plan is kept, not the plan: there may be thousands, and all are made before
+    // any is printed.
     let (mut resolved, mut told) = (None, Vec::new());
     let mut idle = scenario.idle();
     for variant in variants {
         let plan = scenario.plan(variant.as_deref())?;
         let mut warnings = plan.warnings().to_vec();
-        // Of the scenario and all its variants, and so told once.
+        // Of the scenario and all its variants, and so reported once.
         warnings.append(&mut idle);
         told.push(if args.json {
             as_json(plan.detail(), variant.as_deref(), &warnings)
@@ -81,8 +81,7 @@ fn describe(plan: &Plan) -> String {
     )
 }
 
-/// Places of which every plan tells, and one that none reports: hosts jitter in nearly
-/// all.
+/// Places that every plan names, and one that none reports: hosts jitter in nearly all.
 const TOLD: [&str; 4] = ["switch.path", "switch.buffer", "switch.marking", "host.jitter"];
 
 /// Of the places that a scenario seldom chooses at, those where it has, along the packet's path:
@@ -139,7 +138,7 @@ fn port_json(ports: &PortKind) -> serde_json::Value {
     })
 }
 
-/// What `describe` names, by place.
+/// The mechanisms that `describe` names, by place.
 fn mechanisms(plan: &Plan) -> BTreeMap<&'static str, &'static str> {
     let always = [
         ("transport", plan.transport_kind.kind()),

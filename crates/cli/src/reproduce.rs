@@ -126,7 +126,7 @@ fn kinds_of_worlds(args: &ReproduceArgs) -> Vec<WorldKind> {
     std::iter::once(WorldKind::Sim).chain(others).collect()
 }
 
-/// What is asked for of a paper.
+/// The part of a paper that is asked for.
 fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Reproducing, Failure> {
     Ok(Reproducing {
         paper,

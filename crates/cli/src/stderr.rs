@@ -1,6 +1,7 @@
-//! What is told on stderr.
+//! Messages on stderr.
 //!
-//! Invariant: that nobody can be told (a full disk, a reader that has gone away) changes nothing.
+//! Invariant: a message that reaches nobody (a full disk, a reader that has gone away) changes
+//! nothing.
 
 use millpond_results::Warnings;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! What is printed to stdout, and whether it got there.
+//! The output on stdout, and whether it got there.
 //!
 //! Invariant: output that is lost (a full disk) makes the command fail at its end, however well it
 //! did otherwise; a reader that has gone away (`| head`) does not.

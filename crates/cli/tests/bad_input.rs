@@ -312,7 +312,7 @@ fn numbers_on_the_command_line() {
     says(&millpond(["run"]).output().unwrap(), 2, &["<SCENARIO>"]);
 }
 
-/// What several runs were made of does not say what each of them was.
+/// The inputs of several runs do not say what each of them was.
 #[test]
 fn only_a_runs_folder_can_be_run_again() {
     let dir = Dir::new("again");

@@ -1,4 +1,4 @@
-//! What a run writes beside its flows, as other programs read it.
+//! Files that a run writes beside its flows, as other programs read them.
 
 use millpond_worlds::needs;
 use serde_json::Value;
@@ -249,7 +249,7 @@ fn tshark_reads_what_was_written() {
     }
 }
 
-/// As CSV, on the page, and told where there is nothing to tell.
+/// As CSV, on the page, and with a warning where there are none.
 #[test]
 fn sampled_connections_are_exported_and_drawn() {
     let run = Run::new("connections", &[]);

@@ -1,4 +1,4 @@
-//! Runs that end before their flows do: what is told, and that the bounds hold.
+//! Runs that end before their flows do: what is reported, and that the bounds hold.
 
 mod common;
 

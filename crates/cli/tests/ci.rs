@@ -36,7 +36,7 @@ name = "short-timeout"
 set = { "transport.min-rto" = "1ms" }
 "#;
 
-/// What the script leaves.
+/// The results of the script.
 struct Left {
     ran: Ran,
     summary: String,

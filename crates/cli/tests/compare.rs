@@ -61,7 +61,7 @@ fn one_seed_has_no_interval_and_few_are_told_apart() {
     assert_eq!(json[1]["statistics"]["fct_us"]["all"]["mean"]["interval"], serde_json::Value::Null);
     let three = dir.run(&["compare", "small.toml", "--out", "x", "--seeds", "1..3"]).ends(0);
     assert!(three.out.contains("-100%~") && three.out.contains("one time in 4"), "{}", three.out);
-    // What three seeds give is told to be their range, not 95 %.
+    // The interval of three seeds is called their range, not 95 %.
     let csv = dir.run(&["export", "x"]).ends(0).out;
     let head = csv.lines().next().unwrap();
     assert!(head.contains(",low,high,interval_kind,n,") && !head.contains("95"), "{head}");

@@ -81,7 +81,7 @@ fn sweep_names_a_damaged_run_and_runs_it_again() {
     }
     fs::remove_file(run.join("flows.parquet")).unwrap();
     assert!(again("without flows").contains("flows.parquet"));
-    // What is made of the runs is made again; the plan is the runs' own.
+    // Files that are made of the runs are made again; the plan is the runs' own.
     for name in pooled.iter().chain(&["manifest.json"]) {
         for at in [5, 700] {
             flip(&dir.at("s").join(name), at);

@@ -39,7 +39,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What is built; "none" is no mechanism.
+/// The mechanisms that are built; "none" is no mechanism.
 fn mechanisms() -> Vec<Mechanism> {
     let kinds = places()
         .into_iter()
@@ -176,7 +176,7 @@ fn anchor(heading: &str) -> String {
     text.to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// What links to a page may name: its headings, and anchors set by hand.
+/// The anchors that links to a page may name: its headings, and anchors set by hand.
 fn anchors(page: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut is_code = false;

@@ -1,6 +1,6 @@
 //! The ends of what can be written: sizes, times and counts that wrapped, hung or ate all memory,
-//! each with the message that it has now. That every key of the catalogue survives its ends is
-//! tested in `crates/sim/tests/extremes.rs`.
+//! each with the message that it has now. `crates/sim/tests/extremes.rs` tests that every key of
+//! the catalogue survives its ends.
 
 mod common;
 
@@ -128,7 +128,7 @@ fn load_is_of_the_host_links_where_there_is_no_fabric() {
     refused(&format!("{poisson}load-base = \"fabric\"\n"), &["needs leaves with uplinks"]);
 }
 
-// What is reported of mistakes.
+// Reports of mistakes.
 
 #[test]
 fn a_mistake_far_to_the_right_is_shown() {

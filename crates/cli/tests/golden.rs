@@ -1,4 +1,5 @@
-//! What every shipped scenario gives, as readable tables that are compared with `tests/golden/`.
+//! The results of every shipped scenario, as readable tables that are compared with
+//! `tests/golden/`.
 //!
 //! A table that changes is a result that changes: `MILLPOND_BLESS=1 cargo test -p millpond-cli
 //! --test golden` writes the new ones, and the difference in version control says what the change
@@ -183,7 +184,7 @@ fn every_shipped_scenario_gives_its_table() {
     );
 }
 
-/// A golden table is of a scenario that ships. (That a scenario has one is seen where they are
+/// A golden table is of a scenario that ships. (A scenario without one is seen where they are
 /// listed.)
 #[test]
 fn no_table_is_left_over() {

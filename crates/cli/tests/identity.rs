@@ -153,8 +153,8 @@ fn another_seed_is_another_result() {
     assert_ne!(one["flows.parquet"], two["flows.parquet"]);
 }
 
-/// What a flow is before the network has touched it, by its number: class, source, destination,
-/// bytes, start.
+/// The facts of a flow before the network has touched it, by its number: class, source,
+/// destination, bytes, start.
 fn arrivals(dir: &Path, timed: impl Fn(&str) -> bool) -> BTreeMap<u32, Vec<String>> {
     let reader = SerializedFileReader::new(File::open(dir.join("flows.parquet")).unwrap()).unwrap();
     let mut flows = BTreeMap::new();

@@ -53,7 +53,7 @@ fn hpccs_files_become_a_scenario_that_runs() {
     let again = dir.run(&["import", "hpcc", "config.txt", "--out", "x"]).ends(2);
     assert!(again.err.contains("is there already; --force"), "{}", again.err);
     dir.run(&["import", "hpcc", "config.txt", "--out", "x", "--force"]).ends(0);
-    // What is wrong is told with its place, and nothing is written.
+    // A mistake is reported with its place, and nothing is written.
     dir.write("mix/flow.txt", "2\n0 2 3 100 200000 2\n4 3 3 100 5000 2.00001\n");
     let wrong = dir.run(&["import", "hpcc", "config.txt", "--out", "y"]).ends(2);
     assert!(

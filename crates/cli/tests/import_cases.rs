@@ -38,7 +38,7 @@ impl Case {
         let words = [&["import", "hpcc", "config.txt", "--out", "imp", "--force"], more].concat();
         self.dir.run(&words)
     }
-    /// What the import reports, and the summary of the run that follows.
+    /// The report of the import, and the summary of the run that follows.
     fn runs(&self) -> (String, Value) {
         let report = self.import(&["--all"]).ends(0).out;
         self.dir.run(&["run", "imp/config.toml", "--out", "r", "-q"]).ends(0);

@@ -1,4 +1,4 @@
-//! What a command takes: standard input, counts of seeds, ranges of values, names of the field.
+//! The inputs of a command: standard input, counts of seeds, ranges of values, names of the field.
 
 mod common;
 

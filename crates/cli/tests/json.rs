@@ -6,7 +6,7 @@ mod common;
 use common::{Dir, SHIPPED, json, millpond, scenario, shipped, succeed, summary, text};
 use serde_json::{Map, Value};
 
-/// What `millpond` prints on stdout, which must be one JSON document.
+/// The output of `millpond` on stdout, which must be one JSON document.
 fn stdout_json(words: &[&str]) -> Value {
     json(&succeed(&mut millpond(words)).stdout)
 }

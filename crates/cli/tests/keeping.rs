@@ -118,7 +118,7 @@ fn a_result_makes_way_for_its_own_command_and_scenario_alone() {
         dir.run(holder).ends(0);
         assert_eq!(names(dir.path()).iter().filter(|name| name.contains("partial")).count(), 0);
     }
-    // What has no manifest yet is nobody's to replace either: a sweep under way, say.
+    // A folder that has no manifest yet is nobody's to replace either: a sweep under way, say.
     fs::remove_file(dir.at("x/manifest.json")).unwrap();
     let refused = dir.run(run).ends(1);
     assert!(refused.err.contains("is no millpond result (it has "), "{}", refused.err);

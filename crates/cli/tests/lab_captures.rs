@@ -1,5 +1,5 @@
-//! What a lab's run writes beside its flows has the form of the simulator's, and agrees with the
-//! run's summary.
+//! Files that a lab's run writes beside its flows have the form of the simulator's, and agree with
+//! the run's summary.
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 

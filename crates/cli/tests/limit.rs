@@ -322,7 +322,7 @@ fn serve_answers_again_when_files_had_run_out() {
     server.wait().unwrap();
 }
 
-/// What is shipped for a host beside the program.
+/// The files that are shipped for a host beside the program.
 fn packaging(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(path)
 }

@@ -24,7 +24,7 @@ const MANY: u64 = 2_000;
 /// A run takes a fraction of a second. One that takes so long has no end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a scenario is made of: its text, and overrides in the order in which they were drawn.
+/// The parts of a scenario: its text, and overrides in the order in which they were drawn.
 #[derive(Clone, Debug)]
 struct Drawn {
     text: String,
@@ -209,7 +209,7 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
     format!("[[traffic]]\nname = \"{name}\"\nkind = \"{kind}\"\n{keys}")
 }
 
-/// What a link's end is called.
+/// The name of a link's end.
 fn name(plan: &Plan, end: End) -> String {
     match end {
         End::Host(host) => format!("host{host}"),
@@ -327,7 +327,8 @@ fn limits(dice: &mut Dice) -> String {
     text
 }
 
-/// The scenario of a number, with its plan. What does not go together is left out, piece by piece.
+/// The scenario of a number, with its plan. Parts that do not go together are left out, piece by
+/// piece.
 fn draw(seed: u64) -> (Drawn, Plan) {
     let mut dice = Dice(Stream::new(seed, "random scenarios"));
     let duration = dice.pick(&["150us", "400us"]);
@@ -423,7 +424,7 @@ fn run(dir: &Dir, drawn: &Drawn, out: &Path, how: &[&str]) -> Result<(), String>
     }
 }
 
-/// Runs a scenario in every way. What is wrong, if anything.
+/// Runs a scenario in every way. Returns what is wrong, if anything.
 fn examine(drawn: &Drawn, horizon: f64) -> Result<(), String> {
     let dir = Dir::new("random");
     dir.write("s.toml", &drawn.text);
@@ -504,7 +505,7 @@ fn first_seed(anew: bool) -> u64 {
     seed
 }
 
-/// What came of some scenarios.
+/// The outcome of some scenarios.
 #[derive(Default)]
 struct Found {
     wrong: Vec<u64>,

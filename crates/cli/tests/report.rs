@@ -42,7 +42,7 @@ name = "large"
 set = { "switch.buffer.size" = "1MB" }
 "#;
 
-/// What is sampled over time, and a link that fails meanwhile.
+/// Samples over time, and a link that fails meanwhile.
 const OVER_TIME: &str = r#"
 [capture]
 queues = "10us"
@@ -91,7 +91,7 @@ impl Drop for Dir {
     }
 }
 
-/// What a browser made of a page.
+/// The result of a page in a browser.
 struct Seen {
     dom: String,
     complaints: Vec<String>,
@@ -157,7 +157,7 @@ fn open(browser: &str, dir: &Dir, page: &str, width: u32) -> Seen {
     Seen { dom: String::from_utf8_lossy(&output.stdout).into_owned(), complaints, requests }
 }
 
-/// A page that holds another in a frame, and tells the widths of the frame and of what is in it.
+/// A page that holds another in a frame, and reports the widths of the frame and of what is in it.
 fn in_a_frame(page: &str, width: u32) -> String {
     let page = page.replace('&', "&amp;").replace('"', "&quot;");
     format!(

@@ -1,5 +1,5 @@
-//! `millpond reproduce` as a user meets it: what is told before anything is run. That papers are
-//! run, decided and gone on with is tested on a tiny paper beside the code.
+//! `millpond reproduce` as a user meets it: its output before anything is run. A tiny paper beside
+//! the code tests that papers are run, decided and gone on with.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! What comparisons show: the numbers that a scenario names or that suit its traffic, bins of size
-//! that all runs share, and the paired differences of a sweep.
+//! The content of comparisons: the numbers that a scenario names or that suit its traffic, bins of
+//! size that all runs share, and the paired differences of a sweep.
 
 mod common;
 

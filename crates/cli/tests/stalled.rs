@@ -1,4 +1,4 @@
-//! Runs that stall: their status, exit code 3, and what is kept and told of them.
+//! Runs that stall: their status, exit code 3, and what is kept and reported of them.
 
 mod common;
 

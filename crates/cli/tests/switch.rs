@@ -262,7 +262,7 @@ fn the_recipe_for_docker_follows_its_containers() {
     runs(&two, 1);
     recipe.happens(&format!("start {two}"));
     ports(&[&one, &two]);
-    // What was heard twice changes nothing.
+    // An event that is heard twice changes nothing.
     recipe.happens(&format!("start {one}"));
     // It ends and starts again, in a namespace of its own.
     recipe.happens(&format!("die {two}"));

@@ -2,7 +2,7 @@
 //!
 //! [`htsim`] reads the connection matrices and topologies of htsim; [`hpcc`] the configuration,
 //! topology and flow files of the HPCC family of ns-3 simulators. Either gives the texts of a
-//! scenario and of the files that it names, and tells of every key of the input what became of it
+//! scenario and of the files that it names, and reports what became of every key of the input
 //! ([`Told`]). Nothing is written here: what is wrong is found before anything is.
 //!
 //! Invariant: no key of an input is dropped silently. Each is reported with its fate, also one that
@@ -19,14 +19,14 @@ use std::path::PathBuf;
 
 pub use told::{Fate, Told};
 
-/// What an import gives.
+/// The result of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     /// Names and texts of the files; the scenario is the first.
     pub files: Vec<(String, String)>,
     /// The outcome of each key, in the order of the input.
     pub told: Vec<Told>,
-    /// What there is: hosts, links, flows, and what the input leaves open.
+    /// The facts: hosts, links, flows, and what the input leaves open.
     pub facts: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub enum Error {
     /// A file that another one names is nowhere.
     #[error("{file}:{line}: there is no file {named:?}, from here or from a folder above {file}")]
     Missing {
-        /// Who names it.
+        /// The file that names it.
         file: String,
         /// Where.
         line: usize,
@@ -63,5 +63,5 @@ pub enum Error {
     },
 }
 
-/// What is made of a file, or why not.
+/// The result of a file, or why there is none.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -154,7 +154,7 @@ fn sweep_again(dir: &Path) -> (Vec<String>, usize) {
     (folder.damaged().to_vec(), missing.len())
 }
 
-/// What a sweep makes of its runs.
+/// The files that a sweep makes of its runs.
 const POOLED: [&str; 6] = [
     "flows.parquet",
     "queries.parquet",
@@ -254,7 +254,7 @@ fn damaged_run_of_an_interrupted_compare_is_named_and_run_again() {
     assert_eq!(open().damaged(), [] as [String; 0]);
 }
 
-/// What a command makes of a folder: its output, or the error.
+/// The result of a command on a folder: its output, or the error.
 type Reading = fn(&Path) -> std::result::Result<Vec<u8>, Error>;
 
 fn csv(dir: &Path, table: &str) -> std::result::Result<Vec<u8>, Error> {
@@ -386,8 +386,8 @@ fn no_flipped_bit_and_no_cut_makes_reading_panic() {
     assert!(read > 100 && refused > 100, "{read} were read and {refused} refused");
 }
 
-/// What this thread has computed so far: other work on the machine does not count. `schedstat` will
-/// not do: it is counted up at a tick, every 4 ms where there are 250 a second.
+/// The computing time of this thread so far: other work on the machine does not count. `schedstat`
+/// will not do: it is counted up at a tick, every 4 ms where there are 250 a second.
 fn computed() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)

@@ -1,8 +1,8 @@
 //! Applications: which traffic goes to which cores of the receiving hosts, and what these cost
 //! (`[[application]]`).
 //!
-//! A traffic belongs to the first application that has it. That of none goes up as soon as the
-//! virtual switch has had it.
+//! A traffic belongs to the first application that has it. Traffic of no application goes up as
+//! soon as the virtual switch has had it.
 //!
 //! Invariant: a plan's applications name only hosts and classes of traffic that exist.
 
@@ -91,7 +91,7 @@ fn one(
     ApplicationPlan { name: a.name(), hosts, classes, costs: a.costs.clone() }
 }
 
-/// What a virtual switch cannot be together with, and what cannot be without one.
+/// The conflicts of a virtual switch, and what cannot be without one.
 fn check_switch(s: &Settings, report: &mut Report) {
     let kind = s.edge.virtual_switch.kind();
     if kind == "none" {

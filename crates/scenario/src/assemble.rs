@@ -273,7 +273,7 @@ fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> O
             let at = s.place("topology.path");
             let list = files.graph(&path).map_err(|problem| report.add(at, problem)).ok()?;
             let p = FileParams { path: None, graph: Graph(Some(list)) };
-            // What the network lacks is to be told with the name of its file.
+            // An error on the network names its file.
             if let Err(faults) = Topology::build(&TopologyParams::File(p.clone())) {
                 report.add(at, Problem::File { file: path, reason: faults[0].1.clone() });
                 return None;

@@ -25,7 +25,7 @@ use millpond_core::switch::site::{Auto, PortSite};
 use millpond_core::{Bytes, Rate, Time};
 use std::collections::BTreeSet;
 
-/// What the amounts are compared with.
+/// The facts that the amounts are compared with.
 pub(crate) struct Bounds<'a> {
     /// The amounts.
     pub s: &'a Settings,

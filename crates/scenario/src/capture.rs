@@ -1,7 +1,6 @@
-//! What a run records beside its flows (`[capture]`), and which links fail when (`[[failure]]`).
+//! Records of a run beside its flows (`[capture]`), and which links fail when (`[[failure]]`).
 //!
-//! Both name nodes as the topology does ("host3", "leaf0"); what a port is called is told in
-//! `ports.rs`.
+//! Both name nodes as the topology does ("host3", "leaf0"); `ports.rs` names ports.
 //!
 //! Invariant: recording changes no other result, and a plan names only ports, flows and links that
 //! exist.
@@ -37,7 +36,7 @@ pub struct CapturePlan {
     pub timers: bool,
     /// Whether a trace of flows and queues is written.
     pub trace: bool,
-    /// Whether the observer is told what each poll of a receive queue did. No scenario asks for it:
+    /// Whether the observer hears what each poll of a receive queue did. No scenario asks for it:
     /// it is for tests that hold other drivers of the edge against the simulator's.
     pub polls: bool,
 }
@@ -85,7 +84,7 @@ impl ConnectionCapture {
 /// A place where packets are captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tap {
-    /// What its file is called, without the extension: "host3", "leaf0-4".
+    /// The name of its file, without the extension: "host3", "leaf0-4".
     pub name: String,
     /// The host or the switch's port.
     pub end: End,
@@ -127,7 +126,7 @@ fn node(topology: &Topology, name: &str) -> Option<Node> {
     topology.switches.iter().position(|s| s.name == name).map(|i| Node::Switch(i as u32))
 }
 
-/// What to say of a name that no node has.
+/// The error on a name that no node has.
 fn unknown(topology: &Topology, name: &str) -> (Problem, String) {
     let problem = Problem::Unknown { what: "node".into(), name: name.into() };
     let help = match nearest(name, topology.switches.iter().map(|s| s.name.as_str())) {

@@ -61,12 +61,12 @@ pub struct KindInfo {
 pub struct PlaceInfo {
     /// Its registry.
     pub place: &'static Place,
-    /// What is built.
+    /// The kinds that are built.
     pub kinds: Vec<KindInfo>,
 }
 
-/// What pages and documents call a mechanism: its kind, or `place.kind` where another place has the
-/// same kind.
+/// A mechanism's name on pages and in documents: its kind, or `place.kind` where another place has
+/// the same kind.
 pub fn page_name(mechanism: &Mechanism) -> String {
     let places = places();
     let has =
@@ -87,7 +87,7 @@ pub fn whole_name(mechanism: &Mechanism) -> String {
 pub struct TableInfo {
     /// "host"; empty for the keys outside any table.
     pub path: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub about: &'static str,
     /// Its keys.
     pub keys: Vec<KeyInfo>,

@@ -20,7 +20,7 @@ use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::random::Stream;
 use std::sync::Arc;
 
-/// What lies between two points.
+/// The form between two points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// A straight line.
@@ -63,7 +63,7 @@ pub struct CdfError {
 /// A built-in distribution.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
-    /// What a scenario calls it.
+    /// Its name in a scenario.
     pub name: &'static str,
     /// Where its points come from.
     pub source: &'static str,
@@ -204,13 +204,13 @@ impl Cdf {
         &self.points
     }
 
-    /// What lies between them.
+    /// The form between them.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
     /// The mean size in bytes: Σ (pᵢ − pᵢ₋₁) (xᵢ + xᵢ₋₁) / 2 for a linear form, Σ (pᵢ − pᵢ₋₁) xᵢ
-    /// for steps. What lies below the first probability has the first size.
+    /// for steps. Draws below the first probability have the first size.
     pub fn mean(&self) -> f64 {
         let (mut x0, mut p0) = (self.points[0].0, 0.0);
         let mut mean = 0.0;
@@ -250,7 +250,7 @@ pub enum SizeSpec {
     File {
         /// As written, relative to the scenario file.
         path: String,
-        /// What lies between its points.
+        /// The form between its points.
         shape: Shape,
         /// A hash of the file's text: with it, a file that has changed since is an error.
         digest: Option<String>,

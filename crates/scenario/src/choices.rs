@@ -30,13 +30,13 @@ use millpond_core::switch::path::PathParams;
 use millpond_core::switch::pause::PauseParams;
 use millpond_core::switch::queue::QueueParams;
 
-/// Who walks the choices to look at them.
+/// A visitor that looks at the choices.
 pub trait Visit {
     /// The next one.
     fn choice<C: Choice>(&mut self, choice: &C);
 }
 
-/// Who walks the choices to make them.
+/// A visitor that makes the choices.
 pub(crate) trait VisitMut {
     /// The next one.
     fn choice<C: Choice>(&mut self, choice: &mut C);
@@ -90,7 +90,7 @@ choices! {
     HostChoices {
         /// How exact they are.
         jitter: JitterParams,
-        /// What receivers merge.
+        /// The packets that receivers merge.
         receive_offload: OffloadParams,
     }
     /// The places of `[host.nic]`.

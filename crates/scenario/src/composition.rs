@@ -24,7 +24,7 @@ pub struct Chosen {
     pub place: &'static str,
     /// Which: "spray".
     pub kind: &'static str,
-    /// What it says of itself.
+    /// Its own description.
     pub about: &'static About,
     /// Of what it needs, what it can do without as its parameters are.
     pub spares: &'static [PathProperty],
@@ -94,7 +94,7 @@ fn transport(s: &Settings, kind: &TransportKind) -> Chosen {
     Chosen { spares, ..of(kind) }
 }
 
-/// What a limit assumes and takes away depends on which packets it sees.
+/// The needs of a limit and what it takes away depend on which packets it sees.
 fn limit(limit: &LimitSettings) -> Chosen {
     let chosen = of(&limit.kind);
     let LimitKind::Nrm(p) = &limit.kind else { return chosen };
@@ -137,7 +137,7 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     list
 }
 
-/// What the tables outside of any mechanism take away.
+/// The properties that the tables outside of any mechanism take away.
 pub fn check_hosts(s: &Settings) -> Option<String> {
     let needs = of(&s.edge.load_balancing);
     let is_cut =
@@ -153,7 +153,7 @@ pub fn check_hosts(s: &Settings) -> Option<String> {
     })
 }
 
-/// What of a network decides whether a mechanism can break anything there.
+/// The features of a network that decide whether a mechanism can break anything there.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Some host has several paths to another; otherwise path choice breaks nothing.

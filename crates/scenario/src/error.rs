@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and where.
+//! Everything that can be wrong with a scenario, and where.
 //!
 //! All problems of a text are collected; each knows its file, line and column and, where there is
 //! one, the repair. The command line renders each through [`miette::Diagnostic`]; [`Errors`] as
@@ -12,7 +12,7 @@ use miette::SourceSpan;
 use std::collections::HashSet;
 use std::fmt;
 
-/// More problems than this are counted and not told: nobody reads them, and each repair ends
+/// More problems than this are counted and not listed: nobody reads them, and each repair ends
 /// several.
 pub const PROBLEMS_TOLD: usize = 100;
 
@@ -218,7 +218,7 @@ impl fmt::Display for Errors {
 pub(crate) struct Report {
     pub problems: Vec<(Span, Problem, Option<String>)>,
     pub warnings: Vec<String>,
-    /// What has been pushed: one problem is told once, though several variants meet it.
+    /// The problems that have been pushed: each is reported once, though several variants meet it.
     seen: HashSet<(Span, Problem)>,
 }
 

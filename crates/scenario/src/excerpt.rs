@@ -1,7 +1,7 @@
 //! The few lines around a place in a text, for a message: the line with the place, cut to what a
 //! terminal shows, between its neighbours.
 //!
-//! Invariant: an excerpt is short however long the text and its lines are, and tells the place's
+//! Invariant: an excerpt is short however long the text and its lines are, and gives the place's
 //! line and column in the whole text.
 
 use crate::source::SourceText;
@@ -9,7 +9,7 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 
 /// Longer lines are cut.
 const LINE_MAX: usize = 200;
-/// What is kept of a cut line before its place, of the place, and behind it.
+/// The lengths that are kept of a cut line before its place, of the place, and behind it.
 const KEPT: (usize, usize, usize) = (60, 80, 40);
 
 /// Lines of a text.

@@ -55,7 +55,7 @@ pub fn explain(name: &str) -> Result<String, String> {
     Err(unknown(name, spellings.last().map_or(name, String::as_str), &places))
 }
 
-/// What `--set`, a variant or a message calls a thing, and what that is called in the catalogue.
+/// The name of a thing in `--set`, a variant or a message, and its name in the catalogue.
 fn spellings(name: &str, places: &[PlaceInfo]) -> Vec<String> {
     let mut list = vec![name.to_string(), name.to_lowercase().replace('_', "-")];
     let Some(mut path) = parse_path(name) else { return list };

@@ -1,5 +1,5 @@
-//! What cannot be together with a transport of a family that is not TCP, and why; and the keys of
-//! `[transport]` that such a family does not read.
+//! Conflicts with a transport of a family that is not TCP, and why; and the keys of `[transport]`
+//! that such a family does not read.
 //!
 //! A connection's importance, rank, order and limits go by the offsets of one byte stream, and so
 //! does an edge that spreads it. A subflow has offsets of its own. A queue pair has one stream, but

@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// What a file held, with the digest of its text; or what is wrong with it.
+/// The content of a file, with the digest of its text; or what is wrong with it.
 type Content<T> = Result<(Arc<T>, String), Problem>;
 
 /// Contents by name, and by what else decides them.
 type Contents<K, T> = Mutex<BTreeMap<(String, K), Content<T>>>;
 
-/// What has been read so far.
+/// The files that have been read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     sizes: Contents<Shape, Cdf>,
@@ -142,8 +142,8 @@ impl FilesAt<'_> {
             .unwrap_or_else(|_| self.base.to_path_buf())
     }
 
-    /// What `parse` makes of a file's text, now or when it was first asked. It says what is wrong,
-    /// with the line where it knows one.
+    /// The result of `parse` on a file's text, now or when it was first asked. It says what is
+    /// wrong, with the line where it knows one.
     fn once<K: Ord, T>(
         &self,
         contents: &Contents<K, T>,

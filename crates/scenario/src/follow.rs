@@ -1,8 +1,8 @@
-//! What was left to a rule ("auto") that takes the network: written out before anything is built of
-//! it.
+//! Amounts that were left to a rule ("auto") that takes the network: written out before anything is
+//! built of it.
 //!
-//! What follows a port's rate or memory stays "auto" in a plan and is worked out at each port; so
-//! is what the packets of a family decide (`rdma.base-rtt`, `homa-rtt-bytes`).
+//! An amount that follows a port's rate or memory stays "auto" in a plan and is worked out at each
+//! port; so is one that the packets of a family decide (`rdma.base-rtt`, `homa-rtt-bytes`).
 //!
 //! Invariant: an amount that is written stays what it is.
 

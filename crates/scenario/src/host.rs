@@ -135,7 +135,7 @@ pub struct HostPlan {
     pub stacks: Option<Arc<Stacks>>,
     /// The NIC's transmit queue.
     pub nic: NicPlan,
-    /// What is chosen at its places.
+    /// The choices at its places.
     pub choices: HostChoices,
     /// The cost of receiving for its core; `None`: nothing.
     pub receive_cpu: Option<ReceiveCpuParams>,
@@ -170,11 +170,11 @@ impl HostPlan {
 /// A host's NIC.
 #[derive(Clone, Debug)]
 pub struct NicPlan {
-    /// What may wait there; `None`: as much as the transport sends.
+    /// The buffer there; `None`: as much as the transport sends.
     pub buffer: Option<BufferParams>,
     /// How it marks.
     pub marking: MarkingParams,
-    /// What one flow may have waiting; `None`: no limit.
+    /// The bytes that one flow may have waiting; `None`: no limit.
     pub per_flow_limit: Option<Bytes>,
     /// World virtual: the least time from an interrupt for frames to the next.
     pub interrupt_throttle: Time,
@@ -182,7 +182,7 @@ pub struct NicPlan {
     pub choice: NicChoiceParams,
 }
 
-/// What a switch's buffer follows from. A host's stack lies on its link.
+/// The facts that a switch's buffer follows from. A host's stack lies on its link.
 pub(crate) fn switch_facts(
     topology: &Topology,
     switch: usize,

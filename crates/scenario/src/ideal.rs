@@ -198,7 +198,7 @@ fn payload_max(plan: &Plan) -> u64 {
     plan.transport.mss.unwrap_or(plan.host.mtu.saturating_sub(HEADER_BYTES)).max(1) as u64
 }
 
-/// What a new connection may send before anything is acknowledged.
+/// The bytes that a new connection may send before anything is acknowledged.
 fn first_window(plan: &Plan) -> u64 {
     let p = &plan.transport;
     let buffer =
@@ -216,9 +216,9 @@ impl IdealTimes {
     }
 
     /// The same for a request and its response on one connection, from the request's start to the
-    /// response's last byte, with the time that the server thinks in between. That is the time
-    /// drawn for this exchange and not the mean, so that the result stays what no transport can
-    /// beat.
+    /// response's last byte, with the time that the server thinks in between. The thinking time is
+    /// the one drawn for this exchange and not the mean, so that the result stays what no transport
+    /// can beat.
     pub fn exchange(
         &self,
         plan: &Plan,

@@ -1,7 +1,7 @@
 //! Keys that are written and change nothing, since what they are of is not there: in one variant
 //! they may be for another, in none they are a slip.
 //!
-//! Invariant: a key that is left at its default is never told.
+//! Invariant: no key that is left at its default is ever reported.
 
 use crate::choices::RdmaChoices;
 use crate::rdma::RdmaParams;

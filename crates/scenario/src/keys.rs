@@ -40,7 +40,7 @@ pub(crate) fn has_short(keys: &[Key], group: &str) -> bool {
     keys.iter().any(|key| grouped(&key.name()) == (Some(group), SHORT))
 }
 
-/// What a value of this form looks like.
+/// The description of a value of this form.
 pub(crate) fn form_text(form: Form) -> String {
     match form {
         Form::Bool => "true or false".into(),
@@ -55,7 +55,7 @@ pub(crate) fn form_text(form: Form) -> String {
     }
 }
 
-/// What a key's value looks like, its range included.
+/// The description of a key's value, its range included.
 pub(crate) fn key_text(key: &Key) -> String {
     let mut text = form_text(key.form);
     if let Some(range) = key.range_text() {

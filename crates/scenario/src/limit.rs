@@ -24,7 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 pub struct LimitPlan {
     /// Its name.
     pub name: String,
-    /// What it decides with.
+    /// The mechanism that it decides with.
     pub kind: LimitKind,
     /// The hosts that have it by themselves, in ascending order.
     pub hosts: Vec<u32>,

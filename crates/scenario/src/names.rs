@@ -12,9 +12,9 @@ pub(crate) struct Name {
     pub names: &'static [&'static str],
     /// Where somebody would write it as a kind; empty: it is no kind.
     pub place: &'static str,
-    /// What to write instead.
+    /// The text to write instead.
     pub advice: &'static str,
-    /// What `explain` goes on with; empty: nothing.
+    /// The text that `explain` goes on with; empty: nothing.
     pub see: &'static str,
 }
 
@@ -500,7 +500,7 @@ pub(crate) fn named(name: &str) -> impl Iterator<Item = &'static Name> {
     NAMES.iter().filter(move |n| n.names.contains(&name.as_str()))
 }
 
-/// What to write in the place of a kind that is not there.
+/// The text to write in the place of a kind that is not there.
 pub(crate) fn instead_of_kind(place: &str, kind: &str) -> Option<&'static str> {
     // A place of a NIC or of a traffic has its own path, and the same kinds.
     let leaf = |path: &str| path.rsplit('.').next().unwrap_or(path).to_string();
@@ -509,7 +509,7 @@ pub(crate) fn instead_of_kind(place: &str, kind: &str) -> Option<&'static str> {
     found.first().filter(|n| !n.place.is_empty()).map(|n| n.advice)
 }
 
-/// What to write in the place of a key that is not there.
+/// The text to write in the place of a key that is not there.
 pub(crate) fn instead_of_key(key: &str) -> Option<&'static str> {
     named(key).find(|n| n.place.is_empty()).map(|n| n.advice)
 }

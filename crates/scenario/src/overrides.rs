@@ -1,9 +1,9 @@
 //! Overrides: variants and `--set` change the tree before it is read.
 //!
 //! Overriding a `kind` resets its table: the old kind's keys go, so that none is left without
-//! effect. What does not belong to a kind stays: the transport's common keys, and a traffic's name,
-//! start and stop. Within one variant (or all `--set` together) kinds are set first, so the order
-//! of writing does not matter.
+//! effect. Keys that do not belong to a kind stay: the transport's common keys, and a traffic's
+//! name, start and stop. Within one variant (or all `--set` together) kinds are set first, so the
+//! order of writing does not matter.
 
 use crate::choices::{Choices, TransportChoices};
 use crate::error::{Problem, Report, nearest};
@@ -78,7 +78,7 @@ pub(crate) fn apply(root: &mut Table, changes: &[Override], layer: Layer, report
     }
 }
 
-/// What a table keeps when its kind changes.
+/// The keys that a table keeps when its kind changes.
 fn keeps(path: &[String], key: &str) -> bool {
     match path.first().map(String::as_str) {
         Some("transport") if path.len() == 1 => {

@@ -66,25 +66,25 @@ pub struct Plan {
     pub transport: TransportParams,
     /// Which transport, with its own parameters.
     pub transport_kind: TransportKind,
-    /// What is chosen at its places.
+    /// The choices at its places.
     pub transport_choices: TransportChoices,
-    /// What all queue pairs have in common.
+    /// The parameters that all queue pairs have in common.
     pub rdma: RdmaParams,
-    /// What is chosen at their places.
+    /// The choices at their places.
     pub rdma_choices: RdmaChoices,
     /// How the edge treats packets.
     pub edge: EdgeChoices,
     /// The flows.
     pub traffic: Arc<TrafficPlan>,
-    /// What receives at the hosts, behind their virtual switch.
+    /// The applications that receive at the hosts, behind their virtual switch.
     pub applications: Vec<ApplicationPlan>,
     /// The real programs of a lab's hosts.
     pub programs: Vec<ProgramPlan>,
-    /// What holds hosts to a bandwidth.
+    /// The limits that hold hosts to a bandwidth.
     pub limits: Vec<LimitPlan>,
-    /// What fails, and when.
+    /// The failures, and when they happen.
     pub failures: Vec<FailurePlan>,
-    /// What is recorded beside the flows; never changes another result.
+    /// The records beside the flows; never changes another result.
     pub capture: CapturePlan,
     /// How the simulator should run it; never changes a result.
     pub engine: EnginePlan,
@@ -134,7 +134,7 @@ impl Plan {
         PortSite { rate, tier, packet_max: self.host.packet_max() }
     }
 
-    /// What an admission's amounts follow from at a port that can hold so much.
+    /// The facts that an admission's amounts follow from at a port that can hold so much.
     pub fn around(&self, site: &PortSite, capacity: Capacity) -> Around {
         let marks = self.switch.marking.threshold(site, capacity);
         Around { site: *site, capacity, marks, round_trip: self.round_trip }
@@ -147,7 +147,7 @@ impl Plan {
         })
     }
 
-    /// What a switch's buffer follows from.
+    /// The facts that a switch's buffer follows from.
     pub fn switch_facts(&self, switch: usize) -> SwitchFacts {
         let pauses = Pause::new(&self.switch.pause).is_active();
         switch_facts(&self.topology, switch, self.host.packet_max(), &self.host, pauses)

@@ -1,7 +1,7 @@
-//! What each port of a network gets of the amounts that follow its tier or its link's rate: its
+//! The share of each port of a network in the amounts that follow its tier or its link's rate: its
 //! memory, and from where on it marks.
 //!
-//! Invariant: the amounts told here are the ones that the simulator's ports are built with, for
+//! Invariant: the amounts given here are the ones that the simulator's ports are built with, for
 //! both come from [`Capacity::new`] and [`MarkingParams::threshold`].
 
 use crate::error::Report;
@@ -90,7 +90,7 @@ pub(crate) fn kinds(
     kinds.into_iter().map(|(_, kind)| kind).collect()
 }
 
-/// What the switches of a tier are called.
+/// The name of a tier's switches.
 fn tier_name(topology: &Topology, tier: u8) -> String {
     let of_tier = topology.switches.iter().filter(|switch| switch.tier == tier);
     let names: BTreeSet<&str> =

@@ -35,7 +35,7 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
-    /// How a receiver tells of marks where the control law goes by notifications.
+    /// How a receiver reports marks where the control law goes by notifications.
     pub enum Notification {
         /// By packets of their own (CNP), at most one in cnp-interval.
         Packets = "packets",
@@ -45,9 +45,9 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
-    /// What is sent again.
+    /// The packets that are sent again.
     pub enum Resend {
-        /// What lies before something that the receiver holds.
+        /// Those before something that the receiver holds.
         Lost = "lost",
         /// All that was sent and that the receiver is not known to hold.
         All = "all",
@@ -74,8 +74,8 @@ millpond_core::params! {
         /// departure, "next-packet", or "law" (HPCC at once, the others from the next packet).
         /// Source: HPCC's released simulator, whose HPCC alone calls RdmaHw::ChangeRate.
         pub rate_change: RateChange = RateChange::Law,
-        /// What a data packet has on the wire beside its headers and telemetry, in bytes. Source: 8
-        /// for TIMELY in HPCC's released simulator, a timestamp (IntHeader).
+        /// Bytes of a data packet on the wire beside its headers and telemetry. Source: 8 for
+        /// TIMELY in HPCC's released simulator, a timestamp (IntHeader).
         #[within(0..=256)]
         pub data_header: u32 = 0,
         /// A sender asks for an acknowledgement by each packet of this number, by the last of a
@@ -147,9 +147,9 @@ millpond_core::params! {
         /// host's link, off is no such bound. Source: IRN, SIGCOMM 2018 §3.2.
         #[within(1..)]
         pub bdp_limit: Auto<Option<Bytes>> = Auto::Auto,
-        /// What a recovery sends again: "lost" (what lies before something that the receiver holds)
-        /// or "all" (also what lies beyond). After a timeout it is always all. Source: IRN, SIGCOMM
-        /// 2018 §3.1; all, TLT's released simulator.
+        /// The packets that a recovery sends again: "lost" (what lies before something that the
+        /// receiver holds) or "all" (also what lies beyond). After a timeout it is always all.
+        /// Source: IRN, SIGCOMM 2018 §3.1; all, TLT's released simulator.
         pub resend: Resend = Resend::Lost,
     }
 }

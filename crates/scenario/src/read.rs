@@ -216,7 +216,7 @@ impl<'r> Reader<'r> {
         choice
     }
 
-    /// What a table's places choose.
+    /// The choices at a table's places.
     fn choices<T: Choices>(&mut self, section: &mut Section<'_>, choices: &mut T) {
         struct Walk<'w, 'r, 'a> {
             reader: &'w mut Reader<'r>,

@@ -83,7 +83,7 @@ fn pages(out: &mut String) {
     }
 }
 
-/// What each key that takes "auto" means by it.
+/// The meaning of "auto" for each key that takes it.
 fn rules(out: &mut String) {
     out.push_str(
         "\n## Amounts that a rule gives\n\nA key that is `\"auto\"` follows the network: its \
@@ -117,7 +117,7 @@ fn rules(out: &mut String) {
     }
 }
 
-/// What a key means by "auto", if it takes it: what its meaning says from that word on.
+/// The meaning of "auto" for a key, if the key takes it: its text from that word on.
 fn rule(info: &KeyInfo) -> Option<String> {
     let is_word = matches!(info.key.form, Form::Choice(words) if words.contains(&AUTO));
     let (meaning, _) = info.meaning();

@@ -33,7 +33,7 @@ pub struct Scenario {
     /// The variants' numbers by name.
     numbers: BTreeMap<String, usize>,
     files: Arc<Files>,
-    /// What relative file names are relative to.
+    /// The folder that relative file names are relative to.
     base: PathBuf,
     /// The scenario's name where the text has none.
     stem: String,
@@ -230,7 +230,8 @@ impl Scenario {
         if !report.problems.iter().any(|(span, problem, _)| is_unused(span, problem)) {
             return;
         }
-        // What no variant looked at so far uses. Most overrides are used by one of the first.
+        // The overrides that no variant looked at so far uses. Most overrides are used by one of
+        // the first.
         let mut unused: BTreeSet<Span> = report
             .problems
             .iter()

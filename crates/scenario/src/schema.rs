@@ -3,9 +3,9 @@
 //! A wrong key or value is one error, at its own place. So there are no alternatives whose branches
 //! would each complain: the keys of a kind are required by `if kind = … then …`, with
 //! `additionalProperties: false` in each branch; a value that may be a number or a word has one
-//! list of types, with a bound for the numbers and a pattern for the words. What several branches
-//! share is said once, beside them. Draft 7, since that is what the usual editors' TOML plug-ins
-//! know.
+//! list of types, with a bound for the numbers and a pattern for the words. Parts that several
+//! branches share are said once, beside them. Draft 7, since that is what the usual editors' TOML
+//! plug-ins know.
 //!
 //! Invariant: what the reader takes is valid here, and a key that no declaration reads is not.
 
@@ -163,7 +163,7 @@ fn kinds(path: &str, shared: &Map<String, Value>) -> Value {
     value
 }
 
-/// What a property says of itself, without what it asks for.
+/// The description of a property, without what it asks for.
 fn described(property: &Value) -> Value {
     let said = ["description", "default"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! What hosts with several NICs do not have.
+//! Features that hosts with several NICs do not have.
 //!
 //! Invariant: a plan that passes says nothing of hosts that their NICs would not do.
 

@@ -81,7 +81,7 @@ impl<'a> Known<'a> {
         Known { classes: known }
     }
 
-    /// What is wrong with a name, and how to repair it.
+    /// The fault of a name, and how to repair it.
     fn check(&self, name: &str) -> Option<(Problem, String)> {
         if NETWORK.contains(&name) {
             return None;

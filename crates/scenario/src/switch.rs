@@ -1,5 +1,5 @@
-//! What the parts of a switch must be able to do together. Each key's own range is its
-//! declaration's affair.
+//! Abilities that the parts of a switch need together. Each key's own range is its declaration's
+//! affair.
 //!
 //! Invariant: an error is what cannot be run, or what could only be meant otherwise; a warning is
 //! what has no effect.
@@ -32,8 +32,8 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     trimming(s, report);
 }
 
-/// What follows from the switches' places in the network: each one's minima and headroom must leave
-/// something to share.
+/// Demands that follow from the switches' places in the network: each one's minima and headroom
+/// must leave something to share.
 pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
     let BufferParams::Pools(params) = &s.switch.buffer else { return };
     let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
@@ -74,7 +74,7 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
     }
 }
 
-/// What a buffer must be able to do.
+/// The abilities that a buffer needs.
 fn buffers(s: &Settings, report: &mut Report) {
     let mut check = |buffer: &BufferParams, path: &str| match buffer {
         BufferParams::Shared(SharedParams { alpha, .. })
@@ -199,7 +199,7 @@ fn messages(s: &Settings, report: &mut Report) {
     }
 }
 
-/// What is trimmed goes before data, and has room of its own.
+/// Trimmed packets go before data, and have room of their own.
 fn trimming(s: &Settings, report: &mut Report) {
     let trims = !matches!(s.switch.overflow, OverflowParams::Drop(_));
     let has_packets = s.kinds().any(|kind| kind.demands().family == Family::Uet);

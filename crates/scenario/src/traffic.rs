@@ -45,13 +45,13 @@ pub struct TrafficPlan {
     pub transports: Vec<u8>,
     /// Transports that traffics have for themselves, each once.
     pub other_transports: Vec<TransportKind>,
-    /// What each traffic table has become.
+    /// The sources that the traffic tables have become.
     pub sources: Vec<Source>,
     /// Flow ids below it belong to closed-loop sources; arrivals are numbered from here in their
     /// order.
     pub first_open_flow: u32,
     /// How many flow ids there will be in all, where that is known in advance (a poisson without
-    /// `count` tells only as it goes).
+    /// `count` counts only as it goes).
     pub total_flows: Option<u64>,
     /// Whether every source ends by itself before the end of time, so that a run may wait for its
     /// flows.
@@ -127,7 +127,7 @@ pub struct Source {
 pub struct ProbePair {
     /// The asker.
     pub src: u32,
-    /// Who answers.
+    /// The answerer.
     pub dst: u32,
     /// When the first question is asked, from the traffic's start.
     pub phase: Time,
@@ -157,7 +157,7 @@ pub enum SourceKind {
     /// Ping-pong of a small message: each pair asks every `period`, or as soon as the last answer
     /// is there if that is later. Probes make no flows.
     Probe {
-        /// Who asks whom.
+        /// The pairs that probe.
         pairs: Vec<ProbePair>,
         /// Bytes of a question and of an answer.
         size: u64,
@@ -195,15 +195,15 @@ pub enum SourceKind {
 pub struct Arrival {
     /// When it starts.
     pub at: Time,
-    /// Who sends first: the sender, or the client of a request.
+    /// The first to send: the sender, or the client of a request.
     pub src: u32,
     /// To whom.
     pub dst: u32,
-    /// What `src` sends.
+    /// Bytes that `src` sends.
     pub bytes: u64,
-    /// What `dst` sends back on the same connection once it has all of `bytes`; 0: nothing, and the
-    /// flow is one-way. The flow's record is then the response: from the request's start to the
-    /// response's last byte.
+    /// Bytes that `dst` sends back on the same connection once it has all of `bytes`; 0: nothing,
+    /// and the flow is one-way. The flow's record is then the response: from the request's start to
+    /// the response's last byte.
     pub response: u64,
     /// Which class it counts for.
     pub class: u16,
@@ -219,7 +219,7 @@ pub struct Arrival {
 pub struct Query {
     /// Dense, from 0 over the whole plan in the order of start.
     pub query: u32,
-    /// Who asks and receives.
+    /// The host that asks and receives.
     pub client: u32,
     /// How many answer.
     pub degree: u32,

@@ -32,14 +32,14 @@ millpond_core::choice! {
         /// Each: it echoes the time at which what it answers was sent (RFC 7323 §4.1).
         EveryAck = "every-ack",
         /// One that covers the oldest segment of those first sent since the last timeout, if that
-        /// was sent once. What a timeout declares lost gives no sample, also if its acknowledgement
-        /// is only late (ns-3's TCP).
+        /// was sent once. A segment that a timeout declares lost gives no sample, also if its
+        /// acknowledgement is only late (ns-3's TCP).
         SentOnce = "sent-once",
     }
 }
 
 millpond_core::choice! {
-    /// What ends fast recovery where there is no SACK.
+    /// The event that ends fast recovery where there is no SACK.
     pub enum FastRecovery {
         /// The acknowledgement of what was outstanding at its beginning; each earlier one shows the
         /// next hole (RFC 6582).
@@ -75,7 +75,7 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
-    /// What a sender does whose window has room for less than it could send at once.
+    /// The behaviour of a sender whose window has room for less than it could send at once.
     pub enum Deferral {
         /// It sends as soon as there is room for a segment.
         Off = "off",
@@ -86,7 +86,7 @@ millpond_core::choice! {
 }
 
 millpond_core::choice! {
-    /// What spaces the segments of a transport that steers a window.
+    /// The rule that spaces the segments of a transport that steers a window.
     pub enum Pacing {
         /// Nothing: acknowledgements alone let segments out.
         Off = "off",

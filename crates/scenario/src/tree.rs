@@ -6,7 +6,7 @@ use crate::source::Span;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Who wrote a value: later layers win over earlier ones.
+/// The writer of a value: later layers win over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
     /// The scenario itself.
@@ -98,7 +98,7 @@ impl Node {
             Datum::Date => Value::Null,
         }
     }
-    /// What it is, for messages.
+    /// Its description, for messages.
     pub fn describe(&self) -> String {
         match &self.datum {
             Datum::Bool(b) => b.to_string(),
@@ -275,7 +275,8 @@ mod tests {
         assert!(report.problems.len() >= 2, "{:?}", report.problems);
     }
 
-    /// What is left open takes the rest of the text with it, of which nothing is worth telling.
+    /// An opening that is left open takes the rest of the text with it, of which nothing is worth
+    /// reporting.
     #[test]
     fn one_missing_bracket_brace_or_quote_is_one_error() {
         let rest = "\n[host]\nmtu = 1500\n[switch]\npath = { kind = \"ecmp\" }\n[[traffic]]\nrows \

@@ -175,8 +175,8 @@ fn another_seed_is_another_sample_and_another_traffic_is_not() {
     );
 }
 
-/// What a given seed gives is part of the contract: it changes only with a new version of the
-/// format.
+/// The arrivals of a given seed are part of the contract: they change only with a new version of
+/// the format.
 #[test]
 fn the_first_arrivals_are_pinned() {
     let p = plan(

@@ -323,7 +323,7 @@ fn overrides_point_into_themselves() {
     fails("topology.leaves", "0", 17, "at least 1");
     fails("variant.x", "0", 1, "not overridden");
     fails("a b", "0", 1, "dotted key");
-    // What one variant does not use and another does is said, not refused.
+    // A key that one variant does not use and another does is reported, not refused.
     let set = [("switch.marking.threshold-packets", "9")];
     assert!(
         !plan(&text, Some("ecn"), &set)
@@ -551,8 +551,8 @@ fn a_pause_needs_a_memory_with_headroom() {
     assert!(warns(pools, short, 0).contains("a pause ends although its cause lasts"));
 }
 
-/// Each is told where it stands, with both names and the reason; and only where some traffic runs
-/// over several subflows.
+/// Each error names its place, both names and the reason; and there is one only where some traffic
+/// runs over several subflows.
 #[test]
 fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
     let traffic = "[[traffic]]\nkind = \"stride\"\nsize = 1000\n";
@@ -584,8 +584,8 @@ fn what_goes_by_the_offsets_of_one_tcp_is_refused_with_several_subflows() {
     assert!(planned.unwrap_err().to_string().contains("1 to 64"));
 }
 
-/// What only TCPs read, or only their segments bear, is refused where queue pairs run; and what a
-/// layer below writes for the scenario's other variants is left to them.
+/// Keys that only TCPs read, or only their segments bear, are refused where queue pairs run; and
+/// those that a layer below writes for the scenario's other variants are left to them.
 #[test]
 fn a_pause_of_flows_needs_queues_of_flows() {
     fails("[switch]\npause = { kind = \"bfc\" }", 3, 1, "queue = { kind = \"dynamic-queues\" }");
@@ -616,7 +616,8 @@ fn an_override_over_a_variants_own_key_is_reported() {
     }
 }
 
-/// What nothing uses is told; what one variant uses is not, nor what is left as it is.
+/// Keys that nothing uses are reported; those that one variant uses are not, nor those left as they
+/// are.
 #[test]
 fn keys_that_no_variant_uses_are_told() {
     let idle = |text: &str, set: &[(&str, &str)]| {

@@ -9,8 +9,8 @@ use std::time::Duration;
 const NETWORK: &str = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n";
 const ONE_FLOW: &str = "[[traffic]]\nkind = \"flows\"\nrows = [[1, 0, 1, 1000]]\n";
 
-/// What this thread has computed so far: other work on the machine does not count. `schedstat` will
-/// not do: it is counted up at a tick, every 4 ms where there are 250 a second.
+/// The computing time of this thread so far: other work on the machine does not count. `schedstat`
+/// will not do: it is counted up at a tick, every 4 ms where there are 250 a second.
 fn computed() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
@@ -95,7 +95,7 @@ fn many_mistakes() {
         |n| format!("{NETWORK}x = [{}]\n", repeated(n, "", |_| "1979-05-27, ".into())),
         1_500,
     );
-    // All of them are counted, the first are told.
+    // All of them are counted, the first are listed.
     let text = repeated(1_000, NETWORK, |i| format!("kee{i} = 1\n"));
     let errors = Scenario::parse("s.toml", &text).unwrap_err();
     assert_eq!(errors.errors.len() + errors.more, 1_000);
@@ -173,7 +173,7 @@ fn a_long_distribution_is_not_written_out() {
     assert_eq!(many.base.as_deref(), Some(dir.as_path()));
     let again = plan(&many.resolved).unwrap();
     assert_eq!((arrivals(&again), &again.resolved), (arrivals(&many), &many.resolved));
-    // What it was is known, should it change.
+    // The digest of its former content is known, should it change.
     write(10_002, "many.txt");
     let changed = plan(&many.resolved).unwrap_err().to_string();
     assert!(changed.contains("it has changed"), "{changed}");

@@ -15,7 +15,7 @@ fn plan(switch: &str, set: &[(&str, &str)]) -> Plan {
     let scenario = Scenario::parse("s", &format!("{HEAD}[switch]\n{switch}\n"))
         .unwrap_or_else(|e| panic!("{e}"));
     let plan = scenario.plan(None, &set, None).unwrap_or_else(|e| panic!("{e}"));
-    // What is resolved means the same, and resolves to itself.
+    // The resolved scenario means the same, and resolves to itself.
     let again =
         Scenario::parse("r", &plan.resolved).unwrap_or_else(|e| panic!("{e}\n{}", plan.resolved));
     let again = again.plan(None, &[], None).unwrap();

@@ -32,7 +32,7 @@ end), 4 invalid (the machine was too slow for a lab), 5 worse than --tolerate al
 interrupted."
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -202,7 +202,7 @@ Example: millpond completions bash > ~/.local/share/bash-completion/completions/
     Reference,
 }
 
-/// What is changed in a scenario.
+/// The changes in a scenario.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Overrides {
     /// Override a key: transport.kind=cubic, 'topology.fabric-link={ rate = "100Gbps", delay =
@@ -256,7 +256,7 @@ pub struct Threads {
     pub given: Option<usize>,
 }
 
-/// What `run` takes.
+/// Arguments of `run`.
 #[derive(Args, Debug)]
 pub struct RunArgs {
     /// The scenario (TOML; - is standard input), or a results folder's manifest.json to run again
@@ -306,7 +306,7 @@ pub struct Scale {
     pub factor: Option<u32>,
 }
 
-/// What `new` takes.
+/// Arguments of `new`.
 #[derive(Args, Debug)]
 pub struct NewArgs {
     /// The file to write; - is standard output
@@ -336,7 +336,7 @@ pub struct NewArgs {
     pub force: bool,
 }
 
-/// What `compare` takes.
+/// Arguments of `compare`.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// The scenario (TOML; - is standard input)
@@ -371,7 +371,7 @@ pub struct CompareArgs {
     pub output: OutputArgs,
 }
 
-/// What must not become worse.
+/// The numbers that must not become worse.
 #[derive(Args, Debug, Default)]
 pub struct Judging {
     /// Exit with 5 if this number is worse than the baseline's by more than so many percent:
@@ -401,7 +401,7 @@ pub enum Format {
     Markdown,
 }
 
-/// What `sweep` takes.
+/// Arguments of `sweep`.
 #[derive(Args, Debug)]
 pub struct SweepArgs {
     /// The scenario (TOML; - is standard input)
@@ -423,7 +423,7 @@ pub struct SweepArgs {
     /// Leave out points that are no valid scenario, instead of stopping before the first run
     #[arg(long)]
     pub skip_invalid: bool,
-    /// What to keep of each run
+    /// The files to keep of each run
     #[arg(long, value_enum, default_value = "summary")]
     pub keep: Keep,
     /// Make every Nth run, from the Ith, into a folder of the shard's own: a task of a batch system
@@ -441,7 +441,7 @@ pub struct SweepArgs {
     pub output: SweepOutput,
 }
 
-/// What `sweep` keeps of a run.
+/// The files that `sweep` keeps of a run.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// Its summary and manifest
@@ -489,7 +489,7 @@ impl SweepOutput {
     }
 }
 
-/// What `reproduce` takes.
+/// Arguments of `reproduce`.
 #[derive(Args, Debug, Default)]
 pub struct ReproduceArgs {
     /// The paper: presto, nrm, hpcc, tlt, backdraft, canary, all of them (all), or a folder with a
@@ -519,9 +519,9 @@ pub struct ReproduceArgs {
     /// The results folder [default: out/reproduce-PAPER, with --quick out/reproduce-PAPER-quick]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// What emulated Linux did, as benches/limit/vm.py --json writes it; may be repeated. It
-    /// decides the claims of world linux-vm, and is kept in the results folder (--only linux-vm:
-    /// these claims alone)
+    /// The results of emulated Linux, as benches/limit/vm.py --json writes them; may be repeated.
+    /// They decide the claims of world linux-vm, and are kept in the results folder (--only
+    /// linux-vm: these claims alone)
     #[arg(long, value_name = "FILE")]
     pub vm: Vec<PathBuf>,
     /// Run the experiments of the lab, too: real kernel TCP and real programs (root, Linux)
@@ -553,7 +553,7 @@ pub struct ReproduceArgs {
     pub quiet: bool,
 }
 
-/// What `export` takes.
+/// Arguments of `export`.
 #[derive(Args, Debug)]
 pub struct ExportArgs {
     /// The results folder
@@ -573,7 +573,7 @@ pub struct ExportArgs {
     pub csv: PathBuf,
 }
 
-/// What `import` takes.
+/// Arguments of `import`.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
     #[command(subcommand)]
@@ -626,7 +626,7 @@ pub struct ImportOutput {
     pub force: bool,
 }
 
-/// What `completions` takes.
+/// Arguments of `completions`.
 #[derive(Args, Debug)]
 pub struct CompletionArgs {
     /// The shell
@@ -634,7 +634,7 @@ pub struct CompletionArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// What `man` takes.
+/// Arguments of `man`.
 #[derive(Args, Debug)]
 pub struct ManArgs {
     /// The folder to write to
@@ -671,7 +671,7 @@ impl OutputArgs {
     }
 }
 
-/// What `plot` takes.
+/// Arguments of `plot`.
 #[derive(Args, Debug)]
 pub struct PlotArgs {
     /// The results folders: of runs and compares, or of one sweep
@@ -685,14 +685,14 @@ pub struct PlotArgs {
     pub out: PathBuf,
 }
 
-/// What `report` takes.
+/// Arguments of `report`.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
     /// The results folder: of a run, a compare or a sweep
     pub dir: PathBuf,
 }
 
-/// What `check` takes.
+/// Arguments of `check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     /// The scenario (TOML; - is standard input)
@@ -710,7 +710,7 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-/// What `list` takes.
+/// Arguments of `list`.
 #[derive(Args, Debug)]
 pub struct JsonArgs {
     /// Print as JSON
@@ -718,7 +718,7 @@ pub struct JsonArgs {
     pub json: bool,
 }
 
-/// What `explain` takes.
+/// Arguments of `explain`.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
     /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field

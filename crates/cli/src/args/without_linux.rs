@@ -10,9 +10,9 @@ pub struct Unread {
     arguments: Vec<OsString>,
 }
 
-/// What `limit` takes.
+/// Arguments of `limit`.
 pub type LimitArgs = Unread;
 /// Arguments of `lab`.
 pub type LabArgs = Unread;
-/// What `switch` takes.
+/// Arguments of `switch`.
 pub type SwitchArgs = Unread;

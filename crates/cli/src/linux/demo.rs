@@ -20,7 +20,7 @@ struct Shown {
     vary: Option<(&'static str, &'static str)>,
     /// Where the statistics have the times that it is about.
     times: [&'static str; 2],
-    /// What it needs of the machine: a command of the shell that succeeds, and Debian's packages.
+    /// Its demands on the machine: a command of the shell that succeeds, and Debian's packages.
     needs: Option<[&'static str; 2]>,
 }
 

@@ -173,7 +173,7 @@ fn done(done: &Done) {
     }
 }
 
-/// What an apply would change.
+/// The changes that an apply would make.
 fn planned(old: &[Source], new: &[Source], plan: &Plan) -> String {
     let limits = |sources: &[Source]| -> Vec<_> {
         sources.iter().flat_map(|s| s.config.limits.clone()).collect()

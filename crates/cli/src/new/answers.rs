@@ -188,7 +188,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     Ok(rate)
 }
 
-/// What a transport needs of hosts and switches.
+/// The demands of a transport on hosts and switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// One byte stream on one path.
@@ -238,7 +238,7 @@ pub fn transport(text: &str) -> Result<Transport, String> {
     found.ok_or_else(|| unknown("transport", kind, TRANSPORTS.iter().map(|one| one.kind)))
 }
 
-/// What is sent.
+/// The traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Traffic {
     /// Flows of a built-in distribution at a load.

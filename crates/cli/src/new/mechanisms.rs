@@ -7,15 +7,15 @@ use super::answers::{Family, TRANSPORTS, Topology, Transport, unknown};
 pub struct Mechanism {
     /// Of the variant, and of the answer.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Its effect, in a line.
     pub about: &'static str,
     /// The families of transports that it fits.
     families: &'static [Family],
     /// The networks that it fits.
     network: Network,
-    /// What the variant sets.
+    /// The keys that the variant sets.
     pub set: &'static [(&'static str, &'static str)],
-    /// What it needs of the scenario itself.
+    /// Its demands on the scenario itself.
     pub needs: Needs,
 }
 
@@ -28,7 +28,7 @@ enum Network {
     LeafSpine,
 }
 
-/// What the plain network must have for a comparison with the mechanism.
+/// The part that the plain network must have for a comparison with the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.

@@ -82,7 +82,7 @@ fn given<T>(
     text.as_deref().map(read).transpose().map_err(wrong)
 }
 
-/// Who asks: prompts go to stderr, answers are lines of the input.
+/// The asker: prompts go to stderr, answers are lines of the input.
 struct Asking<R> {
     input: R,
     /// Off: defaults are taken.
@@ -90,7 +90,7 @@ struct Asking<R> {
 }
 
 impl<R: BufRead> Asking<R> {
-    /// What an option has given, or else an answer; asks again until one is valid.
+    /// The value that an option has given, or else an answer; asks again until one is valid.
     fn or_ask<T>(
         &mut self,
         given: Option<T>,

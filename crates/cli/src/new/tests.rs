@@ -3,7 +3,7 @@
 use super::*;
 use answers::{TOPOLOGIES, TRANSPORTS};
 
-/// What `check` prints of all variants.
+/// The warnings that `check` prints of all variants.
 fn warnings(text: &str) -> Vec<String> {
     let scenario = Scenario::parse("new.toml", text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut warnings = scenario.idle();

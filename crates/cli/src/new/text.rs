@@ -5,7 +5,7 @@ use super::mechanisms::{Mechanism, Needs};
 use millpond_core::units::Rate;
 use std::fmt::Write as _;
 
-/// What the five questions ask for.
+/// The answers to the five questions.
 #[derive(Clone, Debug)]
 pub struct Answers {
     pub topology: Topology,

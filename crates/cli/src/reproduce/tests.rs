@@ -275,7 +275,7 @@ fn a_damaged_run_is_run_again() {
             assert!(fs::read(run.join(name)).unwrap().len().abs_diff(good.len()) < 64, "{name}");
         }
     }
-    // What was reported of the runs is refused by name, and made anew by force.
+    // A damaged report of the runs is refused by name, and made anew by force.
     let path = out.join("reproduce.json");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("test", "tesu", 1)).unwrap();
@@ -445,7 +445,7 @@ fn what_emulated_linux_did_decides_claims_of_its_own() {
         "{}",
         claim.note
     );
-    // What was given stays; a class that was not measured decides nothing.
+    // The given results stay; a class that was not measured decides nothing.
     let ended = run(only(&["linux-vm"])).unwrap();
     assert_eq!(ended.claims[1].status, Verdict::Holds);
     let why = "with large no query completed (Linux 6.1.0 in virtual time, one run of 9 s and 3 s)";

@@ -160,7 +160,7 @@ pub fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// What a command said.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -187,8 +187,8 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a message says, whatever the width that it was wrapped to: one line, without the wrapping's
-/// marks.
+/// The text of a message, whatever the width that it was wrapped to: one line, without the
+/// wrapping's marks.
 pub fn flat(bytes: &[u8]) -> String {
     text(bytes).replace(['│', '×', '·'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -290,7 +290,7 @@ pub fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// What tells two folders apart: their files' names, or the first file whose bytes differ.
+/// The difference between two folders: their files' names, or the first file whose bytes differ.
 pub fn difference(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Option<String> {
     let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
     if names(a) != names(b) {

@@ -1,4 +1,4 @@
-//! The configuration: a line a key, by name and value. What became of each is kept beside it.
+//! The configuration: a line a key, by name and value. The fate of each is kept beside it.
 //!
 //! The family's programs read words, and skip those that they do not know. So does this: a key that
 //! nobody knows, and words behind a value, are kept with what they probably mean (`guess`).
@@ -157,7 +157,7 @@ impl Config {
         self.given.iter().filter(is_transport).map(|given| given.key.names[0])
     }
 
-    /// What became of every key, in their order.
+    /// The fate of every key, in their order.
     pub fn told(&self) -> Vec<Told> {
         let fates = self.fates.borrow();
         let fate = |at: usize, given: &Given| -> Fate {
@@ -184,7 +184,7 @@ impl Config {
                     Fate::Becomes("as here: no other value is modelled".into())
                 }
                 Part::Unless(_, means) => Fate::Missing(means.into()),
-                // A key that the importer forgot is not told as honoured.
+                // A key that the importer forgot is not reported as honoured.
                 Part::Read | Part::Transport => Fate::Missing("nothing here reads it".into()),
             }
         };

@@ -1,5 +1,4 @@
-//! The flow file: how many flows there are, and a line a flow. What follows is not read, there as
-//! here.
+//! The flow file: how many flows there are, and a line a flow. The rest is not read, there as here.
 //!
 //! Forks differ in the columns ([`Columns`]). Of those that have as many as the first flow's line,
 //! the one is taken that makes sense of the most lines: hosts that are there, a size, a start
@@ -23,7 +22,7 @@ pub(super) struct Flows {
     pub several_groups: bool,
 }
 
-/// What a reading of the file goes by.
+/// The facts that a reading of the file goes by.
 pub(super) struct Reading<'a> {
     pub fork: Fork,
     pub topology: &'a Topology,

@@ -71,7 +71,7 @@ impl Fork {
         self == Fork::ConWeave
     }
 
-    /// Whether a NACK tells of congestion, too (`ReceiverCheckSeq` in `rdma-hw.cc`).
+    /// Whether a NACK reports congestion, too (`ReceiverCheckSeq` in `rdma-hw.cc`).
     pub fn slows_on_reordering(self) -> bool {
         self == Fork::ConWeave
     }

@@ -2,7 +2,7 @@
 //! simulator, of TLT's and ConWeave's forks of it, and of SimAI's backend, which also knows most of
 //! them by their names in ns-3.
 
-/// What a value looks like.
+/// The form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A whole number, or true or false.
@@ -19,7 +19,7 @@ pub(super) enum Form {
     Down,
 }
 
-/// Who decides what becomes of it.
+/// The part that decides what becomes of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The importer reads it.
@@ -63,7 +63,7 @@ const ANCESTOR: Part =
 /// The table.
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key] = &[
-    // What is simulated.
+    // The simulation.
     key(&["TOPOLOGY_FILE"], Form::Word, Part::Read),
     key(&["FLOW_FILE"], Form::Word, Part::Read),
     key(&["SIMULATOR_STOP_TIME"], Form::Number, Part::Read),
@@ -190,7 +190,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["BYTE_COUNTER"], Form::Number, ANCESTOR),
     key(&["L2_WAIT_FOR_ACK"], Form::Whole,
         Part::Unless("0", "senders do not wait for each acknowledgement")),
-    // What it writes.
+    // The output.
     key(&["TRACE_FILE"], Form::Word, Part::Output),
     key(&["TRACE_OUTPUT_FILE"], Form::Word, Part::Output),
     key(&["ENABLE_TRACE"], Form::Whole, Part::Output),

@@ -86,7 +86,7 @@ fn of(name: &str, config: Config) -> Result<Imported> {
     Ok(imported)
 }
 
-/// What is to be said of a topology file.
+/// The facts to report of a topology file.
 fn about(topology: &Topology, source: &Source) -> Vec<String> {
     let mut facts = vec![topology.network.fact()];
     if !topology.nvswitches.is_empty() {
@@ -201,7 +201,7 @@ fn run(config: &Config, begin: Time) -> String {
     text
 }
 
-/// What no key says and is not the same here.
+/// The differences from there that no key names.
 fn differences(config: &Config, fork: Fork, topology: &Topology) -> Vec<String> {
     let is_on = |key: &str| config.whole(key).unwrap_or(0) != 0;
     let mut facts = Vec::new();

@@ -11,7 +11,7 @@ use millpond_core::{Bytes, Rate, Time};
 
 use crate::network::Network;
 
-/// What adds up along a way.
+/// The quantities that add up along a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
     delay: u64,

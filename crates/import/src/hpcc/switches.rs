@@ -16,7 +16,7 @@ use crate::Result;
 
 /// Megabytes of a switch in HPCC's program where no key says it.
 const DEFAULT_MB: u64 = 16;
-/// What a port has in the forks that size memory by ports.
+/// Bytes of a port in the forks that size memory by ports.
 const PER_PORT: u64 = 375_000;
 
 /// The table `[switch]`.

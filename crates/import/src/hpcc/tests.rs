@@ -689,7 +689,7 @@ fn recoveries_are_those_of_the_forks() {
     assert_eq!(p.nack_interval, Time::from_ns(7_500));
 }
 
-/// How marks are told, with which priority, and what is reported of the interval of
+/// How marks are reported, with which priority, and what is reported of the interval of
 /// acknowledgements.
 #[test]
 fn answers_are_those_of_the_forks() {
@@ -787,8 +787,8 @@ fn tlts_keys_mark_from_the_first_packet_on() {
     );
 }
 
-/// What is not modelled runs as what is nearest, and says so; parameters of what is not chosen have
-/// no effect there.
+/// A congestion control that is not modelled runs as the nearest one, and the import says so;
+/// parameters of one that is not chosen have no effect there.
 #[test]
 fn a_congestion_control_that_is_not_modelled_has_a_stand_in() {
     for (mode, stand_in, name) in [

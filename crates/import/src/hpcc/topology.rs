@@ -1,5 +1,5 @@
 //! The topology file: how many nodes, switches and links there are, which nodes are switches, and a
-//! line a link, `node node rate delay error-rate`. What follows is not read, there as here.
+//! line a link, `node node rate delay error-rate`. The rest is not read, there as here.
 //!
 //! Its first line differs from fork to fork ([`Form`]); the one whose numbers fit the rest of the
 //! file is taken. A host has a NIC for each of its links, so SimAI's NVSwitches are switches that a

@@ -2,7 +2,7 @@
 //! queue pairs have in common.
 //!
 //! For a congestion control that is not modelled the one that is nearest stands in, with what both
-//! have in common, and what is lost is told.
+//! have in common, and the import reports what is lost.
 
 use millpond_core::{Bytes, Rate, Time};
 
@@ -26,7 +26,7 @@ enum As {
 struct Mode {
     number: u64,
     kind: &'static str,
-    /// What the kind is only in the place of.
+    /// The congestion control that the kind only stands in for.
     instead: Option<&'static str>,
     /// Their key, our key.
     keys: &'static [(&'static str, &'static str, As)],
@@ -53,7 +53,7 @@ const HPCC: &[(&str, &str, As)] = &[
     ("MIN_RATE", "hpcc-min-rate", As::Rate),
 ];
 
-/// The table. What is in none of them runs as the first, without its keys.
+/// The table. A control that is in none of them runs as the first, without its keys.
 const MODES: [Mode; 7] = [
     Mode {
         number: 1,

@@ -12,7 +12,7 @@ use crate::{Imported, Result};
 
 const LINK: f64 = 50e9;
 const OVERSUBSCRIPTION: f64 = 2.0;
-/// What a packet has beside its payload.
+/// Bytes of a packet beside its payload.
 const HEADERS: f64 = 48.0;
 
 /// The traffic's tables and the file of sizes.

@@ -88,14 +88,14 @@ struct Reading {
     failures: Vec<(Failure, String)>,
 }
 
-/// What an endless flow has, a terabyte: more than any link sends in the time of a run.
+/// Bytes of an endless flow, a terabyte: more than any link sends in the time of a run.
 const ENDLESS: u64 = 1 << 40;
 /// How long htsim's programs run by default (`-end`).
 const END: Time = Time::from_ms(1);
 
 const HEADER: [&str; 4] = ["Nodes", "Connections", "Triggers", "Failures"];
 
-/// Reads it. What is not modelled goes to `imported`.
+/// Reads it. Parts that are not modelled go to `imported`.
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
     let mut reading = Reading::default();
     for (line, words) in source.lines() {

@@ -39,7 +39,7 @@ const KEYS: [&str; 9] = [
     "queue_up",
     "queue_down",
 ];
-/// What they are where they are not given; `None`: they must be.
+/// Their values where they are not given; `None`: they must be.
 const DEFAULTS: [Option<u64>; 9] =
     [None, None, None, None, Some(0), Some(1), Some(1), Some(0), Some(0)];
 const SPEED: usize = 0;

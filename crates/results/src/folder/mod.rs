@@ -51,9 +51,9 @@ pub struct Progress {
     pub flows_completed: u64,
     /// Seconds by the wall clock.
     pub wall_s: f64,
-    /// Seconds that remain, where they can be told.
+    /// Seconds that remain, where they can be estimated.
     pub eta_s: Option<f64>,
-    /// What is going on: `running`, `writing` and the like.
+    /// The stage: `running`, `writing` and the like.
     pub status: String,
 }
 
@@ -69,14 +69,14 @@ pub struct Folder {
     damaged: Vec<String>,
     /// Held for as long as the folder is written.
     _lock: File,
-    /// What dropping it leaves.
+    /// The part that dropping it leaves.
     leaves: Leaves,
 }
 
 /// A finished run: its folder, relative to `OUT.partial`, and its manifest.
 type Found = (PathBuf, Manifest);
 
-/// What dropping a folder leaves of `OUT.partial`.
+/// The part of `OUT.partial` that dropping a folder leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaves {
     Nothing,
@@ -170,8 +170,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The complete runs in folders below `OUT.partial`, told by their manifests, which are written
-    /// last; and why manifests that are there cannot be read.
+    /// The complete runs in folders below `OUT.partial`, recognised by their manifests, which are
+    /// written last; and why manifests that are there cannot be read.
     fn finished_runs(&self) -> Result<(Vec<Found>, Vec<String>)> {
         let (mut found, mut broken, mut places) = (Vec::new(), Vec::new(), vec![PathBuf::new()]);
         while let Some(place) = places.pop() {
@@ -210,7 +210,7 @@ impl Folder {
         &self.partial
     }
 
-    /// What the folder will be called.
+    /// The path that the folder will have.
     pub fn target(&self) -> &Path {
         &self.out
     }
@@ -267,8 +267,8 @@ impl Folder {
         // If this fails, dropping the folder moves the older result back.
         fs::rename(&self.partial, &self.out).at("rename", &self.partial)?;
         self.leaves = Leaves::All;
-        // The new result stands. What cannot be tidied up now goes with it when it is replaced
-        // itself.
+        // The new result stands. Anything that cannot be tidied up now goes with it when it is
+        // replaced itself.
         let _ = fs::remove_dir_all(self.out.join(REPLACED));
         let _ = fs::remove_file(self.out.join(LOCK));
         Ok(self.out.clone())
@@ -352,7 +352,7 @@ impl Drop for Folder {
         let kept = match self.leaves {
             Leaves::All => return,
             Leaves::Nothing => Vec::new(),
-            // What cannot be distinguished is left to the next command.
+            // Files that cannot be distinguished are left to the next command.
             Leaves::FinishedRuns => match self.finished_runs() {
                 Ok((finished, _)) => finished.into_iter().map(|(place, _)| place).collect(),
                 Err(_) => return,
@@ -380,7 +380,7 @@ fn beside(out: &Path, suffix: &str) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// Makes `OUT.partial` if need be and locks it. What a dead run left there is taken over.
+/// Makes `OUT.partial` if need be and locks it. The remains of a dead run there are taken over.
 fn acquire(partial: &Path) -> Result<File> {
     let lock_path = partial.join(LOCK);
     // A run that ends at this moment may take the folder away under us: try again.

@@ -14,7 +14,7 @@ use crate::model::{At, Error, Kind, MANIFEST, Manifest, Result, is_result};
 
 /// Foreign files that an error names.
 const NAMED: usize = 3;
-/// What commands leave in their folders beside the files that the manifest lists.
+/// Files that commands leave in their folders beside those that the manifest lists.
 const OWN: [&str; 3] = [MANIFEST, LOCK, ".replaced"];
 
 /// Whose result a folder is.
@@ -179,7 +179,7 @@ mod tests {
             );
             check_target(&dir, &other, true).unwrap();
         }
-        // What the manifest does not list is somebody's, hidden or not, at any depth.
+        // A file that the manifest does not list is somebody's, hidden or not, at any depth.
         for name in ["notes.txt", ".notes", "sub/plot.png"] {
             fs::write(dir.join(name), "").unwrap();
             let refused = check_target(&dir, &owner, false).unwrap_err();

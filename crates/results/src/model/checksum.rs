@@ -56,7 +56,7 @@ pub(crate) fn sealed_text<T: Serialize>(value: &T) -> String {
     text
 }
 
-/// What is known of a text by its seal.
+/// The state of a text by its seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seal {
     /// The text is what was written.

@@ -32,7 +32,7 @@ words! {
 }
 
 impl ClaimKind {
-    /// What a claim's row says of it; nothing where it is the paper's.
+    /// The note in a claim's row on its kind; nothing where it is the paper's.
     pub(crate) fn told(self) -> Option<&'static str> {
         (self != ClaimKind::Published).then(|| self.name())
     }
@@ -73,7 +73,7 @@ pub struct Claim {
     pub id: String,
     /// Where it is made.
     pub source: String,
-    /// What it says, in a sentence.
+    /// Its statement, in a sentence.
     pub statement: String,
     /// Whose it is; folders of older versions do not say.
     #[serde(default)]
@@ -92,10 +92,10 @@ pub struct Claim {
     /// The spread of `measured` over the seeds; `null` for one seed.
     #[serde(default)]
     pub interval: Option<[f64; 2]>,
-    /// What the ends of the interval are; `null` where there is none.
+    /// The kind of the interval's ends; `null` where there is none.
     #[serde(default)]
     pub interval_kind: Option<IntervalKind>,
-    /// What the spread makes of the verdict, in the words of `compare`.
+    /// The effect of the spread on the verdict, in the words of `compare`.
     #[serde(default)]
     pub noise: Noise,
     /// Points of a sweep of which `measured` is the best; absent where it is of one point.
@@ -125,7 +125,7 @@ pub struct Claim {
     /// The load that it is about; `null`: all of them.
     #[serde(default)]
     pub load: Option<f64>,
-    /// What a relative number stands for; absent where there is nothing behind it.
+    /// The numbers that a relative one stands for; absent where there is nothing behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absolute: Option<Absolute>,
 }
@@ -135,11 +135,11 @@ pub struct Claim {
 pub struct Absolute {
     /// `us`, `Gb/s`, `percent`, `count`, or empty.
     pub unit: String,
-    /// What is published, where that is known.
+    /// The published number, where that is known.
     pub paper: Option<f64>,
     /// Ours.
     pub measured: f64,
-    /// What ours is set against, if that is ours as well: the other scheme's number.
+    /// The number that ours is set against, if that is ours as well: the other scheme's.
     pub against: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a results folder.
+//! Everything that can go wrong with a results folder.
 //!
 //! Invariant: an error of the file system names the file that it happened to.
 
@@ -12,7 +12,7 @@ pub enum Error {
     /// The file system refused: disk full, no permission, no such folder.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was attempted: "write", "create", "rename" and the like.
+        /// The attempt: "write", "create", "rename" and the like.
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -113,7 +113,7 @@ pub enum Error {
     OtherSweep {
         /// The folder.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         change: String,
     },
     /// The folder's runs are not those of the sweep that they were to be merged into.
@@ -124,7 +124,7 @@ pub enum Error {
     OtherShard {
         /// The folder.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         change: String,
     },
     /// The folder does not have such a table.
@@ -134,7 +134,7 @@ pub enum Error {
         path: PathBuf,
         /// The request.
         table: String,
-        /// What there is instead.
+        /// The content that there is instead.
         reason: String,
     },
     /// There is nothing to compare or to report.

@@ -12,7 +12,7 @@ pub struct Estimate {
     pub mean: Option<f64>,
     /// The interval of the mean; `null` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
-    /// What the interval's ends are; `null` where there is none.
+    /// The kind of the interval's ends; `null` where there is none.
     #[serde(default)]
     pub interval_kind: Option<IntervalKind>,
     /// Seeds that have it.
@@ -20,7 +20,7 @@ pub struct Estimate {
 }
 
 words! {
-    /// What can be said of a difference.
+    /// The verdict on a difference.
     #[derive(Default)]
     pub enum Noise {
         /// It is beyond the noise: the 95 % interval of the paired difference excludes zero.
@@ -29,7 +29,8 @@ words! {
         Agreed = "agreed",
         /// It is within the noise: the interval holds zero.
         Within = "within",
-        /// It is the same in every seed: the seeds do not vary it, so nothing tells it from noise.
+        /// It is the same in every seed: the seeds do not vary it, so nothing distinguishes it from
+        /// noise.
         Identical = "identical",
         /// The variant that seems to be less has flows or queries open at the end, which could undo
         /// the difference.
@@ -62,12 +63,12 @@ pub struct Difference {
     pub relative: Option<f64>,
     /// The interval of the mean; `null` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
-    /// What the interval's ends are; `null` where there is none.
+    /// The kind of the interval's ends; `null` where there is none.
     #[serde(default)]
     pub interval_kind: Option<IntervalKind>,
     /// Seeds that both have.
     pub n: u32,
-    /// What can be said of it.
+    /// The verdict on it.
     #[serde(default)]
     pub noise: Noise,
 }

@@ -13,7 +13,7 @@ pub struct GoodputOverTime {
     /// Time from one sample to the next, in microseconds: number n is of the time from n to n + 1
     /// periods.
     pub period_us: f64,
-    /// What a full packet takes on the slowest link of a host, in microseconds.
+    /// The time of a full packet on the slowest link of a host, in microseconds.
     #[serde(default)]
     pub packet_us: f64,
     /// Application bytes delivered in order, in Gb/s, by class.

@@ -15,7 +15,7 @@ thread_local! {
     static READING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `read` makes of the file at `path`; if it panics, that the file is damaged.
+/// The result of `read` on the file at `path`; if it panics, that the file is damaged.
 pub(crate) fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

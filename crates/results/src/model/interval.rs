@@ -7,7 +7,7 @@ use crate::model::words::words;
 pub const FEW: usize = 6;
 
 words! {
-    /// What the ends of an interval are.
+    /// The kind of an interval's ends.
     pub enum IntervalKind {
         /// The least and the most of fewer than [`FEW`] seeds.
         Range = "range",
@@ -36,7 +36,7 @@ impl IntervalKind {
 pub struct Interval {
     /// The lower and the upper end.
     pub ends: [f64; 2],
-    /// What they are.
+    /// Their kind.
     pub kind: IntervalKind,
 }
 

@@ -111,7 +111,7 @@ pub struct Manifest {
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<PathBuf>,
-    /// What the command line changed, as `key=value`.
+    /// The changes of the command line, as `key=value`.
     pub overrides: Vec<String>,
     /// The numbers that are shown; absent: those that suit the traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -298,7 +298,7 @@ fn list(dir: &Path, prefix: &str, files: &mut Vec<FileSize>) -> Result<()> {
         if meta.is_dir() {
             list(&entry.path(), &format!("{name}/"), files)?;
         } else {
-            // What is in a subfolder is read once, by the command that wrote it.
+            // Files in a subfolder are read once, by the command that wrote them.
             let checksum =
                 if prefix.is_empty() { Some(checksum::of_file(&entry.path())?) } else { None };
             files.push(FileSize { name, bytes: meta.len(), checksum });

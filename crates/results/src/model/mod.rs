@@ -1,4 +1,4 @@
-//! What a results folder holds: its records, tables and JSON files, and how they are read and
+//! The content of a results folder: its records, tables and JSON files, and how they are read and
 //! written.
 
 pub(crate) mod checksum;

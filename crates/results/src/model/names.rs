@@ -11,8 +11,9 @@ use super::ordered::Ordered;
 const NAME_MAX: usize = 180;
 
 /// A name for a folder: letters, digits and `-_=+,@` and inner dots stay, anything else becomes
-/// `%XX`, so that no name leaves the folder or hides, and different names stay different. What is
-/// too long for a file system (they take 255 bytes) is cut, and ends with a hash of the whole.
+/// `%XX`, so that no name leaves the folder or hides, and different names stay different. A name
+/// that is too long for a file system (they take 255 bytes) is cut, and ends with a hash of the
+/// whole.
 pub fn folder_name(name: &str) -> String {
     use std::fmt::Write as _;
     let mut encoded = String::new();

@@ -61,7 +61,7 @@ pub enum Node {
     Host(u32),
 }
 
-/// What waited at a port just before an instant.
+/// The packets that waited at a port just before an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRecord {
     /// The instant.
@@ -107,7 +107,7 @@ pub struct ConnectionRecord {
     pub retransmitted: u32,
     /// Expiries of its retransmission timer since it was opened.
     pub timeouts: u32,
-    /// What its control law steers by; what has no value yet is not there.
+    /// The values that its control law steers by; those that do not exist yet are not there.
     pub law: Vec<(&'static str, f64)>,
 }
 

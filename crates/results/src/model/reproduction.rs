@@ -1,5 +1,5 @@
-//! What `reproduce` finds of a paper: its claims beside what was measured, and its published curves
-//! beside ours.
+//! The findings of `reproduce` on a paper: its claims beside what was measured, and its published
+//! curves beside ours.
 //!
 //! ```text
 //! OUT/claims.json            the claims, each with its status
@@ -67,7 +67,7 @@ pub struct LoadPoint {
     /// Calls on persistent connections, by class; absent where there are none.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub calls: Ordered<Calls>,
-    /// What the experiment is about, where that is not its queries.
+    /// The numbers that the experiment is about, where those are not its queries'.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numbers: Vec<Number>,
     /// Goodput over time, where it was sampled, the mean over runs: microseconds since the start,
@@ -167,19 +167,19 @@ pub struct PublishedNumber {
 pub struct Experiment {
     /// Its name, and its folder's.
     pub name: String,
-    /// What it is, in a line.
+    /// Its title, in a line.
     pub title: String,
     /// The scenario's path in the repository.
     pub scenario: String,
-    /// What the loads are.
+    /// The meaning of the loads.
     pub load_axis: String,
-    /// What the reader must know: why there are no runs, what a quick look leaves out.
+    /// Facts that the reader must know: why there are no runs, what a quick look leaves out.
     pub note: String,
     /// Ours.
     pub schemes: Vec<Scheme>,
     /// The paper's.
     pub published: Vec<Published>,
-    /// What is published of single numbers.
+    /// The published single numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published_numbers: Vec<PublishedNumber>,
     /// The links that fail in it.
@@ -227,9 +227,9 @@ pub struct Reproduction {
     pub version: String,
     /// `full` or `quick`.
     pub effort: String,
-    /// What was run.
+    /// The experiments that were run.
     pub experiments: Vec<Experiment>,
-    /// What the paper claims.
+    /// The claims of the paper.
     pub claims: Vec<Claim>,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of the flows of about one size. Values are those of the completed.
+/// The statistics of the flows of about one size. Values are those of the completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeBin {
     /// They have more bytes.

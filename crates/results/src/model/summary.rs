@@ -76,7 +76,7 @@ impl Status {
     }
 }
 
-/// What the run cost. The one part of a summary that differs from run to run.
+/// The cost of the run. The one part of a summary that differs from run to run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Seconds by the wall clock.
@@ -324,7 +324,7 @@ pub struct Times {
 /// The rounds of one job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Collectives {
-    /// What the ranks do.
+    /// The operation of the ranks.
     pub operation: String,
     /// How.
     pub algorithm: String,
@@ -352,7 +352,8 @@ pub struct Collectives {
     pub ratio: Option<f64>,
 }
 
-/// What a limit did in one direction, over all of its hosts and the whole run, warm-up included.
+/// The actions of a limit in one direction, over all of its hosts and the whole run, warm-up
+/// included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// Its name.
@@ -361,16 +362,16 @@ pub struct Limit {
     pub direction: String,
     /// Its kind.
     pub kind: String,
-    /// What each of its hosts is held to, in Gb/s.
+    /// The rate that each of its hosts is held to, in Gb/s.
     pub limit_gbps: f64,
     /// Hosts that have it.
     pub hosts: u32,
-    /// What passed in the measured time, as it was charged, in Gb/s over all hosts; `null` if there
-    /// was none.
+    /// The rate that passed in the measured time, as it was charged, in Gb/s over all hosts; `null`
+    /// if there was none.
     pub rate_gbps: Option<f64>,
     /// Segments (arriving: packets) that were charged to it.
     pub packets: u64,
-    /// What they were charged.
+    /// Bytes that they were charged.
     pub bytes: u64,
     /// Decisions that were its own.
     pub decided: u64,
@@ -514,7 +515,7 @@ pub struct Summary {
     pub until_complete: bool,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// What it cost.
+    /// The cost of the run.
     pub run: RunInfo,
     /// Counted flows.
     pub flows: Flows,
@@ -549,7 +550,7 @@ pub struct Summary {
     /// Rounds of jobs, by class; absent where there are none.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub collectives: Ordered<Collectives>,
-    /// What flows ended with, by class; absent unless asked for.
+    /// The timers that flows ended with, by class; absent unless asked for.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub timers_us: Ordered<Timers>,
     /// Goodput over time; absent unless asked for.

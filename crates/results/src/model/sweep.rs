@@ -31,9 +31,9 @@ pub struct Sweep {
     /// `complete` when all runs are, `stalled` or `failed` if one of them is, `interrupted` before
     /// the end.
     pub status: Status,
-    /// What the command line set in every run, as `key=value`.
+    /// The settings of the command line in every run, as `key=value`.
     pub overrides: Vec<String>,
-    /// What is varied. The last key varies fastest.
+    /// The varied keys. The last key varies fastest.
     pub grid: Vec<Axis>,
     /// The seeds of each point.
     pub seeds: Vec<u64>,
@@ -200,7 +200,8 @@ impl Sweep {
         self
     }
 
-    /// What makes this another sweep than `old`, in words; `None` if they are the same.
+    /// The difference that makes this another sweep than `old`, in words; `None` if they are the
+    /// same.
     pub fn change_from(&self, old: &Sweep) -> Option<String> {
         let keys = |sweep: &Sweep| {
             let axis = |axis: &Axis| format!("{}={}", axis.key, axis.values.join(","));

@@ -1,4 +1,4 @@
-//! What a world counts of a run, and what of it goes into the summary as it is.
+//! The counts of a run in a world, and what of them goes into the summary as it is.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::ordered::Ordered;
 use super::program::Program;
 use super::summary::{Audit, DROP_REASONS, Fct, Latency, Limit, Packets, RunInfo, Status};
 
-/// What a world hands over at the end of a run, besides the records.
+/// The totals that a world hands over at the end of a run, besides the records.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// How it ended. A broken audit makes it [`Status::Failed`] whatever is said here.
@@ -23,7 +23,7 @@ pub struct Totals {
     pub measured: Time,
     /// Application bytes delivered in that span.
     pub bytes_delivered: u64,
-    /// What the run cost.
+    /// The cost of the run.
     pub run: RunInfo,
     /// Goodput over time, if it was sampled.
     pub goodput_over_time: Option<GoodputOverTime>,
@@ -58,7 +58,7 @@ pub struct Totals {
     pub mechanisms: BTreeMap<String, BTreeMap<String, u64>>,
     /// Classes whose flows are calls on persistent connections.
     pub calls: Vec<String>,
-    /// What limits did, by limit and direction.
+    /// The actions of limits, by limit and direction.
     pub limits: Vec<Limit>,
     /// Programs that ran on hosts.
     pub programs: Vec<Program>,

@@ -24,7 +24,7 @@ impl<L> Tree<L> {
         }
     }
 
-    /// What is at a path.
+    /// The subtree at a path.
     pub(crate) fn at(&self, path: &[&str]) -> Option<&Tree<L>> {
         match (self, path) {
             (_, []) => Some(self),

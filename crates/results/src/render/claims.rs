@@ -50,7 +50,7 @@ pub(crate) fn accepted(claim: &Claim) -> String {
     }
 }
 
-/// What a claim is about: `released: DCTCP+TLT as released`.
+/// The subject of a claim: `released: DCTCP+TLT as released`.
 pub(crate) fn about(claim: &Claim) -> String {
     let schemes = claim.schemes.join(", ");
     match (claim.experiment.is_empty(), schemes.is_empty()) {
@@ -78,7 +78,7 @@ pub(crate) fn spread(claim: &Claim) -> String {
     }
 }
 
-/// What the spread makes of the verdict, where it makes it doubtful.
+/// The effect of the spread on the verdict, where it makes it doubtful.
 pub(crate) fn within(claim: &Claim) -> String {
     match claim.noise {
         Noise::Within => format!("within the noise: {}", spread(claim)),
@@ -86,7 +86,8 @@ pub(crate) fn within(claim: &Claim) -> String {
     }
 }
 
-/// What stands for the paper's relative number and for ours, in lines; none where nothing does.
+/// The numbers that the paper's relative number and ours stand for, in lines; none where there are
+/// none.
 pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
     let Some(of) = &claim.absolute else { return (Vec::new(), Vec::new()) };
     let text = |value: f64| {

@@ -5,7 +5,7 @@
 use crate::statistics::censoring::Shown;
 use crate::statistics::shows::Form;
 
-/// What is not there.
+/// The mark of a value that is not there.
 pub(crate) const NONE: &str = "–";
 
 /// Three significant digits.

@@ -172,7 +172,7 @@ impl BySize {
         ))
     }
 
-    /// The bins with these edges. What is larger than the last is in the last.
+    /// The bins with these edges. A flow that is larger than the last is in the last.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if a spill file cannot be read or written.

@@ -1,5 +1,5 @@
-//! What tables and pages say where flows or queries are open at the end: a warning, and bounds in
-//! place of numbers.
+//! The text of tables and pages where flows or queries are open at the end: a warning, and bounds
+//! in place of numbers.
 //!
 //! A mean or percentile of the completed leaves out the slowest, which are the likeliest to be
 //! open. So where open ones could move a number, a table shows another one, behind `≥`: of a
@@ -45,11 +45,11 @@ pub(crate) fn warnings(runs: &[Summary]) -> Vec<String> {
     let short: Vec<String> = shares
         .iter()
         .enumerate()
-        // A class that is all there is has been told.
+        // A class that is all there is has been named.
         .filter(|(at, (_, completed, started))| *at == 0 || whole != Some((*completed, *started)))
         .map(|(_, (name, completed, started))| (name, *completed as f64 / *started as f64))
         .filter(|(_, share)| *share < ENOUGH)
-        // What is below 99 % does not round to it.
+        // A share below 99 % does not round to it.
         .map(|(name, share)| {
             format!("{:.1}% of {name}", (share * 1000.0).round().min(989.0) / 10.0)
         })
@@ -84,7 +84,7 @@ fn advice(runs: &[Summary]) -> String {
 
 const COUNTED: &str = "means and percentiles of the completed leave out what was still open, \
                        often the slowest; tables show a bound (\u{2265}) where it matters";
-/// What lets the flows of a run complete that ends by its duration.
+/// The advice that lets the flows of a run complete that ends by its duration.
 pub(crate) const BY_FLOWS: &str = "To let all complete, give each [[traffic]] a stop and write \
                                    until = \"flows-complete\" in place of the duration";
 /// The same of a run that was to end with its flows, and ended by its duration before.
@@ -109,7 +109,7 @@ pub(crate) struct Shown<'p> {
     pub path: Vec<&'p str>,
 }
 
-/// What is shown of the number at a path such as `["fct_us", "mice", "p99"]`.
+/// The number that is shown in the place of that at a path such as `["fct_us", "mice", "p99"]`.
 pub(crate) fn shown<'p>(statistics: &Tree<Estimate>, path: &[&'p str]) -> Shown<'p> {
     let is_bound = path.split_last().is_some_and(|(key, class)| {
         statistics.at(class).is_some_and(|class| could_move(class, key))
@@ -122,7 +122,7 @@ pub(crate) fn shown<'p>(statistics: &Tree<Estimate>, path: &[&'p str]) -> Shown<
     }
 }
 
-/// What is shown of the difference between two variants: of bounds where either has one.
+/// The difference that is shown between two variants: of bounds where either has one.
 pub(crate) fn difference(
     first: &VariantResult,
     own: &VariantResult,
@@ -146,8 +146,8 @@ pub(crate) fn difference_of(
     Some(Difference { noise, ..found })
 }
 
-/// What can be said of the difference of a class's number between two variants, if `noise` is what
-/// the seeds say. The number that is less must be known: what is open could raise a bound.
+/// The verdict on the difference of a class's number between two variants, if `noise` is that of
+/// the seeds. The number that is less must be known: what is open could raise a bound.
 pub(crate) fn told(
     noise: Noise,
     key: &str,
@@ -244,7 +244,7 @@ mod tests {
             told[1].contains("until = \"flows-complete\"") && told[1].contains("stop"),
             "{told:?}"
         );
-        // Seeds are pooled; a class of all the flows is told once.
+        // Seeds are pooled; a class of all the flows is named once.
         let seed = |open| run(&[("all", 10, open), ("mice", 10, open), ("web", 10, open)], (0, 0));
         assert_eq!(
             warnings(&[seed(0), seed(20)])[0],
@@ -256,7 +256,7 @@ mod tests {
         assert!(told[0].len() < 250 && told[0].contains("23 more classes"), "{told:?}");
     }
 
-    /// What a table shows of a p99 and its bounds, and of a mean.
+    /// The text of a table for a p99 and its bounds, and for a mean.
     fn text(p99: f64, low: f64, high: Option<f64>) -> String {
         let bound = |p99| Percentiles { p99, ..Percentiles::default() };
         let (at_least, at_most) = (bound(Some(low)), bound(high));

@@ -119,8 +119,8 @@ fn tell(
     }
 }
 
-/// The warnings of a variant's runs, each once. Which classes did not complete is told over all of
-/// them.
+/// The warnings of a variant's runs, each once. One warning names the classes that did not
+/// complete, over all of them.
 pub(crate) fn warnings_over(summaries: &[Summary]) -> Vec<String> {
     let mut own: Vec<String> = Vec::new();
     for summary in summaries {
@@ -275,7 +275,7 @@ mod tests {
         assert!(crate::model::files::json_text(&results).contains("\"interval_kind\": \"range\""));
     }
 
-    /// The variant with less is known or not: only then is its difference told.
+    /// The variant with less is known or not: only then does its difference get a verdict.
     #[test]
     fn open_flows_on_the_lesser_side_undo_a_difference() {
         let runs = |p99: f64, open: bool| -> Vec<Summary> {

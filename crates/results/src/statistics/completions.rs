@@ -52,7 +52,7 @@ impl Completions {
     }
 }
 
-/// What is made of completion times.
+/// The statistics of completion times.
 pub(crate) struct Ended {
     completed: u64,
     unfinished: u64,

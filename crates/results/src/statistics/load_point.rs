@@ -85,7 +85,7 @@ impl LoadPoint {
     }
 }
 
-/// What charts show of a run.
+/// The numbers of a run that charts show.
 fn one_run(of: &Summary) -> OneRun {
     let queries = [
         ("mean_us", of.qct_us.mean),

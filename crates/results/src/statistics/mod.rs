@@ -1,4 +1,4 @@
-//! What is computed of records, summaries and runs: percentiles, intervals, comparisons.
+//! Everything that is computed of records, summaries and runs: percentiles, intervals, comparisons.
 
 pub(crate) mod bins;
 pub(crate) mod by_size;

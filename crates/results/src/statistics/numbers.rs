@@ -34,7 +34,7 @@ impl Tree<Estimate> {
     }
 }
 
-/// What of a summary is no statistic.
+/// The parts of a summary that are no statistics.
 const NO_STATISTICS: [&str; 12] = [
     "schema",
     "name",

@@ -27,7 +27,7 @@ fn compared_key(sweep: &Sweep) -> Option<usize> {
         .or_else(|| keys.first().copied())
 }
 
-/// What points are compared with, in words; `None` if no point is.
+/// The baseline that points are compared with, in words; `None` if no point is.
 pub(crate) fn compared_with(sweep: &Sweep) -> Option<String> {
     let key = &sweep.grid[compared_key(sweep)?];
     let others = sweep.grid.iter().filter(|axis| axis.values.len() > 1).count() > 1;

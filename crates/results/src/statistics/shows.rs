@@ -21,7 +21,7 @@ const TAILS: [&str; 4] = ["p99", "p95", "p90", "p50"];
 /// Traffics that a table shows by default.
 const TRAFFICS: usize = 12;
 
-/// What a number is measured in.
+/// The form of a number: its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Time,
@@ -69,7 +69,7 @@ const METRICS: [(&str, &str, Form); 8] = [
 /// The metric of a class that has one number, the bus bandwidth of its collectives.
 const BUSBW: &str = "busbw";
 
-/// What two variants, or points, are compared by unless a scenario says otherwise.
+/// The numbers that two variants, or points, are compared by unless a scenario says otherwise.
 const USUAL: [&str; 11] = [
     "all.fct.mean",
     "mice.fct.p50",
@@ -84,7 +84,7 @@ const USUAL: [&str; 11] = [
     "timeouts",
 ];
 
-/// What points of a sweep are compared by unless a scenario says otherwise.
+/// The numbers that points of a sweep are compared by unless a scenario says otherwise.
 const USUAL_OF_POINTS: [&str; 6] = [
     "mice.fct.p99",
     "all.fct.mean",
@@ -109,7 +109,7 @@ pub(crate) struct Column {
     pub name: String,
     /// Two lines above a column.
     pub head: [String; 2],
-    /// What a chart calls it.
+    /// Its name in a chart.
     pub caption: String,
     /// Where it is in the statistics.
     pub path: Vec<String>,
@@ -216,8 +216,8 @@ fn cut(class: &str) -> String {
     }
 }
 
-/// The columns of these names; without names those that suit the traffic. What no tree has a value
-/// of is left out then.
+/// The columns of these names; without names those that suit the traffic. Those that no tree has a
+/// value of are left out then.
 pub(crate) fn columns(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column> {
     if !names.is_empty() {
         return names.iter().filter_map(|name| Column::of(name, trees)).collect();

@@ -1,5 +1,5 @@
-//! What is too much for memory: items of one length in a temporary file, appended and read again in
-//! their order.
+//! Data that is too much for memory: items of one length in a temporary file, appended and read
+//! again in their order.
 //!
 //! Invariant: the file has no name for longer than an instant, so nothing is left however the
 //! process ends.

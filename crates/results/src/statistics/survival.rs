@@ -110,7 +110,7 @@ fn estimated_ranks(ended: u64, ended_by: &[u64]) -> [Option<u64>; QUANTILES.len(
     ranks
 }
 
-/// What products and quotients of shares may be off by.
+/// The error that products and quotients of shares may have.
 const ROUNDING: f64 = 1e-9;
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub struct Judged {
     pub(crate) form: Form,
     /// The relative change; none where the baseline has no number, or zero.
     pub change: Option<f64>,
-    /// What is tolerated, in percent.
+    /// The tolerance, in percent.
     pub tolerated: f64,
     /// Whether it is worse than that.
     pub is_worse: bool,

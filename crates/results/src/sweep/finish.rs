@@ -1,7 +1,7 @@
 //! Ending a sweep: `sweep.parquet`, the statistics of each point, the page.
 //!
 //! Invariant: the bytes depend on the plan and the summaries alone, not on the order in which runs
-//! ended or how often the sweep was interrupted. What a run cost (`run` of the summary) is
+//! ended or how often the sweep was interrupted. The cost of a run (`run` of the summary) is
 //! therefore left out.
 
 use crate::model::summary::Summary;

@@ -158,7 +158,7 @@ impl SweepFolder {
         remove(dir)
     }
 
-    /// Removes what only running sweeps need. What cannot be removed is removed by the next one.
+    /// Removes what only running sweeps need. The next one removes what is left.
     pub fn tidy(&self) {
         let _ = remove(&self.out.join(RUNNING));
     }

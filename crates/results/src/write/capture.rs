@@ -1,5 +1,5 @@
-//! What a run writes beside its flows and queries: samples of queues and connections, captures, a
-//! trace.
+//! Files that a run writes beside its flows and queries: samples of queues and connections,
+//! captures, a trace.
 //!
 //! Invariant: as for the rest of a run, memory does not grow with the records, and no file remains
 //! of a run that was not finished.
@@ -20,7 +20,7 @@ use millpond_core::congestion::Quantity;
 /// The trace.
 pub(crate) const TRACE: &str = "trace.json";
 
-/// What is to be written, as the scenario asks.
+/// The captures that are to be written, as the scenario asks.
 #[derive(Clone, Debug, Default)]
 pub struct Captures {
     /// Whether there are samples of queues.

@@ -1,4 +1,5 @@
-//! What a run writes of its jobs: `collectives.parquet`, `ranks.parquet`, and their statistics.
+//! Files that a run writes of its jobs: `collectives.parquet`, `ranks.parquet`, and their
+//! statistics.
 //!
 //! Invariant: the files are made with the first record, so a run without jobs has none of them.
 
@@ -14,12 +15,12 @@ use millpond_core::Time;
 use parquet::data_type::ByteArray;
 use std::path::Path;
 
-/// What is known of a job before it runs.
+/// The facts about a job that are known before it runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobHeader {
     /// Index into [`Header::classes`](crate::Header::classes).
     pub class: u16,
-    /// What its ranks do.
+    /// The operation of its ranks.
     pub operation: String,
     /// How.
     pub algorithm: String,
@@ -40,7 +41,7 @@ pub(super) struct Jobs {
     statistics: Vec<Statistics>,
 }
 
-/// What is kept of a job's rounds.
+/// The statistics that are kept of a job's rounds.
 struct Statistics {
     times: Samples,
     iterations: Samples,

@@ -41,7 +41,7 @@ use summing::show;
 /// The classes that every run has, before the header's own.
 const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
 
-/// What is known of a run before it starts.
+/// The facts about a run that are known before it starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Header {
     /// The scenario's name.
@@ -65,7 +65,7 @@ pub struct Header {
     pub jobs: Vec<JobHeader>,
 }
 
-/// What is kept of a run besides `summary.json` and `manifest.json`.
+/// The files that are kept of a run besides `summary.json` and `manifest.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
@@ -100,7 +100,7 @@ impl Group {
 /// One run being written.
 pub struct RunWriter {
     dir: PathBuf,
-    /// What paths of temporary files begin with.
+    /// The beginning of the paths of temporary files.
     spill: PathBuf,
     header: Header,
     names: Vec<ByteArray>,
@@ -119,7 +119,7 @@ pub struct RunWriter {
     rtt: Samples,
     /// Of programs, by class.
     responses: Vec<(String, Completions)>,
-    /// Round-trip times and timeouts by class, if they are told.
+    /// Round-trip times and timeouts by class, if they are asked for.
     timers: Option<Vec<[Samples; 2]>>,
     keep: Keep,
     recording: Recording,
@@ -232,8 +232,8 @@ impl RunWriter {
         self.recording.open(&self.dir, what, &self.header.classes, ("schema", SCHEMA.to_string()))
     }
 
-    /// Tells the classes of applications together, too; `None`: all classes. Call before the first
-    /// record.
+    /// Reports the classes of each application together, too; `None`: all classes. Call before the
+    /// first record.
     pub fn applications(
         &mut self,
         applications: impl IntoIterator<Item = (String, Option<Vec<u16>>)>,

@@ -138,7 +138,7 @@ impl<W: Write> PacketWriter<W> {
         self.writer.write_block(&block.into_block()).map(|_| ()).map_err(failed)
     }
 
-    /// What the capture is written to.
+    /// The output that the capture is written to.
     pub fn get_mut(&mut self) -> &mut W {
         self.writer.get_mut()
     }

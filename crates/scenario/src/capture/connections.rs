@@ -1,7 +1,7 @@
 //! Which connections are sampled (`[capture] connections`).
 //!
 //! All conditions that are given must hold. Flows whose numbers are drawn as the run goes cannot be
-//! checked in advance; a run tells at its end which of those that were named never began.
+//! checked in advance; a run reports at its end which of those that were named never began.
 //!
 //! Invariant: a plan names only hosts and classes that exist, and no more flows than are sampled.
 

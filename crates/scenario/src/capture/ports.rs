@@ -1,6 +1,6 @@
-//! What ports are called: "leaf0:4", "leaf0->spine1", "leaf0->spine1#2" (one of several), "leaf0"
-//! (all its ports), "host3" (all NICs of a host), "host3:1" (one of several), and a link's own name
-//! (the ports at both its ends).
+//! Names of ports: "leaf0:4", "leaf0->spine1", "leaf0->spine1#2" (one of several), "leaf0" (all its
+//! ports), "host3" (all NICs of a host), "host3:1" (one of several), and a link's own name (the
+//! ports at both its ends).
 //!
 //! An arrow names the ports by where they lead, which is what a reader of the scenario knows;
 //! parallel links have several.
@@ -11,7 +11,7 @@ use super::{Node, node, unknown};
 use crate::error::{Problem, nearest};
 use crate::topology::{End, Topology};
 
-/// What is wrong with a name, and what would do.
+/// The fault of a name, and what would do.
 type Wrong = (Problem, String);
 
 fn wrong<T>(what: impl Into<String>, name: &str, help: String) -> Result<T, Wrong> {
@@ -59,7 +59,7 @@ pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> 
     }
 }
 
-/// What a file of this port is called: "host3", "leaf0-4".
+/// The name of this port's file: "host3", "leaf0-4".
 pub(super) fn file_name(topology: &Topology, end: End) -> String {
     match end {
         End::Host(nic) => topology.nic_name(nic).replace(':', "-"),

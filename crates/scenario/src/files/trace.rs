@@ -10,7 +10,7 @@ const RANK: &str = "{rank}";
 /// Behind the prefix of a path without one.
 const ENDING: &str = ".{rank}.et";
 
-/// What is wrong: a file, and why.
+/// A fault: a file, and why.
 type Wrong = (String, String);
 
 /// The traces of a path, which is a prefix or names the rank's place by `{rank}`.

@@ -20,7 +20,7 @@ fn json(text: &str) -> Value {
     Node { datum: Datum::Table(root), span: Default::default() }.to_json()
 }
 
-/// What is wrong with a text: (place, key or empty), all errors.
+/// The faults of a text: (place, key or empty), all errors.
 fn errors(validator: &Validator, text: &str) -> Vec<(String, String)> {
     let instance = json(text);
     let error = |error: jsonschema::ValidationError<'_>| {
@@ -81,7 +81,7 @@ fn every_shipped_scenario_is_valid_as_written_and_as_resolved() {
 
 const HEAD: &str = "duration = \"1ms\"\n";
 
-/// What people write: (scenario, place of the error, key).
+/// Mistakes that people write: (scenario, place of the error, key).
 const SLIPS: &[(&str, &str, &str)] = &[
     ("durration = \"1ms\"", "", "durration"),
     (

@@ -39,7 +39,7 @@ pub struct FlowTable {
     pub waits: Option<Waits>,
 }
 
-/// What rows are called, and which they wait for.
+/// The names of rows, and which they wait for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// By row: its id; empty: it has none.
@@ -79,7 +79,7 @@ impl Field for FlowRows {
     }
 }
 
-/// What is wrong with a list of flows.
+/// The fault of a list of flows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct FlowsError {
@@ -238,7 +238,7 @@ pub fn cycle(after: &[Vec<u32>]) -> Option<Vec<u32>> {
     }
 }
 
-/// What a flow's fields must satisfy, wherever it was written.
+/// The conditions that a flow's fields must satisfy, wherever it was written.
 pub(crate) fn check_row(row: &FlowRow, hosts: u32) -> Result<(), String> {
     for (name, host) in [("src", row.src), ("dst", row.dst)] {
         if host >= hosts {

@@ -24,7 +24,7 @@ choice! {
 params! {
     /// A collective operation among ranks.
     pub struct CollectiveParams {
-        /// What the ranks do with their buffers.
+        /// The operation of the ranks on their buffers.
         pub op: Operation = Operation::AllReduce,
         /// How; "auto" is the first in the operation's row of docs/ai-traffic.md.
         pub algorithm: Algorithm = Algorithm::Auto,
@@ -91,7 +91,7 @@ params! {
 pub struct ProgramFile {
     /// Its path, relative to the scenario; empty: none is named.
     pub path: String,
-    /// What was in it.
+    /// The program that was in it.
     pub program: Option<Arc<Program>>,
 }
 

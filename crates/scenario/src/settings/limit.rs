@@ -7,7 +7,7 @@ use millpond_core::registry::{About, Choice, PathProperty};
 use millpond_core::{Bytes, Rate, params, registry};
 
 params! {
-    /// What every limit has, beside its kind.
+    /// The keys that every limit has, beside its kind.
     pub struct LimitCommon {
         /// Its name, in the results and where other limits name it as a scope. Off means
         /// the name of its kind.
@@ -35,9 +35,9 @@ params! {
     pub struct HtbParams {
         /// The class's rate and ceiling.
         pub rate: Rate = Rate(1_000_000_000),
-        /// What may be sent at once after an idle time (burst and cburst). Off: 1600 bytes and what
-        /// the rate carries in a tick of the clock. Source: tc's own calculation, with a tick of 1
-        /// ns.
+        /// Bytes that may be sent at once after an idle time (burst and cburst). Off: 1600 bytes
+        /// and what the rate carries in a tick of the clock. Source: tc's own calculation, with a
+        /// tick of 1 ns.
         pub burst: Option<Bytes> = None,
         /// Segments that may wait in the class; what comes then is refused as by any full qdisc.
         /// Source: pfifo with Linux's transmit queue length of 1000.
@@ -83,7 +83,7 @@ registry! {
 /// One `[[limit]]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSettings {
-    /// What all kinds have.
+    /// The keys that all kinds have.
     pub common: LimitCommon,
     /// The kind with its keys.
     pub kind: LimitKind,

@@ -163,7 +163,7 @@ pub enum NicChoice<T> {
 /// The table host.nic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicSettings {
-    /// What may wait there.
+    /// The buffer there.
     pub buffer: NicChoice<BufferParams>,
     /// How it marks.
     pub marking: NicChoice<MarkingParams>,
@@ -195,7 +195,7 @@ pub struct Settings {
     pub host: HostParams,
     /// Their NICs.
     pub nic: NicSettings,
-    /// What is chosen at their places.
+    /// The choices at their places.
     pub host_choices: HostChoices,
     /// The cost of receiving for them; `None`: nothing.
     pub receive_cpu: Option<ReceiveCpuParams>,
@@ -205,21 +205,21 @@ pub struct Settings {
     pub transport: TransportParams,
     /// Which transport.
     pub transport_kind: TransportKind,
-    /// What is chosen at its places.
+    /// The choices at its places.
     pub transport_choices: TransportChoices,
     /// TCP's keys that `[transport]` writes where it names its kind, or above: key and place.
     pub(crate) tcp_keys: Vec<(String, Span)>,
-    /// What all queue pairs have in common.
+    /// The parameters that all queue pairs have in common.
     pub rdma: RdmaParams,
-    /// What is chosen at their places.
+    /// The choices at their places.
     pub rdma_choices: RdmaChoices,
     /// The edge.
     pub edge: EdgeChoices,
     /// How the simulator runs it.
     pub engine: EngineParams,
-    /// What is recorded beside the flows.
+    /// The records beside the flows.
     pub capture: CaptureParams,
-    /// What fails, in order.
+    /// The failures, in order.
     pub failures: Vec<FailureParams>,
     /// The applications, in order.
     pub applications: Vec<ApplicationSettings>,

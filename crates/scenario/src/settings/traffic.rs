@@ -10,7 +10,7 @@ use millpond_core::registry::{About, Choice};
 use millpond_core::{Bytes, Time, choice, params, registry};
 
 choice! {
-    /// What a load of one means.
+    /// The meaning of a load of one.
     pub enum LoadBase {
         /// "fabric" where leaves have uplinks, else "host-links".
         Auto = "auto",
@@ -32,7 +32,7 @@ impl LoadBase {
 }
 
 choice! {
-    /// Who talks to whom.
+    /// The pairs of hosts that talk.
     pub enum Pairs {
         /// Any two hosts.
         Random = "random",
@@ -41,7 +41,7 @@ choice! {
     }
 }
 
-/// Who receives an incast: a host drawn for each query, or one host.
+/// The receiver of an incast: a host drawn for each query, or one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receiver {
     /// Drawn for each query.
@@ -67,7 +67,7 @@ impl Field for Receiver {
     }
 }
 
-/// Who probes whom.
+/// The pairs of hosts that probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbePairs {
     /// So many pairs, drawn at random.
@@ -114,7 +114,7 @@ pub(crate) fn pair(text: &str) -> Option<(u32, u32)> {
 }
 
 params! {
-    /// What every traffic has.
+    /// The keys that every traffic has.
     pub struct TrafficCommon {
         /// Its name: the class of its flows in the statistics and the name of its random
         /// stream. Off means the name of its kind.
@@ -182,7 +182,7 @@ params! {
         /// Queries in all; off means as many as start before stop. Without rate and period all
         /// start at once, one by default.
         pub count: Option<u64> = None,
-        /// Who receives: "random" draws a host for each query, a number is a host.
+        /// The receiver: "random" draws a host for each query, a number is a host.
         pub receiver: Receiver = Receiver::Random,
         /// Mean of the time that a server takes from a request to its answer; needs a request.
         /// Source: Vertigo's published simulations use 20us.
@@ -263,9 +263,9 @@ params! {
 params! {
     /// Ping-pong of a small message, to measure round-trip times.
     pub struct ProbeParams {
-        /// Who asks whom: "random" (every host a random other one), "inter-leaf" (every host one on
-        /// another leaf), a number of random pairs, or the pairs themselves, as in ["0-16",
-        /// "3-20"].
+        /// The pairs of asker and asked: "random" (every host a random other one), "inter-leaf"
+        /// (every host one on another leaf), a number of random pairs, or the pairs themselves, as
+        /// in ["0-16", "3-20"].
         pub pairs: ProbePairs = ProbePairs::Random,
         /// From one question of a pair to its next; a question waits for the answer to the last
         /// one. The first is asked at a random time within the first period.
@@ -359,7 +359,7 @@ impl TrafficParams {
 /// One `[[traffic]]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficSettings {
-    /// What all kinds have.
+    /// The keys that all kinds have.
     pub common: TrafficCommon,
     /// The kind with its keys.
     pub kind: TrafficParams,

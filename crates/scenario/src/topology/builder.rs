@@ -1,4 +1,4 @@
-//! What all topologies are built with: switches, then links, then routes; and the limits that all
+//! The construction of all topologies: switches, then links, then routes; and the limits that all
 //! share.
 
 use super::{End, Fault, LinkSite, SwitchSite, Topology};

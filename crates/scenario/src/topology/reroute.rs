@@ -17,7 +17,7 @@ pub type Detours = BTreeMap<u32, Vec<(u16, Vec<u16>)>>;
 const FAR: u32 = u32::MAX;
 
 impl Topology {
-    /// What changes of the routes while the links `down` are out of use.
+    /// The changes of the routes while the links `down` are out of use.
     pub fn detours(&self, down: &BTreeSet<u32>) -> Detours {
         let mut detours = Detours::new();
         let fabric = down.iter().filter(|link| !self.is_host_link(**link as usize));
@@ -34,7 +34,7 @@ impl Topology {
         detours
     }
 
-    /// What changes of the routes to one leaf. As long as each switch keeps a port that leads
+    /// The changes of the routes to one leaf. As long as each switch keeps a port that leads
     /// nearer, no distance changes, and so nothing does but at the ends of the links.
     fn detours_to(
         &self,

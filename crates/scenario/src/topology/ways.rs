@@ -227,7 +227,7 @@ impl Topology {
         }
     }
 
-    /// What more can flow over a link.
+    /// The rate that can still flow over a link.
     fn room(&self, link: u32, sign: i128, flows: &BTreeMap<u32, i128>) -> i128 {
         i128::from(self.links[link as usize].rate.bps())
             - sign * flows.get(&link).copied().unwrap_or(0)

@@ -10,7 +10,7 @@ use super::{Arrival, Query};
 use millpond_core::Time;
 use std::sync::Arc;
 
-/// What happens next: a query begins, or a flow starts. A query comes right before its flows.
+/// The next event: a query begins, or a flow starts. A query comes right before its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A query begins.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Flow ids are 32 bits, and the last two mean something else.
 const IDS_MAX: f64 = (u32::MAX - 1) as f64;
 
-/// What all sources are built with.
+/// The builder of all sources.
 struct Builder<'a> {
     settings: &'a Settings,
     topology: &'a Topology,
@@ -159,7 +159,7 @@ impl Builder<'_> {
             self.wrong(&name, "priority", "expected a priority from 0 to 7".into());
         }
         let start = t.common.start;
-        // What waits starts after a time that nobody knows yet.
+        // A traffic that waits starts after a time that nobody knows yet.
         let waits = !self.after[class as usize].is_empty();
         let stop = t.common.stop.map_or(self.horizon, |s| s.min(self.horizon));
         let stop = if waits { Time::END } else { stop };
@@ -289,7 +289,7 @@ impl Builder<'_> {
         self.open_ids = self.open_ids.zip(ids).map(|(a, b)| a.saturating_add(b));
     }
 
-    /// What a traffic's requests and its servers' think times are.
+    /// The requests of a traffic and its servers' think times.
     fn asks(&mut self, class: u16, name: &str, request: Option<Bytes>, thinking: Thinking) {
         if let Some(request) = request {
             self.size(name, "request", request);

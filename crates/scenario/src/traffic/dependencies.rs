@@ -1,6 +1,6 @@
 //! Flows that start when others are delivered, as in collective operations and staged shuffles.
 //!
-//! Who waits for whom is a graph without cycles, which a plan knows from the beginning. Its nodes
+//! The dependencies are a graph without cycles, which a plan knows from the beginning. Its nodes
 //! are flows, and barriers: a traffic that waits for whole traffics has one for each of them, which
 //! counts deliveries at a host of its own.
 //!
@@ -41,7 +41,7 @@ pub struct Dependent {
     pub stop: Time,
 }
 
-/// Who waits for whom.
+/// The dependencies between flows.
 #[derive(Clone, Debug, Default)]
 pub struct Dependencies {
     /// The id of the first of `flows`; the others have the next.
@@ -74,7 +74,7 @@ impl Dependencies {
         self.barriers.get(&class).copied()
     }
 
-    /// Who waits for a node.
+    /// The nodes that wait for a node.
     pub fn successors(&self, node: NodeId) -> &[NodeId] {
         let from = self.first[node as usize] as usize;
         &self.successors[from..self.first[node as usize + 1] as usize]
@@ -119,7 +119,7 @@ impl Dependencies {
         })
     }
 
-    /// What a flow's list calls it.
+    /// The name of a flow in its list.
     pub fn id(&self, node: NodeId) -> Option<&str> {
         let (first, table) = self.ids.range(..=node).next_back()?;
         table.id((node - first) as usize)

@@ -1,8 +1,8 @@
-//! What a source of open-loop flows yields.
+//! Items that a source of open-loop flows yields.
 
 use super::Arrival;
 
-/// What a source emits, before it has its numbers.
+/// An item that a source emits, before it has its numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Emitted {
     /// A query with its client and degree.

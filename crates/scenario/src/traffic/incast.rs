@@ -42,7 +42,7 @@ pub(crate) struct Incast {
     emitted: u32,
 }
 
-/// What an incast is made from.
+/// The parameters that an incast is made from.
 pub(crate) struct IncastShape {
     pub class: u16,
     pub start: Time,

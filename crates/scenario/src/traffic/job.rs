@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// A job with its ranks' places.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
-    /// What its ranks do.
+    /// The work of its ranks.
     pub work: Work,
     /// By rank: its host.
     pub hosts: Vec<HostId>,

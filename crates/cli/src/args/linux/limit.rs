@@ -1,22 +1,22 @@
-//! What `millpond limit` can be asked.
+//! Arguments of `millpond limit`.
 
 use super::ShowArgs;
 use crate::args::{JsonArgs, key_value};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// What `limit` takes.
+/// Arguments of `limit`.
 #[derive(Args, Debug)]
 pub struct LimitArgs {
     /// The bpf file system in which limits are kept; it is mounted if it is not
     #[arg(long, global = true, value_name = "DIR", default_value = "/sys/fs/bpf")]
     pub bpffs: PathBuf,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub action: LimitAction,
 }
 
-/// What `limit` does.
+/// The commands of `limit`.
 #[derive(Subcommand, Debug)]
 pub enum LimitAction {
     /// Install what a file says; what it said before and no longer says is removed
@@ -72,7 +72,7 @@ senders that limits at ingress cannot mark, and heeds the notifications of other
     Serve(LimitServeArgs),
 }
 
-/// What `limit serve` takes.
+/// Arguments of `limit serve`.
 #[derive(Args, Debug)]
 pub struct LimitServeArgs {
     /// Where Prometheus asks, at /metrics
@@ -80,7 +80,7 @@ pub struct LimitServeArgs {
     pub metrics: Option<std::net::SocketAddr>,
 }
 
-/// What `limit apply` takes.
+/// Arguments of `limit apply`.
 #[derive(Args, Debug)]
 pub struct LimitFileArgs {
     /// The limits (TOML)
@@ -96,7 +96,7 @@ pub struct LimitFileArgs {
     pub create: bool,
 }
 
-/// What `limit check` takes.
+/// Arguments of `limit check`.
 #[derive(Args, Debug)]
 pub struct LimitCheckArgs {
     /// The limits (TOML)
@@ -104,7 +104,7 @@ pub struct LimitCheckArgs {
     pub files: Vec<PathBuf>,
 }
 
-/// What `limit run` takes.
+/// Arguments of `limit run`.
 #[derive(Args, Debug)]
 pub struct LimitRunArgs {
     /// The limit
@@ -114,7 +114,7 @@ pub struct LimitRunArgs {
     pub command: Vec<std::ffi::OsString>,
 }
 
-/// What `limit observe` takes.
+/// Arguments of `limit observe`.
 #[derive(Args, Debug)]
 pub struct LimitObserveArgs {
     /// A file, or the name of an installed limit
@@ -122,14 +122,14 @@ pub struct LimitObserveArgs {
     pub what: String,
 }
 
-/// What `limit pods` takes.
+/// Arguments of `limit pods`.
 #[derive(Args, Debug)]
 pub struct LimitPodsArgs {
     /// The list of pods (JSON); - is standard input
     pub file: PathBuf,
 }
 
-/// What `limit set` takes.
+/// Arguments of `limit set`.
 #[derive(Args, Debug)]
 pub struct LimitSetArgs {
     /// The limit
@@ -139,7 +139,7 @@ pub struct LimitSetArgs {
     pub keys: Vec<(String, String)>,
 }
 
-/// What `limit remove` takes.
+/// Arguments of `limit remove`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["name", "all"]))]
 pub struct LimitRemoveArgs {

@@ -1,22 +1,22 @@
-//! What `millpond switch` can be asked.
+//! Arguments of `millpond switch`.
 
 use super::ShowArgs;
 use crate::args::JsonArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// What `switch` takes.
+/// Arguments of `switch`.
 #[derive(Args, Debug)]
 pub struct SwitchArgs {
     /// The folder that the switch keeps its state in; each folder is a switch of its own
     #[arg(long, global = true, value_name = "DIR", default_value = "/run/millpond/switch")]
     pub state: PathBuf,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub action: SwitchAction,
 }
 
-/// What `switch` does.
+/// The commands of `switch`.
 #[derive(Subcommand, Debug)]
 pub enum SwitchAction {
     /// Run the switch that a file says, or make the running one what it says
@@ -61,7 +61,7 @@ exec /usr/local/bin/millpond switch cni")]
     Demo(SwitchDemoArgs),
 }
 
-/// What `switch demo` takes.
+/// Arguments of `switch demo`.
 #[derive(Args, Debug)]
 pub struct SwitchDemoArgs {
     /// Which.
@@ -69,7 +69,7 @@ pub struct SwitchDemoArgs {
     pub which: SwitchDemo,
 }
 
-/// What can be shown.
+/// The demos.
 #[derive(Subcommand, Debug)]
 pub enum SwitchDemo {
     /// Presto: four paths with skew between two namespaces; receive offloads compared
@@ -95,7 +95,7 @@ the end.")]
     Backdraft(DemoBackdraftArgs),
 }
 
-/// What `switch demo backdraft` takes.
+/// Arguments of `switch demo backdraft`.
 #[derive(Args, Debug)]
 pub struct DemoBackdraftArgs {
     /// How often each arm, in turn
@@ -138,10 +138,10 @@ pub struct DemoBackdraftArgs {
     /// Between two requests of a victim's client
     #[arg(long, value_name = "TIME", default_value = "500us")]
     pub gap: millpond_core::Time,
-    /// What a ring holds, of the lossy arm and of that with backpressure
+    /// The capacity of a ring, of the lossy arm and of that with backpressure
     #[arg(long, value_name = "SIZE", default_value = "256KiB")]
     pub ring: millpond_core::Bytes,
-    /// What flow queues hold; half is headroom
+    /// The capacity of flow queues; half is headroom
     #[arg(long, value_name = "SIZE", default_value = "4MiB")]
     pub memory: millpond_core::Bytes,
     /// Print every run as JSON, and nothing else, on stdout
@@ -154,7 +154,7 @@ fn load(text: &str) -> Result<f64, String> {
     load.ok_or_else(|| "a load is a number from 0.01 to 1".into())
 }
 
-/// What `switch demo bridge` takes.
+/// Arguments of `switch demo bridge`.
 #[derive(Args, Debug)]
 pub struct DemoBridgeArgs {
     /// How often each, in turn
@@ -173,7 +173,7 @@ pub struct DemoBridgeArgs {
     pub json: bool,
 }
 
-/// What `switch demo presto` takes.
+/// Arguments of `switch demo presto`.
 #[derive(Args, Debug)]
 pub struct DemoPrestoArgs {
     /// Which arms [default: all]
@@ -230,7 +230,7 @@ fn arms() -> Vec<&'static str> {
     millpond_linux::demo::Arm::ALL.into_iter().map(|arm| arm.name()).collect()
 }
 
-/// What `switch apply` takes.
+/// Arguments of `switch apply`.
 #[derive(Args, Debug)]
 pub struct SwitchApplyArgs {
     /// The switch (TOML)
@@ -240,7 +240,7 @@ pub struct SwitchApplyArgs {
     pub dry_run: bool,
 }
 
-/// What `switch connect` takes.
+/// Arguments of `switch connect`.
 #[derive(Args, Debug)]
 pub struct SwitchConnectArgs {
     /// Network namespaces (`ip netns`)
@@ -251,7 +251,7 @@ pub struct SwitchConnectArgs {
     pub subnet: millpond_linux::switch::connect::Ipv4Net,
 }
 
-/// What `switch show` takes.
+/// Arguments of `switch show`.
 #[derive(Args, Debug)]
 pub struct SwitchShowArgs {
     #[command(flatten)]
@@ -264,7 +264,7 @@ pub struct SwitchShowArgs {
     pub flows: bool,
 }
 
-/// What `switch mirror` takes.
+/// Arguments of `switch mirror`.
 #[derive(Args, Debug)]
 pub struct SwitchMirrorArgs {
     /// The port
@@ -274,7 +274,7 @@ pub struct SwitchMirrorArgs {
     pub write: Option<PathBuf>,
 }
 
-/// What `switch remove` takes.
+/// Arguments of `switch remove`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["name", "all"]))]
 pub struct SwitchRemoveArgs {
@@ -285,7 +285,7 @@ pub struct SwitchRemoveArgs {
     pub all: bool,
 }
 
-/// What `switch serve` takes.
+/// Arguments of `switch serve`.
 #[derive(Args, Debug)]
 pub struct SwitchServeArgs {
     /// The switch (TOML) [default: what was applied last]

@@ -31,11 +31,11 @@ pub(crate) enum Scale {
 pub(crate) struct Axis {
     /// How numbers are spread.
     pub scale: Scale,
-    /// What they are.
+    /// Their unit.
     pub unit: Unit,
-    /// What the axis shows, said beside it. Markup.
+    /// The quantity that the axis shows, said beside it. Markup.
     pub title: String,
-    /// What all ticks are in, said once behind the title; empty if each tick says it.
+    /// The unit of all ticks, said once behind the title; empty if each tick says it.
     pub shared: &'static str,
     /// Ends, after the scale's transformation.
     pub from: f64,

@@ -73,7 +73,7 @@ pub(crate) fn changes_of_many(page: &mut String, figures: &[&Figure<'_>], varian
         let rows: Vec<Row> = (1..variants.len()).filter_map(row).collect();
         (!rows.is_empty()).then_some((figure.name, rows))
     };
-    // What is asked for comes first.
+    // Figures that are asked for come first.
     let asked_for = figures.iter().filter(|figure| figure.group == SHOWN).map(|figure| figure.name);
     let names: Vec<&str> = asked_for.chain(DRAWN).collect();
     let charts: Vec<(&str, Vec<Row>)> = names.iter().filter_map(charted).take(DRAWN_MOST).collect();

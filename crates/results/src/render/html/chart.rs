@@ -4,8 +4,8 @@
 //! Each series carries its points as they were given (`data-p`), from which the page's script makes
 //! read-outs and CSV; the drawing is whole without the script.
 //!
-//! Invariant: the bytes depend on the points alone. What was not measured is not drawn: a line
-//! joins its own points, and a step ends where the next sample was taken.
+//! Invariant: the bytes depend on the points alone. A value that was not measured is not drawn: a
+//! line joins its own points, and a step ends where the next sample was taken.
 
 use super::series::{colour, dashes, shape};
 use std::fmt::Write;
@@ -21,8 +21,8 @@ pub(crate) const TOP: f64 = 30.0;
 pub(crate) const BOTTOM: f64 = 48.0;
 /// Of a row with its name.
 pub(crate) const ROW: f64 = 38.0;
-/// What a character takes of a label in the drawing's units: on a screen, and on a phone, where the
-/// style sheet has larger letters.
+/// The width of a character of a label in the drawing's units: on a screen, and on a phone, where
+/// the style sheet has larger letters.
 pub(crate) const LETTER: f64 = 6.4;
 pub(crate) const LETTER_ON_PHONE: f64 = 9.4;
 /// An axis of values that span less is as good without its logarithms.
@@ -57,7 +57,7 @@ pub(crate) struct Span {
     pub from: f64,
     /// Its end, if it has one.
     pub to: Option<f64>,
-    /// What it is. Escaped.
+    /// Its name. Escaped.
     pub label: String,
 }
 
@@ -464,7 +464,7 @@ pub(crate) fn brief(value: f64) -> String {
     format!("{rounded}")
 }
 
-/// What a series is made of, for the page's script: points, intervals, seeds.
+/// The data of a series, for the page's script: points, intervals, seeds.
 pub(crate) fn data(line: &Line) -> String {
     let list = |numbers: Vec<f64>| numbers.into_iter().map(brief).collect::<Vec<_>>().join(" ");
     let points = if line.points.is_empty() {

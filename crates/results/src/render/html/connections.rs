@@ -34,7 +34,7 @@ type Quantity = (String, String, Unit, String);
 /// The least and the most of a bucket, each with its time.
 type Ends = [(f64, f64); 2];
 
-/// What a first pass finds in one run.
+/// The findings of a first pass in one run.
 struct Sampled {
     path: PathBuf,
     /// First and last sample of the flows, in microseconds.
@@ -111,8 +111,8 @@ impl Sampled {
     }
 }
 
-/// What is drawn of a file: the window, the round-trip time, and each column that a control law has
-/// added.
+/// The quantities that are drawn of a file: the window, the round-trip time, and each column that a
+/// control law has added.
 fn quantities(rows: &Rows) -> Vec<Quantity> {
     let fixed = [("cwnd_bytes", "Congestion window"), ("srtt_us", "Smoothed round-trip time")];
     let fixed = fixed.map(|(column, caption)| {

@@ -21,7 +21,7 @@ use crate::model::{GoodputOverTime, LinkFailure, Ordered, Result, SizeBin};
 /// Ports that have a chart of their own.
 const PORTS: usize = 3;
 
-/// Variants whose share of open ones is told.
+/// The number of variants whose share of open ones is named.
 const LISTED: usize = 8;
 
 /// One of a variant's distributions.

@@ -32,7 +32,7 @@ pub(crate) struct Distribution {
     pub band: Vec<(f64, f64, f64)>,
 }
 
-/// What the flows and queries of one variant give to the page.
+/// The contribution of one variant's flows and queries to the page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Times {
     /// All flows.

@@ -15,7 +15,7 @@ pub(crate) struct Row {
     pub dots: Vec<(usize, f64, Option<[f64; 2]>, bool)>,
 }
 
-/// What the names of a forest's rows may take of its width.
+/// The part of a forest's width that the names of its rows may take.
 const NAMES: [f64; 2] = [126.0, 200.0];
 
 /// A row's name as a text at a height, cut to what its column holds on a screen and on a phone. The

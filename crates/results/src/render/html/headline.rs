@@ -20,7 +20,7 @@ pub(crate) struct Headline {
     pub name: String,
     /// Where it is in `summary.json`.
     pub path: Vec<String>,
-    /// What it is a number of.
+    /// The unit of the number.
     pub unit: Unit,
     /// Whether less of it is better.
     pub less_is_better: bool,
@@ -90,7 +90,7 @@ pub(crate) struct Strip {
     pub interval: Option<[f64; 2]>,
     /// Each seed with its value.
     pub seeds: Vec<(u64, f64)>,
-    /// What is published of it.
+    /// The published value.
     pub published: Option<f64>,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Heat {
     pub y: (String, Vec<String>),
     /// By row and column.
     pub cells: Vec<Vec<Option<f64>>>,
-    /// What the numbers are.
+    /// The unit of the numbers.
     pub unit: Unit,
     /// Whether less of it is better: then more is darker, else less is.
     pub less_is_better: bool,

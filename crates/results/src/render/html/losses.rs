@@ -1,4 +1,4 @@
-//! What was lost, why and where; what became of the packets; what the mechanisms counted.
+//! Losses, why and where; what became of the packets; what the mechanisms counted.
 //!
 //! Invariant: zero drops are said in words; a place or reason without drops takes no room.
 

@@ -50,7 +50,7 @@ use crate::statistics::shows::{self, Column};
 use flows::Times;
 pub(crate) use page::escape;
 
-/// What the page knows of one variant.
+/// The data of the page on one variant.
 struct Variant {
     result: VariantResult,
     /// The folders of its runs, in the order of its seeds.

@@ -188,9 +188,9 @@ pub(crate) fn empty(page: &mut String, text: &str) {
 /// A drawing with its words, which are markup.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
-    /// What it shows.
+    /// Its content.
     pub caption: String,
-    /// What must be known to read it.
+    /// Facts that must be known to read it.
     pub below: String,
     /// The drawing.
     pub svg: String,
@@ -211,9 +211,9 @@ impl Figure {
 pub(crate) struct Drawing {
     /// Of the file, without its ending.
     pub name: String,
-    /// What it shows.
+    /// Its content.
     pub caption: String,
-    /// What must be known to read it.
+    /// Facts that must be known to read it.
     pub below: String,
     /// The chart.
     pub chart: Chart,

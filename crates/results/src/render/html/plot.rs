@@ -113,7 +113,8 @@ fn svg(drawing: &Drawing, names: &[&str]) -> String {
          <text class=\"caption\" x=\"12\" y=\"16\">{caption}</text>\n",
         chart.label
     );
-    // What the page writes beneath a caption has marks of its script where there are several.
+    // The text that the page writes beneath a caption has marks of its script where there are
+    // several.
     if names.len() == 1 && !below.is_empty() {
         let right = WIDTH - 12.0;
         let _ = writeln!(svg, "<text x=\"{right}\" y=\"16\" text-anchor=\"end\">{below}</text>");

@@ -20,7 +20,7 @@ const BUCKETS: usize = 300;
 /// A node and its port.
 pub(crate) type Port = (String, u64);
 
-/// What a first pass finds.
+/// The findings of a first pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Overview {
     path: PathBuf,

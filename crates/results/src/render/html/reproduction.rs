@@ -117,7 +117,7 @@ fn signed(text: String) -> String {
     text.replace('-', "−").replace('%', "\u{202f}%")
 }
 
-/// What the spread over seeds makes of the verdict, in the words of `compare`.
+/// The effect of the spread over seeds on the verdict, in the words of `compare`.
 fn noise(claim: &Claim) -> String {
     if claim.measured.is_none() {
         return String::new();
@@ -133,7 +133,7 @@ fn noise(claim: &Claim) -> String {
     format!("<small>{words}</small>")
 }
 
-/// What the claim comes to with its mechanism off, or why it has no baseline.
+/// The outcome of the claim with its mechanism off, or why it has no baseline.
 fn baseline(claim: &Claim) -> String {
     let note = match claim.baseline_note.as_str() {
         "" => return String::new(),
@@ -180,7 +180,7 @@ fn one(page: &mut String, of: &Reproduction, experiment: &Experiment, names: &[&
     details(page, "All points as a table", |page| points_table(page, of, experiment, names));
 }
 
-/// What must be known to read the charts and the tables.
+/// Facts that must be known to read the charts and the tables.
 fn words(page: &mut String, of: &Experiment) {
     let mut sources: Vec<&str> =
         of.published.iter().map(|published| published.source.as_str()).collect();

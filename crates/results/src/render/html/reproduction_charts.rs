@@ -14,7 +14,7 @@ use crate::model::{Estimate, Experiment, LoadPoint, Published, Scheme};
 /// A number of load points.
 struct Quantity<'a> {
     caption: String,
-    /// What its axis says.
+    /// The title of its axis.
     title: &'static str,
     unit: Unit,
     /// Its name in [`OneRun`](crate::OneRun).
@@ -43,7 +43,7 @@ fn series(scheme: &Scheme, names: &[&str]) -> usize {
     names.iter().position(|name| *name == scheme.label).unwrap_or(0)
 }
 
-/// What an experiment is about: its numbers, or else its calls, or else its queries.
+/// The subject of an experiment: its numbers, or else its calls, or else its queries.
 fn quantities(of: &Experiment) -> Vec<Quantity<'_>> {
     if !of.numbers().is_empty() {
         let quantity = |(at, number): (usize, &crate::model::reproduction::Number)| Quantity {
@@ -177,7 +177,7 @@ fn dots(point: &LoadPoint, quantity: &Quantity<'_>, scale: f64) -> Vec<(u64, f64
     }
 }
 
-/// What is published of a scheme: load and value.
+/// The published points of a scheme: load and value.
 fn theirs(of: &Experiment, scheme: &Scheme, quantity: &Quantity<'_>) -> Vec<(f64, f64)> {
     let curves = of.published.iter().filter(|curve| curve.variant == scheme.variant);
     let curves = curves.filter_map(|curve| Some((curve, quantity.curves?)));

@@ -1,4 +1,4 @@
-//! What distinguishes series: colours, dashes and shapes.
+//! The marks that distinguish series: colours, dashes and shapes.
 
 /// How many colours the style sheet has; beyond them lines are dashed.
 pub(crate) const COLOURS: usize = 8;

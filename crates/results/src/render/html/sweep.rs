@@ -1,7 +1,7 @@
 //! The page of a sweep: each number over the grid's longest key, a line for each combination of the
 //! others; slowdown by flow size; heat maps where two keys are varied; then all points.
 //!
-//! Invariant: what was left out or failed is told; a figure that no point has is not drawn.
+//! Invariant: the page names what was left out or failed; a figure that no point has is not drawn.
 
 use super::sweep_tables::{MAPS, differences, estimate, maps, points};
 use crate::statistics::points::{columns_of, label, warnings};
@@ -117,7 +117,7 @@ fn facts(sweep: &Sweep, world: World) -> Vec<String> {
     facts
 }
 
-/// What was left out, what failed, and what runs warned of.
+/// Notes on what was left out, what failed, and what runs warned of.
 fn told(sweep: &Sweep) -> Vec<String> {
     let skipped = sweep.points.iter().filter_map(|point| Some((point, point.skipped.as_ref()?)));
     let skipped = skipped

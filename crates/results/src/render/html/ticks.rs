@@ -29,7 +29,7 @@ fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
 /// The largest unit of which the value is at least one.
 fn scale_of(unit: Unit, value: f64) -> (f64, &'static str) {
     let all = scales(unit);
-    // What is computed for a power of ten may lie just below it.
+    // A value that is computed for a power of ten may lie just below it.
     all.iter()
         .rev()
         .find(|(one, _)| value.abs() >= one * (1.0 - 1e-9))

@@ -2,7 +2,7 @@
 
 use super::number;
 
-/// What an axis' numbers are.
+/// The unit of an axis' numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Microseconds.
@@ -38,7 +38,7 @@ impl Unit {
         }
     }
 
-    /// What the numbers are in, for the head of a column.
+    /// The unit of the numbers, for the head of a column.
     pub fn symbol(self) -> &'static str {
         match self {
             Unit::Time => "us",

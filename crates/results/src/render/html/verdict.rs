@@ -1,5 +1,5 @@
-//! Who wins on what: the figures of all variants, their change against the first one, and whether
-//! it is more than noise.
+//! The winners by figure: the figures of all variants, their change against the first one, and
+//! whether it is more than noise.
 //!
 //! A variant is best in a figure if its value is the best and apart from every other: by the
 //! [`Noise`] of the paired difference where one of the two is the first variant, else by 95 %
@@ -29,7 +29,7 @@ pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
     let paths: Vec<Vec<&str>> = columns.iter().map(Column::at).collect();
     let names: Vec<String> = columns.iter().map(|column| escape(&column.caption)).collect();
     let asked_for = asked_for(&columns, &names, &paths);
-    // What is asked for is not told twice.
+    // A figure that is asked for is not named twice.
     let others =
         FIGURES.iter().filter(|figure| !paths.iter().any(|path| path.as_slice() == figure.path));
     let figures: Vec<&Figure<'_>> =
@@ -299,7 +299,7 @@ fn signed(form: fn(Option<f64>) -> String, value: f64) -> String {
     format!("{sign}{}", form(Some(value.abs())))
 }
 
-/// What stars, tints and signs mean, in the words of what there is.
+/// The meaning of stars, tints and signs, in the words of what there is.
 fn legend_of_marks(page: &mut String, variants: &[Variant]) {
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).max().unwrap_or(0);
     let first =
@@ -490,7 +490,7 @@ mod tests {
             &[(&LOW, false), (&mixed, false)],
             "No variant is best in any figure by more than noise.",
         );
-        // What is open in the better one could undo it; in the worse one it could not.
+        // Flows that are open in the better one could undo it; in the worse one they could not.
         nobody(&[(&HIGH, false), (&LOW, true)], "No variant is best");
         assert!(
             page(&[(&HIGH, true), (&LOW, false)])

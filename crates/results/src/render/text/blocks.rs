@@ -6,7 +6,7 @@ use crate::render::text::layout::{NAME_LEAST, WIDTH, fitted, widest, wrapped};
 use crate::statistics::censoring::difference_of;
 use crate::statistics::shows::Column;
 
-/// What `≥` says in tables.
+/// The meaning of `≥` in tables.
 pub(crate) const AT_LEAST: &str =
     "at least: what was open at the end counts with its age, and takes longer";
 
@@ -29,7 +29,7 @@ impl Marks {
         mark
     }
 
-    /// What its marks mean.
+    /// The meaning of its marks.
     pub fn legend(&self, seeds: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let meanings = [

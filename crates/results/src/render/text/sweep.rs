@@ -1,7 +1,7 @@
-//! What is made of a sweep's runs: `sweep.parquet`, the statistics of each point, a table.
+//! The products of a sweep's runs: `sweep.parquet`, the statistics of each point, a table.
 //!
 //! Invariant: the bytes depend on the plan and the summaries alone, not on the order in which runs
-//! ended or how often the sweep was interrupted. What a run cost (`run` of the summary) is
+//! ended or how often the sweep was interrupted. The cost of a run (`run` of the summary) is
 //! therefore left out.
 
 use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};

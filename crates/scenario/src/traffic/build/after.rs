@@ -38,7 +38,7 @@ fn listed(
         let waits = |row: usize| {
             list.table.waits.as_ref().is_some_and(|waits| !waits.after[row].is_empty())
         };
-        // What waits for another row does not wait for the list's start a second time.
+        // A row that waits for another does not wait for the list's start a second time.
         for (row, flow) in flows.iter_mut().enumerate().filter(|(row, _)| !waits(*row)) {
             flow.start = list.start.saturating_add(list.table.rows[row].start);
         }
