@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = 100
 KINDS = ("subject", "word", "columns")
-LEFT = {"crates/": (1691, 334, 0)}
+LEFT = {}
 
 BEGIN = r"(?:^|(?<=[.!?:] )|(?<=[.!?] [(*_]))"
 SUBJECT = re.compile(BEGIN + r"(?:[*_(]*)(What|Who|That)\b (?!(?:else|for)\b)")

@@ -24,6 +24,13 @@ fn errors_name_key_value_and_what_is_valid() {
         ("algorithm = \"hierarchical\"\ngroup = 5", &["group", "12 ranks", "groups of 5"]),
         ("skew = 2.0", &["skew", "all-to-all"]),
         ("op = \"all-to-all\"\nskew = 13.0", &["skew", "12"]),
+        ("ranks = 2\nmatrix = [\"0 1\", \"1 0\"]", &["matrix", "for all-to-all"]),
+        ("op = \"all-to-all\"\nmatrix = [\"0 1\", \"1 0\"]", &["2 rows", "12 ranks"]),
+        ("op = \"all-to-all\"\nranks = 2\nmatrix = [\"0 1\", \"1\"]", &["row 1", "1 sizes"]),
+        ("op = \"all-to-all\"\nranks = 2\nmatrix = [\"0 -1\", \"1 0\"]", &["row 0", "\"-1\""]),
+        ("op = \"all-to-all\"\nranks = 2\nmatrix = [\"0 nan\", \"1 0\"]", &["\"nan\""]),
+        ("op = \"all-to-all\"\nranks = 2\nmatrix = [\"0 9000TB\", \"1 0\"]", &["out of range"]),
+        ("op = \"all-to-all\"\nranks = 2\nmatrix = [\"0 0\", \"0 0\"]", &["no rank sends"]),
         ("op = \"barrier\"\nslices = 2", &["slices", "rings"]),
         ("ranks = 13", &["hosts", "13 ranks"]),
         ("first = 11", &["first", "1 ranks from place 11"]),
@@ -56,4 +63,16 @@ fn resolved_text_gives_the_same_job() {
     };
     assert_eq!(job(&first), job(&again));
     assert!(job(&first).contains("stragglers: {1, 3, 4}"), "{}", job(&first));
+}
+
+#[test]
+fn matrix_has_numbers_and_units_and_its_mean_row_is_the_buffer() {
+    let keys = "op = \"all-to-all\"\nalgorithm = \"linear\"\nranks = 3\n\
+                matrix = [\"0 2MB 100KB\", \"2MB, 0, 0\", \"7 1MB 0\"]";
+    let scenario = Scenario::parse("s", &text(keys)).unwrap();
+    let plan = scenario.plan(None, &[], None).unwrap();
+    let SourceKind::Job(job) = &plan.traffic.sources[0].kind else { panic!("no job") };
+    let shown = format!("{:?}", job.work);
+    let blocks = "matrix: Some([0, 2000000, 100000, 2000000, 0, 0, 7, 1000000, 0])";
+    assert!(shown.contains(blocks) && shown.contains("bytes: 1700003"), "{shown}");
 }

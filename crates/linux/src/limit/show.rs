@@ -383,7 +383,7 @@ impl Reading {
             (
                 "notifications_total",
                 "counter",
-                "Packets whose remote sender was to be told.",
+                "Packets that ask for a notice to the remote sender.",
                 |q| q.notifications as f64,
             ),
             ("super_segments_total", "counter", "Packets that are cut into several.", |q| {

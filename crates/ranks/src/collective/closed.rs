@@ -7,6 +7,7 @@
 //! Bus bandwidth follows nccl-tests' `PERFORMANCE.md`: a rank's buffer over the time, times a
 //! factor that makes it comparable with a link's rate for any number of ranks.
 
+use super::exchange::partner;
 use super::{Algorithm, Collective, Operation, share, tree};
 use millpond_core::Time;
 
@@ -16,7 +17,7 @@ impl Collective {
         let steps = |count: u32, bytes: u64| message(bytes.max(1)).saturating_mul(count.into());
         let (ranks, bytes) = (self.ranks, self.bytes);
         let log = u32::BITS - (ranks - 1).leading_zeros();
-        let block = (0..ranks).map(|to| self.block(to)).max().unwrap_or(0);
+        let block = (0..ranks).map(|to| self.block(0, to)).max().unwrap_or(0);
         match self.algorithm {
             Algorithm::Auto => Time::ZERO,
             Algorithm::Ring if self.operation == Operation::Broadcast => {
@@ -44,6 +45,15 @@ impl Collective {
                 steps(2 * (self.group - 1), own).saturating_add(outer)
             }
             Algorithm::Binomial => steps(log, bytes),
+            Algorithm::Pairwise if self.matrix.is_some() => (1..ranks)
+                .map(|k| (0..ranks).map(|r| self.block(r, partner(self, r, k))).max())
+                .fold(Time::ZERO, |sum, most| sum.saturating_add(steps(1, most.unwrap_or(0)))),
+            Algorithm::Linear if self.matrix.is_some() => {
+                let others = |rank: u32| (0..ranks).filter(move |other| *other != rank);
+                let sent = |r: u32| others(r).map(|to| self.block(r, to)).sum::<u64>();
+                let received = |r: u32| others(r).map(|from| self.block(from, r)).sum::<u64>();
+                steps(1, (0..ranks).map(|r| sent(r).max(received(r))).max().unwrap_or(0))
+            }
             Algorithm::Pairwise => steps(ranks - 1, block),
             Algorithm::Linear => steps(1, u64::from(ranks - 1) * block),
             Algorithm::Bruck => (0..log)

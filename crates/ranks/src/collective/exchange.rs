@@ -24,11 +24,13 @@ pub(super) fn awaits(collective: &Collective, rank: u32, step: u32) -> Option<u3
     if step == 0 || step > rounds(collective) {
         return (step == 0).then_some(0);
     }
-    // Of skewed blocks some may be empty, and are not sent.
-    let others = |count: u32| if collective.block(rank) > 0 { count } else { 0 };
+    // Of uneven blocks some may be empty, and are not sent.
+    let comes = |from: u32| u32::from(collective.block(from, rank) > 0);
     Some(match (collective.algorithm, step) {
-        (Algorithm::Linear, _) => others(collective.ranks - 1),
-        (Algorithm::Pairwise, _) => others(1),
+        (Algorithm::Linear, _) => {
+            (0..collective.ranks).filter(|from| *from != rank).map(comes).sum()
+        }
+        (Algorithm::Pairwise, _) => comes(source(collective, rank, step)),
         (Algorithm::Pxn, 1) => collective.group - 1,
         (Algorithm::Pxn, _) => collective.ranks / collective.group - 1,
         _ => 1,
@@ -36,10 +38,18 @@ pub(super) fn awaits(collective: &Collective, rank: u32, step: u32) -> Option<u3
 }
 
 /// The partner to whom a rank sends in step k of a pairwise exchange.
-fn partner(collective: &Collective, rank: u32, k: u32) -> u32 {
+pub(super) fn partner(collective: &Collective, rank: u32, k: u32) -> u32 {
     match collective.ranks.is_power_of_two() {
         true => rank ^ k,
         false => (rank + k) % collective.ranks,
+    }
+}
+
+/// The partner from whom a rank receives in step k of a pairwise exchange.
+fn source(collective: &Collective, rank: u32, k: u32) -> u32 {
+    match collective.ranks.is_power_of_two() {
+        true => rank ^ k,
+        false => (rank + collective.ranks - k) % collective.ranks,
     }
 }
 
@@ -50,7 +60,7 @@ pub(super) fn sends(collective: &Collective, rank: u32, step: u32, each: &mut dy
     }
     let ranks = collective.ranks;
     let mut block = |to: u32| {
-        let bytes = collective.block(to);
+        let bytes = collective.block(rank, to);
         if bytes > 0 {
             each(Send { to, bytes, step: step + 1 });
         }
@@ -64,7 +74,7 @@ pub(super) fn sends(collective: &Collective, rank: u32, step: u32, each: &mut dy
             let blocks = (1..ranks).filter(|index| index >> step & 1 == 1);
             let bytes = match algorithm {
                 Algorithm::Bruck => {
-                    blocks.map(|index| collective.block((rank + index) % ranks)).sum()
+                    blocks.map(|index| collective.block(rank, (rank + index) % ranks)).sum()
                 }
                 _ => 1,
             };
@@ -79,13 +89,13 @@ fn pxn(collective: &Collective, rank: u32, step: u32, each: &mut dyn FnMut(Send)
     let (own, rail) = (rank / group, rank % group);
     if step == 0 {
         for other in (1..group).map(|k| (rail + k) % group) {
-            let bytes = (0..groups).map(|at| collective.block(at * group + other)).sum();
+            let bytes = (0..groups).map(|at| collective.block(rank, at * group + other)).sum();
             each(Send { to: own * group + other, bytes, step: 1 });
         }
         return;
     }
     for at in (1..groups).map(|k| (own + k) % groups) {
         let to = at * group + rail;
-        each(Send { to, bytes: u64::from(group) * collective.block(to), step: 2 });
+        each(Send { to, bytes: u64::from(group) * collective.block(rank, to), step: 2 });
     }
 }

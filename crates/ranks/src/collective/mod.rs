@@ -29,6 +29,7 @@ mod ring;
 mod tree;
 
 use millpond_core::{Time, choice};
+use std::sync::Arc;
 
 choice! {
     /// A collective's action on the ranks' buffers.
@@ -164,6 +165,9 @@ pub struct Collective {
     pub group: u32,
     /// Of an all-to-all: what rank 0 receives, as a multiple of the mean.
     pub skew: f64,
+    /// Of an all-to-all, pairwise or linear: the bytes from each rank to each, a row a sender, in
+    /// the place of equal or skewed blocks. `bytes` is then the mean of the rows.
+    pub matrix: Option<Arc<[u64]>>,
     /// Of a pipeline.
     pub micro_batches: u32,
     /// How long a stage of a pipeline computes for a micro-batch, forward and backward.
@@ -184,6 +188,7 @@ impl Collective {
             chunk: None,
             group: 1,
             skew: 1.0,
+            matrix: None,
             micro_batches: 1,
             stage: (Time::ZERO, Time::ZERO),
         }
@@ -256,7 +261,10 @@ impl Collective {
     }
 
     /// The bytes that one rank sends to another in an all-to-all.
-    pub fn block(&self, to: u32) -> u64 {
+    pub fn block(&self, from: u32, to: u32) -> u64 {
+        if let Some(matrix) = &self.matrix {
+            return matrix[(from * self.ranks + to) as usize];
+        }
         let own = share(self.bytes, self.ranks, to);
         if self.skew == 1.0 {
             return own;

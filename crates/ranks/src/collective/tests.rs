@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Driver, Job, Message, Pace, Span, Worker};
+use millpond_core::random::mix64;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -238,14 +239,32 @@ fn straggler_delays_the_ring_by_its_delay() {
 fn hot_rank_receives_its_multiple_of_the_mean() {
     let own = collective(Operation::AllToAll, Algorithm::Linear, 8, 8_000);
     let own = Collective { skew: 3.0, ..own };
-    assert_eq!(own.block(0), 3_000);
+    assert_eq!(own.block(1, 0), 3_000);
     let (_, sent, _) = run(&job(own.clone()), alpha_beta);
-    assert_eq!(sent[0], 7 * own.block(1));
-    assert_eq!(sent[1], 3_000 + 6 * own.block(1));
+    assert_eq!(sent[0], 7 * own.block(0, 1));
+    assert_eq!(sent[1], 3_000 + 6 * own.block(0, 1));
     let balanced = Collective { skew: 1.0, ..own.clone() };
     let beta = |bytes: u64| Time::from_ns(bytes);
     let (hot, even) = (own.closed_form(beta), balanced.closed_form(beta));
     assert_eq!(hot.as_ps(), 3 * even.as_ps());
+}
+
+/// By hand: rank 0 sends 100 and 300 bytes, rank 1 nothing to rank 2, rank 2 nothing at all.
+#[test]
+fn a_matrix_names_each_block() {
+    let matrix: Arc<[u64]> = [9, 100, 300, 50, 9, 0, 0, 0, 9].into();
+    for (algorithm, time) in [
+        // The steps go to the next rank and to the one after: 100 bytes, then 300.
+        (Algorithm::Pairwise, Time::from_us(2) + Time::from_ns(400)),
+        // Rank 0 sends 400.
+        (Algorithm::Linear, Time::from_us(1) + Time::from_ns(400)),
+    ] {
+        let own = collective(Operation::AllToAll, algorithm, 3, 159);
+        let own = Collective { matrix: Some(matrix.clone()), ..own };
+        let (_, sent, spans) = run(&job(own.clone()), alpha_beta);
+        assert_eq!((sent, spans.len()), (vec![400, 50, 0], 3));
+        assert_eq!(own.closed_form(alpha_beta), time, "{algorithm:?}");
+    }
 }
 
 proptest! {
@@ -256,7 +275,7 @@ proptest! {
     fn every_message_is_awaited_once(
         which in 0usize..32, ranks in 2u32..40, bytes in 1u64..100_000, channels in 1u32..4,
         slices in 1u32..5, chunk in prop::option::of(1_000u64..50_000), rounds in 1u32..4,
-        skew in 0u8..2, batches in 1u32..9,
+        skew in 0u8..2, batches in 1u32..9, seed in any::<u64>(), has_matrix in any::<bool>(),
     ) {
         let all = all();
         let (operation, algorithm) = all[which % all.len()];
@@ -265,8 +284,13 @@ proptest! {
             Algorithm::Bruck => 1.0,
             _ => f64::from(skew) * f64::from(ranks - 1) + 1.0,
         };
+        // A third of the blocks is empty.
+        let block = |at: u64| mix64(seed ^ at) % 3 * (mix64(seed ^ at) >> 40);
+        let blocks = || (0..u64::from(ranks * ranks)).map(block).collect::<Arc<[u64]>>();
+        let takes_one = matches!(algorithm, Algorithm::Pairwise | Algorithm::Linear);
+        let matrix = (has_matrix && takes_one).then(blocks);
         let own = Collective {
-            channels, slices, chunk, group, skew, micro_batches: batches,
+            channels, slices, chunk, group, skew, matrix, micro_batches: batches,
             ..collective(operation, algorithm, ranks, bytes)
         };
         // Messages overtake each other, but for those of equal size.

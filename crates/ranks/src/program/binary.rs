@@ -134,10 +134,10 @@ fn one(
     }
     let program = RankProgram::new(operations, Vec::new(), &waits);
     for (number, operation) in (0..).zip(&program.operations) {
-        let told = successors[number as usize].waits;
-        if operation.waits != told || (told == 0) != is_root[number as usize] {
+        let listed = successors[number as usize].waits;
+        if operation.waits != listed || (listed == 0) != is_root[number as usize] {
             let text = format!(
-                "{} waits for {} others, and the file says {told}{}",
+                "{} waits for {} others, and the file says {listed}{}",
                 program.name(number),
                 operation.waits,
                 if is_root[number as usize] { ", and that it is a root" } else { "" },

@@ -61,6 +61,10 @@ params! {
         /// equally.
         #[within(0..)]
         pub skew: f64 = 1.0,
+        /// Of an all-to-all, pairwise or linear: for each rank a text of the bytes that it sends
+        /// to each rank, as in ["0 2MB 100KB", "2MB 0 0", "0 1MB 0"]; in the place of `size` and
+        /// `skew`.
+        pub matrix: Vec<String> = Vec::new(),
         /// Of a pipeline: micro-batches of a round.
         #[within(1..=1000000)]
         pub micro_batches: u32 = 8,

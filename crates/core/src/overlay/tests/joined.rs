@@ -112,7 +112,7 @@ impl World {
             }
             let of = |record: &Record| match record.target {
                 Target::Flow(flow) => usize::from(flow.source_port),
-                _ => unreachable!("few flows are told one by one"),
+                _ => unreachable!("few flows are named one by one"),
             };
             datagrams += 1;
             let is_lost = self.is_lost[datagrams % self.is_lost.len()]

@@ -341,7 +341,7 @@ fn legend_of_marks(page: &mut String, variants: &[Variant]) {
     if has(Noise::Identical) {
         text.push_str(
             " A change without a tint is identical in every seed: the seeds do not vary it, and \
-             nothing tells it from noise.",
+             nothing separates it from noise.",
         );
     }
     if has(Noise::Open) {

@@ -4,13 +4,14 @@ use super::super::SourceKind;
 use super::super::job::{JobPlan, order};
 use super::Builder;
 use crate::error::nearest;
+use crate::settings::flows::BYTES_MAX;
 use crate::settings::hosts::{HostSet, ranges};
 use crate::settings::job::{
     ChakraParams, CollectiveParams, GoalParams, Placement, ProgramFile, SimaiParams,
 };
 use millpond_core::params::{Field, Value};
 use millpond_core::random::{hash_name, mix64};
-use millpond_core::{HostId, Time};
+use millpond_core::{Bytes, HostId, Time};
 use millpond_ranks::collective::{Algorithm, Collective, Operation, algorithms};
 use millpond_ranks::program::Costs;
 use millpond_ranks::{Job, Pace, Work};
@@ -220,6 +221,10 @@ impl Builder<'_> {
                 return None;
             }
         }
+        let matrix = match p.matrix.as_slice() {
+            [] => None,
+            rows => Some(self.matrix(name, rows, ranks, (p.op, algorithm))?),
+        };
         if let Some(chunk) = p.chunk.filter(|chunk| p.size.get() / chunk.get() > CHUNKS_MAX) {
             let text = format!("{chunk} makes more than {CHUNKS_MAX} chunks of {}", p.size);
             self.wrong(name, "chunk", text);
@@ -232,19 +237,60 @@ impl Builder<'_> {
                 return None;
             }
         }
+        let total = matrix.as_ref().map(|matrix| matrix.iter().sum::<u64>());
         Some(Collective {
             operation: p.op,
             algorithm,
             ranks,
-            bytes: p.size.get(),
+            bytes: total.map_or(p.size.get(), |total| total.div_ceil(u64::from(ranks))),
             channels: p.channels,
             slices: p.slices,
             chunk: p.chunk.map(|chunk| chunk.get()),
             group: p.group,
             skew: p.skew,
+            matrix,
             micro_batches: p.micro_batches,
             stage: (p.forward, p.backward),
         })
+    }
+
+    /// The bytes from each rank to each, a row a sender.
+    fn matrix(
+        &mut self,
+        name: &str,
+        rows: &[String],
+        ranks: u32,
+        (operation, algorithm): (Operation, Algorithm),
+    ) -> Option<Arc<[u64]>> {
+        let read = || {
+            if operation != Operation::AllToAll
+                || !matches!(algorithm, Algorithm::Pairwise | Algorithm::Linear)
+            {
+                return Err("is for all-to-all, pairwise and linear".to_string());
+            }
+            if rows.len() != ranks as usize {
+                return Err(format!("{} rows, and the job has {ranks} ranks", rows.len()));
+            }
+            let mut all = Vec::new();
+            for (rank, row) in rows.iter().enumerate() {
+                let blocks = row.split([',', ' ']).filter(|word| !word.is_empty()).map(block);
+                let blocks: Vec<u64> =
+                    blocks.collect::<Result<_, _>>().map_err(|e| format!("row {rank}: {e}"))?;
+                if blocks.len() != ranks as usize {
+                    let found = blocks.len();
+                    return Err(format!("row {rank}: {found} sizes, and there are {ranks} ranks"));
+                }
+                all.extend(blocks);
+            }
+            match all.iter().map(|bytes| u128::from(*bytes)).sum::<u128>() {
+                0 => Err("no rank sends anything".into()),
+                sum if sum > u128::from(BYTES_MAX) => {
+                    Err(format!("{sum} bytes in all; {} are the most", Bytes(BYTES_MAX)))
+                }
+                _ => Ok(all.into()),
+            }
+        };
+        read().map_err(|text| self.wrong(name, "matrix", text)).ok()
     }
 
     fn stragglers(&mut self, name: &str, list: &[String], ranks: u32) -> Option<BTreeSet<u32>> {
@@ -256,5 +302,14 @@ impl Builder<'_> {
             self.wrong(name, "stragglers", text);
         }
         Some(found?.into_iter().flat_map(|(from, to)| from..=to).collect())
+    }
+}
+
+/// One size of a matrix: bytes as a number, or with a unit.
+fn block(word: &str) -> Result<u64, String> {
+    let bytes = word.parse::<Bytes>().map_err(|e| e.to_string())?;
+    match bytes.get() {
+        bytes if bytes <= BYTES_MAX => Ok(bytes),
+        _ => Err(format!("{word:?} is no size of a flow; {} is the most", Bytes(BYTES_MAX))),
     }
 }

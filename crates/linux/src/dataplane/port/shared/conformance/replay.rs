@@ -243,7 +243,7 @@ impl Rig<'_> {
         self.replayed.after.push(After { stand, said, held });
         self.replayed.told.push(self.told.clone());
         if self.told.len() != reading.told {
-            return Err(format!("{:?} are told, {} in the reading", self.told, reading.told));
+            return Err(format!("{:?} are announced, {} in the reading", self.told, reading.told));
         }
         Ok(())
     }
