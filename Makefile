@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo picture heatmap book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo picture heatmap drawings book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -11,6 +11,7 @@ help:
 	@echo "make deb        a package for Debian and its relatives, target/deb, of make dist"
 	@echo "make picture    the picture of README, docs/img/five.svg, after make demo"
 	@echo "make heatmap    docs/img/combinations.svg: every subset of the five systems (930 runs, 15 minutes of two cores)"
+	@echo "make drawings   docs/img: a packet's walk, the crates, an incast in time (scripts/drawings.py)"
 	@echo "make book       the book as HTML, out/book (docs/ with mdBook); no link in it is dead"
 	@echo "make test-core  tests of the simulator: no root, no namespaces, no clang (minutes)"
 	@echo "make test-python  tests of the Python package (a virtual environment in target/python)"
@@ -64,9 +65,9 @@ setup-fuzz:
 
 # Link-time optimisation takes most of a build and gains a sixth of the speed: the demo is sooner done without.
 # Results are the same to the byte. The Linux part is left out: it would need clang and libelf.
-demo heatmap: export CARGO_PROFILE_RELEASE_LTO = off
-demo heatmap: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
-demo heatmap: export CARGO_PROFILE_RELEASE_DEBUG = false
+demo heatmap drawings: export CARGO_PROFILE_RELEASE_LTO = off
+demo heatmap drawings: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
+demo heatmap drawings: export CARGO_PROFILE_RELEASE_DEBUG = false
 demo: setup-sim
 	cargo build --release --locked -p millpond-cli --no-default-features
 	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --force
@@ -83,6 +84,12 @@ heatmap: setup-sim
 	cargo build --release --locked -p millpond-cli --no-default-features
 	./target/release/millpond reproduce combinations
 	python3 scripts/heatmap.py out/reproduce-combinations docs/img/combinations.svg
+
+# The book's drawings: of the reference, of crates' dependencies, and of two runs. `make lint` compares
+# the first two with their sources. MILLPOND=FILE runs a program that is built already.
+drawings: setup-sim
+	[ -n "$(MILLPOND)" ] || cargo build --release --locked -p millpond-cli --no-default-features
+	python3 scripts/drawings.py
 
 book: setup-book
 	scripts/book.sh
@@ -144,6 +151,7 @@ fuzz: setup-fuzz
 lint: setup
 	cargo fmt --all --check
 	python3 scripts/style.py
+	python3 scripts/drawings.py --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p millpond-cli --no-default-features --all-targets --locked -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then \
