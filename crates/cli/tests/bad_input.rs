@@ -583,6 +583,7 @@ fn progress_that_cannot_be_written_ends_no_run() {
     }
     std::thread::sleep(Duration::from_millis(2500));
     assert!(child.try_wait().unwrap().is_none(), "it runs");
+    fs::remove_dir(&place).unwrap();
     signal(&child, "INT");
     let ended = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&ended.stderr);
