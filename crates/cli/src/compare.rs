@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::run::{default_out, load};
 use crate::say;
 use crate::stderr::warn;
+use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{world_name, worlds};
 use millpond::{Comparison, Options, Status, VariantResult, World};
@@ -92,7 +93,28 @@ fn judge(
             Failure::Usage(format!("--tolerate {}: {error}", tolerance.number))
         })?);
     }
+    if let Some(warning) = baseline.and_then(|baseline| other_seeds(results, baseline)) {
+        tell(format_args!("warning: {warning}"));
+    }
     Ok(judged)
+}
+
+/// Seeds draw the flows, so other seeds than the baseline's are a difference of their own.
+fn other_seeds(results: &[VariantResult], baseline: &[VariantResult]) -> Option<String> {
+    results.iter().find_map(|result| {
+        let before = baseline.iter().find(|before| before.variant == result.variant)?;
+        (before.seeds != result.seeds).then(|| {
+            format!(
+                "{}: the baseline has {} seeds from {:?} on, this comparison {} from {:?} on; \
+                 compare the same seeds",
+                result.variant,
+                before.seeds.len(),
+                before.seeds.first().unwrap_or(&0),
+                result.seeds.len(),
+                result.seeds.first().unwrap_or(&0)
+            )
+        })
+    })
 }
 
 /// Fails if a number is worse than is tolerated.
@@ -123,4 +145,27 @@ fn stalled(results: &[VariantResult]) -> Result<(), Failure> {
     let Some(names) = ended(results, Status::Stalled) else { return Ok(()) };
     let what = "no open flow could end any more; the results are written";
     Err(Failure::Stalled(format!("stalled: {names}: {what}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_seeds_than_the_baselines_are_named() {
+        let of = |variant: &str, seeds: &[u64]| VariantResult {
+            variant: variant.into(),
+            seeds: seeds.to_vec(),
+            status: Status::Complete,
+            warnings: Vec::new(),
+            statistics: Default::default(),
+            differences: None,
+            shows: Default::default(),
+        };
+        let (three, six) = (of("tlt", &[1, 2, 3]), of("tlt", &[1, 2, 3, 4, 5, 6]));
+        let warning = other_seeds(std::slice::from_ref(&three), &[six]).unwrap();
+        assert!(warning.starts_with("tlt: the baseline has 6 seeds from 1 on"), "{warning}");
+        assert_eq!(other_seeds(&[three.clone()], &[three.clone()]), None);
+        assert_eq!(other_seeds(&[three], &[of("other", &[9])]), None);
+    }
 }

@@ -269,6 +269,10 @@ impl Peer {
         let least = self.ways.iter().filter_map(|way| way.room).min()?;
         Some(least.saturating_sub(self.overhead()))
     }
+    /// Whether it has answered once and answers no more, on any path.
+    pub fn is_silent(&self, now: Time) -> bool {
+        self.liveness.newest().is_some_and(|at| now.saturating_sub(at) > SILENCE)
+    }
     /// Whether a path to it is used.
     pub fn is_reached(&self) -> bool {
         (0..self.ways.len()).any(|label| self.liveness.standing(label) == Standing::Used)
@@ -461,7 +465,9 @@ mod tests {
         run(&mut ends, &mut now, 60, |from, label| (from, label) != (0, 1), 9000);
         assert_eq!(ends.each_ref().map(|end| end.standing(1)), [Standing::Dead; 2]);
         assert_eq!(ends.each_ref().map(|end| end.standing(0)), [Standing::Used; 2]);
+        assert!(!ends[0].is_silent(now) && ends[0].is_reached());
         run(&mut ends, &mut now, 2_000, |_, _| false, 9000);
+        assert!(ends[0].is_silent(now) && ends[0].is_reached(), "its best path stays in use");
         assert_eq!(
             (ends[0].standing(0), &ends[0].reading(now, 0, 1514).state[..]),
             (Standing::Used, "silent")

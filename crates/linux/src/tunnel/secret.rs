@@ -182,7 +182,7 @@ mod tests {
             ("", "no secret"),
             ("# only\n", "no secret"),
             ("a\nshort", "line 1: a secret has at least 16"),
-            ("0123456789abcdef\n0123456789abcdef", "line 2: is not told from"),
+            ("0123456789abcdef\n0123456789abcdef", "line 2: has the number of a secret above"),
         ] {
             assert!(Secrets::parse(text).unwrap_err().contains(what), "{text:?}");
         }

@@ -82,15 +82,19 @@ impl Uplink {
             let standings: Vec<(String, Standing)> = of_peer
                 .map(|path| (path.params.local.to_string(), peer.standing(path.label)))
                 .collect();
-            let is_reached = standings.iter().any(|(_, standing)| *standing == Standing::Used);
+            // Where no path answers, none is worse than another, and all still count as used.
+            let is_silent = peer.is_silent(now);
+            let is_used = |standing: &Standing| !is_silent && *standing == Standing::Used;
+            let is_reached = standings.iter().any(|(_, standing)| is_used(standing));
             match peer.contact(now, is_reached) {
-                Some(true) => log::warn!("peer {} is lost: none of its paths is used", peer.name),
+                Some(true) => log::warn!("peer {} is lost: none of its paths answers", peer.name),
                 Some(false) => log::info!("peer {} is reached again", peer.name),
                 None => {}
             }
-            let is_fine = standings.iter().all(|(_, standing)| *standing == Standing::Used);
+            let is_fine = standings.iter().all(|(_, standing)| is_used(standing));
+            let name = |how: &Standing| if is_silent { "silent" } else { how.name() };
             let said: Vec<String> =
-                standings.iter().map(|(local, how)| format!("{local} {}", how.name())).collect();
+                standings.iter().map(|(local, how)| format!("{local} {}", name(how))).collect();
             if let Some(said) = peer.news.of(now, said.join(", ")) {
                 let level = if is_fine { log::Level::Info } else { log::Level::Warn };
                 log::log!(level, "paths to {}: {said}", peer.name);
