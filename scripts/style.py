@@ -7,10 +7,8 @@
 
 It reads README.md, ARCHITECTURE.md, docs/**/*.md, and the comments and docstrings of
 crates/**/*.rs, and the texts of errors and help (string literals) of crates/**/src. Code in
-backquotes and blocks, links and quotations do not count. LEFT is how many older places are left
-below a folder; everything else has none. A new one fails, and who mends one lowers the number.
-
-usage: scripts/style.py [--list]
+backquotes and blocks, links and quotations do not count. There are no exceptions: it prints each
+place, and fails if there is one.
 """
 
 import re
@@ -20,7 +18,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = 100
 KINDS = ("subject", "word", "columns")
-LEFT = {}
 
 BEGIN = r"(?:^|(?<=[.!?:] )|(?<=[.!?] [(*_]))"
 SUBJECT = re.compile(BEGIN + r"(?:[*_(]*)(What|Who|That)\b (?!(?:else|for)\b)")
@@ -128,27 +125,12 @@ def main():
         found += [*findings(path, comments(path)), *wide(path)]
         if "src" in path.relative_to(ROOT).parts and path.name != "tests.rs":
             found += findings(path, literals(path))
-    faults = 0
-    for prefix in [*LEFT, ""]:
-        own = [it for it in found if of_prefix(it[0]) == prefix]
-        for kind, most in zip(KINDS, LEFT.get(prefix, (0, 0, 0))):
-            places = [it for it in own if it[2] == kind]
-            if len(places) > most or "--list" in sys.argv:
-                for name, line, _, text in places:
-                    print(f"{name}:{line}: {kind}: {text}")
-            if len(places) != most:
-                faults += 1
-                change = "write it anew" if len(places) > most else "lower the number in LEFT"
-                where = prefix or "elsewhere"
-                print(f"style: {kind} {where}: {len(places)} places, {most} are left: {change}")
+    for name, line, kind, text in found:
+        print(f"{name}:{line}: {kind}: {text}")
     kinds = [kind for _, _, kind, _ in found]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS)
     print(f"style: {counts} in {len(pages)} pages and {len(sources)} sources")
-    return 1 if faults else 0
-
-
-def of_prefix(name):
-    return next((prefix for prefix in LEFT if name.startswith(prefix)), "")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

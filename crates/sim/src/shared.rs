@@ -31,7 +31,7 @@ pub struct Probe {
 pub struct Shared {
     /// The plan.
     pub plan: Plan,
-    /// Which node is in which partition.
+    /// The partition of each node.
     pub layout: Layout,
     /// The transport's parameters, resolved.
     pub transport: Config,

@@ -80,8 +80,7 @@ fn switch() -> impl Strategy<Value = String> {
     )
 }
 
-/// Which packet is admitted, which is served next, which goes elsewhere, and how fresh is what is
-/// known of it.
+/// Admission, order of service, deflection, and how fresh the views are that they read.
 fn deflection() -> impl Strategy<Value = String> {
     let pairs = prop::sample::select(vec![
         ("fifo", "{ kind = \"none\" }"),

@@ -1,4 +1,4 @@
-//! Which queue a flow has, who was asked to pause, and who may not send.
+//! The queue of each flow, the senders that were asked to pause, and the flows that may not send.
 //!
 //! A flow has a queue of its own while there are queues. Beyond that it gets the queue that has
 //! been empty for longest, or shares one that is drawn (the rule of Goyal and others: Backpressure

@@ -389,7 +389,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Which part of the probes since then was answered; `None`: too few to say. An unanswered
+    /// The share of the probes since then that was answered; `None`: too few to say. An unanswered
     /// probe was lost there or back.
     pub fn answered_since(&self, before: &Health) -> Option<f64> {
         let sent = self.probes_sent.checked_sub(before.probes_sent).filter(|sent| *sent >= 10)?;

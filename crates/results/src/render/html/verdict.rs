@@ -54,7 +54,7 @@ pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
     end(page);
 }
 
-/// Which figures are those of the terminal.
+/// The note that names the figures of the terminal.
 const POOLED: &str = "Rows below <i>Shown</i> are the columns of the terminal's table, by class. \
                       Rows below <i>Queries</i> and <i>Flows</i> pool the classes of traffic.";
 
