@@ -229,7 +229,7 @@ fn variants_times_values_name_the_one_baseline() {
         (err.contains("every row is compared with"), err)
     };
     let (is_warned, err) = warned(&[]);
-    assert!(is_warned && err.contains("give --set transport.min-rto=10ms"), "{err}");
+    assert!(is_warned && err.contains("set transport.min-rto to it, such as 10ms"), "{err}");
     let (is_warned, err) = warned(&["-q"]);
     assert!(!is_warned, "{err}");
 }

@@ -511,7 +511,7 @@ fn one_baseline(arms: &[Arm], vary: &[(&str, &str)]) -> Option<String> {
     let value = values.split(',').next_back()?;
     Some(format!(
         "every row is compared with {:?}, also where {key} differs; to compare variants at one \
-         value, give --set {key}={value} in the place of --vary",
+         value, set {key} to it, such as {value}, and do not vary it",
         first.name
     ))
 }
