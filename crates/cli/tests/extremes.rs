@@ -252,3 +252,39 @@ fn a_comparisons_memory_is_that_of_the_runs_under_way() {
     let (few, many) = (peak("1..2", "few"), peak("1..24", "many"));
     assert!(many < few + few / 2, "two runs: {few} bytes, twenty-four: {many}");
 }
+
+/// The environment of a running program shows what it has started itself with.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn large_network_is_run_with_huge_pages_where_the_kernel_offers_them() {
+    let offer = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if !offer.unwrap_or_default().contains("[madvise]") {
+        return eprintln!("skipped: this kernel offers no huge pages to who asks");
+    }
+    let dir = Dir::new("huge-pages");
+    let has_tunable = |k: u32, own: Option<&str>| {
+        let text = format!(
+            "duration = \"100s\"\n[topology]\nkind = \"fat-tree\"\nk = {k}\n[[traffic]]\nkind = \
+             \"poisson\"\nsizes = \"1MB\"\nload = 0.5\n"
+        );
+        dir.write("large.toml", &text);
+        let mut command = dir.command(&["run", "large.toml", "--threads=1", "--out", "x", "-q"]);
+        command.env_remove("GLIBC_TUNABLES");
+        command.envs(own.map(|own| ("GLIBC_TUNABLES", own)));
+        let mut child = command.spawn().unwrap();
+        // It writes its progress only after it has started itself.
+        let began = std::time::Instant::now();
+        while !dir.at("x.partial/progress.json").exists() {
+            assert!(began.elapsed().as_secs() < 60, "no progress");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let environment = std::fs::read(format!("/proc/{}/environ", child.id())).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        std::fs::remove_dir_all(dir.at("x.partial")).unwrap();
+        String::from_utf8_lossy(&environment).contains("glibc.malloc.hugetlb=1")
+    };
+    assert!(has_tunable(16, None), "1,024 hosts gain");
+    assert!(!has_tunable(4, None), "16 hosts do not");
+    assert!(!has_tunable(16, Some("glibc.malloc.hugetlb=0")), "the user's word counts");
+}
