@@ -117,8 +117,7 @@ impl Lanes {
     /// Sends the messages of a lane's step, and goes to the next.
     fn take(&mut self, lane: u32, collective: &Collective, exit: &mut impl Exit) {
         let step = self.lanes[lane as usize].step;
-        let channel = collective.channel(lane);
-        collective.sends(self.rank, lane, step, |send| exit.send(lane, channel, send));
+        collective.sends(self.rank, lane, step, |channel, send| exit.send(lane, channel, send));
         self.lanes[lane as usize].step += 1;
     }
 }
