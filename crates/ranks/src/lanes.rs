@@ -52,7 +52,7 @@ impl Lanes {
         self.open == 0
     }
 
-    /// What it has computed.
+    /// Its computations.
     pub fn into_computations(self) -> Computations {
         self.computations
     }

@@ -4,9 +4,9 @@
 //! A rank takes the steps of each of its *lanes* in order. A step waits for messages that name it,
 //! then computes, then sends. So the send of a step waits for the receive of the step before at the
 //! same rank, and for nothing else (Schedgen's rule). Lanes of one rank do not wait for each other:
-//! they are NCCL's channels and slices, and the chunks of a tree. Each channel does its share of the
-//! buffer as a collective of its own; of a pipeline, whose stages compute once for a micro-batch,
-//! each message has a part on each channel.
+//! they are NCCL's channels and slices, and the chunks of a tree. Each channel does its share of
+//! the buffer as a collective of its own; of a pipeline, whose stages compute once for a
+//! micro-batch, each message has a part on each channel.
 //!
 //! | file | algorithms |
 //! |---|---|

@@ -136,7 +136,7 @@ impl Executor {
         self.finish
     }
 
-    /// What the rank has computed.
+    /// The rank's computations.
     pub fn computations(&self) -> &Computations {
         &self.computations
     }
