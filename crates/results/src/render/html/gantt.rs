@@ -11,6 +11,8 @@ use std::fmt::Write;
 
 /// Rows at most.
 pub(crate) const ROWS: u32 = 64;
+/// Steps of a row that are bars of their own; more of them are drawn without gaps.
+const STEPS: usize = STRETCHES / 4;
 /// Stretches of time; each is a bar's or not.
 pub(crate) const STRETCHES: usize = 240;
 /// The height of a row, where there are few and where there are many.
@@ -19,6 +21,8 @@ const HEIGHTS: [f64; 2] = [18.0, 7.0];
 const HEIGHT: f64 = 330.0;
 /// The height of a name, as large as the style sheet has it on a phone.
 const NAME: f64 = 17.0;
+/// Between bars that follow each other at once.
+const GAP: f64 = 0.6;
 const TOP: f64 = 6.0;
 const BOTTOM: f64 = 48.0;
 
@@ -28,8 +32,9 @@ pub(crate) struct Gantt {
     from: f64,
     to: f64,
     ranks: u32,
-    /// By row: stretches in which a rank computes, and in which a message is under way.
-    rows: Vec<[Vec<bool>; 2]>,
+    /// By row: stretches in which a rank computes, in which a message is under way, and in which
+    /// a rank sends the first packet of one.
+    rows: Vec<[Vec<bool>; 3]>,
 }
 
 /// The kind of a bar.
@@ -39,6 +44,8 @@ pub(crate) enum Bar {
     Computes,
     /// A message from or to it is under way.
     Sends,
+    /// It begins to send a message.
+    Begins,
 }
 
 /// Ranks of a row, if so many have rows.
@@ -49,7 +56,7 @@ fn of_row(ranks: u32) -> u32 {
 impl Gantt {
     /// Rows without bars.
     pub fn new(ranks: u32, from: f64, to: f64) -> Gantt {
-        let none = || [vec![false; STRETCHES], vec![false; STRETCHES]];
+        let none = || [0; 3].map(|_| vec![false; STRETCHES]);
         let rows = (0..ranks.div_ceil(of_row(ranks))).map(|_| none()).collect();
         Gantt { from, to, ranks, rows }
     }
@@ -80,24 +87,27 @@ impl Gantt {
         }
     }
 
+    /// Whether a row's bar ends where a rank begins to send.
+    fn ends_with_steps(&self, row: usize, bar: Bar) -> bool {
+        let begins = self.rows[row][Bar::Begins as usize].iter().filter(|it| **it).count();
+        bar == Bar::Sends && self.of_row() == 1 && begins <= STEPS
+    }
+
     /// The bars of a row, as times in microseconds.
     fn bars(&self, row: usize, bar: Bar) -> Vec<(f64, f64)> {
         let stretches = &self.rows[row][bar as usize];
         let width = (self.to - self.from) / STRETCHES as f64;
         let at = |stretch: usize| self.from + stretch as f64 * width;
-        let mut bars = Vec::new();
-        let mut begun = None;
-        for (stretch, is_marked) in stretches.iter().chain([&false]).enumerate() {
-            match (begun, is_marked) {
-                (None, true) => begun = Some(stretch),
-                (Some(first), false) => {
-                    bars.push((at(first), at(stretch)));
-                    begun = None;
-                }
-                _ => {}
+        let has_steps = self.ends_with_steps(row, bar);
+        let begins = &self.rows[row][Bar::Begins as usize];
+        let mut bars: Vec<(usize, usize)> = Vec::new();
+        for stretch in (0..STRETCHES).filter(|stretch| stretches[*stretch]) {
+            match bars.last_mut() {
+                Some((_, end)) if *end == stretch && !(has_steps && begins[stretch]) => *end += 1,
+                _ => bars.push((stretch, stretch + 1)),
             }
         }
-        bars
+        bars.into_iter().map(|(first, end)| (at(first), at(end))).collect()
     }
 
     /// The drawing, in the colour of a series. `label` is for those who do not see it.
@@ -131,7 +141,7 @@ impl Gantt {
             for row in 0..names.len() {
                 let (y, high) = (TOP + height * (row as f64 + part), height * 0.42);
                 for (from, to) in self.bars(row, bar) {
-                    let (x, end) = (place(from), place(to));
+                    let (x, end) = (place(from), place(to) - GAP);
                     let _ = write!(path, "M{x:.1} {y:.1}H{end:.1}v{high:.1}H{x:.1}Z");
                 }
             }
@@ -197,10 +207,15 @@ mod tests {
         assert_eq!(gantt.bars(1, Bar::Sends), [(100.0, 101.0)]);
         assert_eq!(gantt.bars(3, Bar::Sends), [(339.0, 340.0)]);
         assert!(gantt.bars(2, Bar::Sends).is_empty(), "it ended before");
+        gantt.mark(0, Bar::Sends, 200.0, 230.0);
+        [200.0, 210.0].map(|at| gantt.mark(0, Bar::Begins, at, at + 0.1));
+        assert_eq!(gantt.bars(0, Bar::Sends), [(200.0, 210.0), (210.0, 230.0)], "two steps");
         let svg = gantt.svg(2, "ranks");
         assert!(svg.contains("data-v=\"2\" class=\"s2\""), "{svg}");
-        assert!(svg.contains("1,computes,100,104&#10;1,sends,100,101&#10;3,sends,339,340&#10;"));
-        assert_eq!((svg.matches('M').count(), svg.matches("</text>").count()), (3 + 5, 4 + 6));
+        assert!(svg.contains(
+            "0,sends,210,230&#10;1,computes,100,104&#10;1,sends,100,101&#10;3,sends,339,340&#10;"
+        ));
+        assert_eq!((svg.matches('M').count(), svg.matches("</text>").count()), (5 + 5, 4 + 6));
     }
 
     #[test]

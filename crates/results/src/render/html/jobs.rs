@@ -52,8 +52,9 @@ pub(crate) fn jobs(page: &mut String, variants: &[Variant]) -> Result<()> {
 /// The meaning of the drawings of ranks.
 fn words(variants: &[Variant], left: usize, shared: bool) -> String {
     let mut words = format!(
-        "A row a rank, over the first {ROUNDS} rounds: above when it computes, below when a \
-         message from or to it is under way, each to one of {STRETCHES} parts of the time."
+        "A row a rank, over the first {ROUNDS} rounds: above, grey, when it computes; below, \
+         coloured, when a message from or to it is under way, with a gap where it sends the next \
+         one. Bars are exact to one of {STRETCHES} parts of the time."
     );
     if shared {
         words += " A row of several ranks shows what any of them does.";
@@ -160,10 +161,13 @@ fn messages(run: &Path, class: &str, hosts: &BTreeMap<u64, u32>, gantt: &mut Gan
                 continue;
             }
             let end = columns[4].float(row).map_or(f64::INFINITY, |fct| start + fct);
-            for host in [1, 2].map(|at| columns[at].whole(row)).into_iter().flatten() {
-                if let Some(rank) = hosts.get(&host) {
-                    gantt.mark(*rank, Bar::Sends, start, end);
-                }
+            let rank = |column: usize| hosts.get(&columns[column].whole(row)?).copied();
+            let (from, to) = (rank(1), rank(2));
+            for rank in [from, to].into_iter().flatten() {
+                gantt.mark(rank, Bar::Sends, start, end);
+            }
+            if let Some(rank) = from {
+                gantt.mark(rank, Bar::Begins, start, start.next_up());
             }
         }
         Ok(())
