@@ -73,7 +73,7 @@ pub use render::text::run::run_table;
 pub use render::text::sweep::sweep_table;
 pub use report::write_report;
 pub use statistics::by_size::SizeBins;
-pub use statistics::compare::compare;
+pub use statistics::compare::{compare, grouped};
 pub use statistics::load_point::{acknowledged_times, query_times};
 pub use statistics::resampling::{Resampler, of_resamples};
 pub use statistics::samples::{Between, Quantile, Samples, WHOLE, jain};

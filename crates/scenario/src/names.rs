@@ -414,6 +414,27 @@ pub(crate) const NAMES: &[Name] = &[
     key(&["simulation-time", "sim-time", "stop-time", "time"], "it is duration", "duration"),
     // Results.
     key(
+        &[
+            "noise",
+            "beyond",
+            "within",
+            "agreed",
+            "confidence",
+            "confidence-interval",
+            "interval",
+            "significance",
+        ],
+        "a comparison marks a difference by its noise: beyond (*) if its 95 % interval excludes \
+         zero, within if not (docs/guides/seeds.md)",
+        "",
+    ),
+    key(
+        &["seeds", "replications", "repetitions"],
+        "the commands take them: compare --seeds 6 runs each variant with six, and \
+         docs/guides/seeds.md helps to choose how many",
+        "seed",
+    ),
+    key(
         &["cwnd", "congestion-window", "window-over-time"],
         "it is cwnd_bytes of connections.parquet, which capture.connections makes",
         "capture.connections.every",
