@@ -624,6 +624,9 @@ pub struct ImportOutput {
     /// Replace files that are there
     #[arg(long)]
     pub force: bool,
+    /// Print the report as JSON, with every key
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `completions`.
@@ -677,7 +680,8 @@ pub struct PlotArgs {
     /// The results folders: of runs and compares, or of one sweep
     #[arg(required = true, value_name = "RESULT")]
     pub results: Vec<PathBuf>,
-    /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others [default: all]
+    /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others; of a sweep those
+    /// of its columns, such as mean-fct, fct-p99-of-mice. A wrong name prints all [default: all]
     #[arg(long = "figure", value_name = "NAME,…", value_delimiter = ',')]
     pub figures: Vec<String>,
     /// The folder of the files, NAME.svg each; older ones of these names are replaced
