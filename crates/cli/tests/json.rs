@@ -166,7 +166,7 @@ fn compare_prints_its_comparison() {
     }
 }
 
-/// What a command prints: stdout and stderr.
+/// The text of a command on stdout and stderr.
 fn printed(words: &[&str], dir: &Dir) -> [String; 2] {
     let mut command = millpond(words.iter().copied());
     let output = succeed(command.arg(scenario("fat-tree-permutation")).current_dir(dir.path()));

@@ -447,7 +447,7 @@ mod tests {
             let page = text.rsplit_once('(').unwrap().1.trim_end().trim_end_matches(')');
             assert!(pages.join(page).exists(), "{name}: {page}");
         }
-        assert!(explain("fct_uss.mice.p99").unwrap_err().contains("did you mean fct"));
+        assert!(explain("fct_uss").unwrap_err().contains("fct_us"));
         assert!(explain("web.fct").is_err() && explain("mice.fctt.p99").is_err());
     }
 
