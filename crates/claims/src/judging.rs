@@ -59,6 +59,7 @@ impl Claim {
         if judged.measured.is_some() {
             judged.spread(spread(&self.measure, experiment, found));
             judged.best_of = self.measure.points(found);
+            judged.completed = self.measure.completed(found);
         }
         self.with_baseline(judged, paper, experiment, found, decidable.is_ok())
     }

@@ -224,6 +224,10 @@ fn remarks(claim: &Claim) -> String {
     if claim.kind != ClaimKind::Published {
         remarks.push(claim.kind.name());
     }
+    let open = claim
+        .completed
+        .map(|share| format!("only {} % completed", plain((share * 1000.0).floor() / 10.0)));
+    remarks.extend(open.as_deref());
     if claim.noise == Noise::Within {
         remarks.push("within the noise");
     }

@@ -101,6 +101,10 @@ pub struct Claim {
     /// Points of a sweep of which `measured` is the best; absent where it is of one point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_of: Option<u32>,
+    /// The share of the flows or queries behind `measured` that completed, of the scheme that has
+    /// the least; absent where all did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<f64>,
     /// Whether it holds with its mechanism off; folders of older versions do not have it.
     #[serde(default)]
     pub baseline: Verdict,

@@ -1,6 +1,6 @@
 //! Claims in words and numbers, as tables and pages show them.
 
-use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Reproduction, Verdict, World};
+use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Number, Reproduction, Verdict, World};
 use crate::render::format::{NONE, count, digits, percent, time};
 
 /// The flag of a claim that holds without its mechanism.
@@ -107,6 +107,19 @@ pub(crate) fn number_text(of: Option<f64>, unit: &str) -> String {
         "count" => count(of),
         _ => of.filter(|x| x.is_finite()).map_or(NONE.into(), digits),
     }
+}
+
+/// The same of a number of an experiment: a bound has its sign.
+pub(crate) fn bound_text(of: &Number) -> String {
+    let sign = if of.at_least { "\u{2265}" } else { "" };
+    format!("{sign}{}", number_text(of.estimate.mean, &of.unit))
+}
+
+/// The share of flows or queries that a claim's number is of, where some were open.
+pub(crate) fn completed(claim: &Claim) -> String {
+    // Rounded down: a share below 100 % does not become it.
+    let share = |share: f64| format!("only {:.1}% completed", (share * 1000.0).floor() / 10.0);
+    claim.completed.map_or(String::new(), share)
 }
 
 /// How many of each kind hold, a line a kind that occurs.
