@@ -10,10 +10,10 @@ use crate::found::{Arm, Found};
 use crate::lists::{list, lists};
 use crate::statistic::Statistic;
 use finding::{
-    best, best_of, best_pair, beyond, cells, change, each, furthest, growth, is_thin, lowest,
-    mean_of, median, median_part, order, paired, part, plain, ratio, runs,
+    Cells, best, best_of, best_pair, beyond, cells, change, each, furthest, growth, is_thin,
+    lowest, mean_of, median, median_part, order, paired, part, plain, ratio, runs,
 };
-use millpond_results::Absolute;
+use millpond_results::{Absolute, Counted};
 use serde::{Deserialize, Serialize};
 
 /// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's
@@ -200,8 +200,22 @@ impl Measure {
         }
     }
 
+    /// The cases of a share of cases, and how many `found` has.
+    pub fn counted(&self, experiment: &Experiment, found: &Found) -> Option<Counted> {
+        let (unit, of) = match *self {
+            Measure::Order { load, groups, .. } => {
+                ("seeds", runs(found, groups[0][0], load).ok().map(|runs| runs.len()))
+            }
+            Measure::Cells { factor, .. } => {
+                ("cells", Cells::of(experiment, found, factor).ok().map(|cells| cells.all))
+            }
+            _ => return None,
+        };
+        Some(Counted { unit: unit.to_string(), of: of.map(|of| of as u32) })
+    }
+
     /// The least share of flows or queries that completed, among the schemes and loads that decide
-    /// it; `None` where all did, or where it is of neither.
+    /// it; `None` where so many did that the others hardly move it, or where it is of neither.
     pub fn completed(&self, found: &Found) -> Option<f64> {
         let (variants, loads) = self.deciding(found);
         let is_deciding = |arm: &&Arm| {
@@ -212,11 +226,12 @@ impl Measure {
         let share = |arm: &Arm, statistic: &Statistic| {
             let runs = arm.runs.iter().filter_map(|run| statistic.completed(run));
             let [completed, started] = runs.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
-            (started > 0).then(|| completed as f64 / started as f64)
+            let share = completed as f64 / started.max(1) as f64;
+            (started > 0 && 1.0 - share > statistic.negligible()).then_some(share)
         };
         let arms = found.arms.iter().filter(is_deciding);
         let shares = arms.flat_map(|arm| statistics.iter().filter_map(move |one| share(arm, one)));
-        shares.min_by(f64::total_cmp).filter(|share| *share < 1.0)
+        shares.min_by(f64::total_cmp)
     }
 
     /// The schemes and the loads that decide it; empty: all.

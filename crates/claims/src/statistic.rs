@@ -225,8 +225,8 @@ impl Statistic {
         Some(count as f64 * share)
     }
 
-    /// Of a run the flows or queries that it is a mean or a percentile of: those that completed, and
-    /// those that started.
+    /// Of a run the flows or queries that it is a mean or a percentile of: those completed, those
+    /// started.
     pub fn completed(self, run: &Run) -> Option<[u64; 2]> {
         let of = |completed: u64, open: u64| Some([completed, completed + open]);
         match self {
@@ -247,6 +247,19 @@ impl Statistic {
                 of(bin.completed, bin.unfinished)
             }
             _ => None,
+        }
+    }
+
+    /// The share of open flows or queries that hardly moves it: 1 % of a mean, a tenth of those
+    /// beyond a percentile.
+    pub fn negligible(self) -> f64 {
+        match self {
+            Statistic::P99 => 0.001,
+            Statistic::Flows(_, of)
+            | Statistic::Slowdown(_, of)
+            | Statistic::Acknowledged(_, of)
+            | Statistic::SlowdownOfSizes(_, of) => of.beyond().map_or(0.01, |beyond| beyond / 10.0),
+            _ => 0.01,
         }
     }
 

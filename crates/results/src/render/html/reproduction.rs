@@ -5,8 +5,8 @@
 //! claims are about it.
 
 use crate::render::claims::{
-    ANYWAY, about, absolutes, accepted, best_of, completed, number_text, short_id, spread, tally,
-    value, worlds,
+    ANYWAY, about, absolutes, accepted, best_of, completed, measured, number_text, short_id,
+    spread, tally, value, worlds,
 };
 use std::fmt::Write;
 
@@ -99,7 +99,7 @@ pub(crate) fn claim_row(claim: &Claim, anchor: &str, name: &str, about: &str) ->
         format!("<span id=\"claim-{anchor}\">{name}</span>{kind}"),
         text(format!("{}{rows}", escape(&claim.statement))),
         signed(value(claim.paper, &claim.unit)) + &small(theirs),
-        signed(value(claim.measured, &claim.unit))
+        signed(measured(claim, claim.measured))
             + &small(ours)
             + &small(vec![spread(claim), best_of(claim), completed(claim)]),
         signed(accepted(claim)),
@@ -139,8 +139,7 @@ fn baseline(claim: &Claim) -> String {
         "" => return String::new(),
         note => escape(note),
     };
-    let measured =
-        value(claim.baseline_measured, &claim.unit).replace('-', "−").replace('%', "\u{202f}%");
+    let measured = signed(measured(claim, claim.baseline_measured));
     match claim.baseline {
         Verdict::NotEvaluated => format!("<small>no baseline: {note}</small>"),
         _ if claim.holds_anyway() => format!("<small><b>{ANYWAY}</b>: {measured}; {note}</small>"),

@@ -5,8 +5,8 @@
 
 use crate::model::{Claim, Estimate, Experiment, FEW, Number, Reproduction, clean};
 use crate::render::claims::{
-    ANYWAY, about, absolutes, accepted, best_of, bound_text, completed, number_text, short_id,
-    tally, value, within, worlds,
+    ANYWAY, about, absolutes, accepted, best_of, bound_text, completed, measured, number_text,
+    short_id, tally, value, within, worlds,
 };
 use crate::render::format::{NONE, count, digits, percent, time};
 use crate::render::text::layout::{fitted, wrapped};
@@ -85,7 +85,7 @@ fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String
         short_id(of, claim),
         statement.first().map_or("", String::as_str),
         &value(claim.paper, &claim.unit),
-        &value(claim.measured, &claim.unit),
+        &measured(claim, claim.measured),
         &accepted(claim),
         claim.status.name(),
     ]);
