@@ -172,9 +172,11 @@ pub(crate) fn differences(
     };
     let own: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
     let own = Estimate::of(&own, resampler);
+    let relative_interval = relative.and_then(|_| resampler.relative(&values));
     Tree::Leaf(Difference {
         mean: difference,
         relative,
+        relative_interval,
         interval: own.interval,
         interval_kind: own.interval_kind,
         n: own.n,
