@@ -18,7 +18,7 @@ use crate::model::{
 
 /// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of
 /// `compare.json`.
-pub const TABLES: [&str; 9] = [
+pub const TABLES: [&str; 10] = [
     "flows",
     "queries",
     "sizes",
@@ -26,6 +26,7 @@ pub const TABLES: [&str; 9] = [
     "connections",
     "collectives",
     "ranks",
+    "computations",
     "compare",
     "sweep",
 ];
