@@ -165,6 +165,25 @@ fn shipped_scenarios_make_all_their_rounds() {
     }
 }
 
+/// A ring whose ranks are placed at random in `scenarios/ai/segments.toml` is slower by a hash than
+/// by any other choice of paths, and than one whose ranks follow each other by segment.
+#[test]
+fn hashed_paths_slow_a_ring_across_segments() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/ai/segments.toml");
+    let scenario =
+        millpond_scenario::Scenario::load(path.as_ref()).unwrap_or_else(|e| panic!("{e}"));
+    let set = [("traffic.reduce.repeat".to_string(), "1".to_string())];
+    let time = |variant: &str| {
+        let plan = scenario.plan(Some(variant), &set, None).unwrap_or_else(|e| panic!("{e}"));
+        simulate(&plan, 2).1.collectives[0].time().expect("the round is over").as_us_f64()
+    };
+    let hashed = time("hashed");
+    for variant in ["packed", "sprayed", "reps"] {
+        let other = time(variant);
+        assert!(other * 1.2 < hashed, "{variant}: {other} of {hashed}");
+    }
+}
+
 /// Every algorithm ends on a network that shares links, with any transport, threads and partitions.
 #[test]
 fn runs_are_the_same_for_any_threads_and_partitions() {

@@ -103,9 +103,22 @@ const USUAL_OF_POINTS: [&str; 6] = [
 /// The columns of a sweep's table.
 pub(crate) fn columns_of_points(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column> {
     match names.is_empty() && is_usual(trees) {
-        true => USUAL_OF_POINTS.iter().filter_map(|name| Column::of(name, trees)).collect(),
+        true => with_values(USUAL_OF_POINTS.iter().copied(), trees),
         false => columns(names, trees),
     }
+}
+
+/// Columns of these names. Those that no tree has a value of are left out, but for the network's.
+fn with_values<'a>(names: impl Iterator<Item = &'a str>, trees: &[&Tree<Estimate>]) -> Vec<Column> {
+    let has = |column: &Column| {
+        let path = column.at();
+        trees.iter().any(|tree| tree.leaf(&path).is_some_and(|estimate| estimate.mean.is_some()))
+    };
+    let is_of_network = |column: &Column| NETWORK.iter().any(|(name, ..)| *name == column.name);
+    names
+        .filter_map(|name| Column::of(name, trees))
+        .filter(|column| is_of_network(column) || has(column))
+        .collect()
 }
 
 /// One number of a run.
@@ -230,14 +243,7 @@ pub(crate) fn columns(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column
         return names.iter().filter_map(|name| Column::of(name, trees)).collect();
     }
     let own = if is_usual(trees) { USUAL.map(String::from).to_vec() } else { by_traffic(trees) };
-    let columns = own.iter().filter_map(|name| Column::of(name, trees));
-    let has = |column: &Column| {
-        let path = column.at();
-        trees.iter().any(|tree| tree.leaf(&path).is_some_and(|estimate| estimate.mean.is_some()))
-    };
-    columns
-        .filter(|column| NETWORK.iter().any(|(name, ..)| *name == column.name) || has(column))
-        .collect()
+    with_values(own.iter().map(String::as_str), trees)
 }
 
 /// Whether mice, elephants and queries together tell enough: one background with one kind of
@@ -370,6 +376,15 @@ mod tests {
         assert_eq!(of("web.v2.slowdown.p999"), found("slowdown/web.v2/p999", "web.v2|slow p99.9"));
         assert_eq!(of("timeouts"), found("timeouts", "time-|outs"));
         assert_eq!([of("q.size.p99"), of("nothing"), of("a.b")], [None, None, None]);
+    }
+
+    #[test]
+    fn points_without_queries_have_no_columns_of_queries() {
+        let of = |tree: &Tree<Estimate>| -> Vec<String> {
+            columns_of_points(&[], &[tree]).into_iter().map(|column| column.name).collect()
+        };
+        let expected = ["mice.fct.p99", "all.fct.mean", "packets.dropped", "timeouts"];
+        assert_eq!(of(&tree(&["web"], &[], &[])), expected);
     }
 
     #[test]

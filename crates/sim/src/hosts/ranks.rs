@@ -194,7 +194,7 @@ impl Hosts {
         operation: u32,
         fabric: &mut Fabric,
     ) {
-        let flow = job.flow(sender, receiver, 0);
+        let flow = job.flow(sender, receiver, job.work.channel(sender, operation));
         let (from, to) = (job.hosts[receiver as usize], job.hosts[sender as usize]);
         let at = now.saturating_add(job.news.way(from, to));
         let partition = self.shared.partition_of_host(to);

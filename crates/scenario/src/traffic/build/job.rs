@@ -13,7 +13,7 @@ use millpond_core::params::{Field, Value};
 use millpond_core::random::{hash_name, mix64};
 use millpond_core::{Bytes, HostId, Time};
 use millpond_ranks::collective::{Algorithm, Collective, Matrix, Operation, algorithms};
-use millpond_ranks::program::Costs;
+use millpond_ranks::program::{Costs, Program};
 use millpond_ranks::{Job, Pace, Work};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -126,7 +126,28 @@ impl Builder<'_> {
         let Some(hosts) = self.placed(name, placement, ranks, first, 1) else {
             return SourceKind::Open;
         };
-        self.job(name, Work::Program { program, costs }, hosts, 1, start)
+        let channels = self.channels((name, &file.path), &program, &hosts);
+        self.job(name, Work::Program { program, costs }, hosts, channels, start)
+    }
+
+    /// A channel for each NIC that a program's sends name, which the ranks' hosts must have.
+    fn channels(&mut self, (name, path): (&str, &str), of: &Program, hosts: &[HostId]) -> u32 {
+        for (rank, (nic, place)) in &of.nics {
+            let host = hosts[*rank as usize];
+            let count = self.topology.nics(host).count();
+            if usize::from(*nic) >= count {
+                let has = match count {
+                    1 => "one NIC, number 0".to_string(),
+                    _ => format!("NICs 0 to {}", count - 1),
+                };
+                let text = format!(
+                    "{path}: {place}: rank {rank} sends by nic {nic}; host{host} has {has}"
+                );
+                self.wrong(name, "file", text);
+                return 1;
+            }
+        }
+        of.nics()
     }
 
     /// Gives a job its numbers.
