@@ -39,10 +39,10 @@ pub(crate) fn jobs(page: &mut String, variants: &[Variant]) -> Result<()> {
     }
     section(page, "jobs", "Ranks and collectives");
     let sizes = bandwidth_by_size(variants, &summaries);
-    figures(page, &sizes.iter().map(Figure::from).collect::<Vec<_>>());
     let (drawn, left, shared) = over_time(variants, &summaries)?;
-    figures(page, &drawn);
-    if !drawn.is_empty() {
+    let has_ranks = !drawn.is_empty();
+    figures(page, &sizes.iter().map(Figure::from).chain(drawn).collect::<Vec<_>>());
+    if has_ranks {
         note(page, &words(variants, left, shared));
     }
     end(page);
