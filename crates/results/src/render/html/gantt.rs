@@ -61,16 +61,17 @@ impl Gantt {
         Gantt { from, to, ranks, rows }
     }
 
-    /// Marks a time of a rank, in microseconds; what lies outside of the drawing is cut off.
+    /// Marks a time of a rank, in microseconds, and at least a stretch of it. Times outside of the
+    /// drawing are cut off.
     pub fn mark(&mut self, rank: u32, bar: Bar, from: f64, to: f64) {
         let width = (self.to - self.from) / STRETCHES as f64;
         let row = self.rows.get_mut((rank / of_row(self.ranks)) as usize);
         let Some(row) = row.filter(|_| width > 0.0 && to > self.from && from < self.to) else {
             return;
         };
-        let first = ((from - self.from).max(0.0) / width) as usize;
+        let first = (((from - self.from).max(0.0) / width) as usize).min(STRETCHES - 1);
         let last = ((to - self.from) / width).ceil() as usize;
-        row[bar as usize][first.min(STRETCHES - 1)..last.clamp(1, STRETCHES)].fill(true);
+        row[bar as usize][first..last.clamp(first + 1, STRETCHES)].fill(true);
     }
 
     /// Ranks of each row but the last.
@@ -208,7 +209,8 @@ mod tests {
         assert_eq!(gantt.bars(3, Bar::Sends), [(339.0, 340.0)]);
         assert!(gantt.bars(2, Bar::Sends).is_empty(), "it ended before");
         gantt.mark(0, Bar::Sends, 200.0, 230.0);
-        [200.0, 210.0].map(|at| gantt.mark(0, Bar::Begins, at, at + 0.1));
+        gantt.mark(0, Bar::Begins, 200.0, 200.0);
+        gantt.mark(0, Bar::Begins, 210.0, 210.0);
         assert_eq!(gantt.bars(0, Bar::Sends), [(200.0, 210.0), (210.0, 230.0)], "two steps");
         let svg = gantt.svg(2, "ranks");
         assert!(svg.contains("data-v=\"2\" class=\"s2\""), "{svg}");

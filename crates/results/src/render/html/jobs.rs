@@ -167,7 +167,7 @@ fn messages(run: &Path, class: &str, hosts: &BTreeMap<u64, u32>, gantt: &mut Gan
                 gantt.mark(rank, Bar::Sends, start, end);
             }
             if let Some(rank) = from {
-                gantt.mark(rank, Bar::Begins, start, start.next_up());
+                gantt.mark(rank, Bar::Begins, start, start);
             }
         }
         Ok(())
