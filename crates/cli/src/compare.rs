@@ -26,9 +26,11 @@ fn suffix(worlds: &[WorldName]) -> &'static str {
 
 /// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
+    let scenario = load(&args.scenario, &args.overrides)?;
+    let scenario = scenario.shows(&args.shows.names).only(&args.variants)?;
     // Before the runs: a wrong file costs no time.
-    let baseline = args.judging.baseline.as_deref().map(read_results).transpose()?;
+    let baseline = args.judging.baseline.as_deref().map(read_results).transpose();
+    let baseline = baseline.map_err(|error| Failure::Usage(format!("--baseline: {error}")))?;
     let vary: Vec<(&str, &str)> =
         args.vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
     let worlds = worlds(&args.worlds, args.scale.factor)?;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a driver need not know which of the two it drives.
 
+use crate::computations::Computations;
 use crate::driver::{Driver, Message, Span};
 use crate::job::Job;
 use crate::program::{Arrival, Carrier, Costs, Executor, Piece, Program};
@@ -24,6 +25,16 @@ pub enum Work {
 }
 
 impl Work {
+    /// The channel of a send of a rank's program: its NIC.
+    pub fn channel(&self, rank: u32, operation: u32) -> u32 {
+        match self {
+            Work::Collective(_) => 0,
+            Work::Program { program, .. } => {
+                program.ranks[rank as usize].operations[operation as usize].nic.into()
+            }
+        }
+    }
+
     /// How many rounds each rank does.
     pub fn rounds(&self) -> u32 {
         match self {
@@ -63,7 +74,8 @@ impl<D: Driver> Carrier for Post<'_, D> {
         let Arrival { tag, bytes, operation, cpu, nic, .. } = message;
         let lane = u32::from(cpu) | u32::from(nic) << 8;
         let bytes = bytes.max(1);
-        self.driver.send(to, 0, Message { bytes, call: 0, round: tag, lane, step: operation });
+        let message = Message { bytes, call: 0, round: tag, lane, step: operation };
+        self.driver.send(to, nic.into(), message);
     }
     fn send_piece(&mut self, to: u32, piece: Piece) {
         let Piece { groups, number: round, lane, step, bytes } = piece;
@@ -195,8 +207,10 @@ impl Rank {
             });
         }
         if executor.is_done() && (is_start || !was_done) {
-            let (began, ended, computed) = (self.began, now, executor.computed());
-            driver.ended(Span { round: 0, began, ready: began, ended, computed });
+            let (began, ended) = (self.began, now);
+            let Computations { total: computed, spans: computations, .. } =
+                executor.computations().clone();
+            driver.ended(Span { round: 0, began, ready: began, ended, computed, computations });
         }
     }
 }

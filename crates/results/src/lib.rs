@@ -34,7 +34,7 @@ pub use folder::target::{Owner, not_a_result};
 pub use folder::{Folder, Progress};
 pub use millpond_core::congestion::Quantity;
 pub use model::checksum::of_file as checksum_of_file;
-pub use model::claim::{Absolute, Claim, ClaimKind, Verdict, claims_json};
+pub use model::claim::{Absolute, Claim, ClaimKind, Counted, Verdict, claims_json};
 pub use model::error::{Error, Result};
 pub use model::estimate::{Difference, Estimate, Noise, ShownNumber};
 pub use model::goodput::GoodputOverTime;

@@ -116,15 +116,15 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "transport",
         &["int", "inband-telemetry"],
-        "switches' telemetry (INT) is what transport.kind = \"hpcc\" goes by",
+        "transport.kind = \"hpcc\" and \"powertcp\" steer by switches' telemetry (INT)",
         "hpcc",
     ),
     kind(
         "transport",
-        &["powertcp"],
-        "PowerTCP (NSDI 2022) is not built; the nearest that goes by switches' telemetry is \
-         transport.kind = \"hpcc\"",
-        "hpcc",
+        &["theta-powertcp", "θ-powertcp"],
+        "PowerTCP by delays (NSDI 2022) is not built; by switches' telemetry it is \
+         transport.kind = \"powertcp\"",
+        "powertcp",
     ),
     kind(
         "transport",
@@ -171,8 +171,8 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "transport",
         &["irn", "rdma", "roce", "rocev2", "selective", "go-back-n"],
-        "queue pairs run \"dcqcn\", \"hpcc\", \"timely\" or \"rdma-dctcp\"; IRN is their \
-         recovery, [rdma] recovery = { kind = \"selective\" }",
+        "queue pairs run \"dcqcn\", \"hpcc\", \"powertcp\", \"timely\" or \"rdma-dctcp\"; IRN is \
+         their recovery, [rdma] recovery = { kind = \"selective\" }",
         "selective",
     ),
     kind(

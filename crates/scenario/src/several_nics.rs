@@ -36,10 +36,7 @@ pub(crate) fn check(
         "cores for receiving serve no host with several NICs",
     );
     refuse(is_divided, "host.linux", "kernels have no hosts with several NICs beside them");
-    // Neither do subflows.
-    let stays = |kind: &&TransportKind| {
-        matches!(kind.demands().family, Family::Homa | Family::Uet) || kind.kind() == "mptcp"
-    };
+    let stays = |kind: &&TransportKind| matches!(kind.demands().family, Family::Homa | Family::Uet);
     let fails = |failure: &FailurePlan| topology.is_host_link(failure.link as usize);
     if let Some(kind) = s.kinds().find(stays) {
         let what = format!(
@@ -54,6 +51,8 @@ pub(crate) fn check(
 mod tests {
     use crate::Scenario;
 
+    const FAILS: &str = "[[failure]]\nlink = [\"host0\", \"tor1\"]\nat = \"10us\"\n";
+
     #[test]
     fn what_hosts_with_several_nics_do_not_have_is_refused() {
         let plan = |more: &str| {
@@ -64,12 +63,12 @@ mod tests {
             Scenario::parse("d.toml", &text).unwrap().plan(None, &[], None)
         };
         assert!(plan("").is_ok());
-        let fails = "[[failure]]\nlink = [\"host0\", \"tor1\"]\nat = \"10us\"\n";
+        assert!(plan(&format!("[transport]\nkind = \"mptcp\"\n{FAILS}")).is_ok());
         for (more, part) in [
             ("[host.receive-cpu]\nper-packet = \"1us\"\n".to_string(), "cores for receiving"),
             ("[[limit]]\nkind = \"nrm\"\nhosts = [\"0\"]\n".to_string(), "a limit does not hold"),
-            (format!("[transport]\nkind = \"mptcp\"\n{fails}"), "do not move to another NIC"),
-            (format!("[transport]\nkind = \"homa\"\n{fails}"), "do not move to another NIC"),
+            (format!("[transport]\nkind = \"uet\"\n{FAILS}"), "do not move to another NIC"),
+            (format!("[transport]\nkind = \"homa\"\n{FAILS}"), "do not move to another NIC"),
         ] {
             let text = plan(&more).expect_err(&more).to_string();
             assert!(text.contains(part) && text.contains("d.toml"), "{more}: {text}");

@@ -17,6 +17,7 @@ mod answering;
 mod counting;
 mod ending;
 mod holding;
+mod lanes;
 mod making;
 mod messages;
 mod moving;
@@ -42,6 +43,7 @@ use crate::mail::{Note, Opening, Role};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
+use lanes::Lanes;
 use making::Way;
 use messages::{MessageCounts, Messages};
 use millpond_core::host::{
@@ -94,6 +96,8 @@ pub struct Sending {
     delivered: Option<Delivered>,
     /// Its stages at its host.
     egress: Option<Box<Egress>>,
+    /// Its pairs of NICs, where it takes several.
+    lanes: Option<Box<Lanes>>,
 }
 
 #[derive(Clone, Copy)]
@@ -130,6 +134,8 @@ pub struct Receiving {
     handshake: Handshake,
     /// Its stages at its host.
     ingress: Option<Box<Ingress>>,
+    /// Its pairs of NICs, where it takes several.
+    lanes: Option<Box<Lanes>>,
 }
 
 /// A query that waits for responses.

@@ -28,6 +28,13 @@ pub enum Asks {
     Receiver,
 }
 
+impl Asks {
+    /// The other end.
+    pub fn other(self) -> Asks {
+        if self == Asks::Sender { Asks::Receiver } else { Asks::Sender }
+    }
+}
+
 /// The state that a choice of NICs depends on beside the plan.
 #[derive(Debug)]
 pub struct Nics {
@@ -55,6 +62,64 @@ impl Nics {
     ) -> Pair {
         let topology = &plan.topology;
         let (src, dst) = (topology.host_of(before.0), topology.host_of(before.1));
+        let working = self.working(now, (plan, epochs), asks, (src, dst));
+        let hash = hash(plan, (src, dst), flow);
+        let is_level = |pair: &&Pair| topology.nic_number(pair.0) == topology.nic_number(pair.1);
+        let level: Vec<Pair> = working.iter().filter(is_level).copied().collect();
+        let job = match &plan.traffic.sources[usize::from(class)].kind {
+            SourceKind::Job(job) => Some(job),
+            _ => None,
+        };
+        let count = topology.nics(src).count() as u32;
+        let from = |rail: u32| {
+            let turn = |pair: &&Pair| u32::from(topology.nic_number(pair.0)) >= rail;
+            level.iter().find(turn).or(level.first()).copied()
+        };
+        let named = job.and_then(|job| job.nic(flow));
+        let found = match (named, &plan.host.nic.choice) {
+            (Some(nic), _) => from(nic),
+            (None, NicChoiceParams::Plane(_)) => by_hash(&level, hash),
+            (None, NicChoiceParams::Rail(_)) => {
+                from(job.map_or(dst, |job| job.channel(flow)) % count)
+            }
+            (None, NicChoiceParams::Hash(_)) => None,
+        };
+        found.or_else(|| nearest(topology, &working, hash)).unwrap_or(before)
+    }
+
+    /// The pairs that a connection of subflows or flowcells takes in turn: from its own on one of
+    /// each of the sender's NICs that work, with the receiver's NIC of the same number, or with
+    /// the nearest where that one does not work.
+    pub fn turn(
+        &self,
+        now: Time,
+        world: (&Plan, &[Epoch]),
+        flow: FlowId,
+        (asks, own): (Asks, Pair),
+    ) -> Vec<Pair> {
+        let topology = &world.0.topology;
+        let hosts = (topology.host_of(own.0), topology.host_of(own.1));
+        let working = self.working(now, world, asks, hosts);
+        let hash = hash(world.0, hosts, flow);
+        let (count, first) = (topology.nics(hosts.0).count(), topology.nic_number(own.0));
+        let others = topology.nics(hosts.0).cycle().skip(usize::from(first) + 1).take(count - 1);
+        let further = others.filter_map(|nic| {
+            let pairs: Vec<Pair> = working.iter().filter(|pair| pair.0 == nic).copied().collect();
+            let is_level = |pair: &&Pair| topology.nic_number(pair.1) == topology.nic_number(nic);
+            pairs.iter().find(is_level).copied().or_else(|| nearest(topology, &pairs, hash))
+        });
+        std::iter::once(own).chain(further).collect()
+    }
+
+    /// The pairs of two hosts' NICs that work at a time, as far as the host that asks knows.
+    fn working(
+        &self,
+        now: Time,
+        (plan, epochs): (&Plan, &[Epoch]),
+        asks: Asks,
+        (src, dst): (HostId, HostId),
+    ) -> Vec<Pair> {
+        let topology = &plan.topology;
         let works = |pair: &Pair| {
             let (own, peer) = if asks == Asks::Sender { *pair } else { (pair.1, pair.0) };
             self.is_up(now, own)
@@ -62,25 +127,7 @@ impl Nics {
                 && connects(topology, epochs, now, (own, peer))
         };
         let all = topology.nics(src).flat_map(|a| topology.nics(dst).map(move |b| (a, b)));
-        let working: Vec<Pair> = all.filter(works).collect();
-        let hash = mix64(
-            mix64(mix64(plan.seed) ^ hash_name("nics"))
-                ^ mix64(u64::from(src) << 32 | u64::from(dst))
-                ^ u64::from(flow),
-        );
-        let is_level = |pair: &&Pair| topology.nic_number(pair.0) == topology.nic_number(pair.1);
-        let level: Vec<Pair> = working.iter().filter(is_level).copied().collect();
-        let found = match &plan.host.nic.choice {
-            NicChoiceParams::Plane(_) => by_hash(&level, hash),
-            NicChoiceParams::Rail(_) => {
-                let lane = lane(plan, flow, class).unwrap_or(dst) as usize;
-                let rail = lane % topology.nics(src).count().max(1);
-                let turn = |pair: &&Pair| usize::from(topology.nic_number(pair.0)) >= rail;
-                level.iter().find(turn).or(level.first()).copied()
-            }
-            NicChoiceParams::Hash(_) => None,
-        };
-        found.or_else(|| nearest(topology, &working, hash)).unwrap_or(before)
+        all.filter(works).collect()
     }
 
     /// The last time after `from` and up to `to` at which a host's choice may have become another:
@@ -104,6 +151,15 @@ impl Nics {
     }
 }
 
+/// The hash of a connection.
+fn hash(plan: &Plan, (src, dst): (HostId, HostId), flow: FlowId) -> u64 {
+    mix64(
+        mix64(mix64(plan.seed) ^ hash_name("nics"))
+            ^ mix64(u64::from(src) << 32 | u64::from(dst))
+            ^ u64::from(flow),
+    )
+}
+
 /// Whether routes lead from one NIC to another at a time.
 fn connects(topology: &Topology, epochs: &[Epoch], now: Time, (from, to): Pair) -> bool {
     let (leaf, other) = (topology.leaf_of(from), topology.leaf_of(to));
@@ -113,14 +169,6 @@ fn connects(topology: &Topology, epochs: &[Epoch], now: Time, (from, to): Pair) 
     match ports {
         Some((_, ports)) if leaf != other => !ports.is_empty(),
         _ => topology.connects(from, to),
-    }
-}
-
-/// The channel of a connection between ranks of a job.
-fn lane(plan: &Plan, flow: FlowId, class: u16) -> Option<HostId> {
-    match &plan.traffic.sources[usize::from(class)].kind {
-        SourceKind::Job(job) => Some(job.channel(flow)),
-        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::mail::Opening;
 use crate::nics::Nics;
 use millpond_core::edge::Ranker;
+use millpond_core::edge::flowcell::LoadBalancingParams;
 use millpond_core::host::Cut;
 use millpond_core::host::virtual_switch::{Language, VirtualSwitchParams};
 use millpond_core::importance::Marker;
@@ -67,6 +68,8 @@ pub struct Shared {
     pub epochs: Vec<Epoch>,
     /// Which NICs connections take; `None`: each host has one.
     pub nics: Option<Nics>,
+    /// Whether flowcells take all NICs of a host in turn.
+    pub sprays_nics: bool,
 }
 
 /// Whether a plan's virtual switches tell each other who may send.
@@ -110,10 +113,19 @@ impl Shared {
             ideal: IdealTimes::default(),
             epochs: convergence::epochs(plan),
             nics: Nics::new(plan),
+            sprays_nics: plan.topology.has_several_nics()
+                && matches!(plan.edge.load_balancing, LoadBalancingParams::Presto(_)),
             transport,
             layout,
             plan: plan.clone(),
         }
+    }
+
+    /// Whether a connection that follows transport `which` takes all NICs of its hosts in turn. A
+    /// queue pair belongs to one NIC, which paces it.
+    pub fn takes_several_nics(&self, which: u8) -> bool {
+        let has_subflows = self.transport.has_subflows(which);
+        self.nics.is_some() && (has_subflows || (self.sprays_nics && self.transport.is_tcp(which)))
     }
 
     /// How segments are cut.

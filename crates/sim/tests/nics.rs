@@ -1,9 +1,10 @@
-//! Hosts with several NICs: goodput over both, ways of rails, and moving to another NIC when a link
-//! fails.
+//! Hosts with several NICs: goodput over both, subflows and flowcells over all, ways of rails, and
+//! moving to another NIC when a link fails.
 
 mod common;
 
 use common::{Records, assert_nothing_changes, exact, simulate};
+use millpond_core::Rate;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 
@@ -44,6 +45,36 @@ fn two_nics_carry_twice_the_goodput_of_one() {
     let (one, two) = (ring(1), ring(2));
     let ratio = one.as_us_f64() / two.as_us_f64();
     assert!((1.98..=2.0).contains(&ratio), "{one:?} and {two:?}: {ratio}");
+}
+
+/// The time of an all-reduce among eight servers with a NIC on each of four rails.
+fn on_four_rails(keys: &str) -> Time {
+    let text = format!(
+        "duration = \"1s\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"rail-optimised\"\n\
+         segments = 1\nservers-per-segment = 8\nrails = 4\nspines = 2\n\
+         host-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         fabric-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n{PAIRS}\
+         [[traffic]]\nkind = \"collective\"\n{keys}\n"
+    );
+    let records = simulate(&exact(&text, &[("host.nic.choice.kind", "rail")]), 1).1;
+    assert!(records.flows.iter().all(|flow| flow.finish.is_some()));
+    records.collectives[0].time().expect("the round is over")
+}
+
+/// Channel c of any algorithm has NIC c. The difference of two sizes leaves the delays out.
+#[test]
+fn four_channels_take_a_quarter_of_the_bandwidth_time() {
+    for algorithm in ["halving-doubling", "ring", "recursive-doubling", "double-binary-tree"] {
+        let bandwidth_time = |channels: u32| {
+            let time = |size: &str| {
+                let keys = format!("algorithm = \"{algorithm}\"\nsize = \"{size}\"");
+                on_four_rails(&format!("{keys}\nchannels = {channels}")).as_us_f64()
+            };
+            time("12MB") - time("2MB")
+        };
+        let (one, four) = (bandwidth_time(1), bandwidth_time(4));
+        assert!((0.98..=1.02).contains(&(4.0 * four / one)), "{algorithm}: {one} and {four}");
+    }
 }
 
 /// A segment of four servers with four accelerators each, which a ring visits in this order.
@@ -185,4 +216,156 @@ fn connections_that_open_beside_a_change_are_the_same_in_every_partition() {
     for transport in ["timely", "dctcp"] {
         assert_nothing_changes(&text, &[("transport.kind", transport)], &[2]);
     }
+}
+
+/// One elephant between two hosts.
+const ELEPHANT: &str = "[switch]\nbuffer = { kind = \"per-port\", size = \"2MB\" }\n\
+    [[traffic]]\nkind = \"flows\"\nrows = [[\"0us\", 0, 1, 128000000]]\n";
+
+/// Of the elephant, the only flow: its goodput and the packets that it sent by each NIC of host 0,
+/// if those are captured.
+fn elephant(text: &str, set: &[(&str, &str)]) -> (f64, Records) {
+    let records = simulate(&exact(text, set), 1).1;
+    let flow = records.flows[0];
+    let time = flow.finish.expect("it is over") - flow.start;
+    (flow.bytes as f64 * 8.0 / time.as_s_f64(), records)
+}
+
+const SUBFLOWS: &str = "[transport]\nkind = \"mptcp\"\nmptcp-subflows = 2\nmin-rto = \"1ms\"\n";
+
+#[test]
+fn two_subflows_have_the_goodput_of_two_nics() {
+    let of = |nics| elephant(&format!("{}{SUBFLOWS}{ELEPHANT}", two_hosts(nics)), &[]).0;
+    let ratio = of(2) / of(1);
+    assert!((1.9..=2.01).contains(&ratio), "{ratio}");
+    // Also where a pause may stop the NIC, so that it holds packets.
+    let paused = [("switch.pause.kind", "pfc"), ("switch.buffer.kind", "pools")];
+    let of = |nics| elephant(&format!("{}{SUBFLOWS}{ELEPHANT}", two_hosts(nics)), &paused).0;
+    let ratio = of(2) / of(1);
+    assert!((1.9..=2.01).contains(&ratio), "{ratio}");
+}
+
+/// Eight subflows on three NICs: subflow i of the connection takes the NIC i further than the
+/// first, at both hosts, and its acknowledgements return that way.
+#[test]
+fn subflows_take_nics_in_turn() {
+    let taps = "[capture]\npcap = [\"host0\"]\n";
+    let text =
+        format!("{}{SUBFLOWS}{taps}{ELEPHANT}", two_hosts(3)).replace("128000000", "8000000");
+    let (_, records) = elephant(&text, &[("transport.mptcp-subflows", "8")]);
+    let plan = exact(&text, &[]);
+    let mut sent = std::collections::BTreeMap::new();
+    let mut answers = std::collections::BTreeSet::new();
+    for record in &records.packets {
+        let packet = &record.packet;
+        if packet.payload > 0 {
+            let paths: &mut std::collections::BTreeSet<u32> =
+                sent.entry((packet.src, packet.dst)).or_default();
+            paths.insert(packet.entropy);
+        } else {
+            answers.insert((packet.dst, packet.src));
+        }
+    }
+    let number = |nic| plan.topology.nic_number(nic);
+    assert!(sent.keys().all(|(src, dst)| number(*src) == number(*dst)), "{sent:?}");
+    let mut paths: Vec<usize> = sent.values().map(|paths| paths.len()).collect();
+    paths.sort();
+    assert_eq!(paths, [2, 3, 3], "{sent:?}");
+    assert!(sent.keys().all(|pair| answers.contains(pair)), "{sent:?} {answers:?}");
+}
+
+/// A link fails for good while the connection runs: the rest of it goes at the rate of one NIC.
+#[test]
+fn subflows_move_to_the_other_nic_when_a_link_fails() {
+    let fails = "[[failure]]\nlink = [\"host0\", \"tor1\"]\nat = \"2ms\"\ndetect = \"20us\"\n\
+        converge = \"200us\"\n";
+    let text = format!("{}{SUBFLOWS}{fails}{ELEPHANT}", two_hosts(2));
+    for reinjects in ["true", "false"] {
+        let set = [("transport.mptcp-reinjection", reinjects)];
+        let (goodput, records) = elephant(&text, &set);
+        let one = Rate::from_gbps(100).bps() as f64;
+        assert!((0.9 * one..1.5 * one).contains(&goodput), "{goodput} {:?}", records.flows);
+    }
+}
+
+const FLOWCELLS: &str = "[transport]\nkind = \"cubic\"\nmin-rto = \"1ms\"\n\
+    [edge]\nload-balancing = { kind = \"presto\" }\n\
+    [host]\nreceive-offload = { kind = \"presto-gro\", coalescing = \"1us\" }\n";
+
+/// Flowcells of one elephant in turn over two NICs, whose packets the receiver puts in order again.
+#[test]
+fn flowcells_have_the_goodput_of_two_nics() {
+    let spread = |nics, set: &[(&str, &str)]| {
+        let text = format!("{}{FLOWCELLS}{ELEPHANT}", two_hosts(nics))
+            .replace("[switch]\n", "[switch]\npath = { kind = \"labels\" }\n");
+        elephant(&text, set)
+    };
+    let paused = [("switch.pause.kind", "pfc"), ("switch.buffer.kind", "pools")];
+    for set in [&[][..], &paused, &[("switch.path.kind", "ecmp")]] {
+        let ((one, _), (two, records)) = (spread(1, set), spread(2, set));
+        assert!((1.9..=2.01).contains(&(two / one)), "{one} {two} {set:?}");
+        let flow = records.flows[0];
+        assert_eq!((flow.out_of_order, flow.retransmitted), (Some(0), 0), "{set:?}");
+    }
+}
+
+/// Flowcells over all paths of both NICs, subflows, failures that move both, and TLT's forced
+/// packets: the same in every partition.
+#[test]
+fn spreading_over_nics_is_the_same_in_every_partition() {
+    let failure = FAILURE.replace("at = \"100us\"", "at = \"100us\"\nuntil = \"400us\"");
+    let text = format!("{DUAL_TOR}{failure}").replace("concurrency = 4", "concurrency = 2");
+    for planes in ["true", "false"] {
+        let subflows = [
+            ("topology.two-planes", planes),
+            ("transport.kind", "mptcp"),
+            ("transport.mptcp-subflows", "3"),
+        ];
+        let unmarked = text.replace("marking = { kind = \"ecn\", threshold-packets = 65 }\n", "");
+        assert_nothing_changes(&unmarked, &subflows, &[2]);
+        let flowcells = [
+            ("topology.two-planes", planes),
+            ("edge.load-balancing.kind", "presto"),
+            ("host.receive-offload.kind", "presto-gro"),
+            ("switch.path.kind", "labels"),
+        ];
+        assert_nothing_changes(&text, &flowcells, &[2]);
+    }
+}
+
+/// A job of two ranks on the hosts of [`two_hosts`], of which rank 0 sends as these lines say; rank
+/// 1 receives as many messages.
+fn job(nics: usize, sends: &[&str]) -> Result<Records, String> {
+    let receives: String = sends.iter().map(|_| "recv 2000000b from 0 tag 1\n").collect();
+    let text =
+        format!("num_ranks 2\nrank 0 {{\n{}\n}}\nrank 1 {{\n{receives}}}\n", sends.join("\n"));
+    let file = std::env::temp_dir().join(format!("millpond-nics-{}.goal", std::process::id()));
+    std::fs::write(&file, text).unwrap();
+    let traffic = format!("[[traffic]]\nkind = \"goal\"\nfile = {:?}\n", file.to_str().unwrap());
+    let taps = "[capture]\npcap = [\"host0\"]\n";
+    let text = format!("{}{PAIRS}{taps}{traffic}", two_hosts(nics));
+    let scenario = millpond_scenario::Scenario::parse("job.toml", &text).unwrap();
+    let plan = scenario.plan(None, &[], None).map_err(|error| error.to_string());
+    std::fs::remove_file(&file).unwrap();
+    Ok(simulate(&plan?, 1).1)
+}
+
+/// Sends of one program by three NICs, which end when they are matched at the other side.
+#[test]
+fn sends_take_the_nics_that_a_program_names() {
+    let sends = ["send 2000000b to 1 tag 1", "send 2000000b to 1 tag 1 nic 2"];
+    let records = job(3, &sends).unwrap();
+    assert_eq!(records.flows.len(), 2);
+    assert!(records.flows.iter().all(|flow| flow.finish.is_some()));
+    let data = records.packets.iter().filter(|record| record.packet.payload > 0);
+    let pairs: std::collections::BTreeSet<_> =
+        data.map(|record| (record.packet.src, record.packet.dst)).collect();
+    // The further NICs of host 0 have the addresses 2 and 3, those of host 1 4 and 5.
+    assert_eq!(pairs, [(0, 1), (3, 5)].into());
+    let error = job(2, &sends).unwrap_err();
+    for part in [".goal: line 4: rank 0 sends by nic 2", "host0 has NICs 0 to 1", "job.toml"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let error = job(1, &sends).unwrap_err();
+    assert!(error.contains("host0 has one NIC, number 0"), "{error}");
 }

@@ -343,6 +343,9 @@ pub struct CompareArgs {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Compare these variants alone, the others with the first of them [default: all]
+    #[arg(long = "variant", value_name = "NAME,…", value_delimiter = ',')]
+    pub variants: Vec<String>,
     /// Vary a key instead of, or on top of, the scenario's variants:
     /// transport.kind=newreno,cubic,dctcp, or a range with its step:
     /// traffic.background.load=0.2..0.8/0.2
@@ -653,7 +656,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Replace the folder even if it holds something else than an older result of this command and
-    /// scenario
+    /// scenario; compare makes its finished runs again
     #[arg(long)]
     pub force: bool,
     /// Print the result as JSON, and nothing else, on stdout

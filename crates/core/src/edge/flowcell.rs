@@ -173,6 +173,23 @@ impl Flowcell {
     /// there is at least one.
     #[inline]
     pub fn stamp(&mut self, now: Time, rule: &Rule, len: u32, labels: &[u16]) -> Stamp {
+        self.add(now, rule, len, labels.len());
+        Stamp { label: self.turn.label(rule.order, labels), flowcell: self.number }
+    }
+
+    /// The place of the same segment's path in a list of so many, in place of [`Flowcell::stamp`].
+    pub fn path(&mut self, now: Time, rule: &Rule, len: u32, paths: usize) -> usize {
+        self.add(now, rule, len, paths);
+        self.turn.entry(rule.order, paths)
+    }
+
+    /// The present flowcell's number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    #[inline]
+    fn add(&mut self, now: Time, rule: &Rule, len: u32, paths: usize) {
         let ends = match rule.opening {
             Opening::Bytes(threshold) => self.bytes + u64::from(len) > threshold,
             Opening::Gap(gap) => now.saturating_sub(self.last) > gap,
@@ -183,12 +200,11 @@ impl Flowcell {
         // was opened.
         if ends && self.bytes > 0 {
             self.bytes = 0;
-            self.turn.advance(rule.order, labels.len());
+            self.turn.advance(rule.order, paths);
             self.number = self.number.wrapping_add(1);
         }
         self.bytes += u64::from(len);
         self.last = now;
-        Stamp { label: self.turn.label(rule.order, labels), flowcell: self.number }
     }
 }
 

@@ -66,11 +66,17 @@ impl Turn {
     /// The present label. The list must not be empty.
     #[inline]
     pub fn label(&self, order: Order, labels: &[u16]) -> u16 {
-        let count = labels.len().min(LABELS_MAX);
+        labels[self.entry(order, labels.len())]
+    }
+
+    /// The place of the present label in a list of so many, at least one.
+    #[inline]
+    pub fn entry(&self, order: Order, labels: usize) -> usize {
+        let count = labels.min(LABELS_MAX);
         let place = self.place as usize % count;
         match order {
-            Order::RoundRobin | Order::Random => labels[place],
-            Order::Shuffled => labels[shuffled(self.key, count, place)],
+            Order::RoundRobin | Order::Random => place,
+            Order::Shuffled => shuffled(self.key, count, place),
         }
     }
 }

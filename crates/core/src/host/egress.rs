@@ -16,7 +16,7 @@ use super::flows::Ingress;
 use super::nic::Offered;
 use super::stream::Stream;
 use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, rank};
-use crate::edge::flowcell::counted;
+use crate::edge::flowcell::{Rule, counted};
 use crate::edge::{Heard, Ranker};
 use crate::importance::Marker;
 use crate::packet::{Body, Ecn, Importance, Packet, PacketId, flags};
@@ -73,6 +73,8 @@ pub struct EgressStages {
     pub is_scheduled: bool,
     /// Its host's virtual switch may hold it, and takes from it what the NIC has room for.
     pub is_switched: bool,
+    /// Its subflows have queues of their own in several NICs.
+    pub is_split: bool,
     /// Its place in the round of its NIC's queue pairs, where the NIC asks for each packet.
     pub place: Option<u32>,
     /// Which of its packets are important.
@@ -86,8 +88,12 @@ pub struct EgressStages {
 impl EgressStages {
     fn is_empty(&self) -> bool {
         let is_plain =
-            !self.is_limited && !self.is_scheduled && !self.is_switched && self.place.is_none();
-        is_plain && self.marker.is_none() && self.ranker.is_none() && self.label.is_none()
+            !self.is_limited && !self.is_scheduled && !self.is_switched && !self.is_split;
+        is_plain
+            && self.place.is_none()
+            && self.marker.is_none()
+            && self.ranker.is_none()
+            && self.label.is_none()
     }
 }
 
@@ -119,6 +125,24 @@ impl Egress {
     /// Whether its host's virtual switch may hold it.
     pub fn is_switched(&self) -> bool {
         self.stages.as_ref().is_some_and(|stages| stages.is_switched)
+    }
+
+    /// Whether its subflows have queues of their own in several NICs.
+    pub fn is_split(&self) -> bool {
+        self.stages.as_ref().is_some_and(|stages| stages.is_split)
+    }
+
+    /// Chooses the NIC of the next segment, of `len` bytes, among so many with so many labels each:
+    /// that of its flowcell's path.
+    pub fn choose_nic(
+        &mut self,
+        now: Time,
+        rule: &Rule,
+        (len, cut): (u32, Cut),
+        ways: (usize, usize),
+    ) -> usize {
+        let label = self.stages.as_mut().and_then(|stages| stages.label.as_deref_mut());
+        label.map_or(0, |label| label.choose(now, rule, counted(len, cut.headers), ways))
     }
 
     /// Its place in the round of its NIC's queue pairs, where the NIC asks for each packet.
@@ -180,7 +204,7 @@ impl<K: Copy + Eq> Host<K> {
     pub fn send<W: HostWire>(
         &mut self,
         now: Time,
-        egress: Option<&mut Egress>,
+        queue: Option<&mut FlowQueue>,
         segment: Segment,
         cut: Cut,
         wire: &mut W,
@@ -197,8 +221,8 @@ impl<K: Copy + Eq> Host<K> {
             }
             goes_on(&mut packet);
         };
-        if let Some(egress) = egress {
-            egress.queue.join(len, departs);
+        if let Some(queue) = queue {
+            queue.join(len, departs);
         }
     }
 
@@ -216,7 +240,7 @@ impl<K: Copy + Eq> Host<K> {
     ) {
         let Egress { queue, stages } = egress;
         let Some(stages) = stages.as_deref_mut() else {
-            return self.send(now, Some(egress), segment, cut, wire);
+            return self.send(now, Some(queue), segment, cut, wire);
         };
         let Segment { first: mut packet, len } = segment;
         let mut held = leave.filter(|leave| leave.at > now).map(|_| Vec::new());

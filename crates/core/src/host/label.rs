@@ -7,7 +7,7 @@
 
 use super::{HostWire, passes};
 use crate::edge::Heard;
-use crate::edge::flowcell::{Flowcell, Opening, Rule};
+use crate::edge::flowcell::{Flowcell, Opening, Rule, Stamp};
 use crate::edge::plb::Plb;
 use crate::packet::Packet;
 use crate::random::mix64;
@@ -34,6 +34,8 @@ pub struct Label {
     plb: Option<Box<Plb>>,
     /// The label that a central scheduler has given it.
     pinned: Option<u16>,
+    /// The place of the next segment's label among those of its NIC, if that is chosen.
+    chosen: Option<usize>,
 }
 
 impl Label {
@@ -43,7 +45,21 @@ impl Label {
             Opening::Congestion(rule) => Some(Box::new(Plb::new(rule, key))),
             Opening::Bytes(_) | Opening::Gap(_) => None,
         };
-        Label { cell: Flowcell::new(rule, key, number), hash, plb, pinned: None }
+        Label { cell: Flowcell::new(rule, key, number), hash, plb, pinned: None, chosen: None }
+    }
+
+    /// Chooses the NIC of the next segment, which counts for so many bytes, by the path of its
+    /// flowcell: one of so many NICs with so many labels each.
+    pub(super) fn choose(
+        &mut self,
+        now: Time,
+        rule: &Rule,
+        bytes: u32,
+        (nics, labels): (usize, usize),
+    ) -> usize {
+        let path = self.cell.path(now, rule, bytes, nics * labels);
+        self.chosen = Some(path / nics);
+        path % nics
     }
 
     /// Further segments go by this label; `None`: by their own.
@@ -81,7 +97,13 @@ impl Label {
     ) {
         passes!(Label);
         let labels = wire.labels(now, packet.src, packet.dst);
-        let stamp = self.cell.stamp(now, labels.rule, bytes, labels.list);
+        let stamp = match self.chosen.take() {
+            None => self.cell.stamp(now, labels.rule, bytes, labels.list),
+            Some(place) => Stamp {
+                label: labels.list[place % labels.list.len()],
+                flowcell: self.cell.number(),
+            },
+        };
         packet.entropy = match labels.is_followed {
             true => u32::from(self.pinned.unwrap_or(stamp.label)),
             false => mix64(u64::from(self.hash) << 32 | u64::from(stamp.flowcell)) as u32,

@@ -74,7 +74,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Program, ProgramError> {
             let text = format!("rank {rank} is at {begin} to {end}, outside of the file");
             return Err(head.wrong(text));
         }
-        program.ranks.push(Arc::new(one(bytes, (begin + 8, end + 8), rank, count)?));
+        let own = one(bytes, (begin + 8, end + 8), rank, count)?;
+        for (number, operation) in own.operations.iter().enumerate() {
+            program.note_nic(rank, operation, || format!("operation {number}"));
+        }
+        program.ranks.push(Arc::new(own));
     }
     Ok(program)
 }

@@ -23,6 +23,7 @@ pub use carrier::{Carrier, Costs, Piece, Unmatched};
 pub use executor::Executor;
 pub use ideal::{Network, ideal};
 pub use matching::Arrival;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A rank, or a tag, that stands for any.
@@ -92,6 +93,25 @@ pub struct Program {
     pub groups: Vec<Groups>,
     /// Whether the sends and collectives of a rank go one at a time, in the order of operations.
     pub one_at_a_time: bool,
+    /// By rank with a send on another NIC than 0: the highest number, and the line or operation of
+    /// the first such send.
+    pub nics: BTreeMap<u32, (u8, String)>,
+}
+
+impl Program {
+    /// An operation of a rank is at this place of the file.
+    fn note_nic(&mut self, rank: u32, operation: &Operation, place: impl FnOnce() -> String) {
+        let is_send = matches!(operation.action, Action::Send { .. });
+        let highest = self.nics.get(&rank).map_or(0, |(nic, _)| *nic);
+        if is_send && operation.nic > highest {
+            self.nics.insert(rank, (operation.nic, place()));
+        }
+    }
+
+    /// How many NICs of a rank its sends name; 1 where none names any but 0.
+    pub fn nics(&self) -> u32 {
+        1 + u32::from(self.nics.values().map(|(nic, _)| *nic).max().unwrap_or(0))
+    }
 }
 
 /// A fault of a program.

@@ -279,6 +279,6 @@ fn program(layers: &[([Part; 3], u64)], parallel: Parallel, iterations: u32) -> 
         ranks: vec![own; parallel.ranks as usize],
         calls: chain.calls,
         groups: divisions.map(|division| parallel.groups(division)).to_vec(),
-        one_at_a_time: false,
+        ..Program::default()
     }
 }

@@ -65,7 +65,11 @@ pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
             };
             is_open = !line.takes("}");
             if is_open {
+                let known = block.operations.len();
                 block.line(&mut line, count)?;
+                for operation in &block.operations[known..] {
+                    program.note_nic(rank as u32, operation, || format!("line {}", line.number));
+                }
             }
             line.end()?;
         }

@@ -66,8 +66,14 @@ const METRICS: [(&str, &str, Form); 8] = [
     ("exposed", "exp.", Form::Time),
 ];
 
-/// The metric of a class that has one number, the bus bandwidth of its collectives.
+/// Metrics of a class that have one number: name, where it is, as in a head, in a chart, whether
+/// less is better.
+const SINGLE: [(&str, &str, &str, &str, bool); 2] = [
+    (BUSBW, "busbw_gbytes", "GB/s", "bus bandwidth, GB/s", false),
+    (RATIO, "ratio", "ratio", "time over the closed form", true),
+];
 const BUSBW: &str = "busbw";
+const RATIO: &str = "ratio";
 
 /// The numbers that two variants, or points, are compared by unless a scenario says otherwise.
 const USUAL: [&str; 11] = [
@@ -155,14 +161,15 @@ impl Column {
         }
         let (rest, stat) = name.rsplit_once('.')?;
         let (class, metric) = rest.rsplit_once('.')?;
-        if metric == BUSBW {
+        if let Some((_, key, head, caption, less)) = SINGLE.iter().find(|(own, ..)| *own == metric)
+        {
             return Some(Column {
                 name: name.into(),
-                head: [cut(class), "GB/s".into()],
-                caption: format!("{class}: bus bandwidth, GB/s"),
-                path: ["collectives", class, "busbw_gbytes"].map(String::from).to_vec(),
+                head: [cut(class), head.to_string()],
+                caption: format!("{class}: {caption}"),
+                path: ["collectives", class, key].map(String::from).to_vec(),
                 form: Form::Ratio,
-                less_is_better: Some(false),
+                less_is_better: Some(*less),
             });
         }
         let (_, short, form) = METRICS.iter().find(|(own, ..)| *own == metric)?;
@@ -284,6 +291,9 @@ fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
         names.push(tail);
         if collectives.contains(class) {
             names.push(format!("{class}.{BUSBW}.mean"));
+            if traffics.len() <= FEW_TRAFFICS {
+                names.push(format!("{class}.{RATIO}.mean"));
+            }
         }
     }
     names.extend(["all.rtt.p99", "packets.dropped", "timeouts"].map(String::from));
@@ -412,10 +422,17 @@ mod tests {
         };
         let time_us = Times { p50: Some(5.0), ..Times::default() };
         let rounds = Collectives { time_us, busbw_gbytes: Some(9.0), ..Collectives::default() };
+        let rounds = Collectives { ratio: Some(1.1), ..rounds };
         job.collectives = vec![("reduce".into(), rounds)].into();
         assert_eq!(
             names(&statistics(&job)),
-            ["reduce.collective.p50", "reduce.busbw.mean", "packets.dropped", "timeouts"],
+            [
+                "reduce.collective.p50",
+                "reduce.busbw.mean",
+                "reduce.ratio.mean",
+                "packets.dropped",
+                "timeouts"
+            ],
             "users wait for rounds, not for messages"
         );
         let six = tree(&["a", "b", "c", "d", "e", "f"], &[], &["f"]);

@@ -69,6 +69,14 @@ impl JobPlan {
         (flow - self.first_flow) / self.count() / self.count()
     }
 
+    /// The NIC that a connection's sends name, if its job's program names any but 0.
+    pub fn nic(&self, flow: FlowId) -> Option<u32> {
+        match &self.work {
+            Work::Program { program, .. } if program.nics() > 1 => Some(self.channel(flow)),
+            _ => None,
+        }
+    }
+
     /// The id of a connection.
     pub fn flow(&self, from: u32, to: u32, channel: u32) -> FlowId {
         let ranks = self.count();

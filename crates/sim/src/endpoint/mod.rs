@@ -202,6 +202,16 @@ impl Config {
         matches!(self.which[usize::from(which)], Which::Homa(_) | Which::Uet(_))
     }
 
+    /// Whether a transport's connections are several subflows.
+    pub fn has_subflows(&self, which: u8) -> bool {
+        matches!(self.which[usize::from(which)], Which::Mptcp(_))
+    }
+
+    /// Whether a transport's connections are TCPs.
+    pub fn is_tcp(&self, which: u8) -> bool {
+        matches!(self.which[usize::from(which)], Which::Tcp(_))
+    }
+
     /// The markers of the important packets of a new connection, by the run's number of its
     /// transport.
     pub fn markers(&self, params: &ImportanceParams) -> Vec<Option<Marker>> {
@@ -266,6 +276,12 @@ impl Sender {
     #[inline(always)] // called from two places, of which one is the per-packet path
     pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         each!(self, cfg, end => end.poll_send(now, max_len, cfg))
+    }
+    /// Subflows, as bits, that get nothing to send for now.
+    pub fn pass_by(&mut self, subflows: u64) {
+        if let Sender::Mptcp(end) = self {
+            end.pass_by(subflows);
+        }
     }
     /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
     pub fn would_send(&self, cfg: &Config) -> bool {

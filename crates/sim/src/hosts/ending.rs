@@ -86,7 +86,7 @@ impl Hosts {
         );
         self.leave_round(&ended, slot);
         let opening = ended.opening;
-        self.hosts[ended.host as usize].node.forget(opening.flow, self.shared.transport.subflows());
+        self.forget(ended.host, opening.flow);
         self.count_sent(&ended);
         // Read at the next edge, even where it stays in this partition: what the receiver answers
         // to a late copy, which a capture shows, must not depend on where it is.
@@ -150,11 +150,11 @@ impl Hosts {
         if let Some(pacer) = self.pacers.get_mut(ended.host as usize) {
             pacer.forget(flow);
         }
-        let (node, mut link) = at_host!(self, ended.host, fabric);
         if let Some(ingress) = &mut ended.ingress {
+            let (_, mut link) = at_host!(self, self.gathers(ended.host), fabric);
             ingress.close(flow, &mut link);
         }
-        node.forget(flow, self.shared.transport.subflows());
+        self.forget(ended.host, flow);
     }
 
     /// The run is over: makes the records of what is not, and counts what the open connections

@@ -104,7 +104,7 @@ impl Hosts {
             first.flags = if piece.is_again { flags::RETRANSMISSION } else { 0 };
             let segment = Segment { first, len: piece.len };
             let (node, mut link) = at_host!(self, host, fabric);
-            node.send(now, Some(egress), segment, cut, &mut link);
+            node.send(now, Some(&mut egress.queue), segment, cut, &mut link);
             self.note_departures(fabric);
         }
     }

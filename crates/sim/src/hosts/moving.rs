@@ -7,7 +7,7 @@
 //! Invariant: a connection's timer event is one of its present NIC.
 
 use super::*;
-use crate::nics::Asks;
+use crate::nics::{Asks, Pair};
 
 /// Whether a connection is the other direction of the one before it.
 fn is_answer(role: Role) -> bool {
@@ -26,7 +26,7 @@ impl Hosts {
     }
 
     /// The NICs of a connection at a time, as one of its ends sees it.
-    fn pair(&self, now: Time, opening: &Opening, asks: Asks) -> (u32, u32) {
+    fn pair(&self, now: Time, opening: &Opening, asks: Asks) -> Pair {
         let shared = &*self.shared;
         let before = (opening.src, opening.dst);
         let Some(nics) = &shared.nics else { return before };
@@ -35,23 +35,47 @@ impl Hosts {
             return nics.choose(now, world, (opening.flow, opening.class), (asks, before));
         }
         // An answer is on the connection of the flow before it, the other way.
-        let other = if asks == Asks::Sender { Asks::Receiver } else { Asks::Sender };
         let asked = (opening.flow - 1, opening.class);
-        let (dst, src) = nics.choose(now, world, asked, (other, (before.1, before.0)));
+        let (dst, src) = nics.choose(now, world, asked, (asks.other(), (before.1, before.0)));
         (src, dst)
     }
 
-    /// Where an end moves to at a time at which its host learns of a change, if it moves.
-    fn moves_to(&self, now: Time, opening: &Opening, asks: Asks) -> Option<(u32, u32)> {
+    /// The pairs of NICs that a connection takes in turn at a time, as one of its ends sees it: one
+    /// after the other from its own on, or that one alone.
+    fn pairs(&self, now: Time, opening: &Opening, asks: Asks, own: Pair) -> Vec<Pair> {
+        let shared = &*self.shared;
+        let transport = shared.plan.traffic.transports[usize::from(opening.class)];
+        let Some(nics) = shared.nics.as_ref().filter(|_| shared.takes_several_nics(transport))
+        else {
+            return vec![own];
+        };
+        let world = (&shared.plan, &*shared.epochs);
+        if !is_answer(opening.role) {
+            return nics.turn(now, world, opening.flow, (asks, own));
+        }
+        let asked = (asks.other(), (own.1, own.0));
+        let turn = nics.turn(now, world, opening.flow - 1, asked);
+        turn.into_iter().map(|(dst, src)| (src, dst)).collect()
+    }
+
+    /// The lanes that an end of a connection begins with: those that its sender finds to work.
+    pub(super) fn first_lanes(&self, now: Time, opening: &Opening, of: Asks) -> Option<Box<Lanes>> {
+        let pairs = self.pairs(now, opening, Asks::Sender, (opening.src, opening.dst));
+        self.lanes((of, opening.class), &pairs)
+    }
+
+    /// The pairs that an end moves to at a time at which its host learns of a change, if it moves.
+    fn moves_to(&self, now: Time, opening: &Opening, asks: Asks) -> Option<Vec<Pair>> {
         let shared = &self.shared;
         let transport = shared.plan.traffic.transports[usize::from(opening.class)];
-        let pair = self.pair(now, opening, asks);
-        (!shared.transport.is_scheduled(transport) && pair != (opening.src, opening.dst))
-            .then_some(pair)
+        let own = self.pair(now, opening, asks);
+        let is_other = own != (opening.src, opening.dst) || shared.takes_several_nics(transport);
+        (!shared.transport.is_scheduled(transport) && is_other)
+            .then(|| self.pairs(now, opening, asks, own))
     }
 
     /// The same, for an end whose host may have learned of changes after `from` and up to `to`.
-    fn moves_since(&self, opening: &Opening, asks: Asks, span: (Time, Time)) -> Option<(u32, u32)> {
+    fn moves_since(&self, opening: &Opening, asks: Asks, span: (Time, Time)) -> Option<Vec<Pair>> {
         let shared = &self.shared;
         let own = if asks == Asks::Sender { opening.src } else { opening.dst };
         let world = (&shared.plan, &*shared.epochs);
@@ -63,7 +87,7 @@ impl Hosts {
     /// times and opens it at the second.
     pub(super) fn since(&self, opening: Opening, span: (Time, Time)) -> Opening {
         let moved = self.moves_since(&opening, Asks::Sender, span);
-        let (src, dst) = moved.unwrap_or((opening.src, opening.dst));
+        let (src, dst) = moved.map_or((opening.src, opening.dst), |pairs| pairs[0]);
         Opening { src, dst, ..opening }
     }
 
@@ -78,16 +102,16 @@ impl Hosts {
         if at == now || self.shared.nics.is_none() {
             return;
         }
-        if let Some(pair) = self.moves_since(opening, Asks::Receiver, (at, now)) {
-            self.move_receiver(opening.flow, pair, fabric);
+        if let Some(pairs) = self.moves_since(opening, Asks::Receiver, (at, now)) {
+            self.move_receiver(opening.flow, &pairs, fabric);
         }
         let answers = opening.flow + 1;
         if let Role::Pings | Role::RpcRequests = opening.role
             && let Some(slot) = self.senders.slot_of(answers)
         {
             let answering = self.senders.at(slot).opening;
-            if let Some(pair) = self.moves_since(&answering, Asks::Sender, (at, now)) {
-                self.move_sender(now, answers, pair, fabric);
+            if let Some(pairs) = self.moves_since(&answering, Asks::Sender, (at, now)) {
+                self.move_sender(now, answers, &pairs, fabric);
             }
         }
     }
@@ -108,42 +132,43 @@ impl Hosts {
         };
         // By flow, since the order of slots depends on partitions.
         let moved = |asks: Asks, (flow, opening): (FlowId, &Opening)| {
-            self.moves_to(now, opening, asks).map(|pair| (flow, pair))
+            self.moves_to(now, opening, asks).map(|pairs| (flow, pairs))
         };
         let sending = self.senders.iter().filter(|(_, end)| is_here(end.host, fabric));
         let sending = sending.filter_map(|(flow, end)| moved(Asks::Sender, (flow, &end.opening)));
         let receiving = self.receivers.iter().filter(|(_, end)| is_here(end.host, fabric));
         let receiving =
             receiving.filter_map(|(flow, end)| moved(Asks::Receiver, (flow, &end.opening)));
-        let sending: BTreeMap<FlowId, (u32, u32)> = sending.collect();
-        let receiving: BTreeMap<FlowId, (u32, u32)> = receiving.collect();
-        for (flow, pair) in receiving {
-            self.move_receiver(flow, pair, fabric);
+        let sending: BTreeMap<FlowId, Vec<Pair>> = sending.collect();
+        let receiving: BTreeMap<FlowId, Vec<Pair>> = receiving.collect();
+        for (flow, pairs) in receiving {
+            self.move_receiver(flow, &pairs, fabric);
         }
-        for (flow, pair) in sending {
-            self.move_sender(now, flow, pair, fabric);
+        for (flow, pairs) in sending {
+            self.move_sender(now, flow, &pairs, fabric);
         }
     }
 
-    fn move_receiver(&mut self, flow: FlowId, (src, dst): (u32, u32), fabric: &mut Fabric) {
+    fn move_receiver(&mut self, flow: FlowId, pairs: &[Pair], fabric: &mut Fabric) {
         let Some(slot) = self.receivers.slot_of(flow) else { return };
-        let host = self.shared.local_host(dst);
+        let ((src, dst), class) = (pairs[0], self.receivers.at(slot).opening.class);
+        let (host, lanes) =
+            (self.shared.local_host(dst), self.lanes((Asks::Receiver, class), pairs));
         let end = self.receivers.at(slot);
+        end.lanes = lanes;
         let event = HostEvent::ReceiverTimer(flow);
         move_timer(end.timer_at, event, (end.host, host), fabric);
         (end.host, end.opening.src, end.opening.dst) = (host, src, dst);
     }
 
-    fn move_sender(
-        &mut self,
-        now: Time,
-        flow: FlowId,
-        (src, dst): (u32, u32),
-        fabric: &mut Fabric,
-    ) {
+    fn move_sender(&mut self, now: Time, flow: FlowId, pairs: &[Pair], fabric: &mut Fabric) {
         let Some(slot) = self.senders.slot_of(flow) else { return };
-        let host = self.shared.local_host(src);
+        let ((src, dst), class) = (pairs[0], self.senders.at(slot).opening.class);
+        let (host, lanes) = (self.shared.local_host(src), self.lanes((Asks::Sender, class), pairs));
         let end = self.senders.at(slot);
+        if !end.takes_others(pairs, lanes) {
+            return;
+        }
         move_timer(end.timer_at, HostEvent::SenderTimer(flow), (end.host, host), fabric);
         let place = end.egress.as_ref().and_then(|egress| egress.place());
         let (from, priority) = (end.host, end.priority);

@@ -162,7 +162,7 @@ impl Hosts {
             self.ranks.at_work -= 1;
         }
         let host = job.hosts[rank as usize];
-        self.ranks.spans.extend(asked.ended.iter().map(|span| RankRecord {
+        self.ranks.spans.extend(asked.ended.into_iter().map(|span| RankRecord {
             class,
             round: span.round,
             rank,
@@ -171,6 +171,7 @@ impl Hosts {
             ready: span.ready,
             ended: span.ended,
             computed: span.computed,
+            computations: span.computations,
         }));
         let local = self.shared.local_host(host);
         for at in asked.wakes {
@@ -193,7 +194,7 @@ impl Hosts {
         operation: u32,
         fabric: &mut Fabric,
     ) {
-        let flow = job.flow(sender, receiver, 0);
+        let flow = job.flow(sender, receiver, job.work.channel(sender, operation));
         let (from, to) = (job.hosts[receiver as usize], job.hosts[sender as usize]);
         let at = now.saturating_add(job.news.way(from, to));
         let partition = self.shared.partition_of_host(to);

@@ -200,7 +200,8 @@ impl Hosts {
         let mut packet =
             Way::of_receiver(receiving).by(mapping).packet(body, ack.stamp, size, class);
         packet.flags = if ack.ece { flags::ECE } else { 0 };
-        let (node, mut link) = at_host!(self, receiving.host, fabric);
+        let host = lanes::answers_by(receiving, &mut packet, mapping);
+        let (node, mut link) = at_host!(self, host, fabric);
         link.sack = (ack.sack.count > 0).then_some(&ack.sack);
         link.mapping = mapping.map(|mapping| (mapping, 0));
         node.answer(
@@ -213,7 +214,8 @@ impl Hosts {
         self.note_departures(fabric);
     }
 
-    /// Gives one packet to a host that no connection here stands behind.
+    /// Gives one packet to a host that no connection here stands behind; of several NICs to the one
+    /// whose address the packet has.
     fn put(
         &mut self,
         now: Time,
@@ -222,6 +224,8 @@ impl Hosts {
         mapping: Option<Mapping>,
         fabric: &mut Fabric,
     ) {
+        let host =
+            if self.shared.nics.is_none() { host } else { self.shared.local_host(packet.src) };
         let class = || wire::class_of(host, &self.senders, &self.receivers, packet.flow);
         let (node, mut link) = at_host!(self, host, fabric);
         link.mapping = mapping.map(|mapping| (mapping, 0));

@@ -38,7 +38,8 @@ impl Hosts {
             if out.rdma.is_some() {
                 (link.collects, cut) = (out.collects_telemetry(), shared.cut_of(&out));
             }
-            node.send(now, sending.egress.as_deref_mut(), segment, cut, &mut link);
+            let queue = sending.egress.as_deref_mut().map(|egress| &mut egress.queue);
+            node.send(now, queue, segment, cut, &mut link);
             self.note_departures(fabric);
         }
         self.keep_timer(slot, fabric);
@@ -61,12 +62,9 @@ impl Hosts {
     /// A flow's segment has left its NIC.
     pub fn on_nic_room(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
         let Some(slot) = self.senders.slot_of(flow) else { return };
-        if let Some(egress) = &mut self.senders.at(slot).egress
-            && !egress.queue.woken(now)
-        {
-            return;
+        if self.senders.at(slot).is_woken(now) {
+            self.pump(now, slot, fabric);
         }
-        self.pump(now, slot, fabric);
     }
 
     /// A sender's timer event is due; the deadline may have moved since.

@@ -14,6 +14,7 @@
 //! Invariant: a connection that is marked has an important packet in flight, or its echo, while
 //! anything of it is unacknowledged.
 
+use super::lanes::leaves_by;
 use super::sending::{first_packet, wake_when_room};
 use super::*;
 use crate::endpoint::Config;
@@ -68,6 +69,9 @@ impl Hosts {
                 None => self.pump_message(now, slot, fabric),
             };
         }
+        if egress.is_split() {
+            return self.pump_subflows(now, slot, fabric);
+        }
         let stages = Stages::of(egress);
         if stages.is_limited {
             // A look is an attempt there, and may be refused: one that nobody waits for when a
@@ -119,21 +123,15 @@ impl Hosts {
         if leave.is_some_and(|leave| leave.mark) && out.ecn == Ecn::Ect {
             out.ecn = Ecn::Ce;
         }
-        let segment = Segment { first: first_packet(now, slot, sending, &out), len: out.len };
-        let (node, mut link) = at_host!(self, sending.host, fabric);
+        let (mut first, cut) = (first_packet(now, slot, sending, &out), shared.cut_of(&out));
+        let host = leaves_by(now, sending, (shared, cut), (&mut first, out.len));
+        let segment = Segment { first, len: out.len };
+        let (node, mut link) = at_host!(self, host, fabric);
         let Some(egress) = &mut sending.egress else { return false };
         let stream = Written(&sending.sender, &shared.transport);
         link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
         link.collects = out.collects_telemetry();
-        node.send_staged(
-            now,
-            egress,
-            &stream,
-            segment,
-            leave.as_ref(),
-            shared.cut_of(&out),
-            &mut link,
-        );
+        node.send_staged(now, egress, &stream, segment, leave.as_ref(), cut, &mut link);
         if leave.is_some_and(|leave| leave.reduce) {
             sending.sender.reduce(now, &shared.transport);
         }
@@ -239,14 +237,16 @@ impl Hosts {
         let shared = &*self.shared;
         let sending = self.senders.at(slot);
         let out = sending.sender.forced(forced.seq, forced.len, &shared.transport)?;
-        let segment = Segment { first: first_packet(now, slot, sending, &out), len: out.len };
+        let (mut first, cut) = (first_packet(now, slot, sending, &out), shared.cut_of(&out));
+        let host = leaves_by(now, sending, (shared, cut), (&mut first, out.len));
+        let segment = Segment { first, len: out.len };
         let class = Some(sending.opening.class);
-        let (node, mut link) = at_host!(self, sending.host, fabric);
+        let (node, mut link) = at_host!(self, host, fabric);
         let egress = sending.egress.as_mut()?;
         debug_assert!(!egress.queue.is_held(), "a held flow forces nothing out");
         let stream = Written(&sending.sender, &shared.transport);
         link.collects = out.collects_telemetry();
-        let (importance, cut) = (forced.importance, shared.cut_of(&out));
+        let importance = forced.importance;
         let leave = node.force(now, egress, &stream, segment, importance, || class, cut, &mut link);
         match egress.marker() {
             Some(marker) if leave.refused => marker.on_refusal(&forced),

@@ -91,7 +91,8 @@ impl Hosts {
             | (if piece.asks { flags::ASKS } else { 0 });
         let segment = Segment { first, len: piece.len.into() };
         let (node, mut link) = at_host!(self, sending.host, fabric);
-        node.send(now, sending.egress.as_deref_mut(), segment, cut, &mut link);
+        let queue = sending.egress.as_deref_mut().map(|egress| &mut egress.queue);
+        node.send(now, queue, segment, cut, &mut link);
         self.note_departures(fabric);
         true
     }

@@ -16,8 +16,8 @@ pub(super) struct Departed {
     slot: u32,
     flow: FlowId,
     at: Time,
-    /// Its host, if it is a message's.
-    of_messages_at: Option<u32>,
+    host: u32,
+    is_message: bool,
 }
 
 /// The work of one poll of a receive queue, or of its timer.
@@ -126,8 +126,9 @@ impl HostWire for Link<'_> {
     }
     #[inline]
     fn departs(&mut self, last: &Packet, at: Time) {
-        let of_messages_at = matches!(last.body, Body::HomaData { .. }).then_some(self.host);
-        self.departed.push(Departed { slot: last.slot(), flow: last.flow, at, of_messages_at });
+        let is_message = matches!(last.body, Body::HomaData { .. });
+        let (slot, flow, host) = (last.slot(), last.flow, self.host);
+        self.departed.push(Departed { slot, flow, at, host, is_message });
     }
     #[inline]
     fn call(&mut self, at: Time, call: Call) {
@@ -326,6 +327,7 @@ impl Hosts {
     /// A packet has arrived at a host that has stages for it.
     #[inline(never)]
     pub(super) fn receive(&mut self, now: Time, host: u32, id: PacketId, fabric: &mut Fabric) {
+        let host = self.gathers(host);
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_arrival(now, id, &mut link);
         self.hand_up(now, host, fabric);
@@ -352,16 +354,11 @@ impl Hosts {
 
     fn note_all_departures(&mut self, fabric: &mut Fabric) {
         let mut departed = std::mem::take(&mut self.departed);
-        for Departed { slot, flow, at, of_messages_at } in departed.drain(..) {
-            if let Some(host) = of_messages_at {
+        for Departed { slot, flow, at, host, is_message } in departed.drain(..) {
+            if is_message {
                 self.message_leaves(host, at, fabric);
-                continue;
-            }
-            let Some(it) = self.senders.get(slot, flow) else { continue };
-            let Some(egress) = &mut it.egress else { continue };
-            egress.queue.leaves(at);
-            if egress.queue.is_wanted {
-                sending::wake_when_room(it, &self.shared, fabric);
+            } else {
+                self.leaves((slot, flow), host, at, fabric);
             }
         }
         self.departed = departed;

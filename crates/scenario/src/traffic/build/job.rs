@@ -12,8 +12,8 @@ use crate::settings::job::{
 use millpond_core::params::{Field, Value};
 use millpond_core::random::{hash_name, mix64};
 use millpond_core::{Bytes, HostId, Time};
-use millpond_ranks::collective::{Algorithm, Collective, Operation, algorithms};
-use millpond_ranks::program::Costs;
+use millpond_ranks::collective::{Algorithm, Collective, Matrix, Operation, algorithms};
+use millpond_ranks::program::{Costs, Program};
 use millpond_ranks::{Job, Pace, Work};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -126,7 +126,28 @@ impl Builder<'_> {
         let Some(hosts) = self.placed(name, placement, ranks, first, 1) else {
             return SourceKind::Open;
         };
-        self.job(name, Work::Program { program, costs }, hosts, 1, start)
+        let channels = self.channels((name, &file.path), &program, &hosts);
+        self.job(name, Work::Program { program, costs }, hosts, channels, start)
+    }
+
+    /// A channel for each NIC that a program's sends name, which the ranks' hosts must have.
+    fn channels(&mut self, (name, path): (&str, &str), of: &Program, hosts: &[HostId]) -> u32 {
+        for (rank, (nic, place)) in &of.nics {
+            let host = hosts[*rank as usize];
+            let count = self.topology.nics(host).count();
+            if usize::from(*nic) >= count {
+                let has = match count {
+                    1 => "one NIC, number 0".to_string(),
+                    _ => format!("NICs 0 to {}", count - 1),
+                };
+                let text = format!(
+                    "{path}: {place}: rank {rank} sends by nic {nic}; host{host} has {has}"
+                );
+                self.wrong(name, "file", text);
+                return 1;
+            }
+        }
+        of.nics()
     }
 
     /// Gives a job its numbers.
@@ -231,13 +252,16 @@ impl Builder<'_> {
             return None;
         }
         let is_ring = algorithm == Algorithm::Ring && p.op != Operation::Broadcast;
-        for (key, count) in [("channels", p.channels), ("slices", p.slices)] {
-            if count > 1 && !is_ring {
-                self.wrong(name, key, format!("is of rings; {:?} has none", word(&algorithm)));
-                return None;
-            }
+        if p.slices > 1 && !is_ring {
+            self.wrong(name, "slices", format!("is of rings; {:?} has none", word(&algorithm)));
+            return None;
         }
-        let total = matrix.as_ref().map(|matrix| matrix.iter().sum::<u64>());
+        if p.channels > 1 && p.op == Operation::Barrier {
+            let text = "a barrier has no data that channels could divide: use 1";
+            self.wrong(name, "channels", text.into());
+            return None;
+        }
+        let total = matrix.as_ref().map(Matrix::total);
         Some(Collective {
             operation: p.op,
             algorithm,
@@ -261,7 +285,7 @@ impl Builder<'_> {
         rows: &[String],
         ranks: u32,
         (operation, algorithm): (Operation, Algorithm),
-    ) -> Option<Arc<[u64]>> {
+    ) -> Option<Matrix> {
         let read = || {
             if operation != Operation::AllToAll
                 || !matches!(algorithm, Algorithm::Pairwise | Algorithm::Linear)
@@ -290,7 +314,7 @@ impl Builder<'_> {
                 _ => Ok(all.into()),
             }
         };
-        read().map_err(|text| self.wrong(name, "matrix", text)).ok()
+        read().map(Matrix::new).map_err(|text| self.wrong(name, "matrix", text)).ok()
     }
 
     fn stragglers(&mut self, name: &str, list: &[String], ranks: u32) -> Option<BTreeSet<u32>> {

@@ -62,6 +62,8 @@ pub struct Sender {
     again: VecDeque<Reinjection>,
     /// The rest of a segment that several mappings cover.
     rest: Option<Outgoing>,
+    /// As bits: the subflows whose NIC has no room.
+    full: u64,
     deadline: Time,
     /// Which of the run's MPTCP transports it follows.
     which: u8,
@@ -91,6 +93,7 @@ impl Sender {
             acked: 0,
             again: VecDeque::new(),
             rest: None,
+            full: 0,
             deadline: Time::MAX,
             which,
         }
@@ -98,6 +101,13 @@ impl Sender {
 
     pub fn write(&mut self, _now: Time, bytes: u64) {
         self.written += bytes;
+    }
+    /// Subflows, as bits, that send nothing until they are left out of here.
+    pub fn pass_by(&mut self, subflows: u64) {
+        self.full = subflows;
+    }
+    fn has_room(&self, subflow: u8) -> bool {
+        self.full >> subflow & 1 == 0
     }
     pub fn thaw(&mut self, now: Time, held: Time) {
         self.subflows.iter_mut().for_each(|subflow| subflow.tcp.thaw(now, held));
@@ -187,6 +197,9 @@ impl Sender {
         }
         for at in 0..self.order.len() {
             let n = self.order[at];
+            if !self.has_room(n) {
+                continue;
+            }
             if let Some(out) = self.subflows[usize::from(n)].tcp.poll_send(now, max_len, &cfg.tcp) {
                 return Some(self.map(on_subflow(out, n)));
             }
@@ -239,7 +252,7 @@ impl Sender {
         for at in 0..self.order.len() {
             let n = self.order[at];
             let may_join = n == 0 || self.subflows[0].tcp.is_open();
-            if not == Some(n) || !may_join {
+            if not == Some(n) || !may_join || !self.has_room(n) {
                 continue;
             }
             let subflow = &mut self.subflows[usize::from(n)];
