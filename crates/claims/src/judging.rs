@@ -53,12 +53,14 @@ impl Claim {
             world: experiment.world,
             scenario: experiment.scenario.to_string(),
             absolute,
+            counted: self.measure.counted(experiment, found),
             ..self.rows(experiment)
         };
         let mut judged = self.judged(judged, measured, self.note);
         if judged.measured.is_some() {
             judged.spread(spread(&self.measure, experiment, found));
             judged.best_of = self.measure.points(found);
+            judged.completed = self.measure.completed(found);
         }
         self.with_baseline(judged, paper, experiment, found, decidable.is_ok())
     }
@@ -138,7 +140,9 @@ impl Claim {
             measured.as_ref().ok().and_then(|_| self.measure.absolute(&found, self.paper.number()));
         let is_decidable = measured.is_ok();
         // The rows of its experiment are the simulator's.
-        let judged = Judged { id, scenario, absolute, world: World::LinuxVm, ..Judged::default() };
+        let counted = self.measure.counted(experiment, &found);
+        let world = World::LinuxVm;
+        let judged = Judged { id, scenario, absolute, counted, world, ..Judged::default() };
         let judged = self.judged(judged, measured, "");
         self.with_baseline(judged, paper, experiment, &found, is_decidable)
     }
@@ -154,6 +158,7 @@ impl Claim {
             unit: self.measure.unit().to_string(),
             ..judged
         };
+
         let mut notes: Vec<String> = vec![];
         match measured {
             Ok((measured, how)) => {

@@ -6,14 +6,14 @@
 mod finding;
 
 use crate::experiment::Experiment;
-use crate::found::Found;
+use crate::found::{Arm, Found};
 use crate::lists::{list, lists};
 use crate::statistic::Statistic;
 use finding::{
-    best, best_of, best_pair, beyond, cells, change, each, furthest, growth, is_thin, lowest,
-    mean_of, median, median_part, order, paired, part, plain, ratio, runs,
+    Cells, best, best_of, best_pair, beyond, cells, change, each, furthest, growth, is_thin,
+    lowest, mean_of, median, median_part, order, paired, part, plain, ratio, runs,
 };
-use millpond_results::Absolute;
+use millpond_results::{Absolute, Counted};
 use serde::{Deserialize, Serialize};
 
 /// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's
@@ -197,6 +197,76 @@ impl Measure {
                 Some(pairs.iter().map(|(of, than)| counted(statistic, of, than)).sum())
             }
             _ => None,
+        }
+    }
+
+    /// The cases of a share of cases, and how many `found` has.
+    pub fn counted(&self, experiment: &Experiment, found: &Found) -> Option<Counted> {
+        let (unit, of) = match *self {
+            Measure::Order { load, groups, .. } => {
+                ("seeds", runs(found, groups[0][0], load).ok().map(|runs| runs.len()))
+            }
+            Measure::Cells { factor, .. } => {
+                ("cells", Cells::of(experiment, found, factor).ok().map(|cells| cells.all))
+            }
+            _ => return None,
+        };
+        Some(Counted { unit: unit.to_string(), of: of.map(|of| of as u32) })
+    }
+
+    /// The least share of flows or queries that completed, among the schemes and loads that decide
+    /// it; `None` where so many did that the others hardly move it, or where it is of neither.
+    pub fn completed(&self, found: &Found) -> Option<f64> {
+        let (variants, loads) = self.deciding(found);
+        let is_deciding = |arm: &&Arm| {
+            (variants.is_empty() || variants.contains(&arm.variant.as_str()))
+                && (loads.is_empty() || loads.contains(&arm.load))
+        };
+        let statistics = self.statistics();
+        let share = |arm: &Arm, statistic: &Statistic| {
+            let runs = arm.runs.iter().filter_map(|run| statistic.completed(run));
+            let [completed, started] = runs.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
+            let share = completed as f64 / started.max(1) as f64;
+            (started > 0 && 1.0 - share > statistic.negligible()).then_some(share)
+        };
+        let arms = found.arms.iter().filter(is_deciding);
+        let shares = arms.flat_map(|arm| statistics.iter().filter_map(move |one| share(arm, one)));
+        shares.min_by(f64::total_cmp)
+    }
+
+    /// The schemes and the loads that decide it; empty: all.
+    fn deciding(&self, found: &Found) -> (Vec<&'static str>, Vec<f64>) {
+        let (variants, load) = self.needs();
+        match *self {
+            Measure::Best { statistic, of, than, .. } => {
+                let best = lowest(found, statistic, of, than);
+                (variants, best.map_or_else(|_| Vec::new(), |(_, load, _)| vec![load]))
+            }
+            Measure::BestOf { statistic, pairs, .. } => match best_pair(found, statistic, pairs) {
+                Ok((_, load, (of, than), _)) => (vec![of, than], vec![load]),
+                Err(_) => (variants, Vec::new()),
+            },
+            Measure::Growth { from, to, .. } => (variants, vec![from, to]),
+            _ => (variants, load.into_iter().collect()),
+        }
+    }
+
+    /// The numbers of runs that it is of.
+    fn statistics(&self) -> Vec<Statistic> {
+        match *self {
+            Measure::Change { statistic, .. }
+            | Measure::Paired { statistic, .. }
+            | Measure::Best { statistic, .. }
+            | Measure::BestOf { statistic, .. }
+            | Measure::Part { statistic, .. }
+            | Measure::Plain { statistic, .. }
+            | Measure::Median { statistic, .. }
+            | Measure::Growth { statistic, .. }
+            | Measure::Beyond { statistic, .. }
+            | Measure::Order { statistic, .. }
+            | Measure::Furthest { statistic, .. } => vec![statistic],
+            Measure::Ratio { statistic, over, .. } => vec![statistic, over],
+            Measure::Cells { .. } => vec![Statistic::Mean, Statistic::P99],
         }
     }
 
@@ -617,6 +687,36 @@ pub(crate) mod tests {
         assert_eq!(measured(best(), &sweep), Ok(-50.0), "the point at 50 is left out");
         assert_eq!(best().points(&sweep), Some(1), "and not counted");
         assert!(measured(best(), &pair(3)).unwrap_err().contains("at every point"));
+    }
+
+    #[test]
+    fn a_claim_has_the_least_share_that_completed_where_it_is_decided() {
+        let flows = |variant: &str, load: f64, p50: f64, open: u64| {
+            let of = Fct { count: 90, unfinished: open, p50: Some(p50), ..Fct::default() };
+            let fct_us = Ordered::from(vec![("all".to_string(), of)]);
+            let run = |seed| Run {
+                seed,
+                summary: Arc::new(Summary { fct_us: fct_us.clone(), ..Summary::default() }),
+                ..Run::default()
+            };
+            Arm { variant: variant.into(), load, planned: vec![1, 2], runs: vec![run(1), run(2)] }
+        };
+        let statistic = Statistic::Flows("all", crate::statistic::Of::P50);
+        let all = found(vec![
+            flows("a", 90.0, 1.0, 10),
+            flows("b", 90.0, 4.0, 0),
+            flows("a", 50.0, 3.0, 90),
+            flows("b", 50.0, 4.0, 0),
+        ]);
+        let experiment = "x";
+        assert_eq!(less(statistic).completed(&all), Some(0.9));
+        let best = Measure::BestOf { experiment, statistic, pairs: &[("a", "b")] };
+        assert_eq!(best.completed(&all), Some(0.9), "the best point is at 90");
+        let growth = Measure::Growth { experiment, statistic, of: "a", from: 50.0, to: 90.0 };
+        assert_eq!(growth.completed(&all), Some(0.5));
+        let plain = |statistic| Measure::Plain { experiment, load: 90.0, statistic, of: "b" };
+        assert_eq!(plain(statistic).completed(&all), None, "all flows of b completed");
+        assert_eq!(less(Statistic::Dropped).completed(&all), None, "a count is of no flows");
     }
 
     #[test]

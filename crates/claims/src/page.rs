@@ -205,7 +205,11 @@ fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
                 .map_or(String::new(), |[low, high]| {
                     format!(" ({} to {})", plain(low), plain(high))
                 });
-            format!("{}{own}{spread}{}", plain(value), absolute(claim, |a| Some(a.measured)))
+            let held = claim.counted.as_ref().and_then(|counted| counted.held(value));
+            held.unwrap_or_else(|| {
+                let ours = absolute(claim, |a| Some(a.measured));
+                format!("{}{own}{spread}{ours}", plain(value))
+            })
         });
         let accept = if fails { format!(" {} |", accepted(claim)) } else { String::new() };
         let _ = writeln!(
@@ -224,6 +228,10 @@ fn remarks(claim: &Claim) -> String {
     if claim.kind != ClaimKind::Published {
         remarks.push(claim.kind.name());
     }
+    let open = claim
+        .completed
+        .map(|share| format!("only {} % completed", plain((share * 1000.0).floor() / 10.0)));
+    remarks.extend(open.as_deref());
     if claim.noise == Noise::Within {
         remarks.push("within the noise");
     }
@@ -256,6 +264,9 @@ fn unit(unit: &str) -> &'static str {
 }
 
 fn accepted(claim: &Claim) -> String {
+    if let (Some(counted), [Some(low), None]) = (&claim.counted, claim.accept) {
+        return counted.at_least(low);
+    }
     let unit = unit(&claim.unit);
     match claim.accept {
         [Some(low), Some(high)] => format!("{} to {}{unit}", plain(low), plain(high)),

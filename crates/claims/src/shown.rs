@@ -68,6 +68,11 @@ impl Experiment {
             arm.runs.iter().map(|run| (&*run.summary, run.queries.as_deref())).collect();
         let mut point = LoadPoint::of(arm.load, arm.planned.len() as u32, &runs);
         for (name, statistic) in self.shows {
+            if let Some(path) = statistic.path() {
+                let summaries = arm.runs.iter().map(|run| &*run.summary);
+                point.add_shown(name, statistic.unit(), &path, summaries);
+                continue;
+            }
             let value = |run: &Run| Some((run.seed, statistic.of_run(run)?));
             let values: Vec<(u64, f64)> = arm.runs.iter().filter_map(value).collect();
             point.add(name, statistic.unit(), &values);

@@ -144,6 +144,18 @@ impl Of {
         }
     }
 
+    /// Its name in a summary; `None` for a count.
+    fn key(self) -> Option<&'static str> {
+        match self {
+            Of::Count => None,
+            Of::Mean => Some("mean"),
+            Of::P50 => Some("p50"),
+            Of::P95 => Some("p95"),
+            Of::P99 => Some("p99"),
+            Of::P999 => Some("p999"),
+        }
+    }
+
     /// Of the numbers of a class: a count, a mean, and percentiles from the median up.
     fn pick(self, n: Option<u64>, mean: Option<f64>, percentiles: [Option<f64>; 4]) -> Option<f64> {
         let [p50, p95, p99, p999] = percentiles;
@@ -211,6 +223,55 @@ impl Statistic {
             _ => return None,
         };
         Some(count as f64 * share)
+    }
+
+    /// Of a run the flows or queries that it is a mean or a percentile of: those completed, those
+    /// started.
+    pub fn completed(self, run: &Run) -> Option<[u64; 2]> {
+        let of = |completed: u64, open: u64| Some([completed, completed + open]);
+        match self {
+            Statistic::Mean | Statistic::P99 => {
+                Some([run.summary.qct_us.completed, run.summary.qct_us.started])
+            }
+            Statistic::Flows(_, Of::Count)
+            | Statistic::Acknowledged(_, Of::Count)
+            | Statistic::SlowdownOfSizes(_, Of::Count) => None,
+            Statistic::Flows(class, _)
+            | Statistic::Slowdown(class, _)
+            | Statistic::Acknowledged(class, _) => {
+                let flows = run.summary.fct_us.get(class)?;
+                of(flows.count, flows.unfinished)
+            }
+            Statistic::SlowdownOfSizes(sizes, _) => {
+                let bin = run.summary.slowdown_by_size.get(sizes)?;
+                of(bin.completed, bin.unfinished)
+            }
+            _ => None,
+        }
+    }
+
+    /// The share of open flows or queries that hardly moves it: 1 % of a mean, a tenth of those
+    /// beyond a percentile.
+    pub fn negligible(self) -> f64 {
+        match self {
+            Statistic::P99 => 0.001,
+            Statistic::Flows(_, of)
+            | Statistic::Slowdown(_, of)
+            | Statistic::Acknowledged(_, of)
+            | Statistic::SlowdownOfSizes(_, of) => of.beyond().map_or(0.01, |beyond| beyond / 10.0),
+            _ => 0.01,
+        }
+    }
+
+    /// Its place in a summary, if it is a mean or a percentile that what is open could move.
+    pub fn path(self) -> Option<Vec<&'static str>> {
+        match self {
+            Statistic::Mean => Some(vec!["qct_us", "mean"]),
+            Statistic::P99 => Some(vec!["qct_us", "p99"]),
+            Statistic::Flows(class, of) => Some(vec!["fct_us", class, of.key()?]),
+            Statistic::Slowdown(class, of) => Some(vec!["slowdown", class, of.key()?]),
+            _ => None,
+        }
     }
 
     /// Its value in a summary, if the summary has it: [`Statistic::of_run`] has all of them.

@@ -26,9 +26,11 @@ fn suffix(worlds: &[WorldName]) -> &'static str {
 
 /// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
+    let scenario = load(&args.scenario, &args.overrides)?;
+    let scenario = scenario.shows(&args.shows.names).only(&args.variants)?;
     // Before the runs: a wrong file costs no time.
-    let baseline = args.judging.baseline.as_deref().map(read_results).transpose()?;
+    let baseline = args.judging.baseline.as_deref().map(read_results).transpose();
+    let baseline = baseline.map_err(|error| Failure::Usage(format!("--baseline: {error}")))?;
     let vary: Vec<(&str, &str)> =
         args.vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
     let worlds = worlds(&args.worlds, args.scale.factor)?;
@@ -63,7 +65,8 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
             }
         });
     } else if !args.output.quiet {
-        say(&compare_table(results, args.output.warnings()));
+        let new = unannounced(results, comparison.warnings());
+        say(&compare_table(&new, args.output.warnings()));
         if args.by_size {
             say(&sizes_table(results));
         }
@@ -79,6 +82,16 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
         Some(failed) => Err(Failure::Audit(format!("{:?}", failed.audit))),
         None => valid(results).and_then(|()| stalled(results)).and_then(|()| tolerated(&judged)),
     }
+}
+
+/// The results without the warnings that were printed before the runs.
+fn unannounced(results: &[VariantResult], announced: &[String]) -> Vec<VariantResult> {
+    let mut results = results.to_vec();
+    for result in &mut results {
+        let is_new = |text: &String| !announced.iter().any(|line| line.ends_with(&**text));
+        result.warnings.retain(is_new);
+    }
+    results
 }
 
 /// Judges the numbers that must not become worse.

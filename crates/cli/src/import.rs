@@ -76,8 +76,12 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
             (millpond_import::htsim::import(matrix, topology.as_deref())?, matrix, output)
         }
     };
+    let print = |written: &[PathBuf]| match output.json {
+        true => say(&as_json(&imported, written).to_string()),
+        false => say(&report(&imported, output.all)),
+    };
     if output.strict && imported.told.iter().any(Told::is_missing) {
-        say(&report(&imported, output.all));
+        print(&[]);
         let counts = counts(&imported, |kind| kind.always);
         return Err(Failure::Usage(format!(
             "the scenario lacks something of the input ({counts}), and --strict is given: nothing \
@@ -85,10 +89,28 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
         )));
     }
     let places = write(&imported, source, output)?;
-    say(&report(&imported, output.all));
+    print(&places);
+    if output.json {
+        return Ok(());
+    }
     let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     say(&format!("written: {}\nrun it:  millpond run {}", names.join(", "), names[0]));
     Ok(())
+}
+
+/// The same as JSON: the facts, every key with its fate, and the files that were written.
+fn as_json(imported: &Imported, written: &[PathBuf]) -> serde_json::Value {
+    let key = |told: &Told| {
+        let fate = FATES.iter().find(|kind| (kind.is)(&told.fate)).map(|kind| kind.name);
+        serde_json::json!({
+            "place": told.place, "text": told.text, "fate": fate, "detail": detail(&told.fate),
+        })
+    };
+    serde_json::json!({
+        "facts": imported.facts,
+        "keys": imported.told.iter().map(key).collect::<Vec<_>>(),
+        "written": written,
+    })
 }
 
 /// The facts of the input, and what became of the keys.
@@ -122,18 +144,23 @@ fn counts(imported: &Imported, counted: impl Fn(&FateKind) -> bool) -> String {
     parts.map(|(n, name)| format!("{n} {name}")).collect::<Vec<_>>().join(", ")
 }
 
+/// Detail of a fate, beyond its kind.
+fn detail(fate: &Fate) -> &str {
+    match fate {
+        Fate::Becomes(text) | Fate::Unused(text) => text,
+        Fate::Missing(text) | Fate::Unknown(text) | Fate::LeftOut(text) => text,
+        Fate::Output => "",
+    }
+}
+
 /// Keys with their places, and below them what became of them: once for all that share it.
 fn grouped(all: &[&Told]) -> Vec<String> {
-    let text = |told: &Told| match &told.fate {
-        Fate::Becomes(text) | Fate::Unused(text) => text.clone(),
-        Fate::Missing(text) | Fate::Unknown(text) | Fate::LeftOut(text) => text.clone(),
-        Fate::Output => String::new(),
-    };
-    let mut groups: Vec<(String, Vec<&Told>)> = Vec::new();
+    let mut groups: Vec<(&str, Vec<&Told>)> = Vec::new();
     for told in all {
-        match groups.iter_mut().find(|(other, _)| *other == text(told)) {
+        let text = detail(&told.fate);
+        match groups.iter_mut().find(|(other, _)| *other == text) {
             Some((_, keys)) => keys.push(told),
-            None => groups.push((text(told), vec![told])),
+            None => groups.push((text, vec![told])),
         }
     }
     let mut lines = Vec::new();
@@ -147,7 +174,7 @@ fn grouped(all: &[&Told]) -> Vec<String> {
             ));
         }
         if !text.is_empty() {
-            lines.extend(wrapped("      ", &text));
+            lines.extend(wrapped("      ", text));
         }
     }
     lines

@@ -10,6 +10,7 @@ use millpond_core::switch::marking::Threshold;
 use millpond_scenario::catalogue::PlaceInfo;
 use millpond_scenario::cdf::BUILTIN;
 use millpond_scenario::choices::Visit;
+use millpond_scenario::offered::{Offered, Share};
 use millpond_scenario::plan::{Plan, PortKind};
 use millpond_scenario::{catalogue, explain, reference, schema};
 use millpond_sim::layout::{Layout, PARTITIONS_MAX};
@@ -50,13 +51,17 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A line, and one for each warning.
+/// A line, one for each kind of ports, the offered load, and one for each warning and note.
 fn as_text(plan: &Plan, variant: Option<&str>, warnings: &[String]) -> String {
     let variant = variant.unwrap_or("as it stands");
     let line = format!("{} ({variant}): {}", plan.name, describe(plan));
     let ports = plan.port_kinds().into_iter().map(|ports| format!("  {ports}"));
+    let offered = Some(plan.offered().to_string()).filter(|text| !text.is_empty());
+    let offered = offered.map(|text| format!("  {text}"));
     let warnings = warnings.iter().map(|warning| format!("  warning: {warning}"));
-    std::iter::once(line).chain(ports).chain(warnings).collect::<Vec<_>>().join("\n")
+    let notes = plan.notes().into_iter().map(|note| format!("  note: {note}"));
+    let after = ports.chain(offered).chain(warnings).chain(notes);
+    std::iter::once(line).chain(after).collect::<Vec<_>>().join("\n")
 }
 
 fn describe(plan: &Plan) -> String {
@@ -116,7 +121,21 @@ fn as_json(plan: &Plan, variant: Option<&str>, warnings: &[String]) -> serde_jso
         "horizon_us": plan.horizon.as_us_f64(),
         "mechanisms": mechanisms(plan),
         "ports": plan.port_kinds().iter().map(port_json).collect::<Vec<_>>(),
+        "offered": offered_json(&plan.offered()),
         "warnings": warnings,
+        "notes": plan.notes(),
+    })
+}
+
+fn offered_json(offered: &Offered) -> serde_json::Value {
+    let share = |share: &Option<Share>| {
+        share.as_ref().map(|s| serde_json::json!({ "mean": s.mean, "most": s.most, "at": s.at }))
+    };
+    serde_json::json!({
+        "host_links": share(&offered.host_links),
+        "uplinks": share(&offered.uplinks),
+        "oversubscription": offered.oversubscription,
+        "unrated": offered.unrated,
     })
 }
 

@@ -70,6 +70,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
                 job.out.display(),
                 job.out.join("report.html").display()
             ));
+            pages(job.paper);
         }
         total.add(ended);
     }
@@ -85,6 +86,16 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         None => {}
     }
     total.result(args.strict)
+}
+
+/// Names the pages of the book on a paper that is built in.
+fn pages(paper: &Paper) {
+    let Paper { name, .. } = paper;
+    if papers().iter().any(|built| built.name == *name) {
+        say(&format!(
+            "pages:   docs/reproduce-{name}.md (analysis), papers/{name}/page.md (claims)"
+        ));
+    }
 }
 
 /// Makes the gallery of what is recorded.

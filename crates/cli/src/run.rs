@@ -73,10 +73,12 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let done = run_into(&plan, &out, &options);
     terminal.close();
-    let written = done?;
+    let mut written = done?;
     if args.output.json {
         say(&written.summary.to_json());
     } else if !quiet {
+        // Warnings that the terminal had before the run are no news.
+        written.summary.warnings.retain(|warning| !plan.warnings().contains(warning));
         say(&run_table(&written.summary, args.output.warnings()));
         say(&format!("results: {}", written.folder.display()));
     }

@@ -42,7 +42,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if !args.output.quiet {
         warn(planned.warnings(), args.output.warnings());
     }
-    let sweep = millpond::sweep(&planned, &out, args.keep.into(), &options)?;
+    let mut sweep = millpond::sweep(&planned, &out, args.keep.into(), &options)?;
     if args.output.json {
         say(&serde_json::to_string_pretty(&sweep)?);
     }
@@ -64,6 +64,10 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         ));
     }
     if !args.output.quiet && !args.output.json {
+        // Warnings that the terminal had before the runs are no news.
+        for point in &mut sweep.points {
+            point.warnings.retain(|warning| !planned.warnings().contains(warning));
+        }
         say(&sweep_table(&sweep, args.output.warnings()));
         say(&format!("results: {}  (report.html, sweep.parquet, sweep.json)", out.display()));
     }

@@ -89,6 +89,12 @@ fn the_script_passes_without_a_regression_and_fails_with_one() {
     let worse: Vec<&str> = summary.lines().filter(|line| line.contains("| worse |")).collect();
     assert!(matches!(worse[..], [one] if one.starts_with("| plain |")), "{summary}");
     assert_eq!(output, "results=results\nregressed=true\n");
+    let missing = [
+        &["compare", "burst.toml", "--tolerate", "queries.qct.p99=5"][..],
+        &["--baseline", "none.json"],
+    ];
+    let missing = dir.run(&missing.concat()).ends(2);
+    assert!(missing.err.contains("--baseline: ") && missing.err.contains("none.json"));
     // A tolerance above the change passes.
     let tolerant = [&common[..], &[("TOLERANCE", "900")]].concat();
     assert_eq!(script(&dir, &tolerant).ran.ends(0).code, Some(0));

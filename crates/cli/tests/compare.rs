@@ -47,6 +47,24 @@ fn differences_have_intervals_and_what_is_beyond_the_noise_is_marked() {
 }
 
 #[test]
+fn one_variant_has_intervals_and_some_variants_can_be_chosen() {
+    let dir = Dir::small("chosen");
+    let compare = |more: &[&str]| dir.run(&[&["compare", "small.toml"], more].concat());
+    let one = compare(&["--variant", "cubic", "--seeds", "6", "--out", "x"]).ends(0);
+    let rows: Vec<&str> = one.out.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert!(rows.contains(&"cubic") && !rows.contains(&"ecmp"), "{}", one.out);
+    let half: Vec<&str> = one.out.lines().filter(|line| line.starts_with('±')).collect();
+    assert!(half[0].contains("us"), "{}", one.out);
+    assert!(half.last().unwrap().ends_with("half of the 95 % interval over 6 seeds"), "{half:?}");
+    assert!(one.out.contains("rests on"), "a p99 of few flows: {}", one.out);
+    let wrong = compare(&["--variant", "cubik", "--out", "y"]).ends(2);
+    assert!(wrong.err.contains("cubik") && wrong.err.contains("cubic"), "{}", wrong.err);
+    // The first that is named is the one that others are compared with.
+    let two = compare(&["--variant", "cubic,ecmp", "--seeds", "2", "--out", "x"]).ends(0);
+    assert!(two.out.contains("Difference to cubic, seed by seed"), "{}", two.out);
+}
+
+#[test]
 fn one_seed_has_no_interval_and_few_are_told_apart() {
     let dir = Dir::small("few");
     let one = dir.run(&["compare", "small.toml", "--out", "x"]).ends(0);

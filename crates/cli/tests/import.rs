@@ -34,6 +34,16 @@ fn hpccs_files_become_a_scenario_that_runs() {
         ran.out
     );
     assert!(ran.out.contains("run it:  millpond run x/config.toml"), "{}", ran.out);
+    let listed = dir.run(&["import", "hpcc", "config.txt", "--out", "j", "--json"]).ends(0);
+    let listed = common::json(listed.out.as_bytes());
+    assert_eq!(listed["keys"].as_array().unwrap().len(), 9, "{listed}");
+    let control = &listed["keys"][2];
+    assert_eq!(
+        (&control["text"], &control["fate"]),
+        (&"CC_MODE 12".into(), &"not modelled".into())
+    );
+    assert!(control["place"].as_str().unwrap().ends_with("config.txt:3"), "{control}");
+    assert_eq!(listed["written"].as_array().unwrap().len(), 3, "{listed}");
     assert_eq!(
         common::names(&dir.at("x")),
         ["config-flows.csv", "config-topology.json", "config.toml"]

@@ -166,6 +166,53 @@ fn compare_prints_its_comparison() {
     }
 }
 
+/// The text of a command on stdout and stderr.
+fn printed(words: &[&str], dir: &Dir) -> [String; 2] {
+    let mut command = millpond(words.iter().copied());
+    let output = succeed(command.arg(scenario("fat-tree-permutation")).current_dir(dir.path()));
+    [text(&output.stdout), text(&output.stderr)].map(|text| text.to_string())
+}
+
+#[test]
+fn warnings_are_printed_once_before_the_runs() {
+    let dir = Dir::new("once");
+    let size = "traffic.permutation.size=20KB";
+    for words in [
+        &["run", "--variant", "spray", "--set", size][..],
+        &["compare", "--set", size],
+        &["sweep", "--variants", "--set", size, "--seeds", "1..2"],
+    ] {
+        let [out, err] = printed(words, &dir);
+        let warning = "needs fifo-per-flow, which switch.path \"spray\" breaks";
+        assert_eq!(err.matches(warning).count(), 1, "{words:?}: {err}");
+        assert!(!out.replace('\n', " ").contains("fifo-per-flow"), "{words:?}: {out}");
+        assert_eq!(err.contains("spray, spray-tolerant: "), words[0] == "compare", "{err}");
+    }
+}
+
+#[test]
+fn check_prints_the_offered_load_and_notes() {
+    let dir = Dir::new("offered");
+    dir.write(
+        "s.toml",
+        "until = \"flows-complete\"\ntopology = { kind = \"leaf-spine\", leaves = 4, spines = 2, \
+         hosts-per-leaf = 8 }\n[[traffic]]\nname = \"web\"\nkind = \"poisson\"\nsizes = \
+         \"web-search\"\nload = 0.6\npairs = \"inter-leaf\"\nstop = \"20ms\"\n",
+    );
+    let path = dir.at("s.toml");
+    let path = path.to_str().unwrap();
+    let told = text(&succeed(&mut millpond(["check", path])).stdout).to_string();
+    let load = "load 15 % of the host links, 60 % of the leaves' uplinks; oversubscription 4:1";
+    assert!(told.contains(load), "{told}");
+    assert!(told.contains("note: a flow of web with the p95 of sizes"), "{told}");
+    assert!(told.contains("note: the load of web ends at 20.0ms"), "{told}");
+    let printed = stdout_json(&["check", path, "--json"]);
+    let offered = &printed[0]["offered"];
+    assert_eq!(offered["oversubscription"], 4.0);
+    assert!((offered["uplinks"]["mean"].as_f64().unwrap() - 0.6).abs() < 1e-9, "{offered}");
+    assert_eq!(printed[0]["notes"].as_array().unwrap().len(), 2, "{printed}");
+}
+
 #[test]
 fn check_tells_of_every_variant() {
     for s in SHIPPED.iter() {

@@ -240,6 +240,31 @@ fn a_compare_that_was_killed_and_interrupted_goes_on() {
 }
 
 #[test]
+fn a_finished_compare_is_printed_again_without_a_run() {
+    let dir = Dir::small("compare-again");
+    let compare = |more: &[&str]| {
+        let words = ["compare", "small.toml", "--out", "x", "--seeds"];
+        dir.run(&[&words, more].concat()).ends(0)
+    };
+    let first = compare(&["2"]);
+    assert!(!first.err.contains("finished already"), "{}", first.err);
+    let made = finished(&dir.at("x"));
+    let again = compare(&["2", "--json"]);
+    assert!(again.err.contains("4 of 4 runs are finished already"), "{}", again.err);
+    assert_eq!(json(again.out.as_bytes()), json(&fs::read(dir.at("x/compare.json")).unwrap()));
+    assert_eq!(finished(&dir.at("x")), made);
+    // More seeds and other numbers make the runs that are not there, another scenario makes all.
+    let more = compare(&["3", "--shows", "timeouts"]);
+    assert!(more.err.contains("4 of 6 runs are finished already"), "{}", more.err);
+    let grown = finished(&dir.at("x"));
+    assert!(grown.len() == 6 && made.iter().all(|(path, at)| grown.get(path) == Some(at)));
+    for other in [&["3", "--set", "mice=50KB"][..], &["3", "--set", "mice=50KB", "--force"]] {
+        let other = compare(other);
+        assert!(!other.err.contains("finished already"), "{}", other.err);
+    }
+}
+
+#[test]
 fn an_interrupted_run_does_not_replace_a_whole_one() {
     let dir = Dir::small("run-interrupted");
     dir.run(&["run", "small.toml", "--out", "x", "-q"]).ends(0);

@@ -128,6 +128,7 @@ fn a_dry_run_exits_as_apply_would() {
     assert!(String::from_utf8_lossy(&dry.stdout).contains("b would wait"));
     assert_eq!(dry.status.code(), Some(1), "{said}");
     assert!(said.contains("limit \"b\"") && said.contains("no-such-cgroup"), "{said}");
+    assert!(said.contains("apply --create makes it"), "{said}");
     assert_eq!(scratch.limit(&["apply", "--dry-run", "--wait", file]).status.code(), Some(0));
 }
 
@@ -167,6 +168,10 @@ fn a_mount_goes_with_the_last_limit_unless_another_has_pins_there() {
     assert!(is_mounted(), "apply has mounted it");
     let other = scratch.0.join("other");
     fs::create_dir(&other).unwrap();
+    let removed = scratch.limit(&["remove", "a"]);
+    let said = String::from_utf8_lossy(&removed.stderr);
+    assert!(removed.status.success() && is_mounted(), "{said}");
+    assert!(said.contains("stays: limit remove --all unmounts it"), "{said}");
     assert!(scratch.limit(&["remove", "--all"]).status.success() && is_mounted());
     fs::remove_dir(&other).unwrap();
     assert!(scratch.limit(&["remove", "--all"]).status.success() && !is_mounted());

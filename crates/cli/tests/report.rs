@@ -344,6 +344,62 @@ fn the_gallery_renders_quietly_light_and_dark_on_a_screen_and_a_phone() {
     }
 }
 
+/// Collectives of two sizes, whose 70 ranks share rows, and a job that computes.
+const JOBS: &str = r#"
+name = "jobs"
+until = "flows-complete"
+duration = "1s"
+topology = { kind = "single-switch", hosts = 74 }
+transport = { kind = "dcqcn" }
+
+[[traffic]]
+name = "reduce"
+kind = "collective"
+ranks = 70
+size = "70KB"
+compute = "5us"
+repeat = 2
+
+[[traffic]]
+name = "stages"
+kind = "collective"
+op = "pipeline"
+first = 70
+size = "10KB"
+
+[[variant]]
+name = "70 KB"
+
+[[variant]]
+name = "700 KB"
+set = { "traffic.reduce.size" = "700KB" }
+"#;
+
+#[test]
+fn ranks_over_time_render_light_and_dark_on_a_screen_and_a_phone() {
+    let dir = Dir::new("ranks");
+    fs::write(dir.0.join("scenario.toml"), JOBS).unwrap();
+    dir.done(&["compare", "scenario.toml", "--out", "both", "--quiet"]);
+    let page = dir.page("both");
+    assert_eq!(page.matches("<svg class=\"gantt\"").count(), 4);
+    assert!(page.contains(">Bus bandwidth by size</b>") && page.contains(">64–65</text>"));
+    // Stages alone compute within a round: forward 100 us, backward 200.
+    let stages = page.split("<svg class=\"gantt\"").nth(2).unwrap();
+    assert!(stages.contains("&#10;3,computes,"), "{stages}");
+    dir.done(&["sweep", "scenario.toml", "--grid", "traffic.reduce.size=70KB,700KB", "--quiet"]);
+    assert!(dir.page("out/jobs-sweep").contains("<b>reduce: bus bandwidth, GB/s</b>"));
+    let browser = needs!(browser());
+    for scheme in ["light", "dark"] {
+        let page = shown_as(&page, scheme);
+        is_quiet(&open(browser, &dir, &page, 1280));
+        let narrow = open(browser, &dir, &in_a_frame(&page, 390), 1280);
+        assert_eq!(narrow.complaints, Vec::<String>::new());
+        assert!(narrow.dom.contains("data-widths=\"390 390\""), "{scheme}: scrolls sideways");
+        let letters = narrow.dom.split("data-letters=\"").nth(1).unwrap().split('"').next();
+        assert!(letters.unwrap().parse::<f64>().unwrap() >= 11.0, "{scheme}: {letters:?} px");
+    }
+}
+
 #[test]
 fn what_is_wrong_would_be_seen() {
     let dir = Dir::new("wrong");

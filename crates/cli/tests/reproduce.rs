@@ -50,6 +50,13 @@ fn what_there_is_is_listed() {
             ran.out
         );
         assert!(ran.out.contains(&format!("claims: {of_kinds}\n")), "{}", ran.out);
+        // The pages that are named below a paper's table.
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for page in
+            [format!("docs/reproduce-{}.md", paper.name), format!("papers/{}/page.md", paper.name)]
+        {
+            assert!(root.join(&page).is_file(), "{page}");
+        }
     }
     let canary =
         listed.as_array().unwrap().iter().find(|paper| paper["paper"] == "canary").unwrap();

@@ -11,7 +11,7 @@ use crate::values::values;
 use crate::{Error, Options, Plan, Runs, Scenario, Status, Summary, VariantResult, revision};
 use millpond_claims::check_runs;
 use millpond_results::{
-    Folder, Kind, Manifest, Owner, RunWriter, finish_compare, read_compare, run_folder,
+    Folder, Kind, Manifest, Owner, RunWriter, finish_compare, grouped, read_compare, run_folder,
     without_shows,
 };
 use millpond_scenario::Errors;
@@ -109,22 +109,22 @@ impl Comparison {
             arms = arms.iter().flat_map(|arm| in_worlds(arm, worlds)).collect();
         }
         check_runs(arms.len(), seeds)?;
-        let (mut name, mut shows, mut warnings) = (String::new(), Vec::new(), Vec::new());
+        let (mut name, mut shows, mut own) = (String::new(), Vec::new(), Vec::new());
         for arm in &mut arms {
             let first =
                 arm.plan(scenario, seeds.map(|seeds| seeds.0).or(scenario.chosen_seed()))?;
             let (from, to) = seeds.unwrap_or((first.seed, first.seed));
             arm.seeds = (from..=to).collect();
             let masked = scenario.inner().masked(arm.variant.as_deref(), &arm.overrides);
-            let own = first.warnings.iter().chain(&masked);
-            warnings.extend(own.map(|warning| format!("{}: {warning}", arm.name)));
+            own.push((arm.name.clone(), [first.warnings, masked].concat()));
             if name.is_empty() {
                 name = first.name;
                 shows = first.shows;
             }
         }
         // First, since the terminal shows three.
-        warnings.splice(0..0, one_baseline(&arms, vary));
+        let mut warnings: Vec<String> = one_baseline(&arms, vary).into_iter().collect();
+        warnings.extend(grouped(own.iter().map(|(name, texts)| (&**name, &**texts))));
         let several = arms.iter().any(|arm| arm.seeds.len() > 1);
         if let Some(first) = arms.first() {
             shows = scenario.chosen(first.variant.as_deref(), &first.overrides)?.unwrap_or(shows);
@@ -150,7 +150,7 @@ impl Comparison {
         self.jobs().count()
     }
 
-    /// Warnings of legal and doubtful settings, with the variant's name.
+    /// Warnings of legal and doubtful settings, each text once, behind the names of its variants.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

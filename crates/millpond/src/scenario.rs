@@ -33,6 +33,8 @@ pub struct Scenario {
     set: Vec<(String, String)>,
     seed: Option<u64>,
     shows: Vec<String>,
+    /// The variants that are compared; empty: all.
+    chosen: Vec<String>,
     /// Of a run's manifest: what is worked into its scenario.
     variant: Option<String>,
     worked_in: Vec<(String, String)>,
@@ -119,6 +121,34 @@ impl Scenario {
         self
     }
 
+    /// Chooses the variants of a comparison, in their order: the others are compared with the
+    /// first.
+    ///
+    /// ```
+    /// let text = "duration = \"1ms\"\ntopology = { kind = \"single-switch\", hosts = 4 }\n\
+    ///             variant = [{ name = \"a\" }, { name = \"b\" }, { name = \"c\" }]";
+    /// let scenario = millpond::Scenario::parse("a.toml", text)?;
+    /// assert_eq!(scenario.only(["c", "a"])?.variants(), ["c", "a"]);
+    /// # Ok::<(), millpond::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the scenario has no such variant; the error names the nearest. If a name is there twice.
+    pub fn only<T: Into<String>>(
+        mut self,
+        names: impl IntoIterator<Item = T>,
+    ) -> Result<Scenario, Error> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        for (at, name) in names.iter().enumerate() {
+            if names[..at].contains(name) {
+                return Err(Error::Usage(format!("variant {name} is chosen twice")));
+            }
+            self.text.plan(Some(name), &self.set, None)?;
+        }
+        self.chosen = names;
+        Ok(self)
+    }
+
     /// The scenario's name.
     pub fn name(&self) -> &str {
         self.text.name()
@@ -129,9 +159,12 @@ impl Scenario {
         self.text.text()
     }
 
-    /// The names of the variants, in order.
+    /// The names of the variants, in order; those of [`Scenario::only`] if it chose some.
     pub fn variants(&self) -> Vec<&str> {
-        self.text.variants()
+        match self.chosen.is_empty() {
+            true => self.text.variants(),
+            false => self.chosen.iter().map(String::as_str).collect(),
+        }
     }
 
     /// A sentence for each key that is written and that neither the scenario nor any variant uses.
@@ -208,6 +241,7 @@ impl From<Text> for Scenario {
             set: Vec::new(),
             seed: None,
             shows: Vec::new(),
+            chosen: Vec::new(),
             variant: None,
             worked_in: Vec::new(),
         }

@@ -20,7 +20,7 @@ pub struct Message {
 }
 
 /// A rank's part of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Which round.
     pub round: u32,
@@ -32,6 +32,8 @@ pub struct Span {
     pub ended: Time,
     /// How long it computed.
     pub computed: Time,
+    /// Its first computations after it was ready, from when until when.
+    pub computations: Vec<(Time, Time)>,
 }
 
 /// The carrier of a rank's messages, which calls it back.

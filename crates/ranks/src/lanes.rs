@@ -4,6 +4,7 @@
 //! arrived and its computation is over; what arrives early is counted.
 
 use crate::collective::{Collective, Send};
+use crate::computations::Computations;
 use millpond_core::Time;
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ pub(crate) struct Lanes {
     /// Lanes that have steps left.
     open: u32,
     early: Early,
-    computed: Time,
+    computations: Computations,
 }
 
 impl Lanes {
@@ -43,7 +44,7 @@ impl Lanes {
     pub fn new(rank: u32, collective: &Collective, early: Early) -> Lanes {
         let open = collective.lanes();
         let lanes = vec![Lane::default(); open as usize];
-        Lanes { rank, lanes, open, early, computed: Time::ZERO }
+        Lanes { rank, lanes, open, early, computations: Computations::of_job(collective.ranks) }
     }
 
     /// Whether all steps are taken.
@@ -51,9 +52,9 @@ impl Lanes {
         self.open == 0
     }
 
-    /// How long it has computed.
-    pub fn computed(&self) -> Time {
-        self.computed
+    /// Its computations.
+    pub fn into_computations(self) -> Computations {
+        self.computations
     }
 
     /// Takes each lane as far as it goes.
@@ -107,7 +108,7 @@ impl Lanes {
             if needs.work > Time::ZERO {
                 let until = now.saturating_add(needs.work);
                 self.lanes[lane as usize].busy = Some(until);
-                self.computed += needs.work;
+                self.computations.add(now, until);
                 return exit.wake(until);
             }
             self.take(lane, collective, exit);
@@ -117,8 +118,7 @@ impl Lanes {
     /// Sends the messages of a lane's step, and goes to the next.
     fn take(&mut self, lane: u32, collective: &Collective, exit: &mut impl Exit) {
         let step = self.lanes[lane as usize].step;
-        let channel = collective.channel(lane);
-        collective.sends(self.rank, lane, step, |send| exit.send(lane, channel, send));
+        collective.sends(self.rank, lane, step, |channel, send| exit.send(lane, channel, send));
         self.lanes[lane as usize].step += 1;
     }
 }

@@ -9,6 +9,7 @@
 //! and on the times and messages that its driver reports.
 
 pub mod collective;
+mod computations;
 mod driver;
 mod job;
 mod lanes;
@@ -16,6 +17,7 @@ pub mod program;
 mod rank;
 mod worker;
 
+pub use computations::Computations;
 pub use driver::{Driver, Message, Span};
 pub use job::{Job, Pace};
 pub use rank::{Rank, Work};

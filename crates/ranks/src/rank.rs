@@ -2,6 +2,7 @@
 //!
 //! Invariant: a driver need not know which of the two it drives.
 
+use crate::computations::Computations;
 use crate::driver::{Driver, Message, Span};
 use crate::job::Job;
 use crate::program::{Arrival, Carrier, Costs, Executor, Piece, Program};
@@ -206,8 +207,10 @@ impl Rank {
             });
         }
         if executor.is_done() && (is_start || !was_done) {
-            let (began, ended, computed) = (self.began, now, executor.computed());
-            driver.ended(Span { round: 0, began, ready: began, ended, computed });
+            let (began, ended) = (self.began, now);
+            let Computations { total: computed, spans: computations, .. } =
+                executor.computations().clone();
+            driver.ended(Span { round: 0, began, ready: began, ended, computed, computations });
         }
     }
 }

@@ -6,6 +6,7 @@
 //! Invariant: memory is that of the lanes of one round and of the messages that arrived early.
 
 use crate::collective::Send;
+use crate::computations::Computations;
 use crate::driver::{Driver, Message, Span};
 use crate::job::Job;
 use crate::lanes::{Early, Exit, Lanes};
@@ -44,7 +45,14 @@ impl Worker {
     /// A rank that has not begun.
     pub fn new(rank: u32) -> Worker {
         let zero = Time::ZERO;
-        let span = Span { round: 0, began: zero, ready: zero, ended: zero, computed: zero };
+        let span = Span {
+            round: 0,
+            began: zero,
+            ready: zero,
+            ended: zero,
+            computed: zero,
+            computations: Vec::new(),
+        };
         Worker { rank, round: 0, lanes: None, early: BTreeMap::new(), span }
     }
 
@@ -99,7 +107,14 @@ impl Worker {
         let gap = if self.round == 0 { Time::ZERO } else { job.pace.gap };
         let began = now.saturating_add(gap);
         let ready = began.saturating_add(computed);
-        self.span = Span { round: self.round, began, ready, ended: ready, computed };
+        self.span = Span {
+            round: self.round,
+            began,
+            ready,
+            ended: ready,
+            computed,
+            computations: Vec::new(),
+        };
         if ready > now {
             driver.wake(ready);
         }
@@ -117,9 +132,11 @@ impl Worker {
     /// Begins the next rounds while the present one is over.
     fn go_on(&mut self, now: Time, job: &Job, driver: &mut impl Driver) {
         while let Some(lanes) = self.lanes.take_if(|lanes| lanes.is_over()) {
+            let Computations { total, spans, .. } = lanes.into_computations();
             self.span.ended = now;
-            self.span.computed += lanes.computed();
-            driver.ended(self.span);
+            self.span.computed += total;
+            self.span.computations = spans;
+            driver.ended(self.span.clone());
             self.round += 1;
             if self.is_done(job) || !self.begin(now, job, driver) {
                 return;

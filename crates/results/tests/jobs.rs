@@ -87,6 +87,7 @@ fn rounds_become_rows_and_statistics() {
         ready: Time::from_us(1_000),
         ended: Time::from_us(1_600),
         computed: Time::from_us(100),
+        computations: vec![(Time::from_us(1_100), Time::from_us(1_150))],
     };
     writer.rank(&rank).unwrap();
     rounds().iter().for_each(|round| writer.collective(round).unwrap());
@@ -117,7 +118,9 @@ fn rounds_become_rows_and_statistics() {
     assert!(rows[2].contains("end_us: null") && rows[2].contains("ratio: null"), "{rows:?}");
     let rows = read("ranks.parquet");
     assert!(rows.len() == 1 && rows[0].contains("host: 7"), "{rows:?}");
-    for (table, rows, column) in [("collectives", 3, "busbw_gbytes"), ("ranks", 1, "host")] {
+    for (table, rows, column) in
+        [("collectives", 3, "busbw_gbytes"), ("ranks", 1, "host"), ("computations", 1, "begin_us")]
+    {
         let mut text = Vec::new();
         let count = write_csv(&dir.0, table, &mut text, Path::new("out.csv")).unwrap();
         let text = String::from_utf8(text).unwrap();

@@ -331,6 +331,13 @@ impl Sizes {
             Sizes::Cdf(cdf) => cdf.mean(),
         }
     }
+    /// The size that a share `u` of the flows does not exceed, `u` in [0, 1).
+    pub fn quantile(&self, u: f64) -> f64 {
+        match self {
+            Sizes::Fixed(bytes) => *bytes as f64,
+            Sizes::Cdf(cdf) => cdf.quantile(u),
+        }
+    }
     /// Draws one; a fixed size draws nothing.
     pub fn sample(&self, random: &mut Stream) -> u64 {
         match self {

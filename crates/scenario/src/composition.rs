@@ -30,6 +30,8 @@ pub struct Chosen {
     pub spares: &'static [PathProperty],
     /// The keys of the retransmission timers that a pause can outlast; empty if none can.
     pub timers: &'static str,
+    /// The consequence of reordering to it, and the repair.
+    pub reordering: &'static str,
 }
 
 /// All that is chosen, as the walk meets it.
@@ -43,21 +45,45 @@ impl Visit for All {
 
 fn of<C: Choice>(choice: &C) -> Chosen {
     let (place, kind, about) = (C::place().path, choice.kind(), choice.about());
-    Chosen { place, kind, about, spares: &[], timers: MIN_RTO }
+    let reordering = PathProperty::FifoPerFlow.consequence();
+    Chosen { place, kind, about, spares: &[], timers: MIN_RTO, reordering }
 }
 
 const MIN_RTO: &str = "transport.min-rto";
+const GO_BACK_N: &str = "the receiver drops packets that overtake others, and the sender goes \
+                         back; set rdma.recovery.kind = \"selective\", or restore order at the \
+                         receiver";
+const SELECTIVE: &str = "reordering looks like loss: packets that others overtake are sent again, \
+                         once each; the receiver drops nothing for its order";
+const TELEMETRY: &str = "acknowledgements report links of several paths, and the rate follows \
+                         their mixture; choose paths that keep a flow's order";
+
+/// The consequence of reordering to a place's mechanism.
+fn reordering(s: &Settings, place: &str) -> &'static str {
+    match &s.rdma_choices.recovery {
+        _ if !is_of_pairs(s, place) => PathProperty::FifoPerFlow.consequence(),
+        RecoveryParams::GoBackN(_) => GO_BACK_N,
+        RecoveryParams::Selective(_) => SELECTIVE,
+    }
+}
+
+/// Whether a place's mechanism is the queue pairs'.
+fn is_of_pairs(s: &Settings, place: &str) -> bool {
+    place == RecoveryParams::place().path || place == "transport.importance" && !s.runs_tcp()
+}
 
 /// The keys of the timers of a place's mechanism that the longest pause can outlast. The watchdog
-/// bounds a pause; without one, and with timers that the network decides, any can.
+/// bounds a pause, and the run does; with timers that the network decides, any can outlast them.
 fn timers(s: &Settings, place: &str) -> &'static str {
-    let longest = match &s.switch.pause {
+    let watchdog = match &s.switch.pause {
         PauseParams::Pfc(pfc) => pfc.watchdog,
         _ => None,
     };
-    let outlasts = |timer: Option<Time>| match (longest, timer) {
-        (Some(pause), Some(timer)) => pause >= timer,
-        _ => true,
+    let outlasts = |timer: Option<Time>| {
+        timer.is_none_or(|timer| match watchdog {
+            Some(pause) => pause >= timer,
+            None => s.run.duration.is_none_or(|end| end > timer),
+        })
     };
     let given = |timer: Auto<Time>| match timer {
         Auto::Given(time) => Some(time),
@@ -71,9 +97,7 @@ fn timers(s: &Settings, place: &str) -> &'static str {
             (both.map(|(low, high)| low.min(high)), keys)
         }
     };
-    let is_of_pairs =
-        place == RecoveryParams::place().path || place == "transport.importance" && !s.runs_tcp();
-    match is_of_pairs {
+    match is_of_pairs(s, place) {
         true if outlasts(of_pairs) => keys,
         false if outlasts(Some(s.transport.min_rto)) => MIN_RTO,
         _ => "",
@@ -83,7 +107,8 @@ fn timers(s: &Settings, place: &str) -> &'static str {
 /// A transport for which duplicate acknowledgements never mean loss does not take reordering for
 /// it, and one that switches mark for does not wait for a queue to be full.
 fn transport(s: &Settings, kind: &TransportKind) -> Chosen {
-    let patient = s.transport.dupack_threshold.is_none();
+    let is_tcp = kind.demands().family.is_tcp();
+    let patient = is_tcp && s.transport.dupack_threshold.is_none();
     let marked = kind.declares_ecn() && !matches!(s.switch.marking, MarkingParams::None(_));
     let spares: &[PathProperty] = match (patient, marked) {
         (true, true) => &[PathProperty::FifoPerFlow, PathProperty::PhasesMix],
@@ -91,7 +116,9 @@ fn transport(s: &Settings, kind: &TransportKind) -> Chosen {
         (false, true) => &[PathProperty::PhasesMix],
         (false, false) => &[],
     };
-    Chosen { spares, ..of(kind) }
+    let chosen = of(kind);
+    let reordering = if is_tcp { chosen.reordering } else { TELEMETRY };
+    Chosen { spares, reordering, ..chosen }
 }
 
 /// The needs of a limit and what it takes away depend on which packets it sees.
@@ -113,6 +140,8 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     s.each_choice(&mut all);
     let All(mut list) = all;
     list.iter_mut().for_each(|chosen| chosen.timers = timers(s, chosen.place));
+    let places = list.iter_mut().filter(|chosen| chosen.place != "transport");
+    places.for_each(|chosen| chosen.reordering = reordering(s, chosen.place));
     if let PauseParams::Pfc(pfc) = &s.switch.pause
         && (pfc.watchdog.is_some() || pfc.min_rate.is_some())
     {
@@ -185,9 +214,9 @@ impl Shape {
 }
 
 /// One sentence for each need of a mechanism that another one breaks, with the consequence and the
-/// repair.
+/// repair; and one for TLT beside Canary.
 pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = fights(chosen).into_iter().collect();
     for needy in chosen {
         for need in needy.about.needs.iter().filter(|need| !needy.spares.contains(need)) {
             let is_outlasted = *need != PathProperty::TimersRun || !needy.timers.is_empty();
@@ -197,14 +226,13 @@ pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
             let breaks = |c: &&Chosen| c.about.breaks.contains(need) && shape.lets_break(c.place);
             for breaker in chosen.iter().filter(breaks) {
                 warnings.push(format!(
-                    "{} \"{}\" needs {}, which {} \"{}\" breaks: {}{}",
+                    "{} \"{}\" needs {}, which {} \"{}\" breaks: {}",
                     needy.place,
                     needy.kind,
                     need.name(),
                     breaker.place,
                     breaker.kind,
-                    need.consequence(),
-                    keys(*need, needy, breaker)
+                    consequence(*need, needy, breaker)
                 ));
             }
         }
@@ -212,16 +240,33 @@ pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
     warnings
 }
 
-/// The keys that repair a need, where they depend on who needs it and who breaks it.
-fn keys(need: PathProperty, needy: &Chosen, breaker: &Chosen) -> String {
-    if need != PathProperty::TimersRun {
-        return String::new();
+/// Two repairs of one loss: TLT's threshold refuses packets, and Canary deflects them.
+fn fights(chosen: &[Chosen]) -> Option<String> {
+    let has = |place, kind| chosen.iter().any(|c| (c.place, c.kind) == (place, kind));
+    let both = has("transport.importance", "tlt")
+        && has("switch.admission", "color-aware")
+        && has("switch.deflection", "canary");
+    both.then(|| {
+        "switch.admission \"color-aware\" of tlt refuses packets while buffers have room, and \
+         switch.deflection \"canary\" sends each of them around: bursts take longer than with \
+         one of the two (docs/reproduce-combinations.md); leave one out, or choose \
+         switch.admission.kind = \"aifo\""
+            .into()
+    })
+}
+
+/// The consequence of a broken need and its repair, which can depend on both mechanisms.
+fn consequence(need: PathProperty, needy: &Chosen, breaker: &Chosen) -> String {
+    match (need, breaker.kind) {
+        (PathProperty::FifoPerFlow, _) => needy.reordering.into(),
+        (PathProperty::TimersRun, "pfc") => format!(
+            "{}: set switch.pause.watchdog, and raise {} above it",
+            need.consequence(),
+            needy.timers
+        ),
+        (PathProperty::TimersRun, _) => format!("{}: raise {}", need.consequence(), needy.timers),
+        _ => need.consequence().into(),
     }
-    let watchdog = match breaker.kind {
-        "pfc" => ", or set switch.pause.watchdog",
-        _ => "",
-    };
-    format!(": raise {}{watchdog}", needy.timers)
 }
 
 #[cfg(test)]
@@ -255,7 +300,15 @@ mod tests {
 
     #[test]
     fn a_broken_need_is_named_unless_restored_or_without_effect() {
-        let of = |place, kind, about| Chosen { place, kind, about, spares: &[], timers: MIN_RTO };
+        let reordering = PathProperty::FifoPerFlow.consequence();
+        let of = |place, kind, about| Chosen {
+            place,
+            kind,
+            about,
+            spares: &[],
+            timers: MIN_RTO,
+            reordering,
+        };
         let tcp = of("transport", "newreno", &TCP);
         let spray = of("switch.path", "spray", &SPRAY);
         let order = of("transport.ordering", "timeout", &ORDER);
@@ -297,10 +350,38 @@ mod tests {
     }
 
     #[test]
+    fn reordering_warning_of_queue_pairs_names_their_recovery() {
+        let warnings = |kind: &str, rest: &str| {
+            let text = format!(
+                "duration = \"1ms\"\ntopology = {{ kind = \"leaf-spine\" }}\nswitch.path.kind = \
+                 \"spray\"\ntransport.kind = \"{kind}\"\n{rest}\n[[traffic]]\nname = \
+                 \"p\"\nkind = \"permutation\"\nsize = 1000\n"
+            );
+            let plan =
+                crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
+            plan.warnings
+        };
+        let selective = "rdma.recovery.kind = \"selective\"";
+        let goes_back = warnings("dcqcn", "");
+        assert_eq!(goes_back.len(), 1, "{goes_back:?}");
+        assert!(goes_back[0].contains(&format!("set {selective}")), "{goes_back:?}");
+        let repeats = warnings("dcqcn", selective);
+        assert!(repeats.len() == 1 && repeats[0].ends_with(SELECTIVE), "{repeats:?}");
+        let hpcc = warnings("hpcc", selective).join("\n");
+        assert!(hpcc.contains(TELEMETRY) && hpcc.contains(SELECTIVE), "{hpcc}");
+        for warning in [goes_back, repeats, vec![hpcc]].concat() {
+            assert!(!warning.contains("dupack"), "{warning}");
+        }
+        assert!(warnings("dctcp", "")[0].contains("transport.dupack-threshold"));
+        let ordered = "transport.ordering.kind = \"timeout\"";
+        assert_eq!(warnings("dcqcn", ordered), Vec::<String>::new());
+    }
+
+    #[test]
     fn pause_warning_names_the_timers_key_and_needs_a_pause_that_can_outlast_it() {
         let warnings = |pause: &str, rest: &str| {
             let text = format!(
-                "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[switch]\n\
+                "duration = \"9ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n[switch]\n\
                  buffer = {{ kind = \"pools\" }}\npause = {{ kind = \"pfc\"{pause} }}\n{rest}\n\
                  [[traffic]]\nname = \"p\"\nkind = \"permutation\"\nsize = 1000\n"
             );
@@ -317,16 +398,37 @@ mod tests {
             )
         };
         let given = ", timeout-low = \"3ms\", timeout-high = \"4ms\"";
-        let of_tcp = "raise transport.min-rto, or set switch.pause.watchdog";
-        let of_irn = "raise rdma.recovery.timeout-low and rdma.recovery.timeout-high, or set";
+        let of_tcp = "set switch.pause.watchdog, and raise transport.min-rto above it";
+        let of_irn = "raise rdma.recovery.timeout-low and rdma.recovery.timeout-high above it";
         assert!(warnings("", &tcp("3ms")).contains(of_tcp));
         assert!(warnings(watchdog, &tcp("1ms")).contains(of_tcp), "2 ms outlast 1 ms");
         assert!(!warnings(watchdog, &tcp("3ms")).contains("timers-run"));
-        assert!(warnings("", &irn(given)).contains(of_irn), "no pause is the longest");
+        assert!(warnings("", &irn(given)).contains(of_irn), "the run bounds a pause");
+        let longer = ", timeout-low = \"9ms\", timeout-high = \"1s\"";
+        assert!(!warnings("", &irn(longer)).contains("timers-run"), "the run ends first");
         assert!(warnings(watchdog, &irn("")).contains(of_irn), "the network decides the timers");
         let short = ", timeout-low = \"1ms\", timeout-high = \"4ms\"";
         assert!(warnings(watchdog, &irn(short)).contains(of_irn), "the shorter one counts");
         assert!(!warnings(watchdog, &irn(given)).contains("timers-run"));
+    }
+
+    #[test]
+    fn tlt_beside_canary_is_warned_of_unless_canary_admits() {
+        let warnings = |admission: &str| {
+            let text = format!(
+                "duration = \"1ms\"\ntopology = {{ kind = \"leaf-spine\" }}\nswitch.admission.kind \
+                 = \"{admission}\"\nswitch.deflection.kind = \"canary\"\n\
+                 transport.importance.kind = \"tlt\"\ntransport.rank.kind = \
+                 \"remaining-bytes\"\n[[traffic]]\nname = \"p\"\nkind = \"permutation\"\n"
+            );
+            let plan =
+                crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
+            plan.warnings.join("\n")
+        };
+        let page = "docs/reproduce-combinations.md";
+        let told = warnings("color-aware");
+        assert!(told.contains(page) && told.contains("switch.admission.kind = \"aifo\""), "{told}");
+        assert!(!warnings("aifo").contains(page));
     }
 
     /// Deflected packets wait in paused queues of other switches.

@@ -5,6 +5,7 @@ use crate::cdf::{BUILTIN, Cdf};
 use crate::error::nearest;
 use crate::keys::{GROUPS, key_text};
 use crate::names::{NAMES, named};
+use crate::numbers;
 use crate::tree::parse_path;
 use millpond_core::params::Form;
 use millpond_core::registry::{Mechanism, PathProperty};
@@ -28,8 +29,8 @@ const PROPERTIES: &[PathProperty] = &[
 /// Returns the meaning of `name`: a key ("transport.min-rto", "min-rto" alone, or as `--set` takes
 /// it: "traffic.background.load"), a kind ("dctcp", or of one place only: "switch.admission.red"),
 /// a place or table ("switch.marking", "host"), a distribution ("web-search"), a path property
-/// ("fifo-per-flow"), or a name of the field ("wcmp"). If several things have the name, the text
-/// explains all of them.
+/// ("fifo-per-flow"), a name of the field ("wcmp"), or a result ("fct_us.mice.p99"). If several
+/// things have the name, the text explains all of them.
 ///
 /// # Errors
 /// The nearest names, if nothing has this name.
@@ -51,6 +52,9 @@ pub fn explain(name: &str) -> Result<String, String> {
         if !out.is_empty() {
             return Ok(out.trim_end().to_string() + "\n");
         }
+    }
+    if let Some(text) = numbers::explain(name) {
+        return Ok(text.trim_end().to_string() + "\n");
     }
     Err(unknown(name, spellings.last().map_or(name, String::as_str), &places))
 }
@@ -274,6 +278,7 @@ fn unknown(name: &str, called: &str, places: &[PlaceInfo]) -> String {
     known.extend(BUILTIN.iter().map(|b| b.name.to_string()));
     known.extend(PROPERTIES.iter().map(|p| p.name().to_string()));
     known.extend(NAMES.iter().flat_map(|n| n.names).map(|n| n.to_string()));
+    known.extend(numbers::names().map(str::to_string));
     known.sort();
     known.dedup();
     let near_to = |called: &str| {
@@ -317,6 +322,7 @@ mod tests {
     use crate::Scenario;
     use crate::error::Report;
     use crate::tree::{Datum, Node, Table, parse};
+    use std::path::Path;
 
     fn has(name: &str, what: &[&str]) {
         let text = explain(name).unwrap();
@@ -407,6 +413,8 @@ mod tests {
         has("QCT", &["queries.parquet", "traffic = { kind = \"incast\" }: "]);
         has("slowdown", &["flows.parquet", "size-bins: "]);
         has("p99", &["summary.json"]);
+        has("noise", &["docs/guides/seeds.md", "95 %"]);
+        has("seeds", &["docs/guides/seeds.md", "--seeds 6"]);
         for (name, nearest) in
             [("hull", "dctcp"), ("bolt", "hpcc"), ("sird", "homa"), ("dcPIM", "homa")]
         {
@@ -417,6 +425,30 @@ mod tests {
         has("juggler", &["not built", "presto-gro"]);
         assert!(explain("qqqqqq").unwrap_err().contains("list"));
         assert!(explain("").is_err());
+    }
+
+    #[test]
+    fn results_lead_to_their_page() {
+        for (name, page) in [
+            ("fct_us.mice.p99", "docs/results.md"),
+            ("web.fct.p95", "docs/results.md"),
+            ("bursts.qct.mean", "docs/results.md"),
+            ("packets.dropped", "docs/results-counters.md"),
+            ("mechanisms.pfc.paused_us", "docs/results-counters.md"),
+            ("fct_us.all.at_least.p99", "docs/results.md"),
+            ("at_least", "docs/concepts/censoring.md"),
+            ("difference_low", "docs/guides/seeds.md"),
+        ] {
+            has(name, &[page]);
+        }
+        let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for name in numbers::names() {
+            let text = numbers::explain(name).unwrap();
+            let page = text.rsplit_once('(').unwrap().1.trim_end().trim_end_matches(')');
+            assert!(pages.join(page).exists(), "{name}: {page}");
+        }
+        assert!(explain("fct_uss").unwrap_err().contains("fct_us"));
+        assert!(explain("web.fct").is_err() && explain("mice.fctt.p99").is_err());
     }
 
     /// A name that a scenario can hold is a name that is explained.

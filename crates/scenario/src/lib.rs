@@ -30,6 +30,8 @@ mod keys;
 pub mod limit;
 mod names;
 pub mod nic;
+mod numbers;
+pub mod offered;
 mod overrides;
 pub mod plan;
 mod ports;

@@ -116,15 +116,15 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "transport",
         &["int", "inband-telemetry"],
-        "switches' telemetry (INT) is what transport.kind = \"hpcc\" goes by",
+        "transport.kind = \"hpcc\" and \"powertcp\" steer by switches' telemetry (INT)",
         "hpcc",
     ),
     kind(
         "transport",
-        &["powertcp"],
-        "PowerTCP (NSDI 2022) is not built; the nearest that goes by switches' telemetry is \
-         transport.kind = \"hpcc\"",
-        "hpcc",
+        &["theta-powertcp", "θ-powertcp"],
+        "PowerTCP by delays (NSDI 2022) is not built; by switches' telemetry it is \
+         transport.kind = \"powertcp\"",
+        "powertcp",
     ),
     kind(
         "transport",
@@ -171,8 +171,8 @@ pub(crate) const NAMES: &[Name] = &[
     kind(
         "transport",
         &["irn", "rdma", "roce", "rocev2", "selective", "go-back-n"],
-        "queue pairs run \"dcqcn\", \"hpcc\", \"timely\" or \"rdma-dctcp\"; IRN is their \
-         recovery, [rdma] recovery = { kind = \"selective\" }",
+        "queue pairs run \"dcqcn\", \"hpcc\", \"powertcp\", \"timely\" or \"rdma-dctcp\"; IRN is \
+         their recovery, [rdma] recovery = { kind = \"selective\" }",
         "selective",
     ),
     kind(
@@ -413,6 +413,27 @@ pub(crate) const NAMES: &[Name] = &[
     key(&["datamining"], "it is sizes = \"data-mining\"", "data-mining"),
     key(&["simulation-time", "sim-time", "stop-time", "time"], "it is duration", "duration"),
     // Results.
+    key(
+        &[
+            "noise",
+            "beyond",
+            "within",
+            "agreed",
+            "confidence",
+            "confidence-interval",
+            "interval",
+            "significance",
+        ],
+        "a comparison marks a difference by its noise: beyond (*) if its 95 % interval excludes \
+         zero, within if not (docs/guides/seeds.md)",
+        "",
+    ),
+    key(
+        &["seeds", "replications", "repetitions"],
+        "the commands take them: compare --seeds 6 runs each variant with six, and \
+         docs/guides/seeds.md helps to choose how many",
+        "seed",
+    ),
     key(
         &["cwnd", "congestion-window", "window-over-time"],
         "it is cwnd_bytes of connections.parquet, which capture.connections makes",

@@ -46,6 +46,7 @@ const COLLECTIVE: Metric = ("collective", COLLECTIVES);
 const ITERATION: Metric = ("iteration", COLLECTIVES);
 const EXPOSED: Metric = ("exposed", COLLECTIVES);
 const BUSBW: Metric = ("busbw", &["mean"]);
+const RATIO: Metric = ("ratio", &["mean"]);
 const RTT: Metric = ("rtt", ROUND_TRIPS);
 
 /// Everything that a scenario can show.
@@ -69,7 +70,7 @@ impl<'a> Known<'a> {
                 Some(TrafficParams::Rpc(_)) => vec![FCT, SLOWDOWN, LATENCY],
                 Some(TrafficParams::Probe(_)) => vec![RTT],
                 Some(kind) if kind.is_job() => {
-                    vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED, BUSBW]
+                    vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED, BUSBW, RATIO]
                 }
                 _ => vec![FCT, SLOWDOWN],
             };

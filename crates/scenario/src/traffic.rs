@@ -22,6 +22,7 @@ mod pattern;
 mod poisson;
 
 pub use arrivals::{Arrivals, Event};
+pub(crate) use arrivals::{Load, Pairing};
 pub(crate) use build::build;
 pub use dependencies::{Dependencies, Dependent, NodeId};
 pub use job::JobPlan;
@@ -83,6 +84,10 @@ impl TrafficPlan {
     /// ([`Plan::part`](crate::Plan::part)), not all are.
     pub fn has(&self, host: u32) -> bool {
         self.only.as_ref().is_none_or(|only| only[host as usize])
+    }
+    /// The traffics whose rate is known in advance.
+    pub(crate) fn loads(&self) -> Vec<Load> {
+        self.generators.iter().filter_map(Generator::load).collect()
     }
     /// All open-loop flows and queries, in order, from the beginning.
     pub fn arrivals(&self) -> Arrivals {

@@ -32,6 +32,7 @@ fn errors_name_key_value_and_what_is_valid() {
         ("op = \"all-to-all\"\nranks = 2\nmatrix = [\"0 9000TB\", \"1 0\"]", &["out of range"]),
         ("op = \"all-to-all\"\nranks = 2\nmatrix = [\"0 0\", \"0 0\"]", &["no rank sends"]),
         ("op = \"barrier\"\nslices = 2", &["slices", "rings"]),
+        ("op = \"barrier\"\nchannels = 2", &["channels", "no data"]),
         ("ranks = 13", &["hosts", "13 ranks"]),
         ("first = 11", &["first", "1 ranks from place 11"]),
         ("hosts = [\"0..3\", \"2\"]", &["hosts", "twice"]),
@@ -73,6 +74,6 @@ fn matrix_has_numbers_and_units_and_its_mean_row_is_the_buffer() {
     let plan = scenario.plan(None, &[], None).unwrap();
     let SourceKind::Job(job) = &plan.traffic.sources[0].kind else { panic!("no job") };
     let shown = format!("{:?}", job.work);
-    let blocks = "matrix: Some([0, 2000000, 100000, 2000000, 0, 0, 7, 1000000, 0])";
+    let blocks = "blocks: [0, 2000000, 100000, 2000000, 0, 0, 7, 1000000, 0]";
     assert!(shown.contains(blocks) && shown.contains("bytes: 1700003"), "{shown}");
 }

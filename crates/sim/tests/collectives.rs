@@ -194,7 +194,7 @@ fn runs_are_the_same_for_any_threads_and_partitions() {
     for (transport, keys) in [
         ("dctcp", "size = \"1MB\"\nslices = 3\nchannels = 2\nchunk = \"20KB\""),
         ("dcqcn", "algorithm = \"double-binary-tree\"\nsize = \"600KB\"\nchunk = \"50KB\""),
-        ("dctcp", "algorithm = \"halving-doubling\"\nsize = \"300KB\"\nrepeat = 2"),
+        ("dctcp", "algorithm = \"halving-doubling\"\nchannels = 3\nsize = \"300KB\"\nrepeat = 2"),
         ("homa", "op = \"all-to-all\"\nalgorithm = \"pxn\"\ngroup = 4\nsize = \"600KB\""),
         ("newreno", "op = \"pipeline\"\nsize = \"50KB\"\nranks = 6\nmicro-batches = 5"),
         ("cubic", "op = \"barrier\"\nrepeat = 5\ncompute = \"20us\"\ncompute-jitter = 0.2"),

@@ -2,48 +2,29 @@
 
 mod common;
 
-use common::{assert_nothing_changes, exact, plan, simulate};
+use common::{File, assert_nothing_changes, exact, plan, simulate};
 use millpond_core::Time;
-use std::path::PathBuf;
 
 /// T(1 MB): 250 packets of 4,000 bytes and 40 of headers over two links of 100 Gb/s and 1 µs.
 const T_1MB: u64 = 83_123_200;
 const US: u64 = 1_000_000;
 
-/// A file that is removed with the test.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, text: &str) -> File {
-        let path =
-            std::env::temp_dir().join(format!("millpond-{name}-{}.goal", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        File(path)
-    }
-
-    /// A scenario that runs it on four hosts.
-    fn scenario(&self, keys: &str) -> String {
-        format!(
-            "duration = \"1s\"\nuntil = \"flows-complete\"\n\
+/// A scenario that runs a file on four hosts.
+fn scenario(file: &File, keys: &str) -> String {
+    format!(
+        "duration = \"1s\"\nuntil = \"flows-complete\"\n\
              [topology]\nkind = \"single-switch\"\nhosts = 4\n\
              host-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n[host]\nmtu = 4040\n\
              [transport]\nkind = \"dcqcn\"\n[rdma]\nack-interval = 1000000\n\
              [[traffic]]\nname = \"job\"\nkind = \"goal\"\nfile = {:?}\n{keys}\n",
-            self.0.to_str().unwrap()
-        )
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+        file.0.to_str().unwrap()
+    )
 }
 
 /// When each rank ended.
 fn ends(name: &str, text: &str, keys: &str) -> Vec<u64> {
     let file = File::new(name, text);
-    let (outcome, records) = simulate(&exact(&file.scenario(keys), &[]), 1);
+    let (outcome, records) = simulate(&exact(&scenario(&file, keys), &[]), 1);
     assert_eq!(outcome.unmatched, millpond_sim::Unmatched::default());
     let mut ranks = records.ranks;
     ranks.sort_by_key(|rank| rank.rank);
@@ -71,6 +52,15 @@ fn computations_and_costs_take_their_time() {
                 rank 1 {\na: recv 1000000b from 0\nb: calc 3000\nb requires a\n}\n";
     let free = ends("calc", text, "eager = \"2MB\"");
     assert_eq!(free, [57 * US, 50 * US + T_1MB + 3 * US]);
+    let spans = |rank: usize| {
+        let file = File::new("spans", text);
+        let (_, records) = simulate(&exact(&scenario(&file, "eager = \"2MB\""), &[]), 1);
+        records.ranks.into_iter().find(|it| it.rank as usize == rank).unwrap().computations
+    };
+    let from = |from: u64, until: u64| (Time::from_ps(from), Time::from_ps(until));
+    // The calc of 1,000 ns overlaps with that of 50,000, and c follows the send at once.
+    assert_eq!(spans(0), [from(0, 57 * US)]);
+    assert_eq!(spans(1), [from(50 * US + T_1MB, 53 * US + T_1MB)]);
     let costly = ends("costs", text, "eager = \"2MB\"\nmessage-cost = \"2us\"");
     assert_eq!(costly, [59 * US, 54 * US + T_1MB + 3 * US]);
 }
@@ -88,7 +78,7 @@ fn what_never_matches_ends_the_run_and_is_named() {
     let text = "num_ranks 2\nrank 0 {\nx: send 8b to 1 tag 1\n}\n\
                 rank 1 {\ny: recv 8b from 0 tag 2\nz: calc 5\nz requires y\n}\n";
     let file = File::new("unmatched", text);
-    let (outcome, records) = simulate(&exact(&file.scenario(""), &[]), 1);
+    let (outcome, records) = simulate(&exact(&scenario(&file, ""), &[]), 1);
     assert!(outcome.is_stalled() && outcome.unmatched.is_end);
     let [(0, 1, what)] = &outcome.unmatched.ranks[..] else { panic!("{:?}", outcome.unmatched) };
     assert!(what.contains("y (recv 8b from 0 tag 2)"), "{what}");
@@ -96,7 +86,7 @@ fn what_never_matches_ends_the_run_and_is_named() {
     assert_eq!((records.ranks.len(), records.collectives.len()), (1, 1));
     assert_eq!(records.collectives[0].end, None);
     // Cut off by its end, a run has no deadlock.
-    let far = file.scenario("").replace("tag 1", "tag 2").replace("1s", "1us");
+    let far = scenario(&file, "").replace("tag 1", "tag 2").replace("1s", "1us");
     std::fs::write(&file.0, text.replace("tag 1", "tag 2")).unwrap();
     let (outcome, _) = simulate(&exact(&far, &[]), 1);
     assert!(!outcome.is_stalled() && !outcome.unmatched.ranks.is_empty());
@@ -106,7 +96,8 @@ fn what_never_matches_ends_the_run_and_is_named() {
 fn a_bad_file_or_too_few_hosts_is_an_error_with_its_place() {
     let wrong = |text: &str, keys: &str| {
         let file = File::new("wrong", text);
-        let scenario = millpond_scenario::Scenario::parse("s", &file.scenario(keys)).unwrap();
+        let scenario =
+            millpond_scenario::Scenario::parse("s", &self::scenario(&file, keys)).unwrap();
         scenario.plan(None, &[], None).unwrap_err().to_string()
     };
     let cycle = "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}";
@@ -124,7 +115,7 @@ fn layers_of_simai_compute_and_reduce() {
     let head = "HYBRID_TRANSFORMER model_parallel_NPU_group: 4 all_gpus: 4\n1\n";
     let layer = "mlp -1 10000 ALLREDUCE 8000000 0 NONE 0 0 NONE 0 0\n";
     let file = File::new("simai", &format!("{head}{layer}"));
-    let text = file.scenario("").replace("\"goal\"", "\"simai\"");
+    let text = scenario(&file, "").replace("\"goal\"", "\"simai\"");
     let (_, records) = simulate(&exact(&text, &[]), 1);
     // T(2 MB): 500 packets.
     let ring = 6 * (161_600_000 + 323_200 + 2 * US) + 5 * 3_520;

@@ -4,7 +4,7 @@
 //!
 //! The beginning is a transport's own law: a TCP's slow start from its initial window, TAS' from
 //! its initial rate. So these get one that fills the longest round trip here. HPCC's law leaves a
-//! twentieth of the link free (`hpcc-eta`), and so much more is its bound.
+//! twentieth of the link free (`hpcc-eta`, and so does PowerTCP), and so much more is its bound.
 
 mod common;
 
@@ -77,6 +77,7 @@ fn text(kind: &TransportKind, network: &str, (src, dst): (u32, u32), tables: &st
 fn most(kind: &TransportKind) -> f64 {
     match kind {
         TransportKind::Hpcc(p) => MOST / p.hpcc_eta,
+        TransportKind::Powertcp(p) => MOST / p.powertcp_eta,
         _ => MOST,
     }
 }

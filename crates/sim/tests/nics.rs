@@ -47,6 +47,36 @@ fn two_nics_carry_twice_the_goodput_of_one() {
     assert!((1.98..=2.0).contains(&ratio), "{one:?} and {two:?}: {ratio}");
 }
 
+/// The time of an all-reduce among eight servers with a NIC on each of four rails.
+fn on_four_rails(keys: &str) -> Time {
+    let text = format!(
+        "duration = \"1s\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"rail-optimised\"\n\
+         segments = 1\nservers-per-segment = 8\nrails = 4\nspines = 2\n\
+         host-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         fabric-link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n{PAIRS}\
+         [[traffic]]\nkind = \"collective\"\n{keys}\n"
+    );
+    let records = simulate(&exact(&text, &[("host.nic.choice.kind", "rail")]), 1).1;
+    assert!(records.flows.iter().all(|flow| flow.finish.is_some()));
+    records.collectives[0].time().expect("the round is over")
+}
+
+/// Channel c of any algorithm has NIC c. The difference of two sizes leaves the delays out.
+#[test]
+fn four_channels_take_a_quarter_of_the_bandwidth_time() {
+    for algorithm in ["halving-doubling", "ring", "recursive-doubling", "double-binary-tree"] {
+        let bandwidth_time = |channels: u32| {
+            let time = |size: &str| {
+                let keys = format!("algorithm = \"{algorithm}\"\nsize = \"{size}\"");
+                on_four_rails(&format!("{keys}\nchannels = {channels}")).as_us_f64()
+            };
+            time("12MB") - time("2MB")
+        };
+        let (one, four) = (bandwidth_time(1), bandwidth_time(4));
+        assert!((0.98..=1.02).contains(&(4.0 * four / one)), "{algorithm}: {one} and {four}");
+    }
+}
+
 /// A segment of four servers with four accelerators each, which a ring visits in this order.
 fn rings(order: &[String]) -> Records {
     let mut text = format!(

@@ -10,7 +10,7 @@ use millpond_core::packet::Kind;
 use millpond_results::Node;
 use proptest::prelude::*;
 
-const LAWS: [&str; 4] = ["dcqcn", "hpcc", "timely", "rdma-dctcp"];
+const LAWS: [&str; 5] = ["dcqcn", "hpcc", "powertcp", "timely", "rdma-dctcp"];
 
 /// Two pairs of hosts over one link of their own rate, which marks as DCQCN's switches do. Packets
 /// of 1000 bytes, as in HPCC's and TLT's released simulators.
@@ -61,13 +61,14 @@ fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len() as f64
 }
 
-/// Of what it aims at each law alone gets 95 %: HPCC aims at 95 % of the link, the others at all of
-/// it.
+/// Of what it aims at each law alone gets 95 %: HPCC and PowerTCP aim at 95 % of the link, the
+/// others at all of it.
 #[test]
 fn one_flow_fills_its_link() {
     for law in LAWS {
         let (goodputs, queues) = goodputs(law, &[]);
-        let (header, aim) = if law == "hpcc" { (90.0, 0.95) } else { (48.0, 1.0) };
+        let reads_telemetry = ["hpcc", "powertcp"].contains(&law);
+        let (header, aim) = if reads_telemetry { (90.0, 0.95) } else { (48.0, 1.0) };
         let share = goodputs[0] / (40.0 * 1000.0 / (1000.0 + header));
         println!("{law}: {share:.4}, queue {:.0}", mean(&queues));
         assert!((0.95 * aim..=1.0).contains(&share), "{law}: {share}");
@@ -90,11 +91,13 @@ fn two_flows_have_equal_shares() {
     }
 }
 
-/// HPCC leaves no queue; DCQCN's lies between the thresholds.
+/// HPCC and PowerTCP leave no queue; DCQCN's lies between the thresholds.
 #[test]
 fn queues_stand_where_the_theory_puts_them() {
-    let (_, hpcc) = goodputs("hpcc", &[TWO]);
-    assert!(mean(&hpcc) < 3_000.0, "{}", mean(&hpcc));
+    for law in ["hpcc", "powertcp"] {
+        let (_, queues) = goodputs(law, &[TWO]);
+        assert!(mean(&queues) < 3_000.0, "{law}: {}", mean(&queues));
+    }
     let (_, dcqcn) = goodputs("dcqcn", &[TWO]);
     assert!((5_000.0..200_000.0).contains(&mean(&dcqcn)), "{}", mean(&dcqcn));
 }

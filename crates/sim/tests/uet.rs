@@ -1,9 +1,10 @@
 //! Ultra Ethernet in whole networks: what is computed by hand, and beside uet-htsim, the
-//! consortium's simulator, whose figures these tables have (defaults, seed 13).
+//! consortium's simulator, whose figures these tables have (defaults, seed 13). Rank programs are
+//! beside ATLAHS, which runs them over its htsim with NSCC.
 
 mod common;
 
-use common::{Records, exact, simulate};
+use common::{File, Records, exact, simulate};
 use millpond_core::Time;
 use millpond_core::packet::Kind;
 use millpond_sim::Outcome;
@@ -120,6 +121,83 @@ fn a_table_is_as_uet_htsim_has_it() {
         assert!(off.abs() < 0.03, "{told}");
     }
     println!("{told}");
+}
+
+/// When each rank of a program on these hosts of the tree ended, in nanoseconds.
+fn ends_of_ranks(name: &str, program: &str, hosts: &str) -> Vec<f64> {
+    let file = File::new(name, program);
+    let (network, _) = TREE.split_once("[[traffic]]").unwrap();
+    let text = format!(
+        "{network}[[traffic]]\nkind = \"goal\"\nfile = {:?}\neager = \"1B\"\n\
+         placement = \"listed\"\nhosts = [{hosts}]\n",
+        file.0.to_str().unwrap()
+    );
+    let set = [("transport.uet-control", "nscc"), ("transport.uet-paths", "128")];
+    let (outcome, records) = simulate(&exact(&text, &set), 1);
+    assert_eq!((outcome.hosts.retransmitted, outcome.unmatched.ranks.len()), (0, 0));
+    let mut ranks = records.ranks;
+    ranks.sort_by_key(|rank| rank.rank);
+    ranks.iter().map(|rank| 1e3 * rank.ended.as_us_f64()).collect()
+}
+
+/// A ring all-reduce of four ranks in chunks of 1 MB. A step waits for the message of the step
+/// before, and for the end of its send if that is asked for.
+fn ring_of_four(waits_for_send: bool) -> String {
+    let mut text = "num_ranks 4\n".to_string();
+    for rank in 0..4 {
+        let (next, before) = ((rank + 1) % 4, (rank + 3) % 4);
+        text += &format!("rank {rank} {{\n");
+        for step in 0..6 {
+            text += &format!(
+                "s{step}: send 1000000b to {next} tag {step}\n\
+                 r{step}: recv 1000000b from {before} tag {step}\n"
+            );
+            if step > 0 {
+                text += &format!("s{step} requires r{}\n", step - 1);
+                text += &format!("r{step} requires r{}\n", step - 1);
+            }
+            if step > 0 && waits_for_send {
+                text += &format!("s{step} requires s{}\n", step - 1);
+            }
+        }
+        text += "}\n";
+    }
+    text
+}
+
+/// ATLAHS ends a send and its receive when the sender has the last acknowledgement, six links'
+/// delays after the message. So its ring has that delay in each step.
+#[test]
+fn rank_programs_end_as_in_atlahs() {
+    let pair = |name: &str, before: &str, after: &str| {
+        let waits = if before.is_empty() { "" } else { "s requires c\n" };
+        let goes_on = if after.is_empty() { "" } else { "d requires s\n" };
+        let text = format!(
+            "num_ranks 2\nrank 0 {{\n{before}s: send 1000000b to 1\n{waits}{after}{goes_on}}}\n\
+             rank 1 {{\nrecv 1000000b from 0\n}}\n"
+        );
+        ends_of_ranks(name, &text, "\"0\", \"13\"")[0]
+    };
+    let ring = |name: &str, waits: bool| {
+        let ends = ends_of_ranks(name, &ring_of_four(waits), "\"0\", \"4\", \"8\", \"12\"");
+        ends.into_iter().fold(0.0, f64::max)
+    };
+    let mut last = 0.0;
+    for (name, ours, theirs) in [
+        ("atlahs-send", pair("atlahs-send", "", ""), 94_945.0),
+        ("atlahs-before", pair("atlahs-before", "c: calc 50000\n", ""), 144_945.0),
+        ("atlahs-both", pair("atlahs-both", "c: calc 50000\n", "d: calc 7000\n"), 151_945.0),
+        ("atlahs-ring", ring("atlahs-ring", true), 571_437.0),
+    ] {
+        println!("{name}: {ours:.0}, theirs {theirs} ({:+.2} %)", 100.0 * (ours / theirs - 1.0));
+        assert!((ours / theirs - 1.0).abs() < 0.03, "{name}: {ours}, theirs {theirs}");
+        assert!(ours > last, "{name}: {ours} after {last}");
+        last = ours;
+    }
+    // Without the delay in its first five steps.
+    let free = ring("atlahs-free", false) + 5.0 * 6_000.0;
+    println!("atlahs-free: {free:.0}");
+    assert!((free / 571_437.0 - 1.0).abs() < 0.03, "{free}");
 }
 
 /// Sixteen hosts, each to the one eight further: the choice of paths is what differs.

@@ -49,7 +49,7 @@ impl Observer for Collected {
         Ok(())
     }
     fn rank(&mut self, record: &RankRecord) -> Result<(), Infallible> {
-        self.ranks.push(*record);
+        self.ranks.push(record.clone());
         Ok(())
     }
     fn collective(&mut self, record: &CollectiveRecord) -> Result<(), Infallible> {

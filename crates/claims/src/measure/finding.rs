@@ -381,44 +381,57 @@ pub(super) fn order(
     Ok((held as f64 / first.len() as f64 * 100.0, how))
 }
 
-pub(super) fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
-    let (mut within, mut all, mut left_out, mut worst) =
-        (0usize, 0usize, 0usize, (1.0, String::new()));
-    for curve in experiment.published {
-        let arms = found.arms.iter().filter(|arm| arm.variant == curve.variant);
-        for (at, arm) in arms
-            .filter_map(|arm| Some((curve.loads.iter().position(|load| *load == arm.load)?, arm)))
-        {
-            let runs = whole(found, arm)?;
-            for (statistic, name, theirs) in [
-                (Statistic::Mean, "mean", curve.mean_s[at]),
-                (Statistic::P99, "p99", curve.p99_s[at]),
-            ] {
-                if thin(statistic, runs).is_some() {
-                    left_out += 1;
-                    continue;
-                }
-                let ours = mean_of(statistic, runs, curve.variant)? / 1e6;
-                let off = if ours > theirs { ours / theirs } else { theirs / ours };
-                all += 1;
-                within += usize::from(off <= factor);
-                if off > worst.0 {
-                    worst = (
-                        off,
-                        format!(
-                            "{} {name} at {} %: ours {:.1} ms",
-                            arm.variant,
-                            arm.load,
-                            ours * 1e3
-                        ),
-                    );
+/// The published cells beside ours.
+pub(super) struct Cells {
+    /// Those within the factor.
+    within: usize,
+    /// Those that are compared.
+    pub(super) all: usize,
+    /// Those with too few samples.
+    left_out: usize,
+    /// The largest factor, and its cell.
+    worst: (f64, String),
+}
+
+impl Cells {
+    /// Of what an experiment found.
+    pub(super) fn of(experiment: &Experiment, found: &Found, factor: f64) -> Result<Cells, String> {
+        let mut cells = Cells { within: 0, all: 0, left_out: 0, worst: (1.0, String::new()) };
+        for curve in experiment.published {
+            let arms = found.arms.iter().filter(|arm| arm.variant == curve.variant);
+            let place = |load: f64| curve.loads.iter().position(|own| *own == load);
+            for (at, arm) in arms.filter_map(|arm| Some((place(arm.load)?, arm))) {
+                let runs = whole(found, arm)?;
+                for (statistic, name, theirs) in [
+                    (Statistic::Mean, "mean", curve.mean_s[at]),
+                    (Statistic::P99, "p99", curve.p99_s[at]),
+                ] {
+                    if thin(statistic, runs).is_some() {
+                        cells.left_out += 1;
+                        continue;
+                    }
+                    let ours = mean_of(statistic, runs, curve.variant)? / 1e6;
+                    let off = if ours > theirs { ours / theirs } else { theirs / ours };
+                    cells.all += 1;
+                    cells.within += usize::from(off <= factor);
+                    if off > cells.worst.0 {
+                        let Arm { variant, load, .. } = arm;
+                        let ours = ours * 1e3;
+                        let cell = format!("{variant} {name} at {load} %: ours {ours:.1} ms");
+                        cells.worst = (off, cell);
+                    }
                 }
             }
         }
+        match cells.all {
+            0 => Err(format!("experiment {} has no cell that is published", found.name)),
+            _ => Ok(cells),
+        }
     }
-    if all == 0 {
-        return Err(format!("experiment {} has no cell that is published", found.name));
-    }
+}
+
+pub(super) fn cells(experiment: &Experiment, found: &Found, factor: f64) -> Measured {
+    let Cells { within, all, left_out, worst } = Cells::of(experiment, found, factor)?;
     let published: usize = experiment.published.iter().map(|curve| curve.loads.len() * 2).sum();
     let of = if all < published { format!(" (of {published} published)") } else { String::new() };
     let mut how = format!("{within} of {all} cells{of}");

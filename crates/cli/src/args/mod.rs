@@ -343,6 +343,9 @@ pub struct CompareArgs {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Compare these variants alone, the others with the first of them [default: all]
+    #[arg(long = "variant", value_name = "NAME,…", value_delimiter = ',')]
+    pub variants: Vec<String>,
     /// Vary a key instead of, or on top of, the scenario's variants:
     /// transport.kind=newreno,cubic,dctcp, or a range with its step:
     /// traffic.background.load=0.2..0.8/0.2
@@ -624,6 +627,9 @@ pub struct ImportOutput {
     /// Replace files that are there
     #[arg(long)]
     pub force: bool,
+    /// Print the report as JSON, with every key
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `completions`.
@@ -650,7 +656,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Replace the folder even if it holds something else than an older result of this command and
-    /// scenario
+    /// scenario; compare makes its finished runs again
     #[arg(long)]
     pub force: bool,
     /// Print the result as JSON, and nothing else, on stdout
@@ -677,7 +683,8 @@ pub struct PlotArgs {
     /// The results folders: of runs and compares, or of one sweep
     #[arg(required = true, value_name = "RESULT")]
     pub results: Vec<PathBuf>,
-    /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others [default: all]
+    /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others; of a sweep those
+    /// of its columns, such as mean-fct, fct-p99-of-mice. A wrong name prints all [default: all]
     #[arg(long = "figure", value_name = "NAME,…", value_delimiter = ',')]
     pub figures: Vec<String>,
     /// The folder of the files, NAME.svg each; older ones of these names are replaced

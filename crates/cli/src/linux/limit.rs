@@ -67,6 +67,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
                 let mut session = Session::existing(bpffs)?;
                 let sources = session.without(name)?;
                 done(&session.install(sources, true)?);
+                session.left().iter().for_each(|note| tell(format_args!("note: {note}")));
                 Ok(())
             }
         },

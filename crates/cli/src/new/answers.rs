@@ -217,7 +217,7 @@ const fn transport_of(kind: &'static str, family: Family, marks: bool) -> Transp
 }
 
 /// All that the questions offer, the default first.
-pub const TRANSPORTS: [Transport; 11] = [
+pub const TRANSPORTS: [Transport; 12] = [
     transport_of("dctcp", Family::Tcp, true),
     transport_of("cubic", Family::Tcp, false),
     transport_of("newreno", Family::Tcp, false),
@@ -225,6 +225,7 @@ pub const TRANSPORTS: [Transport; 11] = [
     transport_of("tas", Family::Tcp, true),
     transport_of("dcqcn", Family::Rdma, true),
     transport_of("hpcc", Family::Rdma, false),
+    transport_of("powertcp", Family::Rdma, false),
     transport_of("timely", Family::Rdma, false),
     transport_of("rdma-dctcp", Family::Rdma, true),
     transport_of("homa", Family::Homa, false),

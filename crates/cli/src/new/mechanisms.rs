@@ -56,6 +56,9 @@ const fn of(
 /// Restores the order of packets below the transport.
 const ORDERED: (&str, &str) = ("transport.ordering.kind", "\"timeout\"");
 
+/// The threshold of a pause as a share of the free memory: its default.
+const ALPHA: &str = "0.0625";
+
 /// All, in the order in which they are offered.
 pub const ALL: &[Mechanism] = &[
     of(
@@ -155,7 +158,7 @@ pub const ALL: &[Mechanism] = &[
         "a switch pauses the neighbour that fills its memory",
         &[Rdma, Homa],
         Network::Any,
-        &[("switch.pause.kind", "\"pfc\"")],
+        &[("switch.pause.kind", "\"pfc\""), ("switch.pause.alpha", ALPHA)],
     ),
     of(
         "bfc",

@@ -2,6 +2,7 @@
 
 use super::*;
 use answers::{TOPOLOGIES, TRANSPORTS};
+use millpond_core::switch::pause::PfcParams;
 
 /// The warnings that `check` prints of all variants.
 fn warnings(text: &str) -> Vec<String> {
@@ -128,4 +129,21 @@ fn wrong_answers_get_the_nearest_name_or_the_limits() {
     }
     assert_eq!(names("tlt, tlt,canary,", &leaf_spine, &tcp), Ok(vec!["tlt", "canary"]));
     assert_eq!(names("none", &leaf_spine, &tcp), Ok(vec![]));
+}
+
+#[test]
+fn thresholds_of_marks_and_pauses_are_written_where_the_transport_uses_them() {
+    let text = |kind: &str, mechanisms: &str| {
+        let (topology, rate) = (TOPOLOGIES[0], answers::rate("25Gbps").unwrap());
+        let transport = *TRANSPORTS.iter().find(|one| one.kind == kind).unwrap();
+        let mechanisms = mechanisms::chosen(mechanisms, &topology, &transport).unwrap();
+        let traffic = answers::traffic("incast", &topology).unwrap();
+        Answers { topology, rate, transport, traffic, mechanisms }.scenario("s", "s.toml")
+    };
+    assert!(text("dctcp", "none").contains("\nthreshold-packets = \"auto\""));
+    assert!(!text("cubic", "none").contains("threshold"));
+    let paused = text("dcqcn", "pfc");
+    assert!(paused.contains("\"switch.pause.alpha\" = 0.0625") && paused.contains("min-threshold"));
+    let alpha = PfcParams::default().alpha;
+    assert!(paused.contains(&format!("\"switch.pause.alpha\" = {alpha}")), "the default");
 }

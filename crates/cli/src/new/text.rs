@@ -155,8 +155,9 @@ impl Answers {
                 let about = "300 KB up to 10 Gb/s, in proportion beyond";
                 put(text, "buffer = { kind = \"per-port\" }", about);
                 if self.transport.marks {
-                    let about = "from 65 packets on, for each 10 Gb/s";
-                    put(text, "marking = { kind = \"ecn\" }", about);
+                    put(text, "\n[switch.marking]\nkind = \"ecn\"", "");
+                    let about = "65 for each 10 Gb/s; or a number for all ports";
+                    put(text, "threshold-packets = \"auto\"", about);
                 } else {
                     put(text, "marking = { kind = \"none\" }", unmarked);
                 }

@@ -13,11 +13,9 @@
 //! family's: a bandwidth-delay product, in proportion to the rate. The first acknowledgement only
 //! says from where on is counted.
 //!
-//! A deviation: a link of which two records do not follow each other in time, as where packets take
-//! several ways, says nothing. The released simulator's clocks would wrap.
-//!
 //! Invariant: min-rate ≤ rate ≤ line rate.
 
+use super::links::{Links, Work};
 use super::{Acked, Demands, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
 use crate::packet::{Hop, Telemetry, telemetry::HOPS};
 use crate::registry::{About, PathProperty};
@@ -75,9 +73,7 @@ struct State {
     setting: Setting,
     /// Bits a second.
     rate: f64,
-    /// The last answer's record of each link, by its place on the way, and the number of links.
-    seen: [Hop; HOPS],
-    known: usize,
+    links: Links,
     /// With several rates, each link's; else the first is that of all.
     references: [Reference; HOPS],
     /// An answer beyond it ends the round trip; 0 before the first.
@@ -117,8 +113,7 @@ impl Law for Hpcc {
         Hpcc(Box::new(State {
             setting: Setting { line: Rate(0), base_rtt: Time::ZERO, window: 0 },
             rate: 0.0,
-            seen: [Hop::default(); HOPS],
-            known: 0,
+            links: Links::default(),
             references: [Reference { rate: 0.0, load: 1.0, stage: 0 }; HOPS],
             until: 0,
         }))
@@ -133,7 +128,7 @@ impl Law for Hpcc {
     fn on_telemetry(&mut self, acked: &Acked, telemetry: &Telemetry, shared: &Shared<HpccParams>) {
         let (it, p) = (&mut *self.0, &shared.law);
         if it.until == 0 {
-            it.note(telemetry);
+            it.links.note(telemetry);
             it.until = acked.nxt;
             return;
         }
@@ -149,7 +144,7 @@ impl Law for Hpcc {
         if let Some(rate) = rate {
             it.rate = rate;
         }
-        it.note(telemetry);
+        it.links.note(telemetry);
         if ends {
             it.until = it.until.max(acked.nxt);
         } else {
@@ -165,7 +160,8 @@ impl Law for Hpcc {
     }
 
     fn told(&self, shared: &Shared<HpccParams>) -> Vec<Told> {
-        let links = if shared.law.hpcc_multi_rate { self.0.known } else { 1.min(self.0.known) };
+        let known = self.0.links.known();
+        let links = if shared.law.hpcc_multi_rate { known } else { 1.min(known) };
         let load =
             self.0.references[..links].iter().map(|reference| reference.load).reduce(f64::max);
         vec![(RATE, Some(in_gbps(self.0.rate))), (LOAD, load.filter(|_| self.0.until > 0))]
@@ -173,21 +169,14 @@ impl Law for Hpcc {
 }
 
 impl State {
-    fn note(&mut self, telemetry: &Telemetry) {
-        self.known = telemetry.hops().len();
-        self.seen.iter_mut().zip(telemetry.hops()).for_each(|(seen, hop)| *seen = hop);
-    }
-
     /// A link's work since the last answer: its utilisation, and over what share of a round trip,
     /// at most 1. `None`: there is no earlier record of it.
     fn load(&self, place: usize, hop: &Hop) -> Option<(f64, f64)> {
-        let seen =
-            self.seen.get(place).filter(|seen| place < self.known && seen.rate == hop.rate)?;
-        let ps = hop.at.as_ps().checked_sub(seen.at.as_ps()).filter(|ps| *ps > 0)?;
-        let bits = 8.0 * hop.sent.checked_sub(seen.sent)? as f64;
+        let Work { before, ps, sent } = self.links.work(place, hop)?;
+        let bits = 8.0 * sent as f64;
         let capacity = hop.rate.bps() as f64;
         let Setting { line, base_rtt, window } = self.setting;
-        let waits = hop.queue.min(seen.queue) as f64 * line.bps() as f64
+        let waits = hop.queue.min(before.queue) as f64 * line.bps() as f64
             / (capacity * window.max(1) as f64);
         let load = bits / (ps as f64 * 1e-12) / capacity + waits;
         Some((load, (ps as f64 / base_rtt.as_ps().max(1) as f64).min(1.0)))

@@ -24,9 +24,11 @@ mod dctcp;
 mod homa;
 mod hpcc;
 mod hystart;
+mod links;
 mod mptcp;
 mod newreno;
 mod nscc;
+mod powertcp;
 mod rdma_dctcp;
 mod swift;
 mod tas;
@@ -44,6 +46,7 @@ pub use hpcc::HpccParams;
 pub use mptcp::{Coupling, MptcpParams};
 pub use newreno::NewRenoParams;
 pub use nscc::{Nscc, NsccAck, NsccTerms};
+pub use powertcp::PowertcpParams;
 pub use rdma_dctcp::RdmaDctcpParams;
 pub use swift::SwiftParams;
 pub use tas::TasParams;
@@ -64,6 +67,7 @@ use homa::Homa;
 use hpcc::Hpcc;
 use mptcp::Mptcp;
 use newreno::NewReno;
+use powertcp::Powertcp;
 use rdma_dctcp::RdmaDctcp;
 use std::fmt::Debug;
 use swift::Swift;
@@ -355,6 +359,7 @@ laws! {
     "mptcp" => mptcp::Mptcp { MptcpParams },
     "dcqcn" => dcqcn::Dcqcn { DcqcnParams },
     "hpcc" => hpcc::Hpcc { HpccParams },
+    "powertcp" => powertcp::Powertcp { PowertcpParams },
     "timely" => timely::Timely { TimelyParams },
     "rdma-dctcp" => rdma_dctcp::RdmaDctcp { RdmaDctcpParams },
     "homa" => homa::Homa { HomaParams },

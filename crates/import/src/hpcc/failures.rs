@@ -10,6 +10,26 @@ use super::fork::Fork;
 use super::topology::Topology;
 use crate::{Imported, Result, units};
 
+/// The rate that all links are asked to lose packets at, and the tables that follow; `own` links of
+/// `links` have a rate of their own.
+fn losses(all: f64, own: usize, links: usize) -> String {
+    match (all > 0.0, own) {
+        (true, 0) => format!("[[failure]] with loss = {all:?} on each of {links} links"),
+        (true, own) => format!(
+            "[[failure]] with loss = {all:?} on each of {} links; {own} have rates of their own",
+            links - own
+        ),
+        (false, 0) => {
+            "a rate of 0: no [[failure]], and packets are lost in full buffers alone".into()
+        }
+        (false, own) => {
+            format!(
+                "a rate of 0: [[failure]] on the {own} links alone that have rates of their own"
+            )
+        }
+    }
+}
+
 /// The `[[failure]]` tables.
 pub(super) fn tables(
     config: &Config,
@@ -28,11 +48,11 @@ pub(super) fn tables(
     }
     config.becomes(
         "ERROR_RATE_PER_LINK",
-        if all > 0.0 {
-            "[[failure]] of every link, with its loss"
-        } else {
-            "no link loses packets"
-        },
+        losses(
+            all,
+            network.links.iter().filter(|link| link.loss > 0.0).count(),
+            network.links.len(),
+        ),
     );
     for (link, number) in network.links.iter().zip(&numbers) {
         let loss = if link.loss > 0.0 { link.loss } else { all };

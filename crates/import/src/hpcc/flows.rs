@@ -5,6 +5,7 @@
 //! before the stop. If several do, the report says which one was taken.
 
 use millpond_core::{Bytes, Time};
+use std::collections::BTreeMap;
 
 use super::fork::Fork;
 use super::topology::Topology;
@@ -18,8 +19,8 @@ pub(super) struct Flows {
     pub csv: String,
     /// When the first one starts there: the beginning here.
     pub begin: Time,
-    /// Whether they have several priority groups.
-    pub several_groups: bool,
+    /// Their priority groups: how many flows each has, and the line of its first.
+    pub groups: BTreeMap<u64, (usize, usize)>,
 }
 
 /// The facts that a reading of the file goes by.
@@ -301,8 +302,9 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
         "flows: {}, with {bytes} in all; the first one's start, {begin} there, is zero here",
         flows.len()
     ));
-    let mut groups: Vec<u64> = flows.iter().map(|flow| flow.group).collect();
-    groups.sort_unstable();
-    groups.dedup();
-    Flows { csv, begin, several_groups: groups.len() > 1 }
+    let mut groups: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    for flow in &flows {
+        groups.entry(flow.group).or_insert((0, flow.line)).0 += 1;
+    }
+    Flows { csv, begin, groups }
 }

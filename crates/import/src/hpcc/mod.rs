@@ -26,6 +26,7 @@ mod topology;
 mod transport;
 mod workload;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use millpond_core::Time;
@@ -150,11 +151,8 @@ fn traffic(
         to: stops.into_iter().flatten().min().unwrap_or(Time::LONGEST),
     };
     let flows = flows::read(&config.file("FLOW_FILE")?, &reading, imported)?;
-    if flows.several_groups {
-        config.missing(
-            "FLOW_FILE",
-            "its flows have several priority groups; here all have one priority",
-        );
+    if flows.groups.len() > 1 {
+        config.missing("FLOW_FILE", several(&flows.groups));
     } else {
         config.becomes("FLOW_FILE", format!("{name}-flows.csv"));
     }
@@ -166,6 +164,22 @@ fn traffic(
     let text =
         format!("[[traffic]]\nname = \"flows\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n");
     Ok((text, flows.begin, vec![(format!("{name}-flows.csv"), flows.csv)]))
+}
+
+/// The most priority groups that the report names.
+const GROUPS_NAMED: usize = 8;
+
+/// The priority groups of flows, each with its number of flows and the line of the first.
+fn several(groups: &BTreeMap<u64, (usize, usize)>) -> String {
+    let named = groups.iter().take(GROUPS_NAMED);
+    let mut list: Vec<String> = named
+        .map(|(group, (count, line))| format!("{group} has {count} from line {line} on"))
+        .collect();
+    if let Some(more) = groups.len().checked_sub(GROUPS_NAMED).filter(|more| *more > 0) {
+        list.push(format!("and {more} more"));
+    }
+    let list = list.join(", ");
+    format!("its flows have {} priority groups ({list}); here all have one priority", groups.len())
 }
 
 /// The keys outside of tables: how long, and the seed.

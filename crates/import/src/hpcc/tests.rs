@@ -237,6 +237,14 @@ fn simais_names_are_the_same_keys() {
 }
 
 #[test]
+fn priority_groups_are_reported_with_their_flows_and_lines() {
+    let flows = "4\n0 2 3 100 1000 2\n1 2 4 100 1000 2\n0 3 3 100 1000 2\n1 3 3 100 1000 2\n";
+    let all = imported("groups", CONFIG, TOPOLOGY, flows).unwrap();
+    let Fate::Missing(text) = fate(&all, "FLOW_FILE") else { panic!("{all:?}") };
+    assert!(text.contains("(3 has 3 from line 2 on, 4 has 1 from line 3 on)"), "{text}");
+}
+
+#[test]
 fn losses_and_a_link_that_goes_down_are_failures() {
     let config =
         CONFIG.replace("LINK_DOWN 0 0 0", "LINK_DOWN 100 6 4").replace("LINK 0.0000", "LINK 0.01");
@@ -269,6 +277,15 @@ fn losses_and_a_link_that_goes_down_are_failures() {
             .any(|fact| fact.contains("have 3 links between them: the last one goes down")),
         "{all:?}"
     );
+    let asked = |all: &Imported| match fate(all, "ERROR_RATE_PER_LINK") {
+        Fate::Becomes(text) => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(asked(&all).contains("the 3 links alone"), "{}", asked(&all));
+    let both = imported("rates", &config, &topology, FLOWS).unwrap();
+    assert!(asked(&both).contains("loss = 0.01 on each of 5 links; 1 have"), "{}", asked(&both));
+    let neither = imported("no-rates", CONFIG, TOPOLOGY, FLOWS).unwrap();
+    assert!(asked(&neither).contains("no [[failure]]"), "{}", asked(&neither));
     let none = CONFIG.replace("LINK_DOWN 0 0 0", "LINK_DOWN 100 0 6");
     assert!(fails("no-link", &none, TOPOLOGY, FLOWS).ends_with("there is no link between 0 and 6"));
 }

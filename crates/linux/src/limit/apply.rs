@@ -213,6 +213,34 @@ impl Session {
         Ok(made)
     }
 
+    /// Returns a sentence for each thing that stays of removed limits, with its removal: cgroups
+    /// that [`Session::make_cgroups`] has made and no limit names, and after the last limit the bpf
+    /// file system.
+    pub fn left(&self) -> Vec<String> {
+        let limits = self.limits().filter_map(|(_, limit)| limit.cgroup());
+        let floors = self.sources.iter().flat_map(|source| &source.config.floors);
+        let targets = limits.chain(floors.filter_map(FloorParams::target));
+        let used: Vec<PathBuf> = targets
+            .filter_map(|target| self.hierarchy.resolve(&target).ok())
+            .map(|cgroup| cgroup.path)
+            .collect();
+        let made = self.hierarchy.made().into_iter();
+        let unused = made.filter(|folder| !used.iter().any(|used| used.starts_with(folder)));
+        let mut notes: Vec<String> = unused
+            .map(|folder| {
+                let folder = folder.display();
+                format!("the cgroup {folder} stays, which apply --create has made: rmdir {folder}")
+            })
+            .collect();
+        if self.sources.is_empty() && mount::is_mount_of_ours(&self.bpffs) {
+            notes.push(format!(
+                "the bpf file system at {} stays: limit remove --all unmounts it",
+                self.bpffs.display()
+            ));
+        }
+        notes
+    }
+
     /// Returns the cgroup of an installed limit.
     ///
     /// # Errors

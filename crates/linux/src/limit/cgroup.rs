@@ -145,8 +145,8 @@ impl Hierarchy {
         Ok(missing)
     }
 
-    /// Removes the cgroups that [`make`](Self::make) has made, where nobody uses them.
-    pub(super) fn remove_made(&self) {
+    /// The cgroups that [`make`](Self::make) has made, those below others after them.
+    pub(super) fn made(&self) -> Vec<PathBuf> {
         let mut marked = Vec::new();
         let mut open = vec![self.root.clone()];
         while let Some(folder) = open.pop() {
@@ -157,8 +157,13 @@ impl Hierarchy {
                 marked.push(folder);
             }
         }
-        // Those below others come later. The kernel keeps one that has processes.
-        marked.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+        marked
+    }
+
+    /// Removes the cgroups that [`make`](Self::make) has made, where nobody uses them: the kernel
+    /// keeps one that has processes.
+    pub(super) fn remove_made(&self) {
+        self.made().iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 
     /// A path as a user writes it: absolute below the mount, or relative to it.
@@ -170,7 +175,10 @@ impl Hierarchy {
         if path.components().any(|c| c == Component::ParentDir) {
             return Err(format!("{}: a cgroup's path has no ..", path.display()));
         }
-        self.at(path)
+        self.at(path).map_err(|reason| match self.root.join(strip(path)).exists() {
+            true => reason,
+            false => format!("{reason} (apply --create makes it)"),
+        })
     }
 
     fn process(&self, pid: u32) -> Result<Cgroup, String> {

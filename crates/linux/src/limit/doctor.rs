@@ -224,7 +224,7 @@ fn connections() -> Vec<Finding> {
     ]
 }
 
-/// As a table for people.
+/// As a table for people, whose last line is the result.
 pub fn table(findings: &[Finding]) -> String {
     let mut out = String::new();
     for f in findings {
@@ -238,10 +238,34 @@ pub fn table(findings: &[Finding]) -> String {
             let _ = writeln!(out, "       {:<19} {}", "", f.cost);
         }
     }
+    let count = |state: State| findings.iter().filter(|f| f.state == state).count();
+    let _ = match (count(State::Fatal), count(State::Lacking)) {
+        (0, 0) => writeln!(out, "works here"),
+        (0, lacks) => writeln!(out, "works here; checks with a lack: {lacks}"),
+        (fatal, _) => writeln!(out, "does not work here; fatal checks: {fatal}"),
+    };
     out
 }
 
 /// Whether limits can work at all.
 pub fn is_able(findings: &[Finding]) -> bool {
     findings.iter().all(|f| f.state != State::Fatal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_the_table_is_the_result() {
+        let check = |state: State| of("a", state == State::Ok, state, "", "");
+        let last = |states: &[State]| {
+            let findings: Vec<Finding> = states.iter().map(|state| check(*state)).collect();
+            table(&findings).lines().last().map(str::to_string).unwrap_or_default()
+        };
+        assert_eq!(last(&[State::Ok, State::Ok]), "works here");
+        assert_eq!(last(&[State::Ok, State::Lacking]), "works here; checks with a lack: 1");
+        let fatal = [State::Fatal, State::Lacking, State::Fatal];
+        assert_eq!(last(&fatal), "does not work here; fatal checks: 2");
+    }
 }

@@ -45,7 +45,7 @@ pub fn unmount_bpffs(path: &Path) -> bool {
 }
 
 /// Whether the last mount at `path` is a bpf file system with our source.
-fn is_mount_of_ours(path: &Path) -> bool {
+pub fn is_mount_of_ours(path: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let last = mounts
         .lines()

@@ -150,15 +150,15 @@ pub struct Lasting {
 }
 
 impl Lasting {
-    /// Returns the state if it has lasted for [`LASTS`] and is not the one that was said last. At
-    /// most once in [`QUIET`].
-    pub fn of(&mut self, now: Time, state: String) -> Option<String> {
+    /// Returns the state if it has lasted for [`LASTS`] and is not the one that was said last: a
+    /// loss at once, others at most once in [`QUIET`].
+    pub fn of(&mut self, now: Time, state: String, is_loss: bool) -> Option<String> {
         let since = match &self.seen {
             Some((seen, since)) if *seen == state => *since,
             _ => now,
         };
         self.seen = Some((state.clone(), since));
-        let is_quiet = self.at.is_some_and(|at| now.saturating_sub(at) < QUIET);
+        let is_quiet = !is_loss && self.at.is_some_and(|at| now.saturating_sub(at) < QUIET);
         if state == self.said || is_quiet || now.saturating_sub(since) < LASTS {
             return None;
         }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_state_is_said_once_it_has_lasted() {
         let mut state = Lasting::default();
-        let mut at = |s: u64, text: &str| state.of(Time::from_s(s), text.into());
+        let mut at = |s: u64, text: &str| state.of(Time::from_s(s), text.into(), text == "down");
         assert_eq!((at(0, "up"), at(1, "up")), (None, Some("up".into())));
         // It flaps, once a second.
         for s in 2..60 {
@@ -186,6 +186,8 @@ mod tests {
             assert_eq!(at(s, "up"), None, "{s}");
         }
         assert_eq!(at(71, "up"), Some("up".into()));
+        // A loss waits for no earlier line.
+        assert_eq!((at(72, "down"), at(73, "down")), (None, Some("down".into())));
     }
 
     #[test]

@@ -31,6 +31,9 @@ struct Way {
     /// The probes that the peer may answer.
     asked: Sent,
     size: PathSize,
+    /// The longest datagram that the path carries, where the last search found one too short for
+    /// the ports. It holds while another search is under way, and while nothing answers.
+    found: Option<usize>,
     /// The longest datagram that the kernel has a way for, where it says so.
     room: Option<usize>,
     sent: u64,
@@ -39,9 +42,7 @@ struct Way {
 impl Way {
     /// The longest datagram that may be sent over it; `None`: nothing is known to be too long.
     fn most(&self) -> Option<usize> {
-        let found = Some(self.size.carried() as usize)
-            .filter(|_| self.size.is_narrow() && self.size.is_settled());
-        self.room.into_iter().chain(found).min()
+        self.room.into_iter().chain(self.found).min()
     }
 }
 
@@ -88,6 +89,7 @@ impl Peer {
             answered: Time::ZERO,
             asked: Sent::default(),
             size: PathSize::new(probe::LENGTH as u32, 0),
+            found: None,
             room: None,
             sent: 0,
         };
@@ -118,8 +120,9 @@ impl Peer {
     /// peer that was never reached is not lost.
     pub fn contact(&mut self, now: Time, is_reached: bool) -> Option<bool> {
         self.was_reached |= is_reached;
-        let state = if self.was_reached && !is_reached { "lost" } else { "" };
-        self.contact.of(now, state.into()).map(|state| state == "lost")
+        let is_lost = self.was_reached && !is_reached;
+        let state = if is_lost { "lost" } else { "" };
+        self.contact.of(now, state.into(), is_lost).map(|state| state == "lost")
     }
 
     /// Whether these are its keys.
@@ -258,10 +261,11 @@ impl Peer {
         }
     }
 
-    /// The kernel has a way over this path for datagrams of so many bytes.
+    /// The kernel has a way over this path for datagrams of so many bytes. Where it has no way, the
+    /// last one counts.
     pub fn set_room(&mut self, label: u16, room: Option<usize>) {
         if let Some(way) = self.ways.get_mut(usize::from(label)) {
-            way.room = room;
+            way.room = room.or(way.room);
         }
     }
     /// The longest frame that all paths have room for by the kernel's word.
@@ -304,6 +308,9 @@ impl Peer {
             // The path need not try lengths that the kernel has no way for.
             let reach = way.room.map_or(wanted, |room| wanted.min(room as u32));
             way.size.want(probe::LENGTH as u32, reach);
+            if way.size.is_settled() {
+                way.found = way.size.is_narrow().then(|| way.size.carried() as usize);
+            }
             self.liveness.set_narrow(label, way.size.is_narrow() || reach < wanted);
         }
         let changed = self.liveness.judge(now);
@@ -447,6 +454,7 @@ mod tests {
         assert_eq!((at(9, false), at(10, false)), (None, Some(true)));
         assert_eq!((at(11, false), at(20, true)), (None, None));
         assert_eq!(at(21, true), Some(false));
+        assert_eq!((at(22, false), at(23, false)), (None, Some(true)), "a loss waits for no line");
     }
 
     #[test]
@@ -492,6 +500,28 @@ mod tests {
         assert_eq!(ends[0].standing(0), Standing::Used, "there is no other");
         assert_eq!(ends[0].frame_max(), Some(health.size as usize));
         assert!(!ends[0].reading(now, 0, 1200).is_narrow, "no port has longer ones");
+    }
+
+    #[test]
+    fn room_of_a_path_stays_while_nothing_answers_and_while_it_is_searched_again() {
+        let mut ends = [peer(None, 1), peer(None, 1)];
+        let mut now = Time::from_ms(5);
+        ends[0].set_room(0, Some(1472));
+        run(&mut ends, &mut now, 3_000, |_, _| true, 1300);
+        let frame_max = ends[0].frame_max().unwrap();
+        // Beyond the time after which a longer size is tried again, the kernel without a route.
+        ends[0].set_room(0, None);
+        for _ in 0..350 {
+            run(&mut ends, &mut now, 100, |_, _| false, 1300);
+            assert_eq!(ends[0].frame_max(), Some(frame_max), "{now}");
+        }
+        assert!(ends[0].is_silent(now) && ends[0].is_reached());
+        for _ in 0..700 {
+            run(&mut ends, &mut now, 50, |_, _| true, 1300);
+            assert!(ends[0].frame_max().unwrap().abs_diff(frame_max) <= 16, "{now}");
+        }
+        run(&mut ends, &mut now, 32_000, |_, _| true, 9000);
+        assert_eq!(ends[0].frame_max(), ends[0].room(), "it has become wide");
     }
 
     #[test]

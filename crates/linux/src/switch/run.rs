@@ -395,7 +395,7 @@ impl Switch {
             return self.follow_ports();
         }
         self.report_carriers();
-        self.fit();
+        self.fit(now);
         for index in 0..self.node.slots.len() {
             // An open port keeps its namespace alive when that has lost its name, or another has
             // it.

@@ -329,9 +329,9 @@ impl Uplink {
         let peers = || self.paths.peers.iter();
         [peers().filter_map(Peer::room).min(), peers().filter_map(Peer::frame_max).min()]
     }
-    /// Whether each peer has a path that is used.
-    pub fn reaches_all(&self) -> bool {
-        self.paths.peers.iter().all(Peer::is_reached)
+    /// Whether each peer has a path that is used, and answers.
+    pub fn reaches_all(&self, now: Time) -> bool {
+        self.paths.peers.iter().all(|peer| peer.is_reached() && !peer.is_silent(now))
     }
     /// Asks the kernel how long datagrams may be.
     pub fn look_for_room(&mut self) {

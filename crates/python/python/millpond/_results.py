@@ -105,6 +105,8 @@ class Difference(Estimate):
 
     relative: Number = None
     """Over the first variant's mean: −0.5 is half of it."""
+    relative_interval: Optional[tuple[float, float]] = None
+    """Of `relative`; not below −1."""
     noise: str = "unknown"
     """`beyond`, `agreed`, `within`, `identical`, `open` or `unknown`."""
 
@@ -148,8 +150,8 @@ class _Numbers:
 
 
 def _ends(leaf: Mapping[str, Any]) -> dict[str, Any]:
-    interval = leaf["interval"]
-    return {**leaf, "interval": None if interval is None else tuple(interval)}
+    ends = {key: leaf[key] for key in ("interval", "relative_interval") if leaf.get(key)}
+    return {**leaf, **{key: tuple(interval) for key, interval in ends.items()}}
 
 
 class Variant(_Numbers):

@@ -4,7 +4,9 @@
 //! A rank takes the steps of each of its *lanes* in order. A step waits for messages that name it,
 //! then computes, then sends. So the send of a step waits for the receive of the step before at the
 //! same rank, and for nothing else (Schedgen's rule). Lanes of one rank do not wait for each other:
-//! they are NCCL's channels and slices, and the chunks of a tree.
+//! they are NCCL's channels and slices, and the chunks of a tree. Each channel does its share of
+//! the buffer as a collective of its own; of a pipeline, whose stages compute once for a
+//! micro-batch, each message has a part on each channel.
 //!
 //! | file | algorithms |
 //! |---|---|
@@ -29,6 +31,7 @@ mod ring;
 mod tree;
 
 use millpond_core::{Time, choice};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 choice! {
@@ -165,13 +168,40 @@ pub struct Collective {
     pub group: u32,
     /// Of an all-to-all: what rank 0 receives, as a multiple of the mean.
     pub skew: f64,
-    /// Of an all-to-all, pairwise or linear: the bytes from each rank to each, a row a sender, in
-    /// the place of equal or skewed blocks. `bytes` is then the mean of the rows.
-    pub matrix: Option<Arc<[u64]>>,
+    /// Of an all-to-all, pairwise or linear: the bytes from each rank to each, in the place of
+    /// equal or skewed blocks. `bytes` is then the mean of the rows.
+    pub matrix: Option<Matrix>,
     /// Of a pipeline.
     pub micro_batches: u32,
     /// How long a stage of a pipeline computes for a micro-batch, forward and backward.
     pub stage: (Time, Time),
+}
+
+/// The bytes from each rank to each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// Of all channels, a row a sender.
+    blocks: Arc<[u64]>,
+    /// How many channels divide each block, and which of them this is for.
+    channels: (u32, u32),
+}
+
+impl Matrix {
+    /// Of whole blocks, a row a sender.
+    pub fn new(blocks: Arc<[u64]>) -> Matrix {
+        Matrix { blocks, channels: (1, 0) }
+    }
+
+    /// All bytes.
+    pub fn total(&self) -> u64 {
+        self.blocks.iter().sum()
+    }
+
+    /// The block at a place.
+    fn block(&self, place: u32) -> u64 {
+        let (channels, own) = self.channels;
+        share(self.blocks[place as usize], channels, own)
+    }
 }
 
 impl Collective {
@@ -197,50 +227,89 @@ impl Collective {
     /// Lanes that each rank has.
     pub fn lanes(&self) -> u32 {
         match self.algorithm {
-            Algorithm::Ring if self.operation == Operation::Broadcast => tree::pieces(self, 1),
-            Algorithm::Ring => self.channels * self.slices,
-            Algorithm::DoubleBinaryTree => 2 * tree::pieces(self, 2),
+            Algorithm::OneForwardOneBackward => 1,
+            _ => self.channels * self.lanes_of_channel(),
+        }
+    }
+
+    /// Lanes of the channel with the largest share, which is the first.
+    fn lanes_of_channel(&self) -> u32 {
+        let bytes = share(self.bytes, self.channels, 0);
+        match self.algorithm {
+            Algorithm::Ring if self.operation == Operation::Broadcast => {
+                tree::pieces(bytes, self.chunk)
+            }
+            Algorithm::Ring => self.slices,
+            Algorithm::DoubleBinaryTree => 2 * tree::pieces(share(bytes, 2, 0), self.chunk),
             _ => 1,
         }
     }
 
-    /// The channel of a lane: the channels of one pair of ranks are different connections.
-    pub fn channel(&self, lane: u32) -> u32 {
-        match self.algorithm {
-            Algorithm::Ring if self.operation != Operation::Broadcast => lane / self.slices,
-            _ => 0,
+    /// The share of a channel, as a collective of one channel.
+    fn of_channel(&self, channel: u32) -> Cow<'_, Collective> {
+        if self.channels == 1 {
+            return Cow::Borrowed(self);
         }
+        let channels = (self.channels, channel);
+        Cow::Owned(Collective {
+            bytes: share(self.bytes, self.channels, channel),
+            channels: 1,
+            matrix: self.matrix.clone().map(|matrix| Matrix { channels, ..matrix }),
+            ..self.clone()
+        })
     }
 
     /// The needs of a step of a rank's lane; `None`: the lane has no such step.
     pub fn step(&self, rank: u32, lane: u32, step: u32) -> Option<Step> {
-        let awaits = |awaits: Option<u32>| awaits.map(|awaits| Step { awaits, ..Step::default() });
-        match self.algorithm {
-            Algorithm::Auto => None,
-            Algorithm::Ring if self.operation == Operation::Broadcast => {
-                awaits((step == 0).then_some(u32::from(rank > 0)))
+        if self.algorithm == Algorithm::OneForwardOneBackward {
+            return pipeline::step(self, rank, step);
+        }
+        let of_channel = self.lanes_of_channel();
+        let (own, lane) = (self.of_channel(lane / of_channel), lane % of_channel);
+        own.awaits(rank, lane, step).map(|awaits| Step { awaits, ..Step::default() })
+    }
+
+    /// The messages that a step of a rank's lane sends, with their channels, in their order. The
+    /// channels of one pair of ranks are different connections.
+    pub fn sends(&self, rank: u32, lane: u32, step: u32, mut each: impl FnMut(u32, Send)) {
+        if self.algorithm == Algorithm::OneForwardOneBackward {
+            for channel in 0..self.channels {
+                let own = self.of_channel(channel);
+                pipeline::sends(&own, rank, step, &mut |send| each(channel, send));
             }
-            Algorithm::Ring => awaits(ring::awaits(self, lane, step)),
+            return;
+        }
+        let of_channel = self.lanes_of_channel();
+        let (channel, lane) = (lane / of_channel, lane % of_channel);
+        self.of_channel(channel).messages(rank, lane, step, &mut |send| each(channel, send));
+    }
+
+    /// In one channel: the messages that a step waits for; `None`: the lane has no such step.
+    fn awaits(&self, rank: u32, lane: u32, step: u32) -> Option<u32> {
+        match self.algorithm {
+            Algorithm::Auto | Algorithm::OneForwardOneBackward => None,
+            Algorithm::Ring if self.operation == Operation::Broadcast => {
+                tree::awaits_chain(self, rank, lane, step)
+            }
+            Algorithm::Ring => ring::awaits(self, step),
             Algorithm::HalvingDoubling
             | Algorithm::HalvingDoublingFar
-            | Algorithm::RecursiveDoubling => awaits(doubling::awaits(self, rank, step)),
-            Algorithm::DoubleBinaryTree => awaits(tree::awaits_double(self, rank, lane, step)),
-            Algorithm::Hierarchical => awaits(rails::awaits(self, step)),
-            Algorithm::Binomial => awaits(tree::awaits_binomial(self, rank, step)),
+            | Algorithm::RecursiveDoubling => doubling::awaits(self, rank, step),
+            Algorithm::DoubleBinaryTree => tree::awaits_double(self, rank, lane, step),
+            Algorithm::Hierarchical => rails::awaits(self, step),
+            Algorithm::Binomial => tree::awaits_binomial(self, rank, step),
             Algorithm::Pairwise
             | Algorithm::Linear
             | Algorithm::Bruck
             | Algorithm::Pxn
-            | Algorithm::Dissemination => awaits(exchange::awaits(self, rank, step)),
-            Algorithm::OneForwardOneBackward => pipeline::step(self, rank, step),
+            | Algorithm::Dissemination => exchange::awaits(self, rank, step),
         }
     }
 
-    /// The messages that a step of a rank's lane sends, in their order.
-    pub fn sends(&self, rank: u32, lane: u32, step: u32, mut each: impl FnMut(Send)) {
-        let each: &mut dyn FnMut(Send) = &mut each;
+    /// In one channel: the messages that a step sends.
+    fn messages(&self, rank: u32, lane: u32, step: u32, each: &mut dyn FnMut(Send)) {
         match self.algorithm {
-            Algorithm::Auto => {}
+            Algorithm::Auto | Algorithm::OneForwardOneBackward => {}
             Algorithm::Ring if self.operation == Operation::Broadcast => {
                 tree::chain(self, rank, lane, each)
             }
@@ -256,14 +325,13 @@ impl Collective {
             | Algorithm::Bruck
             | Algorithm::Pxn
             | Algorithm::Dissemination => exchange::sends(self, rank, step, each),
-            Algorithm::OneForwardOneBackward => pipeline::sends(self, rank, step, each),
         }
     }
 
     /// The bytes that one rank sends to another in an all-to-all.
     pub fn block(&self, from: u32, to: u32) -> u64 {
         if let Some(matrix) = &self.matrix {
-            return matrix[(from * self.ranks + to) as usize];
+            return matrix.block(from * self.ranks + to);
         }
         let own = share(self.bytes, self.ranks, to);
         if self.skew == 1.0 {

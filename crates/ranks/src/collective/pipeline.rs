@@ -53,12 +53,11 @@ fn number(collective: &Collective, stage: u32, pass: Pass) -> u32 {
 /// The needs of a stage's step.
 pub(super) fn step(collective: &Collective, stage: u32, step: u32) -> Option<Step> {
     let (forward, backward): (Time, Time) = collective.stage;
-    Some(match pass(collective, stage, step)? {
-        Pass::Forward(_) => Step { awaits: u32::from(stage > 0), work: forward },
-        Pass::Backward(_) => {
-            Step { awaits: u32::from(stage + 1 < collective.ranks), work: backward }
-        }
-    })
+    let (has_input, work) = match pass(collective, stage, step)? {
+        Pass::Forward(_) => (stage > 0, forward),
+        Pass::Backward(_) => (stage + 1 < collective.ranks, backward),
+    };
+    Some(Step { awaits: u32::from(has_input) * collective.channels, work })
 }
 
 /// The message that a stage's step hands on.

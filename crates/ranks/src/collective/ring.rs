@@ -1,8 +1,8 @@
 //! Rings: each rank sends to the next and receives from the one before.
 //!
 //! Reduce-scatter: in step k rank r sends chunk r − k; after N − 1 steps it owns chunk r + 1.
-//! All-gather: it sends chunk r + 1 − k. All-reduce is the one and then the other. A channel's
-//! share that is larger than N chunks of the bound takes several turns around the ring.
+//! All-gather: it sends chunk r + 1 − k. All-reduce is the one and then the other. A
+//! buffer that is larger than N chunks of the bound takes several turns around the ring.
 //!
 //! Invariant: in step i > 0 a rank waits for one message, which the rank before it sent in step
 //! i − 1.
@@ -15,17 +15,15 @@ fn turn(collective: &Collective) -> u32 {
     if collective.operation == Operation::AllReduce { 2 * once } else { once }
 }
 
-/// Turns of a lane's channel, and its bytes.
-fn turns(collective: &Collective, lane: u32) -> (u32, u64) {
-    let bytes = share(collective.bytes, collective.channels, lane / collective.slices);
+/// Turns around the ring.
+fn turns(collective: &Collective) -> u32 {
     let most = collective.chunk.map(|chunk| chunk.max(1) * u64::from(collective.ranks));
-    (most.map_or(1, |most| bytes.div_ceil(most).max(1) as u32), bytes)
+    most.map_or(1, |most| collective.bytes.div_ceil(most).max(1) as u32)
 }
 
 /// Messages that a step waits for.
-pub(super) fn awaits(collective: &Collective, lane: u32, step: u32) -> Option<u32> {
-    let (turns, _) = turns(collective, lane);
-    (step <= turns * turn(collective)).then_some(u32::from(step > 0))
+pub(super) fn awaits(collective: &Collective, step: u32) -> Option<u32> {
+    (step <= turns(collective) * turn(collective)).then_some(u32::from(step > 0))
 }
 
 /// The message of a step.
@@ -37,7 +35,7 @@ pub(super) fn sends(
     each: &mut dyn FnMut(Send),
 ) {
     let (ranks, once) = (collective.ranks, turn(collective));
-    let (turns, bytes) = turns(collective, lane);
+    let (turns, bytes) = (turns(collective), collective.bytes);
     if step >= turns * once {
         return;
     }
@@ -56,6 +54,6 @@ pub(super) fn sends(
         (false, _) => rank + 1 + ranks - (k - (ranks - 1)),
     } % ranks;
     let chunk = share(bytes, ranks, chunk);
-    let bytes = share(chunk, collective.slices, lane % collective.slices);
+    let bytes = share(chunk, collective.slices, lane);
     each(Send { to: (rank + 1) % ranks, bytes, step: step + 1 });
 }

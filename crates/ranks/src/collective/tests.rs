@@ -138,6 +138,35 @@ fn groups_and_numbers_that_are_no_power_of_two_have_their_closed_forms() {
     assert_eq!(run(&job(own), alpha_beta).0, Time::from_us(4) + Time::from_ns(4_000));
 }
 
+/// On an ideal network each channel takes the time of its share, and sends that share.
+#[test]
+fn four_channels_do_a_quarter_each() {
+    for (operation, algorithm) in all() {
+        if operation == Operation::Barrier {
+            continue;
+        }
+        let chunk = Some(500);
+        let quarter = Collective { chunk, ..collective(operation, algorithm, 8, 8_000) };
+        let whole = Collective { channels: 4, bytes: 32_000, ..quarter.clone() };
+        let ((time, sent, _), (end, bytes, _)) =
+            (run(&job(quarter), alpha_beta), run(&job(whole), alpha_beta));
+        let four: Vec<u64> = sent.iter().map(|bytes| 4 * bytes).collect();
+        assert_eq!((end, bytes), (time, four), "{operation:?} {algorithm:?}");
+    }
+}
+
+/// Through one NIC, in µs: a step of 1,000 bytes takes the time of a part, 1.25, those of 2,000 and
+/// 4,000 bytes that of their bytes, and the last one of 4,000 the time of a message, 5.
+#[test]
+fn closed_form_of_channels_hides_the_delay_of_a_step() {
+    let one = collective(Operation::AllReduce, Algorithm::HalvingDoubling, 8, 8_000);
+    let four = Collective { channels: 4, ..one };
+    assert_eq!(four.closed_form(alpha_beta), Time::from_ns(2 * 1_250 + 2 * 2_000 + 4_000 + 5_000));
+    // A group of one has no ring of its own: two steps of 4,000 bytes.
+    let own = Collective { ranks: 2, algorithm: Algorithm::Hierarchical, ..four };
+    assert_eq!(own.closed_form(alpha_beta), Time::from_ns(4_000 + 5_000));
+}
+
 /// The bytes that a rank sends in all, by the table; the ranks of one job send alike.
 #[test]
 fn bytes_sent_by_a_rank_are_the_tables() {
@@ -260,7 +289,7 @@ fn a_matrix_names_each_block() {
         (Algorithm::Linear, Time::from_us(1) + Time::from_ns(400)),
     ] {
         let own = collective(Operation::AllToAll, algorithm, 3, 159);
-        let own = Collective { matrix: Some(matrix.clone()), ..own };
+        let own = Collective { matrix: Some(Matrix::new(matrix.clone())), ..own };
         let (_, sent, spans) = run(&job(own.clone()), alpha_beta);
         assert_eq!((sent, spans.len()), (vec![400, 50, 0], 3));
         assert_eq!(own.closed_form(alpha_beta), time, "{algorithm:?}");
@@ -288,7 +317,7 @@ proptest! {
         let block = |at: u64| mix64(seed ^ at) % 3 * (mix64(seed ^ at) >> 40);
         let blocks = || (0..u64::from(ranks * ranks)).map(block).collect::<Arc<[u64]>>();
         let takes_one = matches!(algorithm, Algorithm::Pairwise | Algorithm::Linear);
-        let matrix = (has_matrix && takes_one).then(blocks);
+        let matrix = (has_matrix && takes_one).then(|| Matrix::new(blocks()));
         let own = Collective {
             channels, slices, chunk, group, skew, matrix, micro_batches: batches,
             ..collective(operation, algorithm, ranks, bytes)

@@ -9,10 +9,23 @@
 
 use super::{Collective, Operation, Send, share};
 
-/// Pieces of each of `trees` trees.
-pub(super) fn pieces(collective: &Collective, trees: u64) -> u32 {
-    let of_tree = collective.bytes.div_ceil(trees);
-    collective.chunk.map_or(1, |chunk| of_tree.div_ceil(chunk.max(1)).max(1) as u32)
+/// Pieces of a tree's or a chain's bytes.
+pub(super) fn pieces(bytes: u64, chunk: Option<u64>) -> u32 {
+    chunk.map_or(1, |chunk| bytes.div_ceil(chunk.max(1)).max(1) as u32)
+}
+
+/// The bytes of a lane of the double binary tree; `None`: the share of this channel has fewer
+/// pieces than that of the first.
+fn piece_double(collective: &Collective, lane: u32) -> Option<u64> {
+    let pieces = pieces(share(collective.bytes, 2, 0), collective.chunk);
+    let of_tree = share(collective.bytes, 2, lane % 2);
+    (lane / 2 < pieces).then(|| share(of_tree, pieces, lane / 2))
+}
+
+/// The bytes of a lane of the chain, in the same way.
+fn piece_chain(collective: &Collective, lane: u32) -> Option<u64> {
+    let pieces = pieces(collective.bytes, collective.chunk);
+    (lane < pieces).then(|| share(collective.bytes, pieces, lane))
 }
 
 /// The parent of a rank in NCCL's first tree; the root has none.
@@ -75,6 +88,7 @@ pub(super) fn awaits_double(
     lane: u32,
     step: u32,
 ) -> Option<u32> {
+    piece_double(collective, lane)?;
     let (parent, children) = kin(collective.ranks, lane % 2, rank);
     match step {
         0 => Some(children.iter().flatten().count() as u32),
@@ -92,8 +106,7 @@ pub(super) fn sends_double(
     each: &mut dyn FnMut(Send),
 ) {
     let (parent, children) = kin(collective.ranks, lane % 2, rank);
-    let of_tree = share(collective.bytes, 2, lane % 2);
-    let bytes = share(of_tree, pieces(collective, 2), lane / 2);
+    let Some(bytes) = piece_double(collective, lane) else { return };
     match parent {
         Some(parent) if step == 0 => each(Send { to: parent, bytes, step: 0 }),
         _ => children.iter().flatten().for_each(|child| each(Send { to: *child, bytes, step: 1 })),
@@ -131,10 +144,20 @@ pub(super) fn sends_binomial(collective: &Collective, rank: u32, each: &mut dyn 
     }
 }
 
+/// Messages that the one step of a chain's lane waits for.
+pub(super) fn awaits_chain(
+    collective: &Collective,
+    rank: u32,
+    lane: u32,
+    step: u32,
+) -> Option<u32> {
+    piece_chain(collective, lane)?;
+    (step == 0).then_some(u32::from(rank > 0))
+}
+
 /// The message of a chain: each piece goes on to the next rank.
 pub(super) fn chain(collective: &Collective, rank: u32, lane: u32, each: &mut dyn FnMut(Send)) {
-    if rank + 1 < collective.ranks {
-        let bytes = share(collective.bytes, pieces(collective, 1), lane);
+    if let Some(bytes) = piece_chain(collective, lane).filter(|_| rank + 1 < collective.ranks) {
         each(Send { to: rank + 1, bytes, step: 0 });
     }
 }

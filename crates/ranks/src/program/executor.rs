@@ -24,6 +24,7 @@ use super::carrier::{Carrier, Costs, Piece, Unmatched};
 use super::matching::{Arrival, Matching};
 use super::{Action, Program, RankProgram};
 use crate::collective::Send;
+use crate::computations::Computations;
 use crate::lanes::{Early, Exit, Lanes};
 use millpond_core::Time;
 use std::cmp::Reverse;
@@ -94,8 +95,7 @@ pub struct Executor {
     asked: Option<Time>,
     /// The latest of its clocks and ends.
     finish: Time,
-    /// How long it has computed, summed over its cpus.
-    computed: Time,
+    computations: Computations,
 }
 
 impl Executor {
@@ -122,7 +122,7 @@ impl Executor {
             begun: 0,
             asked: None,
             finish: Time::ZERO,
-            computed: Time::ZERO,
+            computations: Computations::of_job(program.ranks.len() as u32),
         }
     }
 
@@ -136,9 +136,9 @@ impl Executor {
         self.finish
     }
 
-    /// How long the rank has computed, summed over its cpus.
-    pub fn computed(&self) -> Time {
-        self.computed
+    /// The rank's computations.
+    pub fn computations(&self) -> &Computations {
+        &self.computations
     }
 
     /// The program begins: sends are issued before receives, and these before computations.
@@ -273,9 +273,9 @@ impl Executor {
         let cpu = self.cpus.entry(work.cpu).or_default();
         match work.action {
             Action::Compute => {
-                let takes = Time::from_ns(1).saturating_mul(work.size);
-                let until = now.saturating_add(takes);
-                (*cpu, self.computed) = (until, self.computed.saturating_add(takes));
+                let until = now.saturating_add(Time::from_ns(1).saturating_mul(work.size));
+                *cpu = until;
+                self.computations.add(now, until);
                 self.push(until, Due::End(operation));
             }
             Action::Send { .. } => {

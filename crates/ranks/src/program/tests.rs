@@ -30,7 +30,7 @@ fn goal(operation: Op, algorithm: Algorithm, ranks: u32, bytes: u64) -> String {
         let mut step = 0;
         while collective_step(rank, step) {
             collective
-                .sends(rank, 0, step, |it: Send| inbox.push((it.to, it.step, rank, it.bytes)));
+                .sends(rank, 0, step, |_, it: Send| inbox.push((it.to, it.step, rank, it.bytes)));
             step += 1;
         }
     }
@@ -46,7 +46,7 @@ fn goal(operation: Op, algorithm: Algorithm, ranks: u32, bytes: u64) -> String {
                 receives.push(format!("r{step}x{n}"));
             }
             let mut n = 0;
-            collective.sends(rank, 0, step, |it| {
+            collective.sends(rank, 0, step, |_, it| {
                 let label = format!("s{step}x{n}");
                 let _ = writeln!(text, "{label}: send {}b to {} tag {}", it.bytes, it.to, it.step);
                 for receive in &receives {

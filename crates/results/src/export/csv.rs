@@ -18,7 +18,7 @@ use crate::model::{
 
 /// Tables that a results folder may have. All are `TABLE.parquet` but `compare`, which is made of
 /// `compare.json`.
-pub const TABLES: [&str; 9] = [
+pub const TABLES: [&str; 10] = [
     "flows",
     "queries",
     "sizes",
@@ -26,6 +26,7 @@ pub const TABLES: [&str; 9] = [
     "connections",
     "collectives",
     "ranks",
+    "computations",
     "compare",
     "sweep",
 ];
@@ -126,7 +127,7 @@ fn compare_csv(results: &[VariantResult], out: &mut dyn Write) -> io::Result<u64
     let mut out = csv::Writer::from_writer(out);
     let head = "variant,statistic,mean,low,high,interval_kind,n,\
                 difference,relative,difference_low,difference_high,difference_interval_kind,\
-                pairs,noise";
+                pairs,noise,relative_low,relative_high";
     out.write_record(head.split(',')).map_err(io_error)?;
     let mut rows = 0;
     for result in results {
@@ -167,8 +168,9 @@ fn branch_csv<'a>(
             row.extend([text(d.mean), text(d.relative)]);
             row.extend(interval(d.interval, d.interval_kind));
             row.extend([d.n.to_string(), d.noise.name().to_string()]);
+            row.extend([0, 1].map(|end| text(d.relative_interval.map(|ends| ends[end]))));
         }
-        None => row.resize(14, String::new()),
+        None => row.resize(16, String::new()),
     }
     out.write_record(row).map_err(io_error)?;
     Ok(1)

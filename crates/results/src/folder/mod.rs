@@ -98,9 +98,9 @@ impl Folder {
         Folder::open(out, owner, force, Leaves::Nothing, &|_, _| false)
     }
 
-    /// Does the same for a command of many runs. It keeps the finished runs in `OUT.partial` for
-    /// which `mine` returns true, given the folder of a run (relative to `OUT.partial`) and its
-    /// manifest.
+    /// Does the same for a command of many runs. It keeps the finished runs in `OUT.partial`, and
+    /// without force those of `OUT`, for which `mine` returns true, given the folder of a run
+    /// (relative to either) and its manifest.
     ///
     /// # Errors
     /// As [`Folder::create`]; [`Error::Unfinished`] only if a finished run is not `mine` and
@@ -151,7 +151,7 @@ impl Folder {
             leaves: Leaves::FinishedRuns,
         };
         folder.put_back()?;
-        let (mut finished, broken) = folder.finished_runs()?;
+        let (mut finished, broken) = finished_runs(&folder.partial)?;
         folder.damaged = broken;
         folder.damaged.extend(damaged(&folder.partial, &mut finished));
         let before = finished.len();
@@ -166,37 +166,24 @@ impl Folder {
         let kept: Vec<PathBuf> = finished.into_iter().map(|(place, _)| place).collect();
         folder.clear(&kept)?;
         check_target(&folder.out, &folder.owner, force)?;
+        if leaves == Leaves::FinishedRuns && !force {
+            folder.take_over(mine)?;
+        }
         folder.leaves = leaves;
         Ok(folder)
     }
 
-    /// The complete runs in folders below `OUT.partial`, recognised by their manifests, which are
-    /// written last; and why manifests that are there cannot be read.
-    fn finished_runs(&self) -> Result<(Vec<Found>, Vec<String>)> {
-        let (mut found, mut broken, mut places) = (Vec::new(), Vec::new(), vec![PathBuf::new()]);
-        while let Some(place) = places.pop() {
-            let dir = self.partial.join(&place);
-            for entry in fs::read_dir(&dir).at("read", &dir)? {
-                let entry = entry.at("read", &dir)?;
-                let is_dir = entry.file_type().at("look at", &entry.path())?.is_dir();
-                if !is_dir || entry.file_name() == REPLACED {
-                    continue;
-                }
-                let below = place.join(entry.file_name());
-                match Manifest::read(&entry.path()) {
-                    Ok(manifest) if manifest.kind == Kind::Run && manifest.status.is_final() => {
-                        found.push((below, manifest));
-                    }
-                    Err(error) if entry.path().join(MANIFEST).is_file() => {
-                        broken.push(error.to_string())
-                    }
-                    _ => places.push(below),
-                }
-            }
-        }
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        broken.sort();
-        Ok((found, broken))
+    /// Links the runs that `mine` accepts of the result in the folder's place, if they are whole:
+    /// nobody makes them again.
+    fn take_over(&self, mine: &dyn Fn(&Path, &Manifest) -> bool) -> Result<()> {
+        // Without a result there are none.
+        let Ok((mut finished, _)) = finished_runs(&self.out) else { return Ok(()) };
+        finished.retain(|(place, manifest)| {
+            mine(place, manifest) && !self.partial.join(place).exists()
+        });
+        damaged(&self.out, &mut finished);
+        let link = |(place, _): &Found| link(&self.out.join(place), &self.partial.join(place));
+        finished.iter().try_for_each(link)
     }
 
     /// The runs of an interrupted command that were found damaged when the folder was opened, each
@@ -328,6 +315,58 @@ impl Folder {
     }
 }
 
+/// The complete runs in folders below a folder, recognised by their manifests, which are
+/// written last; and why manifests that are there cannot be read.
+fn finished_runs(root: &Path) -> Result<(Vec<Found>, Vec<String>)> {
+    let (mut found, mut broken, mut places) = (Vec::new(), Vec::new(), vec![PathBuf::new()]);
+    while let Some(place) = places.pop() {
+        let dir = root.join(&place);
+        for entry in fs::read_dir(&dir).at("read", &dir)? {
+            let entry = entry.at("read", &dir)?;
+            let is_dir = entry.file_type().at("look at", &entry.path())?.is_dir();
+            if !is_dir || entry.file_name() == REPLACED {
+                continue;
+            }
+            let below = place.join(entry.file_name());
+            match Manifest::read(&entry.path()) {
+                Ok(manifest) if manifest.kind == Kind::Run && manifest.status.is_final() => {
+                    found.push((below, manifest));
+                }
+                Err(error) if entry.path().join(MANIFEST).is_file() => {
+                    broken.push(error.to_string())
+                }
+                _ => places.push(below),
+            }
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    broken.sort();
+    Ok((found, broken))
+}
+
+/// Makes a copy of a folder that shares its files where the file system can. The manifest comes
+/// last: a copy that is cut short is no result.
+fn link(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).at("create", to)?;
+    let share = |name: &Path| {
+        let (from, to) = (from.join(name), to.join(name));
+        fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).at("copy", &to)
+    };
+    for entry in fs::read_dir(from).at("read", from)? {
+        let entry = entry.at("read", from)?;
+        let name = PathBuf::from(entry.file_name());
+        if entry.file_type().at("look at", &entry.path())?.is_dir() {
+            link(&entry.path(), &to.join(name))?;
+        } else if name != Path::new(MANIFEST) {
+            share(&name)?;
+        }
+    }
+    match from.join(MANIFEST).exists() {
+        true => share(Path::new(MANIFEST)),
+        false => Ok(()),
+    }
+}
+
 /// Takes the runs whose files are not what was written out of `finished`, and gives the reasons.
 fn damaged(partial: &Path, finished: &mut Vec<Found>) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -353,7 +392,7 @@ impl Drop for Folder {
             Leaves::All => return,
             Leaves::Nothing => Vec::new(),
             // Files that cannot be distinguished are left to the next command.
-            Leaves::FinishedRuns => match self.finished_runs() {
+            Leaves::FinishedRuns => match finished_runs(&self.partial) {
                 Ok((finished, _)) => finished.into_iter().map(|(place, _)| place).collect(),
                 Err(_) => return,
             },
@@ -551,6 +590,32 @@ mod tests {
         assert!(partial.join("a/seed-1").exists() && !partial.join("b").exists());
         drop(Folder::create(&out, &Owner::default(), true).unwrap());
         assert!(!partial.exists());
+    }
+
+    #[test]
+    fn a_finished_result_gives_its_runs_to_the_same_command() {
+        let dir = test_dir("take-over");
+        let out = dir.join("x");
+        let mine = |place: &Path, _: &Manifest| place.starts_with("a");
+        let resume = |force| Folder::resume(&out, &Owner::default(), force, &mine).unwrap();
+        let folder = resume(false);
+        for place in ["a/seed-1", "a/seed-2", "b"] {
+            let run = folder.path().join(place);
+            fs::create_dir_all(&run).unwrap();
+            fs::write(run.join("summary.json"), place).unwrap();
+            manifest("1").write(&run).unwrap();
+        }
+        manifest("1").write(folder.path()).unwrap();
+        folder.commit().unwrap();
+        fs::write(out.join("a/seed-2/summary.json"), "damaged").unwrap();
+        let folder = resume(false);
+        let text = fs::read_to_string(folder.path().join("a/seed-1/summary.json")).unwrap();
+        assert_eq!(text, "a/seed-1");
+        assert!(!folder.path().join("a/seed-2").exists() && !folder.path().join("b").exists());
+        drop(folder);
+        fs::remove_dir_all(dir.join("x.partial")).unwrap();
+        assert!(!resume(true).path().join("a/seed-1").exists(), "by force all are made again");
+        assert!(out.join("b").exists() && out.join("a/seed-1/summary.json").exists());
     }
 
     #[test]

@@ -101,6 +101,10 @@ pub struct Claim {
     /// Points of a sweep of which `measured` is the best; absent where it is of one point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_of: Option<u32>,
+    /// The share of the flows or queries behind `measured` that completed, of the scheme that has
+    /// the least; absent where the open ones hardly move it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<f64>,
     /// Whether it holds with its mechanism off; folders of older versions do not have it.
     #[serde(default)]
     pub baseline: Verdict,
@@ -116,6 +120,9 @@ pub struct Claim {
     pub scenario: String,
     /// The unit of `paper`, `measured` and `accept`.
     pub unit: String,
+    /// Of a claim whose percent is a share of cases: what they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
     /// The experiment that it is about.
     #[serde(default)]
     pub experiment: String,
@@ -141,6 +148,33 @@ pub struct Absolute {
     pub measured: f64,
     /// The number that ours is set against, if that is ours as well: the other scheme's.
     pub against: Option<f64>,
+}
+
+/// The cases in which a claim can hold, such as the seeds of an order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// `seeds` or `cells`.
+    pub unit: String,
+    /// How many there are; `null` if it is not evaluated.
+    pub of: Option<u32>,
+}
+
+impl Counted {
+    /// A percentage of the cases as their number: `4 of 5`.
+    pub fn held(&self, percent: f64) -> Option<String> {
+        let of = self.of?;
+        Some(format!("{} of {of}", libm::round(percent / 100.0 * f64::from(of))))
+    }
+
+    /// The least accepted percentage as their number: `all seeds`, `≥ 4 seeds`.
+    pub fn at_least(&self, percent: f64) -> String {
+        let cases = |of: u32| libm::ceil(percent / 100.0 * f64::from(of) - 1e-9);
+        match self.of.map(cases) {
+            _ if percent >= 100.0 => format!("all {}", self.unit),
+            Some(least) => format!("≥ {least} {}", self.unit),
+            None => format!("≥ {percent}%"),
+        }
+    }
 }
 
 impl Claim {
@@ -202,6 +236,17 @@ mod tests {
             assert!(!old.contains("\"kind\""), "{old}");
             assert_eq!(serde_json::from_str::<Claim>(&old).unwrap().kind, ClaimKind::Published);
         }
+    }
+
+    #[test]
+    fn a_share_of_cases_is_their_number() {
+        let seeds = |of| Counted { unit: "seeds".into(), of };
+        let five = seeds(Some(5));
+        assert_eq!([0.0, 80.0].map(|x| five.held(x).unwrap()), ["0 of 5", "4 of 5"]);
+        let accepted = [100.0, 80.0, 61.0].map(|percent| five.at_least(percent));
+        assert_eq!(accepted, ["all seeds", "≥ 4 seeds", "≥ 4 seeds"]);
+        let open = seeds(None);
+        assert_eq!((open.held(0.0), open.at_least(80.0)), (None, "≥ 80%".into()));
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub struct Difference {
     pub mean: Option<f64>,
     /// The same over the first variant's mean: −0.5 is half of it; `null` if that is zero.
     pub relative: Option<f64>,
+    /// The interval of `relative`, which is not below −1; `null` where either is.
+    #[serde(default)]
+    pub relative_interval: Option<[f64; 2]>,
     /// The interval of the mean; `null` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
     /// The kind of the interval's ends; `null` where there is none.

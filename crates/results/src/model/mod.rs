@@ -27,7 +27,7 @@ pub(crate) mod variant;
 pub(crate) mod words;
 
 pub(crate) use checksum::sealed_text;
-pub(crate) use claim::{Claim, ClaimKind, Verdict};
+pub(crate) use claim::{Claim, ClaimKind, Counted, Verdict};
 pub(crate) use columns::{Lead, Of, ROW_GROUP, Table};
 pub(crate) use error::{At, Error, Result};
 pub(crate) use estimate::{Difference, Estimate, Noise, ShownNumber};
@@ -56,9 +56,9 @@ pub(crate) use sweep::{
     Axis, Point, RUNS, SWEEP, Sweep, SweepRun, identity_of, is_complete, summary_of,
 };
 pub(crate) use tables::{
-    COLLECTIVE_COLUMNS, COLLECTIVES, CONNECTION_COLUMNS, CONNECTIONS, FLOW_COLUMNS, FLOWS, QUERIES,
-    QUERY_COLUMNS, QUEUE_COLUMNS, QUEUES, RANK_COLUMNS, RANKS, RESULTS, SIZE_COLUMNS, SIZES,
-    size_row, write_sizes,
+    COLLECTIVE_COLUMNS, COLLECTIVES, COMPUTATION_COLUMNS, COMPUTATIONS, CONNECTION_COLUMNS,
+    CONNECTIONS, FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, QUEUE_COLUMNS, QUEUES, RANK_COLUMNS,
+    RANKS, RESULTS, SIZE_COLUMNS, SIZES, size_row, write_sizes,
 };
 pub(crate) use totals::Totals;
 pub(crate) use tree::Tree;

@@ -179,7 +179,7 @@ pub struct QueryRecord {
 }
 
 /// A rank's part of a round of its job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankRecord {
     /// Index into [`Header::classes`](crate::Header::classes).
     pub class: u16,
@@ -197,6 +197,8 @@ pub struct RankRecord {
     pub ended: Time,
     /// How long it computed.
     pub computed: Time,
+    /// Its first computations after it was ready, from when until when.
+    pub computations: Vec<(Time, Time)>,
 }
 
 /// One round of a job: a collective.

@@ -98,6 +98,9 @@ pub struct Number {
     pub unit: String,
     /// Over runs.
     pub estimate: Estimate,
+    /// Whether it is only a lower bound, since flows or queries are open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// Latencies of a class of calls, in microseconds.
@@ -207,6 +210,10 @@ impl Experiment {
     /// The numbers that it is about, with their units; none if that is queries or calls.
     pub fn numbers(&self) -> &[Number] {
         self.rows().next().map_or(&[], |(_, point)| &point.numbers)
+    }
+    /// Whether one of its numbers is only a lower bound.
+    pub fn has_bounds(&self) -> bool {
+        self.rows().any(|(_, point)| point.numbers.iter().any(|number| number.at_least))
     }
     /// Whether there is more than one load.
     pub fn has_loads(&self) -> bool {

@@ -144,6 +144,17 @@ pub(crate) const RANK_COLUMNS: [Column<'static>; 8] = [
     ("computed_us", Of::F64, "how long it computed, in microseconds"),
 ];
 
+/// Rows of `computations.parquet`: the first computations of a job's ranks.
+pub(crate) const COMPUTATIONS: &str = "computations.parquet";
+
+pub(crate) const COMPUTATION_COLUMNS: [Column<'static>; 5] = [
+    ("class", Of::Name, "its traffic's name"),
+    ("round", Of::U32, "number of the round, from 0"),
+    ("rank", Of::U32, "number of the rank, from 0"),
+    ("begin_us", Of::F64, "when the rank began to compute, in microseconds"),
+    ("end_us", Of::F64, "when the computation was over, in microseconds"),
+];
+
 /// Rows of `queues.parquet`.
 pub(crate) const QUEUES: &str = "queues.parquet";
 

@@ -1,6 +1,8 @@
 //! Claims in words and numbers, as tables and pages show them.
 
-use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Reproduction, Verdict, World};
+use crate::model::{
+    Claim, ClaimKind, Counted, IntervalKind, Noise, Number, Reproduction, Verdict, World,
+};
 use crate::render::format::{NONE, count, digits, percent, time};
 
 /// The flag of a claim that holds without its mechanism.
@@ -34,6 +36,12 @@ pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
     }
 }
 
+/// Ours, or that with the mechanism off: of a share of cases their number.
+pub(crate) fn measured(claim: &Claim, of: Option<f64>) -> String {
+    let held = |counted: &Counted| counted.held(of?);
+    claim.counted.as_ref().and_then(held).unwrap_or_else(|| value(of, &claim.unit))
+}
+
 /// The accepted interval.
 pub(crate) fn accepted(claim: &Claim) -> String {
     let end = |x: f64| match claim.unit.as_str() {
@@ -41,6 +49,9 @@ pub(crate) fn accepted(claim: &Claim) -> String {
         "" | "count" => format!("{x}"),
         unit => format!("{x} {unit}"),
     };
+    if let (Some(counted), [Some(low), None]) = (&claim.counted, claim.accept) {
+        return counted.at_least(low);
+    }
     match claim.accept {
         [None, None] => "anything".into(),
         [Some(low), None] => format!("≥ {}", end(low)),
@@ -74,6 +85,8 @@ pub(crate) fn spread(claim: &Claim) -> String {
     let text = |x: f64| value(Some(x), &claim.unit);
     match kind {
         IntervalKind::Identical => kind.words().to_string(),
+        // Each seed has its order or not: the ends of a spread would be none and all of them.
+        _ if claim.counted.is_some() => String::new(),
         _ => format!("{} {} to {}", kind.words(), text(low), text(high)),
     }
 }
@@ -81,6 +94,7 @@ pub(crate) fn spread(claim: &Claim) -> String {
 /// The effect of the spread on the verdict, where it makes it doubtful.
 pub(crate) fn within(claim: &Claim) -> String {
     match claim.noise {
+        Noise::Within if claim.counted.is_some() => "within the noise".to_string(),
         Noise::Within => format!("within the noise: {}", spread(claim)),
         _ => String::new(),
     }
@@ -107,6 +121,19 @@ pub(crate) fn number_text(of: Option<f64>, unit: &str) -> String {
         "count" => count(of),
         _ => of.filter(|x| x.is_finite()).map_or(NONE.into(), digits),
     }
+}
+
+/// The same of a number of an experiment: a bound has its sign.
+pub(crate) fn bound_text(of: &Number) -> String {
+    let sign = if of.at_least { "\u{2265}" } else { "" };
+    format!("{sign}{}", number_text(of.estimate.mean, &of.unit))
+}
+
+/// The share of flows or queries that a claim's number is of, where some were open.
+pub(crate) fn completed(claim: &Claim) -> String {
+    // Rounded down: a share below 100 % does not become it.
+    let share = |share: f64| format!("only {:.1}% completed", (share * 1000.0).floor() / 10.0);
+    claim.completed.map_or(String::new(), share)
 }
 
 /// How many of each kind hold, a line a kind that occurs.

@@ -4,7 +4,7 @@
 //! Invariant: the texts have the numbers of the terminal's tables, in the same forms.
 
 use crate::model::{Claim, Noise, Tree, VariantResult, Verdict, clean};
-use crate::render::claims::{accepted, value};
+use crate::render::claims::{accepted, measured, value};
 use crate::render::format::{change, percent};
 use crate::render::html::escape;
 use crate::statistics::censoring::{difference_of, shown};
@@ -53,21 +53,18 @@ pub fn compare_junit(name: &str, results: &[VariantResult]) -> String {
 /// decided it.
 pub fn claims_junit(claims: &[Claim]) -> String {
     let case = |claim: &Claim| {
-        let measured = format!(
-            "measured {}, accepted {}",
-            value(claim.measured, &claim.unit),
-            accepted(claim)
-        );
+        let outcome =
+            format!("measured {}, accepted {}", measured(claim, claim.measured), accepted(claim));
         let paper = claim.id.split('-').next().unwrap_or_default();
         Case {
             class: format!("millpond.reproduce.{paper}"),
             name: format!("{}: {}", claim.id, claim.statement),
             outcome: match claim.status {
                 Verdict::Holds => Outcome::Passed,
-                Verdict::Fails => Outcome::Failed(measured.clone()),
+                Verdict::Fails => Outcome::Failed(outcome.clone()),
                 Verdict::NotEvaluated => Outcome::Skipped(claim.note.clone()),
             },
-            output: format!("{}\n{measured}\n{}\n", claim.source, claim.note),
+            output: format!("{}\n{outcome}\n{}\n", claim.source, claim.note),
         }
     };
     junit("reproduce", &claims.iter().map(case).collect::<Vec<_>>())
@@ -123,7 +120,7 @@ pub fn compare_markdown(results: &[VariantResult]) -> String {
 pub fn judged_text(judged: &Judged) -> String {
     let Judged { number, variant, tolerated, .. } = judged;
     let [before, now] = judged_numbers(judged);
-    let change = change(judged.change);
+    let change = judged_change(judged);
     format!("{variant}: {number} {before} → {now} ({change}; {tolerated} % tolerated)")
 }
 
@@ -138,7 +135,7 @@ pub fn judged_markdown(judged: &[Judged]) -> String {
             one.number.clone(),
             format!("{before} ({})", one.against),
             now,
-            change(one.change),
+            judged_change(one),
             format!("{} %", one.tolerated),
             if one.is_worse { "worse" } else { "within" }.to_string(),
         ]);
@@ -155,6 +152,20 @@ fn judged_numbers(judged: &Judged) -> [String; 2] {
     [text(judged.before, before), text(judged.now, now)]
 }
 
+/// The change, with so many digits that it does not read as the bound unless it is the bound.
+fn judged_change(judged: &Judged) -> String {
+    let Some(percent) = judged.change.map(|change| change * 100.0) else { return change(None) };
+    // The change itself is rounded: ten digits of it decide whether it is the bound.
+    let is_bound = (percent.abs() - judged.tolerated).abs() < 1e-10 * judged.tolerated;
+    let reads_as_bound = |text: &str| {
+        let number = text.trim_end_matches('%').parse::<f64>();
+        !is_bound && number.is_ok_and(|number| number.abs() == judged.tolerated)
+    };
+    let more = (1..=6).map(|digits| format!("{percent:+.digits$}%"));
+    let mut texts = std::iter::once(change(judged.change)).chain(more);
+    texts.find(|text| !reads_as_bound(text)).unwrap_or_else(|| change(judged.change))
+}
+
 /// Claims as a table of Markdown.
 pub fn claims_markdown(claims: &[Claim]) -> String {
     let head = ["claim", "statement", "paper", "measured", "accepted", "status"];
@@ -164,7 +175,7 @@ pub fn claims_markdown(claims: &[Claim]) -> String {
             claim.id.clone(),
             claim.statement.clone(),
             value(claim.paper, &claim.unit),
-            value(claim.measured, &claim.unit),
+            measured(claim, claim.measured),
             accepted(claim),
             claim.status.name().to_string(),
         ]);
@@ -248,6 +259,26 @@ mod tests {
         assert!(text.contains(case), "{text}");
         assert!(text.contains("<skipped message=\"only one seed?\"/>"), "{text}");
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
+
+    #[test]
+    fn a_change_beyond_its_bound_does_not_read_as_the_bound() {
+        let text = |change: f64| {
+            judged_change(&Judged {
+                number: "timeouts".into(),
+                variant: "a".into(),
+                against: "a".into(),
+                before: Some(100.0),
+                now: Some(100.0 * (1.0 + change)),
+                at_least: [false; 2],
+                form: crate::statistics::shows::Form::Count,
+                change: Some(change),
+                tolerated: 10.0,
+                is_worse: change > 0.1,
+            })
+        };
+        assert_eq!([text(0.104), text(0.1003), text(0.1)], ["+10.4%", "+10.03%", "+10%"]);
+        assert_eq!([text(0.2), text(-0.0996), text(0.05)], ["+20%", "-9.96%", "+5.0%"]);
     }
 
     #[test]

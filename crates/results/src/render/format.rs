@@ -102,6 +102,11 @@ pub(crate) fn bytes(n: u64) -> String {
 }
 
 impl Form {
+    /// Whether tables show the interval beside the number.
+    pub fn has_spread(self) -> bool {
+        matches!(self, Form::Time | Form::Ratio | Form::Rate)
+    }
+
     /// The number as text.
     pub fn text(self, value: Option<f64>) -> String {
         match self {

@@ -144,17 +144,25 @@ pub(crate) fn each_once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<Stri
 
 /// The warnings of all variants, each text once, behind the names of the variants that it concerns.
 pub(crate) fn grouped_warnings(results: &[VariantResult]) -> Vec<String> {
+    grouped(results.iter().map(|result| (&*result.variant, &*result.warnings)))
+}
+
+/// The warnings of variants, each text once, behind the names of the variants that it concerns.
+pub fn grouped<'a>(
+    variants: impl ExactSizeIterator<Item = (&'a str, &'a [String])>,
+) -> Vec<String> {
+    let all = variants.len();
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for result in results {
-        for warning in &result.warnings {
+    for (variant, warnings) in variants {
+        for warning in warnings {
             match groups.iter_mut().find(|(text, _)| text == warning) {
-                Some((_, names)) => names.push(&result.variant),
-                None => groups.push((warning, vec![&result.variant])),
+                Some((_, names)) => names.push(variant),
+                None => groups.push((warning, vec![variant])),
             }
         }
     }
     let of = |names: Vec<&str>| {
-        if names.len() == results.len() { "all".to_string() } else { names.join(", ") }
+        if names.len() == all { "all".to_string() } else { names.join(", ") }
     };
     groups.into_iter().map(|(text, names)| format!("{}: {text}", of(names))).collect()
 }

@@ -7,6 +7,8 @@ use crate::model::{
     Calls, Estimate, FLOWS, GoodputOverTime, LoadPoint, Number, OneRun, Ordered, QUERIES, Result,
     Rows,
 };
+use crate::statistics::censoring::shown;
+use crate::statistics::numbers::{Json, estimates, numbers};
 use crate::statistics::resampling::Resampler;
 
 impl LoadPoint {
@@ -14,11 +16,34 @@ impl LoadPoint {
     pub fn add(&mut self, name: &str, unit: &str, values: &[(u64, f64)]) {
         let numbers: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
         let estimate = Estimate::of(&numbers, &mut Resampler::new());
-        self.numbers.push(Number { name: name.to_string(), unit: unit.to_string(), estimate });
+        let number = Number { name: name.into(), unit: unit.into(), estimate, at_least: false };
+        self.numbers.push(number);
         for (seed, value) in values {
             if let Some(run) = self.each.iter_mut().find(|run| run.seed == *seed) {
                 run.values.0.insert(name.to_string(), *value);
             }
+        }
+    }
+
+    /// Adds the number at a path of the runs' summaries, such as `["fct_us", "mice", "p99"]`, as
+    /// every table shows it: a lower bound where open flows or queries could move it.
+    pub fn add_shown<'a>(
+        &mut self,
+        name: &str,
+        unit: &str,
+        path: &[&str],
+        runs: impl IntoIterator<Item = &'a Summary>,
+    ) {
+        let Some((key, class)) = path.split_last() else { return };
+        let runs = numbers(runs).unwrap_or_default();
+        let own: Vec<_> = runs.iter().map(|(_, run)| run.below(class)).collect();
+        let tree = estimates(&own, &mut Resampler::new());
+        let shown = shown(&tree, &[*key]);
+        let value = |(seed, run): &(u64, Json)| Some((*seed, run.below(class)?.at(&shown.path)?));
+        let values: Vec<(u64, f64)> = runs.iter().filter_map(value).collect();
+        self.add(name, unit, &values);
+        if let Some(number) = self.numbers.last_mut() {
+            number.at_least = shown.at_least;
         }
     }
 
@@ -206,6 +231,33 @@ mod tests {
         assert_eq!(point.dropped_by, vec![("early".to_string(), 2.0)].into());
         assert_eq!(point.distribution, [(1.0, 1.0), (3.0, 0.5)]);
         assert_eq!(point.p99_us.mean, None);
+    }
+
+    #[test]
+    fn a_number_of_a_class_with_open_flows_is_a_lower_bound() {
+        use crate::model::summary::Fct;
+        let run = |seed: u64, open: u64| {
+            let fct = Fct {
+                count: 90,
+                unfinished: open,
+                completed_fraction: Some(90.0 / (90 + open) as f64),
+                mean: Some(5.0),
+                mean_restricted: Some(if open > 0 { 7.0 } else { 5.0 }),
+                ..Fct::default()
+            };
+            Summary { seed, fct_us: vec![("web".into(), fct)].into(), ..Summary::default() }
+        };
+        let (ended, open) = (run(1, 0), run(2, 10));
+        let point = |runs: [&Summary; 2]| {
+            let mut point = LoadPoint::of(1.0, 2, &runs.map(|run| (run, None)));
+            point.add_shown("FCT mean", "us", &["fct_us", "web", "mean"], runs);
+            point
+        };
+        let all = point([&ended, &ended]);
+        assert_eq!((all.numbers[0].estimate.mean, all.numbers[0].at_least), (Some(5.0), false));
+        let some = point([&ended, &open]);
+        assert_eq!((some.numbers[0].estimate.mean, some.numbers[0].at_least), (Some(6.0), true));
+        assert_eq!(some.by_seed("FCT mean"), [(1, 5.0), (2, 7.0)]);
     }
 
     #[test]

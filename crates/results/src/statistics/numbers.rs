@@ -61,13 +61,20 @@ pub(crate) enum Json {
 
 impl Json {
     /// The number at a path.
-    pub(crate) fn at(&self, path: &[String]) -> Option<f64> {
-        number(path.iter().try_fold(self, |json, key| child(Some(json), key)))
+    pub(crate) fn at(&self, path: &[impl AsRef<str>]) -> Option<f64> {
+        number(self.below(path))
+    }
+
+    /// The object or number at a path.
+    pub(crate) fn below(&self, path: &[impl AsRef<str>]) -> Option<&Json> {
+        path.iter().try_fold(self, |json, key| child(Some(json), key.as_ref()))
     }
 }
 
 /// The statistics of summaries, with their seeds.
-pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
+pub(crate) fn numbers<'a>(
+    summaries: impl IntoIterator<Item = &'a Summary>,
+) -> Result<Vec<(u64, Json)>> {
     let parse = |summary: &Summary| {
         let json: Json =
             serde_json::from_str(&summary.to_json()).at("read", Path::new("summary.json"))?;
@@ -85,7 +92,7 @@ pub(crate) fn numbers(summaries: &[Summary]) -> Result<Vec<(u64, Json)>> {
         }
         Ok((summary.seed, Json::Object(Ordered(fields))))
     };
-    summaries.iter().map(parse).collect()
+    summaries.into_iter().map(parse).collect()
 }
 
 /// The keys of all objects, each once, in the order in which they first appear.
@@ -165,9 +172,11 @@ pub(crate) fn differences(
     };
     let own: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
     let own = Estimate::of(&own, resampler);
+    let relative_interval = relative.and_then(|_| resampler.relative(&values));
     Tree::Leaf(Difference {
         mean: difference,
         relative,
+        relative_interval,
         interval: own.interval,
         interval_kind: own.interval_kind,
         n: own.n,

@@ -88,18 +88,62 @@ impl Resampler {
         ends
     }
 
+    /// The interval of a relative change: of the mean of the second numbers over that of the first
+    /// ones, less one. `None` for fewer than two pairs.
+    ///
+    /// It is made of the resamples that [`Resampler::interval`] gives the differences, so it
+    /// excludes zero where their interval does. Where a first number is not above zero, a resample
+    /// may have no ratio: then it is that interval over the mean of the first numbers, and −1 is
+    /// its least.
+    pub(crate) fn relative(&mut self, pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
+        let n = pairs.len();
+        let differences: Vec<f64> = pairs.iter().map(|(first, second)| second - first).collect();
+        let Interval { ends, kind } = self.interval(&differences)?;
+        let has_ratios = pairs.iter().all(|&(first, second)| first > 0.0 && second >= 0.0);
+        match kind {
+            IntervalKind::Range if has_ratios => {
+                let each = pairs.iter().map(|(first, second)| second / first - 1.0);
+                return Some(range(&each.collect::<Vec<f64>>()));
+            }
+            IntervalKind::Bootstrap95 if has_ratios => {}
+            _ => {
+                let base = pairs.iter().map(|(first, _)| first).sum::<f64>() / n as f64;
+                let [low, high] = ends.map(|end| end / base);
+                // Of a negative number the lower end is the larger share.
+                return Some([low.min(high).max(-1.0), low.max(high)]);
+            }
+        }
+        let ratio = |of: &[u16]| {
+            let add = |(first, second): (f64, f64), &at: &u16| {
+                let pair = pairs[usize::from(at)];
+                (first + pair.0, second + pair.1)
+            };
+            let (first, second) = of.iter().fold((0.0, 0.0), add);
+            second / first - 1.0
+        };
+        self.means.clear();
+        self.means.extend(draws(&mut self.draws, n).chunks_exact(n).map(ratio));
+        let tail = tail(n);
+        Some([quantile(&mut self.means, tail), quantile(&mut self.means, 1.0 - tail)])
+    }
+
     /// Fills `means` with those of the resamples.
     fn resample(&mut self, values: &[f64]) {
         let n = values.len();
-        let draws = self.draws.entry(n).or_insert_with(|| {
-            let mut stream = Stream::new(n as u64, "results/bootstrap");
-            (0..n * RESAMPLES.min(DRAWS / n)).map(|_| stream.below(n as u64) as u16).collect()
-        });
+        let draws = draws(&mut self.draws, n);
         self.means.clear();
         let mean =
             |of: &[u16]| of.iter().map(|&at| values[usize::from(at)]).sum::<f64>() / n as f64;
         self.means.extend(draws.chunks_exact(n).map(mean));
     }
+}
+
+/// The places of the drawn seeds, resample by resample, for `n` seeds.
+fn draws(kept: &mut BTreeMap<usize, Vec<u16>>, n: usize) -> &[u16] {
+    kept.entry(n).or_insert_with(|| {
+        let mut stream = Stream::new(n as u64, "results/bootstrap");
+        (0..n * RESAMPLES.min(DRAWS / n)).map(|_| stream.below(n as u64) as u16).collect()
+    })
 }
 
 /// The interval of a number that is worked out anew for each resample of `n` seeds, as a ratio of
@@ -205,6 +249,24 @@ mod tests {
         assert!((tail(10) - 0.0086).abs() < 2e-4, "{}", tail(10));
         assert!((tail(20) - 0.0159).abs() < 2e-4, "{}", tail(20));
         assert!((tail(1000) - 0.025).abs() < 2e-4);
+    }
+
+    #[test]
+    fn a_relative_change_agrees_in_sign_and_is_not_below_minus_one() {
+        let mut resampler = Resampler::new();
+        // One seed has almost all of it: the difference's interval over the mean is below −100 %.
+        let skewed = [(1.0, 0.9), (1.2, 1.0), (9.0, 1.1), (0.8, 1.0), (1.1, 1.2), (1.0, 0.9)];
+        let [low, high] = resampler.relative(&skewed).unwrap();
+        assert!(-1.0 < low && low < -0.5 && 0.0 < high && high < 0.2, "{low} {high}");
+        let clear = [(10.0, 4.0), (12.0, 5.0), (9.0, 4.0), (11.0, 5.0), (10.0, 5.0), (13.0, 5.0)];
+        let [low, high] = resampler.relative(&clear).unwrap();
+        assert!(-0.65 < low && low < high && high < -0.5, "{low} {high}");
+        let few = resampler.relative(&clear[..2]).unwrap();
+        assert_eq!(few.map(|end| (end * 1e3).round()), [-600.0, -583.0]);
+        let zeros = [(0.0, 0.0), (0.0, 1.0), (9.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)];
+        let [low, high] = resampler.relative(&zeros).unwrap();
+        assert!(low == -1.0 && high > 0.0 && high.is_finite(), "{low} {high}");
+        assert_eq!(resampler.relative(&clear[..1]), None);
     }
 
     /// The treated mice of Efron and Tibshirani, table 2.1: mean 86.86 and, for endless resamples,

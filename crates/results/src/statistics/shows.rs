@@ -66,8 +66,14 @@ const METRICS: [(&str, &str, Form); 8] = [
     ("exposed", "exp.", Form::Time),
 ];
 
-/// The metric of a class that has one number, the bus bandwidth of its collectives.
+/// Metrics of a class that have one number: name, where it is, as in a head, in a chart, whether
+/// less is better.
+const SINGLE: [(&str, &str, &str, &str, bool); 2] = [
+    (BUSBW, "busbw_gbytes", "GB/s", "bus bandwidth, GB/s", false),
+    (RATIO, "ratio", "ratio", "time over the closed form", true),
+];
 const BUSBW: &str = "busbw";
+const RATIO: &str = "ratio";
 
 /// The numbers that two variants, or points, are compared by unless a scenario says otherwise.
 const USUAL: [&str; 11] = [
@@ -97,9 +103,22 @@ const USUAL_OF_POINTS: [&str; 6] = [
 /// The columns of a sweep's table.
 pub(crate) fn columns_of_points(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column> {
     match names.is_empty() && is_usual(trees) {
-        true => USUAL_OF_POINTS.iter().filter_map(|name| Column::of(name, trees)).collect(),
+        true => with_values(USUAL_OF_POINTS.iter().copied(), trees),
         false => columns(names, trees),
     }
+}
+
+/// Columns of these names. Those that no tree has a value of are left out, but for the network's.
+fn with_values<'a>(names: impl Iterator<Item = &'a str>, trees: &[&Tree<Estimate>]) -> Vec<Column> {
+    let has = |column: &Column| {
+        let path = column.at();
+        trees.iter().any(|tree| tree.leaf(&path).is_some_and(|estimate| estimate.mean.is_some()))
+    };
+    let is_of_network = |column: &Column| NETWORK.iter().any(|(name, ..)| *name == column.name);
+    names
+        .filter_map(|name| Column::of(name, trees))
+        .filter(|column| is_of_network(column) || has(column))
+        .collect()
 }
 
 /// One number of a run.
@@ -142,14 +161,15 @@ impl Column {
         }
         let (rest, stat) = name.rsplit_once('.')?;
         let (class, metric) = rest.rsplit_once('.')?;
-        if metric == BUSBW {
+        if let Some((_, key, head, caption, less)) = SINGLE.iter().find(|(own, ..)| *own == metric)
+        {
             return Some(Column {
                 name: name.into(),
-                head: [cut(class), "GB/s".into()],
-                caption: format!("{class}: bus bandwidth, GB/s"),
-                path: ["collectives", class, "busbw_gbytes"].map(String::from).to_vec(),
+                head: [cut(class), head.to_string()],
+                caption: format!("{class}: {caption}"),
+                path: ["collectives", class, key].map(String::from).to_vec(),
                 form: Form::Ratio,
-                less_is_better: Some(false),
+                less_is_better: Some(*less),
             });
         }
         let (_, short, form) = METRICS.iter().find(|(own, ..)| *own == metric)?;
@@ -223,14 +243,7 @@ pub(crate) fn columns(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column
         return names.iter().filter_map(|name| Column::of(name, trees)).collect();
     }
     let own = if is_usual(trees) { USUAL.map(String::from).to_vec() } else { by_traffic(trees) };
-    let columns = own.iter().filter_map(|name| Column::of(name, trees));
-    let has = |column: &Column| {
-        let path = column.at();
-        trees.iter().any(|tree| tree.leaf(&path).is_some_and(|estimate| estimate.mean.is_some()))
-    };
-    columns
-        .filter(|column| NETWORK.iter().any(|(name, ..)| *name == column.name) || has(column))
-        .collect()
+    with_values(own.iter().map(String::as_str), trees)
 }
 
 /// Whether mice, elephants and queries together tell enough: one background with one kind of
@@ -278,6 +291,9 @@ fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
         names.push(tail);
         if collectives.contains(class) {
             names.push(format!("{class}.{BUSBW}.mean"));
+            if traffics.len() <= FEW_TRAFFICS {
+                names.push(format!("{class}.{RATIO}.mean"));
+            }
         }
     }
     names.extend(["all.rtt.p99", "packets.dropped", "timeouts"].map(String::from));
@@ -363,6 +379,15 @@ mod tests {
     }
 
     #[test]
+    fn points_without_queries_have_no_columns_of_queries() {
+        let of = |tree: &Tree<Estimate>| -> Vec<String> {
+            columns_of_points(&[], &[tree]).into_iter().map(|column| column.name).collect()
+        };
+        let expected = ["mice.fct.p99", "all.fct.mean", "packets.dropped", "timeouts"];
+        assert_eq!(of(&tree(&["web"], &[], &[])), expected);
+    }
+
+    #[test]
     fn defaults_follow_the_kinds_of_traffic() {
         assert_eq!(
             names(&tree(&["web"], &[], &[])),
@@ -397,10 +422,17 @@ mod tests {
         };
         let time_us = Times { p50: Some(5.0), ..Times::default() };
         let rounds = Collectives { time_us, busbw_gbytes: Some(9.0), ..Collectives::default() };
+        let rounds = Collectives { ratio: Some(1.1), ..rounds };
         job.collectives = vec![("reduce".into(), rounds)].into();
         assert_eq!(
             names(&statistics(&job)),
-            ["reduce.collective.p50", "reduce.busbw.mean", "packets.dropped", "timeouts"],
+            [
+                "reduce.collective.p50",
+                "reduce.busbw.mean",
+                "reduce.ratio.mean",
+                "packets.dropped",
+                "timeouts"
+            ],
             "users wait for rounds, not for messages"
         );
         let six = tree(&["a", "b", "c", "d", "e", "f"], &[], &["f"]);

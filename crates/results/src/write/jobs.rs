@@ -1,12 +1,12 @@
-//! Files that a run writes of its jobs: `collectives.parquet`, `ranks.parquet`, and their
-//! statistics.
+//! Files that a run writes of its jobs: `collectives.parquet`, `ranks.parquet`,
+//! `computations.parquet`, and their statistics.
 //!
 //! Invariant: the files are made with the first record, so a run without jobs has none of them.
 
 use crate::model::summary::{Collectives, Times};
 use crate::model::{
-    COLLECTIVE_COLUMNS, COLLECTIVES, CollectiveRecord, Percentiles, RANK_COLUMNS, RANKS, ROW_GROUP,
-    RankRecord, Result, SCHEMA, Table,
+    COLLECTIVE_COLUMNS, COLLECTIVES, COMPUTATION_COLUMNS, COMPUTATIONS, CollectiveRecord,
+    Percentiles, RANK_COLUMNS, RANKS, ROW_GROUP, RankRecord, Result, SCHEMA, Table,
 };
 use crate::statistics::completions::PS_PER_US;
 use crate::statistics::samples::Samples;
@@ -36,6 +36,7 @@ pub struct JobHeader {
 #[derive(Default)]
 pub(super) struct Jobs {
     ranks: Option<Table>,
+    computations: Option<Table>,
     collectives: Option<Table>,
     /// By job of the header.
     statistics: Vec<Statistics>,
@@ -79,14 +80,21 @@ impl Jobs {
         let Some(table) = opened(&mut self.ranks, dir, RANKS, &RANK_COLUMNS)? else {
             return Ok(());
         };
-        let RankRecord { round, rank, host, began, ready, ended, computed, .. } = *record;
+        let &RankRecord { round, rank, host, began, ready, ended, computed, .. } = record;
         table.name(name).u32(round).u32(rank).u32(host);
         table
             .f64(began.as_us_f64())
             .f64(ready.as_us_f64())
             .f64(ended.as_us_f64())
             .f64(computed.as_us_f64())
-            .end_row()
+            .end_row()?;
+        for (from, until) in &record.computations {
+            let (kept, columns) = (&mut self.computations, &COMPUTATION_COLUMNS);
+            let Some(table) = opened(kept, dir, COMPUTATIONS, columns)? else { return Ok(()) };
+            table.name(name).u32(round).u32(rank);
+            table.f64(from.as_us_f64()).f64(until.as_us_f64()).end_row()?;
+        }
+        Ok(())
     }
 
     /// A round.
@@ -128,7 +136,8 @@ impl Jobs {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if a file cannot be written.
     pub fn close(&mut self) -> Result<()> {
-        for table in [self.ranks.take(), self.collectives.take()].into_iter().flatten() {
+        let tables = [self.ranks.take(), self.computations.take(), self.collectives.take()];
+        for table in tables.into_iter().flatten() {
             table.close()?;
         }
         Ok(())

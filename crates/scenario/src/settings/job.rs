@@ -41,8 +41,8 @@ params! {
         /// The job's place in that order: rank 0 is on the host of this number. Jobs whose ranges
         /// do not overlap share no host.
         pub first: u32 = 0,
-        /// Channels, each of which does its share of the buffer on connections of its own. Of
-        /// rings.
+        /// Channels, each of which does its share of the buffer on connections of its own. With
+        /// `host.nic.choice` "rail" channel c has NIC c.
         #[within(1..=64)]
         pub channels: u32 = 1,
         /// Parts of a ring's chunk: the next step of a part waits for that part alone.

@@ -31,7 +31,48 @@ pub(crate) enum Generator {
     Among(Box<Generator>, Arc<[u32]>),
 }
 
+/// The pairs between which a load runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Pairing {
+    /// Any two hosts, all pairs alike.
+    Any,
+    /// The first host is drawn, the other on another leaf; `answers`: the other sends.
+    InterLeaf { answers: bool },
+    /// Any host sends to this one.
+    Into(u32),
+}
+
+/// The payload that a traffic offers while it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub class: u16,
+    pub bits_per_second: f64,
+    pub pairing: Pairing,
+    /// The hosts among which it runs; `None`: all.
+    pub members: Option<Arc<[u32]>>,
+    pub start: Time,
+    pub end: Time,
+    /// The p95 of its flows' sizes in bytes; `None`: it is no steady load.
+    pub p95: Option<f64>,
+}
+
 impl Generator {
+    /// Its load, if it has a rate.
+    pub(super) fn load(&self) -> Option<Load> {
+        match self {
+            Generator::Poisson(g) => Some(g.load()),
+            Generator::Incast(g) => g.load(),
+            Generator::Among(g, members) => {
+                let mut load = g.load()?;
+                if let Pairing::Into(place) = &mut load.pairing {
+                    *place = members[*place as usize];
+                }
+                Some(Load { members: Some(members.clone()), ..load })
+            }
+            Generator::OneEach(_) | Generator::Listed(_) | Generator::Roots(_) => None,
+        }
+    }
+
     pub(super) fn next(&mut self) -> Option<(Time, Emitted)> {
         match self {
             Generator::Poisson(g) => g.next(),

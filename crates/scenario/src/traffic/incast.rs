@@ -3,6 +3,7 @@
 //! Invariant: the servers of a query are distinct and never its receiver, every set of them is
 //! equally likely, and a query costs as much time as its degree whatever the number of hosts.
 
+use super::arrivals::{Load, Pairing};
 use super::emitted::Emitted;
 use super::poisson::gap;
 use crate::settings::traffic::Receiver;
@@ -82,6 +83,26 @@ impl Incast {
             client: 0,
             emitted: shape.degree * shape.flows_per_server,
         }
+    }
+
+    /// Its load; `None` if all queries start at once.
+    pub fn load(&self) -> Option<Load> {
+        let gap = match self.spacing {
+            Spacing::Random(seconds) => seconds,
+            Spacing::Fixed(period) => period.as_s_f64(),
+        };
+        (gap > 0.0).then(|| Load {
+            class: self.class,
+            bits_per_second: f64::from(self.flows) * self.response as f64 * 8.0 / gap,
+            pairing: match self.receiver {
+                Receiver::Random => Pairing::Any,
+                Receiver::Host(host) => Pairing::Into(host),
+            },
+            members: None,
+            start: self.next_at,
+            end: self.stop,
+            p95: None,
+        })
     }
 
     pub fn next(&mut self) -> Option<(Time, Emitted)> {

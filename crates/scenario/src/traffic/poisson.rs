@@ -4,6 +4,7 @@
 //! Invariant: gaps are rounded to picoseconds one by one and added as integers, so no error
 //! accumulates.
 
+use super::arrivals::{Load, Pairing};
 use super::emitted::Emitted;
 use crate::cdf::Sizes;
 use millpond_core::Time;
@@ -53,6 +54,23 @@ pub(super) fn other_host(
 }
 
 impl Poisson {
+    pub fn load(&self) -> Load {
+        let answers = self.request > 0;
+        let count = Time::from_ps((self.gap * self.left as f64 * 1e12) as u64);
+        Load {
+            class: self.class,
+            bits_per_second: self.sizes.mean() * 8.0 / self.gap,
+            pairing: match self.inter_leaf {
+                Some(_) => Pairing::InterLeaf { answers },
+                None => Pairing::Any,
+            },
+            members: None,
+            start: self.at,
+            end: self.stop.min(self.at.saturating_add(count)),
+            p95: Some(self.sizes.quantile(0.95)),
+        }
+    }
+
     pub fn next(&mut self) -> Option<(Time, Emitted)> {
         if self.left == 0 {
             return None;

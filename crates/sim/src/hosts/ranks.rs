@@ -162,7 +162,7 @@ impl Hosts {
             self.ranks.at_work -= 1;
         }
         let host = job.hosts[rank as usize];
-        self.ranks.spans.extend(asked.ended.iter().map(|span| RankRecord {
+        self.ranks.spans.extend(asked.ended.into_iter().map(|span| RankRecord {
             class,
             round: span.round,
             rank,
@@ -171,6 +171,7 @@ impl Hosts {
             ready: span.ready,
             ended: span.ended,
             computed: span.computed,
+            computations: span.computations,
         }));
         let local = self.shared.local_host(host);
         for at in asked.wakes {

@@ -13,6 +13,25 @@ use millpond_scenario::plan::Plan;
 use millpond_sim::{Observer, Outcome, Standing};
 use std::convert::Infallible;
 
+/// A file that is removed with the test.
+pub struct File(pub std::path::PathBuf);
+
+impl File {
+    /// A rank program's file.
+    pub fn new(name: &str, text: &str) -> File {
+        let path =
+            std::env::temp_dir().join(format!("millpond-{name}-{}.goal", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        File(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// The results of a run.
 #[derive(Debug, Default)]
 pub struct Records {
@@ -64,7 +83,7 @@ impl Observer for Records {
         Ok(())
     }
     fn rank(&mut self, record: &RankRecord) -> Result<(), Infallible> {
-        self.ranks.push(*record);
+        self.ranks.push(record.clone());
         Ok(())
     }
     fn collective(&mut self, record: &CollectiveRecord) -> Result<(), Infallible> {

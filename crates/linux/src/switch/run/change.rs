@@ -112,7 +112,7 @@ impl Switch {
         (self.config.switch, self.config.edge) = (config.switch, config.edge);
         (self.config.paths, self.config.peers) = (config.paths, config.peers);
         self.uplink.look_for_room();
-        self.fit();
+        self.fit(self.now());
         if !self.team.leads() && before.paths.is_empty() {
             self.wait_for_predecessor();
         }

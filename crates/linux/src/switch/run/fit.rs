@@ -6,6 +6,7 @@
 use super::Switch;
 use crate::dataplane::port::Port;
 use crate::dataplane::slot::Slot;
+use millpond_core::Time;
 
 /// The MTU of a tap that nothing is said of.
 const MTU: usize = 1500;
@@ -14,9 +15,9 @@ const MTU_LEAST: usize = 1280;
 
 impl Switch {
     /// Gives ports whose MTU is the switch's to choose the one that paths to peers have room for.
-    /// It grows only while each peer has a path: a peer without one says nothing of its room.
-    pub(super) fn fit(&mut self) {
-        let may_grow = self.uplink.reaches_all();
+    /// It grows only while each peer answers: a peer that is lost says nothing of its room.
+    pub(super) fn fit(&mut self, now: Time) {
+        let may_grow = self.uplink.reaches_all(now);
         let frame = self.uplink.room()[1].unwrap_or(usize::MAX);
         for ((slot, params), _) in self
             .node

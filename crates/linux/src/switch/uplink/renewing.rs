@@ -95,7 +95,7 @@ impl Uplink {
             let name = |how: &Standing| if is_silent { "silent" } else { how.name() };
             let said: Vec<String> =
                 standings.iter().map(|(local, how)| format!("{local} {}", name(how))).collect();
-            if let Some(said) = peer.news.of(now, said.join(", ")) {
+            if let Some(said) = peer.news.of(now, said.join(", "), !is_fine) {
                 let level = if is_fine { log::Level::Info } else { log::Level::Warn };
                 log::log!(level, "paths to {}: {said}", peer.name);
             }

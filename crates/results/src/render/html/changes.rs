@@ -23,9 +23,7 @@ type Dot = (usize, f64, Option<[f64; 2]>, bool);
 fn dot(figure: &Figure<'_>, variants: &[Variant], at: usize) -> Option<Dot> {
     let difference = figure.difference(variants, at)?;
     let relative = difference.relative?;
-    let base = difference.mean.map(|mean| mean / relative).filter(|base| *base > 0.0);
-    let interval =
-        base.zip(difference.interval).map(|(base, ends)| ends.map(|end| 1.0 + end / base));
+    let interval = difference.relative_interval.map(|ends| ends.map(|end| 1.0 + end));
     let doubtful = matches!(difference.noise, Noise::Within | Noise::Open | Noise::Identical);
     Some((at, 1.0 + relative, interval, doubtful))
 }

@@ -45,6 +45,8 @@ pub(crate) struct Line {
     pub whiskers: Vec<(f64, f64, f64)>,
     /// Single seeds: seed, place, value.
     pub dots: Vec<(u64, f64, f64)>,
+    /// Its name, if that is not its variant's. Escaped.
+    pub name: Option<String>,
     /// Whose it is if it is not ours: then it is dashed, its marks are hollow, and the read-out
     /// says so. Escaped.
     pub published: Option<String>,
@@ -294,8 +296,8 @@ impl Chart {
         if line.points.is_empty() && line.marks.is_empty() {
             return;
         }
-        let name =
-            line.published.as_ref().map_or(String::new(), |name| format!(" data-name=\"{name}\""));
+        let name = line.published.as_ref().or(line.name.as_ref());
+        let name = name.map_or(String::new(), |name| format!(" data-name=\"{name}\""));
         let _ = write!(
             svg,
             "<g data-v=\"{}\" class=\"{}\"{name}{}>",
@@ -306,7 +308,7 @@ impl Chart {
         if line.band.len() > 2 {
             let _ = write!(svg, "<path class=\"band\" d=\"{}Z\"/>", self.path(frame, &line.band));
         }
-        let dashes = if name.is_empty() { dashes(line.series) } else { " paper" };
+        let dashes = if line.published.is_none() { dashes(line.series) } else { " paper" };
         let path = if line.steps {
             self.stairs(frame, &line.points)
         } else {

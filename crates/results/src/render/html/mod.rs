@@ -12,8 +12,10 @@ mod figures;
 mod flows;
 mod forest;
 pub(crate) mod gallery;
+mod gantt;
 mod headline;
 mod heat;
+mod jobs;
 mod losses;
 mod measures;
 mod number;
@@ -217,6 +219,7 @@ fn page_of(
     let names: Vec<&str> = variants.iter().map(|variant| variant.result.variant.as_str()).collect();
     page::legend(&mut text, &names);
     verdict::verdict(&mut text, variants);
+    jobs::jobs(&mut text, variants)?;
     figures::seeds(&mut text, variants);
     figures::distributions(&mut text, variants);
     figures::sizes(&mut text, variants);

@@ -240,7 +240,7 @@
     return made;
   };
   for (const figure of document.querySelectorAll("figure")) {
-    let svg = figure.querySelector("svg.chart, svg.forest, svg.heat");
+    let svg = figure.querySelector("svg.chart, svg.forest, svg.heat, svg.gantt");
     if (!svg) continue;
     const first = svg;
     const caption = figure.querySelector("figcaption b").textContent;

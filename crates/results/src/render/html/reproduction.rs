@@ -5,8 +5,8 @@
 //! claims are about it.
 
 use crate::render::claims::{
-    ANYWAY, about, absolutes, accepted, best_of, number_text, short_id, spread, tally, value,
-    worlds,
+    ANYWAY, about, absolutes, accepted, best_of, completed, measured, number_text, short_id,
+    spread, tally, value, worlds,
 };
 use std::fmt::Write;
 
@@ -99,9 +99,9 @@ pub(crate) fn claim_row(claim: &Claim, anchor: &str, name: &str, about: &str) ->
         format!("<span id=\"claim-{anchor}\">{name}</span>{kind}"),
         text(format!("{}{rows}", escape(&claim.statement))),
         signed(value(claim.paper, &claim.unit)) + &small(theirs),
-        signed(value(claim.measured, &claim.unit))
+        signed(measured(claim, claim.measured))
             + &small(ours)
-            + &small(vec![spread(claim), best_of(claim)]),
+            + &small(vec![spread(claim), best_of(claim), completed(claim)]),
         signed(accepted(claim)),
         format!(
             "<td class=\"{class}\">{sign}{}{}{}</td>",
@@ -139,8 +139,7 @@ fn baseline(claim: &Claim) -> String {
         "" => return String::new(),
         note => escape(note),
     };
-    let measured =
-        value(claim.baseline_measured, &claim.unit).replace('-', "−").replace('%', "\u{202f}%");
+    let measured = signed(measured(claim, claim.baseline_measured));
     match claim.baseline {
         Verdict::NotEvaluated => format!("<small>no baseline: {note}</small>"),
         _ if claim.holds_anyway() => format!("<small><b>{ANYWAY}</b>: {measured}; {note}</small>"),
@@ -190,7 +189,9 @@ fn words(page: &mut String, of: &Experiment) {
         true => String::new(),
         false => format!(" Dashed, hollow: {}.", escape(&sources.join("; "))),
     };
-    let what = if !of.numbers().is_empty() {
+    let what = if of.has_bounds() {
+        "; ≥ is a lower bound, where open flows count with their age"
+    } else if !of.numbers().is_empty() {
         ""
     } else if of.has_calls() {
         "; a percentile is shown only where ten calls exceed it"
@@ -363,11 +364,12 @@ fn numbers_table(page: &mut String, all: &Reproduction, of: &Experiment, names: 
         row.extend(of.has_loads().then(|| digits(point.load)));
         row.push(claims_of(all, of, &scheme.label, point.load));
         row.push(format!("{} of {}", point.runs, point.planned));
-        for Number { unit, estimate, .. } in &point.numbers {
+        for Number { unit, estimate, at_least, .. } in &point.numbers {
+            let sign = if *at_least { "≥\u{202f}" } else { "" };
             let of = |x: Option<f64>| x.map_or("–".into(), |x| text(x, unit));
             let ends =
                 estimate.interval.map(|[a, b]| format!("{} to {}", text(a, unit), text(b, unit)));
-            row.extend([of(estimate.mean), ends.unwrap_or("–".into())]);
+            row.extend([format!("{sign}{}", of(estimate.mean)), ends.unwrap_or("–".into())]);
         }
         rows.push(row);
     }

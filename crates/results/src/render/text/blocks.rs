@@ -1,10 +1,10 @@
 //! Rows of numbers above rows of differences, in as many blocks as the width asks for.
 
 use crate::model::{Difference, Estimate, FEW, Noise, Tree};
-use crate::render::format::change;
+use crate::render::format::{NONE, change};
 use crate::render::text::layout::{NAME_LEAST, WIDTH, fitted, widest, wrapped};
 use crate::statistics::censoring::difference_of;
-use crate::statistics::shows::Column;
+use crate::statistics::shows::{Column, Form};
 
 /// The meaning of `≥` in tables.
 pub(crate) const AT_LEAST: &str =
@@ -153,4 +153,9 @@ pub(crate) fn difference_cell(
     let unchanged = difference.is_some_and(|d| d.mean == Some(0.0));
     let text = if unchanged { "0%".into() } else { change(difference.and_then(|d| d.relative)) };
     format!("{text}{}", marks.of(difference.filter(|d| d.mean.is_some()).as_ref()))
+}
+
+/// Half of the interval's width.
+pub(crate) fn half(estimate: &Estimate, form: Form) -> String {
+    estimate.interval.map_or(NONE.into(), |[low, high]| form.text(Some((high - low) / 2.0)))
 }

@@ -1,8 +1,8 @@
 //! Variants beside each other.
 
-use crate::model::{Difference, Estimate, Noise, Ordered, Tree, VariantResult, clean};
-use crate::render::format::{NONE, bytes, change, percent, ratio};
-use crate::render::text::blocks::{AT_LEAST, Marks, Rows, blocks, difference_cell};
+use crate::model::{Difference, Estimate, FEW, Noise, Ordered, Tree, VariantResult, clean};
+use crate::render::format::{NONE, bytes, change, count, percent, ratio};
+use crate::render::text::blocks::{AT_LEAST, Marks, Rows, blocks, difference_cell, half};
 use crate::render::text::layout::{NAME, Warnings, distinct, fitted, without_prefix, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::compare::grouped_warnings;
@@ -40,7 +40,12 @@ pub fn compare_table(results: &[VariantResult], warnings: Warnings) -> String {
     }
     if results.len() > 1 {
         lines.extend(marks.legend(first.seeds.len()));
+        lines.extend(needed(results, &columns));
+    } else if first.seeds.len() > 1 {
+        let of = if first.seeds.len() < FEW { "range" } else { "95 % interval" };
+        lines.extend(wrapped("±", &format!("half of the {of} over {} seeds", first.seeds.len())));
     }
+    lines.extend(few(results, &columns));
     lines.extend(verdicts(results, &columns));
     for result in results {
         if result.status != crate::Status::Complete {
@@ -93,17 +98,76 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
     lines
 }
 
+/// The difference, as a share of the first variant's number, that [`needed`] is about.
+const MATTERS: f64 = 0.1;
+
+/// About how many seeds separate a difference of a tenth from noise, of the numbers whose
+/// difference is within the noise and whose interval is wider than that.
+fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
+    let (first, others) = results.split_first()?;
+    let seeds = |column: &Column, result: &VariantResult| {
+        let (path, differences) = (column.at(), result.differences.as_ref()?);
+        let of = difference_of(&first.statistics, &result.statistics, differences, &path)?;
+        let ([low, high], base) = (of.interval?, shown(&first.statistics, &path).estimate.mean?);
+        let is_measured = of.noise == Noise::Within && of.n >= FEW as u32 && base > 0.0;
+        let needed = f64::from(of.n) * libm::pow((high - low) / 2.0 / (MATTERS * base), 2.0);
+        (is_measured && needed > f64::from(of.n)).then_some(needed)
+    };
+    let judged = columns.iter().filter(|column| column.form.has_spread());
+    let most = judged.filter_map(|column| {
+        let most =
+            others.iter().filter_map(|result| seeds(column, result)).max_by(f64::total_cmp)?;
+        Some(format!("{} seeds ({})", count(Some(two_digits(most))), clean(&column.caption)))
+    });
+    let most: Vec<String> = most.collect();
+    let text = format!("a difference of {} % would need about", MATTERS * 100.0);
+    (!most.is_empty())
+        .then(|| wrapped("within", &format!("the noise: {text} {}", most.join(", "))).join("\n"))
+}
+
+/// Samples that a p99 takes: of fewer it is that of single flows.
+const SAMPLES: f64 = 1000.0;
+
+/// How many flows, queries or probes a p99 of a seed rests on, where they are too few.
+fn few(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
+    let text = |column: &Column| {
+        let path = column.at();
+        let (key, class) = path.split_last()?;
+        let (of, noun) = match class {
+            ["slowdown", class @ ..] => ([&["fct_us"], class, &["count"]].concat(), "flows"),
+            [first, ..] if first.starts_with("qct") => {
+                ([class, &["completed"]].concat(), "queries")
+            }
+            ["rtt_us", ..] => ([class, &["count"]].concat(), "probes"),
+            _ => ([class, &["count"]].concat(), "flows"),
+        };
+        let has = |result: &&VariantResult| {
+            result.statistics.leaf(&path).is_some_and(|number| number.mean.is_some())
+        };
+        let counts = results.iter().filter(has).filter_map(|r| r.statistics.leaf(&of)?.mean);
+        let least = counts.min_by(f64::total_cmp).filter(|n| *key == "p99" && *n < SAMPLES)?;
+        Some(format!("{} rests on {} {noun}", clean(&column.caption), count(Some(least.floor()))))
+    };
+    let rests: Vec<String> = columns.iter().filter_map(text).collect();
+    if rests.is_empty() {
+        return Vec::new();
+    }
+    let of = if results[0].seeds.len() > 1 { " of a seed" } else { "" };
+    let rests = rests.join(", ");
+    wrapped("few", &format!("{rests}{of}; a p99 of fewer than 1,000 is that of single ones"))
+}
+
+/// Rounded up to two digits.
+fn two_digits(n: f64) -> f64 {
+    let unit = libm::pow(10.0, (libm::floor(libm::log10(n)) - 1.0).max(0.0));
+    libm::ceil(n / unit) * unit
+}
+
 /// A relative change and the ends of its interval: `-69%, -72 to -66%`. A change from zero has
 /// neither.
 fn change_within(difference: &Difference) -> String {
     let text = change(difference.relative);
-    let ends = || {
-        let base = difference.mean? / difference.relative.filter(|relative| *relative != 0.0)?;
-        // Of a negative number the lower end is the larger share.
-        let [low, high] = difference.interval?.map(|end| end / base);
-        Some([low.min(high), low.max(high)].map(|end| change(Some(end))))
-    };
-    match ends() {
+    match difference.relative_interval.map(|ends| ends.map(|end| change(Some(end)))) {
         Some([low, high]) if high.ends_with('%') => {
             format!("{text}, {} to {high}", low.trim_end_matches('%'))
         }
@@ -131,6 +195,18 @@ fn compare_rows(
         let number =
             |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
         row.extend(columns.iter().map(number));
+        rows.push(row);
+    }
+    if let [only] = results
+        && only.seeds.len() > 1
+    {
+        let mut row = vec!["±".to_string()];
+        row.extend(is_first.then(String::new));
+        row.extend(
+            columns
+                .iter()
+                .map(|column| half(&shown(&only.statistics, &column.at()).estimate, column.form)),
+        );
         rows.push(row);
     }
     let values = rows.len();

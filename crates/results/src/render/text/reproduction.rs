@@ -5,8 +5,8 @@
 
 use crate::model::{Claim, Estimate, Experiment, FEW, Number, Reproduction, clean};
 use crate::render::claims::{
-    ANYWAY, about, absolutes, accepted, best_of, number_text, short_id, tally, value, within,
-    worlds,
+    ANYWAY, about, absolutes, accepted, best_of, bound_text, completed, measured, number_text,
+    short_id, tally, value, within, worlds,
 };
 use crate::render::format::{NONE, count, digits, percent, time};
 use crate::render::text::layout::{fitted, wrapped};
@@ -74,8 +74,8 @@ fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String
     let mut statement = broken(&clean(&claim.statement), columns.statement);
     let (kind, rows) = (claim.kind.told().unwrap_or_default(), clean(&about(claim)));
     let anyway = if claim.holds_anyway() { ANYWAY } else { "" };
-    let (best, spread) = (best_of(claim), within(claim));
-    let words = [kind, &rows, &best, &spread, anyway]
+    let (best, open, spread) = (best_of(claim), completed(claim), within(claim));
+    let words = [kind, &rows, &best, &open, &spread, anyway]
         .into_iter()
         .filter(|words| !words.is_empty())
         .map(|words| format!("· {words}"));
@@ -85,7 +85,7 @@ fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String
         short_id(of, claim),
         statement.first().map_or("", String::as_str),
         &value(claim.paper, &claim.unit),
-        &value(claim.measured, &claim.unit),
+        &measured(claim, claim.measured),
         &accepted(claim),
         claim.status.name(),
     ]);
@@ -115,7 +115,10 @@ fn broken(text: &str, columns: usize) -> Vec<String> {
 fn experiment_lines(of: &Experiment) -> Vec<String> {
     let mut lines = wrapped(&of.name, &clean(&of.title));
     let (rows, about) = match of {
-        of if !of.numbers().is_empty() => (number_rows(of), " of the number before it"),
+        of if !of.numbers().is_empty() => {
+            let about = if of.has_bounds() { OF_BOUNDS } else { " of the number before it" };
+            (number_rows(of), about)
+        }
         of if of.has_calls() => {
             (call_rows(of), "; a percentile is shown only where ten calls exceed it")
         }
@@ -144,6 +147,9 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
     }
     lines
 }
+
+/// The note on a table with bounds.
+const OF_BOUNDS: &str = " of the number before it; ≥ is a lower bound: flows were open at the end";
 
 /// How long runs are: one time, or the shortest and the longest.
 fn simulated(of: &Experiment) -> String {
@@ -258,7 +264,7 @@ fn number_rows(of: &Experiment) -> Vec<Vec<String>> {
         row.extend(of.has_loads().then(|| digits(point.load)));
         row.push(format!("{}/{}", point.runs, point.planned));
         for (place, number) in point.numbers.iter().enumerate() {
-            row.push(number_text(number.estimate.mean, &number.unit));
+            row.push(bound_text(number));
             if place == 0 {
                 let half = number.estimate.interval.map(|[low, high]| (high - low) / 2.0);
                 row.push(number_text(half, &number.unit));

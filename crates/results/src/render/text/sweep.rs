@@ -6,11 +6,11 @@
 
 use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};
 use crate::render::format::{NONE, percent};
-use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell};
+use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell, half};
 use crate::render::text::layout::{NAME, Warnings, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::points::{self, base_of, columns_of, compared_with, label};
-use crate::statistics::shows::{Column, Form};
+use crate::statistics::shows::Column;
 
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
@@ -72,7 +72,7 @@ fn point_rows(
             let number =
                 point.statistics.as_ref().map(|tree| shown(tree, &path)).unwrap_or_default();
             row.push(number.text(|value| column.form.text(value)));
-            row.extend(has_spread(column).then(|| half(&number.estimate, column.form)));
+            row.extend(column.form.has_spread().then(|| half(&number.estimate, column.form)));
         }
         rows.push(row);
     }
@@ -88,7 +88,9 @@ fn point_rows(
         for column in columns {
             row.push(difference_cell((first, own, differences), column, marks));
             row.extend(
-                has_spread(column)
+                column
+                    .form
+                    .has_spread()
                     .then(|| half_of(difference_of(first, own, differences, &column.at()))),
             );
         }
@@ -118,29 +120,18 @@ fn heads(columns: &[Column], is_first: bool, line: usize) -> Vec<String> {
     let mut row: Vec<String> = start.into_iter().take(if is_first { 3 } else { 1 }).collect();
     for column in columns {
         row.push(column.head[line].clone());
-        row.extend(has_spread(column).then(|| ["", "±"][line].to_string()));
+        row.extend(column.form.has_spread().then(|| ["", "±"][line].to_string()));
     }
     row
-}
-
-/// Whether the interval stands beside the number.
-fn has_spread(column: &Column) -> bool {
-    matches!(column.form, Form::Time | Form::Ratio | Form::Rate)
 }
 
 /// Half of the width of a difference's interval, as a share of what it is a difference to.
 fn half_of(difference: Option<Difference>) -> String {
     let half = |difference: Difference| {
-        let base = difference.mean? / difference.relative.filter(|relative| *relative != 0.0)?;
-        let [low, high] = difference.interval?;
-        Some((high - low) / 2.0 / base.abs())
+        let [low, high] = difference.relative_interval?;
+        Some((high - low) / 2.0)
     };
     difference.and_then(half).map_or(NONE.into(), |half| percent(Some(half)))
-}
-
-/// Half of the interval's width.
-fn half(estimate: &Estimate, form: Form) -> String {
-    estimate.interval.map_or(NONE.into(), |[low, high]| form.text(Some((high - low) / 2.0)))
 }
 
 fn notes(sweep: &Sweep) -> Vec<String> {

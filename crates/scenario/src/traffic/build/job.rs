@@ -12,7 +12,7 @@ use crate::settings::job::{
 use millpond_core::params::{Field, Value};
 use millpond_core::random::{hash_name, mix64};
 use millpond_core::{Bytes, HostId, Time};
-use millpond_ranks::collective::{Algorithm, Collective, Operation, algorithms};
+use millpond_ranks::collective::{Algorithm, Collective, Matrix, Operation, algorithms};
 use millpond_ranks::program::{Costs, Program};
 use millpond_ranks::{Job, Pace, Work};
 use std::collections::BTreeSet;
@@ -252,13 +252,16 @@ impl Builder<'_> {
             return None;
         }
         let is_ring = algorithm == Algorithm::Ring && p.op != Operation::Broadcast;
-        for (key, count) in [("channels", p.channels), ("slices", p.slices)] {
-            if count > 1 && !is_ring {
-                self.wrong(name, key, format!("is of rings; {:?} has none", word(&algorithm)));
-                return None;
-            }
+        if p.slices > 1 && !is_ring {
+            self.wrong(name, "slices", format!("is of rings; {:?} has none", word(&algorithm)));
+            return None;
         }
-        let total = matrix.as_ref().map(|matrix| matrix.iter().sum::<u64>());
+        if p.channels > 1 && p.op == Operation::Barrier {
+            let text = "a barrier has no data that channels could divide: use 1";
+            self.wrong(name, "channels", text.into());
+            return None;
+        }
+        let total = matrix.as_ref().map(Matrix::total);
         Some(Collective {
             operation: p.op,
             algorithm,
@@ -282,7 +285,7 @@ impl Builder<'_> {
         rows: &[String],
         ranks: u32,
         (operation, algorithm): (Operation, Algorithm),
-    ) -> Option<Arc<[u64]>> {
+    ) -> Option<Matrix> {
         let read = || {
             if operation != Operation::AllToAll
                 || !matches!(algorithm, Algorithm::Pairwise | Algorithm::Linear)
@@ -311,7 +314,7 @@ impl Builder<'_> {
                 _ => Ok(all.into()),
             }
         };
-        read().map_err(|text| self.wrong(name, "matrix", text)).ok()
+        read().map(Matrix::new).map_err(|text| self.wrong(name, "matrix", text)).ok()
     }
 
     fn stragglers(&mut self, name: &str, list: &[String], ranks: u32) -> Option<BTreeSet<u32>> {
