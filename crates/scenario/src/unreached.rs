@@ -101,7 +101,7 @@ fn of_job(job: &JobPlan, mut flow: impl FnMut((u32, u32))) {
 fn of_collective(collective: &Collective, rank: u32, mut each: impl FnMut(u32)) {
     for lane in 0..collective.lanes() {
         let steps = (0..).take_while(|step| collective.step(rank, lane, *step).is_some());
-        steps.for_each(|step| collective.sends(rank, lane, step, |send| each(send.to)));
+        steps.for_each(|step| collective.sends(rank, lane, step, |_, send| each(send.to)));
     }
 }
 
