@@ -28,6 +28,8 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     // The report of a plan is kept, not the plan: there may be thousands, and all are made before
     // any is printed.
     let (mut resolved, mut told) = (None, Vec::new());
+    // Variants print of their load and their notes what differs from the first's.
+    let mut first: Option<Vec<String>> = None;
     let mut idle = scenario.idle();
     for variant in variants {
         let plan = scenario.plan(variant.as_deref())?;
@@ -37,7 +39,11 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         told.push(if args.json {
             as_json(plan.detail(), variant.as_deref(), &warnings)
         } else {
-            as_text(plan.detail(), variant.as_deref(), &warnings).into()
+            let load = load_lines(plan.detail());
+            let own = load.iter().filter(|line| first.iter().flatten().all(|known| known != *line));
+            let text = as_text(plan.detail(), variant.as_deref(), &warnings, own);
+            first.get_or_insert(load);
+            text.into()
         });
         resolved.get_or_insert(plan.resolved().to_string());
     }
@@ -51,16 +57,25 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A line, one for each kind of ports, the offered load, and one for each warning and note.
-fn as_text(plan: &Plan, variant: Option<&str>, warnings: &[String]) -> String {
+/// The offered load, and a line a note.
+fn load_lines(plan: &Plan) -> Vec<String> {
+    let offered = Some(plan.offered().to_string()).filter(|text| !text.is_empty());
+    let offered = offered.map(|text| format!("  {text}"));
+    offered.into_iter().chain(plan.notes().iter().map(|note| format!("  note: {note}"))).collect()
+}
+
+/// A line, one for each kind of ports, those of the load, and one for each warning.
+fn as_text<'a>(
+    plan: &Plan,
+    variant: Option<&str>,
+    warnings: &[String],
+    load: impl Iterator<Item = &'a String>,
+) -> String {
     let variant = variant.unwrap_or("as it stands");
     let line = format!("{} ({variant}): {}", plan.name, describe(plan));
     let ports = plan.port_kinds().into_iter().map(|ports| format!("  {ports}"));
-    let offered = Some(plan.offered().to_string()).filter(|text| !text.is_empty());
-    let offered = offered.map(|text| format!("  {text}"));
     let warnings = warnings.iter().map(|warning| format!("  warning: {warning}"));
-    let notes = plan.notes().into_iter().map(|note| format!("  note: {note}"));
-    let after = ports.chain(offered).chain(warnings).chain(notes);
+    let after = ports.chain(load.cloned()).chain(warnings);
     std::iter::once(line).chain(after).collect::<Vec<_>>().join("\n")
 }
 

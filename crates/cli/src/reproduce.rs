@@ -93,8 +93,7 @@ fn pages(paper: &Paper) {
     let Paper { name, .. } = paper;
     if papers().iter().any(|built| built.name == *name) {
         say(&format!(
-            "pages:   docs/reproduce-{name}.md explains deviations, papers/{name}/page.md has the \
-             recorded run"
+            "pages:   docs/reproduce-{name}.md (analysis), papers/{name}/page.md (claims)"
         ));
     }
 }

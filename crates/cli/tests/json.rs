@@ -196,8 +196,10 @@ fn check_prints_the_offered_load_and_notes() {
     dir.write(
         "s.toml",
         "until = \"flows-complete\"\ntopology = { kind = \"leaf-spine\", leaves = 4, spines = 2, \
-         hosts-per-leaf = 8 }\n[[traffic]]\nname = \"web\"\nkind = \"poisson\"\nsizes = \
-         \"web-search\"\nload = 0.6\npairs = \"inter-leaf\"\nstop = \"20ms\"\n",
+         hosts-per-leaf = 8, fabric-link = { rate = \"10Gbps\" } }\n[[traffic]]\nname = \
+         \"web\"\nkind = \"poisson\"\nsizes = \"web-search\"\nload = 0.6\npairs = \
+         \"inter-leaf\"\nstop = \"20ms\"\n[[variant]]\nname = \"same\"\n[[variant]]\nname = \
+         \"half\"\nset = { \"traffic.web.load\" = 0.3 }\n",
     );
     let path = dir.at("s.toml");
     let path = path.to_str().unwrap();
@@ -205,7 +207,8 @@ fn check_prints_the_offered_load_and_notes() {
     let load = "load 15 % of the host links, 60 % of the leaves' uplinks; oversubscription 4:1";
     assert!(told.contains(load), "{told}");
     assert!(told.contains("note: a flow of web with the p95 of sizes"), "{told}");
-    assert!(told.contains("note: the load of web ends at 20.0ms"), "{told}");
+    assert_eq!(told.matches("note: the load of web ends at 20.0ms").count(), 1, "{told}");
+    assert_eq!((told.matches(load).count(), told.matches("load 7.5 %").count()), (1, 1), "{told}");
     let printed = stdout_json(&["check", path, "--json"]);
     let offered = &printed[0]["offered"];
     assert_eq!(offered["oversubscription"], 4.0);

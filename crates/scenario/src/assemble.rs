@@ -18,7 +18,7 @@ use crate::topology::Topology;
 use crate::transport::{TransportKind, TransportParams};
 use crate::{
     application, capture, composition, families, follow, limit, ports, program, resolved,
-    several_nics, shows, stack, switch, traffic,
+    several_nics, shows, stack, switch, traffic, unreached,
 };
 use millpond_core::Time;
 use std::collections::BTreeSet;
@@ -49,8 +49,7 @@ pub(crate) fn assemble(
     follow::network(&mut s, &topology, round_trip);
     load_files(&mut s, files, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::END);
-    let traffic = traffic::build(&s, &topology, horizon, report);
-    check_end(&s, &traffic, report);
+    let traffic = checked_traffic(&s, &topology, horizon, report);
     let applications = application::applications(&s, &topology, &traffic.classes, report);
     let programs = program::programs(&s, &topology, report);
     shows::check(&s, &traffic.classes, report);
@@ -105,6 +104,19 @@ pub(crate) fn assemble(
         resolved,
         base,
     })
+}
+
+/// The traffic, and what is wrong with its end and its hosts' ways.
+fn checked_traffic(
+    s: &Settings,
+    topology: &Topology,
+    horizon: Time,
+    report: &mut Report,
+) -> traffic::TrafficPlan {
+    let traffic = traffic::build(s, topology, horizon, report);
+    check_end(s, &traffic, report);
+    unreached::check(s, topology, &traffic, report);
+    traffic
 }
 
 /// The failures, what hosts with several NICs do not have, and a warning of a failure that lasts

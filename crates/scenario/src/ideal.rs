@@ -285,6 +285,9 @@ impl IdealTimes {
             |nic: u32| (topology.links[nic as usize].rate, topology.links[nic as usize].delay);
         let (first, last) = (hop(src), hop(dst));
         let (from, to) = (topology.leaf_of(src), topology.leaf_of(dst));
+        if topology.switches[from as usize].is_joint {
+            return train.over(&[(first.0, first.1.saturating_add(last.1))]);
+        }
         if from == to {
             return train.over(&[first, last]);
         }

@@ -55,6 +55,7 @@ pub mod topology;
 pub mod traffic;
 pub mod transport;
 mod tree;
+mod unreached;
 
 pub use error::{Errors, PROBLEMS_TOLD, Problem, ScenarioError, nearest};
 pub use host::HEADER_BYTES;

@@ -27,7 +27,8 @@ pub struct Offered {
     pub host_links: Option<Share>,
     /// Of the leaves' uplinks; `None` also where leaves have none, or hosts have several NICs.
     pub uplinks: Option<Share>,
-    /// The capacity of the host links over that of the leaves' uplinks; `None`: there are none.
+    /// The capacity of the links between leaves and hosts over that of the leaves' uplinks; `None`:
+    /// there are none.
     pub oversubscription: Option<f64>,
     /// Traffics without a rate that is known in advance: closed loops, jobs, and flows that start
     /// once.
@@ -60,13 +61,17 @@ impl Offered {
         let sources = plan.traffic.sources.iter().filter(|source| !is_rated(source.class));
         let name = |class: u16| plan.traffic.classes[usize::from(class)].clone();
         let switch = |leaf: usize| topology.switches[leaf].name.clone();
-        let (host_capacity, fabric) = (topology.host_capacity(), topology.fabric_capacity());
+        let fabric = topology.fabric_capacity();
+        // Inner switches of servers lead nowhere else: their links are no load of the fabric.
+        let up = |nic: &u32| leaves[topology.leaf_of(*nic) as usize].capacity > 0.0;
+        let bps = |nic: u32| topology.links[nic as usize].rate.bps() as f64;
+        let below: f64 = (0..topology.addresses()).filter(up).map(bps).sum();
         let is_known = !loads.is_empty();
         let has_uplinks = is_known && fabric > 0 && topology.further.is_empty();
         Offered {
             host_links: share(&hosts, |host| format!("host{host}")).filter(|_| is_known),
             uplinks: share(&leaves, switch).filter(|_| has_uplinks),
-            oversubscription: (fabric > 0).then(|| host_capacity as f64 / fabric as f64),
+            oversubscription: (fabric > 0).then(|| below / fabric as f64),
             unrated: sources.map(|source| name(source.class)).collect(),
         }
     }
@@ -246,6 +251,17 @@ mod tests {
         let crossing = plan(&format!("{FABRIC}{load}; pairs = \"inter-leaf\"")).offered();
         let uplinks = crossing.uplinks.unwrap();
         assert!((uplinks.mean - 0.6).abs() < 1e-9 && (uplinks.most - 0.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn links_within_a_server_do_not_count_as_oversubscription() {
+        let rails = "topology = { kind = \"rail-optimised\", segments = 1, servers-per-segment = \
+                     4, rails = 4, spines = 4, inner-switch = true, host-link = { rate = \
+                     \"100Gbps\" }, fabric-link = { rate = \"50Gbps\" } }; duration = \"1ms\"; \
+                     [[traffic]]; kind = \"collective\"; op = \"all-reduce\"; size = \"1MB\"";
+        let offered = plan(rails).offered();
+        assert_eq!(offered.oversubscription, Some(2.0));
+        assert_eq!((offered.host_links, offered.uplinks), (None, None));
     }
 
     #[test]

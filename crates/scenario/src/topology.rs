@@ -71,6 +71,8 @@ pub struct SwitchSite {
     pub pod: Option<u32>,
     /// How many ports.
     pub ports: u16,
+    /// Whether it is a joint: the middle of a link between two hosts, which takes no time.
+    pub is_joint: bool,
 }
 
 /// One end of a link.
@@ -125,6 +127,16 @@ impl Topology {
     /// The link at a switch's port.
     pub fn link_at(&self, switch: u32, port: u16) -> u32 {
         self.wiring[switch as usize][port as usize]
+    }
+
+    /// A link; of one between two hosts both halves.
+    pub fn whole(&self, link: u32) -> Vec<u32> {
+        match self.links[link as usize].b {
+            End::Switch { switch, .. } if self.switches[switch as usize].is_joint => {
+                self.wiring[switch as usize].clone()
+            }
+            _ => vec![link],
+        }
     }
 
     /// The links between the two nodes of a link, itself among them, in ascending order: a link's

@@ -33,13 +33,16 @@ use millpond_core::switch::port::{LinkRate, PortConfig};
 use millpond_core::switch::queue::Queue;
 use millpond_core::switch::site::PortSite;
 use millpond_core::switch::{Switch, SwitchConfig};
-use millpond_core::{Packets, Time};
+use millpond_core::{Packets, Rate, Time};
 use millpond_scenario::jitter::JitterParams;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::{End, LinkSite};
 use millpond_scenario::traffic::SourceKind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The rate at which a joint sends on what a host has sent: a packet takes a picosecond.
+const AT_JOINT: Rate = Rate::from_gbps(10_000_000_000);
 
 /// Builds a plan's partitions, at most so many.
 pub fn build(plan: &Plan, partitions: usize) -> (Arc<Shared>, Vec<Partition>) {
@@ -377,8 +380,9 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
     let memory = Memory::new(&plan.switch.buffer, &plan.switch_facts(index));
     let gives_credit = gives_credit(plan);
     let port = |id: &u32| {
-        let site = plan.port_site(site.tier, topology.links[link(id)].rate);
-        let config = port_config(plan, &site, Some(&memory));
+        let port = plan.port_site(site.tier, topology.links[link(id)].rate);
+        let rate = if site.is_joint { AT_JOINT } else { port.rate };
+        let config = PortConfig { rate, ..port_config(plan, &port, Some(&memory)) };
         match gives_credit && topology.is_host_link(link(id)) {
             true => PortConfig { marking: Marking::new(&Default::default()), ..config },
             false => config,

@@ -193,7 +193,7 @@ fn nearest(topology: &Topology, pairs: &[Pair], hash: u64) -> Option<Pair> {
 /// How many switches a shortest path between two NICs has.
 fn switches(topology: &Topology, (from, to): Pair) -> Option<u32> {
     let (mut at, leaf) = (topology.leaf_of(from), topology.leaf_of(to));
-    let mut count = 1;
+    let mut count = u32::from(!topology.switches[at as usize].is_joint);
     while at != leaf {
         let port = *topology.routes[at as usize].towards_leaf(leaf as u16).first()?;
         let link = &topology.links[topology.link_at(at, port) as usize];

@@ -369,3 +369,48 @@ fn sends_take_the_nics_that_a_program_names() {
     let error = job(1, &sends).unwrap_err();
     assert!(error.contains("host0 has one NIC, number 0"), "{error}");
 }
+
+/// A ring of four hosts without switches, each with a link of 100 Gb/s and 1 us to the next.
+fn ring_of_hosts(more: &str) -> String {
+    let link = |host: usize| {
+        let next = (host + 1) % 4;
+        format!("{{ a = \"host{host}\", b = \"host{next}\", rate = \"100Gbps\", delay = \"1us\" }}")
+    };
+    format!(
+        "duration = \"1ms\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"file\"\n\
+         [topology.graph]\nhosts = 4\nswitches = []\nlinks = [{}]\n{PAIRS}{more}",
+        (0..4).map(link).collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// 1 MB is 250 packets of 4,000 bytes and 40 of headers, 323.2 ns each on the link. Where the two
+/// halves of the link meet the last one takes a picosecond.
+#[test]
+fn a_link_between_hosts_takes_its_own_time_alone() {
+    let flows = "[[traffic]]\nkind = \"flows\"\nrows = [[\"0us\", 3, 0, 1000000]]\n";
+    let flow = simulate(&exact(&ring_of_hosts(flows), &[]), 1).1.flows[0];
+    let time = (flow.finish.unwrap() - flow.start).as_ps();
+    assert_eq!((time, flow.ideal.as_ps()), (81_800_001, 81_800_000));
+    let reduce = "[[traffic]]\nkind = \"collective\"\nsize = \"4MB\"\n";
+    let round = simulate(&exact(&ring_of_hosts(reduce), &[]), 1).1.collectives[0];
+    let ratio = round.time().unwrap().as_us_f64() / round.closed_form.as_us_f64();
+    assert!((1.0..1.01).contains(&ratio), "{round:?}");
+}
+
+/// Both directions of a link between hosts fail, and nothing else leads from one to the other.
+#[test]
+fn a_link_between_hosts_fails_both_ways() {
+    let traffic = "[[traffic]]\nkind = \"collective\"\nsize = \"4MB\"\n\
+        [rdma]\nrecovery = { kind = \"selective\" }\n";
+    let fails = "[[failure]]\nlink = [\"host1\", \"host0\"]\nat = \"10us\"\n";
+    let text = ring_of_hosts(&format!("{traffic}{fails}"));
+    let text = text.replace("[rdma]\nack-interval = 1000000\n", "");
+    let (outcome, records) = simulate(&exact(&text, &[]), 1);
+    assert!(records.collectives.is_empty());
+    let lost = outcome.audit.dropped[DropReason::LinkDown as usize].packets;
+    assert!(lost > 0, "{lost}");
+    let repaired = format!("{text}until = \"100us\"\n").replace("\"1ms\"", "\"100ms\"");
+    let records = simulate(&exact(&repaired, &[]), 1).1;
+    assert!(records.collectives[0].end.is_some());
+    assert_nothing_changes(&repaired, &[], &[2]);
+}

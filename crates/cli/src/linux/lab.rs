@@ -85,6 +85,7 @@ fn run_scenario(args: &LabArgs) -> Result<(), Failure> {
     compare::compare(&CompareArgs {
         scenario,
         overrides,
+        variants: Vec::new(),
         vary: Vec::new(),
         shows,
         by_size: false,

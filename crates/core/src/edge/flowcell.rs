@@ -288,6 +288,18 @@ mod tests {
         assert_eq!(labels_of(rule(Order::RoundRobin)), [10; 5]);
     }
 
+    /// Of two NICs with four labels each, both in turn and every label of each.
+    #[test]
+    fn flowcells_take_the_paths_of_several_nics_in_turn() {
+        let rule = rule(Order::RoundRobin);
+        let mut flow = Flowcell::new(&rule, 3, u16::MAX);
+        let paths: Vec<usize> =
+            (0..9).map(|_| flow.path(Time::ZERO, &rule, 64 << 10, 2 * 4)).collect();
+        assert_eq!(paths, [0, 1, 2, 3, 4, 5, 6, 7, 0]);
+        assert_eq!(flow.number(), 7);
+        assert_eq!(flow.path(Time::ZERO, &rule, 1, 2 * 4), 1);
+    }
+
     proptest! {
         /// No flowcell of several segments is above the threshold, none could have taken the next
         /// one's first segment, and numbers and labels go on one by one.

@@ -236,6 +236,7 @@ fn sending() -> Box<Egress> {
         is_limited: true,
         is_scheduled: false,
         is_switched: false,
+        is_split: false,
         marker: Some(Box::new(Marker::Window(WindowMarker::new(&TltParams::default())))),
         ranker: Ranker::new(&rank).map(Box::new),
         label: Some(Box::new(Label::new(&RULE, 1, 2, 0))),

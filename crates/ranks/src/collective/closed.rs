@@ -40,7 +40,7 @@ impl Collective {
                 let mut steps = self.steps();
                 steps.retain(|(count, _)| *count > 0);
                 let Some((_, last)) = steps.last() else { return Time::ZERO };
-                let step = |bytes: u64| overlapped(&message, self.channels.into(), bytes);
+                let step = |bytes: u64| overlapped(message, self.channels.into(), bytes);
                 let each =
                     steps.iter().map(|(count, bytes)| step(*bytes).saturating_mul((*count).into()));
                 let all = each.fold(Time::ZERO, Time::saturating_add);

@@ -79,7 +79,8 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
                  converge of {detect} or more, or \"never\""
             ));
         }
-        let plans_of_links = links.into_iter().map(|link| FailurePlan { link, ..plan });
+        let links = links.into_iter().flat_map(|link| topology.whole(link));
+        let plans_of_links = links.map(|link| FailurePlan { link, ..plan });
         let own: Vec<FailurePlan> = plans_of_links.collect();
         warn_of_sums(f, &own, &plans, report);
         plans.extend(own);
@@ -185,6 +186,12 @@ fn links_between(topology: &Topology, a: &Node, b: &Node) -> BTreeSet<u32> {
     let is = |node: &Node, end: End| match (node, end) {
         (Node::Host(h), End::Host(nic)) => *h == topology.host_of(nic),
         (Node::Switch(s), End::Switch { switch, .. }) => *s == switch,
+        // Beyond a joint is the other host.
+        (Node::Host(h), End::Switch { switch, .. }) => {
+            let mut nics = topology.nics(*h);
+            topology.switches[switch as usize].is_joint
+                && nics.any(|nic| topology.leaf_of(nic) == switch)
+        }
         _ => false,
     };
     let between = |l: &LinkSite| (is(a, l.a) && is(b, l.b)) || (is(b, l.a) && is(a, l.b));

@@ -71,8 +71,16 @@ pub(super) struct Builder {
 
 impl Builder {
     pub fn switch(&mut self, name: String, tier: u8, pod: Option<u32>, ports: u32) {
-        self.switches.push(SwitchSite { name, tier, pod, ports: ports as u16 });
-        self.wiring.push(vec![u32::MAX; ports as usize]);
+        let (ports, is_joint) = (ports as u16, false);
+        self.switches.push(SwitchSite { name, tier, pod, ports, is_joint });
+        self.wiring.push(vec![u32::MAX; usize::from(ports)]);
+    }
+
+    /// The last switch is the middle of a link between two hosts.
+    pub fn join(&mut self) {
+        if let Some(switch) = self.switches.last_mut() {
+            switch.is_joint = true;
+        }
     }
 
     /// Connects the next host's first NIC to a leaf. All hosts come before their further NICs, and

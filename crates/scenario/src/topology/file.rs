@@ -6,21 +6,23 @@
 //!   "links": [ { "a": "host0", "b": "left", "rate": "10Gbps", "delay": "1us" }, … ] }
 //! ```
 //!
-//! Hosts are host0 up to host(n−1). Each has one or several links to switches, and a NIC for each:
-//! NIC 0 has the first of a host's links in the list. Hosts forward no packets. Switches with
-//! hosts are of tier 0 and become the first; the others follow by their tier, which is (where it
-//! is not given) their distance from the nearest switch with hosts. Ports are numbered in the
-//! order of the links, those to hosts first. Routes are all shortest paths, in hops; each of
-//! several links between two switches is a path of its own. A link may have a `name` of its own,
-//! by which failures and captures refer to it.
+//! Hosts are host0 up to host(n−1). Each has one or several links to switches or to other hosts,
+//! and a NIC for each: NIC 0 has the first of a host's links in the list. Hosts forward no packets.
+//! A link between two hosts becomes two halves with a *joint* between them, a switch with two ports
+//! at which nothing takes time. Switches with hosts are of tier 0 and become the first; the others
+//! follow by their tier, which is (where it is not given) their distance from the nearest switch
+//! with hosts. Ports are numbered in the order of the links, those to hosts first. Routes are all
+//! shortest paths, in hops; each of several links between two switches is a path of its own. A link
+//! may have a `name` of its own, by which failures and captures refer to it.
 //!
 //! Invariant: an error names its place in the list (`links[3].b`), and no two hosts are without a
-//! path.
+//! path, but for lists with links between hosts.
 
 use super::builder::{Builder, Checks};
 use super::{Fault, Topology};
-use crate::settings::graph::{EdgeList, SwitchEntry};
+use crate::settings::graph::{EdgeList, LinkEntry, SwitchEntry};
 use crate::settings::topology::FileParams;
+use millpond_core::Time;
 use millpond_core::packet::TTL;
 use millpond_core::switch::route::{Attachment, Routes};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -44,6 +46,31 @@ struct Graphed<'a> {
     /// By host: its first link.
     host_links: Vec<usize>,
     has_hosts: Vec<bool>,
+    /// By link: its place in the list as it was given.
+    places: Vec<usize>,
+    /// The switches from here on are joints.
+    joints: usize,
+}
+
+/// The list with two halves and a joint in place of each link between two hosts, and by link its
+/// place in the old list. Second halves come last.
+fn joined(list: &EdgeList) -> (EdgeList, Vec<usize>) {
+    let mut new = list.clone();
+    let mut places: Vec<usize> = (0..list.links.len()).collect();
+    let is_host = |name: &str| host_number(name).is_some_and(|host| host < list.hosts);
+    for (place, link) in list.links.iter().enumerate() {
+        if link.a == link.b || !is_host(&link.a) || !is_host(&link.b) {
+            continue;
+        }
+        let name = format!("{}-{}#{place}", link.a, link.b);
+        let half = Time::from_ps(link.delay.as_ps() / 2);
+        new.switches.push(SwitchEntry { name: name.clone(), tier: None });
+        let (a, b, delay) = (link.b.clone(), name.clone(), link.delay - half);
+        new.links.push(LinkEntry { a, b, rate: link.rate, delay, name: None });
+        (new.links[place].b, new.links[place].delay) = (name, half);
+        places.push(place);
+    }
+    (new, places)
 }
 
 pub(super) fn build(p: &FileParams) -> Result<Topology, Vec<Fault>> {
@@ -52,7 +79,9 @@ pub(super) fn build(p: &FileParams) -> Result<Topology, Vec<Fault>> {
     let Some(list) = &p.graph.0 else {
         return Err(fault("a topology from a file needs its path".into()));
     };
-    let graph = Graphed::new(list).map_err(fault)?;
+    let (list, places) = joined(list);
+    let joints = p.graph.0.as_ref().map_or(0, |list| list.switches.len());
+    let graph = Graphed::new(&list, places, joints).map_err(fault)?;
     let mut checks = Checks::default();
     let leaves = graph.has_hosts.iter().filter(|has| **has).count();
     checks.leaves(leaves as u64, key);
@@ -69,7 +98,7 @@ pub(super) fn build(p: &FileParams) -> Result<Topology, Vec<Fault>> {
 }
 
 impl<'a> Graphed<'a> {
-    fn new(list: &'a EdgeList) -> Result<Graphed<'a>, String> {
+    fn new(list: &'a EdgeList, places: Vec<usize>, joints: usize) -> Result<Graphed<'a>, String> {
         let mut numbers = HashMap::new();
         for (i, switch) in list.switches.iter().enumerate() {
             let name = switch.name.as_str();
@@ -89,6 +118,8 @@ impl<'a> Graphed<'a> {
             ends: Vec::with_capacity(list.links.len()),
             host_links: vec![usize::MAX; list.hosts.min(list.links.len() as u32) as usize],
             has_hosts: vec![false; list.switches.len()],
+            places,
+            joints,
         };
         for (i, link) in list.links.iter().enumerate() {
             let find = |key: &str, name: &str| match (host_number(name), numbers.get(name)) {
@@ -119,15 +150,14 @@ impl<'a> Graphed<'a> {
                     .host_links
                     .get_mut(host as usize)
                     .ok_or("there are fewer links than hosts")?;
-                *slot = link.min(*slot);
+                if *slot == usize::MAX || self.places[link] < self.places[*slot] {
+                    *slot = link;
+                }
                 self.has_hosts[switch] = true;
                 self.ends.push((Place::Host(host), Place::Switch(switch)));
             }
             (Place::Host(_), Place::Host(_)) => {
-                return Err(format!(
-                    "links[{link}]: two hosts need a switch between them; hosts do not forward \
-                     packets"
-                ));
+                return Err(format!("links[{link}]: a link from a host to itself"));
             }
             (a, b) if a == b => {
                 return Err(format!("links[{link}]: a link from a switch to itself"));
@@ -196,7 +226,7 @@ impl<'a> Graphed<'a> {
         // First NICs come first; then the others, host by host and in the order of the list.
         hosts.sort_unstable_by_key(|(host, .., link)| {
             let is_first = self.host_links[*host as usize] == *link;
-            (!is_first, *host, *link)
+            (!is_first, *host, self.places[*link])
         });
         if let Some(s) = used.iter().position(|ports| *ports > 65_535) {
             return Err(format!(
@@ -208,6 +238,9 @@ impl<'a> Graphed<'a> {
         for &s in &order {
             let pod = self.has_hosts[s].then_some(rank[s]);
             net.switch(self.list.switches[s].name.clone(), tiers[s], pod, used[s]);
+            if s >= self.joints {
+                net.join();
+            }
         }
         for (host, switch, port, link) in hosts {
             let entry = &self.list.links[link];
@@ -253,8 +286,12 @@ impl<'a> Graphed<'a> {
         Ok(())
     }
 
-    /// Every two hosts reach each other by some of their NICs.
+    /// Every two hosts reach each other by some of their NICs. Among hosts with links to each other
+    /// that is asked of those that flows are between.
     fn check_paths(&self, leaves: &[usize], far: &[Vec<u16>]) -> Result<(), String> {
+        if self.joints < self.list.switches.len() {
+            return Ok(());
+        }
         let Some(from_first) = far.first() else { return Ok(()) };
         let Some(other) = leaves.iter().find(|leaf| from_first[**leaf] == FAR) else {
             return Ok(());
@@ -358,9 +395,9 @@ fn routes(
 mod tests {
     use super::super::End;
     use super::*;
-    use crate::settings::graph::{Graph, LinkEntry};
+    use crate::settings::graph::Graph;
     use crate::settings::topology::FatTreeParams;
-    use millpond_core::{Rate, Time};
+    use millpond_core::Rate;
 
     const DIAMOND: &str = r#"{ "hosts": 3,
         "switches": [ { "name": "up" }, { "name": "down", "tier": 1 },
@@ -422,6 +459,29 @@ mod tests {
         let apart =
             apart.replace("\"a\": \"down\", \"b\": \"right\"", "\"a\": \"down\", \"b\": \"left\"");
         assert!(of(&apart).unwrap_err().contains("no path leads from left to right"));
+    }
+
+    /// A ring of three hosts, each with a NIC to the one before and to the one after.
+    #[test]
+    fn hosts_may_have_links_to_hosts() {
+        let ring = r#"{ "hosts": 3, "switches": [], "links": [
+            { "a": "host0", "b": "host1", "rate": "10Gbps", "delay": "3ps", "name": "first" },
+            { "a": "host1", "b": "host2", "rate": "10Gbps", "delay": "1us" },
+            { "a": "host2", "b": "host0", "rate": "25Gbps", "delay": "1us" } ] }"#;
+        let t = of(ring).unwrap();
+        assert!(t.switches.iter().all(|switch| switch.is_joint && switch.ports == 2));
+        // NIC 0 of each host has the first of its links: host 1's is that to host 0.
+        let rate = |nic: u32| t.links[nic as usize].rate.bps() / 1_000_000_000;
+        let nics = |host: u32| t.nics(host).collect::<Vec<u32>>();
+        assert_eq!(nics(0).into_iter().map(rate).collect::<Vec<_>>(), [10, 25]);
+        assert_eq!(nics(1), [1, 4]);
+        assert!(t.connects(0, 1) && t.connects(4, 2) && !t.connects(0, 2));
+        let first = t.whole(t.link_names["first"]);
+        assert_eq!(first, [0, 1]);
+        let delays: Vec<u64> = first.iter().map(|l| t.links[*l as usize].delay.as_ps()).collect();
+        assert_eq!(delays, [1, 2]);
+        let own = ring.replace("\"b\": \"host2\"", "\"b\": \"host1\"");
+        assert!(of(&own).unwrap_err().contains("links[1]: a link from a host to itself"));
     }
 
     /// The list of a built-in topology gives its routes.

@@ -1,11 +1,11 @@
 //! Connections over several NICs of their hosts: the subflows of one take lanes in turn, and the
 //! flowcells of one take a lane each.
 //!
-//! A lane is a pair of NICs. A subflow keeps its own, since its 5-tuple names the addresses, and
-//! has a queue in each NIC as a socket has: the scheduler passes by subflows whose queue is full
-//! (the MPTCP kernel v0.8x). Acknowledgements of a subflow go back by its lane, those of flowcells
-//! by the connection's own NICs. A host restores the order of flowcells in one receive ring, that
-//! of its first NIC, whichever NIC they come in by.
+//! A lane is a pair of NICs. A subflow keeps its own, since its 5-tuple names the addresses. The
+//! subflows of one NIC share a queue there, and the scheduler passes by those whose queue is full
+//! (as the MPTCP kernel, v0.8x). Acknowledgements of a subflow go back by its lane, those of
+//! flowcells by the connection's own NICs. A host restores the order of flowcells in one receive
+//! ring, that of its first NIC, whichever NIC they come in by.
 //!
 //! Invariant: the first lane is the connection's own pair of NICs.
 
@@ -204,14 +204,14 @@ impl Hosts {
     /// A connection is over: what the receive rings of its host, or of one of its NICs, know of it
     /// is freed.
     pub(super) fn forget(&mut self, host: u32, flow: FlowId) {
-        let shared = self.shared.clone();
-        let subflows = shared.transport.subflows();
-        if shared.nics.is_none() {
+        let subflows = self.shared.transport.subflows();
+        if self.shared.nics.is_none() {
             return self.hosts[host as usize].node.forget(flow, subflows);
         }
-        let topology = &shared.plan.topology;
+        let topology = &self.shared.plan.topology;
         for nic in topology.nics(topology.host_of(self.hosts[host as usize].id)) {
-            self.hosts[shared.local_host(nic) as usize].node.forget(flow, subflows);
+            let nic = self.shared.local_host(nic);
+            self.hosts[nic as usize].node.forget(flow, subflows);
         }
     }
 }

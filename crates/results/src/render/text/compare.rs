@@ -117,13 +117,12 @@ fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
     let most = judged.filter_map(|column| {
         let most =
             others.iter().filter_map(|result| seeds(column, result)).max_by(f64::total_cmp)?;
-        Some(format!("{} in {}", count(Some(two_digits(most))), clean(&column.caption)))
+        Some(format!("{} seeds ({})", count(Some(two_digits(most))), clean(&column.caption)))
     });
     let most: Vec<String> = most.collect();
     let text = format!("a difference of {} % would need about", MATTERS * 100.0);
-    (!most.is_empty()).then(|| {
-        wrapped("within", &format!("the noise: {text} {} seeds", most.join(", "))).join("\n")
-    })
+    (!most.is_empty())
+        .then(|| wrapped("within", &format!("the noise: {text} {}", most.join(", "))).join("\n"))
 }
 
 /// Samples that a p99 takes: of fewer it is that of single flows.
@@ -155,7 +154,7 @@ fn few(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
     }
     let of = if results[0].seeds.len() > 1 { " of a seed" } else { "" };
     let rests = rests.join(", ");
-    wrapped("few", &format!("{rests}{of}: a p99 of fewer than 1,000 is that of single ones"))
+    wrapped("few", &format!("{rests}{of}; a p99 of fewer than 1,000 is that of single ones"))
 }
 
 /// Rounded up to two digits.

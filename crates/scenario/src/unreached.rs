@@ -1,0 +1,153 @@
+//! Flows between hosts that no path joins, which a network with links between hosts has: hosts
+//! forward no packets.
+//!
+//! Invariant: where a plan passes, each flow, request and message has a path, whatever is drawn.
+
+use crate::error::{Problem, Report};
+use crate::settings::Settings;
+use crate::topology::Topology;
+use crate::traffic::{Event, JobPlan, SourceKind, TrafficPlan};
+use millpond_core::Time;
+use millpond_ranks::Work;
+use millpond_ranks::collective::Collective;
+use millpond_ranks::program::Action;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Refuses traffic between hosts without a path: of each class the first pair.
+pub(crate) fn check(s: &Settings, topology: &Topology, traffic: &TrafficPlan, report: &mut Report) {
+    if !topology.switches.iter().any(|switch| switch.is_joint) {
+        return;
+    }
+    let reaches = |a: u32, b: u32| {
+        topology.nics(a).any(|nic| topology.nics(b).any(|other| topology.connects(nic, other)))
+    };
+    let mut reached: BTreeSet<(u32, u32)> = BTreeSet::new();
+    let mut apart: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
+    let mut flow = |class: u16, (src, dst): (u32, u32)| {
+        if !reached.contains(&(src, dst)) {
+            match reaches(src, dst) {
+                true => drop(reached.insert((src, dst))),
+                false => drop(apart.entry(class).or_insert((src, dst))),
+            }
+        }
+    };
+    let horizon = s.run.duration.unwrap_or(Time::END);
+    if traffic.is_finite || s.run.duration.is_some() {
+        let in_time = traffic.arrivals().map_while(|event| match event {
+            Event::Flow(it) => (it.at < horizon).then_some(Some((it.class, (it.src, it.dst)))),
+            Event::Query(it) => (it.at < horizon).then_some(None),
+        });
+        in_time.flatten().for_each(|(class, pair)| flow(class, pair));
+    }
+    let dependent = traffic.dependencies.iter().flat_map(|graph| &graph.flows);
+    dependent.for_each(|it| flow(it.class, (it.src, it.dst)));
+    for source in &traffic.sources {
+        let mut flow = |pair| flow(source.class, pair);
+        match &source.kind {
+            SourceKind::Open => (),
+            SourceKind::Shuffle { order, .. } => {
+                for (src, all) in (0..).zip(order) {
+                    all.iter().for_each(|dst| flow((src, *dst)));
+                }
+            }
+            SourceKind::Probe { pairs, .. } => {
+                pairs.iter().for_each(|pair| flow((pair.src, pair.dst)))
+            }
+            SourceKind::Rpc { connections, .. } => connections.iter().copied().for_each(flow),
+            SourceKind::Job(job) => of_job(job, flow),
+        }
+    }
+    for (class, (src, dst)) in apart {
+        let name = &traffic.classes[usize::from(class)];
+        let text = format!(
+            "{name:?} sends from host{src} to host{dst}, which no link joins; hosts forward no \
+             packets"
+        );
+        let help = "give the two a link, or a switch that both have links to";
+        let keys = ["rows", "file", "hosts", "kind"].map(|key| format!("traffic.{name}.{key}"));
+        let at = keys.iter().find(|key| s.is_written(key)).unwrap_or(&keys[3]);
+        report.help(s.place(at), Problem::Impossible(text), help);
+    }
+}
+
+/// The pairs of hosts between which a job sends.
+fn of_job(job: &JobPlan, mut flow: impl FnMut((u32, u32))) {
+    let host = |rank: u32| job.hosts[rank as usize];
+    let Work::Program { program, .. } = &job.work else {
+        let Work::Collective(work) = &job.work else { return };
+        for rank in 0..job.count() {
+            of_collective(&work.collective, rank, |to| flow((host(rank), host(to))));
+        }
+        return;
+    };
+    for (rank, own) in (0..).zip(&program.ranks) {
+        for operation in &own.operations {
+            match operation.action {
+                Action::Send { to } if to != rank => flow((host(rank), host(to))),
+                Action::Collective { call } => {
+                    let call = &program.calls[call as usize];
+                    let groups = &program.groups[call.groups as usize];
+                    of_collective(&call.collective, groups.place(rank), |to| {
+                        flow((host(rank), host(groups.rank_at(rank, to))));
+                    });
+                }
+                _ => (),
+            }
+        }
+    }
+}
+
+/// The ranks that one of a collective sends to.
+fn of_collective(collective: &Collective, rank: u32, mut each: impl FnMut(u32)) {
+    for lane in 0..collective.lanes() {
+        let steps = (0..).take_while(|step| collective.step(rank, lane, *step).is_some());
+        steps.for_each(|step| collective.sends(rank, lane, step, |_, send| each(send.to)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    /// A ring of four hosts without a switch.
+    fn plan(traffic: &str) -> Result<crate::Plan, String> {
+        let link = |a: u32| {
+            let b = (a + 1) % 4;
+            format!("{{ a = \"host{a}\", b = \"host{b}\", rate = \"10Gbps\", delay = \"1us\" }}")
+        };
+        let links: Vec<String> = (0..4).map(link).collect();
+        let text = format!(
+            "duration = \"1ms\"\n[topology]\nkind = \"file\"\n[topology.graph]\nhosts = 4\n\
+             switches = []\nlinks = [{}]\n[[traffic]]\nname = \"t\"\n{traffic}\n",
+            links.join(", ")
+        );
+        let scenario = Scenario::parse("ring.toml", &text).map_err(|e| e.to_string())?;
+        scenario.plan(None, &[], None).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn neighbours_of_a_ring_reach_each_other() {
+        for traffic in [
+            "kind = \"flows\"\nrows = [[\"0us\", 0, 1, 1000], [\"0us\", 0, 3, 1000]]",
+            "kind = \"collective\"\nsize = \"1MB\"",
+            "kind = \"permutation\"\nsize = \"1KB\"\nhosts = [\"1..2\"]",
+        ] {
+            plan(traffic).unwrap_or_else(|error| panic!("{traffic}: {error}"));
+        }
+    }
+
+    #[test]
+    fn a_flow_between_hosts_that_no_link_joins_is_an_error_that_names_both() {
+        for (traffic, src, dst, line) in [
+            ("kind = \"flows\"\nrows = [[\"0us\", 0, 1, 1000], [\"0us\", 3, 1, 1000]]", 3, 1, 11),
+            ("kind = \"shuffle\"\nsize = \"1KB\"", 0, 2, 10),
+            ("kind = \"collective\"\nalgorithm = \"halving-doubling\"\nsize = \"1MB\"", 0, 2, 10),
+            ("kind = \"collective\"\nplacement = \"listed\"\nhosts = [\"0\", \"2\"]", 0, 2, 12),
+        ] {
+            let error = plan(traffic).unwrap_err();
+            let text = format!("sends from host{src} to host{dst}, which no link joins");
+            assert!(error.contains(&text), "{traffic}: {error}");
+            assert!(error.contains(&format!("ring.toml:{line}:")), "{traffic}: {error}");
+        }
+    }
+}
