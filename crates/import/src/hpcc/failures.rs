@@ -16,16 +16,15 @@ fn losses(all: f64, own: usize, links: usize) -> String {
     match (all > 0.0, own) {
         (true, 0) => format!("[[failure]] with loss = {all:?} on each of {links} links"),
         (true, own) => format!(
-            "[[failure]] with loss = {all:?} on each of {} links; {own} have rates of their own",
+            "[[failure]] with loss = {all:?} on each of {} links; links with a rate of their own: \
+             {own}",
             links - own
         ),
         (false, 0) => {
             "a rate of 0: no [[failure]], and packets are lost in full buffers alone".into()
         }
         (false, own) => {
-            format!(
-                "a rate of 0: [[failure]] on the {own} links alone that have rates of their own"
-            )
+            format!("a rate of 0: [[failure]] on links with a rate of their own alone: {own}")
         }
     }
 }

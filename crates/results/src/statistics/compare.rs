@@ -283,6 +283,18 @@ mod tests {
         assert!(crate::model::files::json_text(&results).contains("\"interval_kind\": \"range\""));
     }
 
+    /// Fifty-five timeouts less in each of two seeds, which have 1,540 and 1,797 of them.
+    #[test]
+    fn a_difference_that_is_the_same_by_chance_is_not_identical() {
+        let runs = |less: u64| vec![summary(1, None, 1540 - less), summary(2, None, 1797 - less)];
+        let results = compare(&[("a".into(), runs(0)), ("b".into(), runs(55))]).unwrap();
+        let found = *results[1].differences.as_ref().unwrap().leaf(&["timeouts"]).unwrap();
+        assert_eq!((found.noise, found.interval_kind), (Noise::Agreed, Some(IntervalKind::Range)));
+        let same = compare(&[("a".into(), runs(7)), ("b".into(), runs(7))]).unwrap();
+        let found = *same[1].differences.as_ref().unwrap().leaf(&["timeouts"]).unwrap();
+        assert_eq!((found.mean, found.noise), (Some(0.0), Noise::Identical));
+    }
+
     /// The variant with less is known or not: only then does its difference get a verdict.
     #[test]
     fn open_flows_on_the_lesser_side_undo_a_difference() {

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use crate::model::summary::Summary;
-use crate::model::{At, Difference, Estimate, Noise, Ordered, Result, Tree};
+use crate::model::{At, Difference, Estimate, IntervalKind, Noise, Ordered, Result, Tree};
 use crate::statistics::resampling::Resampler;
 
 impl Estimate {
@@ -171,7 +171,11 @@ pub(crate) fn differences(
         _ => None,
     };
     let own: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
-    let own = Estimate::of(&own, resampler);
+    let mut own = Estimate::of(&own, resampler);
+    let vary = values.iter().any(|(a, _)| *a != values[0].0);
+    if own.interval_kind == Some(IntervalKind::Identical) && difference != Some(0.0) && vary {
+        own.interval_kind = Some(IntervalKind::Range); // it is the same by chance
+    }
     let relative_interval = relative.and_then(|_| resampler.relative(&values));
     Tree::Leaf(Difference {
         mean: difference,

@@ -45,7 +45,7 @@ pub fn compare_table(results: &[VariantResult], warnings: Warnings) -> String {
         let of = if first.seeds.len() < FEW { "range" } else { "95 % interval" };
         lines.extend(wrapped("±", &format!("half of the {of} over {} seeds", first.seeds.len())));
     }
-    lines.extend(few(results, &columns));
+    lines.extend(few(&trees, first.seeds.len(), &columns));
     lines.extend(verdicts(results, &columns));
     for result in results {
         if result.status != crate::Status::Complete {
@@ -129,7 +129,11 @@ fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
 const SAMPLES: f64 = 1000.0;
 
 /// How many flows, queries or probes a p99 of a seed rests on, where they are too few.
-fn few(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
+pub(super) fn few(
+    trees: &[&Tree<Estimate>],
+    seeds: usize,
+    columns: &[Column],
+) -> Vec<String> {
     let text = |column: &Column| {
         let path = column.at();
         let (key, class) = path.split_last()?;
@@ -141,10 +145,10 @@ fn few(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
             ["rtt_us", ..] => ([class, &["count"]].concat(), "probes"),
             _ => ([class, &["count"]].concat(), "flows"),
         };
-        let has = |result: &&VariantResult| {
-            result.statistics.leaf(&path).is_some_and(|number| number.mean.is_some())
+        let has = |tree: &&&Tree<Estimate>| {
+            tree.leaf(&path).is_some_and(|number| number.mean.is_some())
         };
-        let counts = results.iter().filter(has).filter_map(|r| r.statistics.leaf(&of)?.mean);
+        let counts = trees.iter().filter(has).filter_map(|tree| tree.leaf(&of)?.mean);
         let least = counts.min_by(f64::total_cmp).filter(|n| *key == "p99" && *n < SAMPLES)?;
         Some(format!("{} rests on {} {noun}", clean(&column.caption), count(Some(least.floor()))))
     };
@@ -152,7 +156,7 @@ fn few(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
     if rests.is_empty() {
         return Vec::new();
     }
-    let of = if results[0].seeds.len() > 1 { " of a seed" } else { "" };
+    let of = if seeds > 1 { " of a seed" } else { "" };
     let rests = rests.join(", ");
     wrapped("few", &format!("{rests}{of}; a p99 of fewer than 1,000 is that of single ones"))
 }

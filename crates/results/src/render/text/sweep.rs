@@ -7,6 +7,7 @@
 use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};
 use crate::render::format::{NONE, percent};
 use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell, half};
+use crate::render::text::compare::few;
 use crate::render::text::layout::{NAME, Warnings, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::points::{self, base_of, columns_of, compared_with, label};
@@ -44,6 +45,9 @@ pub fn sweep_table(sweep: &Sweep, warnings: Warnings) -> String {
         lines.extend(marks.legend(sweep.seeds.len()));
     }
     lines.extend(notes(sweep));
+    let trees: Vec<&Tree<Estimate>> =
+        points.iter().filter_map(|point| point.statistics.as_ref()).collect();
+    lines.extend(few(&trees, sweep.seeds.len(), &columns));
     lines.extend(warnings.lines(&points::warnings(sweep)));
     lines.join("\n") + "\n"
 }
