@@ -340,8 +340,8 @@ fn legend_of_marks(page: &mut String, variants: &[Variant]) {
     };
     if has(Noise::Identical) {
         text.push_str(
-            " A change without a tint is the same in every seed: the seeds' draws do not change it, \
-             so it is exact for these flows, and may be another for others.",
+            " A change without a tint is the same in every seed: the seeds' draws do not change \
+             it, so it is exact for these flows, and may be another for others.",
         );
     }
     if has(Noise::Open) {

@@ -102,7 +102,8 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
 const MATTERS: f64 = 0.1;
 
 /// About how many seeds separate a difference of a tenth from noise, of the numbers whose
-/// difference is within the noise and whose interval is wider than that.
+/// difference is within the noise and whose interval is wider than that. A percentile of few
+/// samples has none: its spread over six seeds is another over the next six.
 fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
     let (first, others) = results.split_first()?;
     let seeds = |column: &Column, result: &VariantResult| {
@@ -113,7 +114,10 @@ fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
         let needed = f64::from(of.n) * libm::pow((high - low) / 2.0 / (MATTERS * base), 2.0);
         (is_measured && needed > f64::from(of.n)).then_some(needed)
     };
-    let judged = columns.iter().filter(|column| column.form.has_spread());
+    let trees: Vec<&Tree<Estimate>> = results.iter().map(|result| &result.statistics).collect();
+    let judged = columns
+        .iter()
+        .filter(|column| column.form.has_spread() && too_few(&trees, column).is_none());
     let most = judged.filter_map(|column| {
         let most =
             others.iter().filter_map(|result| seeds(column, result)).max_by(f64::total_cmp)?;
@@ -128,28 +132,26 @@ fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
 /// Samples that a p99 takes: of fewer it is that of single flows.
 const SAMPLES: f64 = 1000.0;
 
+/// The samples of a seed that a column's p99 rests on, and their noun, where they are too few.
+fn too_few(trees: &[&Tree<Estimate>], column: &Column) -> Option<(f64, &'static str)> {
+    let path = column.at();
+    let (key, class) = path.split_last()?;
+    let (of, noun) = match class {
+        ["slowdown", class @ ..] => ([&["fct_us"], class, &["count"]].concat(), "flows"),
+        [first, ..] if first.starts_with("qct") => ([class, &["completed"]].concat(), "queries"),
+        ["rtt_us", ..] => ([class, &["count"]].concat(), "probes"),
+        _ => ([class, &["count"]].concat(), "flows"),
+    };
+    let has = |tree: &&&Tree<Estimate>| tree.leaf(&path).is_some_and(|it| it.mean.is_some());
+    let counts = trees.iter().filter(has).filter_map(|tree| tree.leaf(&of)?.mean);
+    let least = counts.min_by(f64::total_cmp).filter(|n| *key == "p99" && *n < SAMPLES)?;
+    Some((least, noun))
+}
+
 /// How many flows, queries or probes a p99 of a seed rests on, where they are too few.
-pub(super) fn few(
-    trees: &[&Tree<Estimate>],
-    seeds: usize,
-    columns: &[Column],
-) -> Vec<String> {
+pub(super) fn few(trees: &[&Tree<Estimate>], seeds: usize, columns: &[Column]) -> Vec<String> {
     let text = |column: &Column| {
-        let path = column.at();
-        let (key, class) = path.split_last()?;
-        let (of, noun) = match class {
-            ["slowdown", class @ ..] => ([&["fct_us"], class, &["count"]].concat(), "flows"),
-            [first, ..] if first.starts_with("qct") => {
-                ([class, &["completed"]].concat(), "queries")
-            }
-            ["rtt_us", ..] => ([class, &["count"]].concat(), "probes"),
-            _ => ([class, &["count"]].concat(), "flows"),
-        };
-        let has = |tree: &&&Tree<Estimate>| {
-            tree.leaf(&path).is_some_and(|number| number.mean.is_some())
-        };
-        let counts = trees.iter().filter(has).filter_map(|tree| tree.leaf(&of)?.mean);
-        let least = counts.min_by(f64::total_cmp).filter(|n| *key == "p99" && *n < SAMPLES)?;
+        let (least, noun) = too_few(trees, column)?;
         Some(format!("{} rests on {} {noun}", clean(&column.caption), count(Some(least.floor()))))
     };
     let rests: Vec<String> = columns.iter().filter_map(text).collect();
@@ -158,7 +160,11 @@ pub(super) fn few(
     }
     let of = if seeds > 1 { " of a seed" } else { "" };
     let rests = rests.join(", ");
-    wrapped("few", &format!("{rests}{of}; a p99 of fewer than 1,000 is that of single ones"))
+    let text = format!(
+        "{rests}{of}; a p99 of fewer than 1,000 is that of single ones: make runs longer before \
+         you add seeds"
+    );
+    wrapped("few", &text)
 }
 
 /// Rounded up to two digits.
