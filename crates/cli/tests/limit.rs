@@ -158,6 +158,42 @@ fn files_are_checked_without_a_host() {
 }
 
 #[test]
+fn a_cgroup_stays_while_programs_run_in_it_and_is_named() {
+    needs!(has_cgroups(), "cgroup v2");
+    let (scratch, files) = needs!(installed("stays"));
+    let (file, name) =
+        (files.0.join("made.toml"), format!("millpond-stays-{}", std::process::id()));
+    fs::write(&file, format!("[[limit]]\nname = \"m\"\nrate = \"1Gbps\"\ncgroup = \"{name}\"\n"))
+        .unwrap();
+    let procs = millpond_linux::limit::cgroup::Hierarchy::find().unwrap().root;
+    let procs = procs.join(&name).join("cgroup.procs");
+    // The other tests' removals take a cgroup that no program is in yet: then it is made again.
+    let mut program = (0..20).find_map(|_| {
+        assert!(scratch.limit(&["apply", "--create", file.to_str().unwrap()]).status.success());
+        let mut program = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        let program = program.args(["limit", "run", "m", "--bpffs"]).arg(&scratch.0);
+        let program = program.args(["--", "cat"]).stdin(Stdio::piped()).stderr(Stdio::null());
+        let mut program = program.spawn().unwrap();
+        while program.try_wait().unwrap().is_none() {
+            if fs::read_to_string(&procs).is_ok_and(|text| !text.is_empty()) {
+                return Some(program);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        None
+    });
+    let program = program.as_mut().expect("a program joins its cgroup");
+    let removed = scratch.limit(&["remove", "--all"]);
+    let said = String::from_utf8([removed.stdout, removed.stderr].concat()).unwrap();
+    assert!(said.contains(&format!("{name} stays, since programs run in it")), "{said}");
+    assert!(!said.contains("nothing of them is left"), "{said}");
+    drop(program.stdin.take());
+    program.wait().unwrap();
+    scratch.limit(&["remove", "--all"]);
+    assert!(!procs.exists(), "it goes with the next removal");
+}
+
+#[test]
 fn a_mount_goes_with_the_last_limit_unless_another_has_pins_there() {
     needs!(has_cgroups(), "cgroup v2");
     let (scratch, _files) = needs!(installed("mounted"));

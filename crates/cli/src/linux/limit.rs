@@ -56,7 +56,8 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
             None => {
                 match apply::remove_all(bpffs)? {
                     Some(notes) => {
-                        say("all limits are removed; nothing of them is left");
+                        let rest = if notes.is_empty() { "; nothing of them is left" } else { "" };
+                        say(&format!("all limits are removed{rest}"));
                         notes.iter().for_each(|note| tell(format_args!("note: {note}")));
                     }
                     None => say("no limits are installed"),

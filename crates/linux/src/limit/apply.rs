@@ -463,9 +463,17 @@ fn is_same_file(one: &str, other: &str) -> bool {
 /// [`Error::Busy`] if another process holds the lock, [`Error::Foreign`] if another user owns the
 /// folder or may write it, [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed.
 pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
-    let lifted = Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()?;
+    let mut lifted = Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()?;
     if let Ok(hierarchy) = Hierarchy::find() {
         hierarchy.remove_made();
+        let used = hierarchy.made().into_iter().map(|folder| {
+            format!(
+                "the cgroup {} stays, since programs run in it: end them, and repeat limit remove \
+                 --all",
+                folder.display()
+            )
+        });
+        lifted.iter_mut().for_each(|notes| notes.extend(used.clone()));
     }
     mount::unmount_bpffs(bpffs);
     Ok(lifted)

@@ -275,7 +275,9 @@ impl Peer {
     }
     /// Whether it has answered once and answers no more, on any path.
     pub fn is_silent(&self, now: Time) -> bool {
-        self.liveness.newest().is_some_and(|at| now.saturating_sub(at) > SILENCE)
+        // Paths that fail at this host, without a link or a route, forget their answers.
+        let newest = self.liveness.newest();
+        newest.map_or(self.was_reached, |at| now.saturating_sub(at) > SILENCE)
     }
     /// Whether a path to it is used.
     pub fn is_reached(&self) -> bool {
@@ -500,6 +502,22 @@ mod tests {
         assert_eq!(ends[0].standing(0), Standing::Used, "there is no other");
         assert_eq!(ends[0].frame_max(), Some(health.size as usize));
         assert!(!ends[0].reading(now, 0, 1200).is_narrow, "no port has longer ones");
+    }
+
+    #[test]
+    fn a_peer_is_lost_too_where_this_host_has_no_link() {
+        let mut ends = [peer(None, 2), peer(None, 2)];
+        let mut now = Time::from_ms(5);
+        run(&mut ends, &mut now, 3_000, |_, _| true, 1500);
+        assert_eq!(ends[0].contact(now, !ends[0].is_silent(now)), None);
+        for _ in 0..3 {
+            [0, 1].map(|label| ends[0].failed(now, label));
+            run(&mut ends, &mut now, 500, |_, _| false, 1500);
+        }
+        assert!(ends[0].is_silent(now));
+        let later = now + Time::from_s(1);
+        let heard = [now, later].map(|at| ends[0].contact(at, !ends[0].is_silent(at)));
+        assert_eq!(heard, [None, Some(true)]);
     }
 
     #[test]
