@@ -511,7 +511,9 @@ mod tests {
         run(&mut ends, &mut now, 3_000, |_, _| true, 1500);
         assert_eq!(ends[0].contact(now, !ends[0].is_silent(now)), None);
         for _ in 0..3 {
-            [0, 1].map(|label| ends[0].failed(now, label));
+            for label in [0, 1] {
+                ends[0].failed(now, label);
+            }
             run(&mut ends, &mut now, 500, |_, _| false, 1500);
         }
         assert!(ends[0].is_silent(now));
