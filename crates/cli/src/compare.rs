@@ -29,8 +29,11 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.overrides)?;
     let scenario = scenario.shows(&args.shows.names).only(&args.variants)?;
     // Before the runs: a wrong file costs no time.
-    let baseline = args.judging.baseline.as_deref().map(read_results).transpose();
-    let baseline = baseline.map_err(|error| Failure::Usage(format!("--baseline: {error}")))?;
+    let baseline = args.judging.baseline.as_deref();
+    if let Some(path) = baseline.filter(|path| !path.exists()) {
+        return Err(Failure::Usage(format!("--baseline: there is no {}", path.display())));
+    }
+    let baseline = baseline.map(read_results).transpose()?;
     let vary: Vec<(&str, &str)> =
         args.vary.iter().map(|(key, values)| (key.as_str(), values.as_str())).collect();
     let worlds = worlds(&args.worlds, args.scale.factor)?;

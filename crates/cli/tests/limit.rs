@@ -67,6 +67,7 @@ fn errors_have_their_place() {
 
 #[test]
 fn nothing_is_installed() {
+    needs!(has_cgroups(), "cgroup v2");
     let scratch = Scratch::new("nothing");
     let shown = scratch.limit(&["show", "--json"]);
     assert_eq!(
@@ -79,6 +80,17 @@ fn nothing_is_installed() {
         (Some(0), b"no limits are installed\n".as_slice())
     );
     assert_eq!(scratch.limit(&["remove", "--all"]).status.code(), Some(0));
+    // A namespace of mounts without cgroups, as that of `ip netns exec`, hides limits in force.
+    for args in ["show", "remove --all"] {
+        let hidden = format!(
+            "umount -l -a -t cgroup2; exec {} limit {args} --bpffs {}",
+            env!("CARGO_BIN_EXE_millpond"),
+            scratch.0.display()
+        );
+        let out = Command::new("unshare").args(["--mount", "sh", "-c", &hidden]).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(1) && said.contains("cgroup v2"), "{said}");
+    }
     assert_eq!(scratch.limit(&["remove"]).status.code(), Some(2));
     assert_eq!(scratch.limit(&["apply", "no-such-file.toml"]).status.code(), Some(1));
 }

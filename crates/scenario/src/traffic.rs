@@ -17,15 +17,16 @@ mod dependencies;
 mod emitted;
 mod incast;
 mod job;
+mod load;
 mod news;
 mod pattern;
 mod poisson;
 
 pub use arrivals::{Arrivals, Event};
-pub(crate) use arrivals::{Load, Pairing};
 pub(crate) use build::build;
 pub use dependencies::{Dependencies, Dependent, NodeId};
 pub use job::JobPlan;
+pub(crate) use load::{Load, Pairing};
 
 use crate::transport::TransportKind;
 use arrivals::Generator;

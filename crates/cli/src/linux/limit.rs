@@ -6,6 +6,7 @@ use crate::say;
 use crate::stdout;
 use crate::tell;
 use millpond_linux::limit::apply::{self, Done, Session};
+use millpond_linux::limit::cgroup::Hierarchy;
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
 use millpond_linux::limit::{Error, check, doctor, pods, serve, show};
@@ -60,7 +61,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
                         say(&format!("all limits are removed{rest}"));
                         notes.iter().for_each(|note| tell(format_args!("note: {note}")));
                     }
-                    None => say("no limits are installed"),
+                    None => none_installed("no limits are installed")?,
                 }
                 Ok(())
             }
@@ -212,8 +213,8 @@ fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
     let pause = args.pause();
     let mut before = match show::read(bpffs, None) {
         Err(Error::Nothing) => {
-            say(if args.json { "{\"limits\": []}" } else { "no limits are installed" });
-            return Ok(());
+            let text = if args.json { "{\"limits\": []}" } else { "no limits are installed" };
+            return none_installed(text);
         }
         other => other?,
     };
@@ -234,4 +235,12 @@ fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
         }
         before = now;
     }
+}
+
+/// Prints that there are no limits, where they could be seen: a network namespace made by `ip`
+/// hides cgroups and limits alike.
+fn none_installed(text: &str) -> Result<(), Failure> {
+    Hierarchy::find()?;
+    say(text);
+    Ok(())
 }

@@ -3,8 +3,8 @@
 //! Invariant: the servers of a query are distinct and never its receiver, every set of them is
 //! equally likely, and a query costs as much time as its degree whatever the number of hosts.
 
-use super::arrivals::{Load, Pairing};
 use super::emitted::Emitted;
+use super::load::{Load, Pairing};
 use super::poisson::gap;
 use crate::settings::traffic::Receiver;
 use millpond_core::Time;

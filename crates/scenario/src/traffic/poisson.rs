@@ -4,8 +4,8 @@
 //! Invariant: gaps are rounded to picoseconds one by one and added as integers, so no error
 //! accumulates.
 
-use super::arrivals::{Load, Pairing};
 use super::emitted::Emitted;
+use super::load::{Load, Pairing};
 use crate::cdf::Sizes;
 use millpond_core::Time;
 use millpond_core::random::Stream;
