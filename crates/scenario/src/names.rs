@@ -458,6 +458,12 @@ pub(crate) const NAMES: &[Name] = &[
         "incast",
     ),
     key(
+        &["ratio", "closed-form"],
+        "ratio is a collective's time over its closed form through one NIC, so with k NICs the \
+         best is 1/k; `shows` takes it (docs/ai-traffic.md)",
+        "collective",
+    ),
+    key(
         &["busbw", "bus-bandwidth", "algbw", "algorithm-bandwidth"],
         "it is busbw_gbytes and algbw_gbytes of collectives.parquet, and `shows` takes busbw \
          (docs/ai-traffic.md)",

@@ -69,7 +69,7 @@ const METRICS: [(&str, &str, Form); 8] = [
 /// Metrics of a class that have one number: name, where it is, as in a head, in a chart, whether
 /// less is better.
 const SINGLE: [(&str, &str, &str, &str, bool); 2] = [
-    (BUSBW, "busbw_gbytes", "GB/s", "bus bandwidth, GB/s", false),
+    (BUSBW, "busbw_gbytes", "busbw GB/s", "bus bandwidth, GB/s", false),
     (RATIO, "ratio", "ratio", "time over the closed form", true),
 ];
 const BUSBW: &str = "busbw";

@@ -124,16 +124,23 @@ fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
         Some(format!("{} seeds ({})", count(Some(two_digits(most))), clean(&column.caption)))
     });
     let most: Vec<String> = most.collect();
-    let text = format!("a difference of {} % would need about", MATTERS * 100.0);
+    let text =
+        format!("at a first estimate a difference of {} % would need about", MATTERS * 100.0);
     (!most.is_empty())
         .then(|| wrapped("within", &format!("the noise: {text} {}", most.join(", "))).join("\n"))
 }
 
-/// Samples that a p99 takes: of fewer it is that of single flows.
-const SAMPLES: f64 = 1000.0;
+/// Samples that a percentile takes: ten beyond it, or it is that of single ones. `None`: the key is
+/// no percentile.
+fn samples(key: &str) -> Option<f64> {
+    let digits = key.strip_prefix('p')?;
+    let tail = 1.0 - digits.parse::<f64>().ok()? / libm::pow(10.0, digits.len() as f64);
+    Some(libm::round(10.0 / tail))
+}
 
-/// The samples of a seed that a column's p99 rests on, and their noun, where they are too few.
-fn too_few(trees: &[&Tree<Estimate>], column: &Column) -> Option<(f64, &'static str)> {
+/// The samples of a seed that a column's percentile rests on, and their noun, where they are too
+/// few; and by how much.
+fn too_few(trees: &[&Tree<Estimate>], column: &Column) -> Option<(f64, &'static str, f64)> {
     let path = column.at();
     let (key, class) = path.split_last()?;
     let (of, noun) = match class {
@@ -144,14 +151,16 @@ fn too_few(trees: &[&Tree<Estimate>], column: &Column) -> Option<(f64, &'static 
     };
     let has = |tree: &&&Tree<Estimate>| tree.leaf(&path).is_some_and(|it| it.mean.is_some());
     let counts = trees.iter().filter(has).filter_map(|tree| tree.leaf(&of)?.mean);
-    let least = counts.min_by(f64::total_cmp).filter(|n| *key == "p99" && *n < SAMPLES)?;
-    Some((least, noun))
+    let (least, asked) = (counts.min_by(f64::total_cmp)?, samples(key)?);
+    (least < asked).then(|| (least, noun, asked / least.max(1.0)))
 }
 
-/// How many flows, queries or probes a p99 of a seed rests on, where they are too few.
+/// How many flows, queries or probes a percentile of a seed rests on, where they are too few.
 pub(super) fn few(trees: &[&Tree<Estimate>], seeds: usize, columns: &[Column]) -> Vec<String> {
+    let mut longer = 1.0_f64;
     let text = |column: &Column| {
-        let (least, noun) = too_few(trees, column)?;
+        let (least, noun, times) = too_few(trees, column)?;
+        longer = longer.max(times);
         Some(format!("{} rests on {} {noun}", clean(&column.caption), count(Some(least.floor()))))
     };
     let rests: Vec<String> = columns.iter().filter_map(text).collect();
@@ -161,8 +170,9 @@ pub(super) fn few(trees: &[&Tree<Estimate>], seeds: usize, columns: &[Column]) -
     let of = if seeds > 1 { " of a seed" } else { "" };
     let rests = rests.join(", ");
     let text = format!(
-        "{rests}{of}; a p99 of fewer than 1,000 is that of single ones: make runs longer before \
-         you add seeds"
+        "{rests}{of}; a percentile takes ten beyond it: make runs some {} times as long before you \
+         add seeds",
+        count(Some(two_digits(longer)))
     );
     wrapped("few", &text)
 }
