@@ -191,25 +191,25 @@ impl Plan {
         let fastest = rates.max().unwrap_or(Rate::from_gbps(1));
         let alone =
             |bytes: f64| self.round_trip.saturating_add(fastest.transmission_time(bytes as u64));
-        let steady = loads.iter().filter_map(|load| Some((load, alone(load.p95?))));
+        let steady = loads.iter().filter_map(|load| Some((load, alone(load.half_of_bytes?))));
         let mut notes = Vec::new();
-        let Some((load, p95)) = steady.max_by_key(|(_, p95)| *p95) else { return notes };
+        let Some((load, large)) = steady.max_by_key(|(_, large)| *large) else { return notes };
         let name = &self.traffic.classes[usize::from(load.class)];
         let end = load.end.min(self.horizon);
         let lasts = end.saturating_sub(load.start);
-        let is_long = p95.saturating_mul(SHORT) > lasts;
-        if lasts < p95 {
+        let is_long = large.saturating_mul(SHORT) > lasts;
+        if lasts < large {
             notes.push(format!(
-                "a flow of {name} with the p95 of sizes takes at least {}, and its load ends \
-                 at {}: there is no steady state",
-                short(p95),
+                "half of the bytes of {name} are in flows that take {} and more alone, and its \
+                 load ends at {}: there is no steady state",
+                short(large),
                 short(end)
             ));
-        } else if is_long && self.warm_up.saturating_sub(load.start) < p95 {
+        } else if is_long && self.warm_up.saturating_sub(load.start) < large {
             notes.push(format!(
-                "a flow of {name} with the p95 of sizes takes at least {}, and warm-up is \
-                 {}: flows of an emptier network are counted",
-                short(p95),
+                "half of the bytes of {name} are in flows that take {} and more alone, and \
+                 warm-up is {}: flows of an emptier network are counted",
+                short(large),
                 self.warm_up
             ));
         }

@@ -101,7 +101,7 @@ impl Incast {
             members: None,
             start: self.next_at,
             end: self.stop,
-            p95: None,
+            half_of_bytes: None,
         })
     }
 

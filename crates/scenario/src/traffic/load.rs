@@ -24,6 +24,6 @@ pub(crate) struct Load {
     pub members: Option<Arc<[u32]>>,
     pub start: Time,
     pub end: Time,
-    /// The p95 of its flows' sizes in bytes; `None`: it is no steady load.
-    pub p95: Option<f64>,
+    /// The size in bytes of which larger flows carry half of it; `None`: it is no steady load.
+    pub half_of_bytes: Option<f64>,
 }

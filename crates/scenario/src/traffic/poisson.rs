@@ -67,7 +67,7 @@ impl Poisson {
             members: None,
             start: self.at,
             end: self.stop.min(self.at.saturating_add(count)),
-            p95: Some(self.sizes.quantile(0.95)),
+            half_of_bytes: Some(self.sizes.half_of_bytes()),
         }
     }
 
