@@ -16,7 +16,7 @@ fn losses(all: f64, own: usize, links: usize) -> String {
     match (all > 0.0, own) {
         (true, 0) => format!("[[failure]] with loss = {all:?} on each of {links} links"),
         (true, own) => format!(
-            "[[failure]] with loss = {all:?} on each of {} links; links with a rate of their own: \
+            "[[failure]] with loss = {all:?} on each of {} links; links with rates of their own: \
              {own}",
             links - own
         ),
@@ -24,7 +24,7 @@ fn losses(all: f64, own: usize, links: usize) -> String {
             "a rate of 0: no [[failure]], and packets are lost in full buffers alone".into()
         }
         (false, own) => {
-            format!("a rate of 0: [[failure]] on links with a rate of their own alone: {own}")
+            format!("a rate of 0: [[failure]] on links with rates of their own alone: {own}")
         }
     }
 }
