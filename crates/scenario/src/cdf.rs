@@ -244,7 +244,7 @@ impl Cdf {
                 let lies_on_line = self.shape == Shape::Linear && x > x0;
                 // Up to y a line's flows carry (p − p₀) (y² − x₀²) / 2 (x − x₀).
                 let square = x0 * x0 + 2.0 * (half - carried) * (x - x0) / (p - p0);
-                return if lies_on_line { libm::sqrt(square) } else { x };
+                return if lies_on_line { square.sqrt() } else { x };
             }
             (x0, p0, carried) = (x, p, carried + bytes);
         }
