@@ -139,7 +139,7 @@ fn wrong_inputs_are_errors_without_a_run() {
         assert!(ran.err.contains(error), "{error}: {}", ran.err);
         assert!(left.summary.is_empty() && !left.output.contains("true"), "{}", left.summary);
     }
-    for (file, code) in [("damaged.json", 1), ("absent.json", 1)] {
+    for (file, code) in [("damaged.json", 1), ("absent.json", 2)] {
         let ran = of(&[burst, figure, ("BASELINE", file)]).ran.ends(code);
         assert!(ran.err.contains(file), "{}", ran.err);
     }

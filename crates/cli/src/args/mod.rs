@@ -312,11 +312,11 @@ pub struct NewArgs {
     /// The file to write; - is standard output
     #[arg(value_name = "FILE", default_value = "scenario.toml")]
     pub file: PathBuf,
-    /// The network, such as leaf-spine:4x4x8, single-switch:32, fat-tree:4, dumbbell:8 or
-    /// rail-optimised:4x4
+    /// The network, such as leaf-spine:4x2x8 (leaves, spines, hosts a leaf), single-switch:32,
+    /// fat-tree:4, dumbbell:8 or rail-optimised:4x4
     #[arg(long, value_name = "KIND[:SIZE]")]
     pub topology: Option<String>,
-    /// The rate of each link, such as 25Gbps
+    /// The rate of each link, such as 25Gbps; for other uplinks edit fabric-link in the file
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
     /// The transport, such as dctcp, cubic, dcqcn, homa or uet
