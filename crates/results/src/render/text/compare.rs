@@ -170,11 +170,16 @@ pub(super) fn few(trees: &[&Tree<Estimate>], seeds: usize, columns: &[Column]) -
     let of = if seeds > 1 { " of a seed" } else { "" };
     let rests = rests.join(", ");
     let text = format!(
-        "{rests}{of}; a percentile takes ten beyond it: make runs some {} times as long before you \
-         add seeds",
-        count(Some(two_digits(longer)))
+        "{rests}{of}; a percentile takes ten beyond it: make runs, with a warm-up, some {} times \
+         as long before you add seeds",
+        if longer < 10.0 { tenths(longer) } else { count(Some(two_digits(longer))) }
     );
     wrapped("few", &text)
+}
+
+/// Rounded up to tenths.
+fn tenths(n: f64) -> String {
+    format!("{:.1}", libm::ceil(n * 10.0) / 10.0)
 }
 
 /// Rounded up to two digits.

@@ -122,7 +122,12 @@ pub(crate) fn without_prefix(names: Vec<String>) -> (Vec<String>, Option<String>
         let end = same.last().map_or(0, |((at, c), _)| at + c.len_utf8());
         &common[..end]
     });
-    let end = common.rfind([' ', '=', '.', '-', '_', '/']).map_or(0, |at| at + 1);
+    // A point behind a digit is a number's.
+    let ends = |(at, c): &(usize, char)| match c {
+        '.' => !common[..*at].ends_with(|before: char| before.is_ascii_digit()),
+        c => [' ', '=', '-', '_', '/'].contains(c),
+    };
+    let end = common.char_indices().rev().find(ends).map_or(0, |(at, _)| at + 1);
     let prefix = common[..end].to_string();
     if prefix.is_empty() || names.iter().any(|name| name.len() == end) {
         return (names, None);
@@ -213,6 +218,14 @@ mod tests {
         ] {
             assert_eq!(of(&names), (names.map(String::from).to_vec(), None));
         }
+    }
+
+    #[test]
+    fn numbers_are_not_cut_at_their_points() {
+        let key = "with-bulk transport.dctcp-g=";
+        let names = ["0.0625", "0.07"].map(|value| format!("{key}{value}")).to_vec();
+        let (cut, prefix) = without_prefix(names);
+        assert_eq!((cut, prefix.as_deref()), (vec!["0.0625".into(), "0.07".into()], Some(key)));
     }
 
     #[test]
