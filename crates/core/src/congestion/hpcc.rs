@@ -15,8 +15,8 @@
 //!
 //! Invariant: min-rate ≤ rate ≤ line rate.
 
-use super::links::{Links, Work};
-use super::{Acked, Demands, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
+use super::links::{self, Links, Work};
+use super::{Acked, Demands, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
 use crate::packet::{Hop, Telemetry, telemetry::HOPS};
 use crate::registry::{About, PathProperty};
 use crate::switch::site::Auto;
@@ -76,8 +76,6 @@ struct State {
     links: Links,
     /// With several rates, each link's; else the first is that of all.
     references: [Reference; HOPS],
-    /// An answer beyond it ends the round trip; 0 before the first.
-    until: u64,
 }
 
 const LOAD: Quantity = Quantity {
@@ -92,13 +90,7 @@ impl Law for Hpcc {
     const SLOW_STARTS: bool = false;
 
     fn demands(_: &HpccParams) -> Demands {
-        Demands {
-            family: Family::Rdma,
-            paces: true,
-            telemetry: true,
-            window: true,
-            ..Demands::default()
-        }
+        links::demands()
     }
 
     fn check(p: &HpccParams) -> Option<(&'static str, String)> {
@@ -115,7 +107,6 @@ impl Law for Hpcc {
             rate: 0.0,
             links: Links::default(),
             references: [Reference { rate: 0.0, load: 1.0, stage: 0 }; HOPS],
-            until: 0,
         }))
     }
 
@@ -127,12 +118,10 @@ impl Law for Hpcc {
 
     fn on_telemetry(&mut self, acked: &Acked, telemetry: &Telemetry, shared: &Shared<HpccParams>) {
         let (it, p) = (&mut *self.0, &shared.law);
-        if it.until == 0 {
-            it.links.note(telemetry);
-            it.until = acked.nxt;
-            return;
+        if !it.links.are_known() {
+            return it.links.note(acked, telemetry);
         }
-        let ends = acked.una > it.until;
+        let ends = it.links.ends(acked);
         if !ends && !p.hpcc_fast_react {
             return;
         }
@@ -144,10 +133,8 @@ impl Law for Hpcc {
         if let Some(rate) = rate {
             it.rate = rate;
         }
-        it.links.note(telemetry);
-        if ends {
-            it.until = it.until.max(acked.nxt);
-        } else {
+        it.links.note(acked, telemetry);
+        if !ends {
             // The averaged load stays; the reference waits for the end of the round trip.
             for (now, old) in it.references.iter_mut().zip(before) {
                 *now = Reference { load: now.load, ..old };
@@ -164,7 +151,7 @@ impl Law for Hpcc {
         let links = if shared.law.hpcc_multi_rate { known } else { 1.min(known) };
         let load =
             self.0.references[..links].iter().map(|reference| reference.load).reduce(f64::max);
-        vec![(RATE, Some(in_gbps(self.0.rate))), (LOAD, load.filter(|_| self.0.until > 0))]
+        vec![(RATE, Some(in_gbps(self.0.rate))), (LOAD, load.filter(|_| self.0.links.are_known()))]
     }
 }
 
@@ -287,7 +274,7 @@ mod tests {
         let load = 0.5 * 1.15 + 0.5 * 1.2; // the smaller of both queues counts
         let reference = after(40e9, load);
         close(law.0.references[0].rate, reference);
-        assert_eq!(law.0.until, 80_000);
+        assert_eq!(law.0.links.until, 80_000);
         answer(&mut law, (42_000, 81_000), &[hop(25, 125_000, 0)], &shared);
         close(law.0.rate, after(reference, 1.0)); // 10 us: all of the average is new
         close(law.0.references[0].rate, reference);

@@ -1,16 +1,31 @@
-//! The links on a queue pair's way, as the last answer's telemetry described them: HPCC and
-//! PowerTCP steer by the difference between two answers.
+//! The links on a queue pair's way, as the last answer's telemetry described them, and its round
+//! trips: HPCC and PowerTCP steer by the difference between two answers, and move their reference
+//! once a round trip. The first answer only says from where on is counted.
 //!
 //! A link of which two records do not follow each other in time, as where packets take several
 //! ways, has no difference. Released simulators' clocks would wrap.
 
+use super::{Acked, Demands, Family};
 use crate::packet::{Hop, Telemetry, telemetry::HOPS};
+
+/// What a law that steers by telemetry asks for.
+pub(super) fn demands() -> Demands {
+    Demands {
+        family: Family::Rdma,
+        paces: true,
+        telemetry: true,
+        window: true,
+        ..Demands::default()
+    }
+}
 
 /// The last answer's record of each link, by its place on the way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
     seen: [Hop; HOPS],
     known: usize,
+    /// An answer beyond it ends the round trip; 0 before the first.
+    pub(super) until: u64,
 }
 
 /// The work of a link between two answers.
@@ -24,8 +39,21 @@ pub(super) struct Work {
 }
 
 impl Links {
-    /// Keeps an answer's records.
-    pub(super) fn note(&mut self, telemetry: &Telemetry) {
+    /// Whether an answer has come.
+    pub(super) fn are_known(&self) -> bool {
+        self.until > 0
+    }
+
+    /// Whether an answer ends the round trip.
+    pub(super) fn ends(&self, acked: &Acked) -> bool {
+        acked.una > self.until
+    }
+
+    /// Keeps an answer's records; one that ends the round trip begins the next.
+    pub(super) fn note(&mut self, acked: &Acked, telemetry: &Telemetry) {
+        if self.until == 0 || self.ends(acked) {
+            self.until = self.until.max(acked.nxt);
+        }
         self.known = telemetry.hops().len();
         self.seen.iter_mut().zip(telemetry.hops()).for_each(|(seen, hop)| *seen = hop);
     }

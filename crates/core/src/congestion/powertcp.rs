@@ -14,8 +14,8 @@
 //!
 //! Invariant: min-rate ≤ rate ≤ line rate.
 
-use super::links::Links;
-use super::{Acked, Demands, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps};
+use super::links::{self, Links};
+use super::{Acked, Demands, Law, Quantity, RATE, Setting, Shared, Told, in_gbps};
 use crate::packet::{Hop, Telemetry};
 use crate::registry::{About, PathProperty};
 use crate::{Rate, Time};
@@ -66,8 +66,6 @@ struct State {
     /// The largest power of the way, averaged.
     power: f64,
     links: Links,
-    /// An answer beyond it ends the round trip; 0 before the first.
-    until: u64,
 }
 
 const POWER: Quantity = Quantity {
@@ -83,13 +81,7 @@ impl Law for Powertcp {
     const SLOW_STARTS: bool = false;
 
     fn demands(_: &PowertcpParams) -> Demands {
-        Demands {
-            family: Family::Rdma,
-            paces: true,
-            telemetry: true,
-            window: true,
-            ..Demands::default()
-        }
+        links::demands()
     }
 
     fn check(p: &PowertcpParams) -> Option<(&'static str, String)> {
@@ -108,7 +100,6 @@ impl Law for Powertcp {
             old: 0.0,
             power: 1.0,
             links: Links::default(),
-            until: 0,
         }))
     }
 
@@ -124,12 +115,10 @@ impl Law for Powertcp {
         shared: &Shared<PowertcpParams>,
     ) {
         let (it, p) = (&mut *self.0, &shared.law);
-        if it.until == 0 {
-            it.links.note(telemetry);
-            it.until = acked.nxt;
-            return;
+        if !it.links.are_known() {
+            return it.links.note(acked, telemetry);
         }
-        let ends = acked.una > it.until;
+        let ends = it.links.ends(acked);
         if !ends && !p.powertcp_fast_react {
             return;
         }
@@ -140,10 +129,7 @@ impl Law for Powertcp {
                 it.old = it.rate;
             }
         }
-        it.links.note(telemetry);
-        if ends {
-            it.until = it.until.max(acked.nxt);
-        }
+        it.links.note(acked, telemetry);
     }
 
     fn rate(&self, _: &Shared<PowertcpParams>) -> Option<Rate> {
@@ -151,7 +137,7 @@ impl Law for Powertcp {
     }
 
     fn told(&self, _: &Shared<PowertcpParams>) -> Vec<Told> {
-        let power = (self.0.until > 0).then_some(self.0.power);
+        let power = (self.0.links.are_known()).then_some(self.0.power);
         vec![(RATE, Some(in_gbps(self.0.rate))), (POWER, power)]
     }
 }
@@ -242,7 +228,7 @@ mod tests {
         answer(&mut law, (41_000, 80_000), &[hop(15, 75_000, 25_000)], &shared);
         let old = after(40e9, 1.625);
         close(law.0.old, old);
-        assert_eq!(law.0.until, 80_000);
+        assert_eq!(law.0.links.until, 80_000);
         // A queue of 25,000 that is gone within 5 us: nothing arrived, so the current is half.
         answer(&mut law, (42_000, 81_000), &[hop(20, 100_000, 0)], &shared);
         close(law.0.rate, after(old, 0.5 * 1.625 + 0.5 * 0.5));
