@@ -8,7 +8,7 @@
 use super::{Acked, Demands, Family};
 use crate::packet::{Hop, Telemetry, telemetry::HOPS};
 
-/// What a law that steers by telemetry asks for.
+/// The demands of a law that steers by telemetry.
 pub(super) fn demands() -> Demands {
     Demands {
         family: Family::Rdma,
