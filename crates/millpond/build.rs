@@ -3,14 +3,18 @@
 //! It runs again when a source of the command changes, so that the command and the library are of
 //! one revision. A clean revision stays true when HEAD moves and the sources do not. A release of
 //! sources that no commit had is built anew when HEAD moves, since it may be a commit's then.
+//!
+//! Invariant: two builds of different sources in a repository have different revisions, since
+//! `compare` takes finished runs of its own revision.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Sources of the command, relative to the repository.
 const SOURCES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "papers"];
-/// Where the sources differ from the commit.
-const DIRTY: &str = "-dirty";
+/// Behind the commit where the sources differ from it; a hash of the sources follows.
+const DIRTY: &str = "-dirty-";
 /// A crate that it is not built from.
 const APART: &str = "rpc";
 
@@ -19,7 +23,7 @@ fn main() {
     let revision = revision(&root).unwrap_or_else(|| "unknown".to_string());
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let mut watched = sources(&root);
-    if is_release && revision.ends_with(DIRTY) {
+    if is_release && revision.contains(DIRTY) {
         watched.extend(head(&root));
     }
     // A path that is not there would make this run at every build.
@@ -29,7 +33,8 @@ fn main() {
     println!("cargo::rustc-env=MILLPOND_REVISION={revision}");
 }
 
-/// The commit, and whether sources differ from it; nothing where this is no repository of its own.
+/// The commit, with a hash of the sources if they differ from it; nothing where this is no
+/// repository of its own.
 fn revision(root: &Path) -> Option<String> {
     let top = PathBuf::from(git(root, &["rev-parse", "--show-toplevel"])?);
     if top.canonicalize().ok()? != root.canonicalize().ok()? {
@@ -40,10 +45,25 @@ fn revision(root: &Path) -> Option<String> {
         .into_iter()
         .map(|path| path.to_string_lossy().into_owned())
         .collect::<Vec<_>>();
-    let mut status = vec!["--no-optional-locks", "status", "--porcelain", "--"];
-    status.extend(paths.iter().map(String::as_str));
-    let dirty = if git(root, &status)?.is_empty() { "" } else { DIRTY };
-    Some(format!("{commit}{dirty}"))
+    let of_paths = |words: &[&str]| {
+        let paths = paths.iter().map(String::as_str);
+        git(root, &words.iter().copied().chain(paths).collect::<Vec<_>>())
+    };
+    if of_paths(&["--no-optional-locks", "status", "--porcelain", "--"])?.is_empty() {
+        return Some(commit);
+    }
+    let files = of_paths(&["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"])?;
+    Some(format!("{commit}{DIRTY}{:012x}", hash(root, &files) >> 16))
+}
+
+/// A hash of the names and contents of files, whose names end with a zero byte.
+fn hash(root: &Path, files: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for name in files.split_terminator('\0') {
+        // A file that was removed has a name in the index alone.
+        (name, std::fs::read(root.join(name)).ok()).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Where git writes when HEAD moves.

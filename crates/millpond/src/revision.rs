@@ -7,7 +7,8 @@ use millpond_results::Manifest;
 
 /// The version, which all crates of the workspace share.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The commit, with `-dirty` where the sources differed from it; `unknown` outside of a repository.
+/// The commit, with `-dirty-` and a hash of the sources where they differed from it; `unknown`
+/// outside of a repository.
 pub(crate) const REVISION: &str = env!("MILLPOND_REVISION");
 /// Both.
 pub const LONG_VERSION: &str =
