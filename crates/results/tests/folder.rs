@@ -452,7 +452,7 @@ fn a_full_disk_is_an_error_that_names_the_file_and_leaves_nothing() {
         "sizes.parquet",
         "summary.json",
         ".report.html",
-        "manifest.json",
+        ".manifest.json",
         ".progress.json",
     ] {
         let dir = Dir::new("full-disk");

@@ -6,7 +6,8 @@
 //!
 //! A command of many runs opens its folder by [`Folder::resume`]: runs that are finished stay in
 //! `OUT.partial` if it is stopped, in whatever way, and the same command goes on with them. Nobody
-//! else removes them without force.
+//! else removes them without force. Without force it also takes the finished runs of `OUT`, but for
+//! those of the lab: another measurement by the wall clock differs.
 //!
 //! Invariant: `OUT` is always either what it was before or a whole new result. For the instant of
 //! the exchange an older result is moved into `OUT.partial`; should the process die right then, the
@@ -25,7 +26,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::lock::LOCK;
 use crate::folder::target::{Owner, check_target};
-use crate::model::{At, Error, Kind, MANIFEST, Manifest, Result, is_result, remove_if_there};
+use crate::model::{
+    At, Error, Kind, MANIFEST, Manifest, Result, World, is_result, remove_if_there,
+};
 
 /// The older result, during and after the exchange.
 const REPLACED: &str = ".replaced";
@@ -65,7 +68,7 @@ pub struct Folder {
     partial: PathBuf,
     owner: Owner,
     force: bool,
-    /// Runs of an interrupted command that were found damaged.
+    /// Runs of an earlier command that were found damaged.
     damaged: Vec<String>,
     /// Held for as long as the folder is written.
     _lock: File,
@@ -99,8 +102,8 @@ impl Folder {
     }
 
     /// Does the same for a command of many runs. It keeps the finished runs in `OUT.partial`, and
-    /// without force those of `OUT`, for which `mine` returns true, given the folder of a run
-    /// (relative to either) and its manifest.
+    /// without force those of `OUT` that are not the lab's, for which `mine` returns true, given
+    /// the folder of a run (relative to either) and its manifest.
     ///
     /// # Errors
     /// As [`Folder::create`]; [`Error::Unfinished`] only if a finished run is not `mine` and
@@ -173,21 +176,24 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Links the runs that `mine` accepts of the result in the folder's place, if they are whole:
+    /// Shares the runs that `mine` accepts of the result in the folder's place, if they are whole:
     /// nobody makes them again.
-    fn take_over(&self, mine: &dyn Fn(&Path, &Manifest) -> bool) -> Result<()> {
+    fn take_over(&mut self, mine: &dyn Fn(&Path, &Manifest) -> bool) -> Result<()> {
         // Without a result there are none.
-        let Ok((mut finished, _)) = finished_runs(&self.out) else { return Ok(()) };
+        let Ok((mut finished, broken)) = finished_runs(&self.out) else { return Ok(()) };
         finished.retain(|(place, manifest)| {
-            mine(place, manifest) && !self.partial.join(place).exists()
+            manifest.world != World::Lab
+                && mine(place, manifest)
+                && !self.partial.join(place).exists()
         });
-        damaged(&self.out, &mut finished);
-        let link = |(place, _): &Found| link(&self.out.join(place), &self.partial.join(place));
-        finished.iter().try_for_each(link)
+        self.damaged.extend(broken);
+        self.damaged.extend(damaged(&self.out, &mut finished));
+        let share = |(place, _): &Found| share(&self.out.join(place), &self.partial.join(place));
+        finished.iter().try_for_each(share)
     }
 
-    /// The runs of an interrupted command that were found damaged when the folder was opened, each
-    /// with the reason. They are removed, so that they are run again.
+    /// The runs of an earlier command that were found damaged when the folder was opened, each with
+    /// the reason. They are left out, so that they are run again.
     pub fn damaged(&self) -> &[String] {
         &self.damaged
     }
@@ -346,23 +352,27 @@ fn finished_runs(root: &Path) -> Result<(Vec<Found>, Vec<String>)> {
 
 /// Makes a copy of a folder that shares its files where the file system can. The manifest comes
 /// last: a copy that is cut short is no result.
-fn link(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn share(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).at("create", to)?;
-    let share = |name: &Path| {
+    let copy = |from: &Path, to: &Path| {
+        fs::copy(from, to)?;
+        File::open(to)?.sync_all()
+    };
+    let share_file = |name: &Path| {
         let (from, to) = (from.join(name), to.join(name));
-        fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).at("copy", &to)
+        fs::hard_link(&from, &to).or_else(|_| copy(&from, &to)).at("copy", &to)
     };
     for entry in fs::read_dir(from).at("read", from)? {
         let entry = entry.at("read", from)?;
         let name = PathBuf::from(entry.file_name());
         if entry.file_type().at("look at", &entry.path())?.is_dir() {
-            link(&entry.path(), &to.join(name))?;
+            share(&entry.path(), &to.join(name))?;
         } else if name != Path::new(MANIFEST) {
-            share(&name)?;
+            share_file(&name)?;
         }
     }
     match from.join(MANIFEST).exists() {
-        true => share(Path::new(MANIFEST)),
+        true => share_file(Path::new(MANIFEST)),
         false => Ok(()),
     }
 }
@@ -599,11 +609,12 @@ mod tests {
         let mine = |place: &Path, _: &Manifest| place.starts_with("a");
         let resume = |force| Folder::resume(&out, &Owner::default(), force, &mine).unwrap();
         let folder = resume(false);
-        for place in ["a/seed-1", "a/seed-2", "b"] {
+        for place in ["a/seed-1", "a/seed-2", "a/lab", "b"] {
             let run = folder.path().join(place);
             fs::create_dir_all(&run).unwrap();
             fs::write(run.join("summary.json"), place).unwrap();
-            manifest("1").write(&run).unwrap();
+            let world = if place == "a/lab" { World::Lab } else { World::Sim };
+            Manifest { world, ..manifest("1") }.write(&run).unwrap();
         }
         manifest("1").write(folder.path()).unwrap();
         folder.commit().unwrap();
@@ -611,8 +622,17 @@ mod tests {
         let folder = resume(false);
         let text = fs::read_to_string(folder.path().join("a/seed-1/summary.json")).unwrap();
         assert_eq!(text, "a/seed-1");
-        assert!(!folder.path().join("a/seed-2").exists() && !folder.path().join("b").exists());
+        for left_out in ["a/seed-2", "a/lab", "b"] {
+            assert!(!folder.path().join(left_out).exists(), "{left_out}");
+        }
+        let damaged = folder.damaged();
+        assert!(matches!(damaged, [one] if one.contains("x/a/seed-2/summary.json")), "{damaged:?}");
+        // An interrupted lab goes on.
+        let lab = Manifest { world: World::Lab, ..manifest("1") };
+        fs::create_dir(folder.path().join("a/lab")).unwrap();
+        lab.write(&folder.path().join("a/lab")).unwrap();
         drop(folder);
+        assert!(resume(false).path().join("a/lab").exists());
         fs::remove_dir_all(dir.join("x.partial")).unwrap();
         assert!(!resume(true).path().join("a/seed-1").exists(), "by force all are made again");
         assert!(out.join("b").exists() && out.join("a/seed-1/summary.json").exists());

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::checksum::{self, Seal};
 use crate::model::error::{At, Error, Result};
+use crate::model::files::replace_file;
 use crate::model::summary::{SCHEMA, Status, World};
 
 /// Its name in the folder.
@@ -101,7 +102,7 @@ pub struct Manifest {
     pub variant: Option<String>,
     /// The program's version.
     pub version: String,
-    /// The revision that the program was built from, with `-dirty` where its sources differed;
+    /// The revision that the program was built from, with `-dirty-HASH` if its sources differed;
     /// `unknown` where nobody knows.
     #[serde(default)]
     pub revision: String,
@@ -194,7 +195,7 @@ impl Manifest {
     }
 
     fn seal(&self, dir: &Path) -> Result<()> {
-        crate::model::files::write_file(&dir.join(MANIFEST), checksum::sealed_text(self).as_bytes())
+        replace_file(dir, MANIFEST, checksum::sealed_text(self).as_bytes())
     }
 
     /// Reads the manifest of a finished run and checks every file that it lists.

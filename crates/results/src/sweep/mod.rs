@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use crate::folder::lock::{self, LOCK};
 use crate::folder::target::{Owner, check_target};
-use crate::folder::{Folder, plain};
+use crate::folder::{Folder, plain, share};
 use crate::model::{
     At, Error, FLOWS, Kind, MANIFEST, Manifest, QUERIES, RESULTS, Result, replace_file, sealed_text,
 };
@@ -127,8 +127,8 @@ impl SweepFolder {
         fs::rename(dir, &place).at("rename", dir)
     }
 
-    /// Copies the finished runs of another folder of the same plan that this one does not have.
-    /// Damaged ones are left out. Returns how many it has copied.
+    /// Takes the finished runs of another folder of the same plan that this one does not have,
+    /// without damaged ones. Both share files where the file system can. Returns how many it took.
     ///
     /// # Errors
     /// [`Error::OtherShard`] if the folder holds another plan, [`Error::Io`] or
@@ -143,7 +143,7 @@ impl SweepFolder {
                 continue;
             }
             let dir = self.begin(run)?;
-            copy(&other.join(&run.folder), &dir)?;
+            share(&other.join(&run.folder), &dir)?;
             self.end(run, &dir)?;
             taken += 1;
         }
@@ -283,23 +283,6 @@ fn remove(path: &Path) -> Result<()> {
         Err(error) => return Err(error).at("look at", path),
     };
     if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) }.at("remove", path)
-}
-
-/// Copies the files of a folder into another, which exists.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    let entries = fs::read_dir(from).at("read", from)?;
-    for entry in entries {
-        let entry = entry.at("read", from)?;
-        let (path, place) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() {
-            fs::create_dir_all(&place).at("create", &place)?;
-            copy(&path, &place)?;
-        } else {
-            fs::copy(&path, &place).at("copy", &path)?;
-            File::open(&place).and_then(|file| file.sync_all()).at("write", &place)?;
-        }
-    }
-    Ok(())
 }
 
 /// Keeps a second sweep out. The file stays; the lock ends with the process.
