@@ -258,6 +258,21 @@ fn a_finished_compare_is_printed_again_without_a_run() {
     assert!(more.err.contains("4 of 6 runs are finished already"), "{}", more.err);
     let grown = finished(&dir.at("x"));
     assert!(grown.len() == 6 && made.iter().all(|(path, at)| grown.get(path) == Some(at)));
+    // Fewer seeds or variants are those of the result, and the other runs stay.
+    let fewer = compare(&["2"]);
+    assert!(fewer.err.contains("4 of 4 runs are finished already"), "{}", fewer.err);
+    let seeds = |of: &Ran| -> Vec<String> {
+        let results = json(of.out.as_bytes());
+        results.as_array().unwrap().iter().map(|one| one["seeds"].to_string()).collect()
+    };
+    assert_eq!(seeds(&compare(&["2..3", "--json"])), ["[2,3]", "[2,3]"]);
+    assert_eq!(seeds(&compare(&["2", "--json", "--variant", "cubic"])), ["[1,2]"]);
+    let pooled = dir.run(&["export", "x", "--table", "flows"]).ends(0).out;
+    assert!(rows(&pooled).iter().all(|row| row[0] == "cubic" && ["1", "2"].contains(&row[1])));
+    let back = compare(&["3", "--json"]);
+    assert!(back.err.contains("6 of 6 runs are finished already"), "{}", back.err);
+    assert_eq!(seeds(&back), ["[1,2,3]", "[1,2,3]"]);
+    assert_eq!(finished(&dir.at("x")), grown);
     for other in [&["3", "--set", "mice=50KB"][..], &["3", "--set", "mice=50KB", "--force"]] {
         let other = compare(other);
         assert!(!other.err.contains("finished already"), "{}", other.err);

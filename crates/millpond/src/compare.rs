@@ -1,7 +1,8 @@
 //! The variants of a scenario beside each other, one run each a seed, spread over the cores.
 //!
-//! Invariant: a compare that is stopped, in whatever way, keeps its finished runs beside its place,
-//! and the same comparison goes on with the others. A run is known by its scenario as resolved, and
+//! Invariant: a compare loses no finished run of its scenario that this program would make again.
+//! Stopped, in whatever way, it keeps them beside its place; ended, in its place, also those of
+//! variants and seeds that a later call leaves out. A run is known by its scenario as resolved, and
 //! by the program's version and revision.
 
 use crate::revision::{REVISION, VERSION};
@@ -16,7 +17,6 @@ use millpond_results::{
 };
 use millpond_scenario::Errors;
 use millpond_scenario::plan::Plan as Detail;
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -66,6 +66,8 @@ pub struct Comparison {
     scenario: Scenario,
     name: String,
     arms: Vec<Arm>,
+    /// Arms of the scenario's other variants, without seeds: their finished runs stay.
+    others: Vec<Arm>,
     /// The numbers that are shown; empty: those that suit the traffic.
     shows: Vec<String>,
     /// Whether an arm has several seeds, and so a folder for each.
@@ -104,10 +106,11 @@ impl Comparison {
         worlds: &[&str],
     ) -> Result<Comparison, Error> {
         let seeds = seeds.map(RangeInclusive::into_inner);
-        let mut arms = arms(scenario, vary, seeds.is_some() || worlds.len() > 1)?;
-        if worlds.len() > 1 {
-            arms = arms.iter().flat_map(|arm| in_worlds(arm, worlds)).collect();
-        }
+        let has_seeds = seeds.is_some() || worlds.len() > 1;
+        let mut arms = in_worlds(arms(scenario, vary, has_seeds)?, worlds);
+        let whole = scenario.clone().only::<String>([])?;
+        let mut others = in_worlds(self::arms(&whole, vary, has_seeds)?, worlds);
+        others.retain(|other| arms.iter().all(|arm| arm.name != other.name));
         check_runs(arms.len(), seeds)?;
         let (mut name, mut shows, mut own) = (String::new(), Vec::new(), Vec::new());
         for arm in &mut arms {
@@ -132,7 +135,8 @@ impl Comparison {
         let set = scenario.overrides().iter().map(|(key, value)| format!("{key}={value}"));
         let changed =
             set.chain(vary.iter().map(|(key, values)| format!("{key}={values}"))).collect();
-        Ok(Comparison { scenario: scenario.clone(), name, arms, shows, several, changed, warnings })
+        let scenario = scenario.clone();
+        Ok(Comparison { scenario, name, arms, others, shows, several, changed, warnings })
     }
 
     /// The scenario's name.
@@ -163,6 +167,17 @@ impl Comparison {
     /// Where a run is, within `root`.
     fn place(&self, root: &Path, arm: &Arm, seed: u64) -> PathBuf {
         run_folder(root, &arm.name, seed, self.several)
+    }
+
+    /// Whether the finished run in this place of a results folder is of this comparison, or of
+    /// another seed or variant of its scenario. With one seed, a variant's place is of that alone.
+    fn is_ours(&self, place: &Path, manifest: &Manifest, options: &Options<'_>) -> bool {
+        let seed = manifest.seed;
+        let has_seed =
+            |arm: &Arm| self.several || arm.seeds.is_empty() || arm.seeds.contains(&seed);
+        let is_in = |arm: &&Arm| self.place(Path::new(""), arm, seed) == *place;
+        let arm = self.arms.iter().chain(&self.others).find(is_in);
+        arm.is_some_and(|arm| has_seed(arm) && self.made((arm, seed), manifest, options))
     }
 
     /// Whether a finished run is what this program would make again.
@@ -376,8 +391,9 @@ impl Compared {
 }
 
 /// Makes the runs of a comparison, several at a time, and writes their results folder, in the place
-/// of an older result of the same scenario. Runs that an interrupted call finished are not made
-/// again.
+/// of an older result of the same scenario. Runs that an earlier call finished, interrupted or
+/// ended, are not made again. With [`Options::force`], and in the lab, which measures anew, only
+/// those of an interrupted call stay.
 ///
 /// ```
 /// use millpond::{Compared, Comparison, Options, Scenario, compare};
@@ -404,13 +420,7 @@ pub fn compare(
 ) -> Result<Compared, Error> {
     comparison.check(options)?;
     let owner = Owner::new(Kind::Compare, &comparison.name);
-    let jobs = comparison
-        .jobs()
-        .map(|(arm, seed)| (comparison.place(Path::new(""), arm, seed), (arm, seed)));
-    let jobs: BTreeMap<PathBuf, (&Arm, u64)> = jobs.collect();
-    let is_ours = |place: &Path, manifest: &Manifest| {
-        jobs.get(place).is_some_and(|job| comparison.made(*job, manifest, options))
-    };
+    let is_ours = |place: &Path, manifest: &Manifest| comparison.is_ours(place, manifest, options);
     let folder = Folder::resume(folder.as_ref(), &owner, options.force, &is_ours)?;
     folder.replaces().into_iter().for_each(|note| options.control.note(&note));
     for what in folder.damaged() {
@@ -438,14 +448,19 @@ pub fn compare(
     Ok(Compared { results, folder: folder.commit()?, failed: runs.failed })
 }
 
-/// An arm in each of these worlds.
-fn in_worlds(arm: &Arm, worlds: &[&str]) -> Vec<Arm> {
-    let name = |world: &str| match (&arm.variant, arm.varied) {
+/// Each arm in each of several worlds; in one, the arms as they are.
+fn in_worlds(arms: Vec<Arm>, worlds: &[&str]) -> Vec<Arm> {
+    if worlds.len() < 2 {
+        return arms;
+    }
+    let name = |arm: &Arm, world: &str| match (&arm.variant, arm.varied) {
         (None, 0) => world.to_string(),
         _ => format!("{} {world}", arm.name),
     };
-    let of = |(at, world): (usize, &&str)| Arm { name: name(world), world: at, ..arm.clone() };
-    worlds.iter().enumerate().map(of).collect()
+    let in_one =
+        |arm: &Arm, at: usize| Arm { name: name(arm, worlds[at]), world: at, ..arm.clone() };
+    let in_all = |arm| (0..worlds.len()).map(move |at| in_one(arm, at));
+    arms.iter().flat_map(in_all).collect()
 }
 
 /// The scenario's variants (or the scenario as it is), each with every combination of the varied

@@ -97,7 +97,8 @@ pub struct Options<'a> {
     /// run whose windows hold too little to share. No result depends on it.
     pub threads: Option<usize>,
     /// Whether a results folder makes way even if it holds something else than an older result of
-    /// the same command and scenario.
+    /// the same command and scenario. [`compare`](crate::compare) then makes the runs of an ended
+    /// result again; those of an interrupted call stay.
     pub force: bool,
     /// Receives progress, notes and warnings.
     pub control: &'a dyn Control,

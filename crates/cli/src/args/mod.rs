@@ -656,7 +656,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Replace the folder even if it holds something else than an older result of this command and
-    /// scenario; compare makes its finished runs again
+    /// scenario; compare makes finished runs again, except those of an interrupted call
     #[arg(long)]
     pub force: bool,
     /// Print the result as JSON, and nothing else, on stdout
