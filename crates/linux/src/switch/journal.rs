@@ -144,25 +144,28 @@ impl Rises {
 #[derive(Default)]
 pub struct Lasting {
     said: String,
+    /// What was lost in the state that was said last, as a count.
+    lost: usize,
     /// The state that was last seen, and since when.
     seen: Option<(String, Time)>,
     at: Option<Time>,
 }
 
 impl Lasting {
-    /// Returns the state if it has lasted for [`LASTS`] and is not the one that was said last: a
-    /// loss at once, others at most once in [`QUIET`].
-    pub fn of(&mut self, now: Time, state: String, is_loss: bool) -> Option<String> {
+    /// Returns the state if it has lasted for [`LASTS`] and is not the one that was said last: one
+    /// in which more is lost at once, others at most once in [`QUIET`].
+    pub fn of(&mut self, now: Time, state: String, lost: usize) -> Option<String> {
         let since = match &self.seen {
             Some((seen, since)) if *seen == state => *since,
             _ => now,
         };
         self.seen = Some((state.clone(), since));
-        let is_quiet = !is_loss && self.at.is_some_and(|at| now.saturating_sub(at) < QUIET);
+        let is_quiet =
+            lost <= self.lost && self.at.is_some_and(|at| now.saturating_sub(at) < QUIET);
         if state == self.said || is_quiet || now.saturating_sub(since) < LASTS {
             return None;
         }
-        (self.said, self.at) = (state.clone(), Some(now));
+        (self.said, self.lost, self.at) = (state.clone(), lost, Some(now));
         Some(state)
     }
 }
@@ -174,7 +177,9 @@ mod tests {
     #[test]
     fn a_state_is_said_once_it_has_lasted() {
         let mut state = Lasting::default();
-        let mut at = |s: u64, text: &str| state.of(Time::from_s(s), text.into(), text == "down");
+        let mut at = |s: u64, text: &str| {
+            state.of(Time::from_s(s), text.into(), usize::from(text == "down"))
+        };
         assert_eq!((at(0, "up"), at(1, "up")), (None, Some("up".into())));
         // It flaps, once a second.
         for s in 2..60 {
@@ -188,6 +193,21 @@ mod tests {
         assert_eq!(at(71, "up"), Some("up".into()));
         // A loss waits for no earlier line.
         assert_eq!((at(72, "down"), at(73, "down")), (None, Some("down".into())));
+    }
+
+    #[test]
+    fn flapping_path_is_reported_twice_in_ten_seconds_while_another_is_dead() {
+        let mut state = Lasting::default();
+        let states = [("up, dead", 1), ("dead, dead", 2)];
+        // The first path changes every two seconds.
+        let lines: Vec<u64> = (0..60)
+            .filter(|s| {
+                let (text, lost) = states[(*s / 2 % 2) as usize];
+                state.of(Time::from_s(*s), text.into(), lost).is_some()
+            })
+            .collect();
+        // Each report of a loss follows one of a return, which waits.
+        assert_eq!(lines, [1, 3, 13, 15, 25, 27, 37, 39, 49, 51]);
     }
 
     #[test]

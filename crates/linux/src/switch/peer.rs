@@ -122,7 +122,7 @@ impl Peer {
         self.was_reached |= is_reached;
         let is_lost = self.was_reached && !is_reached;
         let state = if is_lost { "lost" } else { "" };
-        self.contact.of(now, state.into(), is_lost).map(|state| state == "lost")
+        self.contact.of(now, state.into(), usize::from(is_lost)).map(|state| state == "lost")
     }
 
     /// Whether these are its keys.

@@ -91,12 +91,12 @@ impl Uplink {
                 Some(false) => log::info!("peer {} is reached again", peer.name),
                 None => {}
             }
-            let is_fine = standings.iter().all(|(_, standing)| is_used(standing));
+            let unused = standings.iter().filter(|(_, standing)| !is_used(standing)).count();
             let name = |how: &Standing| if is_silent { "silent" } else { how.name() };
             let said: Vec<String> =
                 standings.iter().map(|(local, how)| format!("{local} {}", name(how))).collect();
-            if let Some(said) = peer.news.of(now, said.join(", "), !is_fine) {
-                let level = if is_fine { log::Level::Info } else { log::Level::Warn };
+            if let Some(said) = peer.news.of(now, said.join(", "), unused) {
+                let level = if unused == 0 { log::Level::Info } else { log::Level::Warn };
                 log::log!(level, "paths to {}: {said}", peer.name);
             }
         }
