@@ -60,7 +60,7 @@ impl Claim {
         if judged.measured.is_some() {
             judged.spread(spread(&self.measure, experiment, found));
             judged.best_of = self.measure.points(found);
-            judged.completed = self.measure.completed(found);
+            judged.completed = self.measure.completed(experiment, found);
         }
         self.with_baseline(judged, paper, experiment, found, decidable.is_ok())
     }

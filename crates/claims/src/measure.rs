@@ -216,11 +216,18 @@ impl Measure {
 
     /// The least share of flows or queries that completed, among the schemes and loads that decide
     /// it; `None` where so many did that the others hardly move it, or where it is of neither.
-    pub fn completed(&self, found: &Found) -> Option<f64> {
+    pub fn completed(&self, experiment: &Experiment, found: &Found) -> Option<f64> {
         let (variants, loads) = self.deciding(found);
-        let is_deciding = |arm: &&Arm| {
-            (variants.is_empty() || variants.contains(&arm.variant.as_str()))
-                && (loads.is_empty() || loads.contains(&arm.load))
+        let is_deciding = |arm: &&Arm| match self {
+            Measure::Cells { .. } => {
+                let curves = experiment.published.iter();
+                let mut of_arm = curves.filter(|curve| curve.variant == arm.variant);
+                of_arm.any(|curve| curve.loads.contains(&arm.load))
+            }
+            _ => {
+                (variants.is_empty() || variants.contains(&arm.variant.as_str()))
+                    && (loads.is_empty() || loads.contains(&arm.load))
+            }
         };
         let statistics = self.statistics();
         let share = |arm: &Arm, statistic: &Statistic| {
@@ -709,14 +716,37 @@ pub(crate) mod tests {
             flows("b", 50.0, 4.0, 0),
         ]);
         let experiment = "x";
-        assert_eq!(less(statistic).completed(&all), Some(0.9));
+        assert_eq!(less(statistic).completed(&EXPERIMENT, &all), Some(0.9));
         let best = Measure::BestOf { experiment, statistic, pairs: &[("a", "b")] };
-        assert_eq!(best.completed(&all), Some(0.9), "the best point is at 90");
+        assert_eq!(best.completed(&EXPERIMENT, &all), Some(0.9), "the best point is at 90");
         let growth = Measure::Growth { experiment, statistic, of: "a", from: 50.0, to: 90.0 };
-        assert_eq!(growth.completed(&all), Some(0.5));
+        assert_eq!(growth.completed(&EXPERIMENT, &all), Some(0.5));
         let plain = |statistic| Measure::Plain { experiment, load: 90.0, statistic, of: "b" };
-        assert_eq!(plain(statistic).completed(&all), None, "all flows of b completed");
-        assert_eq!(less(Statistic::Dropped).completed(&all), None, "a count is of no flows");
+        assert_eq!(plain(statistic).completed(&EXPERIMENT, &all), None, "all flows of b completed");
+        assert_eq!(
+            less(Statistic::Dropped).completed(&EXPERIMENT, &all),
+            None,
+            "a count is of no flows"
+        );
+    }
+
+    #[test]
+    fn a_claim_of_cells_has_the_share_that_completed_in_published_cells_alone() {
+        let arm = |variant: &str, load: f64, unfinished: u64| {
+            let mut arm = arm(variant, load, &[(1.0, 1.0)]);
+            Arc::make_mut(&mut arm.runs[0].summary).qct_us.started = 10_000 + unfinished;
+            arm
+        };
+        // Of a, 50 and 90 % are published; of b, 90 % alone. Each completed 10,000 queries.
+        let all = found(vec![
+            arm("a", 90.0, 2_500),
+            arm("b", 90.0, 0),
+            arm("b", 50.0, 10_000),
+            arm("a", 70.0, 10_000),
+            arm("c", 90.0, 10_000),
+        ]);
+        let cells = Measure::Cells { experiment: "x", factor: 1.5 };
+        assert_eq!(cells.completed(&EXPERIMENT, &all), Some(0.8));
     }
 
     #[test]
