@@ -204,8 +204,7 @@ fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
                 .map_or(String::new(), |[low, high]| {
                     format!(" ({} to {})", plain(low), plain(high))
                 });
-            let held = claim.counted.as_ref().and_then(|counted| counted.held(value));
-            held.unwrap_or_else(|| {
+            claim.held(value).unwrap_or_else(|| {
                 let ours = absolute(claim, |a| Some(a.measured));
                 format!("{}{own}{spread}{ours}", plain(value))
             })
@@ -227,9 +226,8 @@ fn remarks(claim: &Claim) -> String {
     if claim.kind != ClaimKind::Published {
         remarks.push(claim.kind.name());
     }
-    let open = claim
-        .completed
-        .map(|share| format!("only {} % completed", plain((share * 1000.0).floor() / 10.0)));
+    let open =
+        claim.completed_percent().map(|percent| format!("only {} % completed", plain(percent)));
     remarks.extend(open.as_deref());
     if claim.noise == Noise::Within {
         remarks.push("within the noise");
@@ -263,8 +261,8 @@ fn unit(unit: &str) -> &'static str {
 }
 
 fn accepted(claim: &Claim) -> String {
-    if let (Some(counted), [Some(low), None]) = (&claim.counted, claim.accept) {
-        return counted.at_least(low);
+    if let Some(least) = claim.least() {
+        return least;
     }
     let unit = unit(&claim.unit);
     match claim.accept {

@@ -161,13 +161,13 @@ pub struct Counted {
 
 impl Counted {
     /// A percentage of the cases as their number: `4 of 5`.
-    pub fn held(&self, percent: f64) -> Option<String> {
+    fn held(&self, percent: f64) -> Option<String> {
         let of = self.of?;
         Some(format!("{} of {of}", libm::round(percent / 100.0 * f64::from(of))))
     }
 
     /// The least accepted percentage as their number: `all seeds`, `≥ 4 seeds`.
-    pub fn at_least(&self, percent: f64) -> String {
+    fn at_least(&self, percent: f64) -> String {
         let cases = |of: u32| libm::ceil(percent / 100.0 * f64::from(of) - 1e-9);
         match self.of.map(cases) {
             _ if percent >= 100.0 => format!("all {}", self.unit),
@@ -209,6 +209,23 @@ impl Claim {
             IntervalKind::Range => Noise::Agreed,
             IntervalKind::Bootstrap95 | IntervalKind::Normal95 => Noise::Beyond,
         };
+    }
+
+    /// A percentage of its cases as their number, `4 of 5`, if it is a share of cases.
+    pub fn held(&self, percent: f64) -> Option<String> {
+        self.counted.as_ref()?.held(percent)
+    }
+
+    /// The least accepted number of its cases, `all seeds`, if it is a share of cases.
+    pub fn least(&self) -> Option<String> {
+        let [Some(low), None] = self.accept else { return None };
+        Some(self.counted.as_ref()?.at_least(low))
+    }
+
+    /// The share that completed in percent, with one decimal.
+    pub fn completed_percent(&self) -> Option<f64> {
+        // Rounded down: a share below 100 % does not become it.
+        self.completed.map(|share| libm::floor(share * 1000.0) / 10.0)
     }
 
     /// Whether it holds with its mechanism and without it: then it says nothing of the mechanism.

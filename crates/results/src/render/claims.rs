@@ -1,8 +1,6 @@
 //! Claims in words and numbers, as tables and pages show them.
 
-use crate::model::{
-    Claim, ClaimKind, Counted, IntervalKind, Noise, Number, Reproduction, Verdict, World,
-};
+use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Number, Reproduction, Verdict, World};
 use crate::render::format::{NONE, count, digits, percent, time};
 
 /// The flag of a claim that holds without its mechanism.
@@ -38,8 +36,7 @@ pub(crate) fn value(of: Option<f64>, unit: &str) -> String {
 
 /// Ours, or that with the mechanism off: of a share of cases their number.
 pub(crate) fn measured(claim: &Claim, of: Option<f64>) -> String {
-    let held = |counted: &Counted| counted.held(of?);
-    claim.counted.as_ref().and_then(held).unwrap_or_else(|| value(of, &claim.unit))
+    of.and_then(|of| claim.held(of)).unwrap_or_else(|| value(of, &claim.unit))
 }
 
 /// The accepted interval.
@@ -49,8 +46,8 @@ pub(crate) fn accepted(claim: &Claim) -> String {
         "" | "count" => format!("{x}"),
         unit => format!("{x} {unit}"),
     };
-    if let (Some(counted), [Some(low), None]) = (&claim.counted, claim.accept) {
-        return counted.at_least(low);
+    if let Some(least) = claim.least() {
+        return least;
     }
     match claim.accept {
         [None, None] => "anything".into(),
@@ -131,9 +128,8 @@ pub(crate) fn bound_text(of: &Number) -> String {
 
 /// The share of flows or queries that a claim's number is of, where some were open.
 pub(crate) fn completed(claim: &Claim) -> String {
-    // Rounded down: a share below 100 % does not become it.
-    let share = |share: f64| format!("only {:.1}% completed", (share * 1000.0).floor() / 10.0);
-    claim.completed.map_or(String::new(), share)
+    let text = |percent: f64| format!("only {percent:.1}% completed");
+    claim.completed_percent().map_or(String::new(), text)
 }
 
 /// How many of each kind hold, a line a kind that occurs.
