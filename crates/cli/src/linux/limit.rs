@@ -55,14 +55,15 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
         }
         LimitAction::Remove(what) => match &what.name {
             None => {
-                match apply::remove_all(bpffs)? {
-                    Some(notes) => {
-                        let rest = if notes.is_empty() { "; nothing of them is left" } else { "" };
-                        say(&format!("all limits are removed{rest}"));
-                        notes.iter().for_each(|note| tell(format_args!("note: {note}")));
-                    }
-                    None => none_installed("no limits are installed")?,
+                let removed = apply::remove_all(bpffs)?;
+                let is_removed = removed.is_some();
+                let notes = [removed.unwrap_or_default(), apply::cgroups_left()].concat();
+                match (is_removed, notes.is_empty()) {
+                    (true, true) => say("all limits are removed; nothing of them is left"),
+                    (true, false) => say("all limits are removed"),
+                    (false, _) => none_installed("no limits are installed")?,
                 }
+                notes.iter().for_each(|note| tell(format_args!("note: {note}")));
                 Ok(())
             }
             Some(name) => {

@@ -224,7 +224,8 @@ impl Session {
             .filter_map(|target| self.hierarchy.resolve(&target).ok())
             .map(|cgroup| cgroup.path)
             .collect();
-        let made = self.hierarchy.made().into_iter();
+        // Those below others first, as rmdir takes them.
+        let made = self.hierarchy.made().into_iter().rev();
         let unused = made.filter(|folder| !used.iter().any(|used| used.starts_with(folder)));
         let mut notes: Vec<String> = unused
             .map(|folder| {
@@ -456,27 +457,32 @@ fn is_same_file(one: &str, other: &str) -> bool {
 }
 
 /// Removes every limit and every trace, of whatever version: also the cgroups and the mount that an
-/// apply has made, if nobody uses them. Returns notes on what could not be
-/// undone besides, or `None` if nothing was installed.
+/// apply has made, if nobody uses them. Returns notes on what could not be undone besides; `None`
+/// if nothing was installed.
 ///
 /// # Errors
 /// [`Error::Busy`] if another process holds the lock, [`Error::Foreign`] if another user owns the
 /// folder or may write it, [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed.
 pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
-    let mut lifted = Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()?;
+    let lifted = Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()?;
     if let Ok(hierarchy) = Hierarchy::find() {
         hierarchy.remove_made();
-        let used = hierarchy.made().into_iter().map(|folder| {
-            format!(
-                "the cgroup {} stays, since programs run in it: end them, and repeat limit remove \
-                 --all",
-                folder.display()
-            )
-        });
-        lifted.iter_mut().for_each(|notes| notes.extend(used.clone()));
     }
     mount::unmount_bpffs(bpffs);
     Ok(lifted)
+}
+
+/// Returns a sentence for each cgroup that an apply has made and [`remove_all`] has left.
+pub fn cgroups_left() -> Vec<String> {
+    let made = Hierarchy::find().map(|hierarchy| hierarchy.made()).unwrap_or_default();
+    let note = |folder: &PathBuf| {
+        format!(
+            "the cgroup {} stays, since programs run in it: end them, and repeat limit remove \
+             --all",
+            folder.display()
+        )
+    };
+    made.iter().map(note).collect()
 }
 
 /// Takes the pace off connections when no more are paced, and while it is known which they are.
