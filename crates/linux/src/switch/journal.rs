@@ -144,7 +144,7 @@ impl Rises {
 #[derive(Default)]
 pub struct Lasting {
     said: String,
-    /// What was lost in the state that was said last, as a count.
+    /// The number of things lost in the state that was said last.
     lost: usize,
     /// The state that was last seen, and since when.
     seen: Option<(String, Time)>,
