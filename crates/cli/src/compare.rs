@@ -4,7 +4,7 @@ use crate::args::{CompareArgs, Format, WorldName};
 use crate::failure::Failure;
 use crate::run::{default_out, load};
 use crate::say;
-use crate::stderr::warn;
+use crate::stderr::{keep_new, warn};
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{world_name, worlds};
@@ -41,6 +41,9 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let comparison = Comparison::across(&scenario, &vary, args.seeds.inclusive(), &names)?;
     if !args.output.quiet {
         warn(comparison.warnings(), args.output.warnings());
+    }
+    if let Some(warning) = baseline.as_deref().and_then(|it| other_seeds(&comparison, it)) {
+        tell(format_args!("warning: {warning}"));
     }
     let out = default_out(&args.output.out, comparison.name(), Some(suffix(&args.worlds)));
     let terminal = Terminal::new(args.output.quiet, "");
@@ -91,10 +94,18 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
 fn unannounced(results: &[VariantResult], announced: &[String]) -> Vec<VariantResult> {
     let mut results = results.to_vec();
     for result in &mut results {
-        let is_new = |text: &String| !announced.iter().any(|line| line.ends_with(&**text));
-        result.warnings.retain(is_new);
+        let own = announced.iter().filter_map(|line| text_for(line, &result.variant));
+        let own: Vec<String> = own.map(str::to_string).collect();
+        keep_new(&mut result.warnings, &own);
     }
     results
+}
+
+/// The text of a warning that stands behind names of variants, if this one is among them.
+fn text_for<'a>(line: &'a str, variant: &str) -> Option<&'a str> {
+    let (names, text) = line.split_once(": ")?;
+    let is_named = names == "all" || names.split(", ").any(|name| name == variant);
+    is_named.then_some(text)
 }
 
 /// Judges the numbers that must not become worse.
@@ -109,25 +120,21 @@ fn judge(
             Failure::Usage(format!("--tolerate {}: {error}", tolerance.number))
         })?);
     }
-    if let Some(warning) = baseline.and_then(|baseline| other_seeds(results, baseline)) {
-        tell(format_args!("warning: {warning}"));
-    }
     Ok(judged)
 }
 
 /// Seeds draw the flows, so other seeds than the baseline's are a difference of their own.
-fn other_seeds(results: &[VariantResult], baseline: &[VariantResult]) -> Option<String> {
-    results.iter().find_map(|result| {
-        let before = baseline.iter().find(|before| before.variant == result.variant)?;
-        (before.seeds != result.seeds).then(|| {
+fn other_seeds(comparison: &Comparison, baseline: &[VariantResult]) -> Option<String> {
+    comparison.seeds().find_map(|(variant, seeds)| {
+        let before = baseline.iter().find(|before| before.variant == variant)?;
+        (before.seeds != seeds).then(|| {
             format!(
-                "{}: the baseline has {} seeds from {:?} on, this comparison {} from {:?} on; \
+                "{variant}: the baseline has {} seeds from {} on, this comparison {} from {} on; \
                  compare the same seeds",
-                result.variant,
                 before.seeds.len(),
                 before.seeds.first().unwrap_or(&0),
-                result.seeds.len(),
-                result.seeds.first().unwrap_or(&0)
+                seeds.len(),
+                seeds.first().unwrap_or(&0)
             )
         })
     })
@@ -166,24 +173,12 @@ fn stalled(results: &[VariantResult]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_results::{Ordered, Tree};
 
     #[test]
-    fn other_seeds_than_the_baselines_are_named() {
-        let of = |variant: &str, seeds: &[u64]| VariantResult {
-            variant: variant.into(),
-            seeds: seeds.to_vec(),
-            status: Status::Complete,
-            warnings: Vec::new(),
-            statistics: Tree::Branch(Ordered::default()),
-            differences: None,
-            shows: Default::default(),
-        };
-        let (three, six) = (of("tlt", &[1, 2, 3]), of("tlt", &[1, 2, 3, 4, 5, 6]));
-        let warning = other_seeds(std::slice::from_ref(&three), &[six]).unwrap();
-        assert!(warning.starts_with("tlt: the baseline has 6 seeds from 1 on"), "{warning}");
-        let same = std::slice::from_ref(&three);
-        assert_eq!(other_seeds(same, same), None);
-        assert_eq!(other_seeds(&[three], &[of("other", &[9])]), None);
+    fn printed_warnings_are_those_of_the_variant() {
+        let line = "a, b: duration: too short";
+        assert_eq!(text_for(line, "b"), Some("duration: too short"));
+        assert_eq!(text_for("all: x", "c"), Some("x"));
+        assert_eq!([text_for(line, "c"), text_for("without names", "a")], [None; 2]);
     }
 }

@@ -4,7 +4,7 @@ use crate::args::{Overrides, RunArgs, WorldName};
 use crate::failure::Failure;
 use crate::huge_pages::start_again;
 use crate::say;
-use crate::stderr::warn;
+use crate::stderr::{keep_new, warn};
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{with_console, world_name, worlds};
 use millpond::{Options, Scenario, Status, run_into};
@@ -77,8 +77,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.output.json {
         say(&written.summary.to_json());
     } else if !quiet {
-        // Warnings that the terminal had before the run are no news.
-        written.summary.warnings.retain(|warning| !plan.warnings().contains(warning));
+        keep_new(&mut written.summary.warnings, plan.warnings());
         say(&run_table(&written.summary, args.output.warnings()));
         say(&format!("results: {}", written.folder.display()));
     }

@@ -14,6 +14,11 @@ pub fn warn(warnings: &[String], shown: Warnings) {
     others.iter().for_each(|others| tell(format_args!("note: {others}")));
 }
 
+/// Removes the warnings that were printed before.
+pub fn keep_new(warnings: &mut Vec<String>, printed: &[String]) {
+    warnings.retain(|warning| !printed.contains(warning));
+}
+
 /// Prints a text and ends its line.
 pub fn tell(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::run::{default_out, load};
 use crate::say;
 use crate::span::span;
-use crate::stderr::warn;
+use crate::stderr::{keep_new, warn};
 use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use millpond::{Estimate, Grid, Options, Status, Sweep, SweepResults};
@@ -64,9 +64,8 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         ));
     }
     if !args.output.quiet && !args.output.json {
-        // Warnings that the terminal had before the runs are no news.
         for point in &mut sweep.points {
-            point.warnings.retain(|warning| !planned.warnings().contains(warning));
+            keep_new(&mut point.warnings, planned.warnings());
         }
         say(&sweep_table(&sweep, args.output.warnings()));
         say(&format!("results: {}  (report.html, sweep.parquet, sweep.json)", out.display()));

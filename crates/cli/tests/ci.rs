@@ -89,6 +89,12 @@ fn the_script_passes_without_a_regression_and_fails_with_one() {
     let worse: Vec<&str> = summary.lines().filter(|line| line.contains("| worse |")).collect();
     assert!(matches!(worse[..], [one] if one.starts_with("| plain |")), "{summary}");
     assert_eq!(output, "results=results\nregressed=true\n");
+    // Seeds that are not the baseline's are reported before a run.
+    let words = ["compare", "burst.toml", "--seeds", "3", "--baseline", "baseline.json"];
+    let seeds = dir.run(&[&words[..], &["--tolerate", "queries.qct.p99=900"]].concat()).ends(0);
+    let place = |text: &str| seeds.err.find(text).unwrap_or_else(|| panic!("{}", seeds.err));
+    let warning = "plain: the baseline has 2 seeds from 1 on, this comparison 3 from 1 on";
+    assert!(place(warning) < place("at its end this command replaces"), "{}", seeds.err);
     let missing = [
         &["compare", "burst.toml", "--tolerate", "queries.qct.p99=5"][..],
         &["--baseline", "none.json"],

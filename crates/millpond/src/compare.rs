@@ -149,6 +149,11 @@ impl Comparison {
         self.arms.iter().map(|arm| arm.name.as_str()).collect()
     }
 
+    /// The variants with their seeds, in order.
+    pub fn seeds(&self) -> impl Iterator<Item = (&str, &[u64])> {
+        self.arms.iter().map(|arm| (arm.name.as_str(), arm.seeds.as_slice()))
+    }
+
     /// How many runs there are.
     pub fn runs(&self) -> usize {
         self.jobs().count()
@@ -190,7 +195,7 @@ impl Comparison {
     }
 
     /// The arms with those of their seeds that are asked for, without arms that have none of them.
-    fn seeds(&self, of: impl Fn(&Arm, u64) -> bool) -> Vec<(String, Vec<u64>)> {
+    fn seeds_that(&self, of: impl Fn(&Arm, u64) -> bool) -> Vec<(String, Vec<u64>)> {
         let seeds = |arm: &Arm| {
             arm.seeds.iter().copied().filter(|seed| of(arm, *seed)).collect::<Vec<u64>>()
         };
@@ -324,7 +329,7 @@ impl Comparison {
         let text = format!(
             "{finished} of {all} runs are finished; the same command goes on with the others"
         );
-        let variants = self.seeds(|arm, seed| is_finished(self, &folder, arm, seed));
+        let variants = self.seeds_that(|arm, seed| is_finished(self, &folder, arm, seed));
         if variants.is_empty() {
             return Ok(Error::Stopped(text));
         }
@@ -443,7 +448,7 @@ pub fn compare(
         return Err(comparison.stopped(folder, runs.finished, manifest)?);
     }
     let manifest = Manifest { status: Status::Complete, ..manifest };
-    let all = comparison.seeds(|_, _| true);
+    let all = comparison.seeds_that(|_, _| true);
     let results = finish_compare(&folder, &all, comparison.several, manifest)?;
     Ok(Compared { results, folder: folder.commit()?, failed: runs.failed })
 }
