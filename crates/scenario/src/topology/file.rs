@@ -478,6 +478,9 @@ mod tests {
         assert!(t.connects(0, 1) && t.connects(4, 2) && !t.connects(0, 2));
         let first = t.whole(t.link_names["first"]);
         assert_eq!(first, [0, 1]);
+        let ends: Vec<_> = first.iter().map(|half| t.ends(*half)).collect();
+        assert_eq!(ends, [(End::Host(0), End::Host(1)); 2]);
+        assert_eq!(t.counts(), (3, 0));
         let delays: Vec<u64> = first.iter().map(|l| t.links[*l as usize].delay.as_ps()).collect();
         assert_eq!(delays, [1, 2]);
         let own = ring.replace("\"b\": \"host2\"", "\"b\": \"host1\"");
