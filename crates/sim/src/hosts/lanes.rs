@@ -32,10 +32,6 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// How many.
-    pub(super) fn count(&self) -> u64 {
-        self.all.len() as u64
-    }
     /// Whether they are subflows', which have a queue in each NIC.
     pub(super) fn have_queues(&self) -> bool {
         !self.queues.is_empty()

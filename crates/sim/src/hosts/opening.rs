@@ -226,7 +226,8 @@ impl Hosts {
             label: label(shared, opening.flow, hash, true),
         };
         let bound = shared.transport.nic_bound(which).or(shared.nic_limit);
-        let bound = bound.map(|bytes| bytes * lanes.as_ref().map_or(1, |lanes| lanes.count()));
+        let nics = || shared.plan.topology.nics(shared.plan.topology.host_of(opening.src)).count();
+        let bound = bound.map(|bytes| bytes * lanes.as_ref().map_or(1, |_| nics() as u64));
         let sending = Sending {
             sender: Sender::new(which, handshake, (line, opening.flow), &shared.transport),
             host,
