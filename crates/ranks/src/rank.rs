@@ -25,16 +25,6 @@ pub enum Work {
 }
 
 impl Work {
-    /// The channel of a send of a rank's program: its NIC.
-    pub fn channel(&self, rank: u32, operation: u32) -> u32 {
-        match self {
-            Work::Collective(_) => 0,
-            Work::Program { program, .. } => {
-                program.ranks[rank as usize].operations[operation as usize].nic.into()
-            }
-        }
-    }
-
     /// How many rounds each rank does.
     pub fn rounds(&self) -> u32 {
         match self {

@@ -24,6 +24,7 @@ mod nic_paths;
 mod opening;
 mod pulling;
 mod queue_pairs;
+mod rank_connections;
 mod ranks;
 mod receiving;
 mod sampling;

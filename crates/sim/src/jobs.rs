@@ -7,7 +7,7 @@ use millpond_core::Time;
 use millpond_ranks::collective::{Algorithm, Collective};
 use millpond_ranks::{Job, Work};
 use millpond_results::{CollectiveRecord, RankRecord};
-use millpond_scenario::traffic::{JobPlan, SourceKind};
+use millpond_scenario::traffic::JobPlan;
 use std::collections::BTreeMap;
 
 /// The rounds that not all ranks have ended.
@@ -48,7 +48,7 @@ impl RoundsOfJobs {
         parts.first = parts.first.min(rank.ended);
         parts.last = parts.last.max(rank.ended);
         parts.computed = parts.computed.max(rank.computed);
-        let job = job(shared, rank.class)?;
+        let job = shared.job(rank.class)?;
         if parts.count < job.count() {
             return None;
         }
@@ -81,7 +81,7 @@ impl RoundsOfJobs {
             busbw: None,
             counted: parts.ready >= shared.plan.warm_up,
         };
-        let Some(job) = job(shared, class) else { return record };
+        let Some(job) = shared.job(class) else { return record };
         let is_over = parts.count == job.count();
         record.end = is_over.then_some(parts.last);
         let Work::Collective(Job { collective, .. }) = &job.work else { return record };
@@ -93,14 +93,6 @@ impl RoundsOfJobs {
             record.busbw = record.algbw.map(|rate| rate * collective.bus_factor());
         }
         record
-    }
-}
-
-/// The job of a class.
-fn job(shared: &Shared, class: u16) -> Option<&JobPlan> {
-    match &shared.plan.traffic.sources.get(usize::from(class))?.kind {
-        SourceKind::Job(job) => Some(job),
-        _ => None,
     }
 }
 

@@ -110,12 +110,18 @@ pub enum Role {
     Pongs,
     /// Messages from one rank of a job to another, one after the other.
     Messages,
+    /// A message from one rank of a job to another: the connection ends with it.
+    Message,
 }
 
 impl Role {
     /// Whether the connection is a probe's, which makes no flow.
     pub fn is_probe(self) -> bool {
         matches!(self, Role::Pings | Role::Pongs)
+    }
+    /// Whether it carries messages of a job, which are announced one by one and each a record.
+    pub fn is_of_ranks(self) -> bool {
+        matches!(self, Role::Messages | Role::Message)
     }
     /// Whether the connection outlives its messages.
     pub fn is_persistent(self) -> bool {
@@ -192,8 +198,8 @@ pub enum Note {
     },
     /// To the sender's host: the send of a job's program is matched.
     Matched {
-        /// The connection.
-        flow: FlowId,
+        /// The rank's number among those of all jobs.
+        rank: u32,
         /// The send, an operation of its rank.
         operation: u32,
         /// When the sender learns of it.
@@ -211,16 +217,15 @@ pub enum Note {
 }
 
 impl Note {
-    /// The connection that it is about. News is about none; in which order it is read changes
-    /// nothing.
+    /// The connection that it is about. News and matches are about none; in which order they are
+    /// read changes nothing.
     pub fn flow(&self) -> FlowId {
         match *self {
             Note::Open { opening: Opening { flow, .. }, .. }
             | Note::Delivered { flow, .. }
             | Note::Posted { flow, .. }
-            | Note::Matched { flow, .. }
             | Note::Release(flow) => flow,
-            Note::News { node, .. } => node,
+            Note::News { node: number, .. } | Note::Matched { rank: number, .. } => number,
         }
     }
 }

@@ -15,7 +15,8 @@ use millpond_core::packet::tcp::HEADERS;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;
-use millpond_scenario::traffic::{ProbePair, SourceKind};
+use millpond_scenario::traffic::{JobPlan, ProbePair, SourceKind};
+use std::sync::Arc;
 
 /// The parameters that all pairs of a probe traffic share.
 #[derive(Clone, Copy, Debug)]
@@ -165,6 +166,14 @@ impl Shared {
     /// How long the server thinks before the answer that has this id.
     pub fn thinks(&self, class: u16, answer: FlowId) -> Time {
         self.plan.traffic.thinking[class as usize].draw(self.plan.seed, answer)
+    }
+
+    /// The job of a class.
+    pub fn job(&self, class: u16) -> Option<&Arc<JobPlan>> {
+        match &self.plan.traffic.sources.get(usize::from(class))?.kind {
+            SourceKind::Job(job) => Some(job),
+            _ => None,
+        }
     }
 
     /// From when on the persistent connection of `flow` asks no more.

@@ -8,6 +8,7 @@ mod common;
 
 use common::{Records, assert_nothing_changes, exact, simulate};
 use millpond_core::Time;
+use std::collections::BTreeSet;
 
 /// Queue pairs that send at line rate and answer each message once.
 const NETWORK: &str = "duration = \"1s\"\nuntil = \"flows-complete\"\n\
@@ -52,6 +53,42 @@ fn ring_of_four_takes_six_messages_and_five_answers() {
     let (messages, slowest) = (&records.flows, records.flows.iter().map(|flow| flow.ideal).max());
     assert!(messages.iter().all(|flow| flow.is_call && flow.bytes == 1_000_000));
     assert_eq!(slowest, Some(Time::from_ps(T_1MB)));
+}
+
+/// A queue pair opens at once: with one for each message a ring takes as long, and its messages
+/// have ids of their own.
+#[test]
+fn queue_pairs_for_each_message_cost_nothing() {
+    let records = run(4, "size = \"4MB\"\nconnections = \"per-message\"");
+    assert_eq!(records.collectives[0].time(), Some(Time::from_ps(6 * T_1MB + 5 * ANSWER)));
+    let ids: BTreeSet<u32> = records.flows.iter().map(|flow| flow.flow).collect();
+    assert_eq!((records.flows.len(), ids.len()), (24, 24));
+    let lasting: BTreeSet<u32> =
+        run(4, "size = \"4MB\"").flows.iter().map(|flow| flow.flow).collect();
+    assert_eq!(lasting.len(), 4);
+}
+
+/// A TCP connection for each message opens by a handshake and begins with its first window.
+#[test]
+fn tcp_connections_for_each_message_begin_anew() {
+    let of = |connections: &str, size: &str| {
+        let keys = format!("size = \"{size}\"\nconnections = \"{connections}\"");
+        let text = text(4, &keys).replace("dcqcn", "newreno").replace("[rdma]\nack-interval", "#");
+        let records = simulate(&exact(&text, &[]), 1).1;
+        let ideal = records.flows.iter().map(|flow| flow.ideal).min().unwrap();
+        (records.collectives[0].time().unwrap(), ideal)
+    };
+    // A message is a packet. SYN and SYN-ACK take two links of 1 us each way, and some nanoseconds
+    // on them.
+    let ((lasting, alone), (anew, opened)) = (of("lasting", "16KB"), of("per-message", "16KB"));
+    let handshake = opened - alone;
+    assert!(handshake > Time::from_us(4) && handshake < Time::from_ns(4_050), "{handshake}");
+    // The first message opens a connection in both cases.
+    let beyond = (anew - lasting).as_ps() as f64 / (5 * handshake.as_ps()) as f64;
+    assert!((beyond - 1.0).abs() < 0.01, "{lasting} {anew} {beyond}");
+    // The window of a message of 250 packets grows from ten packets for a round trip at least.
+    let ((lasting, _), (anew, _)) = (of("lasting", "4MB"), of("per-message", "4MB"));
+    assert!(anew > lasting + Time::from_us(5 * (4 + 4)), "{lasting} {anew}");
 }
 
 /// The link never idles between slices: all bytes, one packet and the delays of the last hop, and
@@ -197,6 +234,10 @@ fn runs_are_the_same_for_any_threads_and_partitions() {
         ("dctcp", "algorithm = \"halving-doubling\"\nchannels = 3\nsize = \"300KB\"\nrepeat = 2"),
         ("homa", "op = \"all-to-all\"\nalgorithm = \"pxn\"\ngroup = 4\nsize = \"600KB\""),
         ("newreno", "op = \"pipeline\"\nsize = \"50KB\"\nranks = 6\nmicro-batches = 5"),
+        ("dctcp", "connections = \"per-message\"\nsize = \"1MB\"\nslices = 3\nchannels = 2"),
+        ("homa", "connections = \"per-message\"\nsize = \"300KB\"\nrepeat = 3"),
+        ("uet", "connections = \"per-message\"\nop = \"all-to-all\"\nsize = \"600KB\""),
+        ("hpcc", "connections = \"per-message\"\nop = \"all-to-all\"\nalgorithm = \"linear\""),
         ("cubic", "op = \"barrier\"\nrepeat = 5\ncompute = \"20us\"\ncompute-jitter = 0.2"),
     ] {
         let text = format!(

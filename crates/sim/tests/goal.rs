@@ -42,6 +42,37 @@ fn ping_pong_takes_two_messages() {
     // A rendezvous: rank 1 learns 2 µs after the pong's end that it is matched.
     let rendezvous = ends("rendezvous", text, "eager = 1000");
     assert_eq!(rendezvous, [2 * T_1MB + 3_520, 2 * T_1MB + 3_520 + 2 * US]);
+    // The sender learns of the match although its connection is over.
+    let own = ends("own", text, "eager = 1000\nconnections = \"per-message\"");
+    assert_eq!(own, rendezvous);
+}
+
+/// A rank's connections for one message each are bounded: later messages wait for one to end, and
+/// each has its record, also if the run ends before.
+#[test]
+fn messages_wait_for_a_connection_of_their_own() {
+    let sends: String = (0..5_000).map(|n| format!("s{n}: send 100b to 1 tag {n}\n")).collect();
+    let receives: String =
+        (0..5_000).map(|n| format!("r{n}: recv 100b from 0 tag {n}\n")).collect();
+    let text = format!("num_ranks 2\nrank 0 {{\n{sends}}}\nrank 1 {{\n{receives}}}\n");
+    let file = File::new("many", &text);
+    let of = |duration: &str| {
+        let text = scenario(&file, "connections = \"per-message\"")
+            .replace("\"1s\"", duration)
+            .replace("dcqcn", "newreno")
+            .replace("[rdma]\nack-interval", "#");
+        simulate(&exact(&text, &[]), 1).1.flows
+    };
+    let flows = of("\"1s\"");
+    let ids: std::collections::BTreeSet<u32> = flows.iter().map(|flow| flow.flow).collect();
+    assert_eq!((flows.len(), ids.len()), (5_000, 5_000));
+    assert!(flows.iter().all(|flow| flow.finish.is_some() && flow.start == Time::ZERO));
+    // No first message is acknowledged within a handshake and a half: the others wait.
+    let early = of("\"5us\"");
+    assert_eq!(early.len(), 5_000);
+    assert!(early.iter().all(|flow| flow.finish.is_none()));
+    let ids: std::collections::BTreeSet<u32> = early.iter().map(|flow| flow.flow).collect();
+    assert_eq!(ids.len(), 5_000);
 }
 
 /// A cpu takes o for each message, and computations of one cpu follow each other.

@@ -21,6 +21,18 @@ choice! {
     }
 }
 
+choice! {
+    /// The connections that carry a job's messages.
+    pub enum Connections {
+        /// Each pair of ranks has one on each channel, which lasts: a message follows the one
+        /// before.
+        Lasting = "lasting",
+        /// Each message has one of its own, with a handshake where the transport has one, a
+        /// congestion window from its beginning, and a hash of its own.
+        PerMessage = "per-message",
+    }
+}
+
 params! {
     /// A collective operation among ranks.
     pub struct CollectiveParams {
@@ -41,6 +53,8 @@ params! {
         /// The job's place in that order: rank 0 is on the host of this number. Jobs whose ranges
         /// do not overlap share no host.
         pub first: u32 = 0,
+        /// The connections that carry messages.
+        pub connections: Connections = Connections::Lasting,
         /// Channels, each of which does its share of the buffer on connections of its own. With
         /// `host.nic.choice` "rail" channel c has NIC c.
         #[within(1..=64)]
@@ -124,6 +138,8 @@ params! {
         pub placement: Placement = Placement::Packed,
         /// The job's place in that order: rank 0 is on the host of this number.
         pub first: u32 = 0,
+        /// The connections that carry messages.
+        pub connections: Connections = Connections::Lasting,
         /// The cpu's time for a message, sent or received. Source: o of LogGOPS, which packets
         /// leave as it is.
         pub message_cost: Time = Time::ZERO,
@@ -151,6 +167,8 @@ params! {
         pub placement: Placement = Placement::Packed,
         /// The job's place in that order: rank 0 is on the host of this number.
         pub first: u32 = 0,
+        /// The connections that carry messages.
+        pub connections: Connections = Connections::Lasting,
         /// The largest message whose send ends before it is received; a larger one ends when its
         /// receive has it, and the rank's next communication waits for it. Source: S of LogGOPS,
         /// 65,535 in LogGOPSim.
@@ -173,5 +191,7 @@ params! {
         pub placement: Placement = Placement::Packed,
         /// The job's place in that order: rank 0 is on the host of this number.
         pub first: u32 = 0,
+        /// The connections that carry messages.
+        pub connections: Connections = Connections::Lasting,
     }
 }

@@ -1,16 +1,23 @@
 //! Jobs of a plan: their ranks' hosts, and the numbers of their connections.
 //!
-//! Invariant: no two ranks of a job are on one host. Each ordered pair of ranks has an id of its
-//! own a channel, from the job's first on, whether or not it ever sends.
+//! Invariant: no two ranks of a job are on one host. Each rank has a range of ids a channel: where
+//! connections last, one for each rank that it could send to, whether or not it ever does; where
+//! each message has its own, so many that an id is free again for long when its turn comes.
 
 use super::news::News;
-use crate::settings::job::Placement;
+use crate::settings::job::{Connections, Placement};
 use crate::topology::Topology;
 use millpond_core::random::Stream;
 use millpond_core::switch::route::Attachment;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_ranks::Work;
 use std::collections::BTreeMap;
+
+/// Ids of a rank's connections for one message each, at least.
+pub(crate) const IDS_OF_A_RANK: u32 = 1 << 16;
+
+/// Ids of a job whose ranks have more than that.
+const IDS_OF_MESSAGES: u32 = 1 << 28;
 
 /// A job with its ranks' places.
 #[derive(Clone, Debug)]
@@ -23,8 +30,12 @@ pub struct JobPlan {
     ranks: BTreeMap<HostId, u32>,
     /// When its ranks begin.
     pub start: Time,
-    /// Id of the connection from rank 0 to itself on channel 0, which there is not.
+    /// The first of its connections' ids.
     pub first_flow: FlowId,
+    /// Which connections carry its messages.
+    pub connections: Connections,
+    /// How many ids a rank has on each channel.
+    width: u32,
     /// Rank 0's number among those of all jobs.
     pub first_rank: u32,
     /// How its ranks learn that a send is matched.
@@ -37,16 +48,17 @@ impl JobPlan {
         work: Work,
         hosts: Vec<HostId>,
         start: Time,
-        (first_flow, first_rank): (FlowId, u32),
+        ids: Ids,
         topology: &Topology,
     ) -> JobPlan {
+        let Ids { first_flow, first_rank, connections, width } = ids;
         let awaits: &[HostId] = match work {
             Work::Collective(_) => &[],
             Work::Program { .. } => &hosts,
         };
         let news = News::to(awaits.iter().copied(), topology);
         let ranks = hosts.iter().zip(0..).map(|(host, rank)| (*host, rank)).collect();
-        JobPlan { work, hosts, ranks, start, first_flow, first_rank, news }
+        JobPlan { work, hosts, ranks, start, first_flow, connections, width, first_rank, news }
     }
 
     /// How many ranks it has.
@@ -61,12 +73,12 @@ impl JobPlan {
 
     /// The rank that sends on a connection.
     pub fn sender(&self, flow: FlowId) -> u32 {
-        (flow - self.first_flow) / self.count() % self.count()
+        (flow - self.first_flow) / self.width % self.count()
     }
 
     /// The channel of a connection.
     pub fn channel(&self, flow: FlowId) -> u32 {
-        (flow - self.first_flow) / self.count() / self.count()
+        (flow - self.first_flow) / self.width / self.count()
     }
 
     /// The NIC that a connection's sends name, if its job's program names any but 0.
@@ -77,15 +89,34 @@ impl JobPlan {
         }
     }
 
-    /// The id of a connection.
-    pub fn flow(&self, from: u32, to: u32, channel: u32) -> FlowId {
-        let ranks = self.count();
-        self.first_flow + (channel * ranks + from) * ranks + to
+    /// The id of the connection that carries a message of a rank to another; `sent`: how many the
+    /// rank has sent before.
+    pub fn flow(&self, (from, to): (u32, u32), channel: u32, sent: u32) -> FlowId {
+        let place = match self.connections {
+            Connections::Lasting => to,
+            Connections::PerMessage => sent % self.width,
+        };
+        self.first_flow + (channel * self.count() + from) * self.width + place
     }
+}
 
-    /// How many ids a job of so many ranks and channels takes.
-    pub(crate) fn ids(ranks: u64, channels: u32) -> u64 {
-        ranks * ranks * u64::from(channels)
+/// The numbers of a job.
+pub(crate) struct Ids {
+    pub first_flow: FlowId,
+    pub first_rank: u32,
+    pub connections: Connections,
+    pub width: u32,
+}
+
+impl Ids {
+    /// How many ids each of so many ranks needs on each of so many channels.
+    pub fn width(connections: Connections, ranks: u32, channels: u32) -> u32 {
+        match connections {
+            Connections::Lasting => ranks,
+            Connections::PerMessage => {
+                (IDS_OF_MESSAGES / ranks.saturating_mul(channels)).max(IDS_OF_A_RANK)
+            }
+        }
     }
 }
 

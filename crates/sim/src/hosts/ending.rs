@@ -10,6 +10,9 @@ impl Hosts {
         let receiving = self.receivers.at(slot);
         let opening = receiving.opening;
         let (out_of_order, path_changes) = (receiving.out_of_order, receiving.path_changes);
+        if opening.role.is_of_ranks() {
+            return self.take_messages(now, slot, fabric);
+        }
         if opening.role.is_persistent() {
             return self.complete_message(now, slot, fabric);
         }
@@ -31,9 +34,6 @@ impl Hosts {
     pub(super) fn complete_message(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let it = self.receivers.at(slot);
         let opening = it.opening;
-        if opening.role == Role::Messages {
-            return self.take_messages(now, slot, fabric);
-        }
         it.ends += opening.bytes;
         if opening.role == Role::Pongs {
             return self.probed(now, slot, fabric);
@@ -91,9 +91,12 @@ impl Hosts {
         // Read at the next edge, even where it stays in this partition: what the receiver answers
         // to a late copy, which a capture shows, must not depend on where it is.
         fabric.post(self.shared.partition_of_host(opening.dst), Note::Release(opening.flow));
-        if matches!(opening.role, Role::Request { .. }) {
+        match opening.role {
             // Its record is the response's.
-            return;
+            Role::Request { .. } => return,
+            // Its receiver made the record.
+            Role::Message => return self.message_ended(now, &opening, fabric),
+            _ => {}
         }
         self.counters.completed += 1;
         self.counters.active -= 1;
@@ -180,7 +183,8 @@ impl Hosts {
                 | Role::RpcResponses
                 | Role::Pings
                 | Role::Pongs
-                | Role::Messages => {}
+                | Role::Messages
+                | Role::Message => {}
                 // The response that has not begun is what did not finish.
                 Role::Request { response } => {
                     if it.delivered.is_none() {
@@ -210,7 +214,7 @@ impl Hosts {
             if it.opening.role == Role::RpcResponses && it.asked != Time::MAX && it.asked < end {
                 rest.push(call_record(&self.shared, &it, None));
             }
-            if !it.opening.role.is_persistent() {
+            if !it.opening.role.is_persistent() && !it.opening.role.is_of_ranks() {
                 self.open_counts.push((it.opening.flow, it.out_of_order, it.path_changes));
             }
             self.count_received(&it);

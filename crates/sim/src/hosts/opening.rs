@@ -280,7 +280,7 @@ impl Hosts {
                 }
             }
             Note::Posted { flow, message } => self.expect_message(flow, message),
-            Note::Matched { flow, operation, at } => self.expect_match(flow, operation, at, fabric),
+            Note::Matched { rank, operation, at } => self.expect_match(rank, operation, at, fabric),
             Note::News { node, at } => {
                 self.waiting.under_way -= 1;
                 self.hear(node, at, fabric);
@@ -295,6 +295,7 @@ impl Hosts {
                     );
                     self.close(&mut ended, fabric);
                     self.count_received(&ended);
+                    self.ranks.connections.close(flow);
                 }
             }
         }
@@ -314,7 +315,7 @@ impl Hosts {
             timer_at: Time::MAX,
             delivered: 0,
             // The messages of a job are announced one by one.
-            ends: if opening.role == Role::Messages { u64::MAX } else { opening.bytes },
+            ends: if opening.role.is_of_ranks() { u64::MAX } else { opening.bytes },
             asked: opening.start,
             measured: 0,
             out_of_order: 0,

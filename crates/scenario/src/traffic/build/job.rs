@@ -1,13 +1,13 @@
 //! Jobs: collectives among ranks, and their places.
 
 use super::super::SourceKind;
-use super::super::job::{JobPlan, order};
+use super::super::job::{IDS_OF_A_RANK, Ids, JobPlan, order};
 use super::Builder;
 use crate::error::nearest;
 use crate::settings::flows::BYTES_MAX;
 use crate::settings::hosts::{HostSet, ranges};
 use crate::settings::job::{
-    ChakraParams, CollectiveParams, GoalParams, Placement, ProgramFile, SimaiParams,
+    ChakraParams, CollectiveParams, Connections, GoalParams, Placement, ProgramFile, SimaiParams,
 };
 use millpond_core::params::{Field, Value};
 use millpond_core::random::{hash_name, mix64};
@@ -62,7 +62,7 @@ impl Builder<'_> {
         };
         let channels = collective.channels;
         let job = Job { collective, rounds: p.repeat, pace };
-        self.job(name, Work::Collective(job), hosts, channels, start)
+        self.job(name, Work::Collective(job), hosts, (p.connections, channels), start)
     }
 
     pub(super) fn goal(
@@ -77,7 +77,7 @@ impl Builder<'_> {
         }
         let (message, byte, eager) = (p.message_cost, p.byte_cost, p.eager.get());
         let costs = Costs { message, byte, gap: Time::ZERO, gap_byte: Time::ZERO, eager };
-        self.program(name, &p.file, costs, (p.placement, p.first), start)
+        self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
     }
 
     pub(super) fn simai(
@@ -93,7 +93,7 @@ impl Builder<'_> {
         // Collectives alone send, and they wait for nobody's receive.
         let zero = Time::ZERO;
         let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: 0 };
-        self.program(name, &p.file, costs, (p.placement, p.first), start)
+        self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
     }
 
     pub(super) fn chakra(
@@ -109,7 +109,7 @@ impl Builder<'_> {
         // A trace has the ranks' costs of messages, as computations.
         let (zero, eager) = (Time::ZERO, p.eager.get());
         let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager };
-        self.program(name, &p.file, costs, (p.placement, p.first), start)
+        self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
     }
 
     fn program(
@@ -117,7 +117,7 @@ impl Builder<'_> {
         name: &str,
         file: &ProgramFile,
         costs: Costs,
-        (placement, first): (Placement, u32),
+        (placement, first, connections): (Placement, u32, Connections),
         start: Time,
     ) -> SourceKind {
         // Without programs the file could not be read, which is already reported.
@@ -127,7 +127,7 @@ impl Builder<'_> {
             return SourceKind::Open;
         };
         let channels = self.channels((name, &file.path), &program, &hosts);
-        self.job(name, Work::Program { program, costs }, hosts, channels, start)
+        self.job(name, Work::Program { program, costs }, hosts, (connections, channels), start)
     }
 
     /// A channel for each NIC that a program's sends name, which the ranks' hosts must have.
@@ -156,23 +156,32 @@ impl Builder<'_> {
         name: &str,
         work: Work,
         hosts: Vec<HostId>,
-        channels: u32,
+        (connections, channels): (Connections, u32),
         start: Time,
     ) -> SourceKind {
         let ranks = hosts.len() as u32;
-        let ids = JobPlan::ids(ranks.into(), channels);
-        if ids > IDS_OF_A_JOB {
-            let text = format!(
-                "{ranks} ranks with {channels} channels have {ids} connections; {IDS_OF_A_JOB} \
-                 are the most"
-            );
+        let width = Ids::width(connections, ranks, channels);
+        let count = u64::from(ranks) * u64::from(channels) * u64::from(width);
+        if count > IDS_OF_A_JOB {
+            let text = match connections {
+                Connections::Lasting => format!(
+                    "{ranks} ranks with {channels} channels have {count} connections; \
+                     {IDS_OF_A_JOB} are the most"
+                ),
+                Connections::PerMessage => format!(
+                    "{ranks} ranks with {channels} channels; with a connection for each message \
+                     ranks times channels are at most {}",
+                    IDS_OF_A_JOB / u64::from(IDS_OF_A_RANK)
+                ),
+            };
             self.wrong(name, "ranks", text);
             return SourceKind::Open;
         }
-        let first = (self.next_id as u32, self.next_rank);
-        self.next_id += ids;
+        let (first_flow, first_rank) = (self.next_id as u32, self.next_rank);
+        self.next_id += count;
         self.next_rank += ranks;
-        SourceKind::Job(Arc::new(JobPlan::new(work, hosts, start, first, self.topology)))
+        let ids = Ids { first_flow, first_rank, connections, width };
+        SourceKind::Job(Arc::new(JobPlan::new(work, hosts, start, ids, self.topology)))
     }
 
     /// The hosts of a job's ranks, in the order of ranks.

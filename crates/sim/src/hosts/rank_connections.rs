@@ -1,0 +1,235 @@
+//! The connections that carry messages between ranks of jobs.
+//!
+//! Messages from one rank to another go on one connection, one behind the other, or each on one of
+//! its own, which ends with it. The receiving end learns by a note where each message ends, before
+//! its first packet.
+//!
+//! Invariant: each message makes exactly one record: at its receiver, or at the end of the run
+//! where it waits. A rank has at most [`OPEN`] connections of one message each on a channel.
+
+use super::*;
+use crate::mail::Posted;
+use millpond_ranks::{Message, Rank};
+use millpond_scenario::settings::job::Connections;
+use millpond_scenario::traffic::JobPlan;
+
+/// Connections of one message each that a rank has open on a channel, at most. Later messages wait
+/// for one to end. Far fewer than a rank has ids, so none is used again before its receiving end
+/// is gone, too.
+const OPEN: u32 = 4096;
+
+/// The connections of the ranks at a partition's hosts.
+#[derive(Debug, Default)]
+pub(super) struct RankConnections {
+    /// By connection that comes in: its messages under way, the oldest first.
+    posted: BTreeMap<FlowId, VecDeque<Posted>>,
+    /// By rank's number and channel, where each message has a connection of its own.
+    own: BTreeMap<(u32, u32), Own>,
+}
+
+/// A rank's connections of one message each on a channel.
+#[derive(Debug, Default)]
+struct Own {
+    /// How many there have been.
+    opened: u32,
+    /// How many there are.
+    open: u32,
+    /// Messages that wait for one to end: to which rank, since when.
+    waiting: VecDeque<(u32, Time, Message)>,
+}
+
+impl RankConnections {
+    /// A receiving end is gone.
+    pub fn close(&mut self, flow: FlowId) {
+        self.posted.remove(&flow);
+    }
+}
+
+impl Hosts {
+    /// A rank sends a message.
+    pub(super) fn post(
+        &mut self,
+        now: Time,
+        (class, job): (u16, &Arc<JobPlan>),
+        (from, to, channel): (u32, u32, u32),
+        message: Message,
+        fabric: &mut Fabric,
+    ) {
+        self.count_start();
+        if job.connections == Connections::PerMessage {
+            let own = self.ranks.connections.own.entry((job.first_rank + from, channel));
+            let own = own.or_default();
+            if own.open == OPEN {
+                return own.waiting.push_back((to, now, message));
+            }
+        }
+        self.carry(now, (class, job), (from, to, channel), (now, message), fabric);
+    }
+
+    /// The connection of a rank's next message, which may not be open yet.
+    fn connection_of(&mut self, job: &JobPlan, (from, to, channel): (u32, u32, u32)) -> FlowId {
+        if job.connections == Connections::Lasting {
+            return job.flow((from, to), channel, 0);
+        }
+        let own = self.ranks.connections.own.entry((job.first_rank + from, channel)).or_default();
+        own.open += 1;
+        loop {
+            let flow = job.flow((from, to), channel, own.opened);
+            own.opened = own.opened.wrapping_add(1);
+            if self.senders.slot_of(flow).is_none() {
+                return flow;
+            }
+        }
+    }
+
+    /// Sends a message of a rank, which has waited since `at`, on a connection that is opened where
+    /// it is not.
+    fn carry(
+        &mut self,
+        now: Time,
+        (class, job): (u16, &Arc<JobPlan>),
+        (from, to, channel): (u32, u32, u32),
+        (at, message): (Time, Message),
+        fabric: &mut Fabric,
+    ) {
+        let flow = self.connection_of(job, (from, to, channel));
+        let opening = opening(now, (class, job), (from, to), flow);
+        let dst = opening.dst;
+        let slot = match self.senders.slot_of(flow) {
+            Some(slot) => slot,
+            None => self.open(now, opening, self.shared.handshake, fabric),
+        };
+        let sending = self.senders.at(slot);
+        sending.sender.write(now, message.bytes);
+        let message = Posted { ends: sending.sender.written(), at, message };
+        self.tell(now, dst, Note::Posted { flow, message }, fabric);
+        self.pump(now, slot, fabric);
+    }
+
+    /// A connection of one message has ended: the next that waits goes.
+    pub(super) fn message_ended(&mut self, now: Time, ended: &Opening, fabric: &mut Fabric) {
+        let shared = self.shared.clone();
+        let Some(job) = shared.job(ended.class) else { return };
+        let (from, channel) = (job.sender(ended.flow), job.channel(ended.flow));
+        let number = job.first_rank + from;
+        let Some(own) = self.ranks.connections.own.get_mut(&(number, channel)) else { return };
+        own.open -= 1;
+        if let Some((to, at, message)) = own.waiting.pop_front() {
+            self.carry(now, (ended.class, job), (from, to, channel), (at, message), fabric);
+        }
+    }
+
+    /// A message will come on a connection.
+    pub(super) fn expect_message(&mut self, flow: FlowId, posted: Posted) {
+        let Some(slot) = self.receivers.slot_of(flow) else { return };
+        let receiving = self.receivers.at(slot);
+        receiving.ends = receiving.ends.min(posted.ends);
+        self.ranks.connections.posted.entry(flow).or_default().push_back(posted);
+    }
+
+    /// Messages are delivered: records them, and calls their rank.
+    #[cold]
+    pub(super) fn take_messages(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let shared = self.shared.clone();
+        let receiving = self.receivers.at(slot);
+        let (opening, delivered) = (receiving.opening, receiving.delivered);
+        let Some(job) = shared.job(opening.class) else { return };
+        loop {
+            let posted = &mut self.ranks.connections.posted;
+            let Some(queue) = posted.get_mut(&opening.flow) else { return };
+            let next = queue.front().map_or(u64::MAX, |posted| posted.ends);
+            let Some(posted) = queue.pop_front_if(|posted| posted.ends <= delivered) else {
+                self.receivers.at(slot).ends = next;
+                return;
+            };
+            let record = message_record(&shared, &opening, &posted, Some(now));
+            self.flow_records.push((now, record));
+            self.counters.completed += 1;
+            self.counters.active -= 1;
+            let Some(rank) = job.rank_at(shared.hosts_of(&opening).1) else { return };
+            let from = job.sender(opening.flow);
+            let call = |rank: &mut Rank, asked: &mut _| {
+                rank.arrived(now, (from, &posted.message), &job.work, asked);
+            };
+            self.call_rank(now, (opening.class, job, rank), call, fabric);
+        }
+    }
+
+    /// Records of the messages that have not arrived, at the end of a run.
+    pub(super) fn not_arrived(&mut self, rest: &mut Vec<FlowRecord>) {
+        let RankConnections { posted, own } = std::mem::take(&mut self.ranks.connections);
+        for (flow, queue) in posted {
+            let Some(slot) = self.receivers.slot_of(flow) else { continue };
+            let opening = self.receivers.at(slot).opening;
+            let records = queue.iter().map(|it| message_record(&self.shared, &opening, it, None));
+            rest.extend(records);
+        }
+        for ((number, channel), own) in own {
+            let Some((class, job, from)) = self.shared.plan.traffic.job_of(number) else {
+                continue;
+            };
+            for (later, (to, at, message)) in (0..).zip(own.waiting) {
+                let flow = job.flow((from, to), channel, own.opened.wrapping_add(later));
+                let opening = opening(at, (class, job), (from, to), flow);
+                let posted = Posted { ends: message.bytes, at, message };
+                rest.push(message_record(&self.shared, &opening, &posted, None));
+            }
+        }
+    }
+}
+
+/// A connection between two ranks.
+fn opening(
+    start: Time,
+    (class, job): (u16, &JobPlan),
+    (from, to): (u32, u32),
+    flow: FlowId,
+) -> Opening {
+    Opening {
+        flow,
+        src: job.hosts[from as usize],
+        dst: job.hosts[to as usize],
+        sender_slot: NONE,
+        bytes: 0,
+        role: match job.connections {
+            Connections::Lasting => Role::Messages,
+            Connections::PerMessage => Role::Message,
+        },
+        class,
+        query: None,
+        start,
+        request: 0,
+    }
+}
+
+/// A message as a flow.
+fn message_record(
+    shared: &Shared,
+    opening: &Opening,
+    posted: &Posted,
+    finish: Option<Time>,
+) -> FlowRecord {
+    let Shared { plan, ideal, .. } = shared;
+    let Opening { flow, class, .. } = *opening;
+    let (src, dst) = shared.hosts_of(opening);
+    let bytes = posted.message.bytes;
+    let ideal = finish.map(|_| {
+        // The first message waits for the connection.
+        let opens = posted.ends == bytes && plan.opens_by_handshake(class);
+        let handshake = if opens { ideal.handshake(plan, src, dst) } else { Time::ZERO };
+        handshake.saturating_add(ideal.message(plan, src, dst, bytes))
+    });
+    FlowRecord {
+        flow,
+        class,
+        src,
+        dst,
+        bytes,
+        start: posted.at,
+        finish,
+        ideal: ideal.unwrap_or_default(),
+        is_call: true,
+        counted: posted.at >= plan.warm_up,
+        ..FlowRecord::default()
+    }
+}
