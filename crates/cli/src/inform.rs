@@ -85,13 +85,14 @@ fn describe(plan: &Plan) -> String {
     let layout = Layout::new(t, PARTITIONS_MAX, plan.engine.one_partition);
     let others: String =
         others(plan).iter().map(|(place, kind)| format!(" · {} {kind}", last(place))).collect();
+    let (links, switches) = t.counts();
     let count =
         |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     format!(
         "{} hosts, {}, {}; {} · {} · {} · {}{others}; {}, windows of {}, {ports} ports",
         t.hosts,
-        count(t.switches.len(), "switch", "switches"),
-        count(t.links.len(), "link", "links"),
+        count(switches, "switch", "switches"),
+        count(links, "link", "links"),
         plan.transport_kind.kind(),
         plan.switch.path.kind(),
         plan.switch.buffer.kind(),
@@ -127,12 +128,13 @@ fn last(place: &str) -> &str {
 }
 
 fn as_json(plan: &Plan, variant: Option<&str>, warnings: &[String]) -> serde_json::Value {
+    let (links, switches) = plan.topology.counts();
     serde_json::json!({
         "name": plan.name,
         "variant": variant,
         "hosts": plan.topology.hosts,
-        "switches": plan.topology.switches.len(),
-        "links": plan.topology.links.len(),
+        "switches": switches,
+        "links": links,
         "horizon_us": plan.horizon.as_us_f64(),
         "mechanisms": mechanisms(plan),
         "ports": plan.port_kinds().iter().map(port_json).collect::<Vec<_>>(),

@@ -13,7 +13,7 @@ use millpond_results::{
 };
 use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::plan::{self, FailurePlan, Plan};
-use millpond_scenario::topology::{End, LinkSite};
+use millpond_scenario::topology::{LinkSite, Node};
 use millpond_scenario::traffic::{JobPlan, SourceKind};
 use millpond_sim::Outcome;
 use millpond_sim::audit::{DROPPED, Tally};
@@ -99,19 +99,23 @@ fn size_bins(bins: &plan::SizeBins) -> SizeBins {
 /// The links that fail, by their ends' names; all links of a bundle that fail together are one.
 pub(crate) fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
     let topology = &plan.topology;
-    let name = |end: End| match end {
-        End::Host(nic) => format!("host{}", topology.host_of(nic)),
-        End::Switch { switch, .. } => topology.switches[switch as usize].name.clone(),
+    let name = |node: Node| match node {
+        Node::Host(host) => format!("host{host}"),
+        Node::Switch(switch) => topology.switches[switch as usize].name.clone(),
     };
     let mut failures: Vec<LinkFailure> = Vec::new();
     for failure in &plan.failures {
-        let link = &topology.links[failure.link as usize];
-        let bundle = topology.bundle(failure.link);
+        if topology.whole(failure.link)[0] != failure.link {
+            continue;
+        }
+        let (a, b) = topology.ends(failure.link);
+        let (a, b) = (topology.node(a), topology.node(b));
+        let bundle = topology.between(a, b);
         let alike = |link: &&u32| plan.failures.contains(&FailurePlan { link: **link, ..*failure });
         let is_whole = bundle.len() == 1 || bundle.iter().filter(alike).count() == bundle.len();
         let place = bundle.iter().position(|link| *link == failure.link);
         failures.push(LinkFailure {
-            link: (name(link.a), name(link.b)),
+            link: (name(a), name(b)),
             number: place.filter(|_| !is_whole).map(|place| place as u32),
             at_us: failure.at.as_us_f64(),
             until_us: (failure.until != Time::MAX).then(|| failure.until.as_us_f64()),

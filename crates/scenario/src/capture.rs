@@ -13,7 +13,7 @@ pub(crate) use failures::failures;
 
 use crate::error::{Problem, Report, nearest};
 use crate::settings::Settings;
-use crate::topology::{End, Topology};
+use crate::topology::{End, Node, SwitchSite, Topology};
 use crate::traffic::TrafficPlan;
 use millpond_core::{Bytes, FlowId, HostId, Time};
 
@@ -112,32 +112,27 @@ const PERIOD_MIN: Time = Time::from_ns(10);
 /// More samples than this have no place in a summary.
 const GOODPUT_SAMPLES: u64 = 10_000;
 
-/// A node by its name.
-enum Node {
-    Host(u32),
-    Switch(u32),
-}
-
+/// The node of a name; a joint has none for scenarios.
 fn node(topology: &Topology, name: &str) -> Option<Node> {
     let number = |text: &str| text.parse::<u32>().ok().filter(|n| n.to_string() == text);
     if let Some(host) = name.strip_prefix("host").and_then(number) {
         return (host < topology.hosts).then_some(Node::Host(host));
     }
-    topology.switches.iter().position(|s| s.name == name).map(|i| Node::Switch(i as u32))
+    let is = |switch: &SwitchSite| switch.name == name && !switch.is_joint;
+    topology.switches.iter().position(is).map(|i| Node::Switch(i as u32))
 }
 
 /// The error on a name that no node has.
 fn unknown(topology: &Topology, name: &str) -> (Problem, String) {
     let problem = Problem::Unknown { what: "node".into(), name: name.into() };
-    let help = match nearest(name, topology.switches.iter().map(|s| s.name.as_str())) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let last = topology.switches.last().map_or("", |s| s.name.as_str());
-            format!(
-                "there are host0 to host{} and switches from {} to {last}",
-                topology.hosts - 1,
-                topology.switches[0].name
-            )
+    let switches = topology.switches.iter().filter(|switch| !switch.is_joint);
+    let switches: Vec<&str> = switches.map(|switch| switch.name.as_str()).collect();
+    let hosts = format!("there are host0 to host{}", topology.hosts - 1);
+    let help = match (nearest(name, switches.iter().copied()), switches.as_slice()) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, []) => hosts,
+        (None, [first, ..]) => {
+            format!("{hosts} and switches from {first} to {}", switches[switches.len() - 1])
         }
     };
     (problem, help)

@@ -3,6 +3,9 @@
 //! It warns and never forbids: to see the damage is a use of the tool. A need that one mechanism
 //! breaks and another restores is not a warning, nor is one that the mechanism's own parameters
 //! have taken away.
+//!
+//! TLT beside Canary is outside of needs and breaks, which are of two mechanisms: this pair fights
+//! only through `color-aware`, which refuses nothing without TLT's colors.
 
 use crate::choices::Visit;
 use crate::rdma::RecoveryParams;

@@ -321,6 +321,7 @@ mod tests {
     use super::*;
     use crate::Scenario;
     use crate::error::Report;
+    use crate::shows;
     use crate::tree::{Datum, Node, Table, parse};
     use std::path::Path;
 
@@ -447,6 +448,13 @@ mod tests {
             let page = text.rsplit_once('(').unwrap().1.trim_end().trim_end_matches(')');
             assert!(pages.join(page).exists(), "{name}: {page}");
         }
+        for (metric, stats) in shows::METRICS {
+            for stat in stats {
+                has(&format!("web.{metric}.{stat}"), &["docs/"]);
+            }
+        }
+        assert!(shows::NETWORK.iter().all(|name| explain(name).is_ok()));
+        has("collective.fct.p50", &["flow completion time"]);
         assert!(explain("fct_uss").unwrap_err().contains("fct_us"));
         assert!(explain("web.fct").is_err() && explain("mice.fctt.p99").is_err());
     }

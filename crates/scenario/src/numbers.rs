@@ -1,6 +1,8 @@
 //! Names of results: what `millpond explain` prints of a number in a summary, a table or a
 //! comparison, and the page that defines it.
 
+use crate::shows;
+
 /// A result with the names that files and `shows` give it.
 struct Number {
     names: &'static [&'static str],
@@ -37,7 +39,11 @@ const NUMBERS: &[Number] = &[
         "microseconds from a call's request to its response",
         "docs/results-json.md",
     ),
-    number(&["rtt_us"], "round-trip times of a probe in microseconds", "docs/results-json.md"),
+    number(
+        &["rtt_us", "rtt"],
+        "round-trip times of a probe in microseconds",
+        "docs/results-json.md",
+    ),
     number(
         &["timers_us"],
         "round-trip times and retransmission timeouts at the flows' end, in microseconds",
@@ -72,6 +78,27 @@ const NUMBERS: &[Number] = &[
         "docs/ai-traffic.md",
     ),
     number(
+        &["collective"],
+        "microseconds of a job's rounds, from the first message to the last rank's end",
+        "docs/ai-traffic.md",
+    ),
+    number(
+        &["iteration"],
+        "microseconds of a job's rounds, from the first computation to the last rank's end",
+        "docs/ai-traffic.md",
+    ),
+    number(
+        &["exposed"],
+        "microseconds of an iteration less the longest computation of a rank",
+        "docs/ai-traffic.md",
+    ),
+    number(
+        &["busbw"],
+        "bus bandwidth of a job's rounds in 10^9 bytes a second",
+        "docs/ai-traffic.md",
+    ),
+    number(&["ratio"], "time of a job's rounds over that without contention", "docs/ai-traffic.md"),
+    number(
         &["unfinished", "completed_fraction", "mean_restricted", "at_least", "at_most"],
         "a number of the flows that were open at the end, or a bound that they set",
         "docs/concepts/censoring.md",
@@ -101,8 +128,9 @@ pub(crate) fn explain(name: &str) -> Option<String> {
     let parts: Vec<&str> = lower.split('.').collect();
     let of = |part: &str| NUMBERS.iter().find(|number| number.names.contains(&part));
     let is_statistic = parts.last().is_some_and(|last| STATISTICS.contains(last));
-    let first = of(parts[0]);
-    let number =
-        first.or_else(|| parts.iter().filter(|_| is_statistic).find_map(|part| of(part)))?;
+    // A class can have the name of a number: in CLASS.METRIC.STAT the metric decides.
+    let metric = parts.iter().rev().nth(1).filter(|part| is_statistic && shows::is_metric(part));
+    let own = if is_statistic { &parts[..] } else { &parts[..1] };
+    let number = metric.into_iter().chain(own).find_map(|part| of(part))?;
     Some(format!("{name}: {} ({})\n\n", number.meaning, number.page))
 }

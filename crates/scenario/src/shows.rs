@@ -48,6 +48,14 @@ const EXPOSED: Metric = ("exposed", COLLECTIVES);
 const BUSBW: Metric = ("busbw", &["mean"]);
 const RATIO: Metric = ("ratio", &["mean"]);
 const RTT: Metric = ("rtt", ROUND_TRIPS);
+/// All of them.
+pub(crate) const METRICS: [Metric; 10] =
+    [FCT, SLOWDOWN, QCT, LATENCY, COLLECTIVE, ITERATION, EXPOSED, BUSBW, RATIO, RTT];
+
+/// Whether some class can have a metric of that name.
+pub(crate) fn is_metric(name: &str) -> bool {
+    METRICS.iter().any(|(own, _)| *own == name)
+}
 
 /// Everything that a scenario can show.
 struct Known<'a> {

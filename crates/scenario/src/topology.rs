@@ -89,6 +89,15 @@ pub enum End {
     },
 }
 
+/// A node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A host, by its number.
+    Host(u32),
+    /// A switch, by its index in [`Topology::switches`].
+    Switch(u32),
+}
+
 /// A link, full duplex.
 #[derive(Clone, Debug)]
 pub struct LinkSite {
@@ -129,7 +138,7 @@ impl Topology {
         self.wiring[switch as usize][port as usize]
     }
 
-    /// A link; of one between two hosts both halves.
+    /// A link; of one between two hosts both halves, the one that stands for both first.
     pub fn whole(&self, link: u32) -> Vec<u32> {
         match self.links[link as usize].b {
             End::Switch { switch, .. } if self.switches[switch as usize].is_joint => {
@@ -139,24 +148,44 @@ impl Topology {
         }
     }
 
-    /// The links between the two nodes of a link, itself among them, in ascending order: a link's
-    /// place is its number in scenarios.
-    pub fn bundle(&self, link: u32) -> Vec<u32> {
-        let node = |end: End| match end {
-            End::Host(nic) => (true, self.host_of(nic)),
-            End::Switch { switch, .. } => (false, switch),
+    /// The two ends of a link; of half a link between two hosts those of the whole link.
+    pub fn ends(&self, link: u32) -> (End, End) {
+        let end = |half: u32| self.links[half as usize].a;
+        match self.whole(link).as_slice() {
+            [first, second] => (end(*first), end(*second)),
+            _ => (end(link), self.links[link as usize].b),
+        }
+    }
+
+    /// The node at an end of a link.
+    pub fn node(&self, end: End) -> Node {
+        match end {
+            End::Host(nic) => Node::Host(self.host_of(nic)),
+            End::Switch { switch, .. } => Node::Switch(switch),
+        }
+    }
+
+    /// The links between two nodes: a link's place is its number in scenarios. A link between two
+    /// hosts is its first half.
+    pub fn between(&self, a: Node, b: Node) -> Vec<u32> {
+        let mut links: Vec<u32> = match (a, b) {
+            (Node::Host(host), _) | (_, Node::Host(host)) => self.nics(host).collect(),
+            (Node::Switch(switch), _) => self.wiring[switch as usize].clone(),
         };
-        let ends =
-            |link: &LinkSite| (node(link.a).min(node(link.b)), node(link.a).max(node(link.b)));
-        let own = ends(&self.links[link as usize]);
-        let others: Vec<u32> = match self.links[link as usize].a {
-            End::Host(nic) => self.nics(self.host_of(nic)).collect(),
-            End::Switch { switch, .. } => self.wiring[switch as usize].clone(),
-        };
-        let is_parallel = |other: &u32| ends(&self.links[*other as usize]) == own;
-        let mut links: Vec<u32> = others.into_iter().filter(is_parallel).collect();
         links.sort_unstable();
-        links
+        let joins = |link: &u32| {
+            let (from, to) = self.ends(*link);
+            let ends = (self.node(from), self.node(to));
+            ends == (a, b) || ends == (b, a)
+        };
+        links.into_iter().filter(joins).map(|link| self.whole(link)[0]).collect()
+    }
+
+    /// How many links there are, and how many switches: a link between two hosts is one, and its
+    /// joint no switch.
+    pub fn counts(&self) -> (usize, usize) {
+        let joints = self.switches.iter().filter(|switch| switch.is_joint).count();
+        (self.links.len() - joints, self.switches.len() - joints)
     }
 
     /// The leaf (edge switch) that a NIC hangs on: its index in `switches`. A host's number is the

@@ -10,7 +10,7 @@ use crate::traffic::{Event, JobPlan, SourceKind, TrafficPlan};
 use millpond_core::Time;
 use millpond_ranks::Work;
 use millpond_ranks::collective::Collective;
-use millpond_ranks::program::Action;
+use millpond_ranks::program::{Action, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Refuses traffic between hosts without a path: of each class the first pair.
@@ -73,22 +73,29 @@ pub(crate) fn check(s: &Settings, topology: &Topology, traffic: &TrafficPlan, re
 /// The pairs of hosts between which a job sends.
 fn of_job(job: &JobPlan, mut flow: impl FnMut((u32, u32))) {
     let host = |rank: u32| job.hosts[rank as usize];
-    let Work::Program { program, .. } = &job.work else {
-        let Work::Collective(work) = &job.work else { return };
-        for rank in 0..job.count() {
-            of_collective(&work.collective, rank, |to| flow((host(rank), host(to))));
+    match &job.work {
+        Work::Collective(work) => {
+            for rank in 0..job.count() {
+                of_collective(&work.collective, rank, |to| flow((host(rank), host(to))));
+            }
         }
-        return;
-    };
+        Work::Program { program, .. } => {
+            of_program(program, |src, dst| flow((host(src), host(dst))))
+        }
+    }
+}
+
+/// The pairs of ranks between which a program sends.
+fn of_program(program: &Program, mut flow: impl FnMut(u32, u32)) {
     for (rank, own) in (0..).zip(&program.ranks) {
         for operation in &own.operations {
             match operation.action {
-                Action::Send { to } if to != rank => flow((host(rank), host(to))),
+                Action::Send { to } if to != rank => flow(rank, to),
                 Action::Collective { call } => {
                     let call = &program.calls[call as usize];
                     let groups = &program.groups[call.groups as usize];
                     of_collective(&call.collective, groups.place(rank), |to| {
-                        flow((host(rank), host(groups.rank_at(rank, to))));
+                        flow(rank, groups.rank_at(rank, to));
                     });
                 }
                 _ => (),

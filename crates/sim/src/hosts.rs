@@ -17,10 +17,10 @@ mod answering;
 mod counting;
 mod ending;
 mod holding;
-mod lanes;
 mod making;
 mod messages;
 mod moving;
+mod nic_paths;
 mod opening;
 mod pulling;
 mod queue_pairs;
@@ -44,7 +44,6 @@ use crate::mail::{Note, Opening, Role};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
-use lanes::Lanes;
 use making::Way;
 use messages::{MessageCounts, Messages};
 use millpond_core::host::{
@@ -58,6 +57,7 @@ use millpond_core::{
 };
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
+use nic_paths::NicPaths;
 use ranks::Ranks;
 pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
@@ -98,7 +98,7 @@ pub struct Sending {
     /// Its stages at its host.
     egress: Option<Box<Egress>>,
     /// Its pairs of NICs, where it takes several.
-    lanes: Option<Box<Lanes>>,
+    paths: Option<Box<NicPaths>>,
 }
 
 #[derive(Clone, Copy)]
@@ -136,7 +136,7 @@ pub struct Receiving {
     /// Its stages at its host.
     ingress: Option<Box<Ingress>>,
     /// Its pairs of NICs, where it takes several.
-    lanes: Option<Box<Lanes>>,
+    paths: Option<Box<NicPaths>>,
 }
 
 /// A query that waits for responses.

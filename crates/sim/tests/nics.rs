@@ -414,3 +414,53 @@ fn a_link_between_hosts_fails_both_ways() {
     assert!(records.collectives[0].end.is_some());
     assert_nothing_changes(&repaired, &[], &[2]);
 }
+
+/// Two hosts with two links between them, over which both send; the first link has a name.
+fn two_links(more: &str) -> String {
+    let link = "a = \"host0\", b = \"host1\", rate = \"100Gbps\", delay = \"1us\"";
+    let flows: Vec<String> =
+        (0..16).map(|flow| format!("[\"0us\", {}, {}, 2000000]", flow % 2, 1 - flow % 2)).collect();
+    format!(
+        "duration = \"1s\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"file\"\n\
+         [topology.graph]\nhosts = 2\nswitches = []\nlinks = [{{ {link}, name = \"first\" }}, \
+         {{ {link} }}]\n[transport]\nkind = \"dctcp\"\nmin-rto = \"1ms\"\n\
+         [capture]\npcap = [\"first\"]\n\
+         [[traffic]]\nkind = \"flows\"\nrows = [{}]\n{more}",
+        flows.join(", ")
+    )
+}
+
+/// No route changes: each host notices by itself, and moves its connections to the other link.
+#[test]
+fn both_hosts_notice_that_the_link_between_them_fails() {
+    let text = two_links(
+        "[[failure]]\nlink = \"first\"\nat = \"100us\"\ndetect = \"20us\"\n\
+         converge = \"never\"\n",
+    );
+    let records = simulate(&exact(&text, &[]), 1).1;
+    assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "{:?}", records.flows);
+    for host in [0, 1] {
+        let sent = |from: u64, to: u64| {
+            let within = |at: Time| at >= Time::from_us(from) && at < Time::from_us(to);
+            let own = |src| exact(&text, &[]).topology.host_of(src) == host;
+            let records = records.packets.iter();
+            records.filter(|record| within(record.at) && own(record.packet.src)).count()
+        };
+        assert!(sent(0, 100) > 100, "host{host} uses the link");
+        // A NIC sends what is in its queue already: some 30 us.
+        assert_eq!(sent(200, 1_000_000), 0, "host{host} has moved its connections");
+    }
+    assert_nothing_changes(&text, &[], &[2]);
+}
+
+/// A packet passes both halves of the link, and is lost once with the probability that is asked.
+#[test]
+fn a_link_between_hosts_loses_the_share_that_is_asked() {
+    let loss = "[[failure]]\nlink = [\"host0\", \"host1\"]\nat = \"0us\"\nloss = 0.02\n";
+    let (outcome, records) = simulate(&exact(&two_links(loss), &[]), 1);
+    assert!(records.flows.iter().all(|flow| flow.finish.is_some()), "{:?}", records.flows);
+    let lost = outcome.audit.dropped[DropReason::Injected as usize].packets as f64;
+    let share = lost / outcome.audit.injected.packets as f64;
+    // Some 40,000 packets: the standard deviation is 0.0007.
+    assert!((0.017..0.023).contains(&share), "{share}");
+}

@@ -5,13 +5,12 @@
 //!
 //! Invariant: a plan names links that exist, and a failure names at least one.
 
-use super::{Node, node, unknown};
+use super::{node, unknown};
 use crate::error::{Problem, Report, nearest};
 use crate::settings::Settings;
 use crate::settings::failure::{FailureParams, Losable};
-use crate::topology::{End, LinkSite, Topology};
+use crate::topology::Topology;
 use millpond_core::Time;
-use std::collections::BTreeSet;
 
 /// A link that is down for a while or loses packets, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,9 +78,13 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
                  converge of {detect} or more, or \"never\""
             ));
         }
-        let links = links.into_iter().flat_map(|link| topology.whole(link));
-        let plans_of_links = links.map(|link| FailurePlan { link, ..plan });
-        let own: Vec<FailurePlan> = plans_of_links.collect();
+        // Both hosts of a link notice an outage; a loss on both halves of it would add up.
+        let parts = |link: u32| match plan.is_outage() {
+            true => topology.whole(link),
+            false => vec![link],
+        };
+        let links = links.into_iter().flat_map(parts);
+        let own: Vec<FailurePlan> = links.map(|link| FailurePlan { link, ..plan }).collect();
         warn_of_sums(f, &own, &plans, report);
         plans.extend(own);
     }
@@ -115,7 +118,7 @@ fn warn_of_sums(
 type Wrong = (&'static str, Problem, Option<String>);
 
 /// The links of one failure.
-fn links(f: &FailureParams, topology: &Topology) -> Result<BTreeSet<u32>, Vec<Wrong>> {
+fn links(f: &FailureParams, topology: &Topology) -> Result<Vec<u32>, Vec<Wrong>> {
     let value = |key: &'static str, message: String| {
         vec![(key, Problem::Value { key: format!("failure.{key}"), message }, None)]
     };
@@ -136,14 +139,14 @@ fn links(f: &FailureParams, topology: &Topology) -> Result<BTreeSet<u32>, Vec<Wr
             .map(|(problem, help)| ("link", problem, Some(help)))
             .collect());
     };
-    let links = links_between(topology, &from, &to);
+    let links = topology.between(from, to);
     if links.is_empty() {
         return Err(value("link", format!("there is no link between {a} and {b}")));
     }
     let Some(number) = f.number else { return Ok(links) };
     let count = links.len();
-    match links.into_iter().nth(number as usize) {
-        Some(link) => Ok(BTreeSet::from([link])),
+    match links.get(number as usize) {
+        Some(link) => Ok(vec![*link]),
         None if count == 1 => {
             Err(value("number", format!("there is one link between {a} and {b}, number 0")))
         }
@@ -163,7 +166,7 @@ fn named(
     name: &str,
     topology: &Topology,
     value: impl Fn(&'static str, String) -> Vec<Wrong>,
-) -> Result<BTreeSet<u32>, Vec<Wrong>> {
+) -> Result<Vec<u32>, Vec<Wrong>> {
     let Some(link) = topology.link_names.get(name) else {
         let near = nearest(name, topology.link_names.keys().map(String::as_str));
         let help = near.map_or_else(
@@ -178,28 +181,8 @@ fn named(
     };
     match f.number {
         Some(_) => Err(value("number", format!("{name:?} is one link already"))),
-        None => Ok(BTreeSet::from([*link])),
+        None => Ok(vec![*link]),
     }
-}
-
-fn links_between(topology: &Topology, a: &Node, b: &Node) -> BTreeSet<u32> {
-    let is = |node: &Node, end: End| match (node, end) {
-        (Node::Host(h), End::Host(nic)) => *h == topology.host_of(nic),
-        (Node::Switch(s), End::Switch { switch, .. }) => *s == switch,
-        // Beyond a joint is the other host.
-        (Node::Host(h), End::Switch { switch, .. }) => {
-            let mut nics = topology.nics(*h);
-            topology.switches[switch as usize].is_joint
-                && nics.any(|nic| topology.leaf_of(nic) == switch)
-        }
-        _ => false,
-    };
-    let between = |l: &LinkSite| (is(a, l.a) && is(b, l.b)) || (is(b, l.a) && is(a, l.b));
-    let candidates: Vec<u32> = match (a, b) {
-        (Node::Host(h), _) | (_, Node::Host(h)) => topology.nics(*h).collect(),
-        (Node::Switch(s), _) => topology.wiring[*s as usize].clone(),
-    };
-    candidates.into_iter().filter(|l| between(&topology.links[*l as usize])).collect()
 }
 
 #[cfg(test)]
@@ -253,6 +236,59 @@ mod tests {
             "{near}"
         );
         assert!(fails("link = \"third\"\nnumber = 0").contains("is one link already"));
+    }
+
+    /// Two hosts with two links between them, the second written the other way round.
+    fn joined(rest: &str) -> Result<Plan, String> {
+        let link = |a: u32, name: &str| {
+            let ends = format!("a = \"host{a}\", b = \"host{}\"", 1 - a);
+            format!("{{ {ends}, rate = \"10Gbps\", delay = \"1us\", name = \"{name}\" }}")
+        };
+        let text = format!(
+            "duration = \"1ms\"\n[topology]\nkind = \"file\"\n[topology.graph]\nhosts = 2\n\
+             switches = []\nlinks = [{}, {}]\n{rest}[[traffic]]\nkind = \"permutation\"\n\
+             size = 1000\n",
+            link(0, "first"),
+            link(1, "second")
+        );
+        let scenario = Scenario::parse("x.toml", &text).map_err(|e| e.to_string())?;
+        scenario.plan(None, &[], None).map_err(|e| e.to_string())
+    }
+
+    /// Both hosts notice an outage; a loss counts once.
+    #[test]
+    fn a_failure_of_a_link_between_hosts_is_of_both_halves_only_as_an_outage() {
+        let links = |failure: &str| {
+            let plan = joined(&format!("[[failure]]\n{failure}\nat = \"0us\"\n")).unwrap();
+            plan.failures.iter().map(|failure| failure.link).collect::<Vec<_>>()
+        };
+        // The NICs of host 0 have the addresses 0 and 2, those of host 1 have 1 and 3.
+        let both = "link = [\"host1\", \"host0\"]";
+        assert_eq!(links(both), [0, 1, 3, 2]);
+        assert_eq!(links(&format!("{both}\nloss = 0.01")), [0, 3]);
+        assert_eq!(links(&format!("{both}\nnumber = 1\nloss = 0.01")), [3]);
+        assert_eq!(links("link = [\"host0\", \"host1\"]\nnumber = 0\nloss = 0.01"), [0]);
+        assert_eq!(links("link = \"second\"\nloss = 0.01"), [3]);
+        assert_eq!(links(&format!("{both}\nlosable = \"unimportant\"")), [0, 3]);
+        let fails = |ends: &str| {
+            joined(&format!("[[failure]]\nlink = {ends}\nat = \"0us\"\n")).unwrap_err()
+        };
+        let own = fails("[\"host0\", \"host0\"]");
+        assert!(own.contains("there is no link between host0 and host0"), "{own}");
+        let joint = fails("[\"host0\", \"host0-host1#0\"]");
+        assert!(joint.contains("no node \"host0-host1#0\""), "{joint}");
+    }
+
+    #[test]
+    fn a_capture_of_a_link_between_hosts_is_at_both_hosts() {
+        let taps = |name: &str| {
+            let plan = joined(&format!("[capture]\npcap = [{name:?}]\n")).unwrap();
+            plan.capture.taps.into_iter().map(|tap| tap.name).collect::<Vec<_>>()
+        };
+        assert_eq!(taps("first"), ["host0", "host1"]);
+        assert_eq!(taps("second"), ["host1-1", "host0-1"]);
+        assert_eq!(taps("host0->host1"), ["host0", "host0-1"]);
+        assert_eq!(taps("host0->host1#1"), ["host0-1"]);
     }
 
     /// Losses of two failures of one link add up, which is warned of; those of two links do not.

@@ -7,9 +7,9 @@
 //!
 //! Invariant: a name that is accepted names at least one port, and each is there.
 
-use super::{Node, node, unknown};
+use super::{node, unknown};
 use crate::error::{Problem, nearest};
-use crate::topology::{End, Topology};
+use crate::topology::{End, Node, Topology};
 
 /// The fault of a name, and what would do.
 type Wrong = (Problem, String);
@@ -24,8 +24,8 @@ pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> 
         return towards(topology, from.trim(), to.trim());
     }
     if let Some(link) = topology.link_names.get(text) {
-        let site = &topology.links[*link as usize];
-        return Ok(vec![site.a, site.b]);
+        let (a, b) = topology.ends(*link);
+        return Ok(vec![a, b]);
     }
     let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
     match (find(topology, name)?, port) {
@@ -112,8 +112,8 @@ fn other_end(topology: &Topology, end: End) -> End {
         End::Host(nic) => nic,
         End::Switch { switch, port } => topology.link_at(switch, port),
     };
-    let site = &topology.links[link as usize];
-    if site.a == end { site.b } else { site.a }
+    let (a, b) = topology.ends(link);
+    if a == end { b } else { a }
 }
 
 /// The name of a port's node.

@@ -25,6 +25,7 @@ use crate::settings::topology::FileParams;
 use millpond_core::Time;
 use millpond_core::packet::TTL;
 use millpond_core::switch::route::{Attachment, Routes};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -54,8 +55,8 @@ struct Graphed<'a> {
 
 /// The list with two halves and a joint in place of each link between two hosts, and by link its
 /// place in the old list. Second halves come last.
-fn joined(list: &EdgeList) -> (EdgeList, Vec<usize>) {
-    let mut new = list.clone();
+fn joined(list: &EdgeList) -> (Cow<'_, EdgeList>, Vec<usize>) {
+    let mut new = Cow::Borrowed(list);
     let mut places: Vec<usize> = (0..list.links.len()).collect();
     let is_host = |name: &str| host_number(name).is_some_and(|host| host < list.hosts);
     for (place, link) in list.links.iter().enumerate() {
@@ -64,6 +65,7 @@ fn joined(list: &EdgeList) -> (EdgeList, Vec<usize>) {
         }
         let name = format!("{}-{}#{place}", link.a, link.b);
         let half = Time::from_ps(link.delay.as_ps() / 2);
+        let new = new.to_mut();
         new.switches.push(SwitchEntry { name: name.clone(), tier: None });
         let (a, b, delay) = (link.b.clone(), name.clone(), link.delay - half);
         new.links.push(LinkEntry { a, b, rate: link.rate, delay, name: None });
@@ -79,8 +81,8 @@ pub(super) fn build(p: &FileParams) -> Result<Topology, Vec<Fault>> {
     let Some(list) = &p.graph.0 else {
         return Err(fault("a topology from a file needs its path".into()));
     };
+    let joints = list.switches.len();
     let (list, places) = joined(list);
-    let joints = p.graph.0.as_ref().map_or(0, |list| list.switches.len());
     let graph = Graphed::new(&list, places, joints).map_err(fault)?;
     let mut checks = Checks::default();
     let leaves = graph.has_hosts.iter().filter(|has| **has).count();
@@ -478,6 +480,9 @@ mod tests {
         assert!(t.connects(0, 1) && t.connects(4, 2) && !t.connects(0, 2));
         let first = t.whole(t.link_names["first"]);
         assert_eq!(first, [0, 1]);
+        let ends: Vec<_> = first.iter().map(|half| t.ends(*half)).collect();
+        assert_eq!(ends, [(End::Host(0), End::Host(1)); 2]);
+        assert_eq!(t.counts(), (3, 0));
         let delays: Vec<u64> = first.iter().map(|l| t.links[*l as usize].delay.as_ps()).collect();
         assert_eq!(delays, [1, 2]);
         let own = ring.replace("\"b\": \"host2\"", "\"b\": \"host1\"");

@@ -154,7 +154,7 @@ impl Hosts {
             pacer.forget(flow);
         }
         if let Some(ingress) = &mut ended.ingress {
-            let (_, mut link) = at_host!(self, self.gathers(ended.host), fabric);
+            let (_, mut link) = at_host!(self, self.reordering_nic(ended.host), fabric);
             ingress.close(flow, &mut link);
         }
         self.forget(ended.host, flow);

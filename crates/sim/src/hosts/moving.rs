@@ -58,10 +58,15 @@ impl Hosts {
         turn.into_iter().map(|(dst, src)| (src, dst)).collect()
     }
 
-    /// The lanes that an end of a connection begins with: those that its sender finds to work.
-    pub(super) fn first_lanes(&self, now: Time, opening: &Opening, of: Asks) -> Option<Box<Lanes>> {
+    /// The paths that an end of a connection begins with: those that its sender finds to work.
+    pub(super) fn first_paths(
+        &self,
+        now: Time,
+        opening: &Opening,
+        of: Asks,
+    ) -> Option<Box<NicPaths>> {
         let pairs = self.pairs(now, opening, Asks::Sender, (opening.src, opening.dst));
-        self.lanes((of, opening.class), &pairs)
+        self.nic_paths((of, opening.class), &pairs)
     }
 
     /// The pairs that an end moves to at a time at which its host learns of a change, if it moves.
@@ -152,10 +157,10 @@ impl Hosts {
     fn move_receiver(&mut self, flow: FlowId, pairs: &[Pair], fabric: &mut Fabric) {
         let Some(slot) = self.receivers.slot_of(flow) else { return };
         let ((src, dst), class) = (pairs[0], self.receivers.at(slot).opening.class);
-        let (host, lanes) =
-            (self.shared.local_host(dst), self.lanes((Asks::Receiver, class), pairs));
+        let (host, paths) =
+            (self.shared.local_host(dst), self.nic_paths((Asks::Receiver, class), pairs));
         let end = self.receivers.at(slot);
-        end.lanes = lanes;
+        end.paths = paths;
         let event = HostEvent::ReceiverTimer(flow);
         move_timer(end.timer_at, event, (end.host, host), fabric);
         (end.host, end.opening.src, end.opening.dst) = (host, src, dst);
@@ -164,9 +169,10 @@ impl Hosts {
     fn move_sender(&mut self, now: Time, flow: FlowId, pairs: &[Pair], fabric: &mut Fabric) {
         let Some(slot) = self.senders.slot_of(flow) else { return };
         let ((src, dst), class) = (pairs[0], self.senders.at(slot).opening.class);
-        let (host, lanes) = (self.shared.local_host(src), self.lanes((Asks::Sender, class), pairs));
+        let (host, paths) =
+            (self.shared.local_host(src), self.nic_paths((Asks::Sender, class), pairs));
         let end = self.senders.at(slot);
-        if !end.takes_others(pairs, lanes) {
+        if !end.takes_others(pairs, paths) {
             return;
         }
         move_timer(end.timer_at, HostEvent::SenderTimer(flow), (end.host, host), fabric);

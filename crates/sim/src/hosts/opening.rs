@@ -204,10 +204,10 @@ impl Hosts {
         handshake: bool,
         fabric: &mut Fabric,
     ) -> u32 {
-        let mut lanes = None;
+        let mut paths = None;
         if self.shared.nics.is_some() {
             opening = self.placed(now, opening);
-            lanes = self.first_lanes(now, &opening, Asks::Sender);
+            paths = self.first_paths(now, &opening, Asks::Sender);
         }
         let shared = &self.shared;
         let host = shared.local_host(opening.src);
@@ -220,13 +220,14 @@ impl Hosts {
             is_limited: self.hosts[host as usize].node.is_limited(),
             is_scheduled: shared.transport.is_scheduled(which),
             is_switched: shared.has_overlay,
-            is_split: lanes.as_ref().is_some_and(|lanes| lanes.have_queues()),
+            is_split: paths.as_ref().is_some_and(|paths| paths.have_queues()),
             marker: shared.markers[usize::from(which)].clone().map(Box::new),
             ranker: shared.ranker.clone().map(Box::new),
             label: label(shared, opening.flow, hash, true),
         };
         let bound = shared.transport.nic_bound(which).or(shared.nic_limit);
-        let bound = bound.map(|bytes| bytes * lanes.as_ref().map_or(1, |lanes| lanes.count()));
+        let nics = || shared.plan.topology.nics(shared.plan.topology.host_of(opening.src)).count();
+        let bound = bound.map(|bytes| bytes * paths.as_ref().map_or(1, |_| nics() as u64));
         let sending = Sending {
             sender: Sender::new(which, handshake, (line, opening.flow), &shared.transport),
             host,
@@ -238,7 +239,7 @@ impl Hosts {
             first_sent: None,
             delivered: None,
             egress: Egress::new(bound, stages),
-            lanes,
+            paths,
         };
         let slot = self.senders.insert(opening.flow, sending);
         opening.sender_slot = slot;
@@ -324,10 +325,10 @@ impl Hosts {
             any: false,
             handshake: Handshake::new(),
             ingress: None,
-            lanes: None,
+            paths: None,
         };
         if self.shared.nics.is_some() {
-            receiving.lanes = self.first_lanes(now, &opening, Asks::Receiver);
+            receiving.paths = self.first_paths(now, &opening, Asks::Receiver);
         }
         receiving.ingress =
             label(&self.shared, opening.flow, receiving.hash, false).map(Ingress::labelled);

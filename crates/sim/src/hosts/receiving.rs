@@ -200,7 +200,7 @@ impl Hosts {
         let mut packet =
             Way::of_receiver(receiving).by(mapping).packet(body, ack.stamp, size, class);
         packet.flags = if ack.ece { flags::ECE } else { 0 };
-        let host = lanes::answers_by(receiving, &mut packet, mapping);
+        let host = nic_paths::answers_by(receiving, &mut packet, mapping);
         let (node, mut link) = at_host!(self, host, fabric);
         link.sack = (ack.sack.count > 0).then_some(&ack.sack);
         link.mapping = mapping.map(|mapping| (mapping, 0));

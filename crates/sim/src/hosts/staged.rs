@@ -14,7 +14,7 @@
 //! Invariant: a connection that is marked has an important packet in flight, or its echo, while
 //! anything of it is unacknowledged.
 
-use super::lanes::leaves_by;
+use super::nic_paths::leaves_by;
 use super::sending::{first_packet, wake_when_room};
 use super::*;
 use crate::endpoint::Config;

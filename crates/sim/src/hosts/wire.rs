@@ -327,7 +327,7 @@ impl Hosts {
     /// A packet has arrived at a host that has stages for it.
     #[inline(never)]
     pub(super) fn receive(&mut self, now: Time, host: u32, id: PacketId, fabric: &mut Fabric) {
-        let host = self.gathers(host);
+        let host = self.reordering_nic(host);
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_arrival(now, id, &mut link);
         self.hand_up(now, host, fabric);

@@ -1,13 +1,13 @@
-//! Connections over several NICs of their hosts: the subflows of one take lanes in turn, and the
-//! flowcells of one take a lane each.
+//! Connections over several NICs of their hosts: the subflows of one take paths in turn, and the
+//! flowcells of one take a path each.
 //!
-//! A lane is a pair of NICs. A subflow keeps its own, since its 5-tuple names the addresses. The
-//! subflows of one NIC share a queue there, and the scheduler passes by those whose queue is full
-//! (as the MPTCP kernel, v0.8x). Acknowledgements of a subflow go back by its lane, those of
+//! A path here is a pair of NICs. A subflow keeps its own, since its 5-tuple names the addresses.
+//! The subflows of one NIC share a queue there, and the scheduler passes by those whose queue is
+//! full (as the MPTCP kernel, v0.8x). Acknowledgements of a subflow go back by its path, those of
 //! flowcells by the connection's own NICs. A host restores the order of flowcells in one receive
 //! ring, that of its first NIC, whichever NIC they come in by.
 //!
-//! Invariant: the first lane is the connection's own pair of NICs.
+//! Invariant: the first path is the connection's own pair of NICs.
 
 use super::*;
 use crate::endpoint::Config;
@@ -16,7 +16,7 @@ use millpond_core::host::{Cut, FlowQueue, Segment};
 
 /// A pair of NICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lane {
+struct NicPath {
     pair: Pair,
     /// The NIC of the end that has it, by number in the partition.
     host: u32,
@@ -24,33 +24,35 @@ struct Lane {
     nic: u16,
 }
 
-/// The lanes of one end of a connection.
-pub(super) struct Lanes {
-    all: Vec<Lane>,
+/// The paths of one end of a connection.
+pub(super) struct NicPaths {
+    all: Vec<NicPath>,
     /// By number of a NIC of the sending host: the segments of subflows that wait there.
     queues: Vec<FlowQueue>,
 }
 
-impl Lanes {
-    /// How many.
-    pub(super) fn count(&self) -> u64 {
-        self.all.len() as u64
-    }
+impl NicPaths {
     /// Whether they are subflows', which have a queue in each NIC.
     pub(super) fn have_queues(&self) -> bool {
         !self.queues.is_empty()
     }
-    /// The lane of a subflow.
-    fn of(&self, mapping: Mapping) -> Lane {
-        self.all[usize::from(mapping.subflow) % self.all.len()]
+
+    /// The place of a subflow's path.
+    fn place(&self, subflow: u8) -> usize {
+        usize::from(subflow) % self.all.len()
     }
 
-    /// How much a subflow may hand down now, at most `whole`, and the lanes whose queues are full,
+    /// The path of a subflow.
+    fn of(&self, mapping: Mapping) -> NicPath {
+        self.all[self.place(mapping.subflow)]
+    }
+
+    /// How much a subflow may hand down now, at most `whole`, and the paths whose queues are full,
     /// as bits. `None`: all are.
     fn room(&mut self, now: Time, whole: u32) -> (Option<u32>, u64) {
         let (mut room, mut full) = (None, 0);
-        for (at, lane) in self.all.iter().enumerate().take(64) {
-            match self.queues[usize::from(lane.nic)].room(now, whole) {
+        for (at, path) in self.all.iter().enumerate().take(64) {
+            match self.queues[usize::from(path.nic)].room(now, whole) {
                 Some(bytes) => room = Some(bytes),
                 None => full |= 1 << at,
             }
@@ -58,12 +60,9 @@ impl Lanes {
         (room, full)
     }
 
-    /// The subflows of these lanes, as bits.
-    fn subflows(&self, lanes: u64) -> u64 {
-        match lanes {
-            0 => 0,
-            _ => (0..64).filter(|n| lanes >> (n % self.all.len()) & 1 == 1).map(|n| 1 << n).sum(),
-        }
+    /// The subflows of these paths, as bits.
+    fn subflows(&self, paths: u64) -> u64 {
+        (0..64).filter(|n| paths >> self.place(*n) & 1 == 1).map(|n| 1 << n).sum()
     }
 }
 
@@ -76,9 +75,9 @@ fn address(packet: &mut Packet, (src, dst): Pair, mapping: Option<Mapping>) {
 /// Where a receiving end's acknowledgement leaves: the NIC, and in the packet the addresses.
 #[inline]
 pub(super) fn answers_by(it: &Receiving, packet: &mut Packet, mapping: Option<Mapping>) -> u32 {
-    match (&it.lanes, mapping) {
-        (Some(lanes), Some(mapping)) => {
-            let Lane { pair: (src, dst), host, .. } = lanes.of(mapping);
+    match (&it.paths, mapping) {
+        (Some(paths), Some(mapping)) => {
+            let NicPath { pair: (src, dst), host, .. } = paths.of(mapping);
             address(packet, (dst, src), Some(mapping));
             host
         }
@@ -93,47 +92,51 @@ pub(super) fn leaves_by(
     (shared, cut): (&Shared, Cut),
     (first, len): (&mut Packet, u32),
 ) -> u32 {
-    let (Some(lanes), Some(plan), Some(egress)) = (&it.lanes, &shared.labels, &mut it.egress)
+    let (Some(paths), Some(plan), Some(egress)) = (&it.paths, &shared.labels, &mut it.egress)
     else {
         return it.host;
     };
-    let labels = |lane: &Lane| plan.between(now, lane.pair.0, lane.pair.1).len();
-    let most = lanes.all.iter().map(labels).max().unwrap_or(1);
-    let chosen = egress.choose_nic(now, &plan.rule, (len, cut), (lanes.all.len(), most));
-    let Lane { pair, host, .. } = lanes.all[chosen];
+    let labels = |path: &NicPath| plan.between(now, path.pair.0, path.pair.1).len();
+    let most = paths.all.iter().map(labels).max().unwrap_or(1);
+    let chosen = egress.choose_nic(now, &plan.rule, (len, cut), (paths.all.len(), most));
+    let NicPath { pair, host, .. } = paths.all[chosen];
     address(first, pair, None);
     host
 }
 
-/// Asks for calls when segments have left the NICs of these lanes, if the subflows have anything to
+/// Asks for calls when segments have left the NICs of these paths, if the subflows have anything to
 /// send.
 fn wake(it: &mut Sending, full: u64, cfg: &Config, fabric: &mut Fabric) {
     let (wants, call) = (it.sender.would_send(cfg), Call::Room(it.opening.flow));
-    let Some(Lanes { all, queues }) = it.lanes.as_deref_mut() else { return };
-    for lane in (0..64).zip(&*all).filter(|(at, _)| full >> at & 1 == 1).map(|(_, lane)| lane) {
-        if let Some(at) = queues[usize::from(lane.nic)].wake(wants) {
-            fabric.events.push(at, Due::Host(lane.host, HostEvent::Call(call)).into());
+    let Some(NicPaths { all, queues }) = it.paths.as_deref_mut() else { return };
+    for path in (0..64).zip(&*all).filter(|(at, _)| full >> at & 1 == 1).map(|(_, path)| path) {
+        if let Some(at) = queues[usize::from(path.nic)].wake(wants) {
+            fabric.events.push(at, Due::Host(path.host, HostEvent::Call(call)).into());
         }
     }
 }
 
 impl Hosts {
-    /// The lanes of an end of a connection of a class, of these pairs of NICs, if it takes several.
-    pub(super) fn lanes(&self, (asks, class): (Asks, u16), pairs: &[Pair]) -> Option<Box<Lanes>> {
+    /// The paths of an end of a connection of a class, of these pairs of NICs, if it takes several.
+    pub(super) fn nic_paths(
+        &self,
+        (asks, class): (Asks, u16),
+        pairs: &[Pair],
+    ) -> Option<Box<NicPaths>> {
         let shared = &*self.shared;
         let which = shared.plan.traffic.transports[usize::from(class)];
         if !shared.takes_several_nics(which) {
             return None;
         }
         let topology = &shared.plan.topology;
-        let lane = |pair: &Pair| {
+        let path = |pair: &Pair| {
             let nic = if asks == Asks::Sender { pair.0 } else { pair.1 };
-            Lane { pair: *pair, host: shared.local_host(nic), nic: topology.nic_number(nic) }
+            NicPath { pair: *pair, host: shared.local_host(nic), nic: topology.nic_number(nic) }
         };
         let is_split = asks == Asks::Sender && shared.transport.has_subflows(which);
         let nics = topology.nics(topology.host_of(pairs[0].0)).filter(|_| is_split);
         let queues = nics.map(|_| FlowQueue::new(shared.nic_limit)).collect();
-        Some(Box::new(Lanes { all: pairs.iter().map(lane).collect(), queues }))
+        Some(Box::new(NicPaths { all: pairs.iter().map(path).collect(), queues }))
     }
 
     /// As `pump`, of a connection whose subflows take several NICs.
@@ -141,20 +144,19 @@ impl Hosts {
         loop {
             let shared = &*self.shared;
             let sending = self.senders.at(slot);
-            let Some(lanes) = sending.lanes.as_deref_mut() else { return };
-            let (room, full) = lanes.room(now, shared.segment_max);
-            sending.sender.pass_by(lanes.subflows(full));
+            let Some(paths) = sending.paths.as_deref_mut() else { return };
+            let (room, full) = paths.room(now, shared.segment_max);
+            sending.sender.pass_by(paths.subflows(full));
             let out = room.and_then(|room| sending.sender.poll_send(now, room, &shared.transport));
             let Some(out) = out else {
                 return wake(sending, full, &shared.transport, fabric);
             };
             let mut first = sending::first_packet(now, slot, sending, &out);
-            let Some(Lanes { all, queues }) = sending.lanes.as_deref_mut() else { return };
-            let mapping = out.mapping.unwrap_or_default();
-            let Lane { pair, host, nic } = all[usize::from(mapping.subflow) % all.len()];
+            let Some(paths) = sending.paths.as_deref_mut() else { return };
+            let NicPath { pair, host, nic } = paths.of(out.mapping.unwrap_or_default());
             address(&mut first, pair, out.mapping);
             let segment = Segment { first, len: out.len };
-            let queue = &mut queues[usize::from(nic)];
+            let queue = &mut paths.queues[usize::from(nic)];
             let (node, mut link) = at_host!(self, host, fabric);
             link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
             node.send(now, Some(queue), segment, shared.cut(), &mut link);
@@ -172,15 +174,13 @@ impl Hosts {
         fabric: &mut Fabric,
     ) {
         let Some(it) = self.senders.get(slot, flow) else { return };
-        if let Some(Lanes { all, queues }) = it.lanes.as_deref_mut()
-            && !queues.is_empty()
-        {
+        if let Some(paths) = it.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
             let nic = self.shared.plan.topology.nic_number(self.hosts[host as usize].id);
-            let queue = &mut queues[usize::from(nic)];
+            let queue = &mut paths.queues[usize::from(nic)];
             queue.leaves(at);
             if queue.is_wanted {
-                let lane = all.iter().take(64).position(|lane| lane.nic == nic);
-                let full = lane.map_or(0, |lane| 1 << lane);
+                let path = paths.all.iter().take(64).position(|path| path.nic == nic);
+                let full = path.map_or(0, |path| 1 << path);
                 wake(it, full, &self.shared.transport, fabric);
             }
             return;
@@ -193,7 +193,7 @@ impl Hosts {
     }
 
     /// The NIC whose node restores the order of a packet that has come in by this one.
-    pub(super) fn gathers(&self, host: u32) -> u32 {
+    pub(super) fn reordering_nic(&self, host: u32) -> u32 {
         if !self.shared.sprays_nics {
             return host;
         }
@@ -219,19 +219,17 @@ impl Hosts {
 impl Sending {
     /// Whether the call that comes now is one that its queues wait for, if it has any.
     pub(super) fn is_woken(&mut self, now: Time) -> bool {
-        if let Some(Lanes { queues, .. }) = self.lanes.as_deref_mut()
-            && !queues.is_empty()
-        {
-            return queues.iter_mut().fold(false, |woken, queue| queue.woken(now) | woken);
+        if let Some(paths) = self.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
+            return paths.queues.iter_mut().fold(false, |woken, queue| queue.woken(now) | woken);
         }
         self.egress.as_mut().is_none_or(|egress| egress.queue.woken(now))
     }
 
-    /// Takes other lanes if it has several; whether those, or its own pair of NICs, are others than
+    /// Takes other paths if it has several; whether those, or its own pair of NICs, are others than
     /// before.
-    pub(super) fn takes_others(&mut self, pairs: &[Pair], lanes: Option<Box<Lanes>>) -> bool {
+    pub(super) fn takes_others(&mut self, pairs: &[Pair], paths: Option<Box<NicPaths>>) -> bool {
         let before = (self.opening.src, self.opening.dst);
-        let Some((own, new)) = self.lanes.as_mut().zip(lanes) else { return pairs[0] != before };
+        let Some((own, new)) = self.paths.as_mut().zip(paths) else { return pairs[0] != before };
         let differs = own.all != new.all;
         own.all = new.all;
         differs
