@@ -353,7 +353,12 @@ pub fn fast_ports(plan: &Plan) -> bool {
     let displaces = Deflection::new(&switch.deflection).nature().displaces;
     let policies =
         !pauses(plan) && !displaces && !occupancy.watches_departures() && !collects_telemetry(plan);
-    let buffer = matches!(switch.buffer, BufferParams::PerPort(_));
+    // A deflection asks whether other ports have room, which they know late of a shared memory.
+    let buffer = match switch.buffer {
+        BufferParams::PerPort(_) => true,
+        BufferParams::Shared(_) => Deflection::new(&switch.deflection).is_none(),
+        BufferParams::Pools(_) => false,
+    };
     let port = port_config(plan, &PortSite::default(), None).fits_fast();
     policies && buffer && port && !plan.engine.general_ports
 }

@@ -432,7 +432,7 @@ fn threads_do_not_change_a_result() {
 }
 
 /// The scenarios that are run in several ways.
-const ALIKE: [(&str, &[(&str, &str)]); 15] = [
+const ALIKE: [(&str, &[(&str, &str)]); 17] = [
     (LEAF_SPINE, &[]),
     (FAT_TREE, &[]),
     (EVERYTHING, &[]),
@@ -448,6 +448,16 @@ const ALIKE: [(&str, &[(&str, &str)]); 15] = [
     (SHORT_FLOWS, &[]),
     (SHORT_FLOWS, EXACT),
     (LEAF_SPINE, OFTEN),
+    (LEAF_SPINE, SHARED),
+    (EVERYTHING, SHARED_EXACT),
+];
+/// A memory that ports share and that overflows.
+const SHARED: &[(&str, &str)] =
+    &[("switch.buffer", "{ kind = \"shared\", size = \"60KB\", alpha = 0.5 }")];
+/// The same with arrivals at one instant.
+const SHARED_EXACT: &[(&str, &str)] = &[
+    ("switch.buffer", "{ kind = \"shared\", size = \"60KB\", alpha = 2 }"),
+    ("host.jitter", "off"),
 ];
 /// Rounds that find, place and move flows; their period is no whole number of windows.
 const HEDERA: &[(&str, &str)] = &[
@@ -533,6 +543,16 @@ fn jitter_and_lots_do_something() {
     let (jitter, lots, exact) = (of(&[]), of(LOTS), of(EXACT));
     assert!(jitter != lots && lots != exact && exact != jitter);
     assert_ne!(lots, of(&[LOTS, &[("seed", "4")]].concat()), "lots are drawn anew for each seed");
+}
+
+/// The memory that is shared above overflows.
+#[test]
+fn a_shared_memory_overflows() {
+    for (text, set) in [(LEAF_SPINE, SHARED), (EVERYTHING, SHARED_EXACT)] {
+        let (outcome, _) = simulate(&plan(text, set), 2);
+        let dropped = outcome.audit.dropped[DropReason::SharedBuffer as usize].packets;
+        assert!(dropped > 20, "{dropped}");
+    }
 }
 
 #[test]

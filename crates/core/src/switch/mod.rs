@@ -130,7 +130,7 @@ pub struct SwitchConfig {
     pub ports: Vec<PortConfig>,
     /// Ports that lead to other switches.
     pub fabric_ports: Vec<u16>,
-    /// Use fast ports; all must fit.
+    /// Use fast ports; all must fit, and a deflection needs ports that share no memory.
     pub fast: bool,
     /// The shared memory.
     pub memory: Memory,
@@ -447,7 +447,8 @@ impl Switch {
         others.copied().find(|port| !self.dead.contains(port) && *port != packet.ingress)
     }
 
-    /// Bytes that wait in the shared memory (0 with fast ports, which need none).
+    /// Bytes that wait in the shared memory. With fast ports at most as many wait; 0 where each has
+    /// a memory of its own.
     pub fn memory_used(&self) -> u64 {
         self.memory.used()
     }
@@ -466,7 +467,11 @@ impl Switch {
         let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
         match &mut self.ports {
             Ports::Fast(ports) => {
-                let departs = ports[port as usize].offer(now, &mut wire.packets()[id], &terms)?;
+                let (packet, memory) = (&mut wire.packets()[id], &mut self.memory);
+                let departs = match memory.is_shared() {
+                    false => ports[port as usize].offer(now, packet, &terms)?,
+                    true => FastPort::offer_of(ports, port, now, packet, memory, &terms)?,
+                };
                 wire.transmit(port, id, departs);
             }
             Ports::General(ports) if self.is_plain => {

@@ -3,7 +3,7 @@
 //! A [`FastPort`] serves first come, first served, never evicts and never pauses, so a packet's
 //! departure is known when it arrives: one number, `busy_until`, stands for the queue, and a hop
 //! costs one event. A [`GeneralPort`] holds its packets until they leave, and so can serve by
-//! priority, mark at dequeue, share its switch's memory and be paused.
+//! priority, mark at dequeue, be accounted by pools and be paused.
 //!
 //! Invariant: where both can serve, they give the same verdicts and departures, to the picosecond.
 //! The packet in transmission does not wait: it is in neither occupancy.

@@ -291,6 +291,44 @@ proptest! {
         prop_assert_eq!(run(true), run(false));
     }
 
+    /// The same of a memory that the ports share, whatever share of it a queue may take.
+    #[test]
+    fn fast_and_general_agree_on_a_shared_memory(
+        arrivals in prop::collection::vec((0u64..2_000, 40u16..1500, 0u32..2), 1..300),
+        size in 2_000u64..60_000,
+        alpha in prop::sample::select(vec![0.125, 0.5, 1.0, 2.0, 8.0]),
+        threshold in 0u32..20,
+    ) {
+        let buffer =
+            BufferParams::Shared(SharedParams { size: Bytes(size).into(), alpha, per: None });
+        let marking = MarkingParams::Ecn(EcnParams {
+            threshold_packets: Auto::Given(threshold).into(),
+            ..Default::default()
+        });
+        let run = |fast| {
+            let mut s = switch(fast, &buffer, &marking, &QueueParams::default());
+            let mut w = Recorder::default();
+            let mut now = Time::ZERO;
+            let mut views = Vec::new();
+            for (gap, size, to) in &arrivals {
+                now += Time::from_ns(*gap);
+                // Looking on changes nothing.
+                if gap % 7 == 3 {
+                    w.advance(&mut s, now - Time::from_ps(1));
+                    s.occupancy(now, |port, view| views.push((port, view)));
+                }
+                w.arrive(&mut s, now, Packet { size: *size, ..data(*to) });
+            }
+            w.advance(&mut s, Time::from_s(1));
+            let marks: Vec<Ecn> =
+                (0..arrivals.len() as u32).map(|id| w.packets[id].ecn()).collect();
+            let mut sent = w.sent.clone();
+            sent.sort();
+            (sent, w.dropped, marks, views, s.bytes_max())
+        };
+        prop_assert_eq!(run(true), run(false));
+    }
+
     /// A packet that goes past a queue of any kind leaves the switch as if it had waited there.
     #[test]
     fn passing_an_idle_queue_changes_nothing(

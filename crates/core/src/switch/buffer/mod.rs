@@ -187,6 +187,8 @@ pub struct Memory {
     used: u64,
     /// α in 1/1024, so that no float decides.
     alpha: u64,
+    /// Ports share it by what each of them holds.
+    is_shared: bool,
     /// The record of who holds what, where that decides.
     pools: Option<Box<Pools>>,
 }
@@ -204,7 +206,8 @@ impl Memory {
             BufferParams::Pools(p) => Some(Box::new(Pools::new(p, facts))),
             _ => None,
         };
-        Memory { size, used: 0, alpha, pools }
+        let is_shared = matches!(params, BufferParams::Shared(_));
+        Memory { size, used: 0, alpha, is_shared, pools }
     }
     /// Why what claims room in a queue that holds `queued` bytes has none, if it has none. Pools go
     /// by their own counters.
@@ -249,6 +252,16 @@ impl Memory {
     #[inline]
     pub fn has_pools(&self) -> bool {
         self.pools.is_some()
+    }
+    /// Whether ports share it by what each of them holds.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+    /// So many bytes more wait, where there are no pools.
+    #[inline]
+    pub fn take_bytes(&mut self, size: u64) {
+        self.used += size;
     }
     /// So many bytes wait no more, where there are no pools.
     #[inline]

@@ -1,4 +1,9 @@
 //! The fast port: packets of one FIFO leave at times that are known when they join it.
+//!
+//! Where ports share a memory, what has left a queue is given back late: when its port is offered
+//! the next packet, or when a packet finds no room by what is charged still. So what is charged is
+//! never less than what waits, who finds room by it has room, and who does not is judged by what
+//! waits.
 
 use super::*;
 
@@ -26,6 +31,8 @@ pub struct FastPort {
     pub(in crate::switch) admission: Admission,
     /// Packets marked here.
     pub marked: u64,
+    /// Bytes that a memory shared with other ports has down for this one.
+    charged: u64,
 }
 
 impl FastPort {
@@ -48,6 +55,7 @@ impl FastPort {
             marking: config.marking,
             admission: config.admission,
             marked: 0,
+            charged: 0,
         }
     }
 
@@ -149,10 +157,62 @@ impl FastPort {
         terms: &Terms<'_>,
     ) -> Result<Time, DropReason> {
         self.settle(now);
+        self.join(now, packet, terms, |_| None)
+    }
+
+    /// The same with a memory that the ports share, among them the one of this number.
+    ///
+    /// # Errors
+    /// As [`FastPort::offer`], or the memory has no room.
+    pub fn offer_of(
+        ports: &mut [FastPort],
+        number: u16,
+        now: Time,
+        packet: &mut Packet,
+        memory: &mut Memory,
+        terms: &Terms<'_>,
+    ) -> Result<Time, DropReason> {
+        let claim = Claim::of(packet, number);
+        let it = &mut ports[number as usize];
+        it.give_back(now, memory);
+        // Another view of the queue may lead to another verdict.
+        if terms.known.is_some() || memory.test(it.bytes, &claim).is_some() {
+            ports.iter_mut().for_each(|port| port.give_back(now, memory));
+        }
+        let it = &mut ports[number as usize];
+        let departs = it.join(now, packet, terms, |view| memory.test(view.bytes, &claim))?;
+        memory.take_bytes(it.bytes - it.charged);
+        it.charged = it.bytes;
+        Ok(departs)
+    }
+
+    /// Gives back to the memory what has left the queue by `now`.
+    #[inline]
+    fn give_back(&mut self, now: Time, memory: &mut Memory) {
+        if self.charged > 0 {
+            self.settle(now);
+            memory.give_bytes(self.charged - self.bytes);
+            self.charged = self.bytes;
+        }
+    }
+
+    /// Takes the packet into the queue, which is as it is now; `beyond`: why there is no room for
+    /// it beside this port's own capacity.
+    #[inline(always)]
+    fn join(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        terms: &Terms<'_>,
+        beyond: impl Fn(&QueueView) -> Option<DropReason>,
+    ) -> Result<Time, DropReason> {
         let size = packet.size as u64;
         let view = QueueView { packets: self.packets, bytes: self.bytes };
         let live = Context { now, packet, view, random: terms.random };
-        let lacks_room = |view: &QueueView| self.rules.capacity.lacks_room(view, size);
+        let lacks_room = |view: &QueueView| {
+            let full = self.rules.capacity.lacks_room(view, size);
+            full.or_else(|| beyond(view))
+        };
         let admission = if self.rules.asks { Some(&mut self.admission) } else { None };
         admit(admission, &live, terms, lacks_room)?;
         let from = self.rules.marks_from;
