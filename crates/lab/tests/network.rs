@@ -179,22 +179,23 @@ fn deflected_packets_arrive_and_the_edge_restores_their_order() {
         ("transport.rank.kind", "attained-service"),
     ];
     let (plain, straight) = needs!(run(DETOUR, &[]));
-    // Losses that synchronize the flows leave little to deflect: such a run is made again.
-    let mut runs = (0..6).map(|_| run(DETOUR, &canary).unwrap());
-    let reorders = |(counts, _): &(Counts, Counted)| counts.out_of_order > 700;
-    let (early, deflected) = runs.find(reorders).expect("a run of six reorders packets");
+    assert_eq!((plain.completed, straight.deflected), (2, 0));
     let order = ("transport.ordering", "{ kind = \"timeout\", timeout = \"5ms\" }");
     let [a, b, c] = canary;
-    let (ordered, _) = run(DETOUR, &[a, b, c, order]).unwrap();
-    assert_eq!([plain.completed, early.completed, ordered.completed], [2; 3]);
-    assert!(straight.deflected == 0 && deflected.deflected > 50, "{deflected:?}");
-    assert!(
-        2 * ordered.out_of_order < early.out_of_order,
-        "{} {}, {:?}",
-        early.out_of_order,
-        ordered.out_of_order,
-        deflected.late
-    );
+    // Losses that synchronize the flows leave little to deflect: how many packets come out of order
+    // is a share of those deflected, over several runs.
+    let share = |set: &[(&str, &str)]| {
+        let (mut out_of_order, mut deflected) = (0, 0);
+        for _ in 0..5 {
+            let (counts, counted) = run(DETOUR, set).unwrap();
+            assert_eq!(counts.completed, 2, "{counted:?}");
+            out_of_order += counts.out_of_order;
+            deflected += counted.deflected;
+        }
+        assert!(deflected > 200, "{deflected}");
+        out_of_order as f64 / deflected as f64
+    };
+    assert!(early > 0.4 && 2.0 * ordered < early, "{early} {ordered}");
 }
 
 /// One transfer over two spines of different lengths.
