@@ -195,6 +195,7 @@ fn deflected_packets_arrive_and_the_edge_restores_their_order() {
         assert!(deflected > 200, "{deflected}");
         out_of_order as f64 / deflected as f64
     };
+    let (early, ordered) = (share(&canary), share(&[a, b, c, order]));
     assert!(early > 0.4 && 2.0 * ordered < early, "{early} {ordered}");
 }
 
