@@ -81,8 +81,9 @@ fn as_text<'a>(
 
 fn describe(plan: &Plan) -> String {
     let t = &plan.topology;
-    let ports = if millpond_sim::build::fast_ports(plan) { "fast" } else { "general" };
     let layout = Layout::new(t, PARTITIONS_MAX, plan.engine.one_partition);
+    let is_fast = millpond_sim::build::fast_ports(plan, layout.partitions);
+    let ports = if is_fast { "fast" } else { "general" };
     let others: String =
         others(plan).iter().map(|(place, kind)| format!(" · {} {kind}", last(place))).collect();
     let (links, switches) = t.counts();

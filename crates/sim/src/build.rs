@@ -230,7 +230,7 @@ fn partition(shared: &Arc<Shared>, cables: &Cables, p: u16) -> Partition {
         let cell = layout.cells[index];
         ports.iter().for_each(|id| plain.extend(outlink(plan, cables, *id, cell, &mut fabric)));
         switches.push(SwitchNode {
-            switch: switch(plan, index, ports),
+            switch: switch(shared, index, ports, first),
             first,
             index: index as u32,
             cell,
@@ -346,13 +346,15 @@ fn gives_credit(plan: &Plan) -> bool {
     plan.transports().any(gives)
 }
 
-/// Whether switches can use fast ports.
-pub fn fast_ports(plan: &Plan) -> bool {
+/// Whether the switches of so many partitions can use fast ports.
+pub fn fast_ports(plan: &Plan, partitions: usize) -> bool {
     let switch = &plan.switch;
     let occupancy = Occupancy::new(&switch.occupancy);
     let displaces = Deflection::new(&switch.deflection).nature().displaces;
-    let policies =
-        !pauses(plan) && !displaces && !occupancy.watches_departures() && !collects_telemetry(plan);
+    let policies = !pauses(plan) && !displaces && !occupancy.watches_departures();
+    // Telemetry is complete after packets are on their way: nobody may copy them.
+    let telemetry = !collects_telemetry(plan)
+        || (partitions == 1 && plan.failures.is_empty() && plan.capture.taps.is_empty());
     // A deflection asks whether other ports have room, which they know late of a shared memory.
     let buffer = match switch.buffer {
         BufferParams::PerPort(_) => true,
@@ -360,7 +362,7 @@ pub fn fast_ports(plan: &Plan) -> bool {
         BufferParams::Pools(_) => false,
     };
     let port = port_config(plan, &PortSite::default(), None).fits_fast();
-    policies && buffer && port && !plan.engine.general_ports
+    policies && telemetry && buffer && port && !plan.engine.general_ports
 }
 
 /// A port that can hold what its parameters, or its switch's `memory`, allow.
@@ -377,7 +379,8 @@ fn port_config(plan: &Plan, site: &PortSite, memory: Option<&Memory>) -> PortCon
     }
 }
 
-fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
+fn switch(shared: &Shared, index: usize, ports: &[u32], first: u32) -> Switch {
+    let plan = &shared.plan;
     let topology = &plan.topology;
     let site = &topology.switches[index];
     let name = format!("switch/{}", site.name);
@@ -401,14 +404,14 @@ fn switch(plan: &Plan, index: usize, ports: &[u32]) -> Switch {
         routes: topology.routes[index].clone(),
         ports: ports_of,
         fabric_ports: fabric_ports.collect(),
-        fast: fast_ports(plan),
+        fast: fast_ports(plan, shared.layout.partitions),
         memory,
         path: Path::new(&plan.switch.path),
         deflection: Deflection::new(&plan.switch.deflection),
         occupancy: Occupancy::new(&plan.switch.occupancy),
         pause: Pause::new(&plan.switch.pause),
         trim: plan.switch.overflow.trim((HEADERS + plan.host.frame_overhead) as u16),
-        telemetry: collects_telemetry(plan),
+        telemetry: collects_telemetry(plan).then_some(first),
         random: Stream::new(plan.seed, &name),
     })
 }

@@ -8,7 +8,8 @@ use crate::hosts::Hosts;
 use crate::mail::{Mail, Note};
 use crate::samples::Samplers;
 use crate::switch_node::SwitchNode;
-use millpond_core::Time;
+use millpond_core::packet::Telemetry;
+use millpond_core::{PacketId, Time};
 use millpond_scenario::traffic::{Arrival, Query};
 use std::collections::VecDeque;
 
@@ -30,6 +31,8 @@ pub struct Partition {
     loops: Vec<(Time, u16, u32)>,
     /// The notes being read; empty between edges.
     notes: Vec<Note>,
+    /// Switches write some telemetry late.
+    completes_telemetry: bool,
     now: Time,
     /// When the last event was served.
     last_event: Time,
@@ -44,6 +47,7 @@ impl Partition {
         owners: Vec<Receiver>,
         loops: Vec<(Time, u16, u32)>,
     ) -> Partition {
+        let completes_telemetry = switches.iter().any(|node| node.switch.writes_late());
         let mut partition = Partition {
             samplers: Samplers::new(&hosts.shared.plan.capture, &switches, &hosts),
             starts: vec![VecDeque::new(); fabric.events.count() as usize],
@@ -53,6 +57,7 @@ impl Partition {
             owners,
             loops,
             notes: Vec::new(),
+            completes_telemetry,
             now: Time::ZERO,
             last_event: Time::ZERO,
         };
@@ -167,6 +172,9 @@ impl Partition {
                             node.switch.on_arrival(now, port, id, &mut ports);
                         }
                         Receiver::Host(host) => {
+                            if self.completes_telemetry {
+                                self.complete_telemetry(id);
+                            }
                             self.hosts.on_arrival(now, host, id, &mut self.fabric)
                         }
                         Receiver::Failing(_) => unreachable!("a link ends at a node"),
@@ -187,6 +195,19 @@ impl Partition {
         self.fabric.audit.events += served;
         if served > 0 {
             self.last_event = self.last_event.max(self.now);
+        }
+    }
+
+    /// A packet has reached its host: the ports on its way write what they did not know yet.
+    #[inline(never)]
+    fn complete_telemetry(&mut self, id: PacketId) {
+        let packets = &mut self.fabric.packets;
+        let Some(slot) = packets.slot_of::<Telemetry>(packets[id].side) else { return };
+        while let Some(late) = packets.record_at_mut::<Telemetry>(slot).first_late() {
+            let Receiver::Switch(switch, port) = self.owners[late.number as usize] else {
+                unreachable!("switches write telemetry")
+            };
+            self.switches[switch as usize].switch.complete_telemetry(late.at, port, packets);
         }
     }
 

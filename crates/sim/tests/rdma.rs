@@ -8,6 +8,7 @@ use common::{assert_nothing_changes, plan, simulate};
 use millpond_core::Time;
 use millpond_core::packet::Kind;
 use millpond_results::Node;
+use millpond_sim::build::fast_ports;
 use proptest::prelude::*;
 
 const LAWS: [&str; 5] = ["dcqcn", "hpcc", "powertcp", "timely", "rdma-dctcp"];
@@ -232,6 +233,34 @@ fn threads_partitions_and_ports_change_nothing() {
     ];
     for set in sets {
         assert_nothing_changes(INCAST, set, &[2, 3]);
+    }
+}
+
+/// Telemetry that fast ports write late is what general ports write when a packet leaves.
+#[test]
+fn telemetry_is_the_same_of_either_kind_of_port() {
+    let marking = ("switch.marking", r#"{ kind = "ecn", threshold-bytes = "50KB" }"#);
+    let shared = ("switch.buffer", r#"{ kind = "shared", size = "200KB" }"#);
+    let (exact, spray) = (("host.jitter", "off"), ("switch.path.kind", "spray"));
+    let sets: [&[(&str, &str)]; 6] = [
+        &[("transport.kind", "hpcc"), SHALLOW, IRN],
+        &[("transport.kind", "hpcc"), shared, exact],
+        &[("transport.kind", "hpcc"), SHALLOW, exact, ("switch.path.kind", "conga")],
+        &[("transport.kind", "powertcp"), SHALLOW, spray],
+        &[("transport.kind", "powertcp"), shared, IRN],
+        &[
+            SHALLOW,
+            exact,
+            ("transport.kind", "hpcc"),
+            ("switch.deflection.kind", "dibs"),
+            ("traffic.background.transport", r#"{ kind = "dctcp" }"#),
+        ],
+    ];
+    for set in sets {
+        let set = [&[LOSSY, ("switch.queue.kind", "fifo"), marking], set].concat();
+        let of = plan(INCAST, &set);
+        assert_eq!([1, 2].map(|partitions| fast_ports(&of, partitions)), [true, false], "{set:?}");
+        assert_nothing_changes(INCAST, &set, &[2, 3]);
     }
 }
 

@@ -271,6 +271,16 @@ impl Packets {
     pub fn side_mut<T: Sided>(&mut self, packet: &Packet) -> Option<&mut T> {
         self.record_mut(packet.side)
     }
+    /// Where the record of a type is that is in a list.
+    #[inline]
+    pub fn slot_of<T: Sided>(&self, side: Side) -> Option<u32> {
+        if side.is_none() { None } else { self.sides.find::<T>(side) }
+    }
+    /// The record of a type at a slot, which may be another packet's by now.
+    #[inline]
+    pub fn record_at_mut<T: Sided>(&mut self, slot: u32) -> &mut T {
+        &mut T::pool_mut(&mut self.sides)[slot].value
+    }
     /// The record of a type in a list, to change.
     #[inline]
     pub fn record_mut<T: Sided>(&mut self, side: Side) -> Option<&mut T> {

@@ -55,11 +55,23 @@ impl Packed {
     }
 }
 
+/// An entry whose queue is not known yet: when its packet's first bit leaves, and the number of the
+/// port, which stands in the queue's place. No other packet starts there then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// When the packet starts.
+    pub at: Time,
+    /// The port's number among all.
+    pub number: u32,
+}
+
 /// The entries that the switches on a packet's way have written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Telemetry {
     count: u8,
+    /// Bit n: entry n is [`Late`].
+    late: u8,
     hops: [Packed; HOPS],
 }
 
@@ -67,13 +79,41 @@ const _: () = assert!(size_of::<super::side::Linked<Telemetry>>() == 128);
 
 impl Telemetry {
     /// The telemetry that a packet begins with.
-    pub const EMPTY: Telemetry = Telemetry { count: 0, hops: [Packed([0; 6]); HOPS] };
+    pub const EMPTY: Telemetry = Telemetry { count: 0, late: 0, hops: [Packed([0; 6]); HOPS] };
 
     /// The next switch on the way adds itself; one for which there is no more room does not.
     pub fn push(&mut self, hop: Hop) {
         if let Some(free) = self.hops.get_mut(usize::from(self.count)) {
             *free = Packed::new(hop);
             self.count += 1;
+        }
+    }
+    /// The same of a switch that does not know yet what will wait behind the packet; whether there
+    /// was room.
+    pub fn push_late(&mut self, hop: Hop, number: u32) -> bool {
+        let place = self.count;
+        self.push(Hop { queue: number.into(), ..hop });
+        let has_room = self.count > place;
+        self.late |= u8::from(has_room) << place.min(7);
+        has_room
+    }
+    /// The first entry whose queue is not known yet.
+    #[inline]
+    pub fn first_late(&self) -> Option<Late> {
+        if self.late == 0 { None } else { Some(self.late_at(self.late.trailing_zeros() as usize)) }
+    }
+    fn late_at(&self, place: usize) -> Late {
+        let [at, at_high, number, ..] = self.hops[place].0;
+        Late { at: Time::from_ps(u64::from(at) | u64::from(at_high) << 32), number }
+    }
+    /// Writes a queue that has become known, if the entry is here. It is not if the packet was
+    /// dropped: the record may be another packet's by now.
+    pub fn complete(&mut self, late: Late, queue: u64) {
+        let places = 0..usize::from(self.count);
+        let is_it = |place: &usize| self.late >> place & 1 != 0 && self.late_at(*place) == late;
+        if let Some(place) = places.rev().find(is_it) {
+            self.hops[place].0[2] = u32::try_from(queue).unwrap_or(u32::MAX);
+            self.late &= !(1 << place);
         }
     }
     /// In the order of the way.
@@ -92,6 +132,25 @@ mod tests {
         assert_eq!(record.hops().len(), 0);
         (0..7).for_each(|sent| record.push(Hop { sent, ..Hop::default() }));
         assert_eq!(record.hops().map(|hop| hop.sent).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_late_queue_is_written_where_it_belongs() {
+        let mut record = Telemetry::default();
+        let hop = |at| Hop { at: Time::from_ns(at), sent: at, ..Hop::default() };
+        record.push(hop(1));
+        assert!(record.push_late(hop(2), 7) && record.push_late(hop(3), 9));
+        let late = |at, number| Late { at: Time::from_ns(at), number };
+        record.complete(late(3, 7), 100);
+        assert_eq!(record.first_late(), Some(late(2, 7)));
+        record.complete(late(2, 7), 1 << 40);
+        assert_eq!(record.first_late(), Some(late(3, 9)), "the one above is another packet's");
+        record.complete(late(3, 9), 1_000);
+        assert_eq!(record.first_late(), None);
+        let queues: Vec<u64> = record.hops().map(|hop| hop.queue).collect();
+        assert_eq!(queues, [0, u32::MAX.into(), 1_000]);
+        (0..2).for_each(|_| record.push(hop(4)));
+        assert!(!record.push_late(hop(5), 1) && record.first_late().is_none());
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod displace;
 mod early;
 mod ingress;
 pub mod marking;
+mod meter;
 pub mod occupancy;
 pub mod overflow;
 pub mod path;
@@ -30,6 +31,7 @@ mod standing;
 mod trim;
 mod view;
 
+use meter::Meter;
 use view::View;
 
 use crate::context::Context;
@@ -46,6 +48,7 @@ use pause::{Pause, PauseFrame, PauseTarget};
 use port::{FastPort, GeneralPort, PortConfig, Service, Terms};
 use queue::Load;
 use route::Routes;
+use std::collections::VecDeque;
 
 /// A policy's view of one queue, as it is at `now`. The packet in transmission is not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,9 +147,10 @@ pub struct SwitchConfig {
     pub pause: Pause,
     /// The settings that it trims by; not with fast ports.
     pub trim: Option<overflow::Trim>,
-    /// Add itself to the telemetry of packets that collect it; not with fast ports, whose packets
-    /// have left before anybody knows what waits behind them.
-    pub telemetry: bool,
+    /// Add itself to the telemetry of packets that collect it; the number of its first port among
+    /// all of its driver. With fast ports the driver [completes](Switch::complete_telemetry) what
+    /// it reads.
+    pub telemetry: Option<u32>,
     /// This switch's random numbers.
     pub random: Stream,
 }
@@ -171,7 +175,7 @@ impl SwitchConfig {
             occupancy: Occupancy::new(&Default::default()),
             pause: Pause::new(&Default::default()),
             trim: None,
-            telemetry: false,
+            telemetry: None,
             random,
         }
     }
@@ -206,10 +210,14 @@ pub struct Switch {
     victims: Vec<PacketId>,
     /// Whether its ports have watchdogs.
     has_watchdogs: bool,
+    /// Its fast ports have meters or share a memory.
+    is_close: bool,
     /// Nobody counts what enters and leaves its general ports' queues.
     is_plain: bool,
-    /// By port, its rate and the bytes that it has sent; empty where no packet asks.
-    sent: Vec<(Rate, u64)>,
+    /// By port; empty where no packet asks.
+    meters: Vec<Meter>,
+    /// The number of its first port among all of its driver.
+    first_number: u32,
     trim: Option<overflow::Trim>,
     /// Packets deflected here.
     pub deflected: u64,
@@ -301,7 +309,6 @@ impl Switch {
             ports,
             steps_in: nature.diverts || path.watches(),
             path,
-            memory: config.memory,
             ingress_bytes: if pause.is_active() {
                 vec![[0; PRIORITIES]; count]
             } else {
@@ -319,11 +326,13 @@ impl Switch {
             victims: Vec::new(),
             has_watchdogs: watchdog.is_some(),
             is_plain,
-            sent: if config.telemetry {
-                rates.iter().map(|rate| (*rate, 0)).collect()
-            } else {
-                Vec::new()
+            is_close: config.telemetry.is_some() || config.memory.is_shared(),
+            meters: match config.telemetry {
+                Some(_) => rates.iter().map(|rate| Meter::new(*rate)).collect(),
+                None => Vec::new(),
             },
+            first_number: config.telemetry.unwrap_or(0),
+            memory: config.memory,
             trim: config.trim,
             deflected: 0,
             trimmed: 0,
@@ -467,11 +476,10 @@ impl Switch {
         let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
         match &mut self.ports {
             Ports::Fast(ports) => {
-                let (packet, memory) = (&mut wire.packets()[id], &mut self.memory);
-                let departs = match memory.is_shared() {
-                    false => ports[port as usize].offer(now, packet, &terms)?,
-                    true => FastPort::offer_of(ports, port, now, packet, memory, &terms)?,
-                };
+                if self.is_close {
+                    return self.offer_closely(now, port, id, wire);
+                }
+                let departs = ports[port as usize].offer(now, &mut wire.packets()[id], &terms)?;
                 wire.transmit(port, id, departs);
             }
             Ports::General(ports) if self.is_plain => {
@@ -585,8 +593,8 @@ impl Switch {
     /// A packet goes on the link of `port`.
     #[inline]
     fn leave<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, departs: Time, wire: &mut W) {
-        if !self.sent.is_empty() {
-            self.write_telemetry(now, port, id, wire);
+        if !self.meters.is_empty() {
+            self.meter(now, port, id, wire);
         }
         wire.transmit(port, id, departs);
     }
@@ -611,21 +619,6 @@ impl Switch {
         if self.has_watchdogs {
             self.watch(now, port, wire);
         }
-    }
-}
-
-impl Switch {
-    /// A packet has left the queue of `port`: adds what the port knows to its telemetry.
-    #[inline]
-    fn write_telemetry<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
-        let packet = &wire.packets()[id];
-        let (size, side, is_data) = (packet.size, packet.side, packet.is_data());
-        let (rate, sent) = &mut self.sent[port as usize];
-        if is_data && let Some(telemetry) = wire.packets().record_mut::<Telemetry>(side) {
-            let queue = self.ports.view(now, port).bytes;
-            telemetry.push(Hop { at: now, sent: *sent, queue, rate: *rate });
-        }
-        *sent += u64::from(size);
     }
 }
 

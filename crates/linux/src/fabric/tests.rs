@@ -53,7 +53,7 @@ fn switch(ports: [Port; 2], packets: u32) -> Fabric {
         occupancy: Occupancy::new(&OccupancyParams::default()),
         pause: Pause::new(&PauseParams::default()),
         trim: None,
-        telemetry: false,
+        telemetry: None,
         random: Stream::new(1, "switch"),
     });
     let line = |port| {

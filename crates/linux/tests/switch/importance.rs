@@ -90,7 +90,7 @@ fn bottleneck(ports: [Port; 2]) -> Fabric {
         occupancy: Occupancy::new(&OccupancyParams::default()),
         pause: Pause::new(&PauseParams::default()),
         trim: None,
-        telemetry: false,
+        telemetry: None,
         random: Stream::new(1, "switch"),
     });
     let line = |port| Line::new(Slot::new("", Some(port), 1500), RATE, Mac([2, 0, 0, 0, 0, 9]));

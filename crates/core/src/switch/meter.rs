@@ -1,0 +1,112 @@
+//! Meters: what each port of a switch knows for packets that collect telemetry (HPCC, SIGCOMM 2019
+//! §4.1).
+//!
+//! A general port writes when a packet leaves its queue. A fast port knows that time when the
+//! packet joins, but not yet how much will wait behind it. It writes the rest later: when the next
+//! packet arrives after that time, or for whoever is about to read the record
+//! ([`Switch::complete_telemetry`]). Until then the record has the port's number in its place.
+//!
+//! Invariant: what is written is as it was when the packet's first bit left, whenever it is
+//! written.
+
+use super::*;
+use crate::packet::telemetry::Late;
+
+/// A port's meter.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    rate: Rate,
+    /// Bytes that were sent; at a fast port all that it has accepted.
+    bytes: u64,
+    /// Packets at a fast port that have not started: when each will, its record, and the bytes up
+    /// to its end.
+    waiting: VecDeque<(Time, u32, u64)>,
+}
+
+impl Meter {
+    /// Of a port with a link of this rate.
+    pub fn new(rate: Rate) -> Meter {
+        Meter { rate, bytes: 0, waiting: VecDeque::new() }
+    }
+
+    /// Completes the records of packets that have started by `now`. Nothing has been accepted since
+    /// the first of them did.
+    fn complete(&mut self, now: Time, number: u32, packets: &mut Packets) {
+        while let Some((at, slot, end)) = self.waiting.pop_front_if(|(at, ..)| *at <= now) {
+            let late = Late { at, number };
+            packets.record_at_mut::<Telemetry>(slot).complete(late, self.bytes - end);
+        }
+    }
+}
+
+impl Switch {
+    /// A packet has left the queue of a general port.
+    #[inline]
+    pub(super) fn meter<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        let packet = &wire.packets()[id];
+        let (size, side, is_data) = (packet.size, packet.side, packet.is_data());
+        let meter = &mut self.meters[port as usize];
+        if is_data && let Some(telemetry) = wire.packets().record_mut::<Telemetry>(side) {
+            let queue = self.ports.view(now, port).bytes;
+            telemetry.push(Hop { at: now, sent: meter.bytes, queue, rate: meter.rate });
+        }
+        meter.bytes += u64::from(size);
+    }
+
+    /// As `offer`, at a fast port that has a meter or shares a memory.
+    #[inline(never)]
+    pub(super) fn offer_closely<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        wire: &mut W,
+    ) -> Result<(), DropReason> {
+        let Ports::Fast(ports) = &mut self.ports else { return Ok(()) };
+        let sample_full = self.nature.samples_when_full;
+        let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
+        let at = ports[port as usize].busy_until().max(now);
+        let (packet, memory) = (&mut wire.packets()[id], &mut self.memory);
+        let departs = match memory.is_shared() {
+            false => ports[port as usize].offer(now, packet, &terms)?,
+            true => FastPort::offer_of(ports, port, now, packet, memory, &terms)?,
+        };
+        if !self.meters.is_empty() {
+            self.meter_ahead(now, port, id, at, wire);
+        }
+        wire.transmit(port, id, departs);
+        Ok(())
+    }
+
+    /// A fast port has accepted a packet that starts at `at`.
+    fn meter_ahead<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, at: Time, wire: &mut W) {
+        let number = self.first_number + u32::from(port);
+        let meter = &mut self.meters[port as usize];
+        meter.complete(now, number, wire.packets());
+        let packet = &wire.packets()[id];
+        let (size, side, is_data) = (u64::from(packet.size), packet.side, packet.is_data());
+        let (sent, rate) = (meter.bytes, meter.rate);
+        meter.bytes += size;
+        if is_data && let Some(slot) = wire.packets().slot_of::<Telemetry>(side) {
+            let telemetry = wire.packets().record_at_mut::<Telemetry>(slot);
+            let hop = Hop { at, sent, queue: 0, rate };
+            if at == now {
+                telemetry.push(hop);
+            } else if telemetry.push_late(hop, number) {
+                meter.waiting.push_back((at, slot, meter.bytes));
+            }
+        }
+    }
+
+    /// Whether some of its telemetry is to be completed.
+    pub fn writes_late(&self) -> bool {
+        matches!(self.ports, Ports::Fast(_)) && !self.meters.is_empty()
+    }
+
+    /// Writes what is missing in the records of packets that have started at a port by `at`, which
+    /// is past.
+    pub fn complete_telemetry(&mut self, at: Time, port: u16, packets: &mut Packets) {
+        let number = self.first_number + u32::from(port);
+        self.meters[port as usize].complete(at, number, packets);
+    }
+}
