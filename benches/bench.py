@@ -94,7 +94,8 @@ MECHANISMS = {
     "HPCC / DCTCP, ls128": (("ls128", [*SHORT, "transport.kind=hpcc"], None), ("ls128", SHORT, None)),
     "Canary / hashed paths": (("canary320", [], "canary"), ("canary320", [], "ecmp")),
     "Vertigo / hashed paths": (("canary320", [], "vertigo"), ("canary320", [], "ecmp")),
-    "HARD320 / ls128": (("hard320", [], None), ("ls128", SHORT, None)),
+    "HARD320 / ls128": (("hard320", ["engine.ports=auto"], None), ("ls128", SHORT, None)),
+    "HARD320, general ports / ls128": (("hard320", [], None), ("ls128", SHORT, None)),
 }
 
 # What is measured, the least that is accepted, and what is aimed at.

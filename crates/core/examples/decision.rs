@@ -77,7 +77,7 @@ fn leaf(admission: &AdmissionParams, deflection: &DeflectionParams) -> Switch {
         occupancy: Occupancy::new(&Default::default()),
         pause: Pause::new(&Default::default()),
         trim: None,
-        telemetry: false,
+        telemetry: None,
         random: Stream::new(1, "switch/leaf0"),
     })
 }
