@@ -53,33 +53,15 @@ impl Switch {
         meter.bytes += u64::from(size);
     }
 
-    /// As `offer`, at a fast port that has a meter or shares a memory.
-    #[inline(never)]
-    pub(super) fn offer_closely<W: Wire>(
+    /// A fast port has accepted a packet that starts at `at`.
+    pub(super) fn meter_ahead<W: Wire>(
         &mut self,
         now: Time,
         port: u16,
         id: PacketId,
+        at: Time,
         wire: &mut W,
-    ) -> Result<(), DropReason> {
-        let Ports::Fast(ports) = &mut self.ports else { return Ok(()) };
-        let sample_full = self.nature.samples_when_full;
-        let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
-        let at = ports[port as usize].busy_until().max(now);
-        let (packet, memory) = (&mut wire.packets()[id], &mut self.memory);
-        let departs = match memory.is_shared() {
-            false => ports[port as usize].offer(now, packet, &terms)?,
-            true => FastPort::offer_of(ports, port, now, packet, memory, &terms)?,
-        };
-        if !self.meters.is_empty() {
-            self.meter_ahead(now, port, id, at, wire);
-        }
-        wire.transmit(port, id, departs);
-        Ok(())
-    }
-
-    /// A fast port has accepted a packet that starts at `at`.
-    fn meter_ahead<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, at: Time, wire: &mut W) {
+    ) {
         let number = self.first_number + u32::from(port);
         let meter = &mut self.meters[port as usize];
         meter.complete(now, number, wire.packets());

@@ -504,6 +504,31 @@ impl Switch {
         Ok(())
     }
 
+    /// As `offer`, at a fast port that has a meter or shares a memory.
+    #[inline(never)]
+    fn offer_closely<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        wire: &mut W,
+    ) -> Result<(), DropReason> {
+        let Ports::Fast(ports) = &mut self.ports else { return Ok(()) };
+        let sample_full = self.nature.samples_when_full;
+        let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
+        let at = ports[port as usize].busy_until().max(now);
+        let (packet, memory) = (&mut wire.packets()[id], &mut self.memory);
+        let departs = match memory.is_shared() {
+            false => ports[port as usize].offer(now, packet, &terms)?,
+            true => FastPort::offer_of(ports, port, now, packet, memory, &terms)?,
+        };
+        if !self.meters.is_empty() {
+            self.meter_ahead(now, port, id, at, wire);
+        }
+        wire.transmit(port, id, departs);
+        Ok(())
+    }
+
     /// A packet has joined a general port's queue.
     #[inline]
     fn joined<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {

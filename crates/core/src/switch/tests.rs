@@ -255,6 +255,36 @@ fn ttl_ends_a_loop() {
     assert_eq!(w.dropped, [(id, DropReason::Ttl)]);
 }
 
+/// Departures, drops, marks, lengths of queues and the longest, for arrivals that come so many
+/// nanoseconds after each other, with so many bytes for a host.
+fn verdicts(
+    fast: bool,
+    (buffer, threshold): (&BufferParams, u32),
+    arrivals: &[(u64, u16, u32)],
+) -> impl PartialEq + std::fmt::Debug {
+    let marking = MarkingParams::Ecn(EcnParams {
+        threshold_packets: Auto::Given(threshold).into(),
+        ..Default::default()
+    });
+    let mut s = switch(fast, buffer, &marking, &QueueParams::default());
+    let mut w = Recorder::default();
+    let mut now = Time::ZERO;
+    let mut views = Vec::new();
+    for (gap, size, to) in arrivals {
+        now += Time::from_ns(*gap);
+        // Looking on changes nothing.
+        if gap % 7 == 3 {
+            w.advance(&mut s, now - Time::from_ps(1));
+            s.occupancy(now, |port, view| views.push((port, view)));
+        }
+        w.arrive(&mut s, now, Packet { size: *size, ..data(*to) });
+    }
+    w.advance(&mut s, Time::from_s(1));
+    let marks: Vec<Ecn> = (0..arrivals.len() as u32).map(|id| w.packets[id].ecn()).collect();
+    w.sent.sort();
+    (w.sent, w.dropped, marks, views, s.bytes_max())
+}
+
 proptest! {
     /// Fast and general ports give the same departures, marks and drops for any arrivals.
     #[test]
@@ -269,25 +299,8 @@ proptest! {
             packets: Some(capacity).into(),
             per: None,
         });
-        let marking = MarkingParams::Ecn(EcnParams {
-            threshold_packets: Auto::Given(threshold).into(),
-            ..Default::default()
-        });
-        let run = |fast| {
-            let mut s = switch(fast, &buffer, &marking, &QueueParams::default());
-            let mut w = Recorder::default();
-            let mut now = Time::ZERO;
-            for (gap, size) in &arrivals {
-                now += Time::from_ns(*gap);
-                w.arrive(&mut s, now, Packet { size: *size, ..data(1) });
-            }
-            w.advance(&mut s, Time::from_s(1));
-            let marks: Vec<Ecn> =
-                (0..arrivals.len() as u32).map(|id| w.packets[id].ecn()).collect();
-            let mut sent = w.sent.clone();
-            sent.sort();
-            (sent, w.dropped, marks)
-        };
+        let arrivals: Vec<_> = arrivals.iter().map(|(gap, size)| (*gap, *size, 1)).collect();
+        let run = |fast| verdicts(fast, (&buffer, threshold), &arrivals);
         prop_assert_eq!(run(true), run(false));
     }
 
@@ -301,31 +314,7 @@ proptest! {
     ) {
         let buffer =
             BufferParams::Shared(SharedParams { size: Bytes(size).into(), alpha, per: None });
-        let marking = MarkingParams::Ecn(EcnParams {
-            threshold_packets: Auto::Given(threshold).into(),
-            ..Default::default()
-        });
-        let run = |fast| {
-            let mut s = switch(fast, &buffer, &marking, &QueueParams::default());
-            let mut w = Recorder::default();
-            let mut now = Time::ZERO;
-            let mut views = Vec::new();
-            for (gap, size, to) in &arrivals {
-                now += Time::from_ns(*gap);
-                // Looking on changes nothing.
-                if gap % 7 == 3 {
-                    w.advance(&mut s, now - Time::from_ps(1));
-                    s.occupancy(now, |port, view| views.push((port, view)));
-                }
-                w.arrive(&mut s, now, Packet { size: *size, ..data(*to) });
-            }
-            w.advance(&mut s, Time::from_s(1));
-            let marks: Vec<Ecn> =
-                (0..arrivals.len() as u32).map(|id| w.packets[id].ecn()).collect();
-            let mut sent = w.sent.clone();
-            sent.sort();
-            (sent, w.dropped, marks, views, s.bytes_max())
-        };
+        let run = |fast| verdicts(fast, (&buffer, threshold), &arrivals);
         prop_assert_eq!(run(true), run(false));
     }
 

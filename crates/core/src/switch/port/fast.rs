@@ -173,16 +173,16 @@ impl FastPort {
         terms: &Terms<'_>,
     ) -> Result<Time, DropReason> {
         let claim = Claim::of(packet, number);
-        let it = &mut ports[number as usize];
-        it.give_back(now, memory);
+        ports[number as usize].give_back(now, memory);
+        let queued = ports[number as usize].bytes;
         // Another view of the queue may lead to another verdict.
-        if terms.known.is_some() || memory.test(it.bytes, &claim).is_some() {
+        if terms.known.is_some() || memory.test(queued, &claim).is_some() {
             ports.iter_mut().for_each(|port| port.give_back(now, memory));
         }
-        let it = &mut ports[number as usize];
-        let departs = it.join(now, packet, terms, |view| memory.test(view.bytes, &claim))?;
-        memory.take_bytes(it.bytes - it.charged);
-        it.charged = it.bytes;
+        let port = &mut ports[number as usize];
+        let departs = port.join(now, packet, terms, |view| memory.test(view.bytes, &claim))?;
+        memory.take_bytes(port.bytes - port.charged);
+        port.charged = port.bytes;
         Ok(departs)
     }
 
