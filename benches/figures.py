@@ -25,6 +25,10 @@ def collect(results):
         put(f"{name}, Mhop/s", row, "mhops_per_s")
         put(f"{name} / ns-3", row, "ratio_to_ns3")
         put(f"{name}, bytes a host", row, "rss_bytes_per_host")
+    for name, row in results["peers"].items():
+        put(f"{name}, Mhop a CPU second", row, "millpond", "mhops_per_cpu_s")
+        put(f"{name} / htsim", row, "ratio_to_htsim")
+        put(f"{name} / skeleton", row, "ratio_to_skeleton")
     for name, row in results["ports"].items():
         figures[f"{name}: general ports / fast"] = (
             row["general_mhops_per_s"] / row["fast_mhops_per_s"] if row else None
