@@ -188,7 +188,10 @@ class Bench:
             return None
         if done.returncode != 0:
             raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {last_line(done.stderr)}")
-        return {**json.loads(done.stdout), "cpu_s": cpu_s}
+        try:
+            return {**json.loads(done.stdout), "cpu_s": cpu_s}
+        except json.JSONDecodeError as error:
+            raise Failed(f"{' '.join(command)}: it printed no JSON: {error}") from error
 
     def ns3(self, case):
         """One run; None where ns-3 is missing."""

@@ -34,7 +34,6 @@
 #include <deque>
 #include <fstream>
 #include <iostream>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <sys/resource.h>
@@ -342,7 +341,7 @@ Print(const Shape& shape, const std::string& path, uint64_t packets, const Measu
                 run.setup_s,
                 double(EventList::now()) / 1e12,
                 g_packet_hops,
-                double(g_packet_hops) / run.cpu_s / 1e6,
+                double(g_packet_hops) / std::max(run.cpu_s, 1e-6) / 1e6, // a short run may count as 0 s
                 run.events,
                 PeakRssBytes(),
                 run.drops,

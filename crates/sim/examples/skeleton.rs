@@ -392,7 +392,7 @@ fn main() -> ExitCode {
          \"peak_rss_bytes\":{},\"drops\":0,\"timeouts\":0,\"fct_us\":{{\"min\":{min:.3},\
          \"mean\":{:.3},\"p50\":{p50:.3},\"p99\":{p99:.3},\"max\":{max:.3}}},\
          \"completed\":{flows},\"flows\":{flows}}}",
-        hops as f64 / cpu_s / 1e6,
+        hops as f64 / cpu_s.max(1e-6) / 1e6, // a short run may count as 0 s
         counter("/proc/self/status", "VmHWM:") * 1024.0,
         fct.iter().sum::<f64>() / flows as f64,
     );
