@@ -720,8 +720,8 @@ def report_peers(peers):
     names = ("millpond", *PEERS)
     table(
         "Mhop a CPU second, and the mean flow completion time, us",
-        [("", 18), ("millpond", 10), *[column for peer in PEERS for column in ((peer, 10), ("ratio", 8))]]
-        + [(f"FCT {name}"[:12], 14) for name in names],
+        [("", 16), ("millpond", 10), *[column for peer in PEERS for column in ((peer, 10), ("ratio", 7))]]
+        + [(f"FCT {name}", 13) for name in names],
         [
             [
                 name,
