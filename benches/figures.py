@@ -40,6 +40,7 @@ def collect(results):
     for name, row in results["threads"].items():
         put(f"{name}: two threads / one", row, "alone", "speed_up")
         put(f"{name}: two threads / one, one core busy", row, "busy", "speed_up")
+        put(f"{name}: two runs at once / one", row, "at_once")
     put("ft65536, s to plan", results["growth"], "plan_s")
     put("ft65536, KB a host", results["growth"], "kb_per_host")
     put("ft65536, Mhop/s", results["growth"], "mhops_per_s")
