@@ -4,7 +4,8 @@ What is measured, each alone on the machine but for what is said:
   speed         packet-hops a second on one thread, per scenario and path choice, and the ratio to ns-3 on the same
                 work, with the flow completion times of both
   peers         packet-hops a CPU second beside htsim (benches/htsim) and a simulator without features that does the same
-                work (crates/sim, example skeleton), in turn: CPU seconds of whole processes, as the kernel counts them
+                work (crates/sim, example skeleton), in turn: CPU seconds of whole processes, as the kernel counts them;
+                and the shipped build, target/dist/millpond, where make dist has made it
   ports         the same with general ports everywhere, and the hard workload
   mechanisms    HPCC, PowerTCP, Canary, Vertigo and HARD320 as shares of their plain counterpart's speed, in turn
   deflection    Canary, with all that it needs, against drop-tail with hashed paths on the same load; what one decision costs
@@ -50,6 +51,7 @@ PAYLOAD_BYTES = 1460
 ECMP = ["switch.path.kind=ecmp", "switch.path.hash=pair"]
 GENERAL = ["engine.ports=general"]
 SKELETON = "target/release/examples/skeleton"
+SHIPPED = "target/dist/millpond"
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,9 @@ TARGETS = [
     ("ls128 balanced, Mhop/s", "speed", "ls128 balanced", 6, 8),
     ("ft128 balanced, Mhop/s", "speed", "ft128 balanced", 6, 8),
     ("ft1024 balanced, Mhop/s", "speed", "ft1024 balanced", 4, 6),
-    ("ls128, a CPU second, of htsim's", "htsim", "ls128 balanced", 3, 5),
-    ("ft128, a CPU second, of htsim's", "htsim", "ft128 balanced", 3, 6.5),
-    ("ft1024, a CPU second, of htsim's", "htsim", "ft1024 balanced", 3, 9),
+    ("ls128, shipped build / htsim", "htsim", "ls128 balanced", 3, 5),
+    ("ft128, shipped build / htsim", "htsim", "ft128 balanced", 3, 6.5),
+    ("ft1024, shipped build / htsim", "htsim", "ft1024 balanced", 3, 9),
     ("ls128, speed-up of 2 threads", "threads", "ls128 balanced", 1.5, 1.8),
     ("ft1024, speed-up of 2 threads", "threads", "ft1024 balanced", 1.5, 1.8),
     ("ft1024, KB a host", "memory", "ft1024 balanced", 32, 20),
@@ -246,10 +248,12 @@ class Bench:
         """millpond and those of its peers that are there in turn, each with the CPU seconds of its process."""
         # A first run, which does not count, builds a peer's driver.
         present = [peer for peer, program in PEERS.items() if self.has(program) and self.other(program, case, 1)]
-        runs = {name: [] for name in ("millpond", *present)}
+        ours = {"millpond": self.options.millpond, **({"shipped": SHIPPED} if os.access(SHIPPED, os.X_OK) else {})}
+        runs = {name: [] for name in (*ours, *present)}
         for _ in range(self.options.rounds):
-            summary = self.millpond(case.scenario, case.settings)
-            runs["millpond"].append({**summary["run"], "fct_us": summary["fct_us"]["all"]})
+            for name, binary in ours.items():
+                summary = self.millpond(case.scenario, case.settings, binary=binary)
+                runs[name].append({**summary["run"], "fct_us": summary["fct_us"]["all"]})
             for peer in present:
                 runs[peer].append(self.other(PEERS[peer], case))
         row = {}
@@ -262,6 +266,8 @@ class Bench:
             }
         for peer in present:
             row[f"ratio_to_{peer}"] = row["millpond"]["mhops_per_cpu_s"] / row[peer]["mhops_per_cpu_s"]
+            if "shipped" in row:
+                row[f"shipped_to_{peer}"] = row["shipped"]["mhops_per_cpu_s"] / row[peer]["mhops_per_cpu_s"]
         return row
 
     def has(self, program):
@@ -550,7 +556,7 @@ def targets(results):
             measured = {
                 "speed": lambda: row["mhops_per_s"],
                 "memory": lambda: row["rss_bytes_per_host"] / 1000,
-                "htsim": lambda: row.get("ratio_to_htsim"),
+                "htsim": lambda: row.get("shipped_to_htsim", row.get("ratio_to_htsim")),
                 "threads": lambda: row["alone"]["speed_up"],
                 "instructions": lambda: row["instructions_per_hop"],
                 "growth": lambda: row[name],
@@ -729,22 +735,27 @@ def report(results):
 
 def report_peers(peers):
     """Speeds, ratios and mean flow completion times of what does the same work."""
-    names = ("millpond", *PEERS)
+    speeds = ("millpond", "shipped", *PEERS)
     table(
-        "Mhop a CPU second, and the mean flow completion time, us",
-        [("", 16), ("millpond", 10), *[column for peer in PEERS for column in ((peer, 10), ("ratio", 7))]]
-        + [(f"FCT {name}", 13) for name in names],
+        "Mhop a CPU second, millpond's and the shipped build's as multiples",
+        [("", 16), *[(name, 9) for name in speeds], *[(f"/{peer}", 9) for peer in PEERS]]
+        + [(f"shipped/{peer}", 17) for peer in PEERS],
         [
             [
                 name,
-                row["millpond"]["mhops_per_cpu_s"],
-                *(
-                    cell(value)
-                    for peer in PEERS
-                    for value in (row.get(peer, {}).get("mhops_per_cpu_s"), row.get(f"ratio_to_{peer}"))
-                ),
-                *(cell(row.get(name, {}).get("fct_us", {}).get("mean"), 1) for name in names),
+                *(cell(row.get(it, {}).get("mhops_per_cpu_s")) for it in speeds),
+                *(cell(row.get(f"{whose}_to_{peer}")) for whose in ("ratio", "shipped") for peer in PEERS),
             ]
+            for name, row in peers.items()
+            if row
+        ],
+    )
+    names = ("millpond", *PEERS)
+    table(
+        "The same runs, mean flow completion time, us",
+        [("", 16), *[(name, 12) for name in names]],
+        [
+            [name, *(cell(row.get(it, {}).get("fct_us", {}).get("mean"), 1) for it in names)]
             for name, row in peers.items()
             if row
         ],

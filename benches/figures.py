@@ -27,8 +27,9 @@ def collect(results):
         put(f"{name}, bytes a host", row, "rss_bytes_per_host")
     for name, row in results["peers"].items():
         put(f"{name}, Mhop a CPU second", row, "millpond", "mhops_per_cpu_s")
-        put(f"{name} / htsim", row, "ratio_to_htsim")
-        put(f"{name} / skeleton", row, "ratio_to_skeleton")
+        for peer in ("htsim", "skeleton"):
+            put(f"{name} / {peer}", row, f"ratio_to_{peer}")
+            put(f"{name}, shipped build / {peer}", row, f"shipped_to_{peer}")
     for name, row in results["ports"].items():
         figures[f"{name}: general ports / fast"] = (
             row["general_mhops_per_s"] / row["fast_mhops_per_s"] if row else None

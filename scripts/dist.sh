@@ -55,6 +55,7 @@ exercise() {
     run ls128 --set traffic.stride.size=1MB --set transport.kind=hpcc
     run ls128 --set traffic.stride.size=1MB --set transport.kind=dcqcn
     run hard320 --set duration=3ms
+    run hard320 --set duration=3ms --set engine.ports=auto
     for variant in ecmp canary vertigo; do
         run canary320 --set duration=3ms --variant $variant
     done
