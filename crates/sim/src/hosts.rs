@@ -59,11 +59,11 @@ use millpond_core::{
 use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 use nic_paths::NicPaths;
-use timer::Timer;
 use ranks::Ranks;
 pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use timer::Timer;
 use uet::UetCounts;
 pub use waiting::Waiting;
 pub use wire::PollRecord;

@@ -67,7 +67,9 @@ pub struct Sender {
     /// The law's rate now, if it has one, and the window that follows from it.
     rate: Option<Rate>,
     window: u64,
-    /// The pace alone forbids to send.
+    /// There is a packet that the windows allow, as it was when this was last looked at; the pace
+    /// alone forbids to send it.
+    follows: bool,
     held: bool,
     rto: Time,
     rto_at: Time,
@@ -112,6 +114,7 @@ impl Sender {
             paced_to: Time::ZERO,
             rate: None,
             window: 0,
+            follows: false,
             held: false,
             rto: Time::ZERO,
             rto_at: Time::MAX,
@@ -306,10 +309,15 @@ impl Sender {
     /// Whether the next packet may leave now, without sending it.
     pub fn is_ready(&mut self, now: Time, cfg: &[Config]) -> bool {
         let cfg = &cfg[usize::from(self.which)];
-        let has_planned = self.plan(u32::MAX, cfg).is_some();
-        self.held = has_planned && self.paced_to > now;
+        self.follows = self.plan(u32::MAX, cfg).is_some();
+        self.held = self.follows && self.paced_to > now;
         self.arm();
-        has_planned && !self.held
+        self.is_ready_still()
+    }
+
+    /// The same, where it has just sent or just been asked.
+    pub fn is_ready_still(&self) -> bool {
+        self.follows && !self.held
     }
 
     /// The next packet, if it may leave now.
@@ -317,6 +325,7 @@ impl Sender {
         let cfg = &cfg[usize::from(self.which)];
         self.held = false;
         let planned = self.plan(max_len, cfg);
+        self.follows = planned.is_some();
         let sent = match planned {
             Some(_) if self.paced_to > now => {
                 self.held = true;
@@ -344,6 +353,7 @@ impl Sender {
         self.paced_to = self.departure();
         self.start_timer(now, cfg);
         let follows = self.plan(cfg.mss, cfg).is_some();
+        self.follows = follows;
         self.held = follows && self.paced_to > now;
         self.unasked += 1;
         let asks = retransmission
